@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+# A layer is an OBJECT library made of every .c file in src/<name>/. Object libraries do not
+# pull each other in: a program or a test links exactly the layers it names, so a call that goes
+# against the arrows (docs/design.md) fails to link.
+
+# What each layer may call, itself included.
+set(GS_MAY_base    base)
+set(GS_MAY_model   base model)
+set(GS_MAY_core    base model core)
+set(GS_MAY_codec   base model codec)
+set(GS_MAY_service base model core codec service)
+set(GS_MAY_sim     base model core codec service sim)
+set(GS_MAY_kube    base model core codec service kube)
+set(GS_MAY_http    base http)
+set(GS_MAY_grpc    base grpc)
+set(GS_MAY_nvml    base model codec nvml)
+
+# gs_layer(<name> [library...]): the libraries are foreign ones.
+function(gs_layer name)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.c)
+    if(NOT sources)
+        return()
+    endif()
+    add_library(gs_${name} OBJECT ${sources})
+    target_include_directories(gs_${name} PUBLIC ${CMAKE_SOURCE_DIR}/include)
+    target_link_libraries(gs_${name} PUBLIC ${ARGN})
+endfunction()
+
+# gs_link(<target> <layer>...): the layers' objects and their foreign libraries.
+function(gs_link target)
+    foreach(layer IN LISTS ARGN)
+        if(TARGET gs_${layer})
+            target_link_libraries(${target} PRIVATE gs_${layer})
+        endif()
+    endforeach()
+endfunction()
+
+# gs_program(<name> <folder> <layer>...): src/apps/<folder>/*.c, placed in the build root.
+function(gs_program name folder)
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/apps/${folder}/*.c
+                                        ${CMAKE_CURRENT_SOURCE_DIR}/apps/common/*.c)
+    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/apps/${folder}/main.c)
+        return()
+    endif()
+    add_executable(${name} ${sources})
+    target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/apps)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+    gs_link(${name} ${ARGN})
+endfunction()
+
+# gs_unit_tests(<layer>): every tests/unit/<layer>/test_*.c becomes a program that links only
+# what the layer may call, plus cmocka.
+function(gs_unit_tests layer)
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/unit/${layer}/test_*.c)
+    foreach(source IN LISTS sources)
+        get_filename_component(test ${source} NAME_WE)
+        gs_test(${layer}_${test} ${source} LAYERS ${GS_MAY_${layer}})
+    endforeach()
+endfunction()
+
+# gs_test(<name> <source>... LAYERS <layer>... [LIBS <library>...] [ARGS <argument>...])
+function(gs_test name)
+    cmake_parse_arguments(arg "" "" "LAYERS;LIBS;ARGS" ${ARGN})
+    add_executable(${name} ${arg_UNPARSED_ARGUMENTS})
+    target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/support)
+    target_compile_definitions(${name} PRIVATE GS_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+                                               GS_BINARY_DIR="${CMAKE_BINARY_DIR}")
+    gs_link(${name} ${arg_LAYERS})
+    target_link_libraries(${name} PRIVATE PkgConfig::CMOCKA ${arg_LIBS})
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    add_test(NAME ${name} COMMAND ${name} ${arg_ARGS})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+endfunction()

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_BASE_ARENA_H
+#define GPUSHARE_BASE_ARENA_H
+
+#include <stddef.h>
+
+/*
+ * A bump allocator for things that die together, such as all strings of one decoded pod.
+ * Not thread-safe. A zeroed struct is a valid empty arena.
+ *
+ *   struct gs_arena arena = {0};
+ *   const char *name = gs_arena_strndup(&arena, text, len);     borrowed until reset or release
+ *   gs_arena_reset(&arena);                                     keeps one chunk for the next round
+ *   gs_arena_release(&arena);
+ *
+ * All functions return NULL when memory is out; the arena stays as it was.
+ */
+struct gs_arena_chunk;
+struct gs_arena {
+    struct gs_arena_chunk *head;
+};
+
+/* Zeroed memory, aligned for any type. size 0 gives a valid pointer. */
+void *gs_arena_alloc(struct gs_arena *arena, size_t size);
+
+/* count * size with overflow checked. */
+void *gs_arena_calloc(struct gs_arena *arena, size_t count, size_t size);
+
+/* A NUL-terminated copy. */
+char *gs_arena_strndup(struct gs_arena *arena, const char *text, size_t len);
+
+/* Forgets everything; keeps the largest chunk. */
+void gs_arena_reset(struct gs_arena *arena);
+
+/* Frees everything; the arena is empty and usable. */
+void gs_arena_release(struct gs_arena *arena);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_BASE_CLOCK_H
+#define GPUSHARE_BASE_CLOCK_H
+
+#include <stdint.h>
+
+/*
+ * Time as a parameter: code that waits or stamps takes a clock, so that tests and the simulator
+ * bring their own. Thread-safe when the two functions are.
+ */
+struct gs_clock {
+    int64_t (*monotonic_ns)(void *ctx); /* never goes back; for deadlines and intervals */
+    int64_t (*wall_ns)(void *ctx);      /* Unix nanoseconds; for annotations and events only */
+    void *ctx;
+};
+
+#define GS_NS_PER_MS ((int64_t)1000000)
+#define GS_NS_PER_S  ((int64_t)1000000000)
+
+/* The machine's clocks; static, never freed. */
+const struct gs_clock *gs_clock_system(void);
+
+static inline int64_t gs_clock_now_ns(const struct gs_clock *clock)
+{
+    return clock->monotonic_ns(clock->ctx);
+}
+
+#endif

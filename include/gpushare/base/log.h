@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_BASE_LOG_H
+#define GPUSHARE_BASE_LOG_H
+
+#include <stdbool.h>
+
+/*
+ * One line per happening on stderr, as key=value or JSON, written with a single write(2): lines of
+ * different threads do not mix. Only programs (src/apps) and the service layer speak; libraries
+ * return errors. Never log a whole pod: specs hold secrets.
+ *
+ *   gs_log(GS_LOG_INFO, "bound", GS_STR("pod", name), GS_STR("node", node), GS_INT("gpu", 2));
+ *   → time=2026-11-21T10:00:00.123Z level=info msg=bound pod=default/p1 node=n1 gpu=2
+ *
+ * Arguments are not evaluated below the level.
+ */
+enum gs_log_level { GS_LOG_ERROR, GS_LOG_WARN, GS_LOG_INFO, GS_LOG_DEBUG };
+enum gs_log_format { GS_LOG_TEXT, GS_LOG_JSON };
+
+struct gs_log_field {
+    const char *key;
+    const char *str; /* NULL: the number counts */
+    long long num;
+};
+
+#define GS_STR(key, value) ((struct gs_log_field){(key), (value) ? (value) : "", 0})
+#define GS_INT(key, value) ((struct gs_log_field){(key), NULL, (long long)(value)})
+
+/* Process-wide, the only mutable globals; call before threads start. Default: info, text. */
+void gs_log_init(enum gs_log_level level, enum gs_log_format format);
+
+bool gs_log_enabled(enum gs_log_level level);
+
+/* "error", "warn" (or "warning"), "info", "debug", any case; the original's "LOG_LEVEL" words. */
+bool gs_log_level_parse(const char *text, enum gs_log_level *ret);
+bool gs_log_format_parse(const char *text, enum gs_log_format *ret);
+
+void gs_log_fields(enum gs_log_level level, const char *msg, const struct gs_log_field *fields,
+                   int count);
+
+#define gs_log(level, msg, ...)                                                                   \
+    do {                                                                                          \
+        if (gs_log_enabled(level)) {                                                              \
+            const struct gs_log_field gs_fields_[] = {__VA_ARGS__};                               \
+            gs_log_fields(level, msg, gs_fields_,                                                 \
+                          (int)(sizeof(gs_fields_) / sizeof(gs_fields_[0])));                     \
+        }                                                                                         \
+    } while (0)
+
+#endif

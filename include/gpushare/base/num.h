@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_BASE_NUM_H
+#define GPUSHARE_BASE_NUM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Checked numbers from outside. All take a length (the text need not be terminated), accept the
+ * whole text or nothing, and leave *ret untouched when they return false. No white space, no plus
+ * sign, no leading "0x".
+ */
+bool gs_parse_u64(const char *text, size_t len, uint64_t *ret);
+bool gs_parse_u32(const char *text, size_t len, uint32_t *ret);
+bool gs_parse_i64(const char *text, size_t len, int64_t *ret);
+
+/* true|false|yes|no|on|off|1|0, any case: what YAML and the environment offer. */
+bool gs_parse_bool(const char *text, size_t len, bool *ret);
+
+/* "150ms", "5s", "1m", "2h", or a sum such as "1m30s" (Go's time.ParseDuration without fractions);
+ * a bare "0" is allowed. */
+bool gs_parse_duration_ns(const char *text, size_t len, int64_t *ret_ns);
+
+#endif

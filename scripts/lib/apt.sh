@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Sourced by scripts: install Debian packages that are missing, and only those.
+#
+#   . "$root/scripts/lib/apt.sh"
+#   apt_need cmake libjansson-dev
+#
+# Touches no apt configuration. Waits for another apt instead of failing. When everything is there,
+# it neither needs root nor the network.
+
+apt_missing() {
+    local pkg
+    for pkg in "$@"; do
+        dpkg-query -W -f '${db:Status-Status}\n' "$pkg" 2>/dev/null | grep -qx installed ||
+            printf '%s\n' "$pkg"
+    done
+}
+
+apt_as_root() {
+    local -a sudo=()
+    ((EUID == 0)) || sudo=(sudo)
+    "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get -qq -o DPkg::Lock::Timeout=900 -o APT::Update::Lock::Timeout=900 "$@"
+}
+
+apt_update() {
+    echo "refreshing the package lists" >&2
+    apt_as_root update >&2
+}
+
+# The package lists may be missing or older than the archive: refresh them once before giving up.
+apt_need() {
+    local -a missing
+    mapfile -t missing < <(apt_missing "$@")
+    ((${#missing[@]} == 0)) && return 0
+    echo "installing ${missing[*]}" >&2
+    apt_as_root install -y --no-install-recommends "${missing[@]}" >/dev/null 2>&1 && return 0
+    apt_update
+    apt_as_root install -y --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# apt_extract PACKAGE DIR: the package's files under DIR, nothing installed: for daemons whose
+# package would start a service on the user's machine.
+apt_extract() {
+    local pkg=$1 dir=$2 tmp
+    tmp=$(mktemp -d)
+    (
+        trap 'rm -rf "$tmp"' EXIT
+        cd "$tmp"
+        apt-get -qq download "$pkg" 2>/dev/null || {
+            apt_update
+            apt-get -qq download "$pkg"
+        }
+        mkdir -p "$dir"
+        dpkg-deb -x "$tmp"/*.deb "$dir"
+    )
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/base/arena.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CHUNK_BYTES = 1024, ALIGN = alignof(max_align_t) };
+
+struct gs_arena_chunk {
+    struct gs_arena_chunk *next;
+    size_t used;
+    size_t size;
+    alignas(max_align_t) char bytes[];
+};
+
+static struct gs_arena_chunk *add_chunk(struct gs_arena *arena, size_t need)
+{
+    size_t size = arena->head ? arena->head->size * 2 : FIRST_CHUNK_BYTES;
+    if (size < need)
+        size = need;
+    struct gs_arena_chunk *chunk = malloc(sizeof(*chunk) + size);
+    if (!chunk)
+        return NULL;
+    chunk->next = arena->head;
+    chunk->used = 0;
+    chunk->size = size;
+    arena->head = chunk;
+    return chunk;
+}
+
+void *gs_arena_alloc(struct gs_arena *arena, size_t size)
+{
+    size_t need;
+    if (__builtin_add_overflow(size, (size_t)ALIGN - 1, &need) || need > (size_t)1 << 40)
+        return NULL;
+    need &= ~((size_t)ALIGN - 1);
+    struct gs_arena_chunk *chunk = arena->head;
+    if (!chunk || chunk->size - chunk->used < need) {
+        chunk = add_chunk(arena, need);
+        if (!chunk)
+            return NULL;
+    }
+    void *mem = chunk->bytes + chunk->used;
+    chunk->used += need;
+    return memset(mem, 0, size);
+}
+
+void *gs_arena_calloc(struct gs_arena *arena, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        return NULL;
+    return gs_arena_alloc(arena, bytes);
+}
+
+char *gs_arena_strndup(struct gs_arena *arena, const char *text, size_t len)
+{
+    char *copy = gs_arena_alloc(arena, len + 1);
+    if (!copy)
+        return NULL;
+    if (len)
+        memcpy(copy, text, len);
+    return copy;
+}
+
+void gs_arena_reset(struct gs_arena *arena)
+{
+    struct gs_arena_chunk *keep = arena->head; /* the newest chunk is the largest */
+    if (!keep)
+        return;
+    struct gs_arena old = {.head = keep->next};
+    gs_arena_release(&old);
+    keep->next = NULL;
+    keep->used = 0;
+}
+
+void gs_arena_release(struct gs_arena *arena)
+{
+    while (arena->head) {
+        struct gs_arena_chunk *next = arena->head->next;
+        free(arena->head);
+        arena->head = next;
+    }
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int gs_fail(struct gs_error *err, enum gs_code code, const char *fmt, ...)
+{
+    if (!err || err->code != GS_OK)
+        return -1;
+    err->code = code;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+int gs_fail_nomem(struct gs_error *err)
+{
+    return gs_fail(err, GS_ENOMEM, "out of memory");
+}
+
+int gs_fail_errno(struct gs_error *err, enum gs_code code, int errnum, const char *fmt, ...)
+{
+    if (!err || err->code != GS_OK)
+        return -1;
+    char words[200];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(words, sizeof(words), fmt, ap);
+    va_end(ap);
+    char reason[64];
+    return gs_fail(err, code, "%s: %s", words, strerror_r(errnum, reason, sizeof(reason)));
+}
+
+int gs_error_prefix(struct gs_error *err, const char *fmt, ...)
+{
+    if (!err || err->code == GS_OK)
+        return -1;
+    char msg[sizeof(err->msg)];
+    memcpy(msg, err->msg, sizeof(msg));
+    va_list ap;
+    va_start(ap, fmt);
+    int len = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+    va_end(ap);
+    if (len >= 0 && (size_t)len < sizeof(err->msg))
+        snprintf(err->msg + len, sizeof(err->msg) - (size_t)len, ": %s", msg);
+    return -1;
+}
+
+void gs_error_clear(struct gs_error *err)
+{
+    err->code = GS_OK;
+    err->msg[0] = '\0';
+}
+
+const char *gs_code_name(enum gs_code code)
+{
+    static const char *const names[] = {
+        [GS_OK] = "OK",
+        [GS_EINVAL] = "EINVAL",
+        [GS_EPROTO] = "EPROTO",
+        [GS_ETOOBIG] = "ETOOBIG",
+        [GS_ENOMEM] = "ENOMEM",
+        [GS_ENOENT] = "ENOENT",
+        [GS_EEXIST] = "EEXIST",
+        [GS_ECONFLICT] = "ECONFLICT",
+        [GS_EAUTH] = "EAUTH",
+        [GS_EDENIED] = "EDENIED",
+        [GS_EGONE] = "EGONE",
+        [GS_EBUSY] = "EBUSY",
+        [GS_ETIMEOUT] = "ETIMEOUT",
+        [GS_EIO] = "EIO",
+        [GS_ENOTREADY] = "ENOTREADY",
+        [GS_ECANCELED] = "ECANCELED",
+        [GS_EINTERNAL] = "EINTERNAL",
+    };
+    return (size_t)code < sizeof(names) / sizeof(names[0]) ? names[code] : "UNKNOWN";
+}

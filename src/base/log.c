@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "gpushare/base/buf.h"
+
+enum { LINE_MAX_BYTES = 8192 };
+
+static enum gs_log_level log_level = GS_LOG_INFO;
+static enum gs_log_format log_format = GS_LOG_TEXT;
+
+static const char *const level_names[] = {"error", "warn", "info", "debug"};
+
+void gs_log_init(enum gs_log_level level, enum gs_log_format format)
+{
+    log_level = level;
+    log_format = format;
+}
+
+bool gs_log_enabled(enum gs_log_level level)
+{
+    return level <= log_level;
+}
+
+bool gs_log_level_parse(const char *text, enum gs_log_level *ret)
+{
+    for (int i = GS_LOG_ERROR; i <= GS_LOG_DEBUG; i++) {
+        if (strcasecmp(text, level_names[i]) == 0) {
+            *ret = (enum gs_log_level)i;
+            return true;
+        }
+    }
+    if (strcasecmp(text, "warning") == 0) {
+        *ret = GS_LOG_WARN;
+        return true;
+    }
+    return false;
+}
+
+bool gs_log_format_parse(const char *text, enum gs_log_format *ret)
+{
+    if (strcasecmp(text, "text") != 0 && strcasecmp(text, "json") != 0)
+        return false;
+    *ret = strcasecmp(text, "json") == 0 ? GS_LOG_JSON : GS_LOG_TEXT;
+    return true;
+}
+
+static void put_time(struct gs_buf *line)
+{
+    struct timespec now;
+    struct tm utc;
+    char text[40];
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
+    gs_buf_printf(line, "%s.%03ldZ", text, now.tv_nsec / 1000000);
+}
+
+/* A bare word stays bare; everything else is quoted as JSON would. */
+static void put_text_value(struct gs_buf *line, const char *value)
+{
+    size_t plain = strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                 "-_./:@,+*()[]#%");
+    if (*value && !value[plain])
+        gs_buf_puts(line, value);
+    else
+        gs_buf_json_string(line, value, strlen(value));
+}
+
+static void put_field(struct gs_buf *line, const struct gs_log_field *field)
+{
+    bool json = log_format == GS_LOG_JSON;
+    gs_buf_printf(line, json ? ",\"%s\":" : " %s=", field->key);
+    if (!field->str)
+        gs_buf_printf(line, "%lld", field->num);
+    else if (json)
+        gs_buf_json_string(line, field->str, strlen(field->str));
+    else
+        put_text_value(line, field->str);
+}
+
+void gs_log_fields(enum gs_log_level level, const char *msg, const struct gs_log_field *fields,
+                   int count)
+{
+    struct gs_buf line = GS_BUF(LINE_MAX_BYTES);
+    bool json = log_format == GS_LOG_JSON;
+    gs_buf_puts(&line, json ? "{\"time\":\"" : "time=");
+    put_time(&line);
+    gs_buf_printf(&line, json ? "\",\"level\":\"%s\"" : " level=%s", level_names[level]);
+    const struct gs_log_field head = GS_STR("msg", msg);
+    put_field(&line, &head);
+    for (int i = 0; i < count; i++)
+        put_field(&line, &fields[i]);
+    gs_buf_puts(&line, json ? "}\n" : "\n");
+    if (line.data && !gs_buf_failed(&line)) {
+        ssize_t written = write(STDERR_FILENO, line.data, line.len);
+        (void)written; /* there is nobody left to tell */
+    }
+    gs_buf_release(&line);
+}
