@@ -33,19 +33,19 @@ static inline void gs_closep(int *fd)
 #define _cleanup_close_ _cleanup_(gs_closep)
 
 /* Takes the pointer out of a variable: the variable becomes NULL, the value goes on. */
-#define gs_steal(ptr)                                                                             \
-    ({                                                                                            \
-        __typeof__(*(ptr)) gs_stolen_ = *(ptr);                                                   \
-        *(ptr) = NULL;                                                                            \
-        gs_stolen_;                                                                               \
+#define gs_steal(ptr)                                                                              \
+    ({                                                                                             \
+        __typeof__(*(ptr)) gs_stolen_ = *(ptr);                                                    \
+        *(ptr) = NULL;                                                                             \
+        gs_stolen_;                                                                                \
     })
 
 /* For a variable that holds `type *`: defines NAMEp(), which calls NAME() unless NULL. */
-#define GS_DEFINE_CLEANUP(type, name)                                                             \
-    static inline void name##p(type *p)                                                           \
-    {                                                                                             \
-        if (*p)                                                                                   \
-            name(*p);                                                                             \
+#define GS_DEFINE_CLEANUP(type, name)                                                              \
+    static inline void name##p(type *p)                                                            \
+    {                                                                                              \
+        if (*p)                                                                                    \
+            name(*p);                                                                              \
     }
 
 #endif

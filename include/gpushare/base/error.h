@@ -16,22 +16,22 @@
 
 enum gs_code {
     GS_OK = 0,
-    GS_EINVAL,     /* the caller's or the user's input is wrong */
-    GS_EPROTO,     /* bytes from outside are not what their format promises */
-    GS_ETOOBIG,    /* a ceiling was reached */
-    GS_ENOMEM,     /* allocation failed */
-    GS_ENOENT,     /* named thing does not exist (HTTP 404) */
-    GS_EEXIST,     /* it exists already, or belongs to somebody else */
-    GS_ECONFLICT,  /* HTTP 409: the object changed, or a precondition failed */
-    GS_EAUTH,      /* HTTP 401 */
-    GS_EDENIED,    /* HTTP 403 */
-    GS_EGONE,      /* HTTP 410: resourceVersion too old */
-    GS_EBUSY,      /* HTTP 429: asked to come back later */
-    GS_ETIMEOUT,   /* no answer in time: the outcome is unknown */
-    GS_EIO,        /* connection, file or 5xx failure: the outcome may be unknown */
-    GS_ENOTREADY,  /* not loaded yet, or not the leader */
-    GS_ECANCELED,  /* asked to stop */
-    GS_EINTERNAL,  /* a bug of ours */
+    GS_EINVAL,    /* the caller's or the user's input is wrong */
+    GS_EPROTO,    /* bytes from outside are not what their format promises */
+    GS_ETOOBIG,   /* a ceiling was reached */
+    GS_ENOMEM,    /* allocation failed */
+    GS_ENOENT,    /* named thing does not exist (HTTP 404) */
+    GS_EEXIST,    /* it exists already, or belongs to somebody else */
+    GS_ECONFLICT, /* HTTP 409: the object changed, or a precondition failed */
+    GS_EAUTH,     /* HTTP 401 */
+    GS_EDENIED,   /* HTTP 403 */
+    GS_EGONE,     /* HTTP 410: resourceVersion too old */
+    GS_EBUSY,     /* HTTP 429: asked to come back later */
+    GS_ETIMEOUT,  /* no answer in time: the outcome is unknown */
+    GS_EIO,       /* connection, file or 5xx failure: the outcome may be unknown */
+    GS_ENOTREADY, /* not loaded yet, or not the leader */
+    GS_ECANCELED, /* asked to stop */
+    GS_EINTERNAL, /* a bug of ours */
 };
 
 struct gs_error {

@@ -38,13 +38,13 @@ bool gs_log_format_parse(const char *text, enum gs_log_format *ret);
 void gs_log_fields(enum gs_log_level level, const char *msg, const struct gs_log_field *fields,
                    int count);
 
-#define gs_log(level, msg, ...)                                                                   \
-    do {                                                                                          \
-        if (gs_log_enabled(level)) {                                                              \
-            const struct gs_log_field gs_fields_[] = {__VA_ARGS__};                               \
-            gs_log_fields(level, msg, gs_fields_,                                                 \
-                          (int)(sizeof(gs_fields_) / sizeof(gs_fields_[0])));                     \
-        }                                                                                         \
+#define gs_log(level, msg, ...)                                                                    \
+    do {                                                                                           \
+        if (gs_log_enabled(level)) {                                                               \
+            const struct gs_log_field gs_fields_[] = {__VA_ARGS__};                                \
+            gs_log_fields(level, msg, gs_fields_,                                                  \
+                          (int)(sizeof(gs_fields_) / sizeof(gs_fields_[0])));                      \
+        }                                                                                          \
     } while (0)
 
 #endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_BASE_SLICE_H
+#define GPUSHARE_BASE_SLICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+/* Bytes that belong to somebody else: *borrowed* for as long as their owner says. */
+struct gs_slice {
+    const char *at;
+    size_t len;
+};
+
+#define GS_SLICE(literal) ((struct gs_slice){(literal), sizeof(literal) - 1})
+
+static inline struct gs_slice gs_slice_of(const char *text)
+{
+    return (struct gs_slice){text, strlen(text)};
+}
+
+static inline bool gs_slice_eq(struct gs_slice a, struct gs_slice b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
+}
+
+#endif

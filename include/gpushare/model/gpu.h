@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_MODEL_GPU_H
+#define GPUSHARE_MODEL_GPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * One physical GPU, as the device plugin reports it in the node annotation `<domain>/gpu-inventory`
+ * (docs/contract.md) or as capacity / count when there is no such annotation.
+ * Plain data.
+ */
+
+/* Highest GPU index on a node is GS_GPUS_MAX - 1: a set of GPUs is one gs_gpu_mask. */
+enum { GS_GPUS_MAX = 64 };
+typedef uint64_t gs_gpu_mask;
+
+/* What one unit of `<domain>/gpu-mem` is. Every node of a cluster should use the same. */
+enum gs_unit { GS_UNIT_UNKNOWN, GS_UNIT_MIB, GS_UNIT_64MIB, GS_UNIT_256MIB, GS_UNIT_GIB };
+
+/* "MiB", "64MiB", "256MiB", "GiB"; "" for unknown. */
+const char *gs_unit_name(enum gs_unit unit);
+
+/* The exact names above; false leaves *ret alone. */
+bool gs_unit_parse(const char *text, size_t len, enum gs_unit *ret);
+
+/* 1, 64, 256 or 1024; 0 for unknown. */
+uint32_t gs_unit_mib(enum gs_unit unit);
+
+/* NUMA node of a GPU that reports none. */
+enum { GS_NUMA_NONE = -1 };
+
+enum { GS_UUID_BYTES = 64, GS_MODEL_BYTES = 64 };
+
+struct gs_gpu {
+    uint32_t idx;       /* as the driver and NVIDIA_VISIBLE_DEVICES count, below GS_GPUS_MAX */
+    uint32_t mem_units; /* size in the node's unit, floored */
+    uint32_t mem_mib;   /* size in MiB, 0 when not known */
+    int16_t numa;
+    bool healthy;
+    bool schedulable;           /* false: an administrator's cordon */
+    char uuid[GS_UUID_BYTES];   /* "" when not known; NUL-terminated */
+    char model[GS_MODEL_BYTES]; /* "" when not known; NUL-terminated, cut when longer */
+};
+
+/* New pods may be placed on it. */
+static inline bool gs_gpu_usable(const struct gs_gpu *gpu)
+{
+    return gpu->healthy && gpu->schedulable;
+}
+
+#define GS_GPU_BIT(idx) ((gs_gpu_mask)1 << (idx))
+
+/* for (every index in a mask, lowest first) */
+#define GS_FOR_EACH_GPU(idx, mask)                                                                 \
+    for (gs_gpu_mask gs_left_ = (mask);                                                            \
+         gs_left_ && ((idx) = (uint32_t)__builtin_ctzll(gs_left_), 1); gs_left_ &= gs_left_ - 1)
+
+static inline uint32_t gs_gpu_mask_count(gs_gpu_mask mask)
+{
+    return (uint32_t)__builtin_popcountll(mask);
+}
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_MODEL_POD_H
+#define GPUSHARE_MODEL_POD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/base/arena.h"
+#include "gpushare/model/gpu.h"
+
+/*
+ * What this project knows of a Kubernetes Pod (core/v1 Pod). Plain data; strings are borrowed from
+ * the pod's arena until gs_pod_reset() or gs_pod_release(); absent strings are "", never NULL.
+ */
+enum gs_pod_phase {
+    GS_PHASE_UNKNOWN,
+    GS_PHASE_PENDING,
+    GS_PHASE_RUNNING,
+    GS_PHASE_SUCCEEDED,
+    GS_PHASE_FAILED,
+};
+
+enum gs_container_kind {
+    GS_CONTAINER_INIT,    /* runs to its end before the next starts */
+    GS_CONTAINER_SIDECAR, /* init container with restartPolicy Always: stays */
+    GS_CONTAINER_MAIN,
+};
+
+struct gs_container {
+    const char *name;
+    enum gs_container_kind kind;
+    uint32_t gpu_units;   /* limits of <domain>/gpu-mem (requests when there is no limit) */
+    uint32_t main_index;  /* index into spec.containers for kind MAIN, else into initContainers */
+    int64_t cpu_milli;    /* requests.cpu (limits.cpu when there is no request) */
+    int64_t memory_bytes; /* requests.memory, likewise */
+    bool overrides_visible_devices; /* its env sets NVIDIA_VISIBLE_DEVICES itself */
+};
+
+/* The GPU indices that annotation ALIYUN_COM_GPU_MEM_IDX names. */
+enum gs_recorded {
+    GS_RECORDED_NONE,   /* no such annotation */
+    GS_RECORDED_VALID,  /* a comma list of distinct indices below GS_GPUS_MAX, in `gpus` */
+    GS_RECORDED_BROKEN, /* an annotation that is no such list */
+};
+
+/* `<domain>/gpu-count`: the number of GPUs the pod is spread over. */
+enum gs_count_kind { GS_COUNT_ABSENT, GS_COUNT_VALID, GS_COUNT_BROKEN };
+
+/* `<domain>/gpu-placement` */
+enum gs_placement {
+    GS_PLACEMENT_DEFAULT, /* absent: the service's policy */
+    GS_PLACEMENT_BINPACK,
+    GS_PLACEMENT_SPREAD,
+    GS_PLACEMENT_FGD,
+    GS_PLACEMENT_ROLLOUT,
+    GS_PLACEMENT_BROKEN, /* an annotation with another word */
+};
+
+/* "binpack", …; "" for default and broken. */
+const char *gs_placement_name(enum gs_placement placement);
+bool gs_placement_parse(const char *text, size_t len, enum gs_placement *ret);
+
+struct gs_pod {
+    const char *uid;
+    const char *ns;
+    const char *name;
+    const char *resource_version;
+    const char *node_name;      /* spec.nodeName: bound there; "" while not bound */
+    const char *nominated_node; /* status.nominatedNodeName */
+    const char *owner_uid;      /* the controller's UID, "" without one */
+    enum gs_pod_phase phase;
+    bool deleting;     /* metadata.deletionTimestamp is set: frees nothing by itself */
+    int32_t priority;  /* spec.priority, 0 when absent */
+    int64_t created_s; /* metadata.creationTimestamp, Unix seconds, 0 when absent */
+
+    struct gs_container *containers; /* initContainers in order, then containers in order */
+    uint32_t container_count;
+    bool gpu_units_overflow; /* a container asks for more than 2^31 units: fits nowhere */
+    int64_t overhead_cpu_milli;
+
+    /* Annotations (names without the domain's prefix); values as they stand, untrusted. */
+    enum gs_count_kind count_kind;
+    uint32_t gpu_count; /* when count_kind is VALID, 1..GS_GPUS_MAX */
+    enum gs_placement placement;
+    enum gs_recorded recorded;
+    gs_gpu_mask recorded_gpus;
+    int64_t assume_time_ns; /* ..._ASSUME_TIME, 0 when absent or broken */
+    bool assigned;          /* ..._ASSIGNED is "true" */
+    bool has_assigned;      /* ..._ASSIGNED is there at all */
+    const char *swap_with;  /* gpu-swap-with: UID of the pod whose GPUs this one was given */
+    const char *gpu_model;  /* comma list of model substrings allowed */
+    const char *gpu_model_deny;
+    const char *gpu_uuid; /* comma list of UUIDs allowed */
+    const char *gpu_uuid_deny;
+
+    struct gs_arena arena;
+};
+
+void gs_pod_reset(struct gs_pod *pod);
+void gs_pod_release(struct gs_pod *pod);
+
+/* Deleted from the API or in a terminal phase: its memory is free. deletionTimestamp alone is not
+ * terminal. */
+static inline bool gs_pod_terminal(const struct gs_pod *pod)
+{
+    return pod->phase == GS_PHASE_SUCCEEDED || pod->phase == GS_PHASE_FAILED;
+}
+
+/*
+ * What a pod is charged: the peak it can reach, on each of gpu_count GPUs.
+ */
+struct gs_charge {
+    uint32_t units;     /* per GPU; 0: the pod asks for no GPU memory */
+    uint32_t gpu_count; /* at least 1 */
+};
+
+enum gs_charge_result {
+    GS_CHARGE_OK,
+    GS_CHARGE_BAD_COUNT,     /* gpu-count is no number from 1 to GS_GPUS_MAX */
+    GS_CHARGE_NOT_DIVISIBLE, /* a container's request does not divide by gpu-count */
+    GS_CHARGE_TOO_LARGE,     /* the sum does not fit 2^31 units */
+};
+
+/*
+ * The one function for extender, plugin, CLI and simulator (contract, section 1):
+ *   init phase: for each init container, itself plus the sidecars declared before it;
+ *   main phase: all main containers plus all sidecars;
+ *   the larger of the two, each request divided by gpu-count.
+ * A pod without GPU memory is OK with units 0 whatever its gpu-count says. On failure *ret holds
+ * the undivided total over one GPU (saturated), so that a bound pod can still be charged.
+ */
+enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *ret);
+
+/* What one container gets of each of its GPUs: gpu_units / gpu_count (all of it when broken). */
+uint32_t gs_container_units(const struct gs_pod *pod, const struct gs_container *container);
+
+/* Peak CPU request by the same two phases, plus overhead; saturated. */
+int64_t gs_pod_cpu_milli(const struct gs_pod *pod);
+int64_t gs_pod_memory_bytes(const struct gs_pod *pod);
+
+/* Some container asks for GPU memory. */
+bool gs_pod_wants_gpu(const struct gs_pod *pod);
+
+#endif

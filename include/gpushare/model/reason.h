@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_MODEL_REASON_H
+#define GPUSHARE_MODEL_REASON_H
+
+#include <stdbool.h>
+
+/*
+ * Why a pod does not fit a node. A value, not an error. Few and fixed, because kube-scheduler
+ * groups equal strings ("3 nodes: …"): no names, no numbers, no percent sign.
+ */
+enum gs_reason {
+    GS_FITS,
+    GS_REASON_UNKNOWN_NODE,  /* the node is not (or no longer) known */
+    GS_REASON_NO_GPUS,       /* unresolvable: the node reports no GPU memory */
+    GS_REASON_GPU_TOO_SMALL, /* unresolvable: no GPU of the node is that large */
+    GS_REASON_TOO_FEW_GPUS,  /* unresolvable: fewer GPUs (large enough) than asked */
+    GS_REASON_NO_MATCH,      /* unresolvable: no GPU matches the pod's model or UUID lists */
+    GS_REASON_NO_ROOM,       /* the node's sum would not do either */
+    GS_REASON_FRAGMENTED,    /* the node's sum would do, but no single GPU has the room */
+    GS_REASON_TOO_FEW_FREE,  /* several GPUs asked: fewer have room at the same time */
+    GS_REASON_NOT_USABLE,    /* GPUs with room are unhealthy or cordoned */
+    GS_REASON_NOMINATED,     /* the room is held for a nominated pod of higher priority */
+    GS_REASON_BAD_COUNT,     /* unresolvable: annotation or label gpu-count is broken */
+    GS_REASON_NOT_DIVISIBLE, /* unresolvable: a request does not divide by gpu-count */
+    GS_REASON_BAD_PLACEMENT, /* unresolvable: annotation gpu-placement names no policy */
+    GS_REASON_BAD_SELECTOR,  /* unresolvable: annotation gpu-model or gpu-uuid is broken */
+    GS_REASONS,
+};
+
+/* The words for the user; "" for GS_FITS. Static. */
+const char *gs_reason_text(enum gs_reason reason);
+
+/* A short label for metrics: "no_room". Static. */
+const char *gs_reason_label(enum gs_reason reason);
+
+/* Evicting pods cannot help: goes into FailedAndUnresolvableNodes as well. */
+bool gs_reason_unresolvable(enum gs_reason reason);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/model/pod.h"
+
+/*
+ * The peak of a resource over a pod's two phases, as Kubernetes counts it
+ * (k8s.io/component-helpers resource/helpers.go, PodRequests): init containers run one after the
+ * other beside the sidecars that started before them; main containers run beside all sidecars.
+ */
+static int64_t sat_add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+typedef int64_t (*amount_fn)(const struct gs_container *container);
+
+static int64_t peak(const struct gs_pod *pod, amount_fn amount)
+{
+    int64_t sidecars = 0, init_peak = 0, main_sum = 0;
+    for (uint32_t i = 0; i < pod->container_count; i++) {
+        const struct gs_container *c = &pod->containers[i];
+        int64_t units = amount(c);
+        if (c->kind == GS_CONTAINER_SIDECAR) {
+            sidecars = sat_add(sidecars, units);
+        } else if (c->kind == GS_CONTAINER_INIT) {
+            int64_t now = sat_add(sidecars, units);
+            init_peak = now > init_peak ? now : init_peak;
+        } else {
+            main_sum = sat_add(main_sum, units);
+        }
+    }
+    main_sum = sat_add(main_sum, sidecars);
+    return main_sum > init_peak ? main_sum : init_peak;
+}
+
+static int64_t amount_gpu(const struct gs_container *c)
+{
+    return c->gpu_units;
+}
+
+static int64_t amount_cpu(const struct gs_container *c)
+{
+    return c->cpu_milli;
+}
+
+static int64_t amount_memory(const struct gs_container *c)
+{
+    return c->memory_bytes;
+}
+
+static enum gs_charge_result judge(const struct gs_pod *pod, int64_t total)
+{
+    if (pod->gpu_units_overflow || total > INT32_MAX)
+        return GS_CHARGE_TOO_LARGE;
+    if (pod->count_kind == GS_COUNT_BROKEN)
+        return GS_CHARGE_BAD_COUNT;
+    if (pod->count_kind != GS_COUNT_VALID)
+        return GS_CHARGE_OK;
+    for (uint32_t i = 0; i < pod->container_count; i++) {
+        if (pod->containers[i].gpu_units % pod->gpu_count)
+            return GS_CHARGE_NOT_DIVISIBLE;
+    }
+    return GS_CHARGE_OK;
+}
+
+enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *ret)
+{
+    *ret = (struct gs_charge){.units = 0, .gpu_count = 1};
+    if (!gs_pod_wants_gpu(pod))
+        return GS_CHARGE_OK;
+    int64_t total = peak(pod, amount_gpu);
+    enum gs_charge_result result = judge(pod, total);
+    ret->units = result == GS_CHARGE_TOO_LARGE ? INT32_MAX : (uint32_t)total;
+    if (result == GS_CHARGE_OK && pod->count_kind == GS_COUNT_VALID) {
+        /* every request divides, so every sum of requests does */
+        ret->gpu_count = pod->gpu_count;
+        ret->units /= pod->gpu_count;
+    }
+    return result;
+}
+
+uint32_t gs_container_units(const struct gs_pod *pod, const struct gs_container *container)
+{
+    if (pod->count_kind != GS_COUNT_VALID)
+        return container->gpu_units;
+    return container->gpu_units / pod->gpu_count;
+}
+
+int64_t gs_pod_cpu_milli(const struct gs_pod *pod)
+{
+    return sat_add(peak(pod, amount_cpu), pod->overhead_cpu_milli);
+}
+
+int64_t gs_pod_memory_bytes(const struct gs_pod *pod)
+{
+    return peak(pod, amount_memory);
+}

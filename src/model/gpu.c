@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/model/gpu.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    uint32_t mib;
+} units[] = {
+    [GS_UNIT_UNKNOWN] = {"", 0},     [GS_UNIT_MIB] = {"MiB", 1},
+    [GS_UNIT_64MIB] = {"64MiB", 64}, [GS_UNIT_256MIB] = {"256MiB", 256},
+    [GS_UNIT_GIB] = {"GiB", 1024},
+};
+
+const char *gs_unit_name(enum gs_unit unit)
+{
+    return units[unit].name;
+}
+
+bool gs_unit_parse(const char *text, size_t len, enum gs_unit *ret)
+{
+    for (int i = GS_UNIT_MIB; i <= GS_UNIT_GIB; i++) {
+        if (strlen(units[i].name) == len && memcmp(units[i].name, text, len) == 0) {
+            *ret = (enum gs_unit)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t gs_unit_mib(enum gs_unit unit)
+{
+    return units[unit].mib;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/model/pod.h"
+
+#include <string.h>
+
+static const char *const placements[] = {
+    [GS_PLACEMENT_DEFAULT] = "",        [GS_PLACEMENT_BINPACK] = "binpack",
+    [GS_PLACEMENT_SPREAD] = "spread",   [GS_PLACEMENT_FGD] = "fgd",
+    [GS_PLACEMENT_ROLLOUT] = "rollout", [GS_PLACEMENT_BROKEN] = "",
+};
+
+const char *gs_placement_name(enum gs_placement placement)
+{
+    return placements[placement];
+}
+
+bool gs_placement_parse(const char *text, size_t len, enum gs_placement *ret)
+{
+    for (int i = GS_PLACEMENT_BINPACK; i < GS_PLACEMENT_BROKEN; i++) {
+        if (strlen(placements[i]) == len && memcmp(placements[i], text, len) == 0) {
+            *ret = (enum gs_placement)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+void gs_pod_reset(struct gs_pod *pod)
+{
+    gs_arena_reset(&pod->arena);
+    *pod = (struct gs_pod){
+        .uid = "",
+        .ns = "",
+        .name = "",
+        .resource_version = "",
+        .node_name = "",
+        .nominated_node = "",
+        .owner_uid = "",
+        .swap_with = "",
+        .gpu_model = "",
+        .gpu_model_deny = "",
+        .gpu_uuid = "",
+        .gpu_uuid_deny = "",
+        .arena = pod->arena,
+    };
+}
+
+void gs_pod_release(struct gs_pod *pod)
+{
+    gs_arena_release(&pod->arena);
+    *pod = (struct gs_pod){0};
+}
+
+bool gs_pod_wants_gpu(const struct gs_pod *pod)
+{
+    for (uint32_t i = 0; i < pod->container_count; i++) {
+        if (pod->containers[i].gpu_units)
+            return true;
+    }
+    return pod->gpu_units_overflow;
+}

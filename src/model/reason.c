@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/model/reason.h"
+
+static const struct {
+    const char *text;
+    const char *label;
+    bool unresolvable;
+} reasons[] = {
+    [GS_FITS] = {"", "fits", false},
+    [GS_REASON_UNKNOWN_NODE] = {"node is not known to gpushare yet", "unknown_node", false},
+    [GS_REASON_NO_GPUS] = {"node has no shareable GPU memory", "no_gpus", true},
+    [GS_REASON_GPU_TOO_SMALL] = {"no GPU is as large as the request", "gpu_too_small", true},
+    [GS_REASON_TOO_FEW_GPUS] = {"node has fewer large enough GPUs than requested", "too_few_gpus",
+                                true},
+    [GS_REASON_NO_MATCH] = {"no GPU matches the requested model or UUID", "no_match", true},
+    [GS_REASON_NO_ROOM] = {"insufficient free GPU memory", "no_room", false},
+    [GS_REASON_FRAGMENTED] =
+        {"free GPU memory is spread over several GPUs, no single GPU has enough", "fragmented",
+         false},
+    [GS_REASON_TOO_FEW_FREE] = {"fewer GPUs have enough free memory at once than requested",
+                                "too_few_free", false},
+    [GS_REASON_NOT_USABLE] = {"GPUs with enough free memory are unhealthy or cordoned",
+                              "not_usable", false},
+    [GS_REASON_NOMINATED] = {"free GPU memory is held for a nominated pod of higher priority",
+                             "nominated", false},
+    [GS_REASON_BAD_COUNT] = {"gpu-count of the pod is not a number from 1 to 64", "bad_count",
+                             true},
+    [GS_REASON_NOT_DIVISIBLE] = {"GPU memory of a container does not divide by gpu-count",
+                                 "not_divisible", true},
+    [GS_REASON_BAD_PLACEMENT] = {"annotation gpu-placement names no policy", "bad_placement", true},
+    [GS_REASON_BAD_SELECTOR] = {"annotation gpu-model or gpu-uuid is not a comma list",
+                                "bad_selector", true},
+};
+
+const char *gs_reason_text(enum gs_reason reason)
+{
+    return reasons[reason].text;
+}
+
+const char *gs_reason_label(enum gs_reason reason)
+{
+    return reasons[reason].label;
+}
+
+bool gs_reason_unresolvable(enum gs_reason reason)
+{
+    return reasons[reason].unresolvable;
+}
