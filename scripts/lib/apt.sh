@@ -21,12 +21,18 @@ apt_as_root() {
     local -a sudo=()
     ((EUID == 0)) || sudo=(sudo)
     "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive \
-        apt-get -qq -o DPkg::Lock::Timeout=900 -o APT::Update::Lock::Timeout=900 "$@"
+        apt-get -qq -o DPkg::Lock::Timeout=900 "$@"
 }
 
+# Unlike an installation, an update does not wait for another one to finish.
 apt_update() {
+    local attempt
     echo "refreshing the package lists" >&2
-    apt_as_root update >&2
+    for attempt in 1 2 3 4 5 6; do
+        apt_as_root update >&2 && return 0
+        sleep "$((attempt * 5))"
+    done
+    return 1
 }
 
 # The package lists may be missing or older than the archive: refresh them once before giving up.
@@ -47,7 +53,7 @@ apt_extract() {
     tmp=$(mktemp -d)
     (
         trap 'rm -rf "$tmp"' EXIT
-        cd "$tmp"
+        cd "$tmp" || exit
         apt-get -qq download "$pkg" 2>/dev/null || {
             apt_update
             apt-get -qq download "$pkg"

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""etcd and kube-apiserver on loopback, users with the rights their manifests give them."""
+
+import os
+import secrets
+import subprocess
+
+from harness.api import Api
+from harness.processes import free_port, wait_for
+
+HOST = "127.0.0.1"
+ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../.."))
+EXTENDER_NAMESPACE = "gpushare-system"
+
+KUBECONFIG = """apiVersion: v1
+kind: Config
+clusters:
+- name: e2e
+  cluster:
+    server: {server}
+    certificate-authority: {ca_file}
+users:
+- name: {user}
+  user:
+    token: {token}
+contexts:
+- name: e2e
+  context:
+    cluster: e2e
+    user: {user}
+current-context: e2e
+"""
+
+
+def kube_program(name):
+    """A program of the Kubernetes under test; scripts/e2e.sh sets the folder."""
+    return os.path.join(os.environ["KUBE_BIN_DIR"], name)
+
+
+class ControlPlane:
+    """Started once per case, so that no case sees what another one left behind."""
+
+    def __init__(self, processes, run_dir):
+        self.processes = processes
+        self.run_dir = run_dir
+        self.ca_file = self.path("apiserver/apiserver.crt")
+        self.port = free_port()
+        self.tokens = {"admin": secrets.token_hex(16), "system:kube-scheduler": secrets.token_hex(16)}
+        self.admin = None
+
+    def path(self, name):
+        return os.path.join(self.run_dir, name)
+
+    def start(self):
+        etcd_url = self.start_etcd()
+        self.write_identities()
+        apiserver = self.start_apiserver(etcd_url)
+        self.wait_until_ready(apiserver)
+
+    def start_etcd(self):
+        client, peer = f"http://{HOST}:{free_port()}", f"http://{HOST}:{free_port()}"
+        self.processes.start("etcd", [
+            os.environ["ETCD"], "--data-dir", self.path("etcd"), "--unsafe-no-fsync",
+            "--listen-client-urls", client, "--advertise-client-urls", client,
+            "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+            "--initial-cluster", f"default={peer}", "--logger", "zap", "--log-level", "warn",
+            "--quota-backend-bytes", str(4 << 30)])
+        return client
+
+    def write_identities(self):
+        groups = {"admin": "system:masters", "system:kube-scheduler": "system:authenticated"}
+        with open(self.path("tokens.csv"), "w", encoding="ascii") as out:
+            for user, token in self.tokens.items():
+                out.write(f'{token},{user},{user},"{groups[user]}"\n')
+        subprocess.run(["openssl", "genrsa", "-out", self.path("sa.key"), "2048"],
+                       check=True, capture_output=True)
+
+    def start_apiserver(self, etcd_url):
+        # TaintNodesByCondition would put a not-ready taint on every simulated node, which only the
+        # controller manager removes. ServiceAccount would refuse pods until that one made accounts.
+        return self.processes.start("kube-apiserver", [
+            kube_program("kube-apiserver"), f"--etcd-servers={etcd_url}",
+            f"--bind-address={HOST}", f"--advertise-address={HOST}", f"--secure-port={self.port}",
+            f"--cert-dir={self.path('apiserver')}", f"--token-auth-file={self.path('tokens.csv')}",
+            "--authorization-mode=Node,RBAC", "--allow-privileged=true",
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={self.path('sa.key')}",
+            f"--service-account-signing-key-file={self.path('sa.key')}",
+            "--service-cluster-ip-range=10.96.0.0/16", "--profiling=false"])
+
+    def wait_until_ready(self, apiserver):
+        def ready():
+            apiserver.must_run()
+            if self.admin is None and os.path.exists(self.ca_file):
+                self.admin = Api(HOST, self.port, self.tokens["admin"], self.ca_file)
+            return (self.admin is not None and self.admin.send("GET", "/readyz")[0] == 200 and
+                    self.admin.find("/api/v1/namespaces/default"))
+        wait_for("kube-apiserver is ready", ready, 60)
+
+    def kubeconfig(self, user, token=None):
+        """Write a kubeconfig file for a user and return its path."""
+        path = self.path(f"{user.replace(':', '-')}.kubeconfig")
+        with open(path, "w", encoding="ascii", opener=lambda p, f: os.open(p, f, 0o600)) as out:
+            out.write(KUBECONFIG.format(server=f"https://{HOST}:{self.port}", user=user,
+                                        ca_file=self.ca_file, token=token or self.tokens[user]))
+        return path
+
+    def service_account_kubeconfig(self, namespace, name):
+        """A kubeconfig with a real token of this ServiceAccount, and thus no right but its own."""
+        answer = self.admin.create(f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", {
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 7200}})
+        return self.kubeconfig(name, answer["status"]["token"])
+
+    def kubectl(self, *args):
+        done = subprocess.run([kube_program("kubectl"), f"--kubeconfig={self.kubeconfig('admin')}",
+                               *args], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"kubectl {' '.join(args)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def apply(self, *manifests):
+        """Apply files of the project's manifests folder as they are."""
+        for manifest in manifests:
+            self.kubectl("apply", "-f", os.path.join(ROOT, "manifests", manifest))

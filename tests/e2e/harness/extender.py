@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""gpushare-extender as a process: start, crash, ask."""
+
+import http.client
+import json
+import os
+
+from harness.control_plane import HOST, ROOT
+from harness.processes import Failure, free_port, wait_for
+
+PREFIX = "/gpushare-scheduler"
+
+
+def extender_program():
+    return os.environ.get("GPUSHARE_EXTENDER", os.path.join(ROOT, "build/gpushare-extender"))
+
+
+class Extender:
+    """Runs with the ServiceAccount of the shipped manifest. Keeps its ports over a restart."""
+
+    def __init__(self, processes, kubeconfig, flags=()):
+        self.processes = processes
+        self.kubeconfig = kubeconfig
+        self.flags = list(flags)
+        self.port, self.health_port = free_port(), free_port()
+        self.process = None
+
+    @property
+    def url(self):
+        return f"http://{HOST}:{self.port}"
+
+    def start(self, wait=True):
+        self.process = self.processes.start("gpushare-extender", [
+            extender_program(), "--kubeconfig", self.kubeconfig, "--listen", f"{HOST}:{self.port}",
+            "--health-listen", f"{HOST}:{self.health_port}", "--log-level", "info", *self.flags])
+        if wait:
+            wait_for("gpushare-extender is ready", self.ready)
+
+    def ready(self):
+        self.process.must_run()
+        return self.ask("GET", "/readyz", port=self.health_port)[0] == 200
+
+    def kill(self):
+        self.process.kill()
+
+    def ask(self, method, path, body=None, port=None):
+        """One request on a connection of its own: (status, body text)."""
+        conn = http.client.HTTPConnection(HOST, port or self.port, timeout=10)
+        try:
+            data = None if body is None else json.dumps(body)
+            conn.request(method, path, data, {"Content-Type": "application/json"})
+            response = conn.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            conn.close()
+
+    def verb(self, name, body):
+        """A scheduling verb as kube-scheduler asks it; the decoded answer."""
+        status, text = self.ask("POST", f"{PREFIX}/{name}", body)
+        if status != 200:
+            raise Failure(f"{name} answered {status}: {text}")
+        return json.loads(text)
+
+    def metrics(self):
+        """{series with labels: value} of the metrics page."""
+        lines = self.ask("GET", "/metrics", port=self.health_port)[1].splitlines()
+        pairs = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
+        return {series: float(value) for series, value in pairs}
+
+    def inspect(self):
+        """The inspect answer in the shape of ledger.as_inspect."""
+        status, text = self.ask("GET", f"{PREFIX}/inspect")
+        if status != 200:
+            raise Failure(f"inspect answered {status}: {text}")
+        return {node["name"]: {int(dev["id"]): (
+            dev["totalGPU"], dev["usedGPU"],
+            {f"{p['namespace']}/{p['name']}": p["usedGPU"] for p in dev.get("pods") or []})
+            for dev in node.get("devs") or []} for node in json.loads(text)["nodes"] if node.get("devs")}
+
+    def verify_and_stop(self):
+        """At the end of a case: it still runs, its rights sufficed, and SIGTERM ends it cleanly."""
+        self.process.must_run()
+        log = self.process.log_text()
+        for line in log.splitlines():
+            if "forbidden" in line.lower() or "AddressSanitizer" in line:
+                raise Failure(f"the extender's log says: {line}")
+        status = self.process.stop()
+        if status != 0:
+            raise Failure(f"the extender ended with {status} after SIGTERM: {self.process.log_tail()}")

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An independent ledger: what each GPU holds, computed from the API's nodes and pods alone.
+
+Written from the documented rules and not from the extender's code, slowly and obviously, so that
+the two can disagree. Every function here is pure."""
+
+import json
+from dataclasses import dataclass, field
+
+from harness.objects import GPU_COUNT, GPU_MEM, IDX, INVENTORY, annotation, bound_node, key
+
+
+@dataclass
+class Gpu:
+    idx: int
+    size: int
+    usable: bool = True
+    used: int = 0
+    pods: dict = field(default_factory=dict)
+
+    @property
+    def free(self):
+        return max(0, self.size - self.used)
+
+
+@dataclass
+class Node:
+    name: str
+    gpus: dict
+    open: bool
+    pod_slots: int
+    unknown: list = field(default_factory=list)
+
+
+def node_from(api_node):
+    status, spec = api_node.get("status", {}), api_node.get("spec", {})
+    capacity = status.get("allocatable") or status.get("capacity") or {}
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions", []))
+    tainted = any(t["effect"] != "PreferNoSchedule" for t in spec.get("taints") or [])
+    return Node(api_node["metadata"]["name"], gpus_from(api_node, capacity),
+                ready and not tainted and not spec.get("unschedulable"),
+                int(capacity.get("pods", 110)))
+
+
+def gpus_from(api_node, capacity):
+    written = (api_node["metadata"].get("annotations") or {}).get(INVENTORY)
+    if written:
+        return {gpu["idx"]: Gpu(gpu["idx"], gpu["mem"],
+                                gpu.get("healthy", True) and gpu.get("schedulable", True))
+                for gpu in json.loads(written)["gpus"]}
+    count, total = int(capacity.get(GPU_COUNT, 0)), int(capacity.get(GPU_MEM, 0))
+    return {idx: Gpu(idx, total // count) for idx in range(count)} if count else {}
+
+
+def asks(container):
+    return int((container.get("resources", {}).get("limits") or {}).get(GPU_MEM, 0))
+
+
+def gpu_count(pod):
+    labels = pod["metadata"].get("labels") or {}
+    return int(labels.get(GPU_COUNT) or annotation(pod, GPU_COUNT) or 1)
+
+
+def pod_peak(pod):
+    """The most GPU memory the pod can hold at once, in units over all its GPUs."""
+    spec = pod["spec"]
+    peak = sidecars = 0
+    for init in spec.get("initContainers") or []:
+        if init.get("restartPolicy") == "Always":
+            sidecars += asks(init)
+            peak = max(peak, sidecars)
+        else:
+            peak = max(peak, sidecars + asks(init))
+    return max(peak, sidecars + sum(asks(c) for c in spec["containers"]))
+
+
+def divisible(pod):
+    every = (pod["spec"].get("initContainers") or []) + pod["spec"]["containers"]
+    return all(asks(c) % gpu_count(pod) == 0 for c in every)
+
+
+def per_gpu(pod):
+    """What each of the pod's GPUs is charged; 0 for a pod that asks for no GPU memory."""
+    return pod_peak(pod) // gpu_count(pod)
+
+
+def holds(pod):
+    """A bound pod is charged until it is gone or finished; being deleted frees nothing yet."""
+    return bool(bound_node(pod)) and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+
+
+def written_gpus(pod, node):
+    """The GPUs that the pod's annotation names, or None when it names none that can be true."""
+    parts = (annotation(pod, IDX) or "").split(",")
+    if not all(part.strip().isascii() and part.strip().isdigit() for part in parts):
+        return None
+    found = {int(part) for part in parts}
+    valid = len(found) == len(parts) == gpu_count(pod) and found <= set(node.gpus)
+    return sorted(found) if valid else None
+
+
+def charge(node, pod):
+    units = per_gpu(pod)
+    chosen = written_gpus(pod, node)
+    if chosen is None:
+        node.unknown.append(key(pod))
+        chosen = [gpu.idx for gpu in node.gpus.values() if gpu.size >= units]
+    for idx in chosen:
+        node.gpus[idx].used += units
+        node.gpus[idx].pods[key(pod)] = units
+
+
+def build(api_nodes, api_pods):
+    """{node name: Node} with every charge on its GPU."""
+    nodes = {n["metadata"]["name"]: node_from(n) for n in api_nodes}
+    for pod in api_pods:
+        node = nodes.get(bound_node(pod))
+        if node is None or not holds(pod):
+            continue
+        node.pod_slots -= 1
+        if per_gpu(pod) > 0:
+            charge(node, pod)
+    return nodes
+
+
+def overfull(nodes):
+    """Sentences, one per GPU that holds more than it has."""
+    return [f"{node.name} GPU {gpu.idx}: {gpu.used} of {gpu.size} units used by {sorted(gpu.pods)}"
+            for node in nodes.values() for gpu in node.gpus.values() if gpu.used > gpu.size]
+
+
+def places(nodes, pod):
+    """Names of the nodes that could take this unbound pod right now."""
+    units, count = per_gpu(pod), gpu_count(pod)
+    if units == 0:
+        return [n.name for n in nodes.values() if n.open and n.pod_slots > 0]
+    if not divisible(pod):
+        return []
+    return [n.name for n in nodes.values() if n.open and n.pod_slots > 0 and
+            sum(gpu.usable and gpu.free >= units for gpu in n.gpus.values()) >= count]
+
+
+def placeable(nodes, api_pods):
+    """Sentences, one per unbound pod that some node could take: nobody may be left behind."""
+    found = []
+    for pod in api_pods:
+        if bound_node(pod) or pod["metadata"].get("deletionTimestamp") or \
+                pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+            continue
+        where = places(nodes, pod)
+        if where:
+            found.append(f"{key(pod)} waits for {gpu_count(pod)} x {per_gpu(pod)} units, "
+                         f"but {where[0]} has room ({len(where)} nodes)")
+    return found
+
+
+def as_inspect(nodes):
+    """The same figures in the shape of the extender's inspect answer, for nodes that have GPUs."""
+    return {node.name: {gpu.idx: (gpu.size, gpu.used, dict(gpu.pods)) for gpu in node.gpus.values()}
+            for node in nodes.values() if node.gpus}

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs a case starts: each has a log of its own, and is stopped by its pid, whatever happens."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+
+
+class Failure(Exception):
+    """The case failed, and the message says why to somebody who reads only that."""
+
+
+def free_port():
+    """A loopback port nobody listens on now."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def wait_for(what, probe, timeout_s=30, interval_s=0.1):
+    """Call probe() until it returns something true; that is returned. Its OSErrors mean "not yet"."""
+    deadline = time.monotonic() + timeout_s
+    last = None
+    while True:
+        try:
+            last = probe()
+            if last:
+                return last
+        except OSError as error:
+            last = error
+        if time.monotonic() > deadline:
+            raise Failure(f"{what}: not within {timeout_s} s (last: {last})")
+        time.sleep(interval_s)
+
+
+class Process:
+    """One running program. setpriv has the kernel end it should this harness be killed itself."""
+
+    def __init__(self, name, argv, log_path, env=None):
+        self.name = name
+        self.argv = [str(arg) for arg in argv]
+        self.log_path = log_path
+        with open(log_path, "ab") as log:
+            log.write(f"--- {' '.join(self.argv)}\n".encode())
+            log.flush()
+            self.popen = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *self.argv],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env={**os.environ, **(env or {})})
+
+    @property
+    def pid(self):
+        return self.popen.pid
+
+    def running(self):
+        return self.popen.poll() is None
+
+    def must_run(self):
+        if not self.running():
+            raise Failure(f"{self.name} ended with {self.popen.returncode}: {self.log_tail()}")
+
+    def signal(self, number):
+        if self.running():
+            self.popen.send_signal(number)
+
+    def kill(self):
+        """SIGKILL, as a crash would be."""
+        self.signal(signal.SIGKILL)
+        self.popen.wait()
+
+    def stop(self, timeout_s=10):
+        """SIGTERM, and SIGKILL for those who do not listen. Returns the exit status."""
+        self.signal(signal.SIGTERM)
+        try:
+            self.popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        return self.popen.returncode
+
+    def log_text(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as log:
+            return log.read()
+
+    def log_tail(self, lines=15):
+        return "\n".join(self.log_text().splitlines()[-lines:])
+
+
+class Processes:
+    """All programs of one case, stopped in reverse order of their start."""
+
+    def __init__(self, log_dir):
+        self.log_dir = log_dir
+        self.started = []
+
+    def start(self, name, argv, env=None):
+        process = Process(name, argv, os.path.join(self.log_dir, f"{name}.log"), env)
+        self.started.append(process)
+        return process
+
+    def stop_all(self):
+        for process in reversed(self.started):
+            process.stop()
+        self.started.clear()

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kube-scheduler, configured from the project's own config/ files."""
+
+import http.client
+import os
+import ssl
+
+from harness.control_plane import HOST, ROOT, kube_program
+from harness.processes import free_port, wait_for
+
+SHIPPED_ADDRESS = "http://127.0.0.1:39999"
+SHIPPED_KUBECONFIG = "/etc/kubernetes/scheduler.conf"
+
+
+def config_file():
+    """Which of the shipped files this Kubernetes understands."""
+    minor = int(os.environ["KUBE_VERSION"].split(".")[1])
+    return "kube-scheduler-config-v1.yaml" if minor >= 25 else "kube-scheduler-config-v1beta1.yaml"
+
+
+def shipped(name):
+    with open(os.path.join(ROOT, "config", name), encoding="utf-8") as source:
+        return source.read()
+
+
+def replace_once(text, old, new):
+    if text.count(old) != 1:
+        raise ValueError(f"{old!r} occurs {text.count(old)} times in a config file, not once")
+    return text.replace(old, new)
+
+
+def render_config(kubeconfig, extender_url, fast_client=False):
+    """The shipped configuration with this run's addresses. extender_url None: no extender at all;
+    fast_client: without the limit of 50 requests/s that would hide what is being measured."""
+    text = shipped(config_file())
+    client = f"{kubeconfig}\n  qps: 5000\n  burst: 5000" if fast_client else kubeconfig
+    text = replace_once(text, SHIPPED_KUBECONFIG, client)
+    if extender_url is None:
+        text = text[:text.index("extenders:")]
+    else:
+        text = replace_once(text, SHIPPED_ADDRESS, extender_url)
+    if "v1beta1" in text:
+        # Otherwise an insecure port on every address of the machine. It cannot be switched off here.
+        address = f"{HOST}:{free_port()}"
+        text += f"healthzBindAddress: {address}\nmetricsBindAddress: {address}\n"
+    return text
+
+
+class Scheduler:
+    """One kube-scheduler; several may run after each other on the same control plane."""
+
+    def __init__(self, processes, control_plane):
+        self.processes = processes
+        self.control_plane = control_plane
+        self.process = None
+
+    def start(self, extender_url, fast_client=False):
+        kubeconfig = self.control_plane.kubeconfig("system:kube-scheduler")
+        path = self.control_plane.path("kube-scheduler-config.yaml")
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(render_config(kubeconfig, extender_url, fast_client))
+        self.launch([f"--config={path}"])
+
+    def start_with_policy(self, extender_url):
+        """The legacy way, before configuration files knew extenders."""
+        path = self.control_plane.path("scheduler-policy.json")
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(replace_once(shipped("scheduler-policy.json"), SHIPPED_ADDRESS, extender_url))
+        kubeconfig = self.control_plane.kubeconfig("system:kube-scheduler")
+        self.launch([f"--policy-config-file={path}", f"--kubeconfig={kubeconfig}", "--port=0"])
+
+    def launch(self, flags):
+        port = free_port()
+        self.process = self.processes.start("kube-scheduler", [
+            kube_program("kube-scheduler"), *flags, f"--bind-address={HOST}",
+            f"--secure-port={port}", f"--cert-dir={self.control_plane.path('scheduler')}", "-v=2"])
+        wait_for("kube-scheduler is healthy", lambda: self.healthy(port))
+
+    def healthy(self, port):
+        self.process.must_run()
+        # Its certificate is one it just made for itself; only liveness is asked.
+        tls = ssl._create_unverified_context()  # pylint: disable=protected-access
+        conn = http.client.HTTPSConnection(HOST, port, context=tls, timeout=5)
+        try:
+            conn.request("GET", "/healthz")
+            return conn.getresponse().status == 200
+        finally:
+            conn.close()
+
+    def stop(self):
+        self.process.stop()
