@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_GRPC_CLIENT_H
+#define GPUSHARE_GRPC_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpushare/base/error.h"
+#include "gpushare/grpc/loop.h"
+#include "gpushare/grpc/status.h"
+
+/*
+ * One unary gRPC call on a unix socket, with a deadline, on the loop. Each call has a connection of
+ * its own: calls to the kubelet are rare. Knows nothing of protobuf; registration.h and
+ * pod_resources.h are the typed calls above it. Loop thread only.
+ */
+struct gs_grpc_unary;
+
+struct gs_grpc_reply {
+    enum gs_grpc_status status; /* ours too: UNAVAILABLE (no connection, or it broke),
+                                   DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED (answer above the ceiling),
+                                   INTERNAL (not gRPC) */
+    const char *text;           /* why, when not OK; never NULL */
+    const void *message;        /* when OK */
+    size_t len;
+};
+
+/* Called exactly once, from the loop, never from within gs_grpc_unary_start(). The reply is
+ * *borrowed until done() returns*; the call is freed afterwards. */
+typedef void gs_grpc_unary_fn(void *ctx, const struct gs_grpc_reply *reply);
+
+struct gs_grpc_unary_options {
+    const char *socket_path;
+    const char *method_path; /* "/v1beta1.Registration/Register" */
+    int64_t timeout_ns;      /* for everything, connecting included; also sent as grpc-timeout */
+    size_t max_reply_bytes;  /* ceiling for the answer's message */
+    gs_grpc_unary_fn *done;
+    void *ctx;
+};
+
+/* message and options are *copied*. GS_ENOMEM, GS_EINVAL (path too long). What goes wrong later, a
+ * missing socket included, is told to done(). *ret (may be NULL) is valid until done(). */
+int gs_grpc_unary_start(struct gs_loop *loop, const struct gs_grpc_unary_options *options,
+                        const void *message, size_t len, struct gs_grpc_unary **ret,
+                        struct gs_error *err);
+
+/* The same on a connected stream socket; fd is *taken*, also on failure. For tests and fuzzing. */
+int gs_grpc_unary_start_fd(struct gs_loop *loop, int fd,
+                           const struct gs_grpc_unary_options *options, const void *message,
+                           size_t len, struct gs_grpc_unary **ret, struct gs_error *err);
+
+/* Gives up and frees; done() is not called. */
+void gs_grpc_unary_cancel(struct gs_grpc_unary *call);
+
+#endif
