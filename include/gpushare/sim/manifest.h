@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SIM_MANIFEST_H
+#define GPUSHARE_SIM_MANIFEST_H
+
+#include <stddef.h>
+
+#include "gpushare/base/error.h"
+#include "gpushare/base/slice.h"
+#include "gpushare/sim/cluster.h"
+
+/*
+ * Files of Kubernetes objects as `kubectl apply -f` takes them: YAML documents separated by "---",
+ * or JSON; a List counts as its items.
+ */
+
+enum {
+    GS_SIM_MANIFEST_BYTES_MAX = 256 << 20,
+    GS_SIM_MANIFEST_DEPTH_MAX = 64,
+};
+
+/*
+ * Calls each for every object, as compact JSON *borrowed for the call*, with its kind; stops and
+ * returns -1 when each does. name stands for the file in messages.
+ * GS_EPROTO: "NAME:LINE: what"; GS_EINVAL: a kind that the cluster does not know; GS_ETOOBIG.
+ */
+int gs_sim_manifest_parse(struct gs_slice text, const char *name,
+                          int (*each)(void *ctx, enum gs_sim_kind kind, struct gs_slice json,
+                                      struct gs_error *err),
+                          void *ctx, struct gs_error *err);
+
+/* The same for a file; "-" is standard input. GS_ENOENT, GS_EIO. */
+int gs_sim_manifest_read(const char *path,
+                         int (*each)(void *ctx, enum gs_sim_kind kind, struct gs_slice json,
+                                     struct gs_error *err),
+                         void *ctx, struct gs_error *err);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SIM_OBJECT_H
+#define GPUSHARE_SIM_OBJECT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpushare/base/buf.h"
+#include "gpushare/base/cleanup.h"
+#include "gpushare/base/slice.h"
+
+/*
+ * The kinds of objects the embedded cluster holds, and one version of one object: immutable JSON
+ * text and the few fields that selectors ask for. Hundreds of thousands of them are alive at once,
+ * so a version is a single allocation of about 100 bytes more than its text.
+ */
+enum gs_sim_kind {
+    GS_SIM_NODES,
+    GS_SIM_PODS,
+    GS_SIM_EVENTS,
+    GS_SIM_LEASES,
+    GS_SIM_NAMESPACES,
+    GS_SIM_KINDS,
+};
+
+/* One row of what `kubectl api-resources` shows. */
+struct gs_sim_resource {
+    const char *group; /* "" for the core group */
+    const char *version;
+    const char *plural;
+    const char *singular;
+    const char *kind;
+    const char *short_name; /* "" for none */
+    bool namespaced;
+    bool has_status;       /* a /status subresource; a write to the object leaves status alone */
+    bool create_on_update; /* PUT of a name that does not exist creates it */
+    bool needs_version;    /* PUT without metadata.resourceVersion is refused */
+    const char *type_json; /* "\"kind\":\"Pod\",\"apiVersion\":\"v1\"" */
+};
+
+/* Static. */
+const struct gs_sim_resource *gs_sim_resource(enum gs_sim_kind kind);
+
+/* The kind of a group ("" for core), version and plural name; GS_SIM_KINDS when not served. */
+enum gs_sim_kind gs_sim_kind_of_plural(struct gs_slice group, struct gs_slice version,
+                                       struct gs_slice plural);
+
+/* The kind of an object's apiVersion ("v1", "coordination.k8s.io/v1") and kind; GS_SIM_KINDS when
+ * not served. */
+enum gs_sim_kind gs_sim_kind_of_type(const char *api_version, const char *kind);
+
+/* Everything but refs is constant from the moment others see it. */
+struct gs_sim_object {
+    atomic_uint refs;
+    uint8_t kind;     /* enum gs_sim_kind */
+    uint8_t deleting; /* metadata.deletionTimestamp is set */
+    uint16_t version_len;
+    uint32_t version_at; /* where in json the digits of metadata.resourceVersion stand */
+    uint32_t json_len;
+    uint64_t version;
+    const char *ns; /* "" for a cluster-wide kind; strings lie in the same allocation */
+    const char *name;
+    const char *uid;
+    const char *node;  /* pods: spec.nodeName, "" while unbound */
+    const char *phase; /* pods: status.phase */
+    const char *json; /* {"metadata":{…},…}: compact, without kind and apiVersion, as the items of
+                         a list are in Kubernetes; NUL-terminated */
+};
+
+static inline struct gs_sim_object *gs_sim_object_ref(struct gs_sim_object *object)
+{
+    atomic_fetch_add_explicit(&object->refs, 1, memory_order_relaxed);
+    return object;
+}
+
+/* The last one frees. NULL is fine. */
+void gs_sim_object_unref(struct gs_sim_object *object);
+GS_DEFINE_CLEANUP(struct gs_sim_object *, gs_sim_object_unref)
+
+/* Appends the object as it stands alone: with kind and apiVersion. */
+void gs_sim_object_put(const struct gs_sim_object *object, struct gs_buf *out);
+
+#endif
