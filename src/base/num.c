@@ -63,7 +63,7 @@ static size_t duration_unit(const char *text, size_t len, int64_t *ret_ns)
     static const struct {
         const char *name;
         int64_t ns;
-    } units[] = {{"ns", 1},         {"us", 1000},          {"ms", 1000000},
+    } units[] = {{"ns", 1},         {"us", 1000},         {"ms", 1000000},
                  {"s", 1000000000}, {"m", 60000000000LL}, {"h", 3600000000000LL}};
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         size_t width = strlen(units[i].name);

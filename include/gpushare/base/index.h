@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_BASE_INDEX_H
+#define GPUSHARE_BASE_INDEX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * An open-addressing index from a 64-bit hash to a 32-bit slot number of somebody's array. 8 bytes
+ * an entry, linear probing, deletion without tombstones. The caller keeps the keys and says whether
+ * a slot is the one it means. Not thread-safe; finds may run in parallel.
+ *
+ *   static bool same(const void *ctx, uint32_t slot);        compares ctx's key with slot's
+ *   uint32_t slot = gs_index_find(&index, hash, same, &key);  GS_INDEX_NONE when absent
+ */
+#define GS_INDEX_NONE UINT32_MAX
+
+struct gs_index_entry {
+    uint32_t tag;      /* upper half of the hash */
+    uint32_t slot_one; /* slot + 1; 0: empty */
+};
+
+struct gs_index {
+    struct gs_index_entry *entries;
+    uint32_t mask; /* capacity - 1; 0 while there is none */
+    uint32_t count;
+};
+
+typedef bool (*gs_index_same)(const void *ctx, uint32_t slot);
+
+/* A zeroed struct is a valid empty index. */
+void gs_index_release(struct gs_index *index);
+
+/* Makes room for one more entry. -1: out of memory, nothing changed. */
+int gs_index_reserve(struct gs_index *index);
+
+/* After gs_index_reserve(); the key must not be in the index, slot < GS_INDEX_NONE. */
+void gs_index_insert(struct gs_index *index, uint64_t hash, uint32_t slot);
+
+/* Removes the entry of this slot; does nothing when it is not there. */
+void gs_index_remove(struct gs_index *index, uint64_t hash, uint32_t slot);
+
+/* 64-bit hash of bytes; the same in every run. */
+uint64_t gs_hash_bytes(const void *bytes, size_t len);
+
+static inline uint32_t gs_index_find(const struct gs_index *index, uint64_t hash,
+                                     gs_index_same same, const void *ctx)
+{
+    if (!index->entries)
+        return GS_INDEX_NONE;
+    uint32_t tag = (uint32_t)(hash >> 32);
+    for (uint32_t at = (uint32_t)hash & index->mask;; at = (at + 1) & index->mask) {
+        const struct gs_index_entry *entry = &index->entries[at];
+        if (!entry->slot_one)
+            return GS_INDEX_NONE;
+        if (entry->tag == tag && same(ctx, entry->slot_one - 1))
+            return entry->slot_one - 1;
+    }
+}
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_CORE_LEDGER_H
+#define GPUSHARE_CORE_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/base/error.h"
+#include "gpushare/base/slice.h"
+#include "gpushare/core/view.h"
+#include "gpushare/model/pod.h"
+
+/*
+ * The ledger: which pod is charged how much on which GPU of which node. A pure data structure
+ * keyed by pod UID: no time, no locks, no I/O. One writer, or several readers, at a time
+ * (service/store guards it).
+ *
+ * A claim is either reserved (a bind is under way) or confirmed (the API shows it). Node totals are
+ * kept as claims come and go. Claims on nodes or GPUs that are not reported (yet) are kept and
+ * counted as soon as they are.
+ *
+ * A claim whose recorded GPUs cannot be believed (none recorded, another number than gpu_count,
+ * not on the node, too small) is charged in full to every GPU of its node that could hold it:
+ * see gs_ledger_stats.unplaced_claims.
+ *
+ *   struct gs_ledger *ledger = gs_ledger_new();
+ *   gs_ledger_set_node(ledger, &node, err);
+ *   gs_ledger_set_claim(ledger, &(struct gs_claim){.uid = uid, .node = "n1", .gpus = 1, .units = 8,
+ *                                                  .gpu_count = 1}, err);
+ *   const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of("n1"));
+ */
+struct gs_ledger;
+
+enum gs_claim_state { GS_CLAIM_CONFIRMED, GS_CLAIM_RESERVED };
+
+/* A claim as it goes in and comes out. Strings are copied in, borrowed out (until the ledger
+ * changes). */
+struct gs_claim {
+    const char *uid;
+    const char *ns;
+    const char *name;
+    const char *node;
+    gs_gpu_mask gpus;    /* as recorded; 0: none valid */
+    gs_gpu_mask charged; /* out only: where it counts now */
+    uint32_t units;      /* per GPU, at least 1 */
+    uint32_t gpu_count;  /* at least 1 */
+    int32_t priority;
+    uint32_t cpu_milli;
+    uint64_t revision; /* resourceVersion as a number, 0 when none */
+    enum gs_claim_state state;
+};
+
+struct gs_ledger_stats {
+    uint32_t nodes;     /* with a node object */
+    uint32_t gpu_nodes; /* with at least one GPU */
+    uint32_t gpus;
+    uint32_t claims;
+    uint32_t reserved;        /* claims with a bind under way */
+    uint32_t unplaced_claims; /* charged to every GPU that could hold them */
+    uint32_t overfull_gpus;   /* used above total */
+    uint32_t others;          /* pods without GPU memory on GPU nodes */
+    uint32_t held;            /* nominated pods */
+    uint64_t total_units;
+    uint64_t used_units;
+};
+
+/* NULL when out of memory. */
+struct gs_ledger *gs_ledger_new(void);
+void gs_ledger_free(struct gs_ledger *ledger);
+GS_DEFINE_CLEANUP(struct gs_ledger *, gs_ledger_free)
+
+/* Adds a node or takes over its new state; claims are counted anew. GS_ENOMEM: nothing changed. */
+int gs_ledger_set_node(struct gs_ledger *ledger, const struct gs_node *node, struct gs_error *err);
+
+/* The node object is gone. Its claims stay until their pods go; they count again when a node of
+ * that name returns. Unknown names are fine. */
+void gs_ledger_drop_node(struct gs_ledger *ledger, const char *name);
+
+/* The view of a node, borrowed until the ledger changes; NULL when there is no such node object. */
+const struct gs_node_view *gs_ledger_view(const struct gs_ledger *ledger, struct gs_slice name);
+
+/* Views by slot number, 0 .. gs_ledger_slots() - 1; NULL for an empty slot. Slots of nodes keep
+ * their number as long as the node object lives. */
+uint32_t gs_ledger_slots(const struct gs_ledger *ledger);
+const struct gs_node_view *gs_ledger_view_at(const struct gs_ledger *ledger, uint32_t slot);
+const char *gs_ledger_node_name(const struct gs_ledger *ledger, uint32_t slot);
+enum gs_unit gs_ledger_node_unit(const struct gs_ledger *ledger, uint32_t slot);
+
+/* The name of a model number of gs_gpu_state, "" for 0. Numbers stay valid for the ledger's life.
+ */
+const char *gs_ledger_model_name(const struct gs_ledger *ledger, uint16_t model);
+
+/* Puts a claim in, or replaces the one of the same UID in one step, on the same node or another.
+ * GS_EINVAL: empty UID or node, units or gpu_count 0. GS_ENOMEM: nothing changed. */
+int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
+                        struct gs_error *err);
+
+/* A reserved claim becomes confirmed; false when there is no claim of that UID. */
+bool gs_ledger_confirm(struct gs_ledger *ledger, const char *uid);
+
+/* Frees what a pod held: as claim, as other pod, as nominated pod. True when a claim went; then
+ * *ret_slot, when not NULL, is its node's slot, or GS_INDEX_NONE for a node without object. */
+bool gs_ledger_remove(struct gs_ledger *ledger, const char *uid, uint32_t *ret_slot);
+
+/* Frees a claim only while it is reserved (a bind that surely failed). */
+bool gs_ledger_undo(struct gs_ledger *ledger, const char *uid);
+
+/* Two equal claims of one node exchange their recorded GPUs in one step. False (nothing changed)
+ * when one is missing, or node, units or gpu_count differ. */
+bool gs_ledger_swap(struct gs_ledger *ledger, const char *uid_a, const char *uid_b);
+
+/* False when there is no such claim. */
+bool gs_ledger_find_claim(const struct gs_ledger *ledger, const char *uid, struct gs_claim *ret);
+
+/* Calls each for every claim on a node, newest first, until it returns false. */
+void gs_ledger_each_claim(const struct gs_ledger *ledger, uint32_t slot,
+                          bool (*each)(void *ctx, const struct gs_claim *claim), void *ctx);
+
+/* Every claim, also on nodes without object. */
+void gs_ledger_each(const struct gs_ledger *ledger,
+                    bool (*each)(void *ctx, const struct gs_claim *claim), void *ctx);
+
+/* A pod without GPU memory takes CPU on a node: 32 bytes a pod, and nothing at all when the node
+ * has no GPUs. GS_ENOMEM: nothing changed. */
+int gs_ledger_set_other(struct gs_ledger *ledger, const char *uid, const char *node,
+                        int64_t cpu_milli, struct gs_error *err);
+
+/* A nominated pod that waits for its place on a node (pod.status.nominatedNodeName). Replaces an
+ * earlier hold of the same UID. A claim of the same UID ends the hold. */
+struct gs_hold {
+    const char *uid;
+    const char *node;
+    uint32_t units;
+    uint32_t gpu_count;
+    int32_t priority;
+};
+int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err);
+
+/* False when there was none. */
+bool gs_ledger_release_hold(struct gs_ledger *ledger, const char *uid);
+
+/* Calls each for every hold on a node, highest priority first, oldest first among equals. */
+void gs_ledger_each_hold(const struct gs_ledger *ledger, uint32_t slot,
+                         bool (*each)(void *ctx, const struct gs_hold *hold), void *ctx);
+
+/* For a list from the API: begin a round, mention every object by setting it, then sweep what was
+ * not mentioned since. Reserved claims survive a sweep: their bind decides. */
+void gs_ledger_begin_nodes(struct gs_ledger *ledger);
+void gs_ledger_sweep_nodes(struct gs_ledger *ledger);
+void gs_ledger_begin_pods(struct gs_ledger *ledger);
+/* Returns how many claims went. */
+uint32_t gs_ledger_sweep_pods(struct gs_ledger *ledger);
+
+void gs_ledger_stats(const struct gs_ledger *ledger, struct gs_ledger_stats *ret);
+
+/* Recounts every total from the claims and compares: the number of GPUs whose account differs from
+ * the recount. Always 0 unless there is a bug; the drift metric's inner half. */
+uint32_t gs_ledger_audit(const struct gs_ledger *ledger);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_CORE_PLACEMENT_H
+#define GPUSHARE_CORE_PLACEMENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/core/ledger.h"
+#include "gpushare/core/view.h"
+#include "gpushare/model/pod.h"
+#include "gpushare/model/reason.h"
+
+/*
+ * Does a pod fit a node, and on which GPUs? Pure; reads a view, changes nothing.
+ */
+
+/* What a pod asks of a node. Selector texts are borrowed from the pod. */
+struct gs_ask {
+    uint32_t units; /* per GPU; 0: no GPU memory, fits everywhere */
+    uint32_t gpu_count;
+    int32_t priority;
+    enum gs_placement placement;
+    int64_t cpu_milli;
+    enum gs_reason broken; /* GS_FITS, or why the pod can be placed nowhere */
+    bool selects;          /* one of the four lists is not empty */
+    struct gs_slice model, model_deny, uuid, uuid_deny;
+    const char *uid; /* borrowed; its own hold does not stand in its way */
+};
+
+/* Reads a pod's ask; every broken annotation ends in ask->broken. */
+void gs_ask_of_pod(struct gs_ask *ret, const struct gs_pod *pod);
+
+/* The GPUs of a node that the ask's selectors allow; all of them without selectors. */
+gs_gpu_mask gs_ask_allowed(const struct gs_ask *ask, const struct gs_node_view *view);
+
+/* GS_FITS, or why not. Holds of nominated pods are not looked at: see gs_fit_beside_holds(). */
+enum gs_reason gs_fit(const struct gs_node_view *view, const struct gs_ask *ask);
+
+/* Usable, allowed GPUs with room for one share of the ask. */
+gs_gpu_mask gs_fit_candidates(const struct gs_node_view *view, const struct gs_ask *ask);
+
+/*
+ * gs_fit() on a node of a ledger as it will be when every nominated pod of the same or higher
+ * priority has taken its place there (binpacked, highest priority first), as kube-scheduler itself
+ * counts nominated pods. When *ret_view is not NULL it is given that state: its gpus are `scratch`
+ * (room for GS_GPUS_MAX), borrowed; without holds in the way it is the ledger's own view.
+ */
+enum gs_reason gs_fit_beside_holds(const struct gs_ledger *ledger, const struct gs_node_view *view,
+                                   const struct gs_ask *ask, struct gs_gpu_state *scratch,
+                                   struct gs_node_view *ret_view);
+
+/*
+ * Best fit: the gpu_count candidates with the least free memory, lowest index on ties; several
+ * GPUs from one NUMA node when one has enough of them (the NUMA node whose chosen GPUs have least
+ * free memory). 0 when it does not fit.
+ */
+gs_gpu_mask gs_pick_tightest(const struct gs_node_view *view, const struct gs_ask *ask);
+
+/* The opposite: most free memory first, lowest index on ties, NUMA likewise. */
+gs_gpu_mask gs_pick_emptiest(const struct gs_node_view *view, const struct gs_ask *ask);
+
+#endif

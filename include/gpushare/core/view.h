@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_CORE_VIEW_H
+#define GPUSHARE_CORE_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/model/gpu.h"
+#include "gpushare/model/node.h"
+
+/*
+ * A node as placement sees it: what each GPU has, what of it is charged. The ledger keeps one per
+ * node and lends it; one can also be made of a node that does not exist yet. Plain data, read-only
+ * for policies.
+ */
+struct gs_gpu_state {
+    uint64_t used_units; /* sum of claims; may exceed the total */
+    uint32_t total_units;
+    uint32_t free_units; /* total - used, zero when overfull */
+    uint8_t idx;
+    bool usable; /* healthy and not cordoned */
+    int16_t numa;
+    uint16_t model; /* number of the model's name in its ledger; 0: unknown */
+};
+
+struct gs_node_view {
+    /* Summary of gpus[], first because filter reads little else. */
+    uint32_t max_free_units;  /* of one usable GPU */
+    uint32_t max_total_units; /* of one GPU, usable or not */
+    uint64_t sum_free_units;  /* over usable GPUs */
+    uint64_t sum_total_units; /* over all GPUs */
+    uint64_t sum_used_units;  /* over all GPUs */
+    uint32_t gpu_count;
+    uint32_t nominated;             /* pods that hold a place here; see gs_ledger_hold() */
+    struct gs_gpu_state *gpus;      /* ascending idx */
+    const struct gs_gpu *inventory; /* same order: UUID and model texts; NULL when not kept */
+    int64_t cpu_milli;              /* allocatable */
+    int64_t cpu_used_milli;         /* requests of all its pods */
+    uint64_t version; /* another number after every change; unique over all nodes of a ledger */
+    uint32_t slot;    /* the node's number in its ledger */
+};
+
+/* Sets the summary from gpus[]. */
+void gs_view_summarise(struct gs_node_view *view);
+
+/* The set of its GPUs, and of those that take new pods. */
+gs_gpu_mask gs_view_present(const struct gs_node_view *view);
+
+/* CPU that is not requested; never negative. */
+int64_t gs_view_cpu_left_milli(const struct gs_node_view *view);
+
+/* A view of a node outside any ledger, nothing used; states (room for node->gpu_count entries) is
+ * borrowed by the view, and so is node. */
+void gs_view_of_node(struct gs_node_view *view, const struct gs_node *node,
+                     struct gs_gpu_state *states);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/base/index.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_CAPACITY = 16 };
+
+void gs_index_release(struct gs_index *index)
+{
+    free(index->entries);
+    *index = (struct gs_index){0};
+}
+
+/*
+ * An entry's home must follow from what the entry keeps, so that growing and deleting need no
+ * keys: the tag is the hash's upper half, and hashes are mixed so that the lower half is a
+ * function of it.
+ */
+static uint32_t home_of(uint32_t tag)
+{
+    uint64_t mixed = (uint64_t)tag * 0x9E3779B97F4A7C15u;
+    return (uint32_t)(mixed >> 32);
+}
+
+uint64_t gs_hash_bytes(const void *bytes, size_t len)
+{
+    const unsigned char *at = bytes;
+    uint64_t hash = 0x2545F4914F6CDD1Du ^ (len * 0x9E3779B97F4A7C15u);
+    while (len >= 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        hash = (hash ^ word) * 0xD6E8FEB86659FD93u;
+        hash ^= hash >> 32;
+        at += 8;
+        len -= 8;
+    }
+    uint64_t tail = 0;
+    memcpy(&tail, at, len);
+    hash = (hash ^ tail) * 0xD6E8FEB86659FD93u;
+    hash ^= hash >> 32;
+    hash *= 0xD6E8FEB86659FD93u;
+    uint32_t tag = (uint32_t)(hash >> 32) ^ (uint32_t)hash;
+    return (uint64_t)tag << 32 | home_of(tag);
+}
+
+static void place(struct gs_index *index, struct gs_index_entry entry)
+{
+    uint32_t at = home_of(entry.tag) & index->mask;
+    while (index->entries[at].slot_one)
+        at = (at + 1) & index->mask;
+    index->entries[at] = entry;
+}
+
+int gs_index_reserve(struct gs_index *index)
+{
+    uint32_t capacity = index->entries ? index->mask + 1 : 0;
+    if ((uint64_t)index->count * 4 + 4 <= (uint64_t)capacity * 3)
+        return 0;
+    uint32_t wider = capacity ? capacity * 2 : FIRST_CAPACITY;
+    if (wider < capacity)
+        return -1;
+    struct gs_index grown = {.mask = wider - 1, .count = index->count};
+    grown.entries = calloc(wider, sizeof(*grown.entries));
+    if (!grown.entries)
+        return -1;
+    for (uint32_t i = 0; i < capacity; i++) {
+        if (index->entries[i].slot_one)
+            place(&grown, index->entries[i]);
+    }
+    free(index->entries);
+    *index = grown;
+    return 0;
+}
+
+void gs_index_insert(struct gs_index *index, uint64_t hash, uint32_t slot)
+{
+    place(index, (struct gs_index_entry){(uint32_t)(hash >> 32), slot + 1});
+    index->count++;
+}
+
+/* Closes the gap: pulls back every later entry of the run whose home allows it. */
+static void close_gap(struct gs_index *index, uint32_t gap)
+{
+    for (uint32_t at = (gap + 1) & index->mask; index->entries[at].slot_one;
+         at = (at + 1) & index->mask) {
+        uint32_t home = home_of(index->entries[at].tag) & index->mask;
+        if (((at - home) & index->mask) >= ((at - gap) & index->mask)) {
+            index->entries[gap] = index->entries[at];
+            gap = at;
+        }
+    }
+    index->entries[gap] = (struct gs_index_entry){0};
+}
+
+void gs_index_remove(struct gs_index *index, uint64_t hash, uint32_t slot)
+{
+    if (!index->entries)
+        return;
+    for (uint32_t at = (uint32_t)hash & index->mask; index->entries[at].slot_one;
+         at = (at + 1) & index->mask) {
+        if (index->entries[at].slot_one == slot + 1) {
+            close_gap(index, at);
+            index->count--;
+            return;
+        }
+    }
+}

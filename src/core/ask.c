@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <strings.h>
+
+#include "gpushare/core/placement.h"
+
+static struct gs_slice trim(struct gs_slice text)
+{
+    while (text.len && isspace((unsigned char)text.at[0])) {
+        text.at++;
+        text.len--;
+    }
+    while (text.len && isspace((unsigned char)text.at[text.len - 1]))
+        text.len--;
+    return text;
+}
+
+/* Takes the next entry off a comma list; false at its end. */
+static bool next_entry(struct gs_slice *rest, struct gs_slice *ret)
+{
+    if (!rest->at)
+        return false;
+    const char *comma = memchr(rest->at, ',', rest->len);
+    size_t len = comma ? (size_t)(comma - rest->at) : rest->len;
+    *ret = trim((struct gs_slice){rest->at, len});
+    if (comma)
+        *rest = (struct gs_slice){comma + 1, rest->len - len - 1};
+    else
+        *rest = (struct gs_slice){0};
+    return true;
+}
+
+/* An absent list is fine; one with an empty entry ("a,,b", ",") or a control character is not. */
+static bool is_list(struct gs_slice list)
+{
+    struct gs_slice entry;
+    if (!list.len)
+        return true;
+    while (next_entry(&list, &entry)) {
+        if (!entry.len)
+            return false;
+        for (size_t i = 0; i < entry.len; i++) {
+            if (iscntrl((unsigned char)entry.at[i]))
+                return false;
+        }
+    }
+    return true;
+}
+
+static enum gs_reason reason_of(enum gs_charge_result result)
+{
+    switch (result) {
+    case GS_CHARGE_BAD_COUNT:
+        return GS_REASON_BAD_COUNT;
+    case GS_CHARGE_NOT_DIVISIBLE:
+        return GS_REASON_NOT_DIVISIBLE;
+    case GS_CHARGE_TOO_LARGE:
+        return GS_REASON_GPU_TOO_SMALL;
+    case GS_CHARGE_OK:
+        break;
+    }
+    return GS_FITS;
+}
+
+void gs_ask_of_pod(struct gs_ask *ret, const struct gs_pod *pod)
+{
+    struct gs_charge charge;
+    enum gs_reason broken = reason_of(gs_pod_charge(pod, &charge));
+    struct gs_ask ask = {
+        .units = charge.units,
+        .gpu_count = charge.gpu_count,
+        .priority = pod->priority,
+        .placement = pod->placement,
+        .cpu_milli = gs_pod_cpu_milli(pod),
+        .model = gs_slice_of(pod->gpu_model),
+        .model_deny = gs_slice_of(pod->gpu_model_deny),
+        .uuid = gs_slice_of(pod->gpu_uuid),
+        .uuid_deny = gs_slice_of(pod->gpu_uuid_deny),
+        .uid = pod->uid,
+    };
+    ask.selects = ask.model.len || ask.model_deny.len || ask.uuid.len || ask.uuid_deny.len;
+    if (!broken && pod->placement == GS_PLACEMENT_BROKEN)
+        broken = GS_REASON_BAD_PLACEMENT;
+    if (!broken && !(is_list(ask.model) && is_list(ask.model_deny) && is_list(ask.uuid) &&
+                     is_list(ask.uuid_deny)))
+        broken = GS_REASON_BAD_SELECTOR;
+    ask.broken = ask.units ? broken : GS_FITS;
+    *ret = ask;
+}
+
+static bool contains(const char *text, struct gs_slice word)
+{
+    for (size_t len = strlen(text); len >= word.len; text++, len--) {
+        if (strncasecmp(text, word.at, word.len) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool equals(const char *text, struct gs_slice word)
+{
+    return strlen(text) == word.len && strncasecmp(text, word.at, word.len) == 0;
+}
+
+static bool any_entry(struct gs_slice list, const char *text,
+                      bool (*match)(const char *text, struct gs_slice word))
+{
+    struct gs_slice entry;
+    while (next_entry(&list, &entry)) {
+        if (match(text, entry))
+            return true;
+    }
+    return false;
+}
+
+static bool allows(const struct gs_ask *ask, const struct gs_gpu *gpu)
+{
+    if (ask->model.len && !any_entry(ask->model, gpu->model, contains))
+        return false;
+    if (ask->model_deny.len && any_entry(ask->model_deny, gpu->model, contains))
+        return false;
+    if (ask->uuid.len && !any_entry(ask->uuid, gpu->uuid, equals))
+        return false;
+    return !(ask->uuid_deny.len && any_entry(ask->uuid_deny, gpu->uuid, equals));
+}
+
+gs_gpu_mask gs_ask_allowed(const struct gs_ask *ask, const struct gs_node_view *view)
+{
+    if (!ask->selects)
+        return ~(gs_gpu_mask)0;
+    gs_gpu_mask mask = 0;
+    for (uint32_t i = 0; view->inventory && i < view->gpu_count; i++) {
+        if (allows(ask, &view->inventory[i]))
+            mask |= GS_GPU_BIT(view->gpus[i].idx);
+    }
+    return mask;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ledger_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct gs_ledger *gs_ledger_new(void)
+{
+    return calloc(1, sizeof(struct gs_ledger));
+}
+
+static void free_node(struct gs_ledger_node *node)
+{
+    free(node->name);
+    free(node->inventory);
+    free(node->view.gpus);
+}
+
+void gs_ledger_free(struct gs_ledger *ledger)
+{
+    if (!ledger)
+        return;
+    for (uint32_t i = 0; i < ledger->node_pool.count; i++)
+        free_node(&ledger->nodes[i]);
+    for (uint32_t i = 0; i < ledger->claim_pool.count; i++)
+        free(ledger->claims[i].text);
+    for (uint32_t i = 0; i < ledger->hold_pool.count; i++)
+        free(ledger->holds[i].uid);
+    free(ledger->nodes);
+    free(ledger->claims);
+    free(ledger->others);
+    free(ledger->holds);
+    free(ledger->models);
+    gs_index_release(&ledger->by_name);
+    gs_index_release(&ledger->by_claim);
+    gs_index_release(&ledger->by_other);
+    gs_index_release(&ledger->by_hold);
+    free(ledger);
+}
+
+int gs_pool_reserve(void **records, struct gs_pool *pool, size_t size)
+{
+    if (pool->first_free || pool->count < pool->cap)
+        return 0;
+    uint32_t cap = pool->cap ? pool->cap + pool->cap / 2 : 16;
+    void *wider = cap > pool->cap ? reallocarray(*records, cap, size) : NULL;
+    if (!wider)
+        return -1;
+    memset((char *)wider + (size_t)pool->cap * size, 0, (size_t)(cap - pool->cap) * size);
+    *records = wider;
+    pool->cap = cap;
+    return 0;
+}
+
+struct name_key {
+    const struct gs_ledger *ledger;
+    struct gs_slice name;
+};
+
+static bool same_name(const void *ctx, uint32_t slot)
+{
+    const struct name_key *key = ctx;
+    const char *name = key->ledger->nodes[slot].name;
+    return strncmp(name, key->name.at, key->name.len) == 0 && name[key->name.len] == '\0';
+}
+
+uint32_t gs_ledger_node_slot(const struct gs_ledger *ledger, struct gs_slice name)
+{
+    struct name_key key = {ledger, name};
+    return gs_index_find(&ledger->by_name, gs_hash_bytes(name.at, name.len), same_name, &key);
+}
+
+uint32_t gs_ledger_node_need(struct gs_ledger *ledger, struct gs_slice name)
+{
+    uint32_t slot = gs_ledger_node_slot(ledger, name);
+    if (slot != GS_INDEX_NONE)
+        return slot;
+    _cleanup_free_ char *copy = strndup(name.at, name.len);
+    if (!copy || gs_index_reserve(&ledger->by_name) < 0 ||
+        gs_pool_reserve((void **)&ledger->nodes, &ledger->node_pool, sizeof(*ledger->nodes)) < 0)
+        return GS_INDEX_NONE;
+    struct gs_pool *pool = &ledger->node_pool;
+    if (pool->first_free) {
+        slot = pool->first_free - 1;
+        pool->first_free = ledger->nodes[slot].next_free;
+    } else {
+        slot = pool->count++;
+    }
+    ledger->nodes[slot] = (struct gs_ledger_node){
+        .name = gs_steal(&copy),
+        .first_claim = GS_INDEX_NONE,
+        .first_hold = GS_INDEX_NONE,
+        .view.slot = slot,
+    };
+    gs_index_insert(&ledger->by_name, gs_hash_bytes(name.at, name.len), slot);
+    return slot;
+}
+
+void gs_ledger_node_tidy(struct gs_ledger *ledger, uint32_t slot)
+{
+    struct gs_ledger_node *node = &ledger->nodes[slot];
+    if (node->present || node->first_claim != GS_INDEX_NONE || node->first_hold != GS_INDEX_NONE ||
+        node->others)
+        return;
+    gs_index_remove(&ledger->by_name, gs_hash_bytes(node->name, strlen(node->name)), slot);
+    free_node(node);
+    *node = (struct gs_ledger_node){.next_free = ledger->node_pool.first_free};
+    ledger->node_pool.first_free = slot + 1;
+}
+
+void gs_ledger_node_touch(struct gs_ledger *ledger, struct gs_ledger_node *node)
+{
+    gs_view_summarise(&node->view);
+    node->view.version = ++ledger->version;
+}
+
+/* The number of a model name; 0 when there is none, or no room or memory for one more. */
+static uint16_t intern_model(struct gs_ledger *ledger, const char *name)
+{
+    if (!name[0])
+        return 0;
+    for (uint16_t i = 0; i < ledger->model_count; i++) {
+        if (strcmp(ledger->models[i], name) == 0)
+            return (uint16_t)(i + 1);
+    }
+    if (ledger->model_count == GS_MODELS_MAX)
+        return 0;
+    void *wider = reallocarray(ledger->models, ledger->model_count + 1u, sizeof(*ledger->models));
+    if (!wider)
+        return 0;
+    ledger->models = wider;
+    memcpy(ledger->models[ledger->model_count], name, GS_MODEL_BYTES);
+    return ++ledger->model_count;
+}
+
+const char *gs_ledger_model_name(const struct gs_ledger *ledger, uint16_t model)
+{
+    return model ? ledger->models[model - 1] : "";
+}
+
+int gs_ledger_set_node(struct gs_ledger *ledger, const struct gs_node *node, struct gs_error *err)
+{
+    size_t count = node->gpu_count ? node->gpu_count : 1;
+    _cleanup_free_ struct gs_gpu_state *states = calloc(count, sizeof(*states));
+    _cleanup_free_ struct gs_gpu *inventory = calloc(count, sizeof(*inventory));
+    if (!states || !inventory)
+        return gs_fail_nomem(err);
+    uint32_t slot = gs_ledger_node_need(ledger, gs_slice_of(node->name));
+    if (slot == GS_INDEX_NONE)
+        return gs_fail_nomem(err);
+
+    struct gs_ledger_node *entry = &ledger->nodes[slot];
+    struct gs_node_view view;
+    gs_view_of_node(&view, node, states);
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        inventory[i] = node->gpus[i];
+        states[i].model = intern_model(ledger, node->gpus[i].model);
+    }
+    free(entry->view.gpus);
+    free(entry->inventory);
+    entry->inventory = gs_steal(&inventory);
+    view.gpus = gs_steal(&states);
+    view.inventory = entry->inventory;
+    view.cpu_used_milli = entry->view.cpu_used_milli;
+    view.nominated = entry->view.nominated;
+    view.slot = slot;
+    entry->view = view;
+    entry->unit = node->unit;
+    entry->present = entry->seen = true;
+    if (!node->gpu_count)
+        gs_ledger_forget_others(ledger, slot);
+    gs_ledger_recount_node(ledger, slot);
+    return 0;
+}
+
+static void drop_node(struct gs_ledger *ledger, uint32_t slot)
+{
+    struct gs_ledger_node *entry = &ledger->nodes[slot];
+    entry->present = false;
+    entry->view.gpu_count = 0;
+    entry->view.cpu_milli = 0;
+    gs_ledger_forget_others(ledger, slot);
+    gs_ledger_recount_node(ledger, slot);
+    gs_ledger_node_tidy(ledger, slot);
+}
+
+void gs_ledger_drop_node(struct gs_ledger *ledger, const char *name)
+{
+    uint32_t slot = gs_ledger_node_slot(ledger, gs_slice_of(name));
+    if (slot != GS_INDEX_NONE && ledger->nodes[slot].present)
+        drop_node(ledger, slot);
+}
+
+const struct gs_node_view *gs_ledger_view(const struct gs_ledger *ledger, struct gs_slice name)
+{
+    uint32_t slot = gs_ledger_node_slot(ledger, name);
+    return slot == GS_INDEX_NONE ? NULL : gs_ledger_view_at(ledger, slot);
+}
+
+uint32_t gs_ledger_slots(const struct gs_ledger *ledger)
+{
+    return ledger->node_pool.count;
+}
+
+const struct gs_node_view *gs_ledger_view_at(const struct gs_ledger *ledger, uint32_t slot)
+{
+    const struct gs_ledger_node *node = &ledger->nodes[slot];
+    return node->present ? &node->view : NULL;
+}
+
+const char *gs_ledger_node_name(const struct gs_ledger *ledger, uint32_t slot)
+{
+    return ledger->nodes[slot].name;
+}
+
+enum gs_unit gs_ledger_node_unit(const struct gs_ledger *ledger, uint32_t slot)
+{
+    return ledger->nodes[slot].unit;
+}
+
+void gs_ledger_begin_nodes(struct gs_ledger *ledger)
+{
+    for (uint32_t i = 0; i < ledger->node_pool.count; i++)
+        ledger->nodes[i].seen = false;
+}
+
+void gs_ledger_sweep_nodes(struct gs_ledger *ledger)
+{
+    for (uint32_t i = 0; i < ledger->node_pool.count; i++) {
+        if (ledger->nodes[i].present && !ledger->nodes[i].seen)
+            drop_node(ledger, i);
+    }
+}
+
+void gs_ledger_stats(const struct gs_ledger *ledger, struct gs_ledger_stats *ret)
+{
+    struct gs_ledger_stats stats = {
+        .claims = ledger->by_claim.count,
+        .reserved = ledger->reserved,
+        .unplaced_claims = ledger->unplaced,
+        .others = ledger->by_other.count,
+        .held = ledger->by_hold.count,
+    };
+    for (uint32_t i = 0; i < ledger->node_pool.count; i++) {
+        const struct gs_ledger_node *node = &ledger->nodes[i];
+        if (!node->present)
+            continue;
+        stats.nodes++;
+        stats.gpu_nodes += node->view.gpu_count > 0;
+        stats.gpus += node->view.gpu_count;
+        stats.total_units += node->view.sum_total_units;
+        stats.used_units += node->view.sum_used_units;
+        for (uint32_t g = 0; g < node->view.gpu_count; g++)
+            stats.overfull_gpus += node->view.gpus[g].used_units > node->view.gpus[g].total_units;
+    }
+    *ret = stats;
+}

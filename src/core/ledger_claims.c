@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ledger_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct uid_key {
+    const struct gs_ledger *ledger;
+    const char *uid;
+};
+
+static bool same_claim(const void *ctx, uint32_t slot)
+{
+    const struct uid_key *key = ctx;
+    return strcmp(key->ledger->claims[slot].text, key->uid) == 0;
+}
+
+static uint64_t hash_uid(const char *uid)
+{
+    return gs_hash_bytes(uid, strlen(uid));
+}
+
+uint32_t gs_ledger_claim_slot(const struct gs_ledger *ledger, const char *uid)
+{
+    struct uid_key key = {ledger, uid};
+    return gs_index_find(&ledger->by_claim, hash_uid(uid), same_claim, &key);
+}
+
+gs_gpu_mask gs_ledger_effective(const struct gs_node_view *view,
+                                const struct gs_ledger_claim *claim, bool *ret_unplaced)
+{
+    gs_gpu_mask present = 0, could_hold = 0;
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        present |= GS_GPU_BIT(view->gpus[i].idx);
+        if (view->gpus[i].total_units >= claim->units)
+            could_hold |= GS_GPU_BIT(view->gpus[i].idx);
+    }
+    bool believed = claim->gpus && gs_gpu_mask_count(claim->gpus) == claim->gpu_count;
+    if (!present) { /* not reported yet: nothing to contradict it, nothing to charge */
+        *ret_unplaced = !believed;
+        return 0;
+    }
+    *ret_unplaced = !believed || (claim->gpus & ~could_hold);
+    if (!*ret_unplaced)
+        return claim->gpus;
+    return could_hold ? could_hold : claim->gpus & present;
+}
+
+/* Adds (sign 1) or takes (sign -1) a claim's charge on the accounts of its node. */
+static void charge(struct gs_ledger_node *node, const struct gs_ledger_claim *claim, int sign)
+{
+    for (uint32_t i = 0; i < node->view.gpu_count; i++) {
+        struct gs_gpu_state *gpu = &node->view.gpus[i];
+        if (!(claim->charged & GS_GPU_BIT(gpu->idx)))
+            continue;
+        gpu->used_units =
+            sign > 0 ? gpu->used_units + claim->units : gpu->used_units - claim->units;
+        gpu->free_units =
+            gpu->used_units < gpu->total_units ? (uint32_t)(gpu->total_units - gpu->used_units) : 0;
+    }
+    node->view.cpu_used_milli += sign * (int64_t)claim->cpu_milli;
+}
+
+static void count_in(struct gs_ledger *ledger, struct gs_ledger_claim *claim)
+{
+    struct gs_ledger_node *node = &ledger->nodes[claim->node];
+    claim->charged = gs_ledger_effective(&node->view, claim, &claim->unplaced);
+    ledger->unplaced += claim->unplaced;
+    ledger->reserved += claim->state == GS_CLAIM_RESERVED;
+    charge(node, claim, 1);
+}
+
+static void count_out(struct gs_ledger *ledger, struct gs_ledger_claim *claim)
+{
+    charge(&ledger->nodes[claim->node], claim, -1);
+    ledger->unplaced -= claim->unplaced;
+    ledger->reserved -= claim->state == GS_CLAIM_RESERVED;
+    claim->charged = 0;
+}
+
+void gs_ledger_recount_node(struct gs_ledger *ledger, uint32_t slot)
+{
+    struct gs_ledger_node *node = &ledger->nodes[slot];
+    for (uint32_t i = 0; i < node->view.gpu_count; i++) {
+        node->view.gpus[i].used_units = 0;
+        node->view.gpus[i].free_units = node->view.gpus[i].total_units;
+    }
+    for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
+        struct gs_ledger_claim *claim = &ledger->claims[at];
+        ledger->unplaced -= claim->unplaced;
+        ledger->reserved -= claim->state == GS_CLAIM_RESERVED;
+        node->view.cpu_used_milli -= claim->cpu_milli; /* count_in adds it again */
+        count_in(ledger, claim);
+    }
+    gs_ledger_node_touch(ledger, node);
+}
+
+static void link_claim(struct gs_ledger *ledger, uint32_t slot)
+{
+    struct gs_ledger_claim *claim = &ledger->claims[slot];
+    struct gs_ledger_node *node = &ledger->nodes[claim->node];
+    claim->prev = GS_INDEX_NONE;
+    claim->next = node->first_claim;
+    if (claim->next != GS_INDEX_NONE)
+        ledger->claims[claim->next].prev = slot;
+    node->first_claim = slot;
+}
+
+static void unlink_claim(struct gs_ledger *ledger, uint32_t slot)
+{
+    struct gs_ledger_claim *claim = &ledger->claims[slot];
+    if (claim->next != GS_INDEX_NONE)
+        ledger->claims[claim->next].prev = claim->prev;
+    if (claim->prev != GS_INDEX_NONE)
+        ledger->claims[claim->prev].next = claim->next;
+    else
+        ledger->nodes[claim->node].first_claim = claim->next;
+}
+
+void gs_ledger_claim_drop(struct gs_ledger *ledger, uint32_t slot)
+{
+    struct gs_ledger_claim *claim = &ledger->claims[slot];
+    uint32_t node = claim->node;
+    count_out(ledger, claim);
+    unlink_claim(ledger, slot);
+    gs_index_remove(&ledger->by_claim, hash_uid(claim->text), slot);
+    free(claim->text);
+    *claim = (struct gs_ledger_claim){.next = ledger->claim_pool.first_free};
+    ledger->claim_pool.first_free = slot + 1;
+    gs_ledger_node_touch(ledger, &ledger->nodes[node]);
+    gs_ledger_node_tidy(ledger, node);
+}
+
+/* "uid\0ns\0name\0" in one allocation */
+static char *join_text(const struct gs_claim *claim)
+{
+    const char *parts[] = {claim->uid, claim->ns ? claim->ns : "", claim->name ? claim->name : ""};
+    size_t len[3], total = 0;
+    for (int i = 0; i < 3; i++)
+        total += len[i] = strlen(parts[i]) + 1;
+    char *text = malloc(total);
+    char *at = text;
+    for (int i = 0; text && i < 3; at += len[i], i++)
+        memcpy(at, parts[i], len[i]);
+    return text;
+}
+
+static uint32_t take_claim_slot(struct gs_ledger *ledger)
+{
+    struct gs_pool *pool = &ledger->claim_pool;
+    if (!pool->first_free)
+        return pool->count++;
+    uint32_t slot = pool->first_free - 1;
+    pool->first_free = ledger->claims[slot].next;
+    return slot;
+}
+
+/* Writes what may change over a claim's life; text, links and accounts are the caller's. */
+static void fill(struct gs_ledger_claim *to, const struct gs_claim *from)
+{
+    to->gpus = from->gpus;
+    to->revision = from->revision;
+    to->units = from->units;
+    to->cpu_milli = from->cpu_milli;
+    to->priority = from->priority;
+    to->gpu_count = (uint8_t)from->gpu_count;
+    to->state = (uint8_t)from->state;
+    to->seen = true;
+}
+
+static void replace_claim(struct gs_ledger *ledger, uint32_t slot, const struct gs_claim *claim,
+                          uint32_t node)
+{
+    struct gs_ledger_claim *old = &ledger->claims[slot];
+    uint32_t old_node = old->node;
+    count_out(ledger, old);
+    unlink_claim(ledger, slot);
+    fill(old, claim);
+    old->node = node;
+    link_claim(ledger, slot);
+    count_in(ledger, old);
+    gs_ledger_node_touch(ledger, &ledger->nodes[node]);
+    if (old_node != node) {
+        gs_ledger_node_touch(ledger, &ledger->nodes[old_node]);
+        gs_ledger_node_tidy(ledger, old_node);
+    }
+}
+
+static int add_claim(struct gs_ledger *ledger, const struct gs_claim *claim, uint32_t node)
+{
+    _cleanup_free_ char *text = join_text(claim);
+    if (!text || gs_index_reserve(&ledger->by_claim) < 0 ||
+        gs_pool_reserve((void **)&ledger->claims, &ledger->claim_pool, sizeof(*ledger->claims)) < 0)
+        return -1;
+    uint32_t slot = take_claim_slot(ledger);
+    struct gs_ledger_claim *to = &ledger->claims[slot];
+    *to = (struct gs_ledger_claim){.text = gs_steal(&text), .node = node};
+    fill(to, claim);
+    gs_index_insert(&ledger->by_claim, hash_uid(claim->uid), slot);
+    link_claim(ledger, slot);
+    count_in(ledger, to);
+    gs_ledger_node_touch(ledger, &ledger->nodes[node]);
+    return 0;
+}
+
+int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
+                        struct gs_error *err)
+{
+    if (!claim->uid || !claim->uid[0] || !claim->node || !claim->node[0] || !claim->units ||
+        !claim->gpu_count || claim->gpu_count > GS_GPUS_MAX)
+        return gs_fail(err, GS_EINVAL, "a claim needs a UID, a node, units and 1 to %d GPUs",
+                       GS_GPUS_MAX);
+    uint32_t node = gs_ledger_node_need(ledger, gs_slice_of(claim->node));
+    if (node == GS_INDEX_NONE)
+        return gs_fail_nomem(err);
+    uint32_t slot = gs_ledger_claim_slot(ledger, claim->uid);
+    if (slot != GS_INDEX_NONE) {
+        replace_claim(ledger, slot, claim, node);
+    } else if (add_claim(ledger, claim, node) < 0) {
+        gs_ledger_node_tidy(ledger, node);
+        return gs_fail_nomem(err);
+    }
+    gs_ledger_release_hold(ledger, claim->uid);
+    gs_ledger_remove_other(ledger, claim->uid);
+    return 0;
+}
+
+bool gs_ledger_confirm(struct gs_ledger *ledger, const char *uid)
+{
+    uint32_t slot = gs_ledger_claim_slot(ledger, uid);
+    if (slot == GS_INDEX_NONE)
+        return false;
+    struct gs_ledger_claim *claim = &ledger->claims[slot];
+    ledger->reserved -= claim->state == GS_CLAIM_RESERVED;
+    claim->state = GS_CLAIM_CONFIRMED;
+    return true;
+}
+
+bool gs_ledger_remove(struct gs_ledger *ledger, const char *uid, uint32_t *ret_slot)
+{
+    gs_ledger_release_hold(ledger, uid);
+    gs_ledger_remove_other(ledger, uid);
+    uint32_t slot = gs_ledger_claim_slot(ledger, uid);
+    if (slot == GS_INDEX_NONE)
+        return false;
+    uint32_t node = ledger->claims[slot].node;
+    bool present = ledger->nodes[node].present;
+    gs_ledger_claim_drop(ledger, slot);
+    if (ret_slot)
+        *ret_slot = present ? node : GS_INDEX_NONE;
+    return true;
+}
+
+bool gs_ledger_undo(struct gs_ledger *ledger, const char *uid)
+{
+    uint32_t slot = gs_ledger_claim_slot(ledger, uid);
+    if (slot == GS_INDEX_NONE || ledger->claims[slot].state != GS_CLAIM_RESERVED)
+        return false;
+    gs_ledger_claim_drop(ledger, slot);
+    return true;
+}
+
+bool gs_ledger_swap(struct gs_ledger *ledger, const char *uid_a, const char *uid_b)
+{
+    uint32_t slot_a = gs_ledger_claim_slot(ledger, uid_a);
+    uint32_t slot_b = gs_ledger_claim_slot(ledger, uid_b);
+    if (slot_a == GS_INDEX_NONE || slot_b == GS_INDEX_NONE || slot_a == slot_b)
+        return false;
+    struct gs_ledger_claim *a = &ledger->claims[slot_a], *b = &ledger->claims[slot_b];
+    if (a->node != b->node || a->units != b->units || a->gpu_count != b->gpu_count)
+        return false;
+    count_out(ledger, a);
+    count_out(ledger, b);
+    gs_gpu_mask gpus = a->gpus;
+    a->gpus = b->gpus;
+    b->gpus = gpus;
+    count_in(ledger, a);
+    count_in(ledger, b);
+    gs_ledger_node_touch(ledger, &ledger->nodes[a->node]);
+    return true;
+}
+
+static struct gs_claim claim_out(const struct gs_ledger *ledger, uint32_t slot)
+{
+    const struct gs_ledger_claim *from = &ledger->claims[slot];
+    const char *ns = from->text + strlen(from->text) + 1;
+    return (struct gs_claim){
+        .uid = from->text,
+        .ns = ns,
+        .name = ns + strlen(ns) + 1,
+        .node = ledger->nodes[from->node].name,
+        .gpus = from->gpus,
+        .charged = from->charged,
+        .units = from->units,
+        .gpu_count = from->gpu_count,
+        .priority = from->priority,
+        .cpu_milli = from->cpu_milli,
+        .revision = from->revision,
+        .state = (enum gs_claim_state)from->state,
+    };
+}
+
+bool gs_ledger_find_claim(const struct gs_ledger *ledger, const char *uid, struct gs_claim *ret)
+{
+    uint32_t slot = gs_ledger_claim_slot(ledger, uid);
+    if (slot == GS_INDEX_NONE)
+        return false;
+    *ret = claim_out(ledger, slot);
+    return true;
+}
+
+void gs_ledger_each_claim(const struct gs_ledger *ledger, uint32_t slot,
+                          bool (*each)(void *ctx, const struct gs_claim *claim), void *ctx)
+{
+    uint32_t at = ledger->nodes[slot].first_claim;
+    for (; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
+        struct gs_claim claim = claim_out(ledger, at);
+        if (!each(ctx, &claim))
+            return;
+    }
+}
+
+void gs_ledger_each(const struct gs_ledger *ledger,
+                    bool (*each)(void *ctx, const struct gs_claim *claim), void *ctx)
+{
+    for (uint32_t i = 0; i < ledger->claim_pool.count; i++) {
+        if (!ledger->claims[i].text)
+            continue;
+        struct gs_claim claim = claim_out(ledger, i);
+        if (!each(ctx, &claim))
+            return;
+    }
+}
+
+void gs_ledger_begin_pods(struct gs_ledger *ledger)
+{
+    for (uint32_t i = 0; i < ledger->claim_pool.count; i++)
+        ledger->claims[i].seen = false;
+    for (uint32_t i = 0; i < ledger->other_pool.count; i++)
+        ledger->others[i].seen = 0;
+    for (uint32_t i = 0; i < ledger->hold_pool.count; i++)
+        ledger->holds[i].seen = false;
+}
+
+uint32_t gs_ledger_sweep_pods(struct gs_ledger *ledger)
+{
+    uint32_t gone = 0;
+    for (uint32_t i = 0; i < ledger->claim_pool.count; i++) {
+        const struct gs_ledger_claim *claim = &ledger->claims[i];
+        if (!claim->text || claim->seen || claim->state == GS_CLAIM_RESERVED)
+            continue;
+        gs_ledger_claim_drop(ledger, i);
+        gone++;
+    }
+    gs_ledger_sweep_others(ledger);
+    gs_ledger_sweep_holds(ledger);
+    return gone;
+}
+
+uint32_t gs_ledger_audit(const struct gs_ledger *ledger)
+{
+    uint32_t differing = 0;
+    for (uint32_t n = 0; n < ledger->node_pool.count; n++) {
+        const struct gs_ledger_node *node = &ledger->nodes[n];
+        uint64_t used[GS_GPUS_MAX] = {0};
+        if (!node->name)
+            continue;
+        for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
+            uint32_t idx;
+            GS_FOR_EACH_GPU(idx, ledger->claims[at].charged)
+            used[idx] += ledger->claims[at].units;
+        }
+        for (uint32_t i = 0; i < node->view.gpu_count; i++)
+            differing += used[node->view.gpus[i].idx] != node->view.gpus[i].used_units;
+    }
+    return differing;
+}

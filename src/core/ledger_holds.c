@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Places held for nominated pods. Few: preemption makes them, one at a time. */
+#include "ledger_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct hold_key {
+    const struct gs_ledger *ledger;
+    const char *uid;
+};
+
+static bool same_hold(const void *ctx, uint32_t slot)
+{
+    const struct hold_key *key = ctx;
+    return strcmp(key->ledger->holds[slot].uid, key->uid) == 0;
+}
+
+static uint64_t hash_uid(const char *uid)
+{
+    return gs_hash_bytes(uid, strlen(uid));
+}
+
+/* Before whom a hold stands: higher priority, then older. */
+static bool goes_first(const struct gs_ledger_hold *a, const struct gs_ledger_hold *b)
+{
+    return a->priority != b->priority ? a->priority > b->priority : a->order < b->order;
+}
+
+static void link_hold(struct gs_ledger *ledger, uint32_t slot)
+{
+    struct gs_ledger_hold *hold = &ledger->holds[slot];
+    struct gs_ledger_node *node = &ledger->nodes[hold->node];
+    uint32_t *at = &node->first_hold;
+    while (*at != GS_INDEX_NONE && goes_first(&ledger->holds[*at], hold))
+        at = &ledger->holds[*at].next;
+    hold->next = *at;
+    *at = slot;
+    node->view.nominated++;
+    gs_ledger_node_touch(ledger, node);
+}
+
+static void drop_hold(struct gs_ledger *ledger, uint32_t slot)
+{
+    struct gs_ledger_hold *hold = &ledger->holds[slot];
+    uint32_t home = hold->node;
+    struct gs_ledger_node *node = &ledger->nodes[home];
+    uint32_t *at = &node->first_hold;
+    while (*at != slot)
+        at = &ledger->holds[*at].next;
+    *at = hold->next;
+    node->view.nominated--;
+    gs_index_remove(&ledger->by_hold, hash_uid(hold->uid), slot);
+    free(hold->uid);
+    *hold = (struct gs_ledger_hold){.next = ledger->hold_pool.first_free};
+    ledger->hold_pool.first_free = slot + 1;
+    gs_ledger_node_touch(ledger, node);
+    gs_ledger_node_tidy(ledger, home);
+}
+
+static uint32_t find_hold(const struct gs_ledger *ledger, const char *uid)
+{
+    struct hold_key key = {ledger, uid};
+    return gs_index_find(&ledger->by_hold, hash_uid(uid), same_hold, &key);
+}
+
+bool gs_ledger_release_hold(struct gs_ledger *ledger, const char *uid)
+{
+    if (!ledger->by_hold.count)
+        return false;
+    uint32_t slot = find_hold(ledger, uid);
+    if (slot == GS_INDEX_NONE)
+        return false;
+    drop_hold(ledger, slot);
+    return true;
+}
+
+static bool says_the_same(const struct gs_ledger_hold *old, const struct gs_hold *hold,
+                          uint32_t node)
+{
+    return old->node == node && old->units == hold->units && old->gpu_count == hold->gpu_count &&
+           old->priority == hold->priority;
+}
+
+int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err)
+{
+    if (!hold->uid || !hold->uid[0] || !hold->node || !hold->node[0] || !hold->units ||
+        !hold->gpu_count || hold->gpu_count > GS_GPUS_MAX)
+        return gs_fail(err, GS_EINVAL, "a hold needs a UID, a node, units and 1 to %d GPUs",
+                       GS_GPUS_MAX);
+    if (gs_ledger_claim_slot(ledger, hold->uid) != GS_INDEX_NONE)
+        return 0; /* it has its place already */
+    _cleanup_free_ char *uid = strdup(hold->uid);
+    uint32_t node = uid ? gs_ledger_node_need(ledger, gs_slice_of(hold->node)) : GS_INDEX_NONE;
+    if (node == GS_INDEX_NONE)
+        return gs_fail_nomem(err);
+    if (gs_index_reserve(&ledger->by_hold) < 0 ||
+        gs_pool_reserve((void **)&ledger->holds, &ledger->hold_pool, sizeof(*ledger->holds)) < 0) {
+        gs_ledger_node_tidy(ledger, node);
+        return gs_fail_nomem(err);
+    }
+    uint32_t old = find_hold(ledger, hold->uid);
+    if (old != GS_INDEX_NONE && says_the_same(&ledger->holds[old], hold, node)) {
+        ledger->holds[old].seen = true;
+        return 0;
+    }
+    struct gs_pool *pool = &ledger->hold_pool;
+    uint32_t slot = pool->first_free ? pool->first_free - 1 : pool->count;
+    if (pool->first_free)
+        pool->first_free = ledger->holds[slot].next;
+    else
+        pool->count++;
+    ledger->holds[slot] = (struct gs_ledger_hold){
+        .uid = gs_steal(&uid),
+        .order = ++ledger->hold_order,
+        .node = node,
+        .units = hold->units,
+        .gpu_count = hold->gpu_count,
+        .priority = hold->priority,
+        .seen = true,
+    };
+    link_hold(ledger, slot);
+    if (old != GS_INDEX_NONE)
+        drop_hold(ledger, old);
+    gs_index_insert(&ledger->by_hold, hash_uid(hold->uid), slot);
+    return 0;
+}
+
+void gs_ledger_each_hold(const struct gs_ledger *ledger, uint32_t slot,
+                         bool (*each)(void *ctx, const struct gs_hold *hold), void *ctx)
+{
+    const struct gs_ledger_node *node = &ledger->nodes[slot];
+    for (uint32_t at = node->first_hold; at != GS_INDEX_NONE; at = ledger->holds[at].next) {
+        const struct gs_ledger_hold *from = &ledger->holds[at];
+        struct gs_hold hold = {from->uid, node->name, from->units, from->gpu_count, from->priority};
+        if (!each(ctx, &hold))
+            return;
+    }
+}
+
+void gs_ledger_sweep_holds(struct gs_ledger *ledger)
+{
+    for (uint32_t i = 0; i < ledger->hold_pool.count; i++) {
+        if (ledger->holds[i].uid && !ledger->holds[i].seen)
+            drop_hold(ledger, i);
+    }
+}

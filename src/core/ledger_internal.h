@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_CORE_LEDGER_INTERNAL_H
+#define GPUSHARE_CORE_LEDGER_INTERNAL_H
+
+#include "gpushare/base/index.h"
+#include "gpushare/core/ledger.h"
+
+/* What ledger*.c share. Records live in growing arrays and name each other by slot number. */
+
+enum { GS_MODELS_MAX = 1024 };
+
+struct gs_ledger_node {
+    struct gs_node_view view;
+    char *name;
+    struct gs_gpu *inventory; /* view.inventory, owned */
+    enum gs_unit unit;
+    bool present; /* there is a node object; without one the record only carries claims */
+    bool seen;    /* mentioned in this list round */
+    uint32_t first_claim;
+    uint32_t first_hold;
+    uint32_t others;    /* pods in gs_ledger.others that point here */
+    uint32_t next_free; /* while the slot is unused (name is NULL) */
+};
+
+struct gs_ledger_claim {
+    char *text; /* uid NUL ns NUL name NUL; NULL: unused slot */
+    gs_gpu_mask gpus;
+    gs_gpu_mask charged;
+    uint64_t revision;
+    uint32_t units;
+    uint32_t node;
+    uint32_t next, prev; /* in the node's list; next also chains free slots */
+    uint32_t cpu_milli;
+    int32_t priority;
+    uint8_t gpu_count;
+    uint8_t state;
+    bool seen;
+    bool unplaced;
+};
+
+/* 24 bytes, plus 8 in the index */
+struct gs_ledger_other {
+    uint64_t uid_hi, uid_lo;
+    uint32_t node; /* GS_INDEX_NONE: unused slot, cpu_milli chains */
+    uint32_t cpu_milli : 31;
+    uint32_t seen : 1;
+};
+
+struct gs_ledger_hold {
+    char *uid; /* NULL: unused slot */
+    uint64_t order;
+    uint32_t node;
+    uint32_t next; /* in the node's list, highest priority first; also chains free slots */
+    uint32_t units;
+    uint32_t gpu_count;
+    int32_t priority;
+    bool seen;
+};
+
+/* Generic part of a record array: how many slots, where the unused ones begin. */
+struct gs_pool {
+    uint32_t count, cap;
+    uint32_t first_free; /* slot + 1; 0: none */
+};
+
+struct gs_ledger {
+    struct gs_ledger_node *nodes;
+    struct gs_ledger_claim *claims;
+    struct gs_ledger_other *others;
+    struct gs_ledger_hold *holds;
+    struct gs_pool node_pool, claim_pool, other_pool, hold_pool;
+    struct gs_index by_name, by_claim, by_other, by_hold;
+    char (*models)[GS_MODEL_BYTES];
+    uint16_t model_count;
+    uint64_t version; /* the last one given to a view */
+    uint64_t hold_order;
+    uint32_t unplaced;
+    uint32_t reserved;
+};
+
+/* Room for one more record in an array of `size`-byte records; -1: out of memory. */
+int gs_pool_reserve(void **records, struct gs_pool *pool, size_t size);
+
+/* nodes */
+uint32_t gs_ledger_node_slot(const struct gs_ledger *ledger, struct gs_slice name);
+/* Finds or makes the record of a name; GS_INDEX_NONE when out of memory. */
+uint32_t gs_ledger_node_need(struct gs_ledger *ledger, struct gs_slice name);
+/* Gives the record back when nothing refers to it. */
+void gs_ledger_node_tidy(struct gs_ledger *ledger, uint32_t slot);
+/* New summary and version after gpus[], holds or CPU changed. */
+void gs_ledger_node_touch(struct gs_ledger *ledger, struct gs_ledger_node *node);
+
+/* claims */
+uint32_t gs_ledger_claim_slot(const struct gs_ledger *ledger, const char *uid);
+/* Takes all claims of a node out of its totals, or counts them anew (after its GPUs changed). */
+void gs_ledger_recount_node(struct gs_ledger *ledger, uint32_t slot);
+/* Where a claim counts on a node that has these GPUs. */
+gs_gpu_mask gs_ledger_effective(const struct gs_node_view *view,
+                                const struct gs_ledger_claim *claim, bool *ret_unplaced);
+void gs_ledger_claim_drop(struct gs_ledger *ledger, uint32_t slot);
+
+/* others and holds */
+bool gs_ledger_remove_other(struct gs_ledger *ledger, const char *uid);
+void gs_ledger_sweep_others(struct gs_ledger *ledger);
+void gs_ledger_sweep_holds(struct gs_ledger *ledger);
+void gs_ledger_forget_others(struct gs_ledger *ledger, uint32_t slot);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/core/placement.h"
+
+/* How many GPUs satisfy each step on the way to a fit. */
+struct tally {
+    uint32_t allowed;      /* by the pod's lists */
+    uint32_t large;        /* and of sufficient size */
+    uint32_t roomy;        /* and with room */
+    uint32_t usable_roomy; /* and taking new pods */
+    uint64_t free_sum;     /* of allowed, usable GPUs */
+};
+
+static bool candidate(const struct gs_gpu_state *gpu, gs_gpu_mask allowed, uint32_t units)
+{
+    return gpu->usable && gpu->free_units >= units && (allowed & GS_GPU_BIT(gpu->idx));
+}
+
+gs_gpu_mask gs_fit_candidates(const struct gs_node_view *view, const struct gs_ask *ask)
+{
+    gs_gpu_mask allowed = gs_ask_allowed(ask, view), mask = 0;
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        if (candidate(&view->gpus[i], allowed, ask->units))
+            mask |= GS_GPU_BIT(view->gpus[i].idx);
+    }
+    return mask;
+}
+
+static struct tally tally_of(const struct gs_node_view *view, const struct gs_ask *ask)
+{
+    gs_gpu_mask allowed = gs_ask_allowed(ask, view);
+    struct tally tally = {0};
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &view->gpus[i];
+        if (!(allowed & GS_GPU_BIT(gpu->idx)))
+            continue;
+        bool roomy = gpu->free_units >= ask->units;
+        tally.allowed++;
+        tally.large += gpu->total_units >= ask->units;
+        tally.roomy += roomy;
+        tally.usable_roomy += roomy && gpu->usable;
+        tally.free_sum += gpu->usable ? gpu->free_units : 0;
+    }
+    return tally;
+}
+
+static enum gs_reason explain(const struct gs_node_view *view, const struct gs_ask *ask)
+{
+    struct tally tally = tally_of(view, ask);
+    uint32_t want = ask->gpu_count;
+    if (tally.usable_roomy >= want)
+        return GS_FITS;
+    if (tally.allowed < want && tally.allowed < view->gpu_count && view->gpu_count >= want)
+        return GS_REASON_NO_MATCH;
+    if (!tally.large)
+        return GS_REASON_GPU_TOO_SMALL;
+    if (tally.large < want)
+        return GS_REASON_TOO_FEW_GPUS;
+    if (tally.roomy >= want)
+        return GS_REASON_NOT_USABLE;
+    if (want > 1)
+        return tally.usable_roomy ? GS_REASON_TOO_FEW_FREE : GS_REASON_NO_ROOM;
+    return tally.free_sum >= ask->units ? GS_REASON_FRAGMENTED : GS_REASON_NO_ROOM;
+}
+
+enum gs_reason gs_fit(const struct gs_node_view *view, const struct gs_ask *ask)
+{
+    if (!ask->units)
+        return GS_FITS;
+    if (ask->broken)
+        return ask->broken;
+    if (!view->gpu_count || !view->sum_total_units)
+        return GS_REASON_NO_GPUS;
+    if (ask->gpu_count == 1 && !ask->selects && view->max_free_units >= ask->units)
+        return GS_FITS; /* the common case reads the summary only */
+    return explain(view, ask);
+}
+
+/* --- choosing GPUs --- */
+
+enum order { TIGHTEST, EMPTIEST };
+
+static bool better(const struct gs_gpu_state *a, const struct gs_gpu_state *b, enum order order)
+{
+    return order == TIGHTEST ? a->free_units < b->free_units : a->free_units > b->free_units;
+}
+
+/* The `want` best candidates of one NUMA node, or of all (numa NULL); 0 when there are fewer.
+ * *ret_free is their free memory. */
+static gs_gpu_mask best_of(const struct gs_node_view *view, gs_gpu_mask candidates, uint32_t want,
+                           const int16_t *numa, enum order order, uint64_t *ret_free)
+{
+    gs_gpu_mask chosen = 0;
+    uint64_t free_sum = 0;
+    for (uint32_t n = 0; n < want; n++) {
+        const struct gs_gpu_state *best = NULL;
+        for (uint32_t i = 0; i < view->gpu_count; i++) {
+            const struct gs_gpu_state *gpu = &view->gpus[i];
+            if (!(candidates & ~chosen & GS_GPU_BIT(gpu->idx)) || (numa && gpu->numa != *numa))
+                continue;
+            if (!best || better(gpu, best, order))
+                best = gpu;
+        }
+        if (!best)
+            return 0;
+        chosen |= GS_GPU_BIT(best->idx);
+        free_sum += best->free_units;
+    }
+    *ret_free = free_sum;
+    return chosen;
+}
+
+/* The best set that lies on one NUMA node; 0 when no NUMA node has enough candidates. */
+static gs_gpu_mask best_on_one_numa(const struct gs_node_view *view, gs_gpu_mask candidates,
+                                    uint32_t want, enum order order)
+{
+    gs_gpu_mask best = 0;
+    uint64_t best_free = 0;
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        const int16_t *numa = &view->gpus[i].numa;
+        bool first = *numa != GS_NUMA_NONE;
+        for (uint32_t k = 0; first && k < i; k++)
+            first = view->gpus[k].numa != *numa;
+        uint64_t free_sum;
+        gs_gpu_mask set = first ? best_of(view, candidates, want, numa, order, &free_sum) : 0;
+        if (!set)
+            continue;
+        if (!best || (order == TIGHTEST ? free_sum < best_free : free_sum > best_free)) {
+            best = set;
+            best_free = free_sum;
+        }
+    }
+    return best;
+}
+
+static gs_gpu_mask pick(const struct gs_node_view *view, const struct gs_ask *ask, enum order order)
+{
+    gs_gpu_mask candidates = gs_fit_candidates(view, ask);
+    if (ask->gpu_count > 1) {
+        gs_gpu_mask together = best_on_one_numa(view, candidates, ask->gpu_count, order);
+        if (together)
+            return together;
+    }
+    uint64_t free_sum;
+    return best_of(view, candidates, ask->gpu_count, NULL, order, &free_sum);
+}
+
+gs_gpu_mask gs_pick_tightest(const struct gs_node_view *view, const struct gs_ask *ask)
+{
+    return pick(view, ask, TIGHTEST);
+}
+
+gs_gpu_mask gs_pick_emptiest(const struct gs_node_view *view, const struct gs_ask *ask)
+{
+    return pick(view, ask, EMPTIEST);
+}
+
+/* --- beside nominated pods --- */
+
+struct seating {
+    struct gs_node_view *view;
+    const struct gs_ask *ask;
+    bool seated;
+};
+
+static bool seat(void *ctx, const struct gs_hold *hold)
+{
+    struct seating *seating = ctx;
+    if (hold->priority < seating->ask->priority)
+        return false; /* sorted: the rest is lower still */
+    if (seating->ask->uid && strcmp(hold->uid, seating->ask->uid) == 0)
+        return true;
+    struct gs_ask as = {.units = hold->units, .gpu_count = hold->gpu_count};
+    gs_gpu_mask gpus = gs_pick_tightest(seating->view, &as);
+    for (uint32_t i = 0; i < seating->view->gpu_count; i++) {
+        struct gs_gpu_state *gpu = &seating->view->gpus[i];
+        if (!(gpus & GS_GPU_BIT(gpu->idx)))
+            continue;
+        gpu->used_units += hold->units;
+        gpu->free_units -= hold->units;
+        seating->seated = true;
+    }
+    return true;
+}
+
+enum gs_reason gs_fit_beside_holds(const struct gs_ledger *ledger, const struct gs_node_view *view,
+                                   const struct gs_ask *ask, struct gs_gpu_state *scratch,
+                                   struct gs_node_view *ret_view)
+{
+    enum gs_reason reason = gs_fit(view, ask);
+    if (reason || !ask->units || !view->nominated) {
+        if (ret_view)
+            *ret_view = *view;
+        return reason;
+    }
+    struct gs_node_view copy = *view;
+    memcpy(scratch, view->gpus, view->gpu_count * sizeof(*scratch));
+    copy.gpus = scratch;
+    struct seating seating = {.view = &copy, .ask = ask};
+    gs_ledger_each_hold(ledger, view->slot, seat, &seating);
+    if (seating.seated)
+        gs_view_summarise(&copy);
+    if (ret_view)
+        *ret_view = seating.seated ? copy : *view;
+    return gs_fit(&copy, ask) ? GS_REASON_NOMINATED : GS_FITS;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/core/view.h"
+
+void gs_view_summarise(struct gs_node_view *view)
+{
+    uint32_t max_free = 0, max_total = 0;
+    uint64_t sum_free = 0, sum_total = 0, sum_used = 0;
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &view->gpus[i];
+        max_total = gpu->total_units > max_total ? gpu->total_units : max_total;
+        sum_total += gpu->total_units;
+        sum_used += gpu->used_units;
+        if (!gpu->usable)
+            continue;
+        max_free = gpu->free_units > max_free ? gpu->free_units : max_free;
+        sum_free += gpu->free_units;
+    }
+    view->max_free_units = max_free;
+    view->max_total_units = max_total;
+    view->sum_free_units = sum_free;
+    view->sum_total_units = sum_total;
+    view->sum_used_units = sum_used;
+}
+
+gs_gpu_mask gs_view_present(const struct gs_node_view *view)
+{
+    gs_gpu_mask mask = 0;
+    for (uint32_t i = 0; i < view->gpu_count; i++)
+        mask |= GS_GPU_BIT(view->gpus[i].idx);
+    return mask;
+}
+
+int64_t gs_view_cpu_left_milli(const struct gs_node_view *view)
+{
+    return view->cpu_milli > view->cpu_used_milli ? view->cpu_milli - view->cpu_used_milli : 0;
+}
+
+void gs_view_of_node(struct gs_node_view *view, const struct gs_node *node,
+                     struct gs_gpu_state *states)
+{
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        const struct gs_gpu *gpu = &node->gpus[i];
+        states[i] = (struct gs_gpu_state){
+            .total_units = gpu->mem_units,
+            .free_units = gpu->mem_units,
+            .idx = (uint8_t)gpu->idx,
+            .usable = gs_gpu_usable(gpu),
+            .numa = gpu->numa,
+        };
+    }
+    *view = (struct gs_node_view){
+        .gpu_count = node->gpu_count,
+        .gpus = states,
+        .inventory = node->gpus,
+        .cpu_milli = node->cpu_milli,
+        .slot = UINT32_MAX,
+    };
+    gs_view_summarise(view);
+}
