@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpushare/base/buf.h"
+#include "gpushare/base/cleanup.h"
+
+int gs_file_read(const char *path, size_t max, char **ret, size_t *ret_len, struct gs_error *err)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return gs_fail_errno(err, errno == ENOENT || errno == ENOTDIR ? GS_ENOENT : GS_EIO, errno,
+                             "cannot open %s", path);
+    _cleanup_(gs_buf_release) struct gs_buf buf = GS_BUF(max);
+    for (;;) {
+        char chunk[4096];
+        ssize_t got = read(fd, chunk, sizeof(chunk));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return gs_fail_errno(err, GS_EIO, errno, "cannot read %s", path);
+        if (got == 0)
+            break;
+        gs_buf_append(&buf, chunk, (size_t)got);
+        if (gs_buf_failed(&buf) == GS_ETOOBIG)
+            return gs_fail(err, GS_ETOOBIG, "%s is larger than %zu bytes", path, max);
+    }
+    size_t len = buf.len;
+    char *text = gs_buf_steal(&buf);
+    if (!text)
+        return gs_fail_nomem(err);
+    *ret = text;
+    *ret_len = len;
+    return 0;
+}
+
+bool gs_file_mark(const char *path, struct gs_file_mark *ret)
+{
+    struct stat st;
+    if (stat(path, &st) < 0)
+        return false;
+    *ret = (struct gs_file_mark){
+        .dev = st.st_dev, .ino = st.st_ino, .size = st.st_size, .mtime = st.st_mtim};
+    return true;
+}
+
+bool gs_file_mark_eq(const struct gs_file_mark *a, const struct gs_file_mark *b)
+{
+    return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+           a->mtime.tv_sec == b->mtime.tv_sec && a->mtime.tv_nsec == b->mtime.tv_nsec;
+}
+
+void gs_secret_free(char *text, size_t len)
+{
+    if (text)
+        explicit_bzero(text, len);
+    free(text);
+}

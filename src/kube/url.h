@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_KUBE_URL_H
+#define GPUSHARE_KUBE_URL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/base/buf.h"
+#include "gpushare/base/error.h"
+
+/* What the client must know of a server's URL. Private to this folder. */
+struct gs_url {
+    bool tls;
+    bool loopback; /* "localhost", 127.0.0.0/8, ::1: credentials may go there in the clear */
+    uint16_t port;
+    char host[256];   /* without brackets */
+    char prefix[256]; /* path before /api, "" or "/…", no slash at the end */
+};
+
+/* http or https, no user, query or fragment; else GS_EINVAL. */
+int gs_url_parse(const char *text, struct gs_url *ret, struct gs_error *err);
+
+/* Appends text percent-encoded, all but RFC 3986's unreserved characters. */
+void gs_url_escape(struct gs_buf *buf, const char *text);
+
+#endif
