@@ -10,6 +10,7 @@
 #include "gpushare/base/error.h"
 #include "gpushare/model/node.h"
 #include "gpushare/model/pod.h"
+#include "gpushare/model/request.h"
 
 /*
  * What the service layer asks of a cluster, in model types: kube/ implements it with libcurl
@@ -26,71 +27,6 @@
  *   GS_EPROTO     answer not understood     GS_ECANCELED  stopped
  * After ETIMEOUT, EIO and EPROTO the outcome of a write is unknown: read back before undoing.
  */
-
-/* One annotation or label. value NULL in a patch: remove it. */
-struct gs_kv {
-    const char *key;
-    const char *value;
-};
-
-/* POST pods/NAME/binding; the API server copies the annotations to the pod in the same
- * transaction (pkg/registry/core/pod/storage: BindingREST.assignPod). */
-struct gs_binding {
-    const char *ns;
-    const char *name;
-    const char *uid;
-    const char *node;
-    const struct gs_kv *annotations;
-    size_t annotation_count;
-};
-
-/* A JSON merge patch of metadata. uid and resource_version, when not NULL or "", are preconditions:
- * GS_ECONFLICT when the object has others. */
-struct gs_meta_patch {
-    const char *ns; /* NULL for a node */
-    const char *name;
-    const char *uid;
-    const char *resource_version;
-    const struct gs_kv *annotations;
-    size_t annotation_count;
-    const struct gs_kv *labels;
-    size_t label_count;
-};
-
-/* Merge patch of a node's status: extended resources go into capacity and allocatable. */
-struct gs_node_status_patch {
-    const char *node;
-    const struct gs_kv *capacity; /* value: a quantity; NULL removes */
-    size_t capacity_count;
-    const char *condition_type; /* NULL: no condition; else its status "True" or "False" … */
-    const char *condition_status;
-    const char *condition_reason;
-    const char *condition_message;
-};
-
-/* core/v1 Event about a pod or a node. */
-struct gs_event {
-    const char *kind; /* "Pod" or "Node" */
-    const char *ns;   /* the object's; NULL for a node: the event goes to "default" */
-    const char *name;
-    const char *uid;
-    bool warning;       /* type Warning, else Normal */
-    const char *reason; /* UpperCamelCase */
-    const char *message;
-    const char *component; /* source.component: the program's name */
-};
-
-/* coordination.k8s.io/v1 Lease. Times are wall-clock nanoseconds, stored with microseconds. */
-struct gs_lease {
-    const char *ns;
-    const char *name;
-    char holder[256]; /* "" for nobody */
-    char resource_version[64];
-    int32_t duration_s;
-    int32_t transitions;
-    int64_t acquire_ns;
-    int64_t renew_ns;
-};
 
 enum gs_kind { GS_KIND_NODE, GS_KIND_POD };
 

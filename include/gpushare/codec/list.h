@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_CODEC_LIST_H
+#define GPUSHARE_CODEC_LIST_H
+
+#include <stdint.h>
+
+#include "gpushare/base/error.h"
+#include "gpushare/base/slice.h"
+
+/*
+ * A list answer (PodList, NodeList, …): {"metadata":{"resourceVersion":…,"continue":…,
+ * "remainingItemCount":…},"items":[…]} (apimachinery/pkg/apis/meta/v1 ListMeta). Pure.
+ */
+enum { GS_RV_BYTES = 128, GS_CONTINUE_BYTES = 4096 };
+
+struct gs_list_meta {
+    char resource_version[GS_RV_BYTES];     /* "" when absent */
+    char continue_token[GS_CONTINUE_BYTES]; /* not yet percent-encoded; "": the last page */
+    int64_t remaining;                      /* items on later pages; -1 when not told */
+};
+
+/*
+ * Calls each for every item, in order, while the text is still being scanned: items are handed out
+ * before it is known whether the rest is well-formed. An item is *borrowed* from json. A return
+ * other than 0 ends it with -1 and GS_ECANCELED, unless the receiver filled the same *err before.
+ * items absent or null: an empty list. GS_EPROTO; GS_ETOOBIG: resourceVersion or continue beyond
+ * their sizes. *ret is untouched on failure.
+ */
+int gs_codec_list_items(struct gs_slice json, int (*each)(void *ctx, struct gs_slice item),
+                        void *ctx, struct gs_list_meta *ret, struct gs_error *err);
+
+#endif

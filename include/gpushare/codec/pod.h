@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_CODEC_POD_H
+#define GPUSHARE_CODEC_POD_H
+
+#include "gpushare/base/error.h"
+#include "gpushare/base/slice.h"
+#include "gpushare/model/names.h"
+#include "gpushare/model/pod.h"
+
+/*
+ * core/v1 Pod, JSON → struct gs_pod, as API servers and kube-scheduler send it
+ * (k8s.io/api/core/v1/types.go). Pure: any thread, no state.
+ *
+ * Resets *pod (a zeroed one is fine), then fills it; its strings go into pod->arena and do not
+ * borrow from json. Fields that are absent or null give empty values, fields not known are passed
+ * over. What users write never fails the decode:
+ *   - annotations and the label gpu-count: a value that cannot be used becomes the *_BROKEN word
+ *     of its enum, or 0 (assume_time_ns). Both gpu-count label and annotation, different: BROKEN;
+ *   - a container that asks for more GPU memory than 2^31 - 1 units sets gpu_units_overflow and
+ *     counts 2^31 - 1.
+ * GS_EPROTO: no JSON, or a field this project reads has the wrong type or no valid value (the
+ * message names it: "spec.containers.resources is not an object"); GPU memory that is negative or
+ * no whole number is one of these, because API servers refuse such pods. GS_ETOOBIG: more than
+ * GS_POD_CONTAINERS_MAX containers. GS_ENOMEM. *pod is empty (as after gs_pod_reset) on failure.
+ */
+enum { GS_POD_CONTAINERS_MAX = 4096 };
+
+int gs_codec_pod(const struct gs_names *names, struct gs_slice json, struct gs_pod *pod,
+                 struct gs_error *err);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_CODEC_QUANTITY_H
+#define GPUSHARE_CODEC_QUANTITY_H
+
+#include <stdint.h>
+
+#include "gpushare/base/slice.h"
+
+/*
+ * Kubernetes quantities: "4", "0.5", "1500m", "16Gi", "1e3"
+ * (k8s.io/apimachinery/pkg/api/resource/quantity.go: sign, digits with at most one point, then one
+ * of n u m k M G T P E, Ki Mi Gi Ti Pi Ei, or e/E with an exponent). Exact integer arithmetic.
+ * *ret is untouched unless the answer is OK.
+ */
+enum gs_quantity {
+    GS_QUANTITY_OK,
+    GS_QUANTITY_MALFORMED,
+    GS_QUANTITY_FRACTION,  /* gs_quantity_whole: not a whole number */
+    GS_QUANTITY_TOO_LARGE, /* of either sign; beyond int64 in the unit asked for */
+};
+
+/* In thousandths, rounded away from zero, as Kubernetes does (MilliValue). */
+enum gs_quantity gs_quantity_milli(struct gs_slice text, int64_t *ret_milli);
+
+/* In ones, rounded away from zero (Value). */
+enum gs_quantity gs_quantity_value(struct gs_slice text, int64_t *ret);
+
+/* In ones; what is no whole number is refused. */
+enum gs_quantity gs_quantity_whole(struct gs_slice text, int64_t *ret);
+
+/* "is not a quantity", "is not a whole number", "is too large"; "" for OK. Static. */
+const char *gs_quantity_why(enum gs_quantity result);
+
+#endif
