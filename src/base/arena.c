@@ -2,6 +2,7 @@
 #include "gpushare/base/arena.h"
 
 #include <stdalign.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +57,7 @@ void *gs_arena_calloc(struct gs_arena *arena, size_t count, size_t size)
 
 char *gs_arena_strndup(struct gs_arena *arena, const char *text, size_t len)
 {
-    char *copy = gs_arena_alloc(arena, len + 1);
+    char *copy = len < SIZE_MAX ? gs_arena_alloc(arena, len + 1) : NULL;
     if (!copy)
         return NULL;
     if (len)

@@ -45,8 +45,10 @@ int gs_error_prefix(struct gs_error *err, const char *fmt, ...)
     va_start(ap, fmt);
     int len = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
     va_end(ap);
-    if (len >= 0 && (size_t)len < sizeof(err->msg))
-        snprintf(err->msg + len, sizeof(err->msg) - (size_t)len, ": %s", msg);
+    if (len < 0 || (size_t)len >= sizeof(err->msg))
+        return -1;
+    int cut = snprintf(err->msg + len, sizeof(err->msg) - (size_t)len, ": %s", msg);
+    (void)cut; /* a long message loses its end */
     return -1;
 }
 

@@ -36,7 +36,8 @@ uint64_t gs_hash_bytes(const void *bytes, size_t len)
         len -= 8;
     }
     uint64_t tail = 0;
-    memcpy(&tail, at, len);
+    if (len)
+        memcpy(&tail, at, len);
     hash = (hash ^ tail) * 0xD6E8FEB86659FD93u;
     hash ^= hash >> 32;
     hash *= 0xD6E8FEB86659FD93u;

@@ -9,7 +9,8 @@
 
 #include "gpushare/base/buf.h"
 
-enum { LINE_MAX_BYTES = 8192 };
+/* A longer value is cut, so that a line always fits and is never lost. */
+enum { LINE_MAX_BYTES = 65536, VALUE_MAX_BYTES = 1024 };
 
 static enum gs_log_level log_level = GS_LOG_INFO;
 static enum gs_log_format log_format = GS_LOG_TEXT;
@@ -66,10 +67,10 @@ static void put_text_value(struct gs_buf *line, const char *value)
 {
     size_t plain = strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                  "-_./:@,+*()[]#%");
-    if (*value && !value[plain])
+    if (*value && !value[plain] && plain <= VALUE_MAX_BYTES)
         gs_buf_puts(line, value);
     else
-        gs_buf_json_string(line, value, strlen(value));
+        gs_buf_json_string(line, value, strnlen(value, VALUE_MAX_BYTES));
 }
 
 static void put_field(struct gs_buf *line, const struct gs_log_field *field)
@@ -79,7 +80,7 @@ static void put_field(struct gs_buf *line, const struct gs_log_field *field)
     if (!field->str)
         gs_buf_printf(line, "%lld", field->num);
     else if (json)
-        gs_buf_json_string(line, field->str, strlen(field->str));
+        gs_buf_json_string(line, field->str, strnlen(field->str, VALUE_MAX_BYTES));
     else
         put_text_value(line, field->str);
 }

@@ -60,8 +60,7 @@ struct name_key {
 static bool same_name(const void *ctx, uint32_t slot)
 {
     const struct name_key *key = ctx;
-    const char *name = key->ledger->nodes[slot].name;
-    return strncmp(name, key->name.at, key->name.len) == 0 && name[key->name.len] == '\0';
+    return gs_slice_eq(gs_slice_of(key->ledger->nodes[slot].name), key->name);
 }
 
 uint32_t gs_ledger_node_slot(const struct gs_ledger *ledger, struct gs_slice name)
@@ -104,7 +103,11 @@ void gs_ledger_node_tidy(struct gs_ledger *ledger, uint32_t slot)
         return;
     gs_index_remove(&ledger->by_name, gs_hash_bytes(node->name, strlen(node->name)), slot);
     free_node(node);
-    *node = (struct gs_ledger_node){.next_free = ledger->node_pool.first_free};
+    *node = (struct gs_ledger_node){
+        .first_claim = GS_INDEX_NONE,
+        .first_hold = GS_INDEX_NONE,
+        .next_free = ledger->node_pool.first_free,
+    };
     ledger->node_pool.first_free = slot + 1;
 }
 
@@ -114,23 +117,27 @@ void gs_ledger_node_touch(struct gs_ledger *ledger, struct gs_ledger_node *node)
     node->view.version = ++ledger->version;
 }
 
-/* The number of a model name; 0 when there is none, or no room or memory for one more. */
-static uint16_t intern_model(struct gs_ledger *ledger, const char *name)
+/* The number of a model name; 0 when there is none or no room for one more. -1: out of memory. */
+static int intern_model(struct gs_ledger *ledger, const char *name, uint16_t *ret)
 {
-    if (!name[0])
+    uint16_t count = ledger->model_count;
+    uint16_t at = 0;
+    while (at < count && strcmp(ledger->models[at], name) != 0)
+        at++;
+    if (!name[0] || at == GS_MODELS_MAX) {
+        *ret = 0;
         return 0;
-    for (uint16_t i = 0; i < ledger->model_count; i++) {
-        if (strcmp(ledger->models[i], name) == 0)
-            return (uint16_t)(i + 1);
     }
-    if (ledger->model_count == GS_MODELS_MAX)
-        return 0;
-    void *wider = reallocarray(ledger->models, ledger->model_count + 1u, sizeof(*ledger->models));
-    if (!wider)
-        return 0;
-    ledger->models = wider;
-    memcpy(ledger->models[ledger->model_count], name, GS_MODEL_BYTES);
-    return ++ledger->model_count;
+    if (at == count) {
+        void *wider = reallocarray(ledger->models, count + 1u, sizeof(*ledger->models));
+        if (!wider)
+            return -1;
+        ledger->models = wider;
+        memcpy(ledger->models[count], name, GS_MODEL_BYTES);
+        ledger->model_count++;
+    }
+    *ret = (uint16_t)(at + 1);
+    return 0;
 }
 
 const char *gs_ledger_model_name(const struct gs_ledger *ledger, uint16_t model)
@@ -145,17 +152,18 @@ int gs_ledger_set_node(struct gs_ledger *ledger, const struct gs_node *node, str
     _cleanup_free_ struct gs_gpu *inventory = calloc(count, sizeof(*inventory));
     if (!states || !inventory)
         return gs_fail_nomem(err);
+    struct gs_node_view view;
+    gs_view_of_node(&view, node, states);
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        inventory[i] = node->gpus[i];
+        if (intern_model(ledger, node->gpus[i].model, &states[i].model) < 0)
+            return gs_fail_nomem(err);
+    }
     uint32_t slot = gs_ledger_node_need(ledger, gs_slice_of(node->name));
     if (slot == GS_INDEX_NONE)
         return gs_fail_nomem(err);
 
     struct gs_ledger_node *entry = &ledger->nodes[slot];
-    struct gs_node_view view;
-    gs_view_of_node(&view, node, states);
-    for (uint32_t i = 0; i < node->gpu_count; i++) {
-        inventory[i] = node->gpus[i];
-        states[i].model = intern_model(ledger, node->gpus[i].model);
-    }
     free(entry->view.gpus);
     free(entry->inventory);
     entry->inventory = gs_steal(&inventory);

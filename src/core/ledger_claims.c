@@ -221,8 +221,8 @@ int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
         gs_ledger_node_tidy(ledger, node);
         return gs_fail_nomem(err);
     }
-    gs_ledger_release_hold(ledger, claim->uid);
     gs_ledger_remove_other(ledger, claim->uid);
+    gs_ledger_release_hold(ledger, claim->uid); /* last: the UID may be borrowed from the hold */
     return 0;
 }
 
@@ -234,16 +234,18 @@ bool gs_ledger_confirm(struct gs_ledger *ledger, const char *uid)
     struct gs_ledger_claim *claim = &ledger->claims[slot];
     ledger->reserved -= claim->state == GS_CLAIM_RESERVED;
     claim->state = GS_CLAIM_CONFIRMED;
+    claim->seen = true; /* a list that began before the bind does not know the pod yet */
     return true;
 }
 
 bool gs_ledger_remove(struct gs_ledger *ledger, const char *uid, uint32_t *ret_slot)
 {
-    gs_ledger_release_hold(ledger, uid);
     gs_ledger_remove_other(ledger, uid);
     uint32_t slot = gs_ledger_claim_slot(ledger, uid);
-    if (slot == GS_INDEX_NONE)
+    if (slot == GS_INDEX_NONE) {
+        gs_ledger_release_hold(ledger, uid); /* a pod with a claim has none */
         return false;
+    }
     uint32_t node = ledger->claims[slot].node;
     bool present = ledger->nodes[node].present;
     gs_ledger_claim_drop(ledger, slot);
@@ -367,8 +369,9 @@ uint32_t gs_ledger_audit(const struct gs_ledger *ledger)
         if (!node->name)
             continue;
         for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
+            bool unplaced;
             uint32_t idx;
-            GS_FOR_EACH_GPU(idx, ledger->claims[at].charged)
+            GS_FOR_EACH_GPU(idx, gs_ledger_effective(&node->view, &ledger->claims[at], &unplaced))
             used[idx] += ledger->claims[at].units;
         }
         for (uint32_t i = 0; i < node->view.gpu_count; i++)

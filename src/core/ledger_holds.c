@@ -122,7 +122,7 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
     link_hold(ledger, slot);
     if (old != GS_INDEX_NONE)
         drop_hold(ledger, old);
-    gs_index_insert(&ledger->by_hold, hash_uid(hold->uid), slot);
+    gs_index_insert(&ledger->by_hold, hash_uid(ledger->holds[slot].uid), slot);
     return 0;
 }
 

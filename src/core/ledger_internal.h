@@ -41,7 +41,7 @@ struct gs_ledger_claim {
 /* 24 bytes, plus 8 in the index */
 struct gs_ledger_other {
     uint64_t uid_hi, uid_lo;
-    uint32_t node; /* GS_INDEX_NONE: unused slot, cpu_milli chains */
+    uint32_t node; /* GS_INDEX_NONE: unused slot, uid_lo chains */
     uint32_t cpu_milli : 31;
     uint32_t seen : 1;
 };

@@ -17,6 +17,8 @@ static bool candidate(const struct gs_gpu_state *gpu, gs_gpu_mask allowed, uint3
 
 gs_gpu_mask gs_fit_candidates(const struct gs_node_view *view, const struct gs_ask *ask)
 {
+    if (ask->broken)
+        return 0;
     gs_gpu_mask allowed = gs_ask_allowed(ask, view), mask = 0;
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         if (candidate(&view->gpus[i], allowed, ask->units))
@@ -49,9 +51,9 @@ static enum gs_reason explain(const struct gs_node_view *view, const struct gs_a
     uint32_t want = ask->gpu_count;
     if (tally.usable_roomy >= want)
         return GS_FITS;
-    if (tally.allowed < want && tally.allowed < view->gpu_count && view->gpu_count >= want)
+    if (tally.allowed < want && view->gpu_count >= want)
         return GS_REASON_NO_MATCH;
-    if (!tally.large)
+    if (tally.allowed && !tally.large)
         return GS_REASON_GPU_TOO_SMALL;
     if (tally.large < want)
         return GS_REASON_TOO_FEW_GPUS;

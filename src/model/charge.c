@@ -81,9 +81,9 @@ enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *
 
 uint32_t gs_container_units(const struct gs_pod *pod, const struct gs_container *container)
 {
-    if (pod->count_kind != GS_COUNT_VALID)
-        return container->gpu_units;
-    return container->gpu_units / pod->gpu_count;
+    struct gs_charge charge; /* over one GPU when the pod's gpu-count cannot be honoured */
+    gs_pod_charge(pod, &charge);
+    return container->gpu_units / charge.gpu_count;
 }
 
 int64_t gs_pod_cpu_milli(const struct gs_pod *pod)

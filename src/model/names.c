@@ -18,7 +18,8 @@ static bool is_domain(const char *text)
         unsigned char c = (unsigned char)text[i];
         if (!islower(c) && !isdigit(c) && c != '-' && c != '.')
             return false;
-        if (c == '.' && text[i + 1] == '.')
+        if (c == '.' &&
+            !(isalnum((unsigned char)text[i - 1]) && isalnum((unsigned char)text[i + 1])))
             return false;
     }
     return true;

@@ -9,7 +9,8 @@
 /*
  * An open-addressing index from a 64-bit hash to a 32-bit slot number of somebody's array. 8 bytes
  * an entry, linear probing, deletion without tombstones. The caller keeps the keys and says whether
- * a slot is the one it means. Not thread-safe; finds may run in parallel.
+ * a slot is the one it means. Every hash must come from gs_hash_bytes(): an entry keeps half of it,
+ * the other half follows from that. Not thread-safe; finds may run in parallel.
  *
  *   static bool same(const void *ctx, uint32_t slot);        compares ctx's key with slot's
  *   uint32_t slot = gs_index_find(&index, hash, same, &key);  GS_INDEX_NONE when absent

@@ -96,7 +96,8 @@ const char *gs_ledger_model_name(const struct gs_ledger *ledger, uint16_t model)
 int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
                         struct gs_error *err);
 
-/* A reserved claim becomes confirmed; false when there is no claim of that UID. */
+/* A reserved claim becomes confirmed; false when there is no claim of that UID. Counts as mentioned
+ * in a list round: the list may be older than the bind. */
 bool gs_ledger_confirm(struct gs_ledger *ledger, const char *uid);
 
 /* Frees what a pod held: as claim, as other pod, as nominated pod. True when a claim went; then

@@ -36,7 +36,7 @@ gs_gpu_mask gs_ask_allowed(const struct gs_ask *ask, const struct gs_node_view *
 /* GS_FITS, or why not. Holds of nominated pods are not looked at: see gs_fit_beside_holds(). */
 enum gs_reason gs_fit(const struct gs_node_view *view, const struct gs_ask *ask);
 
-/* Usable, allowed GPUs with room for one share of the ask. */
+/* Usable, allowed GPUs with room for one share of the ask; none when it is broken. */
 gs_gpu_mask gs_fit_candidates(const struct gs_node_view *view, const struct gs_ask *ask);
 
 /*

@@ -43,7 +43,7 @@ struct gs_node_view {
 /* Sets the summary from gpus[]. */
 void gs_view_summarise(struct gs_node_view *view);
 
-/* The set of its GPUs, and of those that take new pods. */
+/* The set of its GPUs. */
 gs_gpu_mask gs_view_present(const struct gs_node_view *view);
 
 /* CPU that is not requested; never negative. */
