@@ -371,8 +371,8 @@ uint32_t gs_ledger_audit(const struct gs_ledger *ledger)
         for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
             bool unplaced;
             uint32_t idx;
-            GS_FOR_EACH_GPU(idx, gs_ledger_effective(&node->view, &ledger->claims[at], &unplaced))
-            used[idx] += ledger->claims[at].units;
+            GS_FOR_EACH_GPU (idx, gs_ledger_effective(&node->view, &ledger->claims[at], &unplaced))
+                used[idx] += ledger->claims[at].units;
         }
         for (uint32_t i = 0; i < node->view.gpu_count; i++)
             differing += used[node->view.gpus[i].idx] != node->view.gpus[i].used_units;

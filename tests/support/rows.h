@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SUPPORT_ROWS_H
+#define GPUSHARE_SUPPORT_ROWS_H
+
+/* First what cmocka.h needs, and what every test needs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/*
+ * Tables of named rows, whose failures name the row:
+ *
+ *   static const struct { const char *row; const char *text; bool ok; } rows[] = {
+ *       {"empty", "", false}, ...
+ *   };
+ *   GS_FOR_EACH_ROW (r, rows) {
+ *       row_equal(r->row, parse(r->text), r->ok);
+ *   }
+ */
+#define GS_COUNT_OF(table) (sizeof(table) / sizeof((table)[0]))
+
+#define GS_FOR_EACH_ROW(r, table)                                                                  \
+    for (__typeof__(&(table)[0]) r = (table); r < (table) + GS_COUNT_OF(table); r++)
+
+#define row_true(row, condition) row_check_(!!(condition), row, #condition, __FILE__, __LINE__)
+
+#define row_equal(row, actual, expected)                                                           \
+    row_equal_(row, (long long)(actual), (long long)(expected), #actual, __FILE__, __LINE__)
+
+#define row_text(row, actual, expected)                                                            \
+    row_text_(row, actual, expected, #actual, __FILE__, __LINE__)
+
+static inline void row_check_(bool holds, const char *row, const char *what, const char *file,
+                              int line)
+{
+    if (holds)
+        return;
+    print_error("row \"%s\": %s does not hold\n", row, what);
+    _fail(file, line);
+}
+
+static inline void row_equal_(const char *row, long long actual, long long expected,
+                              const char *what, const char *file, int line)
+{
+    if (actual == expected)
+        return;
+    print_error("row \"%s\": %s is %lld, expected %lld\n", row, what, actual, expected);
+    _fail(file, line);
+}
+
+static inline void row_text_(const char *row, const char *actual, const char *expected,
+                             const char *what, const char *file, int line)
+{
+    if (actual && expected ? strcmp(actual, expected) == 0 : actual == expected)
+        return;
+    print_error("row \"%s\": %s is \"%s\", expected \"%s\"\n", row, what,
+                actual ? actual : "(null)", expected ? expected : "(null)");
+    _fail(file, line);
+}
+
+#endif

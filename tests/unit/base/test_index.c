@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
+#include "gpushare/base/index.h"
+
+enum { KEYS = 3000 };
+
+static char keys[KEYS][16];
+
+static bool same(const void *ctx, uint32_t slot)
+{
+    return strcmp(keys[slot], ctx) == 0;
+}
+
+static uint64_t hash_of(const char *key)
+{
+    return gs_hash_bytes(key, strlen(key));
+}
+
+static uint32_t find(const struct gs_index *index, const char *key)
+{
+    return gs_index_find(index, hash_of(key), same, key);
+}
+
+static void put(struct gs_index *index, uint32_t slot)
+{
+    assert_int_equal(gs_index_reserve(index), 0);
+    gs_index_insert(index, hash_of(keys[slot]), slot);
+}
+
+static int name_keys(void **state)
+{
+    for (int i = 0; i < KEYS; i++)
+        snprintf(keys[i], sizeof(keys[i]), "key-%d", i);
+    return 0;
+}
+
+static void an_empty_index_finds_and_removes_nothing(void **state)
+{
+    struct gs_index index = {0};
+    assert_int_equal(find(&index, "key-1"), GS_INDEX_NONE);
+    gs_index_remove(&index, hash_of("key-1"), 1);
+    assert_int_equal(index.count, 0);
+    gs_index_release(&index);
+}
+
+static void what_was_put_is_found(void **state)
+{
+    struct gs_index index = {0};
+    for (uint32_t i = 0; i < KEYS; i++)
+        put(&index, i);
+    assert_int_equal(index.count, KEYS);
+    for (uint32_t i = 0; i < KEYS; i++)
+        assert_int_equal(find(&index, keys[i]), i);
+    assert_int_equal(find(&index, "key-3000"), GS_INDEX_NONE);
+    assert_int_equal(find(&index, ""), GS_INDEX_NONE);
+    assert_true(KEYS <= (uint64_t)(index.mask + 1) * 3 / 4); /* chains stay short */
+    gs_index_release(&index);
+    assert_int_equal(index.count, 0);
+}
+
+/* Against an array of flags, so that gaps of every shape are closed. */
+static void removal_leaves_the_others_findable(void **state)
+{
+    struct gs_index index = {0};
+    bool in[KEYS] = {0};
+    uint64_t seed = 42;
+    uint32_t count = 0;
+    for (int step = 0; step < 40000; step++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        uint32_t slot = (uint32_t)(seed >> 33) % 200 * 13 % KEYS;
+        if (in[slot])
+            gs_index_remove(&index, hash_of(keys[slot]), slot);
+        else
+            put(&index, slot);
+        in[slot] = !in[slot];
+        count += in[slot] ? 1u : -1u;
+        assert_int_equal(index.count, count);
+        uint32_t other = (uint32_t)(seed >> 13) % KEYS;
+        assert_int_equal(find(&index, keys[other]), in[other] ? other : GS_INDEX_NONE);
+    }
+    for (uint32_t i = 0; i < KEYS; i++)
+        assert_int_equal(find(&index, keys[i]), in[i] ? i : GS_INDEX_NONE);
+    gs_index_release(&index);
+}
+
+static void removing_what_is_not_there_changes_nothing(void **state)
+{
+    struct gs_index index = {0};
+    for (uint32_t i = 0; i < 10; i++)
+        put(&index, i);
+    gs_index_remove(&index, hash_of(keys[11]), 11);
+    gs_index_remove(&index, hash_of(keys[3]), 11); /* the key of another slot */
+    assert_int_equal(index.count, 10);
+    assert_int_equal(find(&index, keys[3]), 3);
+    gs_index_release(&index);
+}
+
+/* One bit anywhere must give another hash, and both halves must spread. */
+static void hashes_differ(void **state)
+{
+    char text[41] = "0123456789abcdef-0123456789abcdef-012345";
+    for (size_t len = 0; len <= 40; len++) {
+        uint64_t base = gs_hash_bytes(text, len);
+        assert_true(base == gs_hash_bytes(text, len));
+        if (len < 40)
+            assert_true(base != gs_hash_bytes(text, len + 1));
+        for (size_t bit = 0; bit < len * 8; bit++) {
+            text[bit / 8] = (char)(text[bit / 8] ^ (1 << bit % 8));
+            uint64_t other = gs_hash_bytes(text, len);
+            text[bit / 8] = (char)(text[bit / 8] ^ (1 << bit % 8));
+            assert_true(base >> 32 != other >> 32);
+        }
+    }
+    assert_true(gs_hash_bytes(NULL, 0) == gs_hash_bytes("", 0));
+    unsigned used[64] = {0};
+    for (int i = 0; i < 64 * 20; i++)
+        used[hash_of(keys[i]) & 63]++;
+    for (int i = 0; i < 64; i++)
+        assert_in_range(used[i], 3, 60); /* 20 expected */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_index_finds_and_removes_nothing),
+        cmocka_unit_test(what_was_put_is_found),
+        cmocka_unit_test(removal_leaves_the_others_findable),
+        cmocka_unit_test(removing_what_is_not_there_changes_nothing),
+        cmocka_unit_test(hashes_differ),
+    };
+    return cmocka_run_group_tests(tests, name_keys, NULL);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "gpushare/base/log.h"
+
+static char output[200000];
+static int evaluated;
+
+static int count_evaluation(void)
+{
+    return ++evaluated;
+}
+
+/* What a function writes to stderr; returned until the next call. */
+static const char *capture(void (*speak)(const void *ctx), const void *ctx)
+{
+    int pipe_fds[2];
+    assert_int_equal(pipe(pipe_fds), 0);
+    fcntl(pipe_fds[1], F_SETPIPE_SZ, 1 << 20);
+    int saved = dup(STDERR_FILENO);
+    dup2(pipe_fds[1], STDERR_FILENO);
+    close(pipe_fds[1]);
+    speak(ctx);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    size_t len = 0;
+    ssize_t got;
+    while ((got = read(pipe_fds[0], output + len, sizeof(output) - 1 - len)) > 0)
+        len += (size_t)got;
+    output[len] = '\0';
+    close(pipe_fds[0]);
+    return output;
+}
+
+/* The line behind its time stamp; fails when the time has another form. */
+static const char *behind_time(const char *line, const char *before, const char *after)
+{
+    static const char form[] = "dddd-dd-ddTdd:dd:dd.dddZ";
+    size_t at = strlen(before);
+    assert_memory_equal(line, before, at);
+    for (size_t i = 0; form[i]; i++, at++) {
+        if (form[i] == 'd')
+            assert_in_range(line[at], '0', '9');
+        else
+            assert_int_equal(line[at], form[i]);
+    }
+    assert_memory_equal(line + at, after, strlen(after));
+    return line + at + strlen(after);
+}
+
+struct value_row {
+    const char *row;
+    const char *value;
+    const char *text; /* in key=value form */
+    const char *json;
+};
+
+static const struct value_row values[] = {
+    {"plain word", "default/p-1", "default/p-1", "\"default/p-1\""},
+    {"empty", "", "\"\"", "\"\""},
+    {"missing", NULL, "\"\"", "\"\""},
+    {"space", "a b", "\"a b\"", "\"a b\""},
+    {"equals sign", "a=b", "\"a=b\"", "\"a=b\""},
+    {"quotes", "\"x\"", "\"\\\"x\\\"\"", "\"\\\"x\\\"\""},
+    {"a second line cannot be forged", "x\nlevel=error", "\"x\\nlevel=error\"",
+     "\"x\\nlevel=error\""},
+    {"invalid UTF-8", "\xFF", "\"\xEF\xBF\xBD\"", "\"\xEF\xBF\xBD\""},
+    {"percent", "50%s", "50%s", "\"50%s\""},
+};
+
+static void say_value(const void *ctx)
+{
+    gs_log(GS_LOG_INFO, "hello there", GS_STR("v", (const char *)ctx), GS_INT("n", -7));
+}
+
+static void values_are_quoted_when_needed(void **state)
+{
+    char expected[300];
+    GS_FOR_EACH_ROW (r, values) {
+        gs_log_init(GS_LOG_INFO, GS_LOG_TEXT);
+        const char *line = behind_time(capture(say_value, r->value), "time=", " level=info ");
+        snprintf(expected, sizeof(expected), "msg=\"hello there\" v=%s n=-7\n", r->text);
+        row_text(r->row, line, expected);
+
+        gs_log_init(GS_LOG_INFO, GS_LOG_JSON);
+        line = behind_time(capture(say_value, r->value), "{\"time\":\"", "\",\"level\":\"info\",");
+        snprintf(expected, sizeof(expected), "\"msg\":\"hello there\",\"v\":%s,\"n\":-7}\n",
+                 r->json);
+        row_text(r->row, line, expected);
+    }
+}
+
+static void say_at_every_level(const void *ctx)
+{
+    gs_log(GS_LOG_ERROR, "e", GS_INT("n", count_evaluation()));
+    gs_log(GS_LOG_WARN, "w", GS_INT("n", count_evaluation()));
+    gs_log(GS_LOG_INFO, "i", GS_INT("n", count_evaluation()));
+    gs_log(GS_LOG_DEBUG, "d", GS_INT("n", count_evaluation()));
+}
+
+static void lines_below_the_level_are_not_even_made(void **state)
+{
+    for (int level = GS_LOG_ERROR; level <= GS_LOG_DEBUG; level++) {
+        gs_log_init((enum gs_log_level)level, GS_LOG_TEXT);
+        evaluated = 0;
+        const char *text = capture(say_at_every_level, NULL);
+        int lines = 0;
+        for (; *text; text++)
+            lines += *text == '\n';
+        assert_int_equal(lines, level + 1);
+        assert_int_equal(evaluated, level + 1);
+    }
+}
+
+static void long_values_are_cut_and_the_line_survives(void **state)
+{
+    static char long_value[50000];
+    memset(long_value, 'x', sizeof(long_value) - 1);
+    gs_log_init(GS_LOG_INFO, GS_LOG_TEXT);
+    const char *line = capture(say_value, long_value);
+    assert_true(strlen(line) > 1024 && strlen(line) < 1200);
+    assert_non_null(strstr(line, "x\" n=-7\n"));
+    memset(long_value, '\n', sizeof(long_value) - 1); /* two bytes each */
+    gs_log_init(GS_LOG_INFO, GS_LOG_JSON);
+    line = capture(say_value, long_value);
+    assert_non_null(strstr(line, "\\n\",\"n\":-7}\n"));
+}
+
+static void levels_and_formats_have_names(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *text;
+        bool ok;
+        enum gs_log_level level;
+    } levels[] = {
+        {"error", "error", true, GS_LOG_ERROR}, {"warn", "warn", true, GS_LOG_WARN},
+        {"long", "warning", true, GS_LOG_WARN}, {"loud", "INFO", true, GS_LOG_INFO},
+        {"debug", "Debug", true, GS_LOG_DEBUG}, {"empty", "", false, 0},
+        {"unknown", "trace", false, 0},         {"prefix", "inf", false, 0},
+    };
+    GS_FOR_EACH_ROW (r, levels) {
+        enum gs_log_level level = (enum gs_log_level)77;
+        row_equal(r->row, gs_log_level_parse(r->text, &level), r->ok);
+        row_equal(r->row, level, r->ok ? r->level : 77);
+    }
+    enum gs_log_format format = (enum gs_log_format)77;
+    assert_false(gs_log_format_parse("xml", &format));
+    assert_false(gs_log_format_parse("", &format));
+    assert_int_equal(format, 77);
+    assert_true(gs_log_format_parse("JSON", &format));
+    assert_int_equal(format, GS_LOG_JSON);
+    assert_true(gs_log_format_parse("text", &format));
+    assert_int_equal(format, GS_LOG_TEXT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_quoted_when_needed),
+        cmocka_unit_test(lines_below_the_level_are_not_even_made),
+        cmocka_unit_test(long_values_are_cut_and_the_line_survives),
+        cmocka_unit_test(levels_and_formats_have_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
+#include "gpushare/base/num.h"
+
+static const struct integer_row {
+    const char *row;
+    const char *text;
+    bool ok_u64, ok_u32, ok_i64;
+    uint64_t value;
+} integers[] = {
+    {"empty", "", false, false, false, 0},
+    {"zero", "0", true, true, true, 0},
+    {"leading zeros", "007", true, true, true, 7},
+    {"largest u32", "4294967295", true, true, true, UINT32_MAX},
+    {"above u32", "4294967296", true, false, true, (uint64_t)UINT32_MAX + 1},
+    {"largest i64", "9223372036854775807", true, false, true, INT64_MAX},
+    {"above i64", "9223372036854775808", true, false, false, (uint64_t)INT64_MAX + 1},
+    {"largest u64", "18446744073709551615", true, false, false, UINT64_MAX},
+    {"above u64 by one", "18446744073709551616", false, false, false, 0},
+    {"above u64 by a digit", "99999999999999999999", false, false, false, 0},
+    {"minus one", "-1", false, false, true, (uint64_t)-1},
+    {"minus zero", "-0", false, false, true, 0},
+    {"smallest i64", "-9223372036854775808", false, false, true, (uint64_t)INT64_MIN},
+    {"below i64", "-9223372036854775809", false, false, false, 0},
+    {"minus alone", "-", false, false, false, 0},
+    {"two signs", "--1", false, false, false, 0},
+    {"plus", "+1", false, false, false, 0},
+    {"space before", " 1", false, false, false, 0},
+    {"space after", "1 ", false, false, false, 0},
+    {"newline after", "1\n", false, false, false, 0},
+    {"hexadecimal", "0x10", false, false, false, 0},
+    {"fraction", "1.0", false, false, false, 0},
+    {"colon, the byte after 9", "1:", false, false, false, 0},
+    {"slash, the byte before 0", "1/", false, false, false, 0},
+};
+
+static void integers_are_whole_and_in_range(void **state)
+{
+    GS_FOR_EACH_ROW (r, integers) {
+        size_t len = strlen(r->text);
+        uint64_t u64 = 4711;
+        uint32_t u32 = 4711;
+        int64_t i64 = 4711;
+        row_equal(r->row, gs_parse_u64(r->text, len, &u64), r->ok_u64);
+        row_equal(r->row, gs_parse_u32(r->text, len, &u32), r->ok_u32);
+        row_equal(r->row, gs_parse_i64(r->text, len, &i64), r->ok_i64);
+        row_equal(r->row, u64, r->ok_u64 ? r->value : 4711); /* untouched on failure */
+        row_equal(r->row, u32, r->ok_u32 ? r->value : 4711);
+        row_equal(r->row, i64, r->ok_i64 ? r->value : 4711);
+    }
+}
+
+static void only_the_given_length_is_read(void **state)
+{
+    uint64_t value;
+    assert_true(gs_parse_u64("123x", 2, &value));
+    assert_int_equal(value, 12);
+    assert_false(gs_parse_u64("1\0"
+                              "2",
+                              3, &value));
+}
+
+static void booleans(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *text;
+        bool ok, value;
+    } rows[] = {
+        {"true", "true", true, true},     {"loud", "TRUE", true, true},
+        {"mixed", "On", true, true},      {"yes", "yes", true, true},
+        {"one", "1", true, true},         {"false", "false", true, false},
+        {"no", "No", true, false},        {"off", "off", true, false},
+        {"zero", "0", true, false},       {"empty", "", false, false},
+        {"prefix", "tru", false, false},  {"longer", "truex", false, false},
+        {"two", "2", false, false},       {"letter", "y", false, false},
+        {"space", "true ", false, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        bool value = !r->value;
+        row_equal(r->row, gs_parse_bool(r->text, strlen(r->text), &value), r->ok);
+        row_equal(r->row, value, r->ok ? r->value : !r->value);
+    }
+}
+
+static void durations(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *text;
+        bool ok;
+        int64_t ns;
+    } rows[] = {
+        {"bare zero", "0", true, 0},
+        {"zero seconds", "0s", true, 0},
+        {"nanoseconds", "7ns", true, 7},
+        {"microseconds", "7us", true, 7000},
+        {"milliseconds", "150ms", true, 150000000},
+        {"seconds", "5s", true, 5000000000},
+        {"minutes", "1m", true, 60000000000},
+        {"hours", "2h", true, 7200000000000},
+        {"sum", "1m30s", true, 90000000000},
+        {"sum with milliseconds", "1m30ms", true, 60030000000},
+        {"long sum", "1h2m3s4ms5us6ns", true, 3723004005006},
+        {"largest", "9223372036854775807ns", true, INT64_MAX},
+        {"above the largest", "9223372036854775808ns", false, 0},
+        {"sum overflows", "9223372036854775807ns1ns", false, 0},
+        {"product overflows", "2562048h", false, 0},
+        {"empty", "", false, 0},
+        {"no unit", "5", false, 0},
+        {"no unit at the end", "5s5", false, 0},
+        {"no number", "s", false, 0},
+        {"unknown unit", "5d", false, 0},
+        {"unit goes on", "5sec", false, 0},
+        {"negative", "-5s", false, 0},
+        {"negative later", "5s-1s", false, 0},
+        {"fraction", "1.5s", false, 0},
+        {"space", "5 s", false, 0},
+        {"two bare zeros", "00", false, 0},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        int64_t ns = -4711;
+        row_equal(r->row, gs_parse_duration_ns(r->text, strlen(r->text), &ns), r->ok);
+        row_equal(r->row, ns, r->ok ? r->ns : -4711);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(integers_are_whole_and_in_range),
+        cmocka_unit_test(only_the_given_length_is_read),
+        cmocka_unit_test(booleans),
+        cmocka_unit_test(durations),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
+#include "gpushare/base/utf8.h"
+
+static void width_of_sequences(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *text;
+        size_t len;
+        size_t width;
+    } rows[] = {
+        {"NUL", "\0", 1, 1},
+        {"ASCII", "a", 1, 1},
+        {"last ASCII", "\x7f", 1, 1},
+        {"first of two bytes", "\xC2\x80", 2, 2},
+        {"last of two bytes", "\xDF\xBF", 2, 2},
+        {"first of three", "\xE0\xA0\x80", 3, 3},
+        {"last before the surrogates", "\xED\x9F\xBF", 3, 3},
+        {"first after the surrogates", "\xEE\x80\x80", 3, 3},
+        {"last of three", "\xEF\xBF\xBF", 3, 3},
+        {"first of four", "\xF0\x90\x80\x80", 4, 4},
+        {"U+10FFFF", "\xF4\x8F\xBF\xBF", 4, 4},
+        {"more follows", "\xC2\x80xyz", 5, 2},
+        {"tail alone", "\x80", 1, 0},
+        {"overlong two", "\xC0\x80", 2, 0},
+        {"overlong two, upper", "\xC1\xBF", 2, 0},
+        {"overlong three", "\xE0\x9F\xBF", 3, 0},
+        {"overlong four", "\xF0\x8F\xBF\xBF", 4, 0},
+        {"first surrogate", "\xED\xA0\x80", 3, 0},
+        {"last surrogate", "\xED\xBF\xBF", 3, 0},
+        {"above U+10FFFF", "\xF4\x90\x80\x80", 4, 0},
+        {"five bytes long", "\xF8\x88\x80\x80\x80", 5, 0},
+        {"never used", "\xFF\x80\x80\x80", 4, 0},
+        {"two cut", "\xC2\x80", 1, 0},
+        {"three cut", "\xE2\x82\xAC", 2, 0},
+        {"four cut", "\xF0\x9F\x98\x80", 3, 0},
+        {"second is no tail",
+         "\xC2"
+         "a",
+         2, 0},
+        {"third is no tail",
+         "\xE2\x82"
+         "a",
+         3, 0},
+        {"fourth is no tail",
+         "\xF0\x9F\x98"
+         "a",
+         4, 0},
+        {"tail above the range", "\xC2\xC0", 2, 0},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        row_equal(r->row, gs_utf8_width(r->text, r->len), r->width);
+    }
+}
+
+static void put_and_width_agree_on_every_code_point(void **state)
+{
+    for (unsigned code = 0; code <= 0x10FFFF; code++) {
+        if (code >= 0xD800 && code <= 0xDFFF)
+            continue;
+        char out[4];
+        size_t width = gs_utf8_put(out, code);
+        size_t expected = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+        if (width != expected || gs_utf8_width(out, width) != width)
+            fail_msg("U+%04X", code);
+    }
+    char out[4];
+    assert_int_equal(gs_utf8_put(out, 0x20AC), 3);
+    assert_memory_equal(out, "\xE2\x82\xAC", 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(width_of_sequences),
+        cmocka_unit_test(put_and_width_agree_on_every_code_point),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
