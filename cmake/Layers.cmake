@@ -26,6 +26,27 @@ function(gs_layer name)
     target_link_libraries(gs_${name} PUBLIC ${ARGN})
 endfunction()
 
+# gs_protobuf_c(<layer> <name>...): src/<layer>/proto/<name>.proto becomes C in the build folder, seen
+# by this layer only. The generated code is not ours: it is compiled without our warnings.
+function(gs_protobuf_c layer)
+    if(NOT TARGET gs_${layer})
+        return()
+    endif()
+    find_program(PROTOC_C protoc-c REQUIRED)
+    set(from ${CMAKE_CURRENT_SOURCE_DIR}/${layer}/proto)
+    set(to ${CMAKE_CURRENT_BINARY_DIR}/${layer}/proto)
+    file(MAKE_DIRECTORY ${to})
+    foreach(name IN LISTS ARGN)
+        set(code ${to}/${name}.pb-c.c ${to}/${name}.pb-c.h)
+        add_custom_command(OUTPUT ${code}
+                           COMMAND ${PROTOC_C} --c_out=${to} -I ${from} ${from}/${name}.proto
+                           DEPENDS ${from}/${name}.proto VERBATIM)
+        set_source_files_properties(${code} PROPERTIES COMPILE_OPTIONS -w)
+        target_sources(gs_${layer} PRIVATE ${code})
+    endforeach()
+    target_include_directories(gs_${layer} SYSTEM PRIVATE ${to})
+endfunction()
+
 # gs_link(<target> <layer>...): the layers' objects and their foreign libraries.
 function(gs_link target)
     foreach(layer IN LISTS ARGN)

@@ -103,8 +103,9 @@ void gs_dp_free(struct gs_dp *dp);
 bool gs_dp_pre_start_required(const struct gs_dp *dp);
 
 /* Replaces the list, *copied*, and sends it on every ListAndWatch stream. A slow reader gets the
- * newest list, not every one. Until the first call, streams wait. GS_ETOOBIG above
- * GS_DP_LIST_MAX_BYTES, GS_EINVAL (empty or overlong id), GS_ENOMEM: the old list stays. */
+ * newest list, not every one; a list equal to the old one is not sent. Until the first call,
+ * streams wait. GS_ETOOBIG above GS_DP_LIST_MAX_BYTES, GS_EINVAL (empty or overlong id), GS_ENOMEM:
+ * the old list stays. */
 int gs_dp_set_devices(struct gs_dp *dp, const struct gs_dp_device *devices, size_t count,
                       struct gs_error *err);
 

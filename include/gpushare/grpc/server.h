@@ -16,7 +16,7 @@
  *
  * What it takes care of: framing, grpc-timeout (an expired call is answered DEADLINE_EXCEEDED),
  * cancellation, flow control, unknown methods (UNIMPLEMENTED), compressed messages (UNIMPLEMENTED),
- * ceilings: 16 connections, 32 calls per connection, 4 MiB per request, 16 MiB of requests in
+ * ceilings: 64 connections, 32 calls per connection, 4 MiB per request, 16 MiB of requests in
  * flight altogether. An :authority that is a file path is accepted, as kubelets before 1.26 send
  * it.
  */
@@ -94,6 +94,7 @@ void *gs_grpc_call_data(const struct gs_grpc_call *call);
 struct gs_grpc_message *gs_grpc_message_take(void *bytes, size_t len);
 struct gs_grpc_message *gs_grpc_message_ref(struct gs_grpc_message *message);
 void gs_grpc_message_unref(struct gs_grpc_message *message);
+bool gs_grpc_message_equal(const struct gs_grpc_message *a, const struct gs_grpc_message *b);
 
 static inline void gs_grpc_message_unrefp(struct gs_grpc_message **message)
 {

@@ -50,11 +50,13 @@ enum gs_code gs_grpc_status_to_code(enum gs_grpc_status status);
 
 /* Appends text as grpc-message wants it: bytes outside ' '..'~', and '%', become %XX. Bytes that
  * are not UTF-8 become U+FFFD first: the kubelet puts the text into a pod's status, which must be
- * UTF-8. */
+ * UTF-8. What does not fit under the buffer's ceiling is cut off behind a whole character, which is
+ * no failure. */
 void gs_grpc_message_encode(struct gs_buf *buf, const char *text, size_t len);
 
 /* Appends the text that was meant. A '%' without two hexadecimal digits stands for itself, as the
- * specification asks; what is not UTF-8 after decoding becomes U+FFFD, NUL becomes U+FFFD too. */
+ * specification asks; what is not UTF-8 after decoding becomes U+FFFD, NUL becomes U+FFFD too.
+ * Cut off at the ceiling like above. */
 void gs_grpc_message_decode(struct gs_buf *buf, const char *text, size_t len);
 
 #endif

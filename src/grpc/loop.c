@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/grpc/loop.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct gs_loop {
+    const struct gs_clock *clock;
+    struct gs_loop_fd *fds;
+    size_t fd_count;
+    struct gs_loop_timer *timers;
+    uint64_t round;
+
+    /* One slot per fd, the first for `wake`. `active` says whose revents a slot holds; removal
+     * empties the slot, so that a callback may remove (and free) any watch. */
+    struct pollfd *polls;
+    struct gs_loop_fd **active;
+    size_t polls_cap;
+    size_t active_count;
+
+    int wake;
+    atomic_bool stop;
+    _Atomic(struct gs_loop_task *) posted; /* newest first */
+};
+
+static int grow_polls(struct gs_loop *loop, size_t need, struct gs_error *err)
+{
+    if (need <= loop->polls_cap)
+        return 0;
+    size_t cap = need < 16 ? 16 : need * 2;
+    struct pollfd *polls = reallocarray(loop->polls, cap, sizeof(*polls));
+    if (!polls)
+        return gs_fail_nomem(err);
+    loop->polls = polls;
+    struct gs_loop_fd **active = reallocarray(loop->active, cap, sizeof(struct gs_loop_fd *));
+    if (!active)
+        return gs_fail_nomem(err);
+    loop->active = active;
+    loop->polls_cap = cap;
+    return 0;
+}
+
+int gs_loop_new(const struct gs_clock *clock, struct gs_loop **ret, struct gs_error *err)
+{
+    struct gs_loop *loop = calloc(1, sizeof(*loop));
+    if (!loop)
+        return gs_fail_nomem(err);
+    loop->clock = clock;
+    loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (loop->wake < 0) {
+        gs_fail_errno(err, GS_EIO, errno, "cannot make an eventfd");
+        free(loop);
+        return -1;
+    }
+    if (grow_polls(loop, 1, err) < 0) {
+        gs_loop_free(loop);
+        return -1;
+    }
+    *ret = loop;
+    return 0;
+}
+
+int64_t gs_loop_now_ns(const struct gs_loop *loop)
+{
+    return gs_clock_now_ns(loop->clock);
+}
+
+/* ---- other threads ---- */
+
+static void wake_up(struct gs_loop *loop)
+{
+    /* Only a counter at its limit makes this fail, and then the loop is awake anyway. */
+    const uint64_t one = 1;
+    ssize_t written = write(loop->wake, &one, sizeof(one));
+    (void)written;
+}
+
+void gs_loop_stop(struct gs_loop *loop)
+{
+    int saved = errno; /* callable from a signal handler */
+    atomic_store(&loop->stop, true);
+    wake_up(loop);
+    errno = saved;
+}
+
+void gs_loop_post(struct gs_loop *loop, struct gs_loop_task *task)
+{
+    struct gs_loop_task *head = atomic_load(&loop->posted);
+    do {
+        task->next = head;
+    } while (!atomic_compare_exchange_weak(&loop->posted, &head, task));
+    wake_up(loop);
+}
+
+static void run_posted(struct gs_loop *loop)
+{
+    struct gs_loop_task *newest = atomic_exchange(&loop->posted, NULL);
+    struct gs_loop_task *oldest = NULL;
+    while (newest) {
+        struct gs_loop_task *next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    while (oldest) {
+        struct gs_loop_task *task = oldest;
+        oldest = task->next; /* read first: fn may free or post the task */
+        task->fn(task->ctx);
+    }
+}
+
+void gs_loop_free(struct gs_loop *loop)
+{
+    while (atomic_load(&loop->posted))
+        run_posted(loop);
+    close(loop->wake);
+    free(loop->polls);
+    free(loop->active);
+    free(loop);
+}
+
+/* ---- file descriptors ---- */
+
+int gs_loop_fd_add(struct gs_loop *loop, struct gs_loop_fd *watch, int fd, short events,
+                   struct gs_error *err)
+{
+    if (grow_polls(loop, loop->fd_count + 2, err) < 0)
+        return -1;
+    watch->fd = fd;
+    watch->events = events;
+    watch->prev = NULL;
+    watch->next = loop->fds;
+    if (loop->fds)
+        loop->fds->prev = watch;
+    loop->fds = watch;
+    loop->fd_count++;
+    return 0;
+}
+
+void gs_loop_fd_events(struct gs_loop_fd *watch, short events)
+{
+    watch->events = events;
+}
+
+void gs_loop_fd_remove(struct gs_loop *loop, struct gs_loop_fd *watch)
+{
+    if (loop->fds != watch && !watch->prev)
+        return;
+    if (watch->prev)
+        watch->prev->next = watch->next;
+    else
+        loop->fds = watch->next;
+    if (watch->next)
+        watch->next->prev = watch->prev;
+    watch->prev = NULL;
+    watch->next = NULL;
+    loop->fd_count--;
+    for (size_t i = 1; i < loop->active_count; i++) {
+        if (loop->active[i] == watch)
+            loop->active[i] = NULL;
+    }
+}
+
+/* ---- timers ---- */
+
+void gs_loop_timer_disarm(struct gs_loop *loop, struct gs_loop_timer *timer)
+{
+    if (!timer->armed)
+        return;
+    timer->armed = false;
+    if (timer->prev)
+        timer->prev->next = timer->next;
+    else
+        loop->timers = timer->next;
+    if (timer->next)
+        timer->next->prev = timer->prev;
+    timer->prev = NULL;
+    timer->next = NULL;
+}
+
+void gs_loop_timer_arm(struct gs_loop *loop, struct gs_loop_timer *timer, int64_t at_ns)
+{
+    gs_loop_timer_disarm(loop, timer);
+    timer->armed = true;
+    timer->at_ns = at_ns;
+    timer->round = loop->round;
+    timer->next = loop->timers;
+    if (loop->timers)
+        loop->timers->prev = timer;
+    loop->timers = timer;
+}
+
+/* The earliest timer that is due and was not armed within this round: one that arms itself anew
+ * for the past must not starve the rest. */
+static struct gs_loop_timer *due_timer(struct gs_loop *loop, int64_t now_ns)
+{
+    struct gs_loop_timer *due = NULL;
+    for (struct gs_loop_timer *t = loop->timers; t; t = t->next) {
+        if (t->at_ns <= now_ns && t->round != loop->round && (!due || t->at_ns < due->at_ns))
+            due = t;
+    }
+    return due;
+}
+
+static void run_timers(struct gs_loop *loop)
+{
+    int64_t now_ns = gs_loop_now_ns(loop);
+    struct gs_loop_timer *timer;
+    while ((timer = due_timer(loop, now_ns)) != NULL) {
+        gs_loop_timer_disarm(loop, timer);
+        timer->fn(timer->ctx);
+    }
+}
+
+/* Milliseconds to sleep, rounded up so that a timer is due when poll(2) returns. */
+static int poll_timeout_ms(const struct gs_loop *loop, int64_t max_wait_ns)
+{
+    int64_t wait_ns = max_wait_ns;
+    int64_t now_ns = gs_loop_now_ns(loop);
+    for (const struct gs_loop_timer *t = loop->timers; t; t = t->next) {
+        int64_t left_ns;
+        if (__builtin_sub_overflow(t->at_ns, now_ns, &left_ns))
+            left_ns = t->at_ns > now_ns ? INT64_MAX : 0;
+        if (left_ns < wait_ns)
+            wait_ns = left_ns;
+    }
+    if (wait_ns <= 0)
+        return 0;
+    int64_t wait_ms = (wait_ns - 1) / GS_NS_PER_MS + 1;
+    return wait_ms > INT_MAX ? INT_MAX : (int)wait_ms;
+}
+
+/* ---- rounds ---- */
+
+static void fill_polls(struct gs_loop *loop)
+{
+    loop->polls[0] = (struct pollfd){.fd = loop->wake, .events = POLLIN};
+    loop->active[0] = NULL;
+    loop->active_count = 1;
+    for (struct gs_loop_fd *w = loop->fds; w; w = w->next) {
+        loop->polls[loop->active_count] = (struct pollfd){.fd = w->fd, .events = w->events};
+        loop->active[loop->active_count++] = w;
+    }
+}
+
+static void run_fds(struct gs_loop *loop)
+{
+    uint64_t count;
+    if (loop->polls[0].revents & POLLIN) {
+        ssize_t got = read(loop->wake, &count, sizeof(count));
+        (void)got; /* a spurious wake-up costs one round */
+    }
+    /* A callback may grow the arrays (by adding), never shrink them: index anew each time. */
+    for (size_t i = 1; i < loop->active_count; i++) {
+        struct gs_loop_fd *watch = loop->active[i];
+        short revents = loop->polls[i].revents;
+        if (watch && revents)
+            watch->fn(watch->ctx, revents);
+    }
+    loop->active_count = 0;
+}
+
+int gs_loop_step(struct gs_loop *loop, int64_t max_wait_ns, struct gs_error *err)
+{
+    fill_polls(loop);
+    int timeout_ms = poll_timeout_ms(loop, max_wait_ns);
+    loop->round++;
+    if (poll(loop->polls, loop->active_count, timeout_ms) < 0) {
+        int errnum = errno;
+        loop->active_count = 0;
+        if (errnum == EINTR)
+            return 0;
+        return gs_fail_errno(err, GS_EIO, errnum, "cannot wait for events");
+    }
+    run_fds(loop);
+    run_posted(loop);
+    run_timers(loop);
+    return 0;
+}
+
+int gs_loop_run(struct gs_loop *loop, struct gs_error *err)
+{
+    while (!atomic_exchange(&loop->stop, false)) {
+        if (gs_loop_step(loop, INT64_MAX, err) < 0)
+            return -1;
+    }
+    return 0;
+}

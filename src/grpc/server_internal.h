@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SRC_GRPC_SERVER_INTERNAL_H
+#define GPUSHARE_SRC_GRPC_SERVER_INTERNAL_H
+
+#include "gpushare/grpc/frame.h"
+#include "gpushare/grpc/server.h"
+#include "h2.h"
+#include "unix_socket.h"
+
+/*
+ * server.c: socket and connections. server_session.c: what nghttp2 tells of a connection.
+ * server_call.c: one call's answer.
+ */
+#define GS_SERVER_MAX_CONNECTIONS   64
+#define GS_SERVER_MAX_CALLS         32 /* per connection */
+#define GS_SERVER_MAX_REQUEST_BYTES ((size_t)4 << 20)
+#define GS_SERVER_MAX_BUFFERED      ((size_t)16 << 20) /* requests in flight, all connections */
+
+struct gs_grpc_conn;
+
+struct gs_grpc_server {
+    struct gs_loop *loop;
+    const struct gs_grpc_method *methods;
+    size_t method_count;
+    void *ctx;
+    struct gs_unix_listener listener;
+    struct gs_loop_fd acceptable;
+    struct gs_loop_timer accept_again;
+    struct gs_grpc_conn *conns;
+    size_t conn_count;
+    size_t buffered; /* bytes of request messages held now */
+};
+
+struct gs_grpc_conn {
+    struct gs_grpc_server *server;
+    struct gs_h2 h2;
+    struct gs_grpc_call *calls;
+    struct gs_grpc_conn *prev, *next;
+};
+
+struct gs_grpc_message {
+    size_t refs;
+    void *bytes;
+    size_t len;
+};
+
+struct gs_grpc_call {
+    unsigned refs; /* the connection's, while it knows the stream; the handler's, once started */
+    struct gs_grpc_conn *conn; /* NULL: the stream is gone */
+    struct gs_grpc_call *prev, *next;
+    int32_t stream_id;
+
+    /* The request. */
+    const struct gs_grpc_method *method; /* NULL: unknown */
+    bool has_path, has_method, is_post, is_grpc, has_encoding, bad_header, bad_timeout;
+    bool headers_done;
+    unsigned messages;
+    struct gs_frame_reader reader;
+    int64_t timeout_ns;
+    int64_t deadline_ns;
+    struct gs_loop_timer deadline;
+
+    /* The answer. */
+    bool started;   /* the handler has it, or had it */
+    bool finished;  /* the handler gave it back */
+    bool answered;  /* status is settled: nothing more goes out but what waits below */
+    bool submitted; /* the answer's headers are with nghttp2 */
+    enum gs_grpc_status status;
+    char *text;                      /* percent-encoded, or NULL */
+    struct gs_grpc_message *sending; /* partly out, `sent` bytes of it with its framing */
+    struct gs_grpc_message *waiting; /* replaces itself by newer ones until its turn comes */
+    size_t sent;
+    void *data;
+};
+
+/* server.c */
+void gs_grpc_conn_close(struct gs_grpc_conn *conn);
+
+/* server_session.c: a new nghttp2 session of this connection, SETTINGS submitted. */
+int gs_grpc_conn_session(struct gs_grpc_conn *conn, nghttp2_session **ret, struct gs_error *err);
+
+/* server_call.c */
+struct gs_grpc_call *gs_grpc_call_new(struct gs_grpc_conn *conn, int32_t stream_id);
+void gs_grpc_call_headers_done(struct gs_grpc_call *call);
+void gs_grpc_call_feed(struct gs_grpc_call *call, const uint8_t *data, size_t len);
+void gs_grpc_call_request_done(struct gs_grpc_call *call);
+void gs_grpc_call_detach(struct gs_grpc_call *call); /* the stream is gone */
+
+#endif
