@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
+#include "gpushare/model/pod.h"
+
+#define INIT GS_CONTAINER_INIT
+#define SIDE GS_CONTAINER_SIDECAR
+#define MAIN GS_CONTAINER_MAIN
+#define HUGE INT32_MAX
+
+struct part {
+    enum gs_container_kind kind;
+    uint32_t units;
+};
+
+enum { PARTS_MAX = 6 };
+
+static const struct {
+    const char *row;
+    struct part parts[PARTS_MAX];
+    uint32_t part_count;
+    enum gs_count_kind count_kind;
+    uint32_t gpu_count;
+    enum gs_charge_result result;
+    uint32_t units, over;
+} rows[] = {
+    {"no containers", {{0}}, 0, GS_COUNT_ABSENT, 0, GS_CHARGE_OK, 0, 1},
+    {"no GPU memory", {{MAIN, 0}, {INIT, 0}}, 2, GS_COUNT_ABSENT, 0, GS_CHARGE_OK, 0, 1},
+    {"no GPU memory, broken count", {{MAIN, 0}}, 1, GS_COUNT_BROKEN, 0, GS_CHARGE_OK, 0, 1},
+    {"no GPU memory, a count", {{MAIN, 0}}, 1, GS_COUNT_VALID, 4, GS_CHARGE_OK, 0, 1},
+    {"one container", {{MAIN, 8}}, 1, GS_COUNT_ABSENT, 0, GS_CHARGE_OK, 8, 1},
+    {"containers add up",
+     {{MAIN, 8}, {MAIN, 0}, {MAIN, 3}},
+     3,
+     GS_COUNT_ABSENT,
+     0,
+     GS_CHARGE_OK,
+     11,
+     1},
+    {"small init container", {{INIT, 3}, {MAIN, 8}}, 2, GS_COUNT_ABSENT, 0, GS_CHARGE_OK, 8, 1},
+    {"large init container", {{INIT, 9}, {MAIN, 8}}, 2, GS_COUNT_ABSENT, 0, GS_CHARGE_OK, 9, 1},
+    {"init containers do not add up",
+     {{INIT, 5}, {INIT, 6}, {MAIN, 4}},
+     3,
+     GS_COUNT_ABSENT,
+     0,
+     GS_CHARGE_OK,
+     6,
+     1},
+    {"only an init container", {{INIT, 5}, {MAIN, 0}}, 2, GS_COUNT_ABSENT, 0, GS_CHARGE_OK, 5, 1},
+    {"sidecar stays beside main",
+     {{SIDE, 2}, {MAIN, 8}},
+     2,
+     GS_COUNT_ABSENT,
+     0,
+     GS_CHARGE_OK,
+     10,
+     1},
+    {"sidecar before the init container",
+     {{SIDE, 2}, {INIT, 9}, {MAIN, 8}},
+     3,
+     GS_COUNT_ABSENT,
+     0,
+     GS_CHARGE_OK,
+     11,
+     1},
+    {"sidecar after the init container",
+     {{INIT, 9}, {SIDE, 2}, {MAIN, 8}},
+     3,
+     GS_COUNT_ABSENT,
+     0,
+     GS_CHARGE_OK,
+     10,
+     1},
+    {"sidecar between init containers",
+     {{INIT, 12}, {SIDE, 2}, {INIT, 9}, {MAIN, 8}},
+     4,
+     GS_COUNT_ABSENT,
+     0,
+     GS_CHARGE_OK,
+     12,
+     1},
+    {"sidecars add up before an init container",
+     {{SIDE, 2}, {SIDE, 3}, {INIT, 9}, {MAIN, 1}},
+     4,
+     GS_COUNT_ABSENT,
+     0,
+     GS_CHARGE_OK,
+     14,
+     1},
+    {"only a sidecar", {{SIDE, 4}, {MAIN, 0}}, 2, GS_COUNT_ABSENT, 0, GS_CHARGE_OK, 4, 1},
+
+    {"over one GPU", {{MAIN, 8}}, 1, GS_COUNT_VALID, 1, GS_CHARGE_OK, 8, 1},
+    {"over two GPUs", {{MAIN, 8}}, 1, GS_COUNT_VALID, 2, GS_CHARGE_OK, 4, 2},
+    {"over all GPUs", {{MAIN, 64}}, 1, GS_COUNT_VALID, 64, GS_CHARGE_OK, 1, 64},
+    {"every container divides",
+     {{SIDE, 2}, {INIT, 12}, {MAIN, 8}, {MAIN, 4}},
+     4,
+     GS_COUNT_VALID,
+     2,
+     GS_CHARGE_OK,
+     7,
+     2},
+    {"does not divide", {{MAIN, 9}}, 1, GS_COUNT_VALID, 2, GS_CHARGE_NOT_DIVISIBLE, 9, 1},
+    {"the sum divides, the parts do not",
+     {{MAIN, 3}, {MAIN, 5}},
+     2,
+     GS_COUNT_VALID,
+     2,
+     GS_CHARGE_NOT_DIVISIBLE,
+     8,
+     1},
+    {"the init container does not divide",
+     {{INIT, 1}, {MAIN, 8}},
+     2,
+     GS_COUNT_VALID,
+     2,
+     GS_CHARGE_NOT_DIVISIBLE,
+     8,
+     1},
+    {"fewer units than GPUs", {{MAIN, 2}}, 1, GS_COUNT_VALID, 4, GS_CHARGE_NOT_DIVISIBLE, 2, 1},
+    {"broken count", {{MAIN, 8}}, 1, GS_COUNT_BROKEN, 0, GS_CHARGE_BAD_COUNT, 8, 1},
+
+    {"largest", {{MAIN, HUGE}}, 1, GS_COUNT_ABSENT, 0, GS_CHARGE_OK, HUGE, 1},
+    {"sum is too large",
+     {{MAIN, HUGE}, {MAIN, 1}},
+     2,
+     GS_COUNT_ABSENT,
+     0,
+     GS_CHARGE_TOO_LARGE,
+     HUGE,
+     1},
+    {"one is too large", {{MAIN, UINT32_MAX}}, 1, GS_COUNT_ABSENT, 0, GS_CHARGE_TOO_LARGE, HUGE, 1},
+    {"all are too large",
+     {{SIDE, UINT32_MAX}, {SIDE, UINT32_MAX}, {INIT, UINT32_MAX}, {MAIN, UINT32_MAX}},
+     4,
+     GS_COUNT_ABSENT,
+     0,
+     GS_CHARGE_TOO_LARGE,
+     HUGE,
+     1},
+    {"too large even when divided",
+     {{MAIN, HUGE}, {MAIN, HUGE}},
+     2,
+     GS_COUNT_VALID,
+     1,
+     GS_CHARGE_TOO_LARGE,
+     HUGE,
+     1},
+};
+
+static struct gs_pod pod_of(const struct part *parts, uint32_t count, struct gs_container *into)
+{
+    for (uint32_t i = 0; i < count; i++)
+        into[i] = (struct gs_container){.kind = parts[i].kind,
+                                        .gpu_units = parts[i].units,
+                                        .cpu_milli = parts[i].units,
+                                        .memory_bytes = parts[i].units};
+    return (struct gs_pod){.containers = into, .container_count = count};
+}
+
+static void the_charge_is_the_larger_phase_divided(void **state)
+{
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_container containers[PARTS_MAX];
+        struct gs_pod pod = pod_of(r->parts, r->part_count, containers);
+        pod.count_kind = r->count_kind;
+        pod.gpu_count = r->gpu_count;
+        struct gs_charge charge = {4711, 4711};
+        row_equal(r->row, gs_pod_charge(&pod, &charge), r->result);
+        row_equal(r->row, charge.units, r->units);
+        row_equal(r->row, charge.gpu_count, r->over);
+    }
+}
+
+static void cpu_and_memory_follow_the_same_phases(void **state)
+{
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_container containers[PARTS_MAX];
+        struct gs_pod pod = pod_of(r->parts, r->part_count, containers);
+        if (r->result == GS_CHARGE_TOO_LARGE)
+            continue;
+        int64_t whole = (int64_t)r->units * r->over;
+        row_equal(r->row, gs_pod_cpu_milli(&pod), whole);
+        row_equal(r->row, gs_pod_memory_bytes(&pod), whole);
+        pod.overhead_cpu_milli = 250;
+        row_equal(r->row, gs_pod_cpu_milli(&pod), whole + 250);
+    }
+}
+
+static void cpu_saturates(void **state)
+{
+    struct gs_container containers[] = {
+        {.kind = MAIN, .cpu_milli = INT64_MAX, .memory_bytes = INT64_MAX},
+        {.kind = MAIN, .cpu_milli = 1, .memory_bytes = 1},
+    };
+    struct gs_pod pod = {.containers = containers, .container_count = 2, .overhead_cpu_milli = 5};
+    assert_int_equal(gs_pod_cpu_milli(&pod), INT64_MAX);
+    assert_int_equal(gs_pod_memory_bytes(&pod), INT64_MAX);
+}
+
+static void a_request_beyond_counting_is_a_wish_for_gpu_memory(void **state)
+{
+    struct gs_container container = {.kind = MAIN};
+    struct gs_pod pod = {.containers = &container, .container_count = 1};
+    struct gs_charge charge;
+    assert_false(gs_pod_wants_gpu(&pod));
+    pod.gpu_units_overflow = true;
+    assert_true(gs_pod_wants_gpu(&pod));
+    assert_int_equal(gs_pod_charge(&pod, &charge), GS_CHARGE_TOO_LARGE);
+    assert_int_equal(charge.units, INT32_MAX);
+    pod.gpu_units_overflow = false;
+    container.gpu_units = 1;
+    assert_true(gs_pod_wants_gpu(&pod));
+}
+
+static void a_container_gets_what_the_charge_divides(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_count_kind kind;
+        uint32_t gpu_count;
+        uint32_t first, second, units;
+    } shares[] = {
+        {"no count", GS_COUNT_ABSENT, 0, 8, 4, 8},
+        {"broken count", GS_COUNT_BROKEN, 0, 8, 4, 8},
+        {"two GPUs", GS_COUNT_VALID, 2, 8, 4, 4},
+        {"another container spoils it", GS_COUNT_VALID, 2, 8, 3, 8},
+    };
+    GS_FOR_EACH_ROW (r, shares) {
+        struct gs_container containers[] = {{.kind = MAIN, .gpu_units = r->first},
+                                            {.kind = MAIN, .gpu_units = r->second}};
+        struct gs_pod pod = {.containers = containers,
+                             .container_count = 2,
+                             .count_kind = r->kind,
+                             .gpu_count = r->gpu_count};
+        row_equal(r->row, gs_container_units(&pod, &containers[0]), r->units);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_charge_is_the_larger_phase_divided),
+        cmocka_unit_test(cpu_and_memory_follow_the_same_phases),
+        cmocka_unit_test(cpu_saturates),
+        cmocka_unit_test(a_request_beyond_counting_is_a_wish_for_gpu_memory),
+        cmocka_unit_test(a_container_gets_what_the_charge_divides),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

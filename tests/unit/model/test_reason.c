@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
+#include <ctype.h>
+
+#include "gpushare/model/reason.h"
+
+/*
+ * kube-scheduler has used reasons as format strings and groups equal ones: no percent sign, and
+ * nothing that differs from pod to pod. The range of gpu-count is fixed text.
+ */
+static void texts_are_few_fixed_and_harmless(void **state)
+{
+    for (int i = GS_FITS; i < GS_REASONS; i++) {
+        const char *text = gs_reason_text((enum gs_reason)i);
+        assert_non_null(text);
+        assert_int_equal(text[0] != '\0', i != GS_FITS);
+        assert_null(strchr(text, '%'));
+        assert_null(strchr(text, '\n'));
+        for (const char *c = text; *c; c++) {
+            assert_true(isprint((unsigned char)*c));
+            if (isdigit((unsigned char)*c))
+                assert_int_equal(i, GS_REASON_BAD_COUNT);
+        }
+        for (int k = GS_FITS; k < i; k++)
+            assert_string_not_equal(text, gs_reason_text((enum gs_reason)k));
+    }
+    assert_string_equal(gs_reason_text(GS_REASON_BAD_COUNT),
+                        "gpu-count of the pod is not a number from 1 to 64");
+}
+
+static void labels_are_words_for_metrics(void **state)
+{
+    for (int i = GS_FITS; i < GS_REASONS; i++) {
+        const char *label = gs_reason_label((enum gs_reason)i);
+        assert_true(label[0]);
+        for (const char *c = label; *c; c++)
+            assert_true(islower((unsigned char)*c) || *c == '_');
+        for (int k = GS_FITS; k < i; k++)
+            assert_string_not_equal(label, gs_reason_label((enum gs_reason)k));
+    }
+}
+
+static void what_eviction_cannot_help_is_unresolvable(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_reason reason;
+        bool unresolvable;
+    } rows[] = {
+        {"fits", GS_FITS, false},
+        {"unknown node", GS_REASON_UNKNOWN_NODE, false},
+        {"no GPUs", GS_REASON_NO_GPUS, true},
+        {"too small", GS_REASON_GPU_TOO_SMALL, true},
+        {"too few", GS_REASON_TOO_FEW_GPUS, true},
+        {"no match", GS_REASON_NO_MATCH, true},
+        {"no room", GS_REASON_NO_ROOM, false},
+        {"fragmented", GS_REASON_FRAGMENTED, false},
+        {"too few free", GS_REASON_TOO_FEW_FREE, false},
+        {"not usable", GS_REASON_NOT_USABLE, false},
+        {"nominated", GS_REASON_NOMINATED, false},
+        {"bad count", GS_REASON_BAD_COUNT, true},
+        {"not divisible", GS_REASON_NOT_DIVISIBLE, true},
+        {"bad placement", GS_REASON_BAD_PLACEMENT, true},
+        {"bad selector", GS_REASON_BAD_SELECTOR, true},
+    };
+    assert_int_equal(GS_COUNT_OF(rows), GS_REASONS);
+    GS_FOR_EACH_ROW (r, rows) {
+        row_equal(r->row, gs_reason_unresolvable(r->reason), r->unresolvable);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_are_few_fixed_and_harmless),
+        cmocka_unit_test(labels_are_words_for_metrics),
+        cmocka_unit_test(what_eviction_cannot_help_is_unresolvable),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
