@@ -197,6 +197,7 @@ enum gs_reason gs_fit_beside_holds(const struct gs_ledger *ledger, const struct 
     struct gs_node_view copy = *view;
     memcpy(scratch, view->gpus, view->gpu_count * sizeof(*scratch));
     copy.gpus = scratch;
+    copy.version = 0; /* no state of the ledger: nothing may be remembered about it */
     struct seating seating = {.view = &copy, .ask = ask};
     gs_ledger_each_hold(ledger, view->slot, seat, &seating);
     if (seating.seated)

@@ -51,6 +51,38 @@ void gs_pod_release(struct gs_pod *pod)
     *pod = (struct gs_pod){0};
 }
 
+int gs_pod_copy(struct gs_pod *to, const struct gs_pod *from)
+{
+    gs_pod_reset(to);
+    struct gs_pod copy = *from;
+    copy.arena = to->arena;
+    const char **strings[] = {
+        &copy.uid,       &copy.ns,        &copy.name,           &copy.resource_version,
+        &copy.node_name, &copy.owner_uid, &copy.nominated_node, &copy.swap_with,
+        &copy.gpu_model, &copy.gpu_uuid,  &copy.gpu_model_deny, &copy.gpu_uuid_deny,
+    };
+    copy.containers =
+        gs_arena_calloc(&copy.arena, from->container_count, sizeof(*from->containers));
+    bool whole = copy.containers != NULL;
+    for (size_t i = 0; whole && i < sizeof(strings) / sizeof(strings[0]); i++) {
+        *strings[i] = gs_arena_strndup(&copy.arena, *strings[i], strlen(*strings[i]));
+        whole = *strings[i] != NULL;
+    }
+    for (uint32_t i = 0; whole && i < from->container_count; i++) {
+        const char *name = from->containers[i].name;
+        copy.containers[i] = from->containers[i];
+        copy.containers[i].name = gs_arena_strndup(&copy.arena, name, strlen(name));
+        whole = copy.containers[i].name != NULL;
+    }
+    to->arena = copy.arena;
+    if (!whole) {
+        gs_pod_reset(to);
+        return -1;
+    }
+    *to = copy;
+    return 0;
+}
+
 bool gs_pod_wants_gpu(const struct gs_pod *pod)
 {
     for (uint32_t i = 0; i < pod->container_count; i++) {

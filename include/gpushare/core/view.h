@@ -36,7 +36,8 @@ struct gs_node_view {
     const struct gs_gpu *inventory; /* same order: UUID and model texts; NULL when not kept */
     int64_t cpu_milli;              /* allocatable */
     int64_t cpu_used_milli;         /* requests of all its pods */
-    uint64_t version; /* another number after every change; unique over all nodes of a ledger */
+    uint64_t version; /* another number after every change; unique over all nodes of a ledger; 0:
+                         not a state of the ledger, remember nothing about it */
     uint32_t slot;    /* the node's number in its ledger */
 };
 

@@ -99,6 +99,10 @@ struct gs_pod {
 void gs_pod_reset(struct gs_pod *pod);
 void gs_pod_release(struct gs_pod *pod);
 
+/* Makes *to (zeroed or used before) a copy of *from that owns all its strings. -1: out of memory,
+ * *to is then empty. */
+int gs_pod_copy(struct gs_pod *to, const struct gs_pod *from);
+
 /* Deleted from the API or in a terminal phase: its memory is free. deletionTimestamp alone is not
  * terminal. */
 static inline bool gs_pod_terminal(const struct gs_pod *pod)
@@ -131,7 +135,7 @@ enum gs_charge_result {
  */
 enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *ret);
 
-/* What one container gets of each of its GPUs: gpu_units / gpu_count (all of it when broken). */
+/* What one container gets of each of its GPUs: its units divided as gs_pod_charge() divides. */
 uint32_t gs_container_units(const struct gs_pod *pod, const struct gs_container *container);
 
 /* Peak CPU request by the same two phases, plus overhead; saturated. */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_CORE_EVICTION_H
+#define GPUSHARE_CORE_EVICTION_H
+
+#include "gpushare/base/arena.h"
+#include "gpushare/core/placement.h"
+
+/*
+ * Preemption on one node: kube-scheduler proposes victims by the node's sums; this says whether a
+ * GPU (or the GPUs) would really have the room afterwards, and which pods must go besides. Pure.
+ */
+enum gs_eviction {
+    GS_EVICTION_NO_MEMORY = -1,
+    GS_EVICTION_USELESS, /* it would not fit even with every pod of lower priority gone */
+    GS_EVICTION_FITS,    /* with the proposed victims and the added ones gone */
+};
+
+/*
+ * victims: UIDs that go anyway; those without a claim on this node count for nothing. Added are
+ * only claims of lower priority than the ask's, and none that is not needed: the plan that harms
+ * the least important pods wins (lowest highest priority, then fewest pods, then lowest GPU).
+ * *ret_added: *ret_count UIDs in the arena. Nominated pods of the same or higher priority keep
+ * their place. *ret_* are untouched unless it fits.
+ */
+enum gs_eviction gs_plan_eviction(const struct gs_ledger *ledger, const struct gs_node_view *view,
+                                  const struct gs_ask *ask, const char *const *victims,
+                                  size_t victim_count, struct gs_arena *arena,
+                                  const char *const **ret_added, size_t *ret_count);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SERVICE_SERVICE_H
+#define GPUSHARE_SERVICE_SERVICE_H
+
+#include <stdbool.h>
+
+#include "gpushare/base/buf.h"
+#include "gpushare/base/cleanup.h"
+#include "gpushare/base/clock.h"
+#include "gpushare/base/error.h"
+#include "gpushare/core/policy.h"
+#include "gpushare/model/names.h"
+#include "gpushare/service/ports.h"
+
+/*
+ * The scheduling service, without sockets and without threads of its own: a ledger fed by a watch,
+ * and kube-scheduler's verbs answered from it. All functions may be called from any thread.
+ *
+ *   struct gs_service *service = gs_service_new(&config, err);
+ *   struct gs_watch_sink sink = gs_service_sink(service);      hand it to kube.ops->watch
+ *   gs_service_filter(service, body, len, &answer, err);       per request
+ *   gs_service_tick(service);                                  about ten times a second
+ *   gs_service_free(service);                                  after all of these have ended
+ *
+ * One lock guards the ledger; it is never held over a call to the cluster. Filter and prioritize
+ * read; bind locks, chooses and reserves, unlocks, calls the API, locks, confirms or undoes.
+ */
+struct gs_service;
+
+struct gs_service_config {
+    const struct gs_names *names; /* borrowed for the service's life */
+    const struct gs_clock *clock; /* borrowed */
+    struct gs_kube kube;          /* borrowed */
+    enum gs_placement policy;     /* for pods that name none: a real policy */
+    enum gs_quantise quantise;    /* how losses become 0..10 */
+};
+
+/* *caller frees*; NULL with GS_ENOMEM or GS_EINVAL. */
+struct gs_service *gs_service_new(const struct gs_service_config *config, struct gs_error *err);
+void gs_service_free(struct gs_service *service);
+GS_DEFINE_CLEANUP(struct gs_service *, gs_service_free)
+
+/* Where the watches of nodes and pods deliver. Borrowed from the service. */
+struct gs_watch_sink gs_service_sink(struct gs_service *service);
+
+/* Both lists were loaded once: verbs answer. */
+bool gs_service_loaded(const struct gs_service *service);
+
+/* Loaded, and both watches stand; *ret_why (static text) says what is missing. */
+bool gs_service_ready(const struct gs_service *service, const char **ret_why);
+
+/* A standby (another replica leads) answers scheduling verbs with Error and binds nothing. A new
+ * service leads. */
+void gs_service_set_leader(struct gs_service *service, bool leads);
+
+/*
+ * The verbs: an extender/v1 request body in, the answer's body out (k8s.io/kube-scheduler
+ * extender/v1). 0 with an answer also when the request fails: the reason is in its Error. -1 when
+ * there is no answer to give: GS_EPROTO or GS_EINVAL (malformed: HTTP 400), GS_ETOOBIG (413),
+ * GS_ENOMEM (500); *answer is then undefined.
+ */
+int gs_service_filter(struct gs_service *service, const char *body, size_t len,
+                      struct gs_buf *answer, struct gs_error *err);
+int gs_service_prioritize(struct gs_service *service, const char *body, size_t len,
+                          struct gs_buf *answer, struct gs_error *err);
+int gs_service_bind(struct gs_service *service, const char *body, size_t len, struct gs_buf *answer,
+                    struct gs_error *err);
+int gs_service_preempt(struct gs_service *service, const char *body, size_t len,
+                       struct gs_buf *answer, struct gs_error *err);
+
+/* The original's inspect JSON of all nodes with GPUs, or of one (node not NULL); GS_ENOENT for an
+ * unknown one, GS_ENOTREADY before the lists are loaded. */
+int gs_service_inspect(struct gs_service *service, const char *node, struct gs_buf *answer,
+                       struct gs_error *err);
+
+/* Appends this service's metrics in Prometheus text format 0.0.4. */
+void gs_service_metrics(struct gs_service *service, struct gs_buf *out);
+
+/* What must happen without being asked: waking refused pods whose memory came free, finding out
+ * about binds without an answer, the periodic comparison. Calls the cluster; never waits long. */
+void gs_service_tick(struct gs_service *service);
+
+#endif

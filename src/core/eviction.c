@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/core/eviction.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A claim on the node, as the plan sees it. */
+struct tenant {
+    const char *uid; /* borrowed from the ledger */
+    gs_gpu_mask gpus;
+    uint32_t units;
+    int32_t priority;
+    bool gone;   /* in the plan under test */
+    bool doomed; /* proposed by kube-scheduler: always gone */
+};
+
+struct plan {
+    const struct gs_ledger *ledger;
+    const struct gs_node_view *view;
+    const struct gs_ask *ask;
+    struct tenant *tenants; /* lower priority first */
+    size_t count, cap;
+    bool no_memory;
+};
+
+static bool collect(void *ctx, const struct gs_claim *claim)
+{
+    struct plan *plan = ctx;
+    if (plan->count == plan->cap) {
+        size_t cap = plan->cap ? plan->cap * 2 : 32;
+        struct tenant *wider = reallocarray(plan->tenants, cap, sizeof(*wider));
+        if (!wider) {
+            plan->no_memory = true;
+            return false;
+        }
+        plan->tenants = wider;
+        plan->cap = cap;
+    }
+    plan->tenants[plan->count++] =
+        (struct tenant){claim->uid, claim->charged, claim->units, claim->priority, false, false};
+    return true;
+}
+
+static int by_priority(const void *a, const void *b)
+{
+    const struct tenant *left = a, *right = b;
+    if (left->priority != right->priority)
+        return left->priority < right->priority ? -1 : 1;
+    if (left->units != right->units) /* among equals the large ones first: fewer must go */
+        return left->units > right->units ? -1 : 1;
+    return strcmp(left->uid, right->uid);
+}
+
+static void mark_doomed(struct plan *plan, const char *const *victims, size_t victim_count)
+{
+    for (size_t v = 0; v < victim_count; v++) {
+        for (size_t t = 0; t < plan->count; t++) {
+            if (strcmp(plan->tenants[t].uid, victims[v]) == 0)
+                plan->tenants[t].doomed = plan->tenants[t].gone = true;
+        }
+    }
+}
+
+/* Fits the ask once all tenants marked gone have left? */
+static bool fits(const struct plan *plan)
+{
+    struct gs_gpu_state after[GS_GPUS_MAX], room[GS_GPUS_MAX];
+    struct gs_node_view view = *plan->view;
+    memcpy(after, view.gpus, view.gpu_count * sizeof(*after));
+    view.gpus = after;
+    for (size_t t = 0; t < plan->count; t++) {
+        const struct tenant *tenant = &plan->tenants[t];
+        for (uint32_t i = 0; tenant->gone && i < view.gpu_count; i++) {
+            if (tenant->gpus & GS_GPU_BIT(after[i].idx))
+                after[i].used_units -= tenant->units;
+        }
+    }
+    for (uint32_t i = 0; i < view.gpu_count; i++)
+        after[i].free_units = after[i].used_units < after[i].total_units
+                                  ? (uint32_t)(after[i].total_units - after[i].used_units)
+                                  : 0;
+    gs_view_summarise(&view);
+    return gs_fit_beside_holds(plan->ledger, &view, plan->ask, room, NULL) == GS_FITS;
+}
+
+static bool may_go(const struct plan *plan, const struct tenant *tenant)
+{
+    return tenant->doomed || tenant->priority < plan->ask->priority;
+}
+
+/* All of lower priority on these GPUs go; then whoever need not, highest priority first, stays. */
+static bool trim(struct plan *plan, gs_gpu_mask gpus)
+{
+    for (size_t t = 0; t < plan->count; t++) {
+        struct tenant *tenant = &plan->tenants[t];
+        tenant->gone = tenant->doomed || ((tenant->gpus & gpus) && may_go(plan, tenant));
+    }
+    if (!fits(plan))
+        return false;
+    for (size_t t = plan->count; t-- > 0;) {
+        struct tenant *tenant = &plan->tenants[t];
+        if (!tenant->gone || tenant->doomed)
+            continue;
+        tenant->gone = false;
+        if (!fits(plan))
+            tenant->gone = true;
+    }
+    return true;
+}
+
+struct harm {
+    int64_t highest; /* priority of the most important added victim */
+    size_t count;
+};
+
+static struct harm harm_of(const struct plan *plan)
+{
+    struct harm harm = {INT64_MIN, 0};
+    for (size_t t = 0; t < plan->count; t++) {
+        const struct tenant *tenant = &plan->tenants[t];
+        if (!tenant->gone || tenant->doomed)
+            continue;
+        harm.count++;
+        harm.highest = tenant->priority > harm.highest ? tenant->priority : harm.highest;
+    }
+    return harm;
+}
+
+static bool milder(struct harm a, struct harm b)
+{
+    return a.highest != b.highest ? a.highest < b.highest : a.count < b.count;
+}
+
+/*
+ * The GPUs to clear. One GPU asked: try each. Several asked: clearing any lower-priority pod of the
+ * node is the widest plan, and trimming it, most important pods first, leaves what is needed.
+ */
+static gs_gpu_mask choose_gpus(struct plan *plan, bool *ret_found)
+{
+    gs_gpu_mask best = 0;
+    struct harm least = {0};
+    *ret_found = false;
+    if (plan->ask->gpu_count > 1) {
+        *ret_found = trim(plan, ~(gs_gpu_mask)0);
+        return ~(gs_gpu_mask)0;
+    }
+    for (uint32_t i = 0; i < plan->view->gpu_count; i++) {
+        gs_gpu_mask gpu = GS_GPU_BIT(plan->view->gpus[i].idx);
+        if (!trim(plan, gpu))
+            continue;
+        struct harm harm = harm_of(plan);
+        if (!*ret_found || milder(harm, least)) {
+            *ret_found = true;
+            least = harm;
+            best = gpu;
+        }
+    }
+    return best;
+}
+
+static enum gs_eviction hand_out(const struct plan *plan, struct gs_arena *arena,
+                                 const char *const **ret_added, size_t *ret_count)
+{
+    const char **added = gs_arena_calloc(arena, plan->count, sizeof(*added));
+    size_t count = 0;
+    for (size_t t = 0; added && t < plan->count; t++) {
+        const struct tenant *tenant = &plan->tenants[t];
+        if (!tenant->gone || tenant->doomed)
+            continue;
+        added[count] = gs_arena_strndup(arena, tenant->uid, strlen(tenant->uid));
+        if (!added[count++])
+            added = NULL;
+    }
+    if (!added)
+        return GS_EVICTION_NO_MEMORY;
+    *ret_added = added;
+    *ret_count = count;
+    return GS_EVICTION_FITS;
+}
+
+enum gs_eviction gs_plan_eviction(const struct gs_ledger *ledger, const struct gs_node_view *view,
+                                  const struct gs_ask *ask, const char *const *victims,
+                                  size_t victim_count, struct gs_arena *arena,
+                                  const char *const **ret_added, size_t *ret_count)
+{
+    struct plan plan = {.ledger = ledger, .view = view, .ask = ask};
+    gs_ledger_each_claim(ledger, view->slot, collect, &plan);
+    enum gs_eviction result = plan.no_memory ? GS_EVICTION_NO_MEMORY : GS_EVICTION_USELESS;
+    if (!plan.no_memory) {
+        if (plan.count)
+            qsort(plan.tenants, plan.count, sizeof(*plan.tenants), by_priority);
+        mark_doomed(&plan, victims, victim_count);
+        bool found = fits(&plan);
+        if (!found) {
+            gs_gpu_mask gpus = choose_gpus(&plan, &found);
+            if (found)
+                trim(&plan, gpus);
+        }
+        if (found)
+            result = hand_out(&plan, arena, ret_added, ret_count);
+    }
+    free(plan.tenants);
+    return result;
+}

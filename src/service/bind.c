@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bind: choose and reserve under the lock, one call to the API without it, confirm or undo. The
+ * API is the only truth: when the answer is lost, the pod is read back, and while the call may
+ * still be carried out its reservation stays (limbo.h).
+ */
+#include "bind.h"
+
+#include "gpushare/base/log.h"
+#include "gpushare/codec/annotation.h"
+
+/* What became of an attempt. words is for kube-scheduler, "" for success. */
+struct outcome {
+    char words[256];
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct outcome *outcome, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(outcome->words, sizeof(outcome->words), fmt, ap);
+    va_end(ap);
+}
+
+/* The pod's requests: from the watch, else from the API (kube-scheduler's caches may be ahead). */
+static int find_pod(struct gs_service *service, const struct gs_binding_args *args,
+                    struct gs_pod *ret, struct gs_error *err)
+{
+    struct gs_error miss = {0};
+    if (gs_pending_get(service->pending, args->uid, ret, &miss) == 0)
+        return 0;
+    const struct gs_kube *kube = &service->config.kube;
+    if (kube->ops->get_pod(kube->ctx, args->ns, args->name, ret, err) < 0)
+        return -1;
+    if (strcmp(ret->uid, args->uid) != 0)
+        return gs_fail(err, GS_ECONFLICT, "the pod was deleted and created anew");
+    return 0;
+}
+
+/* True when a claim of this pod settles the request: words say how. */
+static bool settled(struct gs_service *service, const struct gs_binding_args *args,
+                    struct outcome *outcome, gs_gpu_mask *ret_keep)
+{
+    struct gs_claim claim;
+    if (!gs_ledger_find_claim(service->store.ledger, args->uid, &claim))
+        return false;
+    bool same_node = strcmp(claim.node, args->node) == 0;
+    if (claim.state == GS_CLAIM_CONFIRMED) {
+        if (!same_node)
+            say(outcome, "pod is bound to another node already");
+        return true;
+    }
+    if (!gs_limbo_has(service->limbo, args->uid)) {
+        say(outcome, "another bind of this pod is under way");
+        return true;
+    }
+    /* An earlier attempt has no answer yet and may still succeed: repeat it as it was. */
+    if (!same_node) {
+        say(outcome, "an earlier bind of this pod to another node has no known outcome yet");
+        return true;
+    }
+    *ret_keep = claim.gpus;
+    return false;
+}
+
+static gs_gpu_mask choose(struct gs_service *service, const struct gs_node_view *view,
+                          const struct gs_ask *ask, enum gs_reason *ret_reason)
+{
+    struct gs_gpu_state room[GS_GPUS_MAX];
+    struct gs_node_view now;
+    struct gs_choice choice;
+    *ret_reason = gs_fit_beside_holds(service->store.ledger, view, ask, room, &now);
+    if (*ret_reason != GS_FITS)
+        return 0;
+    if (!gs_policy_choose(service->store.policies, gs_service_placement(service, ask), &now, ask,
+                          &choice)) {
+        *ret_reason = GS_REASON_NO_ROOM;
+        return 0;
+    }
+    return choice.gpus;
+}
+
+static uint32_t gpu_size(const struct gs_node_view *view, gs_gpu_mask gpus)
+{
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        if (gpus & GS_GPU_BIT(view->gpus[i].idx))
+            return view->gpus[i].total_units;
+    }
+    return 0;
+}
+
+static uint32_t clamp_milli(int64_t milli)
+{
+    return milli < 0 ? 0 : milli > UINT32_MAX ? UINT32_MAX : (uint32_t)milli;
+}
+
+/* Locked part: fills *record and leaves a reservation (true), or says why not. */
+static bool reserve(struct gs_service *service, const struct gs_binding_args *args,
+                    const struct gs_pod *pod, const struct gs_ask *ask,
+                    struct gs_bind_record *record, struct outcome *outcome)
+{
+    struct gs_ledger *ledger = service->store.ledger;
+    gs_gpu_mask gpus = 0;
+    if (settled(service, args, outcome, &gpus))
+        return false;
+    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(args->node));
+    if (!view) {
+        say(outcome, "%s", gs_reason_text(GS_REASON_UNKNOWN_NODE));
+        return false;
+    }
+    if (!gpus) {
+        enum gs_reason reason;
+        gpus = choose(service, view, ask, &reason);
+        if (!gpus) {
+            say(outcome, "%s", gs_reason_text(reason));
+            gs_pending_refused(service->pending, pod, service->store.frees,
+                               gs_clock_now_ns(service->config.clock));
+            return false;
+        }
+    }
+    record->gpus = gpus;
+    record->dev_units = gpu_size(view, gpus);
+    record->charge = (struct gs_charge){ask->units, ask->gpu_count};
+    record->assume_time_ns = service->config.clock->wall_ns(service->config.clock->ctx);
+    const struct gs_claim claim = {
+        .uid = pod->uid,
+        .ns = pod->ns,
+        .name = pod->name,
+        .node = args->node,
+        .gpus = gpus,
+        .units = ask->units,
+        .gpu_count = ask->gpu_count,
+        .priority = ask->priority,
+        .cpu_milli = clamp_milli(ask->cpu_milli),
+        .state = GS_CLAIM_RESERVED,
+    };
+    struct gs_error err = {0};
+    if (gs_ledger_set_claim(ledger, &claim, &err) < 0) {
+        say(outcome, "%s", err.msg);
+        return false;
+    }
+    return true;
+}
+
+void gs_bind_undo(struct gs_service *service, const char *uid)
+{
+    struct gs_store *store = &service->store;
+    struct gs_claim claim;
+    gs_store_write(store);
+    if (gs_ledger_find_claim(store->ledger, uid, &claim) && claim.state == GS_CLAIM_RESERVED) {
+        const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(claim.node));
+        uint32_t slot = view ? view->slot : GS_INDEX_NONE;
+        gs_ledger_undo(store->ledger, uid);
+        gs_store_freed(store, slot);
+    }
+    gs_store_unlock(store);
+    gs_limbo_remove(service->limbo, uid);
+}
+
+static void confirm(struct gs_service *service, const struct gs_binding_args *args)
+{
+    gs_store_write(&service->store);
+    gs_ledger_confirm(service->store.ledger, args->uid); /* the watch may have been faster */
+    gs_recent_bind_add(service, args->ns, args->name, args->uid);
+    gs_store_unlock(&service->store);
+    gs_limbo_remove(service->limbo, args->uid);
+    gs_pending_accepted(service->pending, args->uid);
+}
+
+enum gs_bind_truth gs_bind_read_back(struct gs_service *service, const char *ns, const char *name,
+                                     const char *uid, const char *node, struct gs_error *err)
+{
+    const struct gs_kube *kube = &service->config.kube;
+    struct gs_pod pod = {0};
+    enum gs_bind_truth truth = GS_BIND_UNKNOWN;
+    if (kube->ops->get_pod(kube->ctx, ns, name, &pod, err) < 0) {
+        if (err->code == GS_ENOENT)
+            truth = GS_BIND_POD_GONE;
+    } else if (strcmp(pod.uid, uid) != 0 || gs_pod_terminal(&pod)) {
+        truth = GS_BIND_POD_GONE;
+    } else if (!pod.node_name[0]) {
+        truth = GS_BIND_UNBOUND;
+    } else {
+        truth = node && strcmp(pod.node_name, node) != 0 ? GS_BIND_ELSEWHERE : GS_BIND_BOUND;
+        /* what the API shows is what counts, GPUs included */
+        struct gs_watch_sink sink = gs_service_sink(service);
+        sink.pod(sink.ctx, &pod);
+    }
+    gs_pod_release(&pod);
+    return truth;
+}
+
+static bool definitely_failed(enum gs_code code)
+{
+    switch (code) {
+    case GS_ENOENT:
+    case GS_EINVAL:
+    case GS_EAUTH:
+    case GS_EDENIED:
+    case GS_EBUSY:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The API call failed, or nobody knows: settles the reservation. */
+static void settle_failure(struct gs_service *service, const struct gs_binding_args *args,
+                           const struct gs_error *why, struct outcome *outcome)
+{
+    if (definitely_failed(why->code)) {
+        gs_bind_undo(service, args->uid);
+        say(outcome, "bind failed: %s", why->msg);
+        return;
+    }
+    struct gs_error err = {0};
+    bool refused = why->code == GS_ECONFLICT; /* an answer: this attempt did not bind it */
+    switch (gs_bind_read_back(service, args->ns, args->name, args->uid, args->node, &err)) {
+    case GS_BIND_BOUND:
+        confirm(service, args);
+        return;
+    case GS_BIND_ELSEWHERE:
+        say(outcome, "pod is bound to another node already");
+        return;
+    case GS_BIND_POD_GONE:
+        gs_bind_undo(service, args->uid);
+        say(outcome, "bind failed: the pod is gone");
+        return;
+    case GS_BIND_UNBOUND:
+        if (refused && !gs_limbo_has(service->limbo, args->uid)) {
+            gs_bind_undo(service, args->uid);
+            say(outcome, "bind failed: %s", why->msg);
+            return;
+        }
+        break;
+    case GS_BIND_UNKNOWN:
+        break;
+    }
+    atomic_fetch_add(&service->unknown_outcomes, 1);
+    gs_limbo_add(service->limbo, args->ns, args->name, args->uid,
+                 gs_clock_now_ns(service->config.clock));
+    say(outcome, "bind has no known outcome yet, the place stays reserved: %s", why->msg);
+}
+
+static void log_bind(const struct gs_binding_args *args, const struct gs_bind_record *record,
+                     const struct outcome *outcome)
+{
+    char gpus[GS_IDX_TEXT_BYTES];
+    if (outcome->words[0])
+        gs_log(GS_LOG_WARN, "not bound", GS_STR("pod", args->name), GS_STR("namespace", args->ns),
+               GS_STR("node", args->node), GS_STR("why", outcome->words));
+    else
+        gs_log(GS_LOG_INFO, "bound", GS_STR("pod", args->name), GS_STR("namespace", args->ns),
+               GS_STR("node", args->node), GS_STR("gpu", gs_codec_idx_format(record->gpus, gpus)),
+               GS_INT("units", record->charge.units), GS_INT("size", record->dev_units));
+}
+
+static void call_api(struct gs_service *service, const struct gs_binding_args *args,
+                     const struct gs_pod *pod, const struct gs_bind_record *record,
+                     struct outcome *outcome)
+{
+    struct gs_arena arena = {0};
+    struct gs_error err = {0};
+    struct gs_binding binding = {
+        .ns = args->ns, .name = args->name, .uid = args->uid, .node = args->node};
+    struct gs_kv *kv = NULL;
+    const struct gs_kube *kube = &service->config.kube;
+    if (record->gpus && gs_codec_bind_annotations(service->config.names, pod, record, &arena, &kv,
+                                                  &binding.annotation_count, &err) < 0) {
+        gs_bind_undo(service, args->uid);
+        say(outcome, "bind failed: %s", err.msg);
+        gs_arena_release(&arena);
+        return;
+    }
+    binding.annotations = kv;
+    int result = kube->ops->bind(kube->ctx, &binding, &err);
+    gs_arena_release(&arena);
+    if (result == 0 && record->gpus)
+        confirm(service, args);
+    else if (result < 0 && record->gpus)
+        settle_failure(service, args, &err, outcome);
+    else if (result < 0)
+        say(outcome, "bind failed: %s", err.msg);
+}
+
+static void bind_pod(struct gs_service *service, const struct gs_binding_args *args,
+                     struct gs_pod *pod, struct outcome *outcome)
+{
+    struct gs_bind_record record = {0};
+    struct gs_error err = {0};
+    struct gs_ask ask;
+    gs_store_read(&service->store);
+    struct gs_claim claim;
+    bool known = gs_ledger_find_claim(service->store.ledger, args->uid, &claim);
+    bool bound = known && claim.state == GS_CLAIM_CONFIRMED;
+    if (bound && strcmp(claim.node, args->node) != 0)
+        say(outcome, "pod is bound to another node already");
+    record.gpus = bound ? claim.gpus : 0;
+    gs_store_unlock(&service->store);
+    if (bound) {
+        log_bind(args, &record, outcome);
+        return;
+    }
+    if (find_pod(service, args, pod, &err) < 0) {
+        say(outcome, "bind failed: %s", err.msg);
+        log_bind(args, &record, outcome);
+        return;
+    }
+    gs_ask_of_pod(&ask, pod);
+    bool go = true;
+    if (ask.units) {
+        gs_store_write(&service->store);
+        go = reserve(service, args, pod, &ask, &record, outcome);
+        gs_store_unlock(&service->store);
+    }
+    if (go)
+        call_api(service, args, pod, &record, outcome);
+    log_bind(args, &record, outcome);
+}
+
+int gs_service_bind(struct gs_service *service, const char *body, size_t len, struct gs_buf *answer,
+                    struct gs_error *err)
+{
+    int64_t start_ns = gs_clock_now_ns(service->config.clock);
+    struct gs_binding_args args = {0};
+    struct gs_pod pod = {0};
+    struct outcome outcome = {.words = ""};
+    const char *refuses = gs_service_refuses(service);
+    int result = gs_codec_binding_args((struct gs_slice){body, len}, &args, err);
+    if (result == 0) {
+        if (refuses)
+            say(&outcome, "%s", refuses);
+        else
+            bind_pod(service, &args, &pod, &outcome);
+        gs_codec_binding_result(answer, outcome.words);
+    }
+    gs_pod_release(&pod);
+    gs_binding_args_release(&args);
+    gs_meter_add(&service->meters[GS_VERB_BIND], gs_clock_now_ns(service->config.clock) - start_ns,
+                 result < 0 || outcome.words[0]);
+    return result;
+}

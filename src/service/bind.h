@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SERVICE_BIND_H
+#define GPUSHARE_SERVICE_BIND_H
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "service_internal.h"
+
+/* What the API says of a pod that was to be bound. */
+enum gs_bind_truth {
+    GS_BIND_UNKNOWN, /* no answer */
+    GS_BIND_UNBOUND,
+    GS_BIND_BOUND,     /* to the node asked for; the ledger has its GPUs now */
+    GS_BIND_ELSEWHERE, /* to another node; the ledger has it there now */
+    GS_BIND_POD_GONE,  /* gone, ended, or another pod has its name */
+};
+
+/* Reads the pod and takes a bound one into the ledger. node NULL: any node is the right one. Call
+ * without the lock. */
+enum gs_bind_truth gs_bind_read_back(struct gs_service *service, const char *ns, const char *name,
+                                     const char *uid, const char *node, struct gs_error *err);
+
+/* Gives a reservation back and ends its stay in limbo; a confirmed claim stays. */
+void gs_bind_undo(struct gs_service *service, const char *uid);
+
+#endif

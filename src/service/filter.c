@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/base/log.h"
+#include "gpushare/codec/node.h"
+#include "service_internal.h"
+
+/* A node that kube-scheduler knows by name. */
+static enum gs_reason judge_name(const struct gs_ledger *ledger, const struct gs_ask *ask,
+                                 struct gs_slice name, struct gs_gpu_state *room)
+{
+    const struct gs_node_view *view = gs_ledger_view(ledger, name);
+    if (!view)
+        return GS_REASON_UNKNOWN_NODE;
+    return gs_fit_beside_holds(ledger, view, ask, room, NULL);
+}
+
+static bool charge_state(void *ctx, const struct gs_claim *claim)
+{
+    struct gs_node_view *view = ctx;
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        struct gs_gpu_state *gpu = &view->gpus[i];
+        if (!(claim->charged & GS_GPU_BIT(gpu->idx)))
+            continue;
+        gpu->used_units += claim->units;
+        gpu->free_units =
+            gpu->used_units < gpu->total_units ? (uint32_t)(gpu->total_units - gpu->used_units) : 0;
+    }
+    return true;
+}
+
+/* A node object as given: it may not exist yet (Cluster Autoscaler asks about nodes that it might
+ * add). Its size comes from the object, what is used on it from the ledger if it is known there. */
+static int judge_object(struct gs_service *service, const struct gs_ask *ask, struct gs_slice json,
+                        struct gs_node *node, uint8_t *ret_reason, struct gs_error *err)
+{
+    struct gs_gpu_state room[GS_GPUS_MAX];
+    struct gs_node_view view;
+    if (gs_codec_node(service->config.names, json, node, err) < 0)
+        return -1;
+    gs_view_of_node(&view, node, room);
+    const struct gs_ledger *ledger = service->store.ledger;
+    const struct gs_node_view *known = gs_ledger_view(ledger, gs_slice_of(node->name));
+    if (known) {
+        gs_ledger_each_claim(ledger, known->slot, charge_state, &view);
+        gs_view_summarise(&view);
+    }
+    *ret_reason = (uint8_t)gs_fit(&view, ask);
+    return 0;
+}
+
+static int judge_all(struct gs_service *service, const struct gs_ask *ask,
+                     struct gs_scratch *scratch, struct gs_error *err)
+{
+    const struct gs_filter_args *args = &scratch->args;
+    if (args->has_names) {
+        struct gs_gpu_state room[GS_GPUS_MAX];
+        for (uint32_t i = 0; i < args->name_count; i++)
+            scratch->verdicts[i] =
+                (uint8_t)judge_name(service->store.ledger, ask, args->names[i], room);
+        return 0;
+    }
+    struct gs_node node = {0};
+    int result = 0;
+    for (uint32_t i = 0; i < args->node_count && result == 0; i++)
+        result = judge_object(service, ask, args->nodes[i], &node, &scratch->verdicts[i], err);
+    gs_node_release(&node);
+    return result;
+}
+
+/* Counts the verdicts; returns how many nodes fit, and the reason that most others share. */
+static uint32_t count_verdicts(struct gs_service *service, const uint8_t *verdicts, uint32_t count,
+                               enum gs_reason *ret_main)
+{
+    uint32_t by_reason[GS_REASONS] = {0};
+    for (uint32_t i = 0; i < count; i++)
+        by_reason[verdicts[i]]++;
+    enum gs_reason main = GS_FITS;
+    for (int r = GS_FITS + 1; r < GS_REASONS; r++) {
+        if (by_reason[r])
+            atomic_fetch_add_explicit(&service->refusals[r], by_reason[r], memory_order_relaxed);
+        if (by_reason[r] && (main == GS_FITS || by_reason[r] > by_reason[main]))
+            main = (enum gs_reason)r;
+    }
+    *ret_main = main;
+    return by_reason[GS_FITS];
+}
+
+static int filter_gpu_pod(struct gs_service *service, const struct gs_ask *ask,
+                          struct gs_scratch *scratch, struct gs_error *err)
+{
+    const struct gs_pod *pod = &scratch->args.pod;
+    uint32_t count = gs_filter_args_count(&scratch->args);
+    gs_store_read(&service->store);
+    uint64_t epoch = service->store.frees;
+    int result = judge_all(service, ask, scratch, err);
+    gs_store_unlock(&service->store);
+    if (result < 0)
+        return -1;
+    enum gs_reason why;
+    uint32_t fitting = count_verdicts(service, scratch->verdicts, count, &why);
+    if (fitting == 0 && scratch->args.has_names && count > 0) {
+        gs_pending_refused(service->pending, pod, epoch, gs_clock_now_ns(service->config.clock));
+        gs_log(GS_LOG_INFO, "no node fits", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
+               GS_INT("units", ask->units), GS_INT("gpus", ask->gpu_count), GS_INT("nodes", count),
+               GS_STR("why", gs_reason_text(why)));
+    } else {
+        gs_log(GS_LOG_DEBUG, "filtered", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
+               GS_INT("nodes", count), GS_INT("fit", fitting));
+    }
+    return 0;
+}
+
+static int filter(struct gs_service *service, struct gs_slice body, struct gs_scratch *scratch,
+                  struct gs_buf *answer, struct gs_error *err)
+{
+    if (gs_codec_filter_args(service->config.names, body, &scratch->args, err) < 0)
+        return -1;
+    if (gs_scratch_room(scratch, gs_filter_args_count(&scratch->args)) < 0)
+        return gs_fail_nomem(err);
+    struct gs_ask ask;
+    gs_ask_of_pod(&ask, &scratch->args.pod);
+    if (!ask.units)
+        memset(scratch->verdicts, GS_FITS, gs_filter_args_count(&scratch->args));
+    else if (filter_gpu_pod(service, &ask, scratch, err) < 0)
+        return -1;
+    gs_codec_filter_result(answer, &scratch->args, scratch->verdicts);
+    return gs_buf_failed(answer) ? gs_fail(err, GS_ENOMEM, "the answer does not fit") : 0;
+}
+
+int gs_service_filter(struct gs_service *service, const char *body, size_t len,
+                      struct gs_buf *answer, struct gs_error *err)
+{
+    int64_t start_ns = gs_clock_now_ns(service->config.clock);
+    const char *refuses = gs_service_refuses(service);
+    int result = 0;
+    if (refuses) {
+        gs_codec_filter_error(answer, refuses);
+    } else {
+        struct gs_scratch *scratch = gs_scratch_take(service);
+        if (!scratch)
+            return gs_fail_nomem(err);
+        result = filter(service, (struct gs_slice){body, len}, scratch, answer, err);
+        gs_scratch_give(service, scratch);
+    }
+    gs_meter_add(&service->meters[GS_VERB_FILTER],
+                 gs_clock_now_ns(service->config.clock) - start_ns, refuses || result < 0);
+    return result;
+}

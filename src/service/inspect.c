@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The original's inspect JSON (contract, section 3), with a few keys more. */
+#include "service_internal.h"
+
+struct dev_pods {
+    struct gs_buf *out;
+    uint8_t idx;
+    bool first;
+};
+
+static bool print_pod(void *ctx, const struct gs_claim *claim)
+{
+    struct dev_pods *dev = ctx;
+    if (!(claim->charged & GS_GPU_BIT(dev->idx)))
+        return true;
+    gs_buf_puts(dev->out, dev->first ? "{\"name\":" : ",{\"name\":");
+    dev->first = false;
+    gs_buf_json_string(dev->out, claim->name, strlen(claim->name));
+    gs_buf_puts(dev->out, ",\"namespace\":");
+    gs_buf_json_string(dev->out, claim->ns, strlen(claim->ns));
+    gs_buf_puts(dev->out, ",\"uid\":");
+    gs_buf_json_string(dev->out, claim->uid, strlen(claim->uid));
+    gs_buf_printf(dev->out, ",\"usedGPU\":%u,\"reserved\":%s,\"recorded\":%s}", claim->units,
+                  claim->state == GS_CLAIM_RESERVED ? "true" : "false",
+                  claim->charged == claim->gpus ? "true" : "false");
+    return true;
+}
+
+static void print_dev(const struct gs_ledger *ledger, const struct gs_node_view *view, uint32_t i,
+                      struct gs_buf *out)
+{
+    const struct gs_gpu_state *gpu = &view->gpus[i];
+    const char *model = gs_ledger_model_name(ledger, gpu->model);
+    gs_buf_printf(out, "%s{\"id\":%u,\"totalGPU\":%u,\"usedGPU\":%llu,\"usable\":%s,\"model\":",
+                  i ? "," : "", gpu->idx, gpu->total_units, (unsigned long long)gpu->used_units,
+                  gpu->usable ? "true" : "false");
+    gs_buf_json_string(out, model, strlen(model));
+    gs_buf_puts(out, ",\"pods\":[");
+    struct dev_pods dev = {out, gpu->idx, true};
+    gs_ledger_each_claim(ledger, view->slot, print_pod, &dev);
+    gs_buf_puts(out, "]}");
+}
+
+static void print_node(const struct gs_ledger *ledger, const struct gs_node_view *view,
+                       struct gs_buf *out)
+{
+    const char *name = gs_ledger_node_name(ledger, view->slot);
+    gs_buf_puts(out, "{\"name\":");
+    gs_buf_json_string(out, name, strlen(name));
+    gs_buf_printf(out, ",\"totalGPU\":%llu,\"usedGPU\":%llu,\"unit\":\"%s\",\"devs\":[",
+                  (unsigned long long)view->sum_total_units,
+                  (unsigned long long)view->sum_used_units,
+                  gs_unit_name(gs_ledger_node_unit(ledger, view->slot)));
+    for (uint32_t i = 0; i < view->gpu_count; i++)
+        print_dev(ledger, view, i, out);
+    gs_buf_puts(out, "]}");
+}
+
+static int inspect(const struct gs_ledger *ledger, const char *node, struct gs_buf *out,
+                   struct gs_error *err)
+{
+    if (node) {
+        const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(node));
+        if (!view)
+            return gs_fail(err, GS_ENOENT, "node %.200s is not known", node);
+        gs_buf_puts(out, "{\"nodes\":[");
+        print_node(ledger, view, out);
+    } else {
+        bool first = true;
+        gs_buf_puts(out, "{\"nodes\":[");
+        for (uint32_t slot = 0; slot < gs_ledger_slots(ledger); slot++) {
+            const struct gs_node_view *view = gs_ledger_view_at(ledger, slot);
+            if (!view || !view->gpu_count)
+                continue;
+            gs_buf_puts(out, first ? "" : ",");
+            first = false;
+            print_node(ledger, view, out);
+        }
+    }
+    gs_buf_puts(out, "]}\n");
+    return gs_buf_failed(out) ? gs_fail(err, GS_ENOMEM, "the answer does not fit") : 0;
+}
+
+int gs_service_inspect(struct gs_service *service, const char *node, struct gs_buf *answer,
+                       struct gs_error *err)
+{
+    if (!gs_service_loaded(service))
+        return gs_fail(err, GS_ENOTREADY, "%s", gs_service_refuses(service));
+    gs_store_read(&service->store);
+    int result = inspect(service->store.ledger, node, answer, err);
+    gs_store_unlock(&service->store);
+    return result;
+}

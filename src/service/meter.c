@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "meter.h"
+
+/* Upper bounds: 50 µs doubling up to 410 ms. */
+enum { FIRST_BOUND_NS = 50000 };
+
+static int64_t bound_ns(int bucket)
+{
+    return (int64_t)FIRST_BOUND_NS << bucket;
+}
+
+void gs_meter_add(struct gs_meter *meter, int64_t took_ns, bool error)
+{
+    int bucket = 0;
+    while (bucket < GS_METER_BUCKETS && took_ns > bound_ns(bucket))
+        bucket++;
+    atomic_fetch_add_explicit(&meter->buckets[bucket], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&meter->sum_ns, (unsigned long long)took_ns, memory_order_relaxed);
+    if (error)
+        atomic_fetch_add_explicit(&meter->errors, 1, memory_order_relaxed);
+}
+
+void gs_meter_print(struct gs_meter *meter, const char *name, const char *label, struct gs_buf *out)
+{
+    unsigned long long count = 0;
+    for (int i = 0; i < GS_METER_BUCKETS; i++) {
+        count += atomic_load(&meter->buckets[i]);
+        gs_buf_printf(out, "%s_bucket{%s,le=\"%g\"} %llu\n", name, label, (double)bound_ns(i) / 1e9,
+                      count);
+    }
+    count += atomic_load(&meter->buckets[GS_METER_BUCKETS]);
+    gs_buf_printf(out, "%s_bucket{%s,le=\"+Inf\"} %llu\n", name, label, count);
+    gs_buf_printf(out, "%s_sum{%s} %.9g\n", name, label, (double)atomic_load(&meter->sum_ns) / 1e9);
+    gs_buf_printf(out, "%s_count{%s} %llu\n", name, label, count);
+}

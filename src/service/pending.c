@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pending.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "gpushare/base/index.h"
+
+struct entry {
+    struct gs_pod pod;
+    struct gs_waiter waiter;
+    bool waits;
+    bool from_watch;
+    bool seen;
+    int64_t since_ns; /* when filter brought it, for pods the watch has not shown */
+    UT_hash_handle hh;
+};
+
+struct gs_pending {
+    pthread_mutex_t lock;
+    struct entry *entries; /* in the order they came */
+};
+
+struct gs_pending *gs_pending_new(void)
+{
+    struct gs_pending *pending = calloc(1, sizeof(*pending));
+    if (pending)
+        pthread_mutex_init(&pending->lock, NULL);
+    return pending;
+}
+
+static void drop(struct gs_pending *pending, struct entry *entry)
+{
+    HASH_DEL(pending->entries, entry);
+    gs_pod_release(&entry->pod);
+    free(entry);
+}
+
+void gs_pending_free(struct gs_pending *pending)
+{
+    if (!pending)
+        return;
+    struct entry *entry, *next;
+    HASH_ITER (hh, pending->entries, entry, next)
+        drop(pending, entry);
+    pthread_mutex_destroy(&pending->lock);
+    free(pending);
+}
+
+static struct entry *find(struct gs_pending *pending, const char *uid)
+{
+    struct entry *entry;
+    HASH_FIND_STR(pending->entries, uid, entry);
+    return entry;
+}
+
+/* The entry of a pod, made when there is none; NULL when out of memory or full. */
+static struct entry *need(struct gs_pending *pending, const struct gs_pod *pod)
+{
+    struct entry *entry = find(pending, pod->uid);
+    if (entry || HASH_COUNT(pending->entries) >= GS_PENDING_MAX)
+        return entry;
+    entry = calloc(1, sizeof(*entry));
+    if (!entry || gs_pod_copy(&entry->pod, pod) < 0) {
+        free(entry);
+        return NULL;
+    }
+    entry->waiter.slot = GS_INDEX_NONE;
+    HASH_ADD_KEYPTR(hh, pending->entries, entry->pod.uid, strlen(entry->pod.uid), entry);
+    if (!entry->hh.tbl) {
+        gs_pod_release(&entry->pod);
+        free(entry);
+        return NULL;
+    }
+    return entry;
+}
+
+int gs_pending_put(struct gs_pending *pending, const struct gs_pod *pod, struct gs_error *err)
+{
+    struct gs_pod copy = {0};
+    if (gs_pod_copy(&copy, pod) < 0)
+        return gs_fail_nomem(err);
+    pthread_mutex_lock(&pending->lock);
+    int is_new = find(pending, pod->uid) == NULL;
+    struct entry *entry = need(pending, pod);
+    if (entry) { /* the table's key points into the pod: out and in again around the change */
+        struct gs_pod old = entry->pod;
+        HASH_DEL(pending->entries, entry);
+        entry->pod = copy;
+        copy = old;
+        entry->from_watch = entry->seen = true;
+        HASH_ADD_KEYPTR(hh, pending->entries, entry->pod.uid, strlen(entry->pod.uid), entry);
+        if (!entry->hh.tbl) {
+            gs_pod_release(&entry->pod);
+            free(entry);
+        }
+    }
+    pthread_mutex_unlock(&pending->lock);
+    gs_pod_release(&copy);
+    return is_new;
+}
+
+bool gs_pending_remove(struct gs_pending *pending, const char *uid)
+{
+    pthread_mutex_lock(&pending->lock);
+    struct entry *entry = find(pending, uid);
+    if (entry)
+        drop(pending, entry);
+    pthread_mutex_unlock(&pending->lock);
+    return entry != NULL;
+}
+
+void gs_pending_begin(struct gs_pending *pending)
+{
+    pthread_mutex_lock(&pending->lock);
+    struct entry *entry, *next;
+    HASH_ITER (hh, pending->entries, entry, next)
+        entry->seen = false;
+    pthread_mutex_unlock(&pending->lock);
+}
+
+void gs_pending_sweep(struct gs_pending *pending)
+{
+    pthread_mutex_lock(&pending->lock);
+    struct entry *entry, *next;
+    HASH_ITER (hh, pending->entries, entry, next) {
+        if (entry->from_watch && !entry->seen)
+            drop(pending, entry);
+    }
+    pthread_mutex_unlock(&pending->lock);
+}
+
+void gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, uint64_t epoch,
+                        int64_t now_ns)
+{
+    pthread_mutex_lock(&pending->lock);
+    struct entry *entry = need(pending, pod);
+    if (entry) {
+        entry->waits = true;
+        entry->since_ns = entry->since_ns ? entry->since_ns : now_ns;
+        entry->waiter.pod = &entry->pod;
+        entry->waiter.epoch = epoch;
+        entry->waiter.slot = GS_INDEX_NONE;
+    }
+    pthread_mutex_unlock(&pending->lock);
+}
+
+void gs_pending_accepted(struct gs_pending *pending, const char *uid)
+{
+    pthread_mutex_lock(&pending->lock);
+    struct entry *entry = find(pending, uid);
+    if (entry)
+        entry->waits = false;
+    pthread_mutex_unlock(&pending->lock);
+}
+
+int gs_pending_get(struct gs_pending *pending, const char *uid, struct gs_pod *ret,
+                   struct gs_error *err)
+{
+    pthread_mutex_lock(&pending->lock);
+    struct entry *entry = find(pending, uid);
+    int result = entry ? gs_pod_copy(ret, &entry->pod) : -1;
+    pthread_mutex_unlock(&pending->lock);
+    if (result < 0 && !entry)
+        return gs_fail(err, GS_ENOENT, "no pending pod has this UID");
+    return result < 0 ? gs_fail_nomem(err) : 0;
+}
+
+uint32_t gs_pending_count(struct gs_pending *pending)
+{
+    pthread_mutex_lock(&pending->lock);
+    uint32_t count = HASH_COUNT(pending->entries);
+    pthread_mutex_unlock(&pending->lock);
+    return count;
+}
+
+void gs_pending_each_waiter(struct gs_pending *pending, int64_t now_ns,
+                            bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
+{
+    pthread_mutex_lock(&pending->lock);
+    struct entry *entry, *next;
+    bool more = true;
+    HASH_ITER (hh, pending->entries, entry, next) {
+        if (!entry->from_watch && now_ns - entry->since_ns > GS_PENDING_UNSEEN_NS)
+            drop(pending, entry);
+        else if (more && entry->waits)
+            more = each(ctx, &entry->waiter);
+    }
+    pthread_mutex_unlock(&pending->lock);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SERVICE_PENDING_H
+#define GPUSHARE_SERVICE_PENDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/base/error.h"
+#include "gpushare/model/pod.h"
+
+/*
+ * The pods that ask for GPU memory and are not bound yet: bind takes their requests from here, and
+ * the waker finds here which of them were refused and since when. Has its own lock, taken last.
+ *
+ * A pod that filter saw before the watch did is kept for GS_PENDING_UNSEEN_NS only, and the table
+ * holds at most GS_PENDING_MAX pods: beyond that the newest is not remembered (bind then asks the
+ * API; waking is left to kube-scheduler's own flush).
+ */
+struct gs_pending;
+
+enum { GS_PENDING_MAX = 65536 };
+#define GS_PENDING_UNSEEN_NS ((int64_t)300 * 1000000000)
+
+struct gs_pending *gs_pending_new(void);
+void gs_pending_free(struct gs_pending *pending);
+
+/* From the watch. 1: the pod is new here, 0: it was known, -1: GS_ENOMEM. */
+int gs_pending_put(struct gs_pending *pending, const struct gs_pod *pod, struct gs_error *err);
+/* True when it was there. */
+bool gs_pending_remove(struct gs_pending *pending, const char *uid);
+void gs_pending_begin(struct gs_pending *pending);
+void gs_pending_sweep(struct gs_pending *pending);
+
+/* Filter or bind refused the pod everywhere, when `epoch` was the count of frees so far. */
+void gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, uint64_t epoch,
+                        int64_t now_ns);
+/* The pod was found a place: it does not wait for memory. */
+void gs_pending_accepted(struct gs_pending *pending, const char *uid);
+
+/* *ret (zeroed or used) becomes a copy; 0. GS_ENOENT or GS_ENOMEM otherwise. */
+int gs_pending_get(struct gs_pending *pending, const char *uid, struct gs_pod *ret,
+                   struct gs_error *err);
+
+uint32_t gs_pending_count(struct gs_pending *pending);
+
+/* A pod that waits, as the waker sees it; lent for the call. */
+struct gs_waiter {
+    const struct gs_pod *pod;
+    uint64_t epoch;        /* of its last refusal */
+    uint32_t slot;         /* node where it may fit now, or GS_INDEX_NONE */
+    int64_t not_before_ns; /* not woken again before */
+    uint32_t wakes;        /* so far */
+};
+
+/* Calls each for every waiting pod, longest wait first, until it returns false; each may write
+ * slot, not_before_ns and wakes. Expires pods that the watch never showed. */
+void gs_pending_each_waiter(struct gs_pending *pending, int64_t now_ns,
+                            bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct gs_service *gs_service_new(const struct gs_service_config *config, struct gs_error *err)
+{
+    if (config->policy <= GS_PLACEMENT_DEFAULT || config->policy >= GS_PLACEMENT_BROKEN) {
+        gs_fail(err, GS_EINVAL, "the service needs a placement policy");
+        return NULL;
+    }
+    struct gs_service *service = calloc(1, sizeof(*service));
+    if (!service) {
+        gs_fail_nomem(err);
+        return NULL;
+    }
+    service->config = *config;
+    pthread_mutex_init(&service->scratch_lock, NULL);
+    atomic_store(&service->leads, true);
+    if (gs_store_init(&service->store) < 0) {
+        pthread_mutex_destroy(&service->scratch_lock);
+        free(service);
+        gs_fail_nomem(err);
+        return NULL;
+    }
+    service->pending = gs_pending_new();
+    service->limbo = gs_limbo_new();
+    if (!service->pending || !service->limbo) {
+        gs_service_free(service);
+        gs_fail_nomem(err);
+        return NULL;
+    }
+    return service;
+}
+
+static void scratch_free(struct gs_scratch *scratch)
+{
+    gs_filter_args_release(&scratch->args);
+    free(scratch->verdicts);
+    free(scratch->losses);
+    free(scratch->fits);
+    free(scratch);
+}
+
+void gs_service_free(struct gs_service *service)
+{
+    if (!service)
+        return;
+    while (service->scratch) {
+        struct gs_scratch *next = service->scratch->next;
+        scratch_free(service->scratch);
+        service->scratch = next;
+    }
+    gs_pending_free(service->pending);
+    gs_limbo_free(service->limbo);
+    gs_store_release(&service->store);
+    pthread_mutex_destroy(&service->scratch_lock);
+    free(service);
+}
+
+struct gs_scratch *gs_scratch_take(struct gs_service *service)
+{
+    pthread_mutex_lock(&service->scratch_lock);
+    struct gs_scratch *scratch = service->scratch;
+    if (scratch)
+        service->scratch = scratch->next;
+    pthread_mutex_unlock(&service->scratch_lock);
+    return scratch ? scratch : calloc(1, sizeof(*scratch));
+}
+
+int gs_scratch_room(struct gs_scratch *scratch, uint32_t count)
+{
+    if (scratch->cap >= count && scratch->cap)
+        return 0;
+    uint32_t cap = count < 64 ? 64 : count;
+    free(scratch->verdicts);
+    free(scratch->losses);
+    free(scratch->fits);
+    scratch->cap = 0;
+    scratch->verdicts = calloc(cap, sizeof(*scratch->verdicts));
+    scratch->losses = calloc(cap, sizeof(*scratch->losses));
+    scratch->fits = calloc(cap, sizeof(*scratch->fits));
+    if (!scratch->verdicts || !scratch->losses || !scratch->fits)
+        return -1;
+    scratch->cap = cap;
+    return 0;
+}
+
+void gs_scratch_give(struct gs_service *service, struct gs_scratch *scratch)
+{
+    pthread_mutex_lock(&service->scratch_lock);
+    scratch->next = service->scratch;
+    service->scratch = scratch;
+    pthread_mutex_unlock(&service->scratch_lock);
+}
+
+bool gs_service_loaded(const struct gs_service *service)
+{
+    return atomic_load(&service->listed[GS_KIND_NODE]) &&
+           atomic_load(&service->listed[GS_KIND_POD]);
+}
+
+bool gs_service_ready(const struct gs_service *service, const char **ret_why)
+{
+    const char *why = NULL;
+    if (!atomic_load(&service->listed[GS_KIND_NODE]))
+        why = "the list of nodes is not loaded yet";
+    else if (!atomic_load(&service->listed[GS_KIND_POD]))
+        why = "the list of pods is not loaded yet";
+    else if (!atomic_load(&service->live[GS_KIND_NODE]))
+        why = "the watch of nodes is interrupted";
+    else if (!atomic_load(&service->live[GS_KIND_POD]))
+        why = "the watch of pods is interrupted";
+    if (ret_why)
+        *ret_why = why ? why : "ready";
+    return !why;
+}
+
+void gs_service_set_leader(struct gs_service *service, bool leads)
+{
+    atomic_store(&service->leads, leads);
+}
+
+static uint64_t hash_pod(const char *ns, const char *name)
+{
+    return gs_hash_bytes(ns, strlen(ns)) * 31 + gs_hash_bytes(name, strlen(name));
+}
+
+void gs_recent_bind_add(struct gs_service *service, const char *ns, const char *name,
+                        const char *uid)
+{
+    service->recent[service->recent_next++ % GS_RECENT_BINDS] =
+        (struct recent_bind){hash_pod(ns, name), gs_hash_bytes(uid, strlen(uid))};
+}
+
+bool gs_recent_bind_meant_other(struct gs_service *service, const char *ns, const char *name,
+                                const char *uid)
+{
+    uint64_t pod = hash_pod(ns, name), own = gs_hash_bytes(uid, strlen(uid));
+    for (uint32_t i = 0; i < GS_RECENT_BINDS; i++) {
+        struct recent_bind *bind = &service->recent[i];
+        if (!bind->pod || bind->pod != pod || bind->uid == own)
+            continue;
+        *bind = (struct recent_bind){0}; /* told once */
+        return true;
+    }
+    return false;
+}
+
+const char *gs_service_refuses(const struct gs_service *service)
+{
+    if (!gs_service_loaded(service))
+        return "gpushare-extender is not ready: it is still loading nodes and pods";
+    if (!atomic_load(&service->leads))
+        return "gpushare-extender is a standby: another replica leads";
+    return NULL;
+}
+
+enum gs_placement gs_service_placement(const struct gs_service *service, const struct gs_ask *ask)
+{
+    return ask->placement == GS_PLACEMENT_DEFAULT ? service->config.policy : ask->placement;
+}

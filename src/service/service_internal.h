@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SERVICE_SERVICE_INTERNAL_H
+#define GPUSHARE_SERVICE_SERVICE_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "gpushare/base/index.h"
+#include "gpushare/codec/extender.h"
+#include "gpushare/core/ledger.h"
+#include "gpushare/core/placement.h"
+#include "gpushare/core/policy.h"
+#include "gpushare/service/service.h"
+#include "limbo.h"
+#include "meter.h"
+#include "pending.h"
+#include "store.h"
+
+/* What the verbs, the sync and the tick share. */
+
+enum gs_verb { GS_VERB_FILTER, GS_VERB_PRIORITIZE, GS_VERB_BIND, GS_VERB_PREEMPT, GS_VERBS };
+
+enum { GS_RECENT_BINDS = 64 };
+
+/* Memory that a request needs and the next one uses again. */
+struct gs_scratch {
+    struct gs_scratch *next;
+    struct gs_filter_args args;
+    uint8_t *verdicts; /* one byte per candidate: reasons or scores */
+    int64_t *losses;
+    bool *fits;
+    uint32_t cap;
+};
+
+struct gs_service {
+    struct gs_service_config config;
+    struct gs_store store;
+    struct gs_pending *pending;
+    struct gs_limbo *limbo;
+
+    pthread_mutex_t scratch_lock;
+    struct gs_scratch *scratch; /* guarded by scratch_lock */
+
+    atomic_bool listed[2]; /* by enum gs_kind: a full list was loaded */
+    atomic_bool live[2];   /* its watch stands */
+    atomic_bool leads;
+
+    /* Of the thread that ticks, alone. */
+    uint64_t woken_epoch; /* gains up to here were looked at */
+    uint64_t gain_epoch;  /* gains up to here will have been, after this pass */
+    uint32_t gain_cursor;
+    int64_t next_audit_ns;
+    int64_t next_refresh_ns;
+
+    struct recent_bind {
+        uint64_t pod, uid;     /* hashes of namespace/name and UID */
+    } recent[GS_RECENT_BINDS]; /* guarded by the store's lock */
+    uint32_t recent_next;
+
+    struct gs_meter meters[GS_VERBS];
+    atomic_ullong refusals[GS_REASONS]; /* nodes refused, by reason */
+    atomic_ullong wakes;
+    atomic_ullong wake_failures;
+    atomic_ullong unknown_outcomes;
+    atomic_ullong wrong_uid_binds;
+    atomic_ullong swept_claims;
+    atomic_ullong drift; /* accounts that differed at the last audit */
+};
+
+/* Remembers a bind that the API confirmed; and whether a pod of another UID was meant by one (an
+ * API server that ignores the Binding's UID, as 1.20, binds whoever has the name). Store locked for
+ * writing. */
+void gs_recent_bind_add(struct gs_service *service, const char *ns, const char *name,
+                        const char *uid);
+bool gs_recent_bind_meant_other(struct gs_service *service, const char *ns, const char *name,
+                                const char *uid);
+
+/* NULL, or why scheduling verbs cannot be answered now (static text). */
+const char *gs_service_refuses(const struct gs_service *service);
+
+/* A scratch with room for `count` candidates, or NULL when out of memory; give it back. The args
+ * are decoded into a scratch first, and its arrays are grown after. */
+struct gs_scratch *gs_scratch_take(struct gs_service *service);
+int gs_scratch_room(struct gs_scratch *scratch, uint32_t count);
+void gs_scratch_give(struct gs_service *service, struct gs_scratch *scratch);
+
+/* The policy that counts for an ask. */
+enum gs_placement gs_service_placement(const struct gs_service *service, const struct gs_ask *ask);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpushare/base/index.h"
+
+int gs_store_init(struct gs_store *store)
+{
+    *store = (struct gs_store){
+        .ledger = gs_ledger_new(),
+        .policies = gs_policies_new(),
+    };
+    pthread_rwlockattr_t attr;
+    pthread_rwlockattr_init(&attr);
+    /* a stream of filters must not keep the watch from being heard */
+    pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&store->lock, &attr);
+    pthread_rwlockattr_destroy(&attr);
+    if (store->ledger && store->policies)
+        return 0;
+    gs_store_release(store);
+    return -1;
+}
+
+void gs_store_release(struct gs_store *store)
+{
+    gs_ledger_free(store->ledger);
+    gs_policies_free(store->policies);
+    gs_tombs_release(&store->tombs);
+    gs_swaps_release(&store->swaps);
+    free(store->freed_at);
+    pthread_rwlock_destroy(&store->lock);
+}
+
+void gs_store_read(const struct gs_store *store)
+{
+    pthread_rwlock_rdlock((pthread_rwlock_t *)&store->lock);
+}
+
+void gs_store_write(struct gs_store *store)
+{
+    pthread_rwlock_wrlock(&store->lock);
+}
+
+void gs_store_unlock(const struct gs_store *store)
+{
+    pthread_rwlock_unlock((pthread_rwlock_t *)&store->lock);
+}
+
+void gs_store_freed(struct gs_store *store, uint32_t slot)
+{
+    store->frees++;
+    if (slot == GS_INDEX_NONE)
+        return;
+    if (slot >= store->freed_cap) {
+        uint32_t cap = slot + slot / 2 + 64;
+        uint64_t *wider = reallocarray(store->freed_at, cap, sizeof(*wider));
+        if (!wider)
+            return; /* nobody is woken for this node; kube-scheduler's own flush remains */
+        memset(wider + store->freed_cap, 0, (cap - store->freed_cap) * sizeof(*wider));
+        store->freed_at = wider;
+        store->freed_cap = cap;
+    }
+    store->freed_at[slot] = store->frees;
+}

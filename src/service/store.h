@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SERVICE_STORE_H
+#define GPUSHARE_SERVICE_STORE_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "gpushare/core/ledger.h"
+#include "gpushare/core/policy.h"
+#include "swaps.h"
+#include "tombs.h"
+
+/*
+ * The one lock and what it guards. Never held over I/O.
+ *
+ * `frees` counts the moments at which memory came free; freed_at[slot] is its value when that node
+ * last gained: so a pod that was refused at count N can only fit now on nodes with freed_at > N.
+ */
+struct gs_store {
+    pthread_rwlock_t lock;
+    struct gs_ledger *ledger;
+    struct gs_policies *policies; /* has its own synchronisation */
+    struct gs_tombs tombs;
+    struct gs_swaps swaps;
+    uint64_t frees;
+    uint64_t *freed_at;
+    uint32_t freed_cap;
+};
+
+int gs_store_init(struct gs_store *store);
+void gs_store_release(struct gs_store *store);
+
+void gs_store_read(const struct gs_store *store);
+void gs_store_write(struct gs_store *store);
+void gs_store_unlock(const struct gs_store *store);
+
+/* Notes that a node gained free memory. GS_INDEX_NONE is fine. Lock held for writing. */
+void gs_store_freed(struct gs_store *store, uint32_t slot);
+
+#endif

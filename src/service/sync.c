@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the watches tell goes into the ledger. */
+#include "gpushare/base/log.h"
+#include "gpushare/base/num.h"
+#include "service_internal.h"
+
+/* Outside a list an event older than what the ledger knows is a repetition or came late. */
+static bool is_stale(const struct gs_ledger *ledger, const struct gs_pod *pod, uint64_t revision)
+{
+    struct gs_claim known;
+    return revision && gs_ledger_find_claim(ledger, pod->uid, &known) && revision < known.revision;
+}
+
+static uint64_t revision_of(const struct gs_pod *pod)
+{
+    uint64_t revision = 0;
+    gs_parse_u64(pod->resource_version, strlen(pod->resource_version), &revision);
+    return revision;
+}
+
+static uint32_t clamp_milli(int64_t milli)
+{
+    return milli < 0 ? 0 : milli > UINT32_MAX ? UINT32_MAX : (uint32_t)milli;
+}
+
+/* Memory came free where a claim was, when it is now elsewhere or smaller. */
+static void note_move(struct gs_store *store, const struct gs_claim *before, const char *uid)
+{
+    struct gs_claim after;
+    if (gs_ledger_find_claim(store->ledger, uid, &after) && after.charged == before->charged &&
+        after.units == before->units)
+        return;
+    const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(before->node));
+    gs_store_freed(store, view ? view->slot : GS_INDEX_NONE);
+}
+
+/* The policies learn which pods there are, each once. */
+static void learn(struct gs_service *service, const struct gs_pod *pod)
+{
+    struct gs_ask ask;
+    gs_ask_of_pod(&ask, pod);
+    gs_policies_learn(service->store.policies, &ask);
+}
+
+/* A bound pod with GPU memory. */
+static int sync_claim(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err)
+{
+    struct gs_store *store = &service->store;
+    struct gs_charge charge;
+    bool was_pending = gs_pending_remove(service->pending, pod->uid);
+    gs_limbo_remove(service->limbo, pod->uid);
+    gs_pod_charge(pod, &charge);
+    gs_gpu_mask recorded = pod->recorded == GS_RECORDED_VALID ? pod->recorded_gpus : 0;
+    struct gs_claim claim = {
+        .uid = pod->uid,
+        .ns = pod->ns,
+        .name = pod->name,
+        .node = pod->node_name,
+        .gpus = recorded,
+        .units = charge.units,
+        .gpu_count = charge.gpu_count,
+        .priority = pod->priority,
+        .cpu_milli = clamp_milli(gs_pod_cpu_milli(pod)),
+        .revision = revision_of(pod),
+        .state = GS_CLAIM_CONFIRMED,
+    };
+    if (pod->swap_with[0] &&
+        gs_swaps_begin(&store->swaps, store->ledger, &claim, pod->swap_with, err) < 0)
+        return -1;
+    claim.gpus = gs_swaps_gpus(&store->swaps, pod->uid, recorded);
+    struct gs_claim before;
+    bool known = gs_ledger_find_claim(store->ledger, pod->uid, &before);
+    if (gs_ledger_set_claim(store->ledger, &claim, err) < 0)
+        return -1;
+    if (known)
+        note_move(store, &before, pod->uid);
+    else if (!was_pending)
+        learn(service, pod);
+    if (!known && gs_recent_bind_meant_other(service, pod->ns, pod->name, pod->uid)) {
+        /* Deleted and created anew during its bind: charged as what it is, on the GPUs that were
+         * chosen for its predecessor. */
+        atomic_fetch_add(&service->wrong_uid_binds, 1);
+        gs_log(GS_LOG_WARN, "bound under the name of another pod", GS_STR("pod", pod->name),
+               GS_STR("namespace", pod->ns), GS_STR("uid", pod->uid),
+               GS_STR("node", pod->node_name));
+    }
+    return 0;
+}
+
+static void end_pod(struct gs_service *service, const struct gs_pod *pod)
+{
+    struct gs_store *store = &service->store;
+    uint32_t slot = GS_INDEX_NONE;
+    bool wanted = gs_ledger_remove(store->ledger, pod->uid, &slot);
+    if (wanted)
+        gs_store_freed(store, slot);
+    gs_swaps_forget(&store->swaps, pod->uid);
+    gs_tombs_add(&store->tombs, pod->uid);
+    gs_pending_remove(service->pending, pod->uid);
+    gs_limbo_remove(service->limbo, pod->uid);
+}
+
+static int sync_hold(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err)
+{
+    struct gs_store *store = &service->store;
+    struct gs_charge charge;
+    if (!pod->nominated_node[0] || gs_pod_charge(pod, &charge) != GS_CHARGE_OK) {
+        if (gs_ledger_release_hold(store->ledger, pod->uid))
+            gs_store_freed(store, GS_INDEX_NONE);
+        return 0;
+    }
+    const struct gs_hold hold = {pod->uid, pod->nominated_node, charge.units, charge.gpu_count,
+                                 pod->priority};
+    return gs_ledger_hold(store->ledger, &hold, err);
+}
+
+static int sync_pod(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err)
+{
+    struct gs_store *store = &service->store;
+    if (gs_pod_terminal(pod)) {
+        end_pod(service, pod);
+        return 0;
+    }
+    if (gs_tombs_has(&store->tombs, pod->uid) || is_stale(store->ledger, pod, revision_of(pod)))
+        return 0;
+    bool wants = gs_pod_wants_gpu(pod);
+    if (pod->node_name[0]) {
+        if (wants)
+            return sync_claim(service, pod, err);
+        return gs_ledger_set_other(store->ledger, pod->uid, pod->node_name, gs_pod_cpu_milli(pod),
+                                   err);
+    }
+    if (!wants)
+        return 0;
+    if (sync_hold(service, pod, err) < 0)
+        return -1;
+    int is_new = gs_pending_put(service->pending, pod, err);
+    if (is_new > 0)
+        learn(service, pod);
+    return is_new < 0 ? -1 : 0;
+}
+
+static int on_pod(void *ctx, const struct gs_pod *pod)
+{
+    struct gs_service *service = ctx;
+    struct gs_error err = {0};
+    gs_store_write(&service->store);
+    int result = sync_pod(service, pod, &err);
+    gs_store_unlock(&service->store);
+    if (result < 0)
+        gs_log(GS_LOG_ERROR, "pod not taken in", GS_STR("pod", pod->name), GS_STR("why", err.msg));
+    return result;
+}
+
+static int on_pod_gone(void *ctx, const struct gs_pod *last)
+{
+    struct gs_service *service = ctx;
+    gs_store_write(&service->store);
+    end_pod(service, last);
+    gs_store_unlock(&service->store);
+    return 0;
+}
+
+static int on_node(void *ctx, const struct gs_node *node)
+{
+    struct gs_service *service = ctx;
+    struct gs_store *store = &service->store;
+    struct gs_error err = {0};
+    gs_store_write(store);
+    const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(node->name));
+    uint32_t max_before = view ? view->max_free_units : 0;
+    uint64_t sum_before = view ? view->sum_free_units : 0;
+    int result = gs_ledger_set_node(store->ledger, node, &err);
+    if (result == 0) {
+        view = gs_ledger_view(store->ledger, gs_slice_of(node->name));
+        if (view->max_free_units > max_before || view->sum_free_units > sum_before)
+            gs_store_freed(store, view->slot);
+    }
+    gs_store_unlock(store);
+    if (result < 0)
+        gs_log(GS_LOG_ERROR, "node not taken in", GS_STR("node", node->name),
+               GS_STR("why", err.msg));
+    if (node->inventory_error && node->inventory_error[0])
+        gs_log(GS_LOG_WARN, "inventory not believed", GS_STR("node", node->name),
+               GS_STR("why", node->inventory_error));
+    return result;
+}
+
+static int on_node_gone(void *ctx, const struct gs_node *last)
+{
+    struct gs_service *service = ctx;
+    gs_store_write(&service->store);
+    gs_ledger_drop_node(service->store.ledger, last->name);
+    gs_store_unlock(&service->store);
+    return 0;
+}
+
+static int on_list_begin(void *ctx, enum gs_kind kind)
+{
+    struct gs_service *service = ctx;
+    gs_store_write(&service->store);
+    if (kind == GS_KIND_NODE) {
+        gs_ledger_begin_nodes(service->store.ledger);
+    } else {
+        gs_ledger_begin_pods(service->store.ledger);
+        gs_tombs_clear(&service->store.tombs);
+        gs_pending_begin(service->pending);
+    }
+    gs_store_unlock(&service->store);
+    return 0;
+}
+
+static int on_list_end(void *ctx, enum gs_kind kind)
+{
+    struct gs_service *service = ctx;
+    struct gs_store *store = &service->store;
+    gs_store_write(store);
+    if (kind == GS_KIND_NODE) {
+        gs_ledger_sweep_nodes(store->ledger);
+    } else {
+        atomic_fetch_add(&service->swept_claims, gs_ledger_sweep_pods(store->ledger));
+        gs_pending_sweep(service->pending);
+    }
+    for (uint32_t slot = 0; slot < gs_ledger_slots(store->ledger); slot++)
+        gs_store_freed(store, slot);
+    gs_store_unlock(store);
+    if (!atomic_exchange(&service->listed[kind], true))
+        gs_log(GS_LOG_INFO, "list loaded", GS_STR("kind", kind == GS_KIND_NODE ? "nodes" : "pods"));
+    return 0;
+}
+
+static void on_live(void *ctx, enum gs_kind kind, bool live, const char *why)
+{
+    struct gs_service *service = ctx;
+    bool was = atomic_exchange(&service->live[kind], live);
+    const char *name = kind == GS_KIND_NODE ? "nodes" : "pods";
+    if (!live)
+        gs_log(GS_LOG_WARN, "watch interrupted", GS_STR("kind", name), GS_STR("why", why));
+    else if (!was)
+        gs_log(GS_LOG_INFO, "watch stands", GS_STR("kind", name));
+}
+
+struct gs_watch_sink gs_service_sink(struct gs_service *service)
+{
+    return (struct gs_watch_sink){
+        .ctx = service,
+        .list_begin = on_list_begin,
+        .list_end = on_list_end,
+        .node = on_node,
+        .node_gone = on_node_gone,
+        .pod = on_pod,
+        .pod_gone = on_pod_gone,
+        .live = on_live,
+    };
+}
