@@ -59,3 +59,16 @@ bool gs_base64_decode(const char *text, size_t len, char **ret, size_t *ret_len)
     *ret_len = used;
     return true;
 }
+
+void gs_base64_encode(const char *bytes, size_t len, struct gs_buf *buf)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < len; i += 3) {
+        size_t count = len - i < 3 ? len - i : 3;
+        uint32_t group = 0;
+        for (size_t byte = 0; byte < 3; byte++)
+            group = group << 8 | (byte < count ? (uint8_t)bytes[i + byte] : 0);
+        for (size_t digit = 0; digit < 4; digit++)
+            gs_buf_putc(buf, digit <= count ? digits[group >> (18 - 6 * digit) & 63] : '=');
+    }
+}

@@ -28,6 +28,10 @@ void gs_kube_exec_free(struct gs_kube_exec *exec);
 /* text against the folder of the file it stands in: *caller frees*; NULL when out of memory. */
 char *gs_kubeconfig_path(const struct gs_yaml *yaml, const char *path);
 
+/* A deep copy; *ret zeroed before. GS_ENOMEM. */
+int gs_kube_config_copy(const struct gs_kube_config *config, struct gs_kube_config *ret,
+                        struct gs_error *err);
+
 /* Completes and checks the server's URL; finds the environment's proxy. */
 int gs_kube_config_finish(gs_kube_getenv_fn *env, struct gs_kube_config *config,
                           struct gs_error *err);

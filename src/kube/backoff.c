@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/kube/backoff.h"
+
+#include <sys/random.h>
+
+#include "gpushare/base/clock.h"
+#include "gpushare/base/num.h"
+
+void gs_random_init(struct gs_random *random)
+{
+    /* Early at boot the kernel may have nothing yet: then two clocks must do, it is only jitter. */
+    if (getrandom(&random->state, sizeof(random->state), GRND_NONBLOCK) !=
+        (ssize_t)sizeof(random->state)) {
+        const struct gs_clock *clock = gs_clock_system();
+        random->state = (uint64_t)clock->wall_ns(clock->ctx) ^
+                        ((uint64_t)clock->monotonic_ns(clock->ctx) << 32);
+    }
+}
+
+uint64_t gs_random_below(struct gs_random *random, uint64_t bound)
+{
+    random->state += 0x9e3779b97f4a7c15u;
+    uint64_t z = random->state;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    z ^= z >> 31;
+    return bound == 0 ? 0 : z % bound;
+}
+
+int64_t gs_backoff_ns(struct gs_random *random, uint32_t attempt, int64_t min_ns, int64_t max_ns)
+{
+    int64_t wait = min_ns;
+    for (uint32_t i = 0; i < attempt && wait < max_ns; i++)
+        if (__builtin_mul_overflow(wait, 2, &wait))
+            wait = max_ns;
+    if (wait > max_ns)
+        wait = max_ns;
+    if (__builtin_add_overflow(wait, (int64_t)gs_random_below(random, (uint64_t)wait + 1), &wait) ||
+        wait > max_ns)
+        wait = max_ns;
+    return wait;
+}
+
+bool gs_retry_after_ns(const char *text, size_t len, int64_t max_ns, int64_t *ret_ns)
+{
+    uint64_t seconds;
+    int64_t ns;
+    if (!gs_parse_u64(text, len, &seconds))
+        return false;
+    if (__builtin_mul_overflow(seconds, GS_NS_PER_S, &ns) || ns > max_ns)
+        ns = max_ns;
+    *ret_ns = ns;
+    return true;
+}

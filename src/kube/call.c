@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "client_private.h"
+#include "gpushare/codec/status.h"
+
+/* Retries of one call. A person or a scheduler waits for the answer, so they are few and quick. */
+enum { THROTTLED_MAX = 4, FAILED_MAX = 3 };
+#define RETRY_MIN_NS       (50 * GS_NS_PER_MS)
+#define RETRY_MAX_NS       (2 * GS_NS_PER_S)
+#define RETRY_AFTER_MAX_NS (10 * GS_NS_PER_S)
+
+/* One call with all its attempts. */
+struct call {
+    struct gs_kube_client *client;
+    struct gs_runner *runner;
+    struct gs_exchange exchange;
+    int64_t deadline_ns;
+    uint32_t throttled;
+    uint32_t failed;
+    bool refused;
+};
+
+/* Waits if there is time for it and something after it. */
+static bool wait_within(struct call *call, int64_t ns)
+{
+    int64_t now_ns = gs_clock_now_ns(call->client->options.clock);
+    if (ns >= call->deadline_ns - now_ns)
+        return false;
+    gs_runner_sleep(call->runner, ns);
+    return !gs_runner_stopped(call->runner);
+}
+
+static bool wait_backoff(struct call *call)
+{
+    return call->failed < FAILED_MAX &&
+           wait_within(call, gs_client_backoff_ns(call->client, call->failed++, RETRY_MIN_NS,
+                                                  RETRY_MAX_NS));
+}
+
+static bool wait_throttled(struct call *call)
+{
+    int64_t ns = call->exchange.retry_after_ns;
+    if (call->throttled++ >= THROTTLED_MAX)
+        return false;
+    /* Told nothing: a second, as API servers say when they say something. */
+    ns = ns < 0 ? GS_NS_PER_S : ns > RETRY_AFTER_MAX_NS ? RETRY_AFTER_MAX_NS : ns;
+    return wait_within(call, ns + gs_client_backoff_ns(call->client, 0, 1, RETRY_MIN_NS));
+}
+
+/* An answer arrived: is another attempt allowed, and was the wait for it worth while? */
+static bool again_after_answer(struct call *call)
+{
+    bool get = strcmp(call->exchange.request->method, "GET") == 0;
+    switch (call->exchange.status) {
+    case 401:
+        GS_COUNT(call->client, unauthorized, 1);
+        if (call->refused)
+            return false;
+        call->refused = true;
+        return gs_auth_refused(call->client->auth, call->exchange.creds);
+    case 429:
+        GS_COUNT(call->client, throttled, 1);
+        return wait_throttled(call);
+    case 500:
+    case 502:
+    case 503:
+    case 504:
+        return get && wait_backoff(call);
+    default:
+        return false;
+    }
+}
+
+/* None arrived: again when nothing was sent, or when asking twice does no harm. */
+static bool again_after_failure(struct call *call, const struct gs_error *why)
+{
+    bool get = strcmp(call->exchange.request->method, "GET") == 0;
+    return (call->exchange.unsent || (get && why->code == GS_EIO)) && wait_backoff(call);
+}
+
+static int run(struct call *call, struct gs_error *err)
+{
+    for (;;) {
+        struct gs_error why = {0};
+        call->exchange.timeout_ns =
+            call->deadline_ns - gs_clock_now_ns(call->client->options.clock);
+        if (call->exchange.timeout_ns <= 0)
+            return gs_fail(err, GS_ETIMEOUT, "%s: no answer in time", call->client->config.server);
+        bool again;
+        if (gs_exchange_run(call->client, call->runner, &call->exchange, &why) == 0) {
+            again = again_after_answer(call);
+            if (!again)
+                return 0;
+        } else if (!again_after_failure(call, &why)) {
+            return gs_fail(err, why.code, "%s", why.msg);
+        }
+        GS_COUNT(call->client, retries, 1);
+    }
+}
+
+int gs_call(struct gs_kube_client *client, struct gs_runner *runner,
+            const struct gs_kube_request *request, int *ret_status, struct gs_buf *body,
+            struct gs_error *err)
+{
+    int64_t timeout_ns =
+        request->timeout_ns > 0 ? request->timeout_ns : client->options.request_timeout_ns;
+    struct call call = {
+        .client = client,
+        .runner = runner,
+        .exchange = {.request = request, .body = body},
+        .deadline_ns = gs_clock_now_ns(client->options.clock) + timeout_ns,
+    };
+    int result = run(&call, err);
+    if (call.exchange.creds)
+        gs_creds_unref(call.exchange.creds);
+    if (result == 0)
+        *ret_status = call.exchange.status;
+    return result;
+}
+
+int gs_kube_request(struct gs_kube_client *client, const struct gs_kube_request *request,
+                    int *ret_status, struct gs_buf *body, struct gs_error *err)
+{
+    return gs_call(client, NULL, request, ret_status, body, err);
+}
+
+static enum gs_code code_of(int status)
+{
+    switch (status) {
+    case 400:
+    case 422:
+        return GS_EINVAL;
+    case 401:
+        return GS_EAUTH;
+    case 403:
+        return GS_EDENIED;
+    case 404:
+        return GS_ENOENT;
+    case 409:
+        return GS_ECONFLICT;
+    case 410:
+        return GS_EGONE;
+    case 413:
+        return GS_ETOOBIG;
+    case 429:
+        return GS_EBUSY;
+    default:
+        return status >= 500 ? GS_EIO : GS_EPROTO;
+    }
+}
+
+int gs_kube_fail_status(int status, const char *body, size_t len, struct gs_error *err)
+{
+    struct gs_api_status told;
+    if (len > 0 && gs_codec_status((struct gs_slice){body, len}, &told, NULL) == 0 &&
+        told.message[0])
+        return gs_fail(err, code_of(status), "%s", told.message);
+    if (status >= 300 && status < 400)
+        return gs_fail(err, GS_EPROTO, "the server redirects (HTTP %d), which is not followed",
+                       status);
+    return gs_fail(err, code_of(status), "the server answered HTTP %d", status);
+}

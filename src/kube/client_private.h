@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_KUBE_CLIENT_PRIVATE_H
+#define GPUSHARE_KUBE_CLIENT_PRIVATE_H
+
+#include <curl/curl.h>
+#include <pthread.h>
+
+#include "auth.h"
+#include "gpushare/codec/list.h"
+#include "gpushare/kube/backoff.h"
+#include "gpushare/kube/client.h"
+#include "gpushare/kube/lines.h"
+#include "url.h"
+
+/* The client's inside. Private to this folder. */
+
+/* One curl handle with what was set on it last. Used by one thread at a time. */
+struct gs_connection {
+    struct gs_connection *next; /* in the pool */
+    CURL *easy;
+    struct gs_creds *creds; /* whose certificates are set, NULL: none yet */
+    char error[CURL_ERROR_SIZE];
+};
+
+/* A watch in progress: its multi handle is what wake() pokes. */
+struct gs_runner {
+    struct gs_runner *next; /* among the client's runners */
+    CURLM *multi;
+    const atomic_bool *stop;
+    struct gs_connection *connection;
+};
+
+struct gs_kube_client {
+    struct gs_kube_options options; /* defaults filled in */
+    struct gs_kube_config config;
+    struct gs_url url;
+    char *base;                    /* what request paths are appended to */
+    struct curl_slist *connect_to; /* set with tls-server-name: where the name really is */
+    char *host_header;             /* likewise: "Host: …" */
+    char user_agent[128];
+    struct gs_auth *auth;
+    pthread_mutex_t lock; /* guards all below */
+    struct gs_connection *idle;
+    uint32_t idle_count;
+    struct gs_runner *runners;
+    struct gs_random random;
+    struct gs_kube_stats stats;
+};
+
+/* Adds to one counter of the statistics. */
+#define GS_COUNT(client, field, n)                                                                 \
+    do {                                                                                           \
+        pthread_mutex_lock(&(client)->lock);                                                       \
+        (client)->stats.field += (n);                                                              \
+        pthread_mutex_unlock(&(client)->lock);                                                     \
+    } while (0)
+
+/* Counts an object that could not be decoded and keeps the reason. */
+void gs_client_broken(struct gs_kube_client *client, const struct gs_error *why);
+
+/* gs_backoff_ns() with the client's generator. */
+int64_t gs_client_backoff_ns(struct gs_kube_client *client, uint32_t attempt, int64_t min_ns,
+                             int64_t max_ns);
+
+/* connection.c: a handle from the pool, or a new one; NULL when out of memory. */
+struct gs_connection *gs_connection_take(struct gs_kube_client *client);
+struct gs_connection *gs_connection_new(struct gs_kube_client *client);
+void gs_connection_put(struct gs_kube_client *client, struct gs_connection *connection);
+void gs_connection_free(struct gs_connection *connection);
+
+/* runner.c: registers with the client, so that wake() finds it. */
+int gs_runner_open(struct gs_kube_client *client, const atomic_bool *stop, struct gs_runner *runner,
+                   struct gs_error *err);
+void gs_runner_close(struct gs_kube_client *client, struct gs_runner *runner);
+
+/* Waits; a runner's stop flag ends it early. NULL: a plain sleep. */
+void gs_runner_sleep(const struct gs_runner *runner, int64_t ns);
+
+static inline bool gs_runner_stopped(const struct gs_runner *runner)
+{
+    return runner && atomic_load_explicit(runner->stop, memory_order_acquire);
+}
+
+/* One request on the wire and what came back. */
+struct gs_exchange {
+    const struct gs_kube_request *request;
+    int64_t timeout_ns;     /* 0: none, the stall timer watches */
+    int64_t head_ns;        /* with a runner: no byte for so long before the head is complete … */
+    int64_t stall_ns;       /* … or after it ends it; 0: never */
+    struct gs_buf *body;    /* where the body goes, within its ceiling … */
+    struct gs_lines *lines; /* … but a 200's goes here when this is not NULL */
+    gs_line_fn *line;
+    void (*answered)(void *ctx); /* a 200's head is complete; NULL: nobody asks */
+    void *ctx;                   /* of line and answered */
+    /* Filled in: */
+    int status;             /* 0: no answer */
+    int64_t retry_after_ns; /* -1: not told */
+    bool unsent;            /* failed before anything was sent: trying again is safe */
+    bool headed;            /* the answer's head is complete */
+    bool stalled;
+    struct gs_creds *creds; /* what was shown; the caller unrefs */
+};
+
+/*
+ * Runs it once, without retries: on the runner's connection and wakeable when it has a runner, else
+ * on one of the pool. 0: an HTTP answer arrived whole. -1: GS_EIO, GS_ETIMEOUT (also stalled),
+ * GS_ETOOBIG, GS_ECANCELED (stopped), GS_EAUTH (no credentials), GS_EPROTO, GS_ENOMEM, or what
+ * `line` said.
+ */
+int gs_exchange_run(struct gs_kube_client *client, struct gs_runner *runner,
+                    struct gs_exchange *exchange, struct gs_error *err);
+
+/* Runs it with the retries that client.h promises, within request->timeout_ns. */
+int gs_call(struct gs_kube_client *client, struct gs_runner *runner,
+            const struct gs_kube_request *request, int *ret_status, struct gs_buf *body,
+            struct gs_error *err);
+
+/*
+ * list.c: a list in pages of options.page_limit, fewer where a page is larger than body_max_bytes.
+ * Each item is *borrowed* for the call.
+ */
+struct gs_listing {
+    const char *path;
+    const char *field_selector; /* "spec.nodeName=n1", or NULL */
+    int64_t page_timeout_ns;
+    int64_t deadline_ns; /* of all pages together */
+    /* Before the first item, and again when the server lost the list in its middle (410). NULL:
+     * that is GS_EGONE then. */
+    int (*begin)(void *ctx, struct gs_error *err);
+    int (*item)(void *ctx, struct gs_slice item, struct gs_error *err);
+    void *ctx;
+};
+
+/* ret_rv: the list's resourceVersion. Errors as ports.h lists them, or the callbacks' own. */
+int gs_list_pages(struct gs_kube_client *client, struct gs_runner *runner,
+                  const struct gs_listing *listing, char ret_rv[GS_RV_BYTES], struct gs_error *err);
+
+int gs_op_list_pods(void *ctx, const char *node, int64_t timeout_ns,
+                    int (*each)(void *each_ctx, const struct gs_pod *pod), void *each_ctx,
+                    struct gs_error *err);
+int gs_op_list_nodes(void *ctx, int64_t timeout_ns,
+                     int (*each)(void *each_ctx, const struct gs_node *node), void *each_ctx,
+                     struct gs_error *err);
+
+/* watch.c */
+int gs_op_watch(void *ctx, const struct gs_watch_spec *spec, const struct gs_watch_sink *sink,
+                const atomic_bool *stop, struct gs_error *err);
+void gs_op_wake(void *ctx);
+
+#endif

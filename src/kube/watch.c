@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "client_private.h"
+#include "watch_private.h"
+
+/* The life of a watch: list, stream, stream again from where it was, list again when it must. */
+
+/* A stream that ends by itself sooner than this, and without having told anything, has failed. */
+#define SHORT_STREAM_NS GS_NS_PER_S
+
+/* The first attempt after a failure waits at most this long: most failures are a connection that
+ * was cut, and every moment without a watch is a moment of old knowledge. */
+#define FIRST_RETRY_NS (100 * GS_NS_PER_MS)
+
+/* So many streams in a row that told nothing: perhaps the server no longer knows our place. */
+enum { BARREN_STREAMS_MAX = 4 };
+
+/* Every failure is told, not only the first: the reason may be another one by now. */
+static void tell_lost(const struct gs_watcher *watcher, const char *why)
+{
+    watcher->sink->live(watcher->sink->ctx, watcher->spec->kind, false, why);
+}
+
+static void on_answered(void *ctx)
+{
+    struct gs_watcher *watcher = ctx;
+    GS_COUNT(watcher->client, watch_starts, 1);
+    watcher->refused = false;
+    watcher->sink->live(watcher->sink->ctx, watcher->spec->kind, true, "");
+}
+
+static int64_t now_ns(const struct gs_watcher *watcher)
+{
+    return gs_clock_now_ns(watcher->client->options.clock);
+}
+
+/* Waits before the next attempt: longer after each failure, at least what the server asked for. */
+static void wait_to_retry(struct gs_watcher *watcher, int64_t at_least_ns)
+{
+    const struct gs_kube_options *options = &watcher->client->options;
+    int64_t wait_ns =
+        watcher->attempt == 0
+            ? gs_client_backoff_ns(watcher->client, 0, FIRST_RETRY_NS / 2, FIRST_RETRY_NS)
+            : gs_client_backoff_ns(watcher->client, watcher->attempt - 1, options->backoff_min_ns,
+                                   options->backoff_max_ns);
+    if (at_least_ns > options->backoff_max_ns)
+        at_least_ns = options->backoff_max_ns;
+    if (wait_ns < at_least_ns)
+        wait_ns = at_least_ns;
+    if (watcher->attempt < UINT32_MAX)
+        watcher->attempt++;
+    gs_runner_sleep(&watcher->runner, wait_ns);
+}
+
+static void list(struct gs_watcher *watcher)
+{
+    struct gs_error why = {0};
+    char rv[GS_RV_BYTES];
+    struct gs_listing listing = {
+        .path = watcher->path,
+        .field_selector = watcher->selector.data,
+        .page_timeout_ns = watcher->client->options.list_timeout_ns,
+        .deadline_ns = INT64_MAX,
+        .begin = gs_watcher_list_begin,
+        .item = gs_watcher_list_item,
+        .ctx = watcher,
+    };
+    int result = gs_list_pages(watcher->client, &watcher->runner, &listing, rv, &why);
+    if (result == 0 && rv[0] == '\0')
+        result = gs_fail(&why, GS_EPROTO, "the list has no resourceVersion");
+    if (result == 0 && watcher->sink->list_end(watcher->sink->ctx, watcher->spec->kind) < 0)
+        result = gs_fail_nomem(&why);
+    if (result < 0) {
+        if (gs_runner_stopped(&watcher->runner))
+            return;
+        tell_lost(watcher, why.msg);
+        wait_to_retry(watcher, 0);
+        return;
+    }
+    memcpy(watcher->rv, rv, sizeof(rv));
+    watcher->barren = 0;
+    GS_COUNT(watcher->client, lists, 1);
+    if (watcher->listed)
+        GS_COUNT(watcher->client, relists, 1);
+    watcher->listed = true;
+}
+
+static void build_query(struct gs_watcher *watcher, struct gs_buf *query)
+{
+    int64_t min_ns = watcher->client->options.watch_timeout_ns;
+    int64_t span_ns = gs_client_backoff_ns(watcher->client, 0, min_ns, INT64_MAX);
+    int64_t span_s = (span_ns + GS_NS_PER_S - 1) / GS_NS_PER_S;
+    gs_buf_puts(query, "watch=true&allowWatchBookmarks=true&resourceVersion=");
+    gs_url_escape(query, watcher->rv);
+    gs_buf_printf(query, "&timeoutSeconds=%lld", (long long)span_s);
+    if (watcher->selector.data) {
+        gs_buf_puts(query, "&fieldSelector=");
+        gs_url_escape(query, watcher->selector.data);
+    }
+}
+
+/* 0: the stream ended at its time. -1 with why. */
+static int stream(struct gs_watcher *watcher, struct gs_exchange *exchange, struct gs_error *why)
+{
+    _cleanup_(gs_buf_release) struct gs_buf query = GS_BUF(64 << 10);
+    build_query(watcher, &query);
+    if (gs_buf_failed(&query))
+        return gs_fail_nomem(why);
+    struct gs_kube_request request = {.method = "GET", .path = watcher->path, .query = query.data};
+    exchange->request = &request;
+    int result = gs_exchange_run(watcher->client, &watcher->runner, exchange, why);
+    exchange->request = NULL;
+    if (result < 0 || exchange->status == 200)
+        return result;
+    const struct gs_buf *body = exchange->body;
+    return gs_kube_fail_status(exchange->status, body->data ? body->data : "", body->len, why);
+}
+
+/* What a failed stream means for the place in the history, and for the figures. */
+static void judge_failure(struct gs_watcher *watcher, const struct gs_exchange *exchange,
+                          const struct gs_error *why)
+{
+    struct gs_kube_client *client = watcher->client;
+    if (exchange->status == 429)
+        GS_COUNT(client, throttled, 1);
+    if (exchange->status == 401)
+        GS_COUNT(client, unauthorized, 1);
+    if (why->code == GS_EGONE) {
+        GS_COUNT(client, watch_expired, 1);
+        watcher->rv[0] = '\0';
+    } else {
+        GS_COUNT(client, watch_cuts, 1);
+    }
+    if (exchange->stalled)
+        GS_COUNT(client, watch_stalls, 1);
+    if (watcher->must_list || why->code == GS_ETOOBIG)
+        watcher->rv[0] = '\0';
+    /* A server that is not there says nothing about our place. */
+    if (!exchange->unsent && ++watcher->barren >= BARREN_STREAMS_MAX)
+        watcher->rv[0] = '\0';
+}
+
+/* A 401 is tried once more at once, with what files and plugin say now. */
+static bool renewed(struct gs_watcher *watcher, const struct gs_exchange *exchange)
+{
+    if (exchange->status != 401 || watcher->refused)
+        return false;
+    watcher->refused = true;
+    return gs_auth_refused(watcher->client->auth, exchange->creds);
+}
+
+static void watch_once(struct gs_watcher *watcher)
+{
+    struct gs_error why = {0};
+    const struct gs_kube_options *options = &watcher->client->options;
+    struct gs_exchange exchange = {
+        .head_ns = options->request_timeout_ns,
+        .stall_ns = options->stall_timeout_ns,
+        .body = &watcher->body,
+        .lines = &watcher->lines,
+        .line = gs_watcher_line,
+        .answered = on_answered,
+        .ctx = watcher,
+    };
+    watcher->events = 0;
+    watcher->must_list = false;
+    int64_t begun_ns = now_ns(watcher);
+    int result = stream(watcher, &exchange, &why);
+    bool long_enough = now_ns(watcher) - begun_ns >= SHORT_STREAM_NS;
+    bool stopped = gs_runner_stopped(&watcher->runner);
+    if (watcher->events > 0) {
+        watcher->attempt = 0;
+        watcher->barren = 0;
+    }
+    if (result == 0 && !stopped && (watcher->events > 0 || long_enough)) {
+        watcher->attempt = 0;
+        watcher->barren = 0;
+    } else if (!stopped) {
+        if (result == 0)
+            gs_fail(&why, GS_EIO, "the watch ended at once");
+        judge_failure(watcher, &exchange, &why);
+        bool again = renewed(watcher, &exchange);
+        if (!again) {
+            tell_lost(watcher, why.msg);
+            wait_to_retry(watcher, exchange.retry_after_ns);
+        }
+    }
+    if (exchange.creds)
+        gs_creds_unref(exchange.creds);
+}
+
+static int prepare(struct gs_watcher *watcher, struct gs_error *err)
+{
+    bool pods = watcher->spec->kind == GS_KIND_POD;
+    watcher->path = pods ? "/api/v1/pods" : "/api/v1/nodes";
+    const char *slash = strrchr(watcher->client->options.names->gpu_mem, '/');
+    watcher->needle = slash ? slash + 1 : watcher->client->options.names->gpu_mem;
+    if (watcher->spec->node)
+        gs_buf_printf(&watcher->selector, "%s=%s", pods ? "spec.nodeName" : "metadata.name",
+                      watcher->spec->node);
+    return gs_buf_failed(&watcher->selector) ? gs_fail_nomem(err) : 0;
+}
+
+int gs_op_watch(void *ctx, const struct gs_watch_spec *spec, const struct gs_watch_sink *sink,
+                const atomic_bool *stop, struct gs_error *err)
+{
+    struct gs_kube_client *client = ctx;
+    struct gs_watcher watcher = {
+        .client = client,
+        .spec = spec,
+        .sink = sink,
+        .selector = GS_BUF(1024),
+        .lines = {.rest = GS_BUF(client->options.event_max_bytes)},
+        .body = GS_BUF(client->options.body_max_bytes),
+    };
+    int result = prepare(&watcher, err);
+    if (result == 0)
+        result = gs_runner_open(client, stop, &watcher.runner, err);
+    if (result == 0) {
+        while (!gs_runner_stopped(&watcher.runner)) {
+            if (watcher.rv[0] == '\0')
+                list(&watcher);
+            else
+                watch_once(&watcher);
+        }
+        gs_runner_close(client, &watcher.runner);
+    }
+    gs_pod_release(&watcher.pod);
+    gs_node_release(&watcher.node);
+    gs_buf_release(&watcher.lines.rest);
+    gs_buf_release(&watcher.body);
+    gs_buf_release(&watcher.selector);
+    return result;
+}
+
+void gs_op_wake(void *ctx)
+{
+    struct gs_kube_client *client = ctx;
+    pthread_mutex_lock(&client->lock);
+    for (struct gs_runner *runner = client->runners; runner; runner = runner->next)
+        curl_multi_wakeup(runner->multi);
+    pthread_mutex_unlock(&client->lock);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "gpushare/base/num.h"
+#include "gpushare/codec/node.h"
+#include "gpushare/codec/pod.h"
+#include "gpushare/codec/watch.h"
+#include "watch_private.h"
+
+/* From bytes of a list or a watch to calls of the sink. */
+
+/* The sink has no memory: what it missed, only a new list can tell. */
+static int fail_sink(struct gs_watcher *watcher, struct gs_error *err)
+{
+    watcher->must_list = true;
+    return gs_fail(err, GS_ENOMEM, "the receiver of the watch is out of memory");
+}
+
+int gs_watcher_list_begin(void *ctx, struct gs_error *err)
+{
+    struct gs_watcher *watcher = ctx;
+    if (watcher->sink->list_begin(watcher->sink->ctx, watcher->spec->kind) < 0)
+        return fail_sink(watcher, err);
+    return 0;
+}
+
+/* Cheaper than decoding, for the thousands of pods that have nothing to do with GPUs. */
+static bool may_be_skipped(const struct gs_watcher *watcher, struct gs_slice object)
+{
+    return watcher->spec->kind == GS_KIND_POD && watcher->spec->skip_other_pods &&
+           !memmem(object.at, object.len, watcher->needle, strlen(watcher->needle));
+}
+
+/* 0: in watcher->pod or ->node. -1 with why. */
+static int decode(struct gs_watcher *watcher, struct gs_slice object, struct gs_error *why)
+{
+    const struct gs_names *names = watcher->client->options.names;
+    if (watcher->spec->kind == GS_KIND_POD)
+        return gs_codec_pod(names, object, &watcher->pod, why);
+    return gs_codec_node(names, object, &watcher->node, why);
+}
+
+static int deliver(struct gs_watcher *watcher)
+{
+    const struct gs_watch_sink *sink = watcher->sink;
+    if (watcher->spec->kind == GS_KIND_NODE)
+        return sink->node(sink->ctx, &watcher->node);
+    if (watcher->spec->skip_other_pods && !gs_pod_wants_gpu(&watcher->pod))
+        return 0;
+    return sink->pod(sink->ctx, &watcher->pod);
+}
+
+static int deliver_gone(struct gs_watcher *watcher)
+{
+    const struct gs_watch_sink *sink = watcher->sink;
+    if (watcher->spec->kind == GS_KIND_NODE)
+        return sink->node_gone(sink->ctx, &watcher->node);
+    return sink->pod_gone(sink->ctx, &watcher->pod);
+}
+
+/* An object that cannot be read is counted and passed over: one broken object must not keep all
+ * others from us. */
+static int upsert(struct gs_watcher *watcher, struct gs_slice object, struct gs_error *err)
+{
+    struct gs_error why = {0};
+    if (may_be_skipped(watcher, object))
+        return 0;
+    if (decode(watcher, object, &why) < 0) {
+        if (why.code == GS_ENOMEM)
+            return fail_sink(watcher, err);
+        gs_client_broken(watcher->client, &why);
+        return 0;
+    }
+    return deliver(watcher) < 0 ? fail_sink(watcher, err) : 0;
+}
+
+int gs_watcher_list_item(void *ctx, struct gs_slice item, struct gs_error *err)
+{
+    return upsert(ctx, item, err);
+}
+
+/* What is gone but cannot be read would stay charged for ever: a new list tells. */
+static int gone(struct gs_watcher *watcher, struct gs_slice object, struct gs_error *err)
+{
+    struct gs_error why = {0};
+    if (decode(watcher, object, &why) < 0) {
+        watcher->must_list = true;
+        if (why.code != GS_ENOMEM)
+            gs_client_broken(watcher->client, &why);
+        return gs_fail(err, why.code, "%s", why.msg);
+    }
+    return deliver_gone(watcher) < 0 ? fail_sink(watcher, err) : 0;
+}
+
+/*
+ * History goes forward. The API promises nothing about how versions compare, but every server
+ * counts; one that counts backwards was restored from a backup, and what it tells does not follow
+ * from what we know. Versions that are no numbers are taken as they come.
+ */
+static int move_on(struct gs_watcher *watcher, const char *rv, struct gs_error *err)
+{
+    uint64_t before, after;
+    if (gs_parse_u64(watcher->rv, strlen(watcher->rv), &before) &&
+        gs_parse_u64(rv, strlen(rv), &after) && after < before) {
+        watcher->must_list = true;
+        return gs_fail(err, GS_EPROTO, "the watch went back from version %s to %s", watcher->rv,
+                       rv);
+    }
+    memcpy(watcher->rv, rv, GS_RV_BYTES);
+    return 0;
+}
+
+static int fail_event(const struct gs_api_status *status, struct gs_error *err)
+{
+    return gs_fail(err, status->code == 410 ? GS_EGONE : GS_EIO, "the watch ended: %s",
+                   status->message[0] ? status->message : "no reason given");
+}
+
+static int handle(struct gs_watcher *watcher, const struct gs_watch_event *event,
+                  struct gs_error *err)
+{
+    struct gs_kube_client *client = watcher->client;
+    switch (event->type) {
+    case GS_WATCH_ADDED:
+        GS_COUNT(client, events_added, 1);
+        return upsert(watcher, event->object, err);
+    case GS_WATCH_MODIFIED:
+        GS_COUNT(client, events_modified, 1);
+        return upsert(watcher, event->object, err);
+    case GS_WATCH_DELETED:
+        GS_COUNT(client, events_deleted, 1);
+        return gone(watcher, event->object, err);
+    case GS_WATCH_BOOKMARK:
+        GS_COUNT(client, events_bookmark, 1);
+        return 0;
+    case GS_WATCH_ERROR:
+        return fail_event(&event->status, err);
+    }
+    return gs_fail(err, GS_EINTERNAL, "an unknown kind of watch event");
+}
+
+int gs_watcher_line(void *ctx, const char *line, size_t len, struct gs_error *err)
+{
+    struct gs_watcher *watcher = ctx;
+    struct gs_watch_event event;
+    struct gs_error why = {0};
+    char rv[GS_RV_BYTES];
+    if (gs_runner_stopped(&watcher->runner))
+        return gs_fail(err, GS_ECANCELED, "stopped");
+    if (gs_codec_watch_event((struct gs_slice){line, len}, &event, &why) < 0 ||
+        (event.type != GS_WATCH_ERROR && gs_codec_object_rv(event.object, rv, &why) < 0)) {
+        /* Nobody knows what it was about. */
+        watcher->must_list = true;
+        gs_client_broken(watcher->client, &why);
+        return gs_fail(err, why.code, "%s", why.msg);
+    }
+    if (event.type == GS_WATCH_ERROR)
+        return handle(watcher, &event, err);
+    if (move_on(watcher, rv, err) < 0)
+        return -1;
+    watcher->events++;
+    return handle(watcher, &event, err);
+}
