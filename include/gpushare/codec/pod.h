@@ -19,11 +19,12 @@
  *   - a container that asks for more GPU memory than 2^31 - 1 units sets gpu_units_overflow and
  *     counts 2^31 - 1.
  * GS_EPROTO: no JSON, or a field this project reads has the wrong type or no valid value (the
- * message names it: "spec.containers.resources is not an object"); GPU memory that is negative or
- * no whole number is one of these, because API servers refuse such pods. GS_ETOOBIG: more than
- * GS_POD_CONTAINERS_MAX containers. GS_ENOMEM. *pod is empty (as after gs_pod_reset) on failure.
+ * message names it: "resources of a container is not an object"); GPU memory that is negative or no
+ * whole number is one of these, because API servers refuse such pods. GS_ETOOBIG: more than
+ * GS_POD_CONTAINERS_MAX containers, or init containers. GS_ENOMEM. *pod is empty (as after
+ * gs_pod_reset) on failure.
  */
-enum { GS_POD_CONTAINERS_MAX = 4096 };
+enum { GS_POD_CONTAINERS_MAX = 2048 };
 
 int gs_codec_pod(const struct gs_names *names, struct gs_slice json, struct gs_pod *pod,
                  struct gs_error *err);

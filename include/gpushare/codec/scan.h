@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <strings.h>
 
 #include "gpushare/base/arena.h"
 #include "gpushare/base/error.h"
@@ -103,11 +104,25 @@ bool gs_scan_refuse(struct gs_scan *scan, const char *what, const char *why);
  * at which byte. */
 int gs_scan_finish(struct gs_scan *scan, struct gs_error *err);
 
-/* Same characters; false for a text that was never filled. */
-bool gs_scan_text_eq(struct gs_scan_text text, struct gs_slice other);
+/* For texts with escapes; use the functions below. */
+bool gs_scan_text_eq_escaped(struct gs_scan_text text, struct gs_slice other, bool any_case);
+
+/* Same characters; false for a text that was never filled. Inline, because decoders compare every
+ * key with several literals. */
+static inline bool gs_scan_text_eq(struct gs_scan_text text, struct gs_slice other)
+{
+    if (__builtin_expect(text.escaped, 0))
+        return gs_scan_text_eq_escaped(text, other, false);
+    return text.at && text.len == other.len && memcmp(text.at, other.at, other.len) == 0;
+}
 
 /* The same with ASCII letters in any case, as Go's encoding/json finds fields. */
-bool gs_scan_text_eq_nocase(struct gs_scan_text text, struct gs_slice other);
+static inline bool gs_scan_text_eq_nocase(struct gs_scan_text text, struct gs_slice other)
+{
+    if (__builtin_expect(text.escaped, 0))
+        return gs_scan_text_eq_escaped(text, other, true);
+    return text.at && text.len == other.len && strncasecmp(text.at, other.at, other.len) == 0;
+}
 
 #define gs_scan_text_is(text, literal)        gs_scan_text_eq((text), GS_SLICE(literal))
 #define gs_scan_text_is_nocase(text, literal) gs_scan_text_eq_nocase((text), GS_SLICE(literal))

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/codec/annotation.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "gpushare/base/num.h"
+
+bool gs_codec_idx_parse(struct gs_slice text, gs_gpu_mask *ret)
+{
+    gs_gpu_mask gpus = 0;
+    for (;;) {
+        const char *comma = text.len ? memchr(text.at, ',', text.len) : NULL;
+        size_t len = comma ? (size_t)(comma - text.at) : text.len;
+        uint32_t idx;
+        if (!gs_parse_u32(text.at, len, &idx) || idx >= GS_GPUS_MAX || gpus & GS_GPU_BIT(idx))
+            return false;
+        gpus |= GS_GPU_BIT(idx);
+        if (!comma)
+            break;
+        text.at += len + 1;
+        text.len -= len + 1;
+    }
+    *ret = gpus;
+    return true;
+}
+
+char *gs_codec_idx_format(gs_gpu_mask gpus, char out[GS_IDX_TEXT_BYTES])
+{
+    /* 10 indices of one digit and 54 of two, each with a comma: 182 bytes at most */
+    size_t len = 0;
+    uint32_t idx;
+    out[0] = '\0';
+    GS_FOR_EACH_GPU (idx, gpus)
+        len +=
+            (size_t)snprintf(out + len, GS_IDX_TEXT_BYTES - len, "%s%" PRIu32, len ? "," : "", idx);
+    return out;
+}
+
+static void put_container(struct gs_buf *out, uint32_t units, gs_gpu_mask gpus)
+{
+    uint32_t idx;
+    const char *joint = "";
+    gs_buf_putc(out, '{');
+    GS_FOR_EACH_GPU (idx, gpus) {
+        gs_buf_printf(out, "%s\"%" PRIu32 "\":%" PRIu32, joint, idx, units);
+        joint = ",";
+    }
+    gs_buf_putc(out, '}');
+}
+
+void gs_codec_allocation(struct gs_buf *out, const struct gs_pod *pod, gs_gpu_mask gpus)
+{
+    const char *joint = "";
+    gs_buf_putc(out, '{');
+    for (uint32_t i = 0; i < pod->container_count; i++) {
+        const struct gs_container *container = &pod->containers[i];
+        if (container->kind != GS_CONTAINER_MAIN || !container->gpu_units)
+            continue;
+        gs_buf_printf(out, "%s\"%" PRIu32 "\":", joint, container->main_index);
+        put_container(out, gs_container_units(pod, container), gpus);
+        joint = ",";
+    }
+    gs_buf_putc(out, '}');
+}
+
+static const char *number_text(struct gs_arena *arena, uint64_t value)
+{
+    char text[24];
+    int len = snprintf(text, sizeof(text), "%" PRIu64, value);
+    return gs_arena_strndup(arena, text, (size_t)len);
+}
+
+static const char *allocation_text(struct gs_arena *arena, const struct gs_pod *pod,
+                                   gs_gpu_mask gpus)
+{
+    /* a container lists at most 64 GPUs in some 20 bytes each */
+    struct gs_buf text = GS_BUF(((size_t)pod->container_count + 1) * GS_GPUS_MAX * 32);
+    gs_codec_allocation(&text, pod, gpus);
+    const char *copy = gs_buf_failed(&text) ? NULL : gs_arena_strndup(arena, text.data, text.len);
+    gs_buf_release(&text);
+    return copy;
+}
+
+int gs_codec_bind_annotations(const struct gs_names *names, const struct gs_pod *pod,
+                              const struct gs_bind_record *record, struct gs_arena *arena,
+                              struct gs_kv **ret_kv, size_t *ret_count, struct gs_error *err)
+{
+    char idx[GS_IDX_TEXT_BYTES];
+    gs_codec_idx_format(record->gpus, idx);
+    const struct gs_kv filled[GS_BIND_ANNOTATIONS] = {
+        {names->idx, gs_arena_strndup(arena, idx, strlen(idx))},
+        {names->dev, number_text(arena, record->dev_units)},
+        {names->pod, number_text(arena, (uint64_t)record->charge.units * record->charge.gpu_count)},
+        {names->assigned, "false"},
+        {names->assume_time, number_text(arena, (uint64_t)record->assume_time_ns)},
+        {GS_ALLOCATION_KEY, allocation_text(arena, pod, record->gpus)},
+    };
+    struct gs_kv *kv = gs_arena_calloc(arena, GS_BIND_ANNOTATIONS, sizeof(*kv));
+    if (!kv)
+        return gs_fail_nomem(err);
+    for (int i = 0; i < GS_BIND_ANNOTATIONS; i++) {
+        if (!filled[i].value)
+            return gs_fail_nomem(err);
+        kv[i] = filled[i];
+    }
+    *ret_kv = kv;
+    *ret_count = GS_BIND_ANNOTATIONS;
+    return 0;
+}

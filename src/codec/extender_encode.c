@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/codec/extender.h"
+
+#include <inttypes.h>
+
+/* kube-scheduler has used Error as a format string: a percent sign would garble it. */
+static void put_error_text(struct gs_buf *out, const char *error)
+{
+    struct gs_buf plain = GS_BUF(strlen(error));
+    for (const char *at = error; *at; at++) {
+        if (*at != '%')
+            gs_buf_putc(&plain, *at);
+    }
+    if (gs_buf_failed(&plain))
+        out->failed = gs_buf_failed(&plain);
+    gs_buf_json_string(out, plain.data ? plain.data : "", plain.len);
+    gs_buf_release(&plain);
+}
+
+static void put_name(struct gs_buf *out, struct gs_slice name, bool plain)
+{
+    if (!plain) {
+        gs_buf_json_string(out, name.at, name.len);
+        return;
+    }
+    char *to = gs_buf_reserve(out, name.len + 2);
+    if (!to)
+        return;
+    to[0] = '"';
+    memcpy(to + 1, name.at, name.len);
+    to[name.len + 1] = '"';
+    gs_buf_advance(out, name.len + 2);
+}
+
+static bool plain_names(const struct gs_filter_args *args)
+{
+    return args->has_names ? args->names_plain : args->node_names_plain;
+}
+
+/* The request's own bytes from candidate `from` to candidate `to`, both included, with the commas
+ * between them. */
+static void put_run(struct gs_buf *out, const struct gs_filter_args *args, uint32_t from,
+                    uint32_t to)
+{
+    const struct gs_slice *items = args->has_names ? args->names : args->nodes;
+    const char *begin = items[from].at, *end = items[to].at + items[to].len;
+    if (args->has_names) { /* with the quotes */
+        begin--;
+        end++;
+    }
+    gs_buf_append(out, begin, (size_t)(end - begin));
+}
+
+/* Kept candidates mostly stand side by side, so they are copied in runs. Names with escapes are
+ * not runs of the body any more: they go one by one. */
+static void put_kept(struct gs_buf *out, const struct gs_filter_args *args, const uint8_t *reasons)
+{
+    uint32_t count = gs_filter_args_count(args);
+    bool single = args->has_names && !args->names_plain;
+    const char *joint = "";
+    gs_buf_putc(out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        if (reasons[i] != GS_FITS)
+            continue;
+        uint32_t from = i;
+        while (!single && i + 1 < count && reasons[i + 1] == GS_FITS)
+            i++;
+        gs_buf_puts(out, joint);
+        joint = ",";
+        if (single)
+            put_name(out, args->names[i], false);
+        else
+            put_run(out, args, from, i);
+    }
+    gs_buf_putc(out, ']');
+}
+
+/* Each reason's text once as JSON, for a map of up to 100,000 entries. */
+struct reason_texts {
+    struct gs_buf text;
+    struct {
+        size_t at, len;
+    } of[GS_REASONS];
+};
+
+static void make_texts(struct reason_texts *texts)
+{
+    texts->text = GS_BUF((size_t)1 << 16);
+    for (int i = 0; i < GS_REASONS; i++) {
+        const char *words = gs_reason_text((enum gs_reason)i);
+        texts->of[i].at = texts->text.len;
+        gs_buf_putc(&texts->text, ':');
+        gs_buf_json_string(&texts->text, words, strlen(words));
+        texts->of[i].len = texts->text.len - texts->of[i].at;
+    }
+}
+
+static void put_failed(struct gs_buf *out, const struct gs_filter_args *args,
+                       const uint8_t *reasons, const struct reason_texts *texts,
+                       bool unresolvable_only)
+{
+    uint32_t count = gs_filter_args_count(args);
+    bool plain = plain_names(args), first = true;
+    gs_buf_putc(out, '{');
+    for (uint32_t i = 0; i < count; i++) {
+        enum gs_reason reason = (enum gs_reason)reasons[i];
+        if (reason == GS_FITS || (unresolvable_only && !gs_reason_unresolvable(reason)))
+            continue;
+        if (!first)
+            gs_buf_putc(out, ',');
+        first = false;
+        put_name(out, gs_filter_args_name(args, i), plain);
+        gs_buf_append(out, texts->text.data + texts->of[reason].at, texts->of[reason].len);
+    }
+    gs_buf_putc(out, '}');
+}
+
+void gs_codec_filter_result(struct gs_buf *out, const struct gs_filter_args *args,
+                            const uint8_t *reasons)
+{
+    struct reason_texts texts;
+    make_texts(&texts);
+    if (gs_buf_failed(&texts.text))
+        out->failed = gs_buf_failed(&texts.text);
+    if (args->has_names) {
+        gs_buf_puts(out, "{\"Nodes\":null,\"NodeNames\":");
+        put_kept(out, args, reasons);
+    } else {
+        gs_buf_puts(out, "{\"Nodes\":{\"metadata\":{},\"items\":");
+        put_kept(out, args, reasons);
+        gs_buf_puts(out, "},\"NodeNames\":null");
+    }
+    gs_buf_puts(out, ",\"FailedNodes\":");
+    put_failed(out, args, reasons, &texts, false);
+    gs_buf_puts(out, ",\"FailedAndUnresolvableNodes\":");
+    put_failed(out, args, reasons, &texts, true);
+    gs_buf_puts(out, ",\"Error\":\"\"}");
+    gs_buf_release(&texts.text);
+}
+
+void gs_codec_filter_error(struct gs_buf *out, const char *error)
+{
+    gs_buf_puts(out, "{\"Nodes\":null,\"NodeNames\":null,\"FailedNodes\":null,"
+                     "\"FailedAndUnresolvableNodes\":null,\"Error\":");
+    put_error_text(out, error);
+    gs_buf_putc(out, '}');
+}
+
+void gs_codec_host_priorities(struct gs_buf *out, const struct gs_filter_args *args,
+                              const uint8_t *scores)
+{
+    uint32_t count = gs_filter_args_count(args);
+    bool plain = plain_names(args);
+    gs_buf_putc(out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        char score[] = ",\"Score\":000}";
+        size_t len = sizeof(",\"Score\":") - 1;
+        if (scores[i] >= 100)
+            score[len++] = (char)('0' + scores[i] / 100);
+        if (scores[i] >= 10)
+            score[len++] = (char)('0' + scores[i] / 10 % 10);
+        score[len++] = (char)('0' + scores[i] % 10);
+        score[len++] = '}';
+        gs_buf_puts(out, i ? ",{\"Host\":" : "{\"Host\":");
+        put_name(out, gs_filter_args_name(args, i), plain);
+        gs_buf_append(out, score, len);
+    }
+    gs_buf_putc(out, ']');
+}
+
+void gs_codec_binding_result(struct gs_buf *out, const char *error)
+{
+    gs_buf_puts(out, "{\"Error\":");
+    put_error_text(out, error);
+    gs_buf_putc(out, '}');
+}
+
+static void put_victims(struct gs_buf *out, const struct gs_victims *victims)
+{
+    gs_buf_json_string(out, victims->node, strlen(victims->node));
+    gs_buf_puts(out, ":{\"Pods\":[");
+    for (uint32_t i = 0; i < victims->pod_count; i++) {
+        gs_buf_puts(out, i ? ",{\"UID\":" : "{\"UID\":");
+        gs_buf_json_string(out, victims->pods[i].uid, strlen(victims->pods[i].uid));
+        gs_buf_putc(out, '}');
+    }
+    gs_buf_printf(out, "],\"NumPDBViolations\":%" PRId64 "}", victims->pdb_violations);
+}
+
+void gs_codec_preemption_result(struct gs_buf *out, const struct gs_victims *nodes,
+                                uint32_t node_count)
+{
+    gs_buf_puts(out, "{\"NodeNameToMetaVictims\":{");
+    for (uint32_t i = 0; i < node_count; i++) {
+        if (i)
+            gs_buf_putc(out, ',');
+        put_victims(out, &nodes[i]);
+    }
+    gs_buf_puts(out, "}}");
+}
+
+void gs_codec_error_body(struct gs_buf *out, const char *error)
+{
+    gs_buf_puts(out, "{\"error\":");
+    gs_buf_json_string(out, error, strlen(error));
+    gs_buf_putc(out, '}');
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/codec/extender.h"
+
+#include <stdlib.h>
+
+#include "gpushare/codec/pod.h"
+#include "reader.h"
+
+/* Empty, with the memory kept. */
+static void reset(struct gs_filter_args *args)
+{
+    gs_pod_reset(&args->pod);
+    gs_arena_reset(&args->arena);
+    args->has_names = args->has_nodes = false;
+    args->name_count = args->node_count = 0;
+    args->names_plain = args->node_names_plain = true;
+}
+
+void gs_filter_args_release(struct gs_filter_args *args)
+{
+    gs_pod_release(&args->pod);
+    gs_arena_release(&args->arena);
+    free(args->names);
+    free(args->nodes);
+    free(args->node_names);
+    *args = (struct gs_filter_args){0};
+}
+
+/* Room for one entry more. These arrays are kept from request to request and may be long, so they
+ * do not lie in the arena. */
+static bool make_room(struct gs_reader *reader, struct gs_slice **items, uint32_t *room,
+                      uint32_t count, const char *what)
+{
+    if (count < *room)
+        return true;
+    if (count >= GS_EXTENDER_NODES_MAX)
+        return gs_reader_stop(reader, GS_ETOOBIG, what, "has more than 100000 entries");
+    uint32_t wider = *room ? *room * 2 : 128;
+    if (wider > GS_EXTENDER_NODES_MAX)
+        wider = GS_EXTENDER_NODES_MAX;
+    struct gs_slice *grown = reallocarray(*items, wider, sizeof(*grown));
+    if (!grown)
+        return gs_reader_stop(reader, GS_ENOMEM, what, "");
+    *items = grown;
+    *room = wider;
+    return true;
+}
+
+/* The characters of a name: of the body itself, as nearly always, or decoded. */
+static bool keep_name(struct gs_reader *reader, struct gs_scan_text text, struct gs_slice *to,
+                      bool *plain)
+{
+    if (text.escaped)
+        *plain = false;
+    return gs_scan_text_slice(reader->arena, text, to) ||
+           gs_reader_stop(reader, GS_ENOMEM, "NodeNames", "");
+}
+
+static void read_names(struct gs_reader *reader, struct gs_filter_args *args)
+{
+    struct gs_scan_text text;
+    if (!gs_read_array(reader, "NodeNames"))
+        return;
+    args->has_names = true;
+    args->name_count = 0;
+    args->names_plain = true;
+    while (gs_scan_element(&reader->scan)) {
+        if (!make_room(reader, &args->names, &args->name_room, args->name_count, "NodeNames") ||
+            !gs_scan_string(&reader->scan, "NodeNames entry", &text) ||
+            !keep_name(reader, text, &args->names[args->name_count], &args->names_plain))
+            return;
+        args->name_count++;
+    }
+}
+
+static void read_node_name(struct gs_reader *reader, struct gs_scan_text *ret)
+{
+    struct gs_scan_text key;
+    if (!gs_read_object(reader, "metadata of a node"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "name"))
+            gs_read_text(reader, "metadata.name of a node", ret);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
+/* One Node: its bytes and its name, in one pass; the rest of it is for gs_codec_node(). */
+static bool read_node(struct gs_reader *reader, struct gs_filter_args *args)
+{
+    struct gs_scan *scan = &reader->scan;
+    struct gs_scan_text key, name = {0};
+    if (gs_scan_peek(scan) != GS_SCAN_OBJECT)
+        return gs_scan_object(scan, "Nodes.items entry");
+    const char *begin = scan->at;
+    gs_scan_object(scan, "Nodes.items entry");
+    while (gs_scan_key(scan, &key)) {
+        if (gs_scan_text_is(key, "metadata"))
+            read_node_name(reader, &name);
+        else
+            gs_scan_skip(scan);
+    }
+    if (scan->failed)
+        return false;
+    args->nodes[args->node_count] = (struct gs_slice){begin, (size_t)(scan->at - begin)};
+    return keep_name(reader, name, &args->node_names[args->node_count], &args->node_names_plain);
+}
+
+static void read_items(struct gs_reader *reader, struct gs_filter_args *args)
+{
+    args->node_count = 0;
+    args->node_names_plain = true;
+    if (!gs_read_array(reader, "Nodes.items"))
+        return;
+    while (gs_scan_element(&reader->scan)) {
+        uint32_t count = args->node_count;
+        if (!make_room(reader, &args->nodes, &args->node_room, count, "Nodes.items") ||
+            !make_room(reader, &args->node_names, &args->node_name_room, count, "Nodes.items") ||
+            !read_node(reader, args))
+            return;
+        args->node_count++;
+    }
+}
+
+static void read_nodes(struct gs_reader *reader, struct gs_filter_args *args)
+{
+    struct gs_scan_text key;
+    if (!gs_read_object(reader, "Nodes"))
+        return;
+    args->has_nodes = true;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is_nocase(key, "items"))
+            read_items(reader, args);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
+static void read_args(struct gs_reader *reader, struct gs_filter_args *args,
+                      struct gs_slice *ret_pod)
+{
+    struct gs_scan *scan = &reader->scan;
+    struct gs_scan_text key;
+    gs_scan_object(scan, "ExtenderArgs");
+    while (gs_scan_key(scan, &key)) {
+        if (gs_scan_text_is_nocase(key, "NodeNames"))
+            read_names(reader, args);
+        else if (gs_scan_text_is_nocase(key, "Nodes"))
+            read_nodes(reader, args);
+        else if (gs_scan_text_is_nocase(key, "Pod") && !gs_scan_null(scan))
+            gs_scan_raw(scan, ret_pod);
+        else if (!gs_scan_text_is_nocase(key, "Pod"))
+            gs_scan_skip(scan);
+    }
+}
+
+static int decode(const struct gs_names *names, struct gs_slice body, struct gs_filter_args *args,
+                  struct gs_error *err)
+{
+    struct gs_reader reader = {.arena = &args->arena};
+    struct gs_slice pod = {0};
+    gs_scan_init(&reader.scan, body);
+    read_args(&reader, args, &pod);
+    if (gs_reader_finish(&reader, err) < 0)
+        return -1;
+    if (!pod.at)
+        return gs_fail(err, GS_EINVAL, "Pod is missing");
+    if (!args->has_names && !args->has_nodes)
+        return gs_fail(err, GS_EINVAL, "NodeNames and Nodes are missing");
+    if (gs_codec_pod(names, pod, &args->pod, err) < 0)
+        return gs_error_prefix(err, "Pod");
+    return 0;
+}
+
+int gs_codec_filter_args(const struct gs_names *names, struct gs_slice body,
+                         struct gs_filter_args *ret, struct gs_error *err)
+{
+    reset(ret);
+    if (decode(names, body, ret, err) == 0)
+        return 0;
+    reset(ret);
+    return -1;
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/codec/inventory.h"
+
+#include <inttypes.h>
+
+#include "cut.h"
+#include "reader.h"
+
+enum { VERSION = 1 };
+
+static void put_gpu(struct gs_buf *out, const struct gs_gpu *gpu)
+{
+    gs_buf_printf(out, "{\"idx\":%" PRIu32, gpu->idx);
+    if (gpu->uuid[0]) {
+        gs_buf_puts(out, ",\"uuid\":");
+        gs_buf_json_string(out, gpu->uuid, strlen(gpu->uuid));
+    }
+    gs_buf_printf(out, ",\"mem\":%" PRIu32, gpu->mem_units);
+    if (gpu->mem_mib)
+        gs_buf_printf(out, ",\"memMiB\":%" PRIu32, gpu->mem_mib);
+    if (gpu->model[0]) {
+        gs_buf_puts(out, ",\"model\":");
+        gs_buf_json_string(out, gpu->model, strlen(gpu->model));
+    }
+    gs_buf_printf(out, ",\"healthy\":%s", gpu->healthy ? "true" : "false");
+    if (gpu->numa != GS_NUMA_NONE)
+        gs_buf_printf(out, ",\"numa\":%d", gpu->numa);
+    gs_buf_printf(out, ",\"schedulable\":%s}", gpu->schedulable ? "true" : "false");
+}
+
+void gs_codec_inventory_encode(struct gs_buf *out, const struct gs_inventory *inventory)
+{
+    gs_buf_printf(out, "{\"v\":%d,\"unit\":\"%s\",\"gpus\":[", VERSION,
+                  gs_unit_name(inventory->unit));
+    for (uint32_t i = 0; i < inventory->gpu_count; i++) {
+        if (i)
+            gs_buf_putc(out, ',');
+        put_gpu(out, &inventory->gpus[i]);
+    }
+    gs_buf_puts(out, "]}");
+}
+
+/* What is being read: GPUs by index, so that they end up sorted. */
+struct draft {
+    struct gs_reader reader;
+    struct gs_gpu gpus[GS_GPUS_MAX];
+    gs_gpu_mask present;
+    int64_t version;
+    bool has_version, has_gpus;
+    enum gs_unit unit;
+};
+
+static bool read_u31(struct gs_reader *reader, const char *what, uint32_t *ret)
+{
+    int32_t value;
+    if (!gs_scan_i32(&reader->scan, what, &value))
+        return false;
+    if (value < 0)
+        return gs_scan_refuse(&reader->scan, what, "is negative");
+    *ret = (uint32_t)value;
+    return true;
+}
+
+static void read_uuid(struct gs_reader *reader, struct gs_gpu *gpu)
+{
+    struct gs_scan_text text;
+    if (gs_read_text(reader, "gpus.uuid", &text) &&
+        !gs_scan_text_copy(text, gpu->uuid, sizeof(gpu->uuid)))
+        gs_scan_refuse(&reader->scan, "gpus.uuid", "is too long");
+}
+
+static void read_model(struct gs_reader *reader, struct gs_gpu *gpu)
+{
+    const char *model;
+    if (!gs_read_string(reader, "gpus.model", &model))
+        return;
+    size_t len = gs_cut(model, strlen(model), sizeof(gpu->model) - 1);
+    memcpy(gpu->model, model, len);
+    gpu->model[len] = '\0';
+}
+
+static void read_numa(struct gs_reader *reader, struct gs_gpu *gpu)
+{
+    int32_t numa;
+    if (!gs_read_i32(reader, "gpus.numa", &numa))
+        return;
+    if (numa < INT16_MIN || numa > INT16_MAX)
+        gs_scan_refuse(&reader->scan, "gpus.numa", "is no NUMA node");
+    else
+        gpu->numa = numa < 0 ? GS_NUMA_NONE : (int16_t)numa;
+}
+
+static bool uuid_taken(const struct draft *draft, const char *uuid)
+{
+    uint32_t idx;
+    GS_FOR_EACH_GPU (idx, draft->present) {
+        if (strcmp(draft->gpus[idx].uuid, uuid) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void keep_gpu(struct draft *draft, const struct gs_gpu *gpu)
+{
+    struct gs_scan *scan = &draft->reader.scan;
+    if (gpu->idx >= GS_GPUS_MAX)
+        gs_scan_refuse(scan, "gpus.idx", "is above 63");
+    else if (draft->present & GS_GPU_BIT(gpu->idx))
+        gs_scan_refuse(scan, "gpus.idx", "comes twice");
+    else if (gpu->uuid[0] && uuid_taken(draft, gpu->uuid))
+        gs_scan_refuse(scan, "gpus.uuid", "comes twice");
+    if (scan->failed)
+        return;
+    draft->gpus[gpu->idx] = *gpu;
+    draft->present |= GS_GPU_BIT(gpu->idx);
+}
+
+static void read_gpu(struct draft *draft)
+{
+    struct gs_reader *reader = &draft->reader;
+    struct gs_gpu gpu = {.healthy = true, .schedulable = true, .numa = GS_NUMA_NONE};
+    bool has_idx = false, has_mem = false;
+    struct gs_scan_text key;
+    gs_scan_object(&reader->scan, "gpus entry");
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "idx"))
+            has_idx = read_u31(reader, "gpus.idx", &gpu.idx);
+        else if (gs_scan_text_is(key, "mem"))
+            has_mem = read_u31(reader, "gpus.mem", &gpu.mem_units);
+        else if (gs_scan_text_is(key, "memMiB"))
+            read_u31(reader, "gpus.memMiB", &gpu.mem_mib);
+        else if (gs_scan_text_is(key, "uuid"))
+            read_uuid(reader, &gpu);
+        else if (gs_scan_text_is(key, "model"))
+            read_model(reader, &gpu);
+        else if (gs_scan_text_is(key, "healthy"))
+            gs_read_bool(reader, "gpus.healthy", &gpu.healthy);
+        else if (gs_scan_text_is(key, "schedulable"))
+            gs_read_bool(reader, "gpus.schedulable", &gpu.schedulable);
+        else if (gs_scan_text_is(key, "numa"))
+            read_numa(reader, &gpu);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+    if (!has_idx)
+        gs_scan_refuse(&reader->scan, "gpus.idx", "is missing");
+    if (!has_mem)
+        gs_scan_refuse(&reader->scan, "gpus.mem", "is missing");
+    keep_gpu(draft, &gpu);
+}
+
+static void read_unit(struct draft *draft)
+{
+    struct gs_scan_text text;
+    char word[16];
+    if (!gs_scan_string(&draft->reader.scan, "unit", &text))
+        return;
+    if (!gs_scan_text_copy(text, word, sizeof(word)) ||
+        !gs_unit_parse(word, strlen(word), &draft->unit))
+        gs_scan_refuse(&draft->reader.scan, "unit", "is none of MiB, 64MiB, 256MiB, GiB");
+}
+
+static void read_gpus(struct draft *draft)
+{
+    draft->present = 0; /* the same key again: the last one counts */
+    draft->has_gpus = true;
+    gs_scan_array(&draft->reader.scan, "gpus");
+    while (gs_scan_element(&draft->reader.scan))
+        read_gpu(draft);
+}
+
+static void read_inventory(struct draft *draft)
+{
+    struct gs_scan *scan = &draft->reader.scan;
+    struct gs_scan_text key;
+    gs_scan_object(scan, "inventory");
+    while (gs_scan_key(scan, &key)) {
+        if (gs_scan_text_is(key, "v"))
+            draft->has_version = gs_scan_i64(scan, "v", &draft->version);
+        else if (gs_scan_text_is(key, "unit"))
+            read_unit(draft);
+        else if (gs_scan_text_is(key, "gpus"))
+            read_gpus(draft);
+        else
+            gs_scan_skip(scan);
+    }
+    if (!draft->has_version || draft->version != VERSION)
+        gs_scan_refuse(scan, "v", "is not 1");
+    if (draft->unit == GS_UNIT_UNKNOWN)
+        gs_scan_refuse(scan, "unit", "is missing");
+    if (!draft->has_gpus)
+        gs_scan_refuse(scan, "gpus", "is missing");
+}
+
+int gs_codec_inventory_decode(struct gs_slice text, struct gs_arena *arena,
+                              struct gs_inventory *ret, struct gs_error *err)
+{
+    struct draft draft;
+    draft.reader = (struct gs_reader){.arena = arena};
+    draft.present = 0;
+    draft.has_version = draft.has_gpus = false;
+    draft.unit = GS_UNIT_UNKNOWN;
+    gs_scan_init(&draft.reader.scan, text);
+    read_inventory(&draft);
+    if (gs_reader_finish(&draft.reader, err) < 0)
+        return -1;
+    struct gs_inventory inventory = {.unit = draft.unit};
+    if (draft.present) {
+        inventory.gpus =
+            gs_arena_calloc(arena, gs_gpu_mask_count(draft.present), sizeof(*inventory.gpus));
+        if (!inventory.gpus)
+            return gs_fail_nomem(err);
+    }
+    uint32_t idx;
+    GS_FOR_EACH_GPU (idx, draft.present)
+        inventory.gpus[inventory.gpu_count++] = draft.gpus[idx];
+    *ret = inventory;
+    return 0;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/codec/node.h"
+
+#include "gpushare/base/num.h"
+#include "gpushare/codec/inventory.h"
+#include "reader.h"
+
+struct node_reader {
+    struct gs_reader reader;
+    const struct gs_names *names;
+    struct gs_node *node;
+    struct gs_scan_text inventory, cordon;
+};
+
+static void read_labels(struct node_reader *nr)
+{
+    struct gs_reader *reader = &nr->reader;
+    struct gs_scan_text key, value = {0};
+    if (!gs_read_object(reader, "metadata.labels"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, GS_NODE_LABEL))
+            gs_read_text(reader, "label " GS_NODE_LABEL, &value);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+    nr->node->labelled = gs_scan_text_is(value, "true");
+}
+
+static void read_annotations(struct node_reader *nr)
+{
+    struct gs_reader *reader = &nr->reader;
+    struct gs_scan_text key;
+    if (!gs_read_object(reader, "metadata.annotations"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_eq(key, gs_slice_of(nr->names->inventory)))
+            gs_read_text(reader, "annotation gpu-inventory", &nr->inventory);
+        else if (gs_scan_text_eq(key, gs_slice_of(nr->names->cordon)))
+            gs_read_text(reader, "annotation gpu-cordon", &nr->cordon);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
+static void read_metadata(struct node_reader *nr)
+{
+    struct gs_reader *reader = &nr->reader;
+    struct gs_node *node = nr->node;
+    struct gs_scan_text key;
+    if (!gs_read_object(reader, "metadata"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "name"))
+            gs_read_string(reader, "metadata.name", &node->name);
+        else if (gs_scan_text_is(key, "uid"))
+            gs_read_string(reader, "metadata.uid", &node->uid);
+        else if (gs_scan_text_is(key, "resourceVersion"))
+            gs_read_string(reader, "metadata.resourceVersion", &node->resource_version);
+        else if (gs_scan_text_is(key, "labels"))
+            read_labels(nr);
+        else if (gs_scan_text_is(key, "annotations"))
+            read_annotations(nr);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
+static void read_spec(struct node_reader *nr)
+{
+    struct gs_reader *reader = &nr->reader;
+    struct gs_scan_text key;
+    if (!gs_read_object(reader, "spec"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "unschedulable"))
+            gs_read_bool(reader, "spec.unschedulable", &nr->node->unschedulable);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
+static void read_capacity(struct node_reader *nr)
+{
+    struct gs_reader *reader = &nr->reader;
+    struct gs_scan_text key;
+    int64_t units = 0, count = 0;
+    if (!gs_read_object(reader, "status.capacity"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_eq(key, gs_slice_of(nr->names->gpu_mem)))
+            gs_read_whole(reader, "GPU memory in status.capacity", &units);
+        else if (gs_scan_text_eq(key, gs_slice_of(nr->names->gpu_count)))
+            gs_read_whole(reader, "GPU count in status.capacity", &count);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+    nr->node->capacity_units = (uint64_t)units;
+    nr->node->capacity_count = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
+}
+
+static void read_allocatable(struct node_reader *nr)
+{
+    struct gs_reader *reader = &nr->reader;
+    struct gs_scan_text key;
+    int64_t units = 0;
+    if (!gs_read_object(reader, "status.allocatable"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_eq(key, gs_slice_of(nr->names->gpu_mem)))
+            gs_read_whole(reader, "GPU memory in status.allocatable", &units);
+        else if (gs_scan_text_is(key, "cpu"))
+            gs_read_milli(reader, "cpu in status.allocatable", &nr->node->cpu_milli);
+        else if (gs_scan_text_is(key, "memory"))
+            gs_read_value(reader, "memory in status.allocatable", &nr->node->memory_bytes);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+    nr->node->allocatable_units = (uint64_t)units;
+}
+
+/* Two words of an entry of status.addresses or status.conditions. */
+static void read_pair(struct gs_reader *reader, const char *what, struct gs_slice second,
+                      struct gs_scan_text *ret_type, struct gs_scan_text *ret_second)
+{
+    struct gs_scan_text key;
+    *ret_type = *ret_second = (struct gs_scan_text){0};
+    gs_scan_object(&reader->scan, what);
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "type"))
+            gs_read_text(reader, what, ret_type);
+        else if (gs_scan_text_eq(key, second))
+            gs_read_text(reader, what, ret_second);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
+static void read_addresses(struct node_reader *nr)
+{
+    struct gs_reader *reader = &nr->reader;
+    struct gs_scan_text type, address, found = {0};
+    if (!gs_read_array(reader, "status.addresses"))
+        return;
+    while (gs_scan_element(&reader->scan)) {
+        read_pair(reader, "entry of status.addresses", GS_SLICE("address"), &type, &address);
+        if (!found.at && gs_scan_text_is(type, "InternalIP"))
+            found = address;
+    }
+    if (!found.at || reader->scan.failed)
+        return;
+    const char *copy = gs_scan_string_dup(reader->arena, found);
+    if (copy)
+        nr->node->address = copy;
+    else
+        gs_reader_stop(reader, GS_ENOMEM, "status.addresses", "");
+}
+
+static void read_conditions(struct node_reader *nr)
+{
+    struct gs_reader *reader = &nr->reader;
+    struct gs_scan_text type, status;
+    if (!gs_read_array(reader, "status.conditions"))
+        return;
+    nr->node->ready = false;
+    while (gs_scan_element(&reader->scan)) {
+        read_pair(reader, "entry of status.conditions", GS_SLICE("status"), &type, &status);
+        if (gs_scan_text_is(type, "Ready"))
+            nr->node->ready = gs_scan_text_is(status, "True");
+    }
+}
+
+static void read_status(struct node_reader *nr)
+{
+    struct gs_reader *reader = &nr->reader;
+    struct gs_scan_text key;
+    if (!gs_read_object(reader, "status"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "capacity"))
+            read_capacity(nr);
+        else if (gs_scan_text_is(key, "allocatable"))
+            read_allocatable(nr);
+        else if (gs_scan_text_is(key, "addresses"))
+            read_addresses(nr);
+        else if (gs_scan_text_is(key, "conditions"))
+            read_conditions(nr);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
+static void read_node(struct node_reader *nr)
+{
+    struct gs_scan *scan = &nr->reader.scan;
+    struct gs_scan_text key;
+    gs_scan_object(scan, "node");
+    while (gs_scan_key(scan, &key)) {
+        if (gs_scan_text_is(key, "metadata"))
+            read_metadata(nr);
+        else if (gs_scan_text_is(key, "spec"))
+            read_spec(nr);
+        else if (gs_scan_text_is(key, "status"))
+            read_status(nr);
+        else
+            gs_scan_skip(scan);
+    }
+}
+
+static int take_inventory(struct node_reader *nr, struct gs_error *err)
+{
+    struct gs_node *node = nr->node;
+    struct gs_slice text;
+    struct gs_inventory inventory;
+    struct gs_error why = {0};
+    if (!nr->inventory.at)
+        return 0;
+    if (!gs_scan_text_slice(&node->arena, nr->inventory, &text))
+        return gs_fail_nomem(err);
+    if (gs_codec_inventory_decode(text, &node->arena, &inventory, &why) == 0) {
+        node->inventory = true;
+        node->unit = inventory.unit;
+        node->gpus = inventory.gpus;
+        node->gpu_count = inventory.gpu_count;
+        return 0;
+    }
+    const char *words = gs_arena_strndup(&node->arena, why.msg, strlen(why.msg));
+    if (why.code == GS_ENOMEM || !words)
+        return gs_fail_nomem(err);
+    node->inventory_error = words;
+    return 0;
+}
+
+static void cordon_word(struct gs_node *node, struct gs_slice word)
+{
+    while (word.len && word.at[0] == ' ') {
+        word.at++;
+        word.len--;
+    }
+    while (word.len && word.at[word.len - 1] == ' ')
+        word.len--;
+    uint32_t idx;
+    bool number = gs_parse_u32(word.at, word.len, &idx);
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        struct gs_gpu *gpu = &node->gpus[i];
+        if ((number && gpu->idx == idx) || (word.len && gs_slice_eq(word, gs_slice_of(gpu->uuid))))
+            gpu->schedulable = false;
+    }
+}
+
+static int apply_cordon(struct node_reader *nr, struct gs_error *err)
+{
+    struct gs_slice text;
+    if (!gs_scan_text_slice(&nr->node->arena, nr->cordon, &text))
+        return gs_fail_nomem(err);
+    const char *at = text.at, *end = text.at + text.len;
+    for (const char *word = at; at <= end; at++) {
+        if (at == end || *at == ',') {
+            cordon_word(nr->node, (struct gs_slice){word, (size_t)(at - word)});
+            word = at + 1;
+        }
+    }
+    return 0;
+}
+
+int gs_codec_node(const struct gs_names *names, struct gs_slice json, struct gs_node *node,
+                  struct gs_error *err)
+{
+    gs_node_reset(node);
+    struct node_reader nr = {.reader = {.arena = &node->arena}, .names = names, .node = node};
+    gs_scan_init(&nr.reader.scan, json);
+    read_node(&nr);
+    int result = gs_reader_finish(&nr.reader, err);
+    if (result == 0)
+        result = take_inventory(&nr, err);
+    if (result == 0 && !node->inventory && gs_node_divide_capacity(node) < 0)
+        result = gs_fail_nomem(err);
+    if (result == 0)
+        result = apply_cordon(&nr, err);
+    if (result < 0)
+        gs_node_reset(node);
+    return result;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/codec/patch.h"
+
+#include "gpushare/codec/rfc3339.h"
+#include "put.h"
+
+void gs_codec_binding(struct gs_buf *out, const struct gs_binding *binding)
+{
+    gs_buf_puts(out, "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{");
+    gs_put_string(out, "name", binding->name);
+    gs_put_string(out, "namespace", binding->ns);
+    gs_put_optional(out, "uid", binding->uid);
+    gs_put_map(out, "annotations", binding->annotations, binding->annotation_count);
+    gs_buf_puts(out, "},\"target\":{\"apiVersion\":\"v1\",\"kind\":\"Node\"");
+    gs_put_string(out, "name", binding->node);
+    gs_buf_puts(out, "}}");
+}
+
+void gs_codec_meta_patch(struct gs_buf *out, const struct gs_meta_patch *patch)
+{
+    gs_buf_puts(out, "{\"metadata\":{");
+    gs_put_optional(out, "uid", patch->uid);
+    gs_put_optional(out, "resourceVersion", patch->resource_version);
+    gs_put_map(out, "labels", patch->labels, patch->label_count);
+    gs_put_map(out, "annotations", patch->annotations, patch->annotation_count);
+    gs_buf_puts(out, "}}");
+}
+
+static void put_condition(struct gs_buf *out, const struct gs_node_status_patch *patch,
+                          int64_t now_ns)
+{
+    char now[GS_RFC3339_BYTES];
+    gs_rfc3339_format(now_ns, 0, now);
+    gs_put_key(out, "conditions");
+    gs_buf_puts(out, "[{");
+    gs_put_string(out, "type", patch->condition_type);
+    gs_put_string(out, "status", patch->condition_status);
+    gs_put_optional(out, "reason", patch->condition_reason);
+    gs_put_optional(out, "message", patch->condition_message);
+    gs_put_string(out, "lastHeartbeatTime", now);
+    gs_put_string(out, "lastTransitionTime", now);
+    gs_buf_puts(out, "}]");
+}
+
+void gs_codec_node_status_patch(struct gs_buf *out, const struct gs_node_status_patch *patch,
+                                int64_t now_ns)
+{
+    gs_buf_puts(out, "{\"status\":{");
+    gs_put_map(out, "capacity", patch->capacity, patch->capacity_count);
+    gs_put_map(out, "allocatable", patch->capacity, patch->capacity_count);
+    if (patch->condition_type)
+        put_condition(out, patch, now_ns);
+    gs_buf_puts(out, "}}");
+}

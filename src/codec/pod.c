@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/codec/pod.h"
+
+#include "gpushare/base/num.h"
+#include "gpushare/codec/annotation.h"
+#include "gpushare/codec/rfc3339.h"
+#include "pod_reader.h"
+
+static void read_created(struct gs_reader *reader, int64_t *ret_s)
+{
+    struct gs_scan_text text;
+    char time[GS_RFC3339_BYTES];
+    int64_t ns;
+    if (gs_read_text(reader, "metadata.creationTimestamp", &text) &&
+        gs_scan_text_copy(text, time, sizeof(time)) && gs_rfc3339_parse(gs_slice_of(time), &ns))
+        *ret_s = ns / 1000000000;
+}
+
+static void read_owners(struct gs_pod_reader *pr)
+{
+    struct gs_reader *reader = &pr->reader;
+    if (!gs_read_array(reader, "metadata.ownerReferences"))
+        return;
+    while (gs_scan_element(&reader->scan)) {
+        struct gs_scan_text key;
+        const char *uid = "";
+        bool controller = false;
+        gs_scan_object(&reader->scan, "metadata.ownerReferences entry");
+        while (gs_scan_key(&reader->scan, &key)) {
+            if (gs_scan_text_is(key, "uid"))
+                gs_read_string(reader, "metadata.ownerReferences.uid", &uid);
+            else if (gs_scan_text_is(key, "controller"))
+                gs_read_bool(reader, "metadata.ownerReferences.controller", &controller);
+            else
+                gs_scan_skip(&reader->scan);
+        }
+        if (controller)
+            pr->pod->owner_uid = uid;
+    }
+}
+
+static void read_labels(struct gs_pod_reader *pr)
+{
+    struct gs_reader *reader = &pr->reader;
+    struct gs_scan_text key;
+    if (!gs_read_object(reader, "metadata.labels"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_eq(key, gs_slice_of(pr->names->gpu_count)))
+            gs_read_text(reader, "label gpu-count", &pr->count_label);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
+/* The annotations this project reads; `what` names them without their domain. */
+static bool find_annotation(struct gs_pod_reader *pr, struct gs_scan_text key,
+                            const char **ret_what, struct gs_scan_text **ret)
+{
+    const struct gs_names *names = pr->names;
+    const struct {
+        const char *name;
+        const char *what;
+        struct gs_scan_text *to;
+    } known[] = {
+        {names->idx, "annotation GPU_MEM_IDX", &pr->idx},
+        {names->assigned, "annotation GPU_MEM_ASSIGNED", &pr->assigned},
+        {names->assume_time, "annotation GPU_MEM_ASSUME_TIME", &pr->assume_time},
+        {names->gpu_count, "annotation gpu-count", &pr->count_annotation},
+        {names->placement, "annotation gpu-placement", &pr->placement},
+        {names->swap_with, "annotation gpu-swap-with", &pr->swap_with},
+        {names->model, "annotation gpu-model", &pr->model},
+        {names->model_deny, "annotation gpu-model-deny", &pr->model_deny},
+        {names->uuid, "annotation gpu-uuid", &pr->uuid},
+        {names->uuid_deny, "annotation gpu-uuid-deny", &pr->uuid_deny},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (gs_scan_text_eq(key, gs_slice_of(known[i].name))) {
+            *ret_what = known[i].what;
+            *ret = known[i].to;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_annotations(struct gs_pod_reader *pr)
+{
+    struct gs_reader *reader = &pr->reader;
+    struct gs_scan_text key, *to;
+    const char *what;
+    if (!gs_read_object(reader, "metadata.annotations"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (find_annotation(pr, key, &what, &to))
+            gs_read_text(reader, what, to);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
+static void read_metadata(struct gs_pod_reader *pr)
+{
+    struct gs_reader *reader = &pr->reader;
+    struct gs_pod *pod = pr->pod;
+    struct gs_scan_text key, deleted;
+    if (!gs_read_object(reader, "metadata"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "name"))
+            gs_read_string(reader, "metadata.name", &pod->name);
+        else if (gs_scan_text_is(key, "namespace"))
+            gs_read_string(reader, "metadata.namespace", &pod->ns);
+        else if (gs_scan_text_is(key, "uid"))
+            gs_read_string(reader, "metadata.uid", &pod->uid);
+        else if (gs_scan_text_is(key, "resourceVersion"))
+            gs_read_string(reader, "metadata.resourceVersion", &pod->resource_version);
+        else if (gs_scan_text_is(key, "creationTimestamp"))
+            read_created(reader, &pod->created_s);
+        else if (gs_scan_text_is(key, "deletionTimestamp"))
+            pod->deleting |= gs_read_text(reader, "metadata.deletionTimestamp", &deleted);
+        else if (gs_scan_text_is(key, "labels"))
+            read_labels(pr);
+        else if (gs_scan_text_is(key, "annotations"))
+            read_annotations(pr);
+        else if (gs_scan_text_is(key, "ownerReferences"))
+            read_owners(pr);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
+static void read_status(struct gs_pod_reader *pr)
+{
+    struct gs_reader *reader = &pr->reader;
+    struct gs_scan_text key;
+    if (!gs_read_object(reader, "status"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "phase"))
+            gs_read_text(reader, "status.phase", &pr->phase);
+        else if (gs_scan_text_is(key, "nominatedNodeName"))
+            gs_read_string(reader, "status.nominatedNodeName", &pr->pod->nominated_node);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
+static void read_pod(struct gs_pod_reader *pr)
+{
+    struct gs_scan *scan = &pr->reader.scan;
+    struct gs_scan_text key;
+    gs_scan_object(scan, "pod");
+    while (gs_scan_key(scan, &key)) {
+        if (gs_scan_text_is(key, "metadata"))
+            read_metadata(pr);
+        else if (gs_scan_text_is(key, "spec"))
+            gs_read_pod_spec(pr);
+        else if (gs_scan_text_is(key, "status"))
+            read_status(pr);
+        else
+            gs_scan_skip(scan);
+    }
+}
+
+static enum gs_pod_phase phase_of(struct gs_scan_text text)
+{
+    static const struct {
+        const char *word;
+        enum gs_pod_phase phase;
+    } phases[] = {
+        {"Running", GS_PHASE_RUNNING},
+        {"Pending", GS_PHASE_PENDING},
+        {"Succeeded", GS_PHASE_SUCCEEDED},
+        {"Failed", GS_PHASE_FAILED},
+    };
+    for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+        if (gs_scan_text_eq(text, gs_slice_of(phases[i].word)))
+            return phases[i].phase;
+    }
+    return GS_PHASE_UNKNOWN;
+}
+
+/* 1..GS_GPUS_MAX, 0 when broken. */
+static uint32_t count_of(struct gs_scan_text text)
+{
+    char digits[16];
+    uint32_t count;
+    if (!gs_scan_text_copy(text, digits, sizeof(digits)) ||
+        !gs_parse_u32(digits, strlen(digits), &count) || count > GS_GPUS_MAX)
+        return 0;
+    return count;
+}
+
+static void judge_count(const struct gs_pod_reader *pr)
+{
+    struct gs_scan_text label = pr->count_label, annotation = pr->count_annotation;
+    if (!label.at && !annotation.at)
+        return;
+    uint32_t count = count_of(label.at ? label : annotation);
+    bool agree = !label.at || !annotation.at || count == count_of(annotation);
+    pr->pod->count_kind = count && agree ? GS_COUNT_VALID : GS_COUNT_BROKEN;
+    if (pr->pod->count_kind == GS_COUNT_VALID)
+        pr->pod->gpu_count = count;
+}
+
+static void judge_recorded(const struct gs_pod_reader *pr)
+{
+    char list[GS_IDX_TEXT_BYTES];
+    if (!pr->idx.at)
+        return;
+    pr->pod->recorded = gs_scan_text_copy(pr->idx, list, sizeof(list)) &&
+                                gs_codec_idx_parse(gs_slice_of(list), &pr->pod->recorded_gpus)
+                            ? GS_RECORDED_VALID
+                            : GS_RECORDED_BROKEN;
+}
+
+static void judge_words(const struct gs_pod_reader *pr)
+{
+    struct gs_pod *pod = pr->pod;
+    char word[32];
+    if (pr->placement.at && !(gs_scan_text_copy(pr->placement, word, sizeof(word)) &&
+                              gs_placement_parse(word, strlen(word), &pod->placement)))
+        pod->placement = GS_PLACEMENT_BROKEN;
+    int64_t assumed;
+    if (gs_scan_text_copy(pr->assume_time, word, sizeof(word)) &&
+        gs_parse_i64(word, strlen(word), &assumed) && assumed > 0)
+        pod->assume_time_ns = assumed;
+    pod->has_assigned = pr->assigned.at != NULL;
+    pod->assigned = gs_scan_text_is(pr->assigned, "true");
+    pod->phase = phase_of(pr->phase);
+}
+
+static int keep_lists(const struct gs_pod_reader *pr)
+{
+    struct gs_pod *pod = pr->pod;
+    const struct {
+        struct gs_scan_text text;
+        const char **to;
+    } kept[] = {
+        {pr->swap_with, &pod->swap_with},       {pr->model, &pod->gpu_model},
+        {pr->model_deny, &pod->gpu_model_deny}, {pr->uuid, &pod->gpu_uuid},
+        {pr->uuid_deny, &pod->gpu_uuid_deny},
+    };
+    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+        if (!kept[i].text.at)
+            continue;
+        const char *copy = gs_scan_string_dup(&pod->arena, kept[i].text);
+        if (!copy)
+            return -1;
+        *kept[i].to = copy;
+    }
+    return 0;
+}
+
+int gs_codec_pod(const struct gs_names *names, struct gs_slice json, struct gs_pod *pod,
+                 struct gs_error *err)
+{
+    gs_pod_reset(pod);
+    struct gs_pod_reader pr = {.reader = {.arena = &pod->arena}, .names = names, .pod = pod};
+    gs_scan_init(&pr.reader.scan, json);
+    read_pod(&pr);
+    int result = gs_reader_finish(&pr.reader, err);
+    if (result == 0 && (gs_pod_reader_join(&pr) < 0 || keep_lists(&pr) < 0))
+        result = gs_fail_nomem(err);
+    if (result < 0) {
+        gs_pod_reset(pod);
+        return -1;
+    }
+    judge_count(&pr);
+    judge_recorded(&pr);
+    judge_words(&pr);
+    return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_CODEC_POD_READER_H
+#define GPUSHARE_CODEC_POD_READER_H
+
+#include "gpushare/model/names.h"
+#include "gpushare/model/pod.h"
+#include "reader.h"
+
+/* Private to pod.c (metadata, status, annotations) and pod_spec.c (containers). */
+
+struct gs_container_list {
+    struct gs_container *items;
+    uint32_t count;
+};
+
+struct gs_pod_reader {
+    struct gs_reader reader;
+    const struct gs_names *names;
+    struct gs_pod *pod;
+    struct gs_container_list init, main;
+    struct gs_scan_text phase;
+    /* annotations and the label, judged when all of the text was read */
+    struct gs_scan_text count_label, count_annotation;
+    struct gs_scan_text idx, assigned, assume_time, placement, swap_with;
+    struct gs_scan_text model, model_deny, uuid, uuid_deny;
+};
+
+void gs_read_pod_spec(struct gs_pod_reader *pr);
+
+/* Init containers first, whatever order they came in. -1: out of memory. */
+int gs_pod_reader_join(struct gs_pod_reader *pr);
+
+#endif

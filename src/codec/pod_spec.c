@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/codec/pod.h"
+
+#include "pod_reader.h"
+
+/* One side of a container's resources, -1 where it says nothing. */
+struct amounts {
+    int64_t gpu_units;
+    int64_t cpu_milli;
+    int64_t memory_bytes;
+};
+
+static void read_amounts(struct gs_pod_reader *pr, const char *what, struct amounts *ret)
+{
+    struct gs_reader *reader = &pr->reader;
+    struct gs_scan_text key;
+    if (!gs_read_object(reader, what))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "cpu"))
+            gs_read_milli(reader, "cpu of a container", &ret->cpu_milli);
+        else if (gs_scan_text_is(key, "memory"))
+            gs_read_value(reader, "memory of a container", &ret->memory_bytes);
+        else if (gs_scan_text_eq(key, gs_slice_of(pr->names->gpu_mem)))
+            gs_read_whole(reader, "GPU memory of a container", &ret->gpu_units);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
+static int64_t first_said(int64_t a, int64_t b)
+{
+    int64_t amount = a >= 0 ? a : b;
+    return amount >= 0 ? amount : 0;
+}
+
+static void read_resources(struct gs_pod_reader *pr, struct gs_container *container)
+{
+    struct gs_reader *reader = &pr->reader;
+    struct amounts limits = {-1, -1, -1}, requests = {-1, -1, -1};
+    struct gs_scan_text key;
+    if (!gs_read_object(reader, "resources of a container"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "limits"))
+            read_amounts(pr, "limits of a container", &limits);
+        else if (gs_scan_text_is(key, "requests"))
+            read_amounts(pr, "requests of a container", &requests);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+    container->cpu_milli = first_said(requests.cpu_milli, limits.cpu_milli);
+    container->memory_bytes = first_said(requests.memory_bytes, limits.memory_bytes);
+    int64_t units = first_said(limits.gpu_units, requests.gpu_units);
+    if (units > INT32_MAX) {
+        pr->pod->gpu_units_overflow = true;
+        units = INT32_MAX;
+    }
+    container->gpu_units = (uint32_t)units;
+}
+
+static void read_env(struct gs_pod_reader *pr, struct gs_container *container)
+{
+    struct gs_reader *reader = &pr->reader;
+    if (!gs_read_array(reader, "env of a container"))
+        return;
+    while (gs_scan_element(&reader->scan)) {
+        struct gs_scan_text key, name = {0};
+        gs_scan_object(&reader->scan, "env entry of a container");
+        while (gs_scan_key(&reader->scan, &key)) {
+            if (gs_scan_text_is(key, "name"))
+                gs_read_text(reader, "env name of a container", &name);
+            else
+                gs_scan_skip(&reader->scan);
+        }
+        container->overrides_visible_devices |= gs_scan_text_is(name, "NVIDIA_VISIBLE_DEVICES");
+    }
+}
+
+static void read_container(struct gs_pod_reader *pr, struct gs_container *container)
+{
+    struct gs_reader *reader = &pr->reader;
+    struct gs_scan_text key, restart = {0};
+    gs_scan_object(&reader->scan, "container");
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "name"))
+            gs_read_string(reader, "name of a container", &container->name);
+        else if (gs_scan_text_is(key, "resources"))
+            read_resources(pr, container);
+        else if (gs_scan_text_is(key, "env"))
+            read_env(pr, container);
+        else if (gs_scan_text_is(key, "restartPolicy"))
+            gs_read_text(reader, "restartPolicy of a container", &restart);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+    if (container->kind == GS_CONTAINER_INIT && gs_scan_text_is(restart, "Always"))
+        container->kind = GS_CONTAINER_SIDECAR;
+}
+
+static void read_containers(struct gs_pod_reader *pr, const char *what, enum gs_container_kind kind,
+                            struct gs_container_list *list)
+{
+    struct gs_reader *reader = &pr->reader;
+    if (!gs_read_array(reader, what))
+        return;
+    *list = (struct gs_container_list){0};
+    while (gs_scan_element(&reader->scan)) {
+        struct gs_container *items = gs_read_grow(reader, list->items, list->count, sizeof(*items),
+                                                  what, GS_POD_CONTAINERS_MAX);
+        if (!items)
+            return;
+        list->items = items;
+        struct gs_container *container = &items[list->count];
+        *container = (struct gs_container){.name = "", .kind = kind, .main_index = list->count};
+        read_container(pr, container);
+        list->count++;
+    }
+}
+
+static void read_overhead(struct gs_pod_reader *pr)
+{
+    struct gs_reader *reader = &pr->reader;
+    struct gs_scan_text key;
+    if (!gs_read_object(reader, "spec.overhead"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "cpu"))
+            gs_read_milli(reader, "spec.overhead.cpu", &pr->pod->overhead_cpu_milli);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
+void gs_read_pod_spec(struct gs_pod_reader *pr)
+{
+    struct gs_reader *reader = &pr->reader;
+    struct gs_scan_text key;
+    if (!gs_read_object(reader, "spec"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "containers"))
+            read_containers(pr, "spec.containers", GS_CONTAINER_MAIN, &pr->main);
+        else if (gs_scan_text_is(key, "initContainers"))
+            read_containers(pr, "spec.initContainers", GS_CONTAINER_INIT, &pr->init);
+        else if (gs_scan_text_is(key, "nodeName"))
+            gs_read_string(reader, "spec.nodeName", &pr->pod->node_name);
+        else if (gs_scan_text_is(key, "priority"))
+            gs_read_i32(reader, "spec.priority", &pr->pod->priority);
+        else if (gs_scan_text_is(key, "overhead"))
+            read_overhead(pr);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
+int gs_pod_reader_join(struct gs_pod_reader *pr)
+{
+    struct gs_pod *pod = pr->pod;
+    uint32_t count = pr->init.count + pr->main.count;
+    struct gs_container *all = pr->main.items;
+    if (pr->init.count) {
+        all = gs_arena_calloc(&pod->arena, count, sizeof(*all));
+        if (!all)
+            return -1;
+        memcpy(all, pr->init.items, pr->init.count * sizeof(*all));
+        if (pr->main.count)
+            memcpy(all + pr->init.count, pr->main.items, pr->main.count * sizeof(*all));
+    }
+    pod->containers = count ? all : NULL;
+    pod->container_count = count;
+    return 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_CODEC_READER_H
+#define GPUSHARE_CODEC_READER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/base/arena.h"
+#include "gpushare/base/error.h"
+#include "gpushare/codec/scan.h"
+
+/*
+ * Private to the decoders of whole objects: a scanner with an arena for what is kept, and failures
+ * that are not the text's fault. Nulls count as absent: *ret stays as it is.
+ */
+struct gs_reader {
+    struct gs_scan scan;
+    struct gs_arena *arena;
+    enum gs_code code; /* GS_OK: failures are GS_EPROTO */
+};
+
+/* Stops the scan with another code than GS_EPROTO. */
+bool gs_reader_stop(struct gs_reader *reader, enum gs_code code, const char *what, const char *why);
+
+/* What gs_scan_finish() does, with that code. */
+int gs_reader_finish(struct gs_reader *reader, struct gs_error *err);
+
+/* Enters; false also for null, so: if (gs_read_object(…)) while (gs_scan_key(…)) */
+bool gs_read_object(struct gs_reader *reader, const char *what);
+bool gs_read_array(struct gs_reader *reader, const char *what);
+
+bool gs_read_text(struct gs_reader *reader, const char *what, struct gs_scan_text *ret);
+bool gs_read_bool(struct gs_reader *reader, const char *what, bool *ret);
+bool gs_read_i32(struct gs_reader *reader, const char *what, int32_t *ret);
+
+/* A copy in the arena. */
+bool gs_read_string(struct gs_reader *reader, const char *what, const char **ret);
+
+/* Quantities, as string or number; too large ones saturate, because API servers take them. milli
+ * and value round up, whole refuses fractions and negatives. */
+bool gs_read_milli(struct gs_reader *reader, const char *what, int64_t *ret);
+bool gs_read_value(struct gs_reader *reader, const char *what, int64_t *ret);
+bool gs_read_whole(struct gs_reader *reader, const char *what, int64_t *ret);
+
+/* The start of the next entry of an array in the arena, which doubles when full: copied, zeroed.
+ * NULL: out of memory, or `max` reached; the scan is stopped. */
+void *gs_read_grow(struct gs_reader *reader, void *items, uint32_t count, size_t size,
+                   const char *what, uint32_t max);
+
+#endif

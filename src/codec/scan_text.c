@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/codec/scan.h"
+
+#include "gpushare/base/utf8.h"
+
+/* Takes apart what the scanner has checked: every escape is whole, every surrogate has its
+ * partner. */
+
+static unsigned hex4(const char *at)
+{
+    unsigned value = 0;
+    for (int i = 0; i < 4; i++) {
+        unsigned char c = (unsigned char)at[i];
+        value = value << 4 | (c <= '9' ? c - (unsigned)'0' : (c | 0x20u) - 'a' + 10u);
+    }
+    return value;
+}
+
+/* One character's bytes, from 1 to 4; a plain byte counts as one character. */
+static size_t next_bytes(const char **at, char out[4])
+{
+    static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
+    const char *from = *at;
+    if (*from != '\\') {
+        out[0] = *from;
+        *at = from + 1;
+        return 1;
+    }
+    if (from[1] != 'u') {
+        out[0] = values[strchr(names, from[1]) - names];
+        *at = from + 2;
+        return 1;
+    }
+    unsigned unit = hex4(from + 2);
+    *at = from + 6;
+    if ((unit & 0xFC00) == 0xD800) {
+        unit = 0x10000 + ((unit & 0x3FF) << 10) + (hex4(from + 8) & 0x3FF);
+        *at = from + 12;
+    }
+    return gs_utf8_put(out, unit);
+}
+
+/* No escape is shorter than what it stands for: `to` needs text.len bytes at most. */
+static size_t unescape(struct gs_scan_text text, bool c_string, char *to)
+{
+    const char *at = text.at, *end = text.at + text.len;
+    size_t len = 0;
+    while (at < end) {
+        char bytes[4];
+        size_t count = next_bytes(&at, bytes);
+        if (c_string && bytes[0] == '\0')
+            count = gs_utf8_put(bytes, 0xFFFD);
+        memcpy(to + len, bytes, count);
+        len += count;
+    }
+    return len;
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+bool gs_scan_text_eq_escaped(struct gs_scan_text text, struct gs_slice other, bool any_case)
+{
+    const char *at = text.at, *end = text.at + text.len;
+    size_t len = 0;
+    while (at < end) {
+        char bytes[4];
+        size_t count = next_bytes(&at, bytes);
+        for (size_t i = 0; i < count; i++, len++) {
+            if (len == other.len)
+                return false;
+            char a = bytes[i], b = other.at[len];
+            if (a != b && !(any_case && lower(a) == lower(b)))
+                return false;
+        }
+    }
+    return len == other.len;
+}
+
+bool gs_scan_text_slice(struct gs_arena *arena, struct gs_scan_text text, struct gs_slice *ret)
+{
+    if (!text.escaped) {
+        *ret = (struct gs_slice){text.at ? text.at : "", text.len};
+        return true;
+    }
+    char *to = gs_arena_alloc(arena, text.len);
+    if (!to)
+        return false;
+    *ret = (struct gs_slice){to, unescape(text, false, to)};
+    return true;
+}
+
+char *gs_scan_string_dup(struct gs_arena *arena, struct gs_scan_text text)
+{
+    if (!text.escaped)
+        return gs_arena_strndup(arena, text.at, text.len);
+    char *to = gs_arena_alloc(arena, text.len + 1);
+    if (to)
+        to[unescape(text, true, to)] = '\0';
+    return to;
+}
+
+bool gs_scan_text_copy(struct gs_scan_text text, char *to, size_t size)
+{
+    /* measured first, so that a text that does not fit leaves the buffer alone */
+    size_t len = text.len;
+    if (text.escaped) {
+        const char *at = text.at;
+        char bytes[4];
+        for (len = 0; at < text.at + text.len;) {
+            size_t count = next_bytes(&at, bytes);
+            len += bytes[0] == '\0' ? 3 : count;
+        }
+    }
+    if (len >= size)
+        return false;
+    if (text.escaped)
+        unescape(text, true, to);
+    else if (len)
+        memcpy(to, text.at, len);
+    to[len] = '\0';
+    return true;
+}
