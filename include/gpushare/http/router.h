@@ -92,8 +92,8 @@ const char *gs_http_header(const struct gs_http_request *req, const char *name);
 void gs_http_error(struct gs_http_response *res, unsigned status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Adds a header line; both *copied*. A name or value with a control character in it, or memory
- * out, makes the answer 500 instead. */
+/* Adds a header line; both *copied*. A name or value that is empty or has a control
+ * character in it, or memory out, makes the answer 500 instead. */
 void gs_http_add_header(struct gs_http_response *res, const char *name, const char *value);
 
 /* The route for a method and a path, or NULL: then *ret_known_path tells 405 (true) from 404

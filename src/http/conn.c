@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "internal.h"
+
+/* A keep-alive client that sends 100 kB every few milliseconds finds its buffers where it left
+ * them; all idle connections together keep no more than the second figure. */
+enum { KEEP_BYTES = 1 << 20, KEEP_TOTAL_BYTES = 8 << 20 };
+
+static void leave_class(struct gs_http_conn *conn)
+{
+    if (conn->class_list) {
+        TAILQ_REMOVE(conn->class_list, conn, in_class);
+        conn->class_list = NULL;
+    }
+}
+
+static void enter_class(struct gs_http_conn *conn)
+{
+    if (conn->cut || (conn->state != GS_CONN_IDLE && conn->state != GS_CONN_RECEIVING))
+        return;
+    enum gs_conn_class class = conn->state == GS_CONN_RECEIVING ? GS_CLASS_SLOW
+                               : conn->used                     ? GS_CLASS_IDLE
+                                                                : GS_CLASS_FRESH;
+    conn->class_list = &conn->loop->classes[class];
+    TAILQ_INSERT_TAIL(conn->class_list, conn, in_class);
+}
+
+static void set_state_locked(struct gs_http_conn *conn, enum gs_conn_state state, int64_t now_ns)
+{
+    leave_class(conn);
+    conn->state = state;
+    conn->since_ns = now_ns;
+    if (state == GS_CONN_IDLE)
+        conn->received_known = false;
+    enter_class(conn);
+}
+
+void gs_conn_set_state(struct gs_http_conn *conn, enum gs_conn_state state)
+{
+    int64_t now_ns = gs_now_ns();
+    pthread_mutex_lock(&conn->loop->lock);
+    /* A request that the watcher saw begin keeps its deadline. */
+    if (state != GS_CONN_RECEIVING || conn->state != GS_CONN_RECEIVING)
+        set_state_locked(conn, state, now_ns);
+    pthread_mutex_unlock(&conn->loop->lock);
+}
+
+void gs_conn_begin_locked(struct gs_http_conn *conn, int64_t now_ns)
+{
+    set_state_locked(conn, GS_CONN_RECEIVING, now_ns);
+}
+
+void gs_conn_cut_locked(struct gs_http_conn *conn, atomic_uint_fast64_t *counter)
+{
+    if (conn->cut)
+        return;
+    conn->cut = true;
+    leave_class(conn);
+    if (counter)
+        gs_count(counter);
+    shutdown(conn->fd, SHUT_RDWR);
+    if (conn->stream)
+        gs_http_stream_abort(conn->stream);
+}
+
+void gs_conn_attach_stream(struct gs_http_conn *conn, struct gs_http_stream *stream)
+{
+    struct gs_http_server *server = conn->loop->server;
+    gs_count(&server->counters.streams_open);
+    gs_stream_attach(stream, conn->mhd, conn->fd);
+    gs_conn_set_state(conn, GS_CONN_STREAMING);
+    pthread_mutex_lock(&conn->loop->lock);
+    conn->stream = stream;
+    /* stop() has passed this connection by already, or will find the stream now. */
+    bool late = conn->cut || atomic_load(&server->hard);
+    pthread_mutex_unlock(&conn->loop->lock);
+    if (late)
+        gs_http_stream_abort(stream);
+}
+
+static void drop_stream(struct gs_http_conn *conn)
+{
+    struct gs_counters *counters = &conn->loop->server->counters;
+    pthread_mutex_lock(&conn->loop->lock);
+    struct gs_http_stream *stream = conn->stream;
+    conn->stream = NULL;
+    pthread_mutex_unlock(&conn->loop->lock);
+    if (!stream)
+        return;
+    if (gs_stream_detach(stream))
+        gs_count(&counters->streams_overrun);
+    atomic_fetch_sub_explicit(&counters->streams_open, 1, memory_order_relaxed);
+    gs_http_stream_unref(stream);
+}
+
+void gs_conn_drop_body(struct gs_http_conn *conn)
+{
+    struct gs_http_server *server = conn->loop->server;
+    atomic_fetch_sub_explicit(&server->buffered_bytes, conn->body_counted_bytes,
+                              memory_order_relaxed);
+    conn->body_counted_bytes = 0;
+    if (conn->body.cap > KEEP_BYTES)
+        gs_buf_release(&conn->body);
+    else
+        gs_buf_reset(&conn->body);
+}
+
+/* Decides which buffers stay for the next request. */
+static void keep_buffers(struct gs_http_conn *conn)
+{
+    struct gs_http_server *server = conn->loop->server;
+    struct gs_buf *answer = &conn->response.body;
+    gs_conn_drop_body(conn);
+    if (answer->cap > KEEP_BYTES)
+        gs_buf_release(answer);
+    size_t keep = conn->body.cap + answer->cap;
+    size_t total =
+        atomic_fetch_sub_explicit(&server->kept_bytes, conn->kept_bytes, memory_order_relaxed) -
+        conn->kept_bytes;
+    if (total + keep > KEEP_TOTAL_BYTES) {
+        gs_buf_release(&conn->body);
+        gs_buf_release(answer);
+        keep = 0;
+    }
+    conn->kept_bytes = keep;
+    atomic_fetch_add_explicit(&server->kept_bytes, keep, memory_order_relaxed);
+}
+
+static void free_conn(struct gs_http_conn *conn)
+{
+    struct gs_http_server *server = conn->loop->server;
+    gs_conn_drop_body(conn);
+    atomic_fetch_sub_explicit(&server->kept_bytes, conn->kept_bytes, memory_order_relaxed);
+    gs_buf_release(&conn->body);
+    gs_buf_release(&conn->response.body);
+    gs_buf_release(&conn->response.headers);
+    free(conn);
+}
+
+static struct in6_addr peer_address(struct MHD_Connection *mhd)
+{
+    const struct sockaddr *peer =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+    struct in6_addr addr = IN6ADDR_ANY_INIT;
+    if (peer->sa_family == AF_INET6) {
+        addr = ((const struct sockaddr_in6 *)(const void *)peer)->sin6_addr;
+    } else {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)peer;
+        memcpy(&addr.s6_addr[12], &v4->sin_addr, sizeof(v4->sin_addr));
+    }
+    return addr;
+}
+
+static unsigned count_address(struct gs_http_server *server, const struct in6_addr *addr)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < server->loop_count; i++) {
+        struct gs_http_loop *loop = &server->loops[i];
+        const struct gs_http_conn *conn;
+        pthread_mutex_lock(&loop->lock);
+        TAILQ_FOREACH(conn, &loop->all, in_all)
+        count += !conn->cut && memcmp(&conn->addr, addr, sizeof(*addr)) == 0;
+        pthread_mutex_unlock(&loop->lock);
+    }
+    return count;
+}
+
+static void opened(struct gs_http_loop *loop, struct MHD_Connection *mhd, void **socket_context)
+{
+    struct gs_http_server *server = loop->server;
+    struct gs_http_conn *conn = calloc(1, sizeof(*conn));
+    *socket_context = conn;
+    if (!conn)
+        return; /* its first request is refused by closing it */
+    conn->loop = loop;
+    conn->mhd = mhd;
+    conn->fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    conn->addr = peer_address(mhd);
+    conn->body = GS_BUF(server->config.max_body_bytes);
+    conn->response.body = GS_BUF(server->config.max_response_bytes);
+    conn->response.headers = GS_BUF(16 << 10);
+    pthread_mutex_lock(&loop->lock);
+    TAILQ_INSERT_TAIL(&loop->all, conn, in_all);
+    loop->count++;
+    set_state_locked(conn, GS_CONN_IDLE, gs_now_ns());
+    conn->received_known = true; /* nothing was read from it so far */
+    pthread_mutex_unlock(&loop->lock);
+    unsigned limit = server->config.max_connections_per_address;
+    if (limit && count_address(server, &conn->addr) > limit) {
+        pthread_mutex_lock(&loop->lock);
+        gs_conn_cut_locked(conn, &server->counters.refused);
+        pthread_mutex_unlock(&loop->lock);
+    }
+}
+
+static void closed(struct gs_http_loop *loop, struct gs_http_conn *conn)
+{
+    struct gs_http_server *server = loop->server;
+    if (conn) {
+        pthread_mutex_lock(&loop->lock);
+        leave_class(conn);
+        TAILQ_REMOVE(&loop->all, conn, in_all);
+        loop->count--;
+        pthread_mutex_unlock(&loop->lock);
+        if (conn->linger)
+            gs_linger_add(server, conn->fd);
+        free_conn(conn);
+    }
+    pthread_mutex_lock(&server->closed_lock);
+    gs_count(&server->counters.closed);
+    pthread_cond_signal(&server->closed_wake);
+    pthread_mutex_unlock(&server->closed_lock);
+}
+
+void gs_conn_notify(void *cls, struct MHD_Connection *mhd, void **socket_context,
+                    enum MHD_ConnectionNotificationCode code)
+{
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        opened(cls, mhd, socket_context);
+    else
+        closed(cls, *socket_context);
+}
+
+void gs_conn_completed(void *cls, struct MHD_Connection *mhd, void **request_context,
+                       enum MHD_RequestTerminationCode why)
+{
+    struct gs_http_conn *conn = *request_context;
+    if (!conn)
+        return;
+    if (conn->phase != GS_PHASE_ANSWERED)
+        gs_count(&conn->loop->server->counters.requests[0]);
+    drop_stream(conn);
+    if (conn->response.stream) { /* made by the handler, never sent */
+        gs_stream_detach(conn->response.stream);
+        gs_http_stream_unref(conn->response.stream);
+        conn->response.stream = NULL;
+    }
+    keep_buffers(conn);
+    conn->phase = GS_PHASE_NEW;
+    conn->used = true;
+    gs_conn_set_state(conn, GS_CONN_IDLE);
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_HTTP_INTERNAL_H
+#define GPUSHARE_HTTP_INTERNAL_H
+
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/queue.h>
+
+#include "gpushare/base/clock.h"
+#include "gpushare/http/server.h"
+#include "gpushare/http/stream.h"
+
+/*
+ * How the server is put together.
+ *
+ *   watch.c    one thread: accepts, hands connections to the loops in turn, cuts those past a
+ *              deadline, makes room at the limit
+ *   conn.c     one record per connection, and what libmicrohttpd tells us about its life
+ *   request.c  head, body, choice of the handler
+ *   answer.c   what the handler left → libmicrohttpd's response
+ *   workers.c  threads for blocking handlers
+ *   stream.c   bodies that come later
+ *   linger.c   closing a connection so that the client still reads the answer
+ *   listen.c   the address and its socket
+ *
+ * A loop is one libmicrohttpd daemon with one thread and no listening socket. Several daemons
+ * instead of its own thread pool, because there every thread accepts what it can get, and a burst
+ * of connections may end up on one of them.
+ *
+ * Locks, outermost first: loop.lock, stream.lock, libmicrohttpd's own. workers.lock stands before
+ * libmicrohttpd's own and is never held together with the others.
+ */
+
+struct gs_http_conn;
+TAILQ_HEAD(gs_conn_list, gs_http_conn);
+
+/* For the deadlines; guarded by loop.lock, changed by the loop's thread and the watcher. */
+enum gs_conn_state {
+    GS_CONN_IDLE,      /* no byte of a request seen */
+    GS_CONN_RECEIVING, /* head or body is coming in */
+    GS_CONN_HANDLING,  /* a handler runs or is waited for */
+    GS_CONN_SENDING,   /* the answer goes out */
+    GS_CONN_STREAMING, /* the answer is a stream */
+};
+
+/* Where the request stands; belongs to the loop's thread, and to a worker while suspended. */
+enum gs_conn_phase {
+    GS_PHASE_NEW,      /* nothing of it was handed to us */
+    GS_PHASE_BODY,     /* accepted by its head */
+    GS_PHASE_REFUSED,  /* the answer stands; what is left of the body is thrown away */
+    GS_PHASE_HANDLED,  /* a worker has run the handler */
+    GS_PHASE_ANSWERED, /* the answer is libmicrohttpd's */
+};
+
+/* Who goes when a newcomer needs room, in this order; inside a class the oldest. */
+enum gs_conn_class {
+    GS_CLASS_FRESH, /* idle, and never sent a request */
+    GS_CLASS_IDLE,  /* idle between two requests */
+    GS_CLASS_SLOW,  /* receiving */
+    GS_CLASS_COUNT,
+};
+
+struct gs_http_loop {
+    struct gs_http_server *server;
+    struct MHD_Daemon *daemon;
+    pthread_mutex_t lock;
+    struct gs_conn_list all;                     /* rotated by the watcher's sweep */
+    struct gs_conn_list classes[GS_CLASS_COUNT]; /* oldest first */
+    unsigned count;                              /* length of `all` */
+};
+
+struct gs_http_conn {
+    struct gs_http_loop *loop;
+    struct MHD_Connection *mhd;
+    int fd; /* open as long as this record is in loop->all */
+    struct in6_addr addr;
+
+    TAILQ_ENTRY(gs_http_conn) in_all; /* guarded by loop->lock, to `stream` */
+    TAILQ_ENTRY(gs_http_conn) in_class;
+    struct gs_conn_list *class_list; /* where in_class hangs, or NULL */
+    enum gs_conn_state state;
+    int64_t since_ns;
+    uint64_t received_bytes; /* what the socket had received when it became idle */
+    bool received_known;
+    bool used; /* has completed a request */
+    bool cut;
+    struct gs_http_stream *stream; /* owns a reference while STREAMING */
+
+    enum gs_conn_phase phase;
+    const struct gs_http_route *route;
+    struct gs_http_request request;
+    struct gs_http_response response;
+    struct gs_buf body;
+    uint64_t body_claimed_bytes; /* Content-Length; 0: none or chunked */
+    size_t body_counted_bytes;   /* what of server->buffered_bytes is ours */
+    size_t discarded_bytes;
+    size_t kept_bytes; /* what of server->kept_bytes is ours */
+    bool linger;       /* the client may still be sending when we close */
+    STAILQ_ENTRY(gs_http_conn) in_queue;
+};
+
+struct gs_workers {
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    STAILQ_HEAD(, gs_http_conn) queue;
+    unsigned queued;
+    bool stopping;
+    pthread_t *threads;
+    unsigned thread_count;
+};
+
+enum { GS_LINGER_MAX = 64 };
+
+struct gs_linger {
+    pthread_mutex_t lock;
+    struct {
+        int fd; /* -1: free */
+        int64_t until_ns;
+        size_t budget_bytes;
+    } slots[GS_LINGER_MAX];
+};
+
+struct gs_counters {
+    atomic_uint_fast64_t accepted, closed, refused, evicted;
+    atomic_uint_fast64_t requests[6];
+    atomic_uint_fast64_t request_timeouts, idle_timeouts, response_timeouts;
+    atomic_uint_fast64_t too_large, queue_full, memory_full;
+    atomic_uint_fast64_t streams_open, streams_overrun, tls_refused;
+};
+
+struct gs_http_server {
+    struct gs_http_config config;
+    struct gs_http_loop *loops;
+    unsigned loop_count;
+    uint16_t port;
+
+    struct gs_workers workers;
+    struct gs_linger linger;
+    struct gs_counters counters;
+    atomic_size_t buffered_bytes; /* in all requests' bodies */
+    atomic_size_t kept_bytes;     /* buffers that idle connections keep for their next request */
+
+    int listen_fd, epoll_fd, wake_fd;
+    int64_t tick_ns;
+    pthread_t watcher;
+    bool watcher_runs;
+    unsigned next_loop;   /* the watcher's */
+    bool listening;       /* the watcher's: listen_fd is open */
+    bool accepting;       /* the watcher's: listen_fd is polled */
+    atomic_bool stopping; /* no new connections, idle ones go */
+    atomic_bool hard;     /* grace is over: streams do not wait any more */
+    atomic_bool quit;     /* the watcher ends */
+    bool stopped;
+
+    pthread_mutex_t closed_lock; /* with closed_wake: stop() waits until all are closed */
+    pthread_cond_t closed_wake;
+};
+
+static inline void gs_count(atomic_uint_fast64_t *counter)
+{
+    atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+static inline uint64_t gs_counted(const atomic_uint_fast64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+static inline int64_t gs_now_ns(void)
+{
+    return gs_clock_now_ns(gs_clock_system());
+}
+
+/* listen.c: a listening, non-blocking socket for server.h's "ADDR:PORT". */
+int gs_listen_open(const char *spec, int *ret_fd, uint16_t *ret_port, struct gs_error *err);
+
+/* watch.c */
+int gs_watch_start(struct gs_http_server *server, struct gs_error *err);
+void gs_watch_wake(struct gs_http_server *server);
+void gs_watch_stop(struct gs_http_server *server);
+
+/* conn.c: callbacks for MHD_start_daemon(), cls is the loop. */
+void gs_conn_notify(void *cls, struct MHD_Connection *mhd, void **socket_context,
+                    enum MHD_ConnectionNotificationCode code);
+void gs_conn_completed(void *cls, struct MHD_Connection *mhd, void **request_context,
+                       enum MHD_RequestTerminationCode why);
+void gs_conn_set_state(struct gs_http_conn *conn, enum gs_conn_state state);
+/* Takes what the idle connection's socket received meanwhile as a request's begin. Under
+ * loop->lock. */
+void gs_conn_begin_locked(struct gs_http_conn *conn, int64_t now_ns);
+/* Shuts the socket, so that the loop closes it; counts it once in *counter. Under loop->lock. */
+void gs_conn_cut_locked(struct gs_http_conn *conn, atomic_uint_fast64_t *counter);
+/* Makes the stream this connection's answer. */
+void gs_conn_attach_stream(struct gs_http_conn *conn, struct gs_http_stream *stream);
+/* Gives the body's memory back, all of it or what is too much to keep. */
+void gs_conn_drop_body(struct gs_http_conn *conn);
+
+/* request.c: MHD_AccessHandlerCallback and the percent-decoder. */
+enum MHD_Result gs_request_access(void *cls, struct MHD_Connection *mhd, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_len, void **request_context);
+size_t gs_request_unescape(void *cls, struct MHD_Connection *mhd, char *text);
+
+/* answer.c */
+void gs_answer_prepare(struct gs_http_conn *conn);
+enum MHD_Result gs_answer_send(struct gs_http_conn *conn);
+/* The methods that path has, "GET, HEAD, POST". */
+void gs_route_allow(const struct gs_http_route *routes, size_t count, const char *path,
+                    struct gs_buf *out);
+
+/* workers.c: submit suspends the connection, and resumes it when the handler has run; false: the
+ * queue is full or stopping, nothing happened. Stop answers 503 to what waits. */
+int gs_workers_start(struct gs_http_server *server, struct gs_error *err);
+bool gs_workers_submit(struct gs_http_server *server, struct gs_http_conn *conn);
+void gs_workers_stop(struct gs_http_server *server);
+
+/* stream.c: what the connection does with it. */
+void gs_stream_attach(struct gs_http_stream *stream, struct MHD_Connection *mhd, int fd);
+/* Returns whether it was cut because of its ceiling; runs on_close; no lock held. */
+bool gs_stream_detach(struct gs_http_stream *stream);
+ssize_t gs_stream_read(void *stream, uint64_t pos, char *to, size_t max);
+/* Has bytes that were not taken since before_ns. */
+bool gs_stream_stalled(struct gs_http_stream *stream, int64_t before_ns);
+
+/* linger.c */
+void gs_linger_init(struct gs_linger *linger);
+/* Keeps a copy of fd open for a while and reads it empty. */
+void gs_linger_add(struct gs_http_server *server, int fd);
+void gs_linger_event(struct gs_linger *linger, unsigned slot);
+void gs_linger_sweep(struct gs_linger *linger, int64_t now_ns);
+
+/* The watcher's epoll: which of its descriptors an event is about. */
+enum { GS_EVENT_LISTEN = GS_LINGER_MAX, GS_EVENT_WAKE };
+
+#endif

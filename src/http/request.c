@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <stddef.h>
+#include <string.h>
+#include <strings.h>
+
+#include "gpushare/base/num.h"
+#include "internal.h"
+
+enum {
+    /* A body refused by its head is read and thrown away up to this length, which keeps the
+     * connection; beyond, the answer comes at once and the connection closes. */
+    SKIP_BYTES = 256 << 10,
+    /* What is allocated for a claimed length before its bytes come. */
+    RESERVE_BYTES = 256 << 10,
+    DISCARD_BYTES = 1 << 20,
+};
+
+static struct gs_http_conn *conn_of_request(const struct gs_http_request *req)
+{
+    const char *inside = (const char *)req;
+    return (struct gs_http_conn *)(uintptr_t)(inside - offsetof(struct gs_http_conn, request));
+}
+
+static const char *lookup(struct gs_http_conn *conn, enum MHD_ValueKind kind, const char *name)
+{
+    const char *value = NULL;
+    size_t len;
+    if (MHD_lookup_connection_value_n(conn->mhd, kind, name, strlen(name), &value, &len) != MHD_YES)
+        return NULL;
+    return value ? value : "";
+}
+
+const char *gs_http_query(const struct gs_http_request *req, const char *name)
+{
+    return lookup(conn_of_request(req), MHD_GET_ARGUMENT_KIND, name);
+}
+
+const char *gs_http_header(const struct gs_http_request *req, const char *name)
+{
+    return lookup(conn_of_request(req), MHD_HEADER_KIND, name);
+}
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)tolower((unsigned char)c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* libmicrohttpd's own would turn "%00" into the end of the text, and "/healthz%00/x" into
+ * "/healthz". */
+size_t gs_request_unescape(void *cls, struct MHD_Connection *mhd, char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        int high = *from == '%' ? hex(from[1]) : -1;
+        int low = high >= 0 ? hex(from[2]) : -1;
+        if (low >= 0 && high * 16 + low != 0) {
+            *to++ = (char)(high * 16 + low);
+            from += 2;
+        } else {
+            *to++ = *from;
+        }
+    }
+    *to = '\0';
+    return (size_t)(to - text);
+}
+
+/* The answer stands, whatever else comes. */
+static void refuse(struct gs_http_conn *conn, unsigned status, const char *words)
+{
+    gs_http_error(&conn->response, status, "%s", words);
+    conn->phase = GS_PHASE_REFUSED;
+    gs_conn_drop_body(conn);
+}
+
+static void refuse_too_large(struct gs_http_conn *conn)
+{
+    gs_count(&conn->loop->server->counters.too_large);
+    refuse(conn, 413, "the request's body is too large");
+}
+
+static void refuse_full(struct gs_http_conn *conn)
+{
+    gs_count(&conn->loop->server->counters.memory_full);
+    refuse(conn, 503, "too many requests at once");
+}
+
+/* How long the body says it is. False: it says nothing that can be trusted (RFC 9112, section 6.3).
+ * libmicrohttpd would take a body of unknown coding until the connection ends. */
+static bool read_framing(struct gs_http_conn *conn, bool *ret_chunked)
+{
+    const char *coding = lookup(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    const char *length = lookup(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    conn->body_claimed_bytes = 0;
+    *ret_chunked = coding != NULL;
+    if (coding)
+        return !length && strcasecmp(coding, "chunked") == 0;
+    return !length || gs_parse_u64(length, strlen(length), &conn->body_claimed_bytes);
+}
+
+static void choose_route(struct gs_http_conn *conn, const char *method, const char *path)
+{
+    const struct gs_http_config *config = &conn->loop->server->config;
+    bool known_path;
+    conn->route = gs_http_route_find(config->routes, config->route_count, method, path,
+                                     &conn->request.rest, &known_path);
+    if (conn->route)
+        return;
+    refuse(conn, known_path ? 405 : 404, known_path ? "method not allowed" : "no such path");
+    if (known_path) {
+        _cleanup_(gs_buf_release) struct gs_buf allow = GS_BUF(512);
+        gs_route_allow(config->routes, config->route_count, path, &allow);
+        gs_http_add_header(&conn->response, MHD_HTTP_HEADER_ALLOW, allow.data ? allow.data : "");
+    }
+}
+
+static bool has_host(struct gs_http_conn *conn, const char *version)
+{
+    return strcmp(version, MHD_HTTP_VERSION_1_1) != 0 ||
+           lookup(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+}
+
+/* First call: the head is complete. */
+static enum MHD_Result begin(struct gs_http_conn *conn, const char *method, const char *path,
+                             const char *version)
+{
+    const struct gs_http_config *config = &conn->loop->server->config;
+    bool chunked;
+    gs_conn_set_state(conn, GS_CONN_RECEIVING);
+    gs_answer_prepare(conn);
+    conn->phase = GS_PHASE_BODY;
+    conn->discarded_bytes = 0;
+    conn->request = (struct gs_http_request){
+        .method = strcmp(method, "HEAD") == 0 ? "GET" : method, .path = path, .body = ""};
+    bool framed = read_framing(conn, &chunked);
+    if (!framed)
+        refuse(conn, 400, "the request's length is ambiguous");
+    else if (!has_host(conn, version))
+        refuse(conn, 400, "the Host header is missing");
+    else
+        choose_route(conn, method, path);
+    if (conn->phase == GS_PHASE_BODY && conn->body_claimed_bytes > config->max_body_bytes)
+        refuse_too_large(conn);
+    if (conn->phase != GS_PHASE_REFUSED)
+        return MHD_YES;
+    bool body = chunked || conn->body_claimed_bytes > 0;
+    bool asks = body && lookup(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
+    if (framed && !asks && conn->body_claimed_bytes <= SKIP_BYTES)
+        return MHD_YES;
+    conn->linger = true;
+    return gs_answer_send(conn);
+}
+
+static void receive(struct gs_http_conn *conn, const char *bytes, size_t len)
+{
+    struct gs_http_server *server = conn->loop->server;
+    if (len > server->config.max_body_bytes - conn->body.len) {
+        refuse_too_large(conn);
+        return;
+    }
+    conn->body_counted_bytes += len;
+    size_t before = atomic_fetch_add_explicit(&server->buffered_bytes, len, memory_order_relaxed);
+    if (before + len > server->config.max_buffered_bytes) {
+        refuse_full(conn);
+        return;
+    }
+    if (conn->body.len == 0 && conn->body_claimed_bytes > len)
+        gs_buf_reserve(&conn->body, conn->body_claimed_bytes < RESERVE_BYTES
+                                        ? (size_t)conn->body_claimed_bytes
+                                        : RESERVE_BYTES);
+    gs_buf_append(&conn->body, bytes, len);
+    if (gs_buf_failed(&conn->body))
+        refuse_full(conn);
+}
+
+/* False: more than anybody should have to read for an answer that stands already. */
+static bool discard(struct gs_http_conn *conn, size_t len)
+{
+    size_t limit = conn->loop->server->config.max_body_bytes;
+    conn->discarded_bytes += len;
+    return conn->discarded_bytes <= (limit > DISCARD_BYTES ? limit : DISCARD_BYTES);
+}
+
+/* The request is complete. */
+static enum MHD_Result dispatch(struct gs_http_conn *conn)
+{
+    struct gs_http_server *server = conn->loop->server;
+    if (conn->body.len) {
+        conn->request.body = conn->body.data;
+        conn->request.body_len = conn->body.len;
+    }
+    gs_conn_set_state(conn, GS_CONN_HANDLING);
+    if (!(conn->route->flags & GS_HTTP_BLOCKING)) {
+        conn->route->handler(server->config.ctx, &conn->request, &conn->response);
+        return gs_answer_send(conn);
+    }
+    if (gs_workers_submit(server, conn))
+        return MHD_YES;
+    gs_count(&server->counters.queue_full);
+    gs_http_error(&conn->response, 503, "too many requests at once");
+    return gs_answer_send(conn);
+}
+
+enum MHD_Result gs_request_access(void *cls, struct MHD_Connection *mhd, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_len, void **request_context)
+{
+    struct gs_http_conn *conn =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    if (!conn)
+        return MHD_NO;
+    size_t len = *upload_len;
+    *upload_len = 0;
+    switch (conn->phase) {
+    case GS_PHASE_NEW:
+        *request_context = conn;
+        return begin(conn, method, url, version);
+    case GS_PHASE_BODY:
+        if (len == 0)
+            return dispatch(conn);
+        receive(conn, upload, len);
+        return MHD_YES;
+    case GS_PHASE_REFUSED:
+        if (len > 0)
+            return discard(conn, len) ? MHD_YES : MHD_NO;
+        return gs_answer_send(conn);
+    case GS_PHASE_HANDLED:
+        return gs_answer_send(conn);
+    case GS_PHASE_ANSWERED:
+        break;
+    }
+    return MHD_NO;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/http/server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+enum { HEAD_MIN = 4 << 10, HEAD_MAX = 1 << 20, THREADS_MAX = 256 };
+
+static int check_routes(const struct gs_http_config *config, struct gs_error *err)
+{
+    for (size_t i = 0; i < config->route_count; i++) {
+        const struct gs_http_route *route = &config->routes[i];
+        size_t len = strlen(route->path);
+        bool prefix = route->flags & GS_HTTP_PREFIX;
+        if (route->path[0] != '/' || (prefix && route->path[len - 1] != '/'))
+            return gs_fail(err, GS_EINVAL, "route \"%s\" does not start with / or end with it",
+                           route->path);
+        if ((route->flags & GS_HTTP_BLOCKING) && config->workers == 0)
+            return gs_fail(err, GS_EINVAL, "route \"%s\" blocks and there are no workers",
+                           route->path);
+    }
+    return 0;
+}
+
+static int check_config(const struct gs_http_config *config, struct gs_error *err)
+{
+    if (config->threads < 1 || config->threads > THREADS_MAX)
+        return gs_fail(err, GS_EINVAL, "threads must be 1 to %d", THREADS_MAX);
+    if (config->workers > THREADS_MAX)
+        return gs_fail(err, GS_EINVAL, "workers must be at most %d", THREADS_MAX);
+    if (config->workers > 0 && config->queue_max == 0)
+        return gs_fail(err, GS_EINVAL, "the queue of blocking requests must hold at least one");
+    if (config->max_head_bytes < HEAD_MIN || config->max_head_bytes > HEAD_MAX)
+        return gs_fail(err, GS_EINVAL, "head limit must be %d to %d bytes", HEAD_MIN, HEAD_MAX);
+    if (config->max_connections == 0)
+        return gs_fail(err, GS_EINVAL, "the connection limit must be at least 1");
+    if (config->max_response_bytes < HEAD_MIN)
+        return gs_fail(err, GS_EINVAL, "response limit must be at least %d bytes", HEAD_MIN);
+    if (config->request_timeout_ns <= 0 || config->idle_timeout_ns <= 0 ||
+        config->response_timeout_ns <= 0)
+        return gs_fail(err, GS_EINVAL, "timeouts must be positive");
+    if (config->tls_cert || config->tls_key || config->tls_client_ca)
+        return gs_fail(err, GS_EINVAL, "this build has no TLS");
+    return check_routes(config, err);
+}
+
+/* Other parts of the program need descriptors as well. */
+static unsigned connection_limit(unsigned wanted)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur == RLIM_INFINITY)
+        return wanted;
+    rlim_t most = files.rlim_cur / 4 * 3;
+    return most < wanted ? (unsigned)most : wanted;
+}
+
+static int start_loop(struct gs_http_server *server, struct gs_http_loop *loop,
+                      struct gs_error *err)
+{
+    loop->server = server;
+    TAILQ_INIT(&loop->all);
+    for (unsigned i = 0; i < GS_CLASS_COUNT; i++)
+        TAILQ_INIT(&loop->classes[i]);
+    pthread_mutex_init(&loop->lock, NULL);
+    server->loop_count++;
+    /* Limits and deadlines are the watcher's: libmicrohttpd's own limit is far off. */
+    loop->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
+        NULL, NULL, gs_request_access, loop, MHD_OPTION_NOTIFY_CONNECTION, gs_conn_notify, loop,
+        MHD_OPTION_NOTIFY_COMPLETED, gs_conn_completed, loop, MHD_OPTION_UNESCAPE_CALLBACK,
+        gs_request_unescape, loop, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        server->config.max_head_bytes, MHD_OPTION_CONNECTION_LIMIT,
+        server->config.max_connections * 2 + 1024, MHD_OPTION_END);
+    return loop->daemon ? 0 : gs_fail_errno(err, GS_EIO, errno, "cannot start an HTTP thread");
+}
+
+static int start_threads(struct gs_http_server *server, struct gs_error *err)
+{
+    for (unsigned i = 0; i < server->config.threads; i++) {
+        if (start_loop(server, &server->loops[i], err) < 0)
+            return -1;
+    }
+    if (gs_workers_start(server, err) < 0)
+        return -1;
+    return gs_watch_start(server, err);
+}
+
+static struct gs_http_server *new_server(const struct gs_http_config *config)
+{
+    struct gs_http_server *server = calloc(1, sizeof(*server));
+    if (!server)
+        return NULL;
+    server->config = *config;
+    server->config.max_connections = connection_limit(config->max_connections);
+    server->listen_fd = server->epoll_fd = server->wake_fd = -1;
+    gs_linger_init(&server->linger);
+    pthread_mutex_init(&server->linger.lock, NULL);
+    pthread_mutex_init(&server->workers.lock, NULL);
+    pthread_cond_init(&server->workers.wake, NULL);
+    STAILQ_INIT(&server->workers.queue);
+    pthread_mutex_init(&server->closed_lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&server->closed_wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    server->loops = calloc(config->threads, sizeof(*server->loops));
+    if (!server->loops) {
+        gs_http_server_free(server);
+        return NULL;
+    }
+    return server;
+}
+
+int gs_http_server_start(const struct gs_http_config *config, struct gs_http_server **ret_server,
+                         struct gs_error *err)
+{
+    if (check_config(config, err) < 0)
+        return -1;
+    _cleanup_(gs_http_server_freep) struct gs_http_server *server = new_server(config);
+    if (!server)
+        return gs_fail_nomem(err);
+    if (gs_listen_open(config->listen, &server->listen_fd, &server->port, err) < 0)
+        return -1;
+    /* Signals are the program's main thread's. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int result = start_threads(server, err);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (result == 0)
+        *ret_server = gs_steal(&server);
+    return result;
+}
+
+uint16_t gs_http_server_port(const struct gs_http_server *server)
+{
+    return server->port;
+}
+
+static uint64_t open_count(const struct gs_http_server *server)
+{
+    return gs_counted(&server->counters.accepted) - gs_counted(&server->counters.closed);
+}
+
+static void wait_closed(struct gs_http_server *server, int64_t grace_ns)
+{
+    int64_t until_ns = gs_now_ns() + grace_ns;
+    struct timespec until = {.tv_sec = until_ns / GS_NS_PER_S, .tv_nsec = until_ns % GS_NS_PER_S};
+    pthread_mutex_lock(&server->closed_lock);
+    int why = 0;
+    while (open_count(server) > 0 && why == 0)
+        why = pthread_cond_timedwait(&server->closed_wake, &server->closed_lock, &until);
+    pthread_mutex_unlock(&server->closed_lock);
+}
+
+static void cut_all(struct gs_http_server *server)
+{
+    atomic_store(&server->hard, true);
+    for (unsigned i = 0; i < server->loop_count; i++) {
+        struct gs_http_loop *loop = &server->loops[i];
+        struct gs_http_conn *conn;
+        pthread_mutex_lock(&loop->lock);
+        TAILQ_FOREACH(conn, &loop->all, in_all)
+        gs_conn_cut_locked(conn, NULL);
+        pthread_mutex_unlock(&loop->lock);
+    }
+}
+
+void gs_http_server_stop(struct gs_http_server *server, int64_t grace_ns)
+{
+    if (server->stopped)
+        return;
+    server->stopped = true;
+    atomic_store(&server->stopping, true);
+    if (server->watcher_runs) {
+        gs_watch_wake(server);
+        wait_closed(server, grace_ns);
+    }
+    cut_all(server);
+    /* Now no stream sleeps any more; after this no blocking request does. A loop must not be
+     * stopped with a sleeping connection. */
+    gs_workers_stop(server);
+    gs_watch_stop(server);
+    for (unsigned i = 0; i < server->loop_count; i++) {
+        MHD_stop_daemon(server->loops[i].daemon);
+        server->loops[i].daemon = NULL;
+    }
+    gs_linger_sweep(&server->linger, INT64_MAX);
+}
+
+void gs_http_server_free(struct gs_http_server *server)
+{
+    gs_http_server_stop(server, 0);
+    for (unsigned i = 0; i < server->loop_count; i++)
+        pthread_mutex_destroy(&server->loops[i].lock);
+    free(server->loops);
+    gs_closep(&server->listen_fd);
+    gs_closep(&server->wake_fd);
+    gs_closep(&server->epoll_fd);
+    pthread_mutex_destroy(&server->linger.lock);
+    pthread_mutex_destroy(&server->workers.lock);
+    pthread_cond_destroy(&server->workers.wake);
+    pthread_mutex_destroy(&server->closed_lock);
+    pthread_cond_destroy(&server->closed_wake);
+    free(server);
+}
+
+void gs_http_server_stats(const struct gs_http_server *server, struct gs_http_stats *ret_stats)
+{
+    const struct gs_counters *from = &server->counters;
+    uint64_t closed = gs_counted(&from->closed); /* first, so that `open` is never negative */
+    struct gs_http_stats stats = {
+        .connections = gs_counted(&from->accepted),
+        .connections_refused = gs_counted(&from->refused),
+        .connections_evicted = gs_counted(&from->evicted),
+        .request_timeouts = gs_counted(&from->request_timeouts),
+        .idle_timeouts = gs_counted(&from->idle_timeouts),
+        .response_timeouts = gs_counted(&from->response_timeouts),
+        .too_large = gs_counted(&from->too_large),
+        .queue_full = gs_counted(&from->queue_full),
+        .memory_full = gs_counted(&from->memory_full),
+        .streams_open = gs_counted(&from->streams_open),
+        .streams_overrun = gs_counted(&from->streams_overrun),
+        .tls_refused = gs_counted(&from->tls_refused),
+        .buffered_bytes = atomic_load_explicit(&server->buffered_bytes, memory_order_relaxed),
+    };
+    stats.connections_open = stats.connections - closed;
+    for (size_t i = 0; i < sizeof(stats.requests) / sizeof(stats.requests[0]); i++)
+        stats.requests[i] = gs_counted(&from->requests[i]);
+    *ret_stats = stats;
+}

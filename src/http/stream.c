@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/http/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "internal.h"
+
+enum { KEEP_BYTES = 16 << 10 };
+
+enum stream_state { STREAM_OPEN, STREAM_ENDED, STREAM_DEAD };
+
+struct gs_http_stream {
+    atomic_uint refs;
+    gs_http_stream_on_close *on_close;
+    void *ctx;
+
+    pthread_mutex_t lock;
+    /* Guarded by lock. */
+    enum stream_state state;
+    bool overrun;
+    struct gs_buf bytes;
+    size_t sent_bytes;          /* of `bytes`, at its begin */
+    struct MHD_Connection *mhd; /* NULL: not attached */
+    int fd;                     /* open while attached */
+    bool suspended;
+    int64_t progress_ns; /* the connection took bytes, or bytes came when none waited */
+};
+
+struct gs_http_stream *gs_http_stream_new(size_t ceiling_bytes, gs_http_stream_on_close *on_close,
+                                          void *ctx)
+{
+    struct gs_http_stream *stream = calloc(1, sizeof(*stream));
+    if (!stream)
+        return NULL;
+    if (pthread_mutex_init(&stream->lock, NULL) != 0) {
+        free(stream);
+        return NULL;
+    }
+    atomic_init(&stream->refs, 1);
+    stream->on_close = on_close;
+    stream->ctx = ctx;
+    stream->bytes = GS_BUF(ceiling_bytes);
+    stream->fd = -1;
+    return stream;
+}
+
+struct gs_http_stream *gs_http_stream_ref(struct gs_http_stream *stream)
+{
+    atomic_fetch_add_explicit(&stream->refs, 1, memory_order_relaxed);
+    return stream;
+}
+
+void gs_http_stream_unref(struct gs_http_stream *stream)
+{
+    if (!stream || atomic_fetch_sub_explicit(&stream->refs, 1, memory_order_acq_rel) > 1)
+        return;
+    gs_buf_release(&stream->bytes);
+    pthread_mutex_destroy(&stream->lock);
+    free(stream);
+}
+
+static size_t pending(const struct gs_http_stream *stream)
+{
+    return stream->bytes.len - stream->sent_bytes;
+}
+
+static void wake(struct gs_http_stream *stream)
+{
+    if (stream->suspended) {
+        stream->suspended = false;
+        MHD_resume_connection(stream->mhd);
+    }
+}
+
+static void kill_locked(struct gs_http_stream *stream)
+{
+    stream->state = STREAM_DEAD;
+    gs_buf_release(&stream->bytes);
+    stream->sent_bytes = 0;
+    /* The loop may be waiting for the client to read; only the socket's end wakes it then. */
+    if (stream->fd >= 0)
+        shutdown(stream->fd, SHUT_RDWR);
+    wake(stream);
+}
+
+/* What was sent goes away when it is the larger part, so that a slow reader of a long queue does
+ * not cost a move of the whole queue for every piece it takes. A quiet stream keeps little. */
+static void compact(struct gs_http_stream *stream)
+{
+    if (stream->sent_bytes * 2 < stream->bytes.len)
+        return;
+    gs_buf_consume(&stream->bytes, stream->sent_bytes);
+    stream->sent_bytes = 0;
+    if (stream->bytes.len == 0 && stream->bytes.cap > KEEP_BYTES)
+        gs_buf_release(&stream->bytes);
+}
+
+int gs_http_stream_write(struct gs_http_stream *stream, const void *bytes, size_t len,
+                         struct gs_error *err)
+{
+    enum gs_code code = GS_OK;
+    pthread_mutex_lock(&stream->lock);
+    if (stream->state != STREAM_OPEN) {
+        code = GS_ECANCELED;
+    } else if (len > 0) {
+        if (pending(stream) == 0)
+            stream->progress_ns = gs_now_ns();
+        if (len > stream->bytes.max - stream->bytes.len) {
+            gs_buf_consume(&stream->bytes, stream->sent_bytes);
+            stream->sent_bytes = 0;
+        }
+        gs_buf_append(&stream->bytes, bytes, len);
+        code = (enum gs_code)gs_buf_failed(&stream->bytes);
+        if (code == GS_OK) {
+            wake(stream);
+        } else {
+            stream->overrun = code == GS_ETOOBIG;
+            kill_locked(stream);
+        }
+    }
+    pthread_mutex_unlock(&stream->lock);
+    switch (code) {
+    case GS_OK:
+        return 0;
+    case GS_ETOOBIG:
+        return gs_fail(err, code, "the client reads too slowly");
+    case GS_ENOMEM:
+        return gs_fail_nomem(err);
+    default:
+        return gs_fail(err, code, "the stream has ended");
+    }
+}
+
+void gs_http_stream_end(struct gs_http_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    if (stream->state == STREAM_OPEN) {
+        stream->state = STREAM_ENDED;
+        stream->progress_ns = gs_now_ns();
+        wake(stream);
+    }
+    pthread_mutex_unlock(&stream->lock);
+}
+
+void gs_http_stream_abort(struct gs_http_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    if (stream->state != STREAM_DEAD)
+        kill_locked(stream);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+size_t gs_http_stream_pending_bytes(struct gs_http_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    size_t bytes = pending(stream);
+    pthread_mutex_unlock(&stream->lock);
+    return bytes;
+}
+
+bool gs_stream_stalled(struct gs_http_stream *stream, int64_t before_ns)
+{
+    pthread_mutex_lock(&stream->lock);
+    bool waits = pending(stream) > 0 || stream->state == STREAM_ENDED;
+    bool stalled = waits && stream->progress_ns < before_ns;
+    pthread_mutex_unlock(&stream->lock);
+    return stalled;
+}
+
+void gs_stream_attach(struct gs_http_stream *stream, struct MHD_Connection *mhd, int fd)
+{
+    pthread_mutex_lock(&stream->lock);
+    stream->mhd = mhd;
+    stream->fd = fd;
+    if (stream->state == STREAM_DEAD)
+        shutdown(fd, SHUT_RDWR); /* aborted before it was ours */
+    pthread_mutex_unlock(&stream->lock);
+}
+
+bool gs_stream_detach(struct gs_http_stream *stream)
+{
+    pthread_mutex_lock(&stream->lock);
+    stream->state = STREAM_DEAD;
+    stream->mhd = NULL;
+    stream->fd = -1;
+    bool overrun = stream->overrun;
+    pthread_mutex_unlock(&stream->lock);
+    if (stream->on_close)
+        stream->on_close(stream->ctx);
+    return overrun;
+}
+
+ssize_t gs_stream_read(void *cls, uint64_t pos, char *to, size_t max)
+{
+    struct gs_http_stream *stream = cls;
+    ssize_t result = 0;
+    pthread_mutex_lock(&stream->lock);
+    size_t count = pending(stream) < max ? pending(stream) : max;
+    if (stream->state == STREAM_DEAD) {
+        result = MHD_CONTENT_READER_END_WITH_ERROR;
+    } else if (count > 0) {
+        memcpy(to, stream->bytes.data + stream->sent_bytes, count);
+        stream->sent_bytes += count;
+        stream->progress_ns = gs_now_ns();
+        compact(stream);
+        result = (ssize_t)count;
+    } else if (stream->state == STREAM_ENDED) {
+        result = MHD_CONTENT_READER_END_OF_STREAM;
+    } else {
+        /* Sleeps until wake(): zero bytes without suspending would make the loop spin. */
+        stream->suspended = true;
+        MHD_suspend_connection(stream->mhd);
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return result;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <linux/tcp.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+enum {
+    SWEEP_BATCH = 64,   /* connections looked at under one hold of a loop's lock */
+    ACCEPT_BATCH = 64,  /* before deadlines are looked at again */
+    CLOSING_SLACK = 32, /* cut connections that still count while newcomers are let in */
+    PAUSE_MS = 10,
+    SLOW_SHARE = 32, /* of the request's deadline: older ones may be evicted */
+    /* include/net/tcp_states.h of Linux; not in its headers for user space */
+    TCP_STATE_CLOSE = 7,
+    TCP_STATE_CLOSE_WAIT = 8,
+};
+
+struct socket_state {
+    uint64_t received_bytes;
+    bool peer_gone;
+};
+
+/* libmicrohttpd says nothing between two requests, nor while a connection sleeps: the kernel does.
+ */
+static bool ask_socket(int fd, struct socket_state *ret)
+{
+    struct tcp_info info = {0};
+    socklen_t len = sizeof(info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
+        return false;
+    ret->received_bytes = info.tcpi_bytes_received;
+    ret->peer_gone = info.tcpi_state == TCP_STATE_CLOSE_WAIT || info.tcpi_state == TCP_STATE_CLOSE;
+    return true;
+}
+
+static void check_idle(struct gs_http_conn *conn, int64_t now_ns)
+{
+    struct gs_http_server *server = conn->loop->server;
+    struct socket_state now;
+    bool known = ask_socket(conn->fd, &now);
+    if (known && conn->received_known && now.received_bytes > conn->received_bytes) {
+        gs_conn_begin_locked(conn, now_ns);
+        return;
+    }
+    if (known) {
+        conn->received_bytes = now.received_bytes;
+        conn->received_known = true;
+    }
+    if (atomic_load(&server->stopping))
+        gs_conn_cut_locked(conn, NULL);
+    else if (now_ns - conn->since_ns > server->config.idle_timeout_ns)
+        gs_conn_cut_locked(conn, &server->counters.idle_timeouts);
+}
+
+static void check_stream(struct gs_http_conn *conn, int64_t now_ns)
+{
+    struct gs_http_server *server = conn->loop->server;
+    struct socket_state now;
+    if (!conn->stream)
+        return;
+    if (ask_socket(conn->fd, &now) && now.peer_gone)
+        gs_conn_cut_locked(conn, NULL);
+    else if (gs_stream_stalled(conn->stream, now_ns - server->config.response_timeout_ns))
+        gs_conn_cut_locked(conn, &server->counters.response_timeouts);
+    else if (atomic_load(&server->stopping))
+        gs_http_stream_end(conn->stream);
+}
+
+static void check(struct gs_http_conn *conn, int64_t now_ns)
+{
+    struct gs_http_server *server = conn->loop->server;
+    int64_t age_ns = now_ns - conn->since_ns;
+    if (conn->cut)
+        return;
+    switch (conn->state) {
+    case GS_CONN_IDLE:
+        check_idle(conn, now_ns);
+        break;
+    case GS_CONN_RECEIVING:
+        if (age_ns > server->config.request_timeout_ns)
+            gs_conn_cut_locked(conn, &server->counters.request_timeouts);
+        break;
+    case GS_CONN_SENDING:
+        if (age_ns > server->config.response_timeout_ns)
+            gs_conn_cut_locked(conn, &server->counters.response_timeouts);
+        break;
+    case GS_CONN_STREAMING:
+        check_stream(conn, now_ns);
+        break;
+    case GS_CONN_HANDLING:
+        break;
+    }
+}
+
+static void sweep_loop(struct gs_http_loop *loop, int64_t now_ns)
+{
+    pthread_mutex_lock(&loop->lock);
+    unsigned left = loop->count;
+    while (left > 0 && !TAILQ_EMPTY(&loop->all)) {
+        for (unsigned i = 0; i < SWEEP_BATCH && left > 0 && !TAILQ_EMPTY(&loop->all); i++) {
+            struct gs_http_conn *conn = TAILQ_FIRST(&loop->all);
+            TAILQ_REMOVE(&loop->all, conn, in_all);
+            TAILQ_INSERT_TAIL(&loop->all, conn, in_all);
+            check(conn, now_ns);
+            left--;
+        }
+        /* Requests of this loop wait for the lock meanwhile. */
+        pthread_mutex_unlock(&loop->lock);
+        pthread_mutex_lock(&loop->lock);
+    }
+    pthread_mutex_unlock(&loop->lock);
+}
+
+static void sweep(struct gs_http_server *server)
+{
+    int64_t now_ns = gs_now_ns();
+    for (unsigned i = 0; i < server->loop_count; i++)
+        sweep_loop(&server->loops[i], now_ns);
+    gs_linger_sweep(&server->linger, now_ns);
+}
+
+static uint64_t open_count(const struct gs_http_server *server)
+{
+    return gs_counted(&server->counters.accepted) - gs_counted(&server->counters.closed);
+}
+
+/* The connection of one class that waits longest, over all loops: its loop, or NULL. */
+static struct gs_http_loop *oldest_of(struct gs_http_server *server, enum gs_conn_class class,
+                                      int64_t before_ns)
+{
+    struct gs_http_loop *from = NULL;
+    for (unsigned i = 0; i < server->loop_count; i++) {
+        struct gs_http_loop *loop = &server->loops[i];
+        pthread_mutex_lock(&loop->lock);
+        const struct gs_http_conn *conn = TAILQ_FIRST(&loop->classes[class]);
+        if (conn && conn->since_ns < before_ns) {
+            from = loop;
+            before_ns = conn->since_ns;
+        }
+        pthread_mutex_unlock(&loop->lock);
+    }
+    return from;
+}
+
+/* A flood of connections must not keep others out: the longest idle one goes, and if all are busy
+ * sending their requests, the slowest. */
+static bool evict_one(struct gs_http_server *server)
+{
+    int64_t now_ns = gs_now_ns();
+    for (enum gs_conn_class class = GS_CLASS_FRESH; class < GS_CLASS_COUNT; class ++) {
+        int64_t patience_ns =
+            class == GS_CLASS_SLOW ? server->config.request_timeout_ns / SLOW_SHARE : 0;
+        struct gs_http_loop *from = oldest_of(server, class, now_ns - patience_ns);
+        if (!from)
+            continue;
+        pthread_mutex_lock(&from->lock);
+        struct gs_http_conn *conn = TAILQ_FIRST(&from->classes[class]); /* maybe another by now */
+        if (conn)
+            gs_conn_cut_locked(conn, &server->counters.evicted);
+        pthread_mutex_unlock(&from->lock);
+        if (conn)
+            return true;
+    }
+    return false;
+}
+
+static void poll_listener(struct gs_http_server *server, bool on)
+{
+    struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.u32 = GS_EVENT_LISTEN};
+    epoll_ctl(server->epoll_fd, EPOLL_CTL_MOD, server->listen_fd, &event);
+    server->accepting = on;
+}
+
+static bool make_room(struct gs_http_server *server)
+{
+    uint64_t limit = server->config.max_connections;
+    uint64_t open = open_count(server);
+    return open < limit || (evict_one(server) && open < limit + CLOSING_SLACK);
+}
+
+/* The one with the fewest connections; in a burst, whose connections are not counted yet, each in
+ * turn. */
+static struct gs_http_loop *choose_loop(struct gs_http_server *server)
+{
+    struct gs_http_loop *best = NULL;
+    unsigned best_count = 0;
+    for (unsigned i = 0; i < server->loop_count; i++) {
+        struct gs_http_loop *loop = &server->loops[(server->next_loop + i) % server->loop_count];
+        pthread_mutex_lock(&loop->lock);
+        unsigned count = loop->count;
+        pthread_mutex_unlock(&loop->lock);
+        if (!best || count < best_count) {
+            best = loop;
+            best_count = count;
+        }
+    }
+    server->next_loop = (server->next_loop + 1) % server->loop_count;
+    return best;
+}
+
+static void hand_over(struct gs_http_server *server, int fd, const struct sockaddr *addr,
+                      socklen_t len)
+{
+    gs_count(&server->counters.accepted);
+    if (MHD_add_connection(choose_loop(server)->daemon, fd, addr, len) != MHD_YES)
+        gs_count(&server->counters.closed); /* it has closed the socket */
+}
+
+static void accept_some(struct gs_http_server *server)
+{
+    for (unsigned i = 0; i < ACCEPT_BATCH; i++) {
+        if (!make_room(server)) {
+            poll_listener(server, false); /* until the next sweep; the kernel keeps a queue */
+            return;
+        }
+        struct sockaddr_storage addr;
+        socklen_t len = sizeof(addr);
+        int fd = accept4(server->listen_fd, (struct sockaddr *)&addr, &len,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd >= 0) {
+            hand_over(server, fd, (const struct sockaddr *)&addr, len);
+        } else if (errno == EAGAIN) {
+            return;
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            evict_one(server);
+            poll_listener(server, false);
+            return;
+        }
+    }
+}
+
+static void close_listener(struct gs_http_server *server)
+{
+    if (server->listening) {
+        close(server->listen_fd);
+        server->listen_fd = -1;
+        server->listening = false;
+    }
+}
+
+static int sleep_ms(const struct gs_http_server *server)
+{
+    if (atomic_load(&server->stopping) || (server->listening && !server->accepting))
+        return PAUSE_MS;
+    return (int)(server->tick_ns / GS_NS_PER_MS);
+}
+
+static void handle_event(struct gs_http_server *server, uint32_t what)
+{
+    uint64_t count;
+    ssize_t got;
+    switch (what) {
+    case GS_EVENT_LISTEN:
+        if (server->listening && server->accepting)
+            accept_some(server);
+        break;
+    case GS_EVENT_WAKE:
+        got = read(server->wake_fd, &count, sizeof(count));
+        (void)got; /* it only ends the sleep */
+        break;
+    default:
+        gs_linger_event(&server->linger, what);
+    }
+}
+
+static void *watch_main(void *arg)
+{
+    struct gs_http_server *server = arg;
+    int64_t swept_ns = gs_now_ns();
+    while (!atomic_load(&server->quit)) {
+        struct epoll_event events[16];
+        int timeout_ms = sleep_ms(server);
+        int count = epoll_wait(server->epoll_fd, events, 16, timeout_ms);
+        for (int i = 0; i < count; i++)
+            handle_event(server, events[i].data.u32);
+        if (atomic_load(&server->stopping))
+            close_listener(server);
+        if (gs_now_ns() - swept_ns < timeout_ms * GS_NS_PER_MS)
+            continue;
+        sweep(server);
+        if (server->listening && !server->accepting)
+            poll_listener(server, true);
+        swept_ns = gs_now_ns();
+    }
+    close_listener(server);
+    gs_linger_sweep(&server->linger, INT64_MAX);
+    return NULL;
+}
+
+static int64_t choose_tick(const struct gs_http_config *config)
+{
+    int64_t tick_ns = 4 * GS_NS_PER_S;
+    const int64_t limits[] = {config->request_timeout_ns, config->idle_timeout_ns,
+                              config->response_timeout_ns};
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+        tick_ns = limits[i] < tick_ns ? limits[i] : tick_ns;
+    tick_ns /= 8;
+    return tick_ns < PAUSE_MS * GS_NS_PER_MS ? PAUSE_MS * GS_NS_PER_MS : tick_ns;
+}
+
+int gs_watch_start(struct gs_http_server *server, struct gs_error *err)
+{
+    server->tick_ns = choose_tick(&server->config);
+    server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    server->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct epoll_event wake = {.events = EPOLLIN, .data.u32 = GS_EVENT_WAKE};
+    struct epoll_event listener = {.events = EPOLLIN, .data.u32 = GS_EVENT_LISTEN};
+    if (server->epoll_fd < 0 || server->wake_fd < 0 ||
+        epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, server->wake_fd, &wake) < 0 ||
+        epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, server->listen_fd, &listener) < 0)
+        return gs_fail_errno(err, GS_EIO, errno, "cannot watch the listening socket");
+    server->listening = true;
+    server->accepting = true;
+    int why = pthread_create(&server->watcher, NULL, watch_main, server);
+    if (why != 0)
+        return gs_fail_errno(err, GS_EIO, why, "cannot start a thread");
+    server->watcher_runs = true;
+    return 0;
+}
+
+void gs_watch_wake(struct gs_http_server *server)
+{
+    uint64_t one = 1;
+    ssize_t put = write(server->wake_fd, &one, sizeof(one));
+    (void)put; /* a full counter wakes as well */
+}
+
+void gs_watch_stop(struct gs_http_server *server)
+{
+    if (!server->watcher_runs)
+        return;
+    atomic_store(&server->quit, true);
+    gs_watch_wake(server);
+    pthread_join(server->watcher, NULL);
+    server->watcher_runs = false;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fixture.h"
+
+#include <time.h>
+
+static void hello(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    res->content_type = "text/plain";
+    gs_buf_puts(&res->body, "hello");
+}
+
+static void empty(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+}
+
+static void echo(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    if (req->body[req->body_len] != '\0')
+        gs_http_error(res, 500, "the body is not terminated");
+    gs_buf_append(&res->body, req->body, req->body_len);
+}
+
+static void show(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    const char *query = gs_http_query(req, "a");
+    const char *header = gs_http_header(req, "x-TEST");
+    gs_http_add_header(res, "X-One", "1");
+    gs_http_add_header(res, "X-Two", "2");
+    res->status = 201;
+    gs_buf_printf(&res->body, "%s|%s|%s|%s|%s|%zu", req->method, req->path, req->rest,
+                  query ? query : "(none)", header ? header : "(none)", req->body_len);
+}
+
+static void broken(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    gs_buf_reserve(&res->body, res->body.max + 1);
+}
+
+static void bad_header(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    gs_http_add_header(res, "X-Bad", "a\r\nX-Injected: b");
+}
+
+static void wait_gate(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    struct fixture *fix = ctx;
+    atomic_fetch_add(&fix->waiting, 1);
+    while (!atomic_load(&fix->gate))
+        sleep_ms(1);
+    gs_buf_puts(&res->body, "waited");
+}
+
+static void stream_closed(void *ctx)
+{
+    struct fixture *fix = ctx;
+    atomic_fetch_add(&fix->streams_closed, 1);
+}
+
+static void watch(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    struct fixture *fix = ctx;
+    struct gs_http_stream *stream =
+        gs_http_stream_new(fix->stream_ceiling_bytes, stream_closed, fix);
+    gs_http_respond_stream(res, stream);
+    if (gs_http_query(req, "early"))
+        gs_http_stream_write(stream, "early", 5, NULL);
+    if (gs_http_query(req, "end"))
+        gs_http_stream_end(stream);
+    gs_http_stream_unref(atomic_exchange(&fix->stream, stream));
+}
+
+static const struct gs_http_route routes[] = {
+    {"GET", "/hello", hello, 0},
+    {"GET", "/empty", empty, 0},
+    {"POST", "/echo", echo, 0},
+    {"PUT", "/echo", echo, 0},
+    {NULL, "/show/", show, GS_HTTP_PREFIX},
+    {"GET", "/broken", broken, 0},
+    {"GET", "/header", bad_header, 0},
+    {"POST", "/wait", wait_gate, GS_HTTP_BLOCKING},
+    {"GET", "/wait", wait_gate, GS_HTTP_BLOCKING},
+    {"POST", "/echo-slowly", echo, GS_HTTP_BLOCKING},
+    {"GET", "/watch", watch, 0},
+};
+
+void fixture_init(struct fixture *fix)
+{
+    *fix = (struct fixture){.config = GS_HTTP_CONFIG_DEFAULTS, .stream_ceiling_bytes = 1 << 20};
+    fix->config.routes = routes;
+    fix->config.route_count = sizeof(routes) / sizeof(routes[0]);
+    fix->config.ctx = fix;
+    fix->config.workers = 2;
+}
+
+void fixture_start(struct fixture *fix)
+{
+    struct gs_error err = {0};
+    if (gs_http_server_start(&fix->config, &fix->server, &err) < 0)
+        fail_msg("%s", err.msg);
+    fix->port = gs_http_server_port(fix->server);
+    assert_int_not_equal(fix->port, 0);
+}
+
+void fixture_stop(struct fixture *fix)
+{
+    atomic_store(&fix->gate, 1);
+    gs_http_server_free(fix->server);
+    fix->server = NULL;
+    gs_http_stream_unref(atomic_exchange(&fix->stream, NULL));
+}
+
+struct gs_http_stats fixture_stats(const struct fixture *fix)
+{
+    struct gs_http_stats stats;
+    gs_http_server_stats(fix->server, &stats);
+    return stats;
+}
+
+void sleep_ms(int ms)
+{
+    struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+    nanosleep(&time, NULL);
+}
+
+void wait_for(const atomic_int *value, int want)
+{
+    for (int i = 0; i < 10000 && atomic_load(value) < want; i++)
+        sleep_ms(1);
+    assert_true(atomic_load(value) >= want);
+}
+
+int64_t elapsed_ms(int64_t since_ns)
+{
+    return (gs_clock_now_ns(gs_clock_system()) - since_ns) / GS_NS_PER_MS;
+}
+
+void expect_get(struct http_probe *probe, const char *path, int status)
+{
+    struct http_answer answer;
+    assert_true(http_probe_text(probe, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path));
+    assert_true(http_probe_answer(probe, &answer));
+    assert_int_equal(answer.status, status);
+}

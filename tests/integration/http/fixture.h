@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_TESTS_HTTP_FIXTURE_H
+#define GPUSHARE_TESTS_HTTP_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gpushare/base/clock.h"
+#include "gpushare/http/server.h"
+#include "gpushare/http/stream.h"
+#include "http_probe.h"
+
+/*
+ * A server whose routes answer what they were asked:
+ *   GET  /hello            "hello"
+ *   GET  /empty            no body
+ *   *    /echo             the body
+ *   *    /show/...         method, path, rest, query a, header X-Test, body length
+ *   GET  /broken           a body that failed
+ *   GET  /header           a header with a line break in it
+ *   POST /wait   blocking  "waited", after fixture.gate has opened
+ *   POST /echo-slowly      blocking, the body
+ *   GET  /watch            a stream; *fixture.stream is its producer's end
+ */
+struct fixture {
+    struct gs_http_config config;
+    struct gs_http_server *server;
+    uint16_t port;
+    atomic_int gate; /* 0: closed */
+    atomic_int waiting;
+    _Atomic(struct gs_http_stream *) stream;
+    atomic_int streams_closed;
+    size_t stream_ceiling_bytes;
+};
+
+/* The defaults, with the routes above and 127.0.0.1:0; change, then start. */
+void fixture_init(struct fixture *fix);
+void fixture_start(struct fixture *fix);
+void fixture_stop(struct fixture *fix);
+
+struct gs_http_stats fixture_stats(const struct fixture *fix);
+
+/* Waits up to 10 s for *value to become at least want. */
+void wait_for(const atomic_int *value, int want);
+void sleep_ms(int ms);
+int64_t elapsed_ms(int64_t since_ns);
+
+/* Sends a request without body and expects that status; the probe stays open. */
+void expect_get(struct http_probe *probe, const char *path, int status);
+
+#endif

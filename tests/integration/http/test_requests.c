@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fixture.h"
+
+enum { MAX_BODY = 100000 };
+
+static int start(void **state)
+{
+    struct fixture *fix = test_malloc(sizeof(*fix));
+    fixture_init(fix);
+    fix->config.max_body_bytes = MAX_BODY;
+    fixture_start(fix);
+    *state = fix;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    fixture_stop(*state);
+    test_free(*state);
+    return 0;
+}
+
+static void requests_are_answered_by_their_bytes(void **state)
+{
+    const struct fixture *fix = *state;
+    static const struct {
+        const char *name, *request;
+        int status;
+        const char *body;                    /* NULL: not compared */
+        enum { STAYS, CLOSES, NOISE } after; /* libmicrohttpd 0.9.75 sends some heads twice */
+    } rows[] = {
+        {"plain", "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n", 200, "hello", STAYS},
+        {"no body at all", "GET /empty HTTP/1.1\r\nHost: x\r\n\r\n", 200, "", STAYS},
+        {"HTTP/1.0 closes", "GET /hello HTTP/1.0\r\n\r\n", 200, "hello", CLOSES},
+        {"asked to close", "GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 200,
+         "hello", CLOSES},
+        {"unknown path", "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", 404,
+         "{\"error\":\"no such path\"}\n", STAYS},
+        {"longer than an exact path", "GET /hello/ HTTP/1.1\r\nHost: x\r\n\r\n", 404, NULL, STAYS},
+        {"prefix without more", "GET /show/ HTTP/1.1\r\nHost: x\r\n\r\n", 404, NULL, STAYS},
+        {"absolute form", "GET http://x/hello HTTP/1.1\r\nHost: x\r\n\r\n", 404, NULL, STAYS},
+        {"wrong method", "DELETE /echo HTTP/1.1\r\nHost: x\r\n\r\n", 405,
+         "{\"error\":\"method not allowed\"}\n", STAYS},
+        {"unknown path with a body that is skipped",
+         "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n12345", 404, NULL, STAYS},
+        {"wrong method with chunks that are skipped",
+         "POST /hello HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+         "chunked\r\n\r\n5\r\n12345\r\n0\r\n\r\n",
+         405, NULL, STAYS},
+        {"query, decoded", "GET /show/q?b=1&a=x%20y+z%3D HTTP/1.1\r\nHost: x\r\n\r\n", 201,
+         "GET|/show/q|q|x y z=|(none)|0", STAYS},
+        {"query without a value", "GET /show/q?a HTTP/1.1\r\nHost: x\r\n\r\n", 201,
+         "GET|/show/q|q||(none)|0", STAYS},
+        {"path, decoded", "GET /show/%61%2Fb HTTP/1.1\r\nHost: x\r\n\r\n", 201,
+         "GET|/show/a/b|a/b|(none)|(none)|0", STAYS},
+        {"escaped NUL stays", "GET /show/a%00b?a=%00 HTTP/1.1\r\nHost: x\r\n\r\n", 201,
+         "GET|/show/a%00b|a%00b|%00|(none)|0", STAYS},
+        {"escaped NUL does not shorten", "GET /hello%00 HTTP/1.1\r\nHost: x\r\n\r\n", 404, NULL,
+         STAYS},
+        {"broken escapes stay", "GET /show/%%4%zz% HTTP/1.1\r\nHost: x\r\n\r\n", 201,
+         "GET|/show/%%4%zz%|%%4%zz%|(none)|(none)|0", STAYS},
+        {"header of any case", "GET /show/h HTTP/1.1\r\nHost: x\r\nX-Test:  v v\r\n\r\n", 201,
+         "GET|/show/h|h|(none)|v v|0", STAYS},
+        {"any method", "PURGE /show/m HTTP/1.1\r\nHost: x\r\n\r\n", 201,
+         "PURGE|/show/m|m|(none)|(none)|0", STAYS},
+        {"body by length", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n12345", 200,
+         "12345", STAYS},
+        {"empty body", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", 200, "",
+         STAYS},
+        {"body by chunks",
+         "PUT /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
+         "A;x=y\r\n0123456789\r\n0\r\nTrailer: t\r\n\r\n",
+         200, "abc0123456789", STAYS},
+        {"blocking route", "POST /echo-slowly HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nok",
+         200, "ok", STAYS},
+        {"100-continue",
+         "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nok",
+         200, "ok", STAYS},
+        {"100-continue for an unknown path",
+         "POST /no HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n", 404,
+         NULL, CLOSES},
+        {"failed body", "GET /broken HTTP/1.1\r\nHost: x\r\n\r\n", 500,
+         "{\"error\":\"the answer is too large\"}\n", STAYS},
+        {"header injection", "GET /header HTTP/1.1\r\nHost: x\r\n\r\n", 500,
+         "{\"error\":\"the answer is not valid\"}\n", STAYS},
+        {"no host", "GET /hello HTTP/1.1\r\n\r\n", 400,
+         "{\"error\":\"the Host header is missing\"}\n", STAYS},
+        {"space in the path", "GET /hello x HTTP/1.1\r\nHost: x\r\n\r\n", 404, NULL, STAYS},
+        {"not HTTP", "hello\r\n\r\n", 0, NULL, CLOSES},
+        {"length is no number", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5x\r\n\r\n", 400,
+         NULL, NOISE},
+        {"length is negative", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400,
+         NULL, NOISE},
+        {"length overflows",
+         "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n", 413,
+         NULL, NOISE},
+        {"length and chunks",
+         "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+         "0\r\n\r\n",
+         400, "{\"error\":\"the request's length is ambiguous\"}\n", CLOSES},
+        {"unknown coding", "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\nxxxx",
+         400, "{\"error\":\"the request's length is ambiguous\"}\n", CLOSES},
+        {"chunk size is no number",
+         "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400, NULL,
+         CLOSES},
+        {"chunk size overflows",
+         "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+         "chunked\r\n\r\nfffffffffffffffff\r\n",
+         413, NULL, CLOSES},
+        {"far too long a body",
+         "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4294967296\r\n\r\n", 413,
+         "{\"error\":\"the request's body is too large\"}\n", CLOSES},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct http_probe probe;
+        struct http_answer answer;
+        print_message("  %s\n", rows[i].name);
+        assert_true(http_probe_open(&probe, fix->port));
+        assert_true(http_probe_text(&probe, "%s", rows[i].request));
+        assert_int_equal(http_probe_answer(&probe, &answer) ? answer.status : 0, rows[i].status);
+        if (rows[i].body)
+            assert_string_equal(answer.body, rows[i].body);
+        if (rows[i].after == CLOSES)
+            assert_true(http_probe_closed(&probe));
+        if (rows[i].after == STAYS)
+            expect_get(&probe, "/hello", 200);
+        http_probe_close(&probe);
+    }
+}
+
+static void errors_are_json_and_name_the_allowed_methods(void **state)
+{
+    const struct fixture *fix = *state;
+    struct http_probe probe;
+    struct http_answer answer;
+    char value[64];
+    assert_true(http_probe_open(&probe, fix->port));
+    http_probe_text(&probe, "GET /echo HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(http_probe_answer(&probe, &answer));
+    assert_int_equal(answer.status, 405);
+    assert_true(http_answer_header(&answer, "Allow", value, sizeof(value)));
+    assert_string_equal(value, "POST, PUT");
+    assert_true(http_answer_header(&answer, "Content-Type", value, sizeof(value)));
+    assert_string_equal(value, "application/json");
+    http_probe_text(&probe, "POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+    assert_true(http_probe_answer(&probe, &answer));
+    assert_true(http_answer_header(&answer, "Allow", value, sizeof(value)));
+    assert_string_equal(value, "GET, HEAD");
+    http_probe_close(&probe);
+}
+
+static void handlers_choose_type_and_headers(void **state)
+{
+    const struct fixture *fix = *state;
+    struct http_probe probe;
+    struct http_answer answer;
+    char value[64];
+    assert_true(http_probe_open(&probe, fix->port));
+    http_probe_text(&probe, "GET /show/x HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(http_probe_answer(&probe, &answer));
+    assert_true(http_answer_header(&answer, "X-One", value, sizeof(value)));
+    assert_string_equal(value, "1");
+    http_probe_text(&probe, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(http_probe_answer(&probe, &answer));
+    assert_false(http_answer_header(&answer, "X-One", value, sizeof(value)));
+    assert_true(http_answer_header(&answer, "Content-Type", value, sizeof(value)));
+    assert_string_equal(value, "text/plain");
+    http_probe_close(&probe);
+}
+
+static void head_is_get_without_its_body(void **state)
+{
+    const struct fixture *fix = *state;
+    struct http_probe probe;
+    struct http_answer answer;
+    char value[64];
+    assert_true(http_probe_open(&probe, fix->port));
+    http_probe_text(&probe, "HEAD /hello HTTP/1.1\r\nHost: x\r\n\r\n"
+                            "HEAD /show/x HTTP/1.1\r\nHost: x\r\n\r\n"
+                            "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(http_probe_head(&probe, &answer));
+    assert_int_equal(answer.status, 200);
+    assert_true(http_answer_header(&answer, "Content-Length", value, sizeof(value)));
+    assert_string_equal(value, "5");
+    assert_true(http_probe_head(&probe, &answer));
+    assert_int_equal(answer.status, 201);
+    assert_true(http_answer_header(&answer, "Content-Length", value, sizeof(value)));
+    assert_string_equal(value, "29");
+    assert_true(http_probe_answer(&probe, &answer));
+    assert_string_equal(answer.body, "hello");
+    http_probe_close(&probe);
+}
+
+static void pipelined_requests_are_answered_in_order(void **state)
+{
+    const struct fixture *fix = *state;
+    struct http_probe probe;
+    struct http_answer answer;
+    enum { COUNT = 200 };
+    assert_true(http_probe_open(&probe, fix->port));
+    char *text = test_calloc(COUNT, 128);
+    size_t len = 0;
+    for (int i = 0; i < COUNT; i++) {
+        /* every third one goes to a worker thread, which must not let the next one pass */
+        len += (size_t)snprintf(text + len, 128,
+                                "POST /echo%s HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n%04d",
+                                i % 3 ? "" : "-slowly", i);
+    }
+    assert_true(http_probe_send(&probe, text, len));
+    for (int i = 0; i < COUNT; i++) {
+        char want[8];
+        snprintf(want, sizeof(want), "%04d", i);
+        assert_true(http_probe_answer(&probe, &answer));
+        assert_string_equal(answer.body, want);
+    }
+    test_free(text);
+    http_probe_close(&probe);
+}
+
+/* Sends len bytes of a pattern, by length or in chunks of 1000; returns the status. */
+static int send_body(struct http_probe *probe, size_t len, bool chunked)
+{
+    struct http_answer answer;
+    char *body = test_malloc(len + 1);
+    for (size_t i = 0; i < len; i++)
+        body[i] = (char)('a' + i % 23);
+    if (chunked) {
+        http_probe_text(probe,
+                        "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+        for (size_t at = 0; at < len; at += 1000) {
+            size_t piece = len - at < 1000 ? len - at : 1000;
+            http_probe_text(probe, "%zx\r\n", piece);
+            http_probe_send(probe, body + at, piece);
+            http_probe_text(probe, "\r\n");
+        }
+        http_probe_text(probe, "0\r\n\r\n");
+    } else {
+        http_probe_text(probe, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n",
+                        len);
+        http_probe_send(probe, body, len);
+    }
+    int status = http_probe_answer(probe, &answer) ? answer.status : 0;
+    if (status == 200) {
+        assert_int_equal(answer.body_len, len);
+        assert_memory_equal(answer.body, body, len);
+    }
+    test_free(body);
+    return status;
+}
+
+static void bodies_up_to_the_ceiling_and_not_beyond(void **state)
+{
+    const struct fixture *fix = *state;
+    static const struct {
+        size_t len;
+        int status;
+    } rows[] = {{1, 200},        {1000, 200},         {MAX_BODY - 1, 200},
+                {MAX_BODY, 200}, {MAX_BODY + 1, 413}, {MAX_BODY * 4, 413}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        for (int chunked = 0; chunked < 2; chunked++) {
+            struct http_probe probe;
+            print_message("  %zu bytes, %s\n", rows[i].len, chunked ? "chunked" : "by length");
+            assert_true(http_probe_open(&probe, fix->port));
+            assert_int_equal(send_body(&probe, rows[i].len, chunked), rows[i].status);
+            http_probe_close(&probe);
+        }
+    }
+    assert_int_equal(fixture_stats(fix).too_large, 4);
+    assert_int_equal(fixture_stats(fix).buffered_bytes, 0);
+}
+
+/* The answer must survive that the client goes on sending: closing over unread bytes is a reset. */
+static void a_long_refused_body_does_not_lose_the_answer(void **state)
+{
+    const struct fixture *fix = *state;
+    for (int i = 0; i < 20; i++) {
+        struct http_probe probe;
+        assert_true(http_probe_open(&probe, fix->port));
+        assert_int_equal(send_body(&probe, 3000000, false), 413);
+        assert_true(http_probe_closed(&probe));
+        http_probe_close(&probe);
+    }
+}
+
+static void endless_chunks_are_cut(void **state)
+{
+    const struct fixture *fix = *state;
+    struct http_probe probe;
+    static char chunk[65536];
+    assert_true(http_probe_open(&probe, fix->port));
+    http_probe_text(&probe, "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    int sent = 0;
+    while (sent < 1000 && http_probe_text(&probe, "10000\r\n") &&
+           http_probe_send(&probe, chunk, sizeof(chunk)) && http_probe_text(&probe, "\r\n"))
+        sent++;
+    assert_true(sent < 1000); /* 64 MiB would have gone through */
+    http_probe_close(&probe);
+}
+
+static void huge_heads_are_refused(void **state)
+{
+    const struct fixture *fix = *state;
+    struct http_probe probe;
+    struct http_answer answer;
+    char *filler = test_malloc(200001);
+    memset(filler, 'x', 200000);
+    filler[200000] = '\0';
+    assert_true(http_probe_open(&probe, fix->port));
+    http_probe_text(&probe, "GET /hello HTTP/1.1\r\nHost: x\r\nX-Long: %s\r\n\r\n", filler);
+    if (http_probe_answer(&probe, &answer)) /* the reset may be faster than the answer */
+        assert_int_equal(answer.status, 431);
+    http_probe_close(&probe);
+    assert_true(http_probe_open(&probe, fix->port));
+    http_probe_text(&probe, "GET /%s HTTP/1.1\r\nHost: x\r\n\r\n", filler);
+    if (http_probe_answer(&probe, &answer))
+        assert_int_equal(answer.status, 414);
+    http_probe_close(&probe);
+    test_free(filler);
+    assert_int_equal(http_probe_get(fix->port, "/hello"), 200);
+}
+
+static void many_headers_fit(void **state)
+{
+    const struct fixture *fix = *state;
+    struct http_probe probe;
+    struct http_answer answer;
+    assert_true(http_probe_open(&probe, fix->port));
+    http_probe_text(&probe, "GET /hello HTTP/1.1\r\nHost: x\r\n");
+    for (int i = 0; i < 100; i++)
+        http_probe_text(&probe, "X-Header-%d: some value of usual length %d\r\n", i, i);
+    http_probe_text(&probe, "\r\n");
+    assert_true(http_probe_answer(&probe, &answer));
+    assert_int_equal(answer.status, 200);
+    http_probe_close(&probe);
+}
+
+static void all_bodies_together_have_a_ceiling(void **state)
+{
+    struct fixture fix;
+    fixture_init(&fix);
+    fix.config.max_body_bytes = 100000;
+    fix.config.max_buffered_bytes = 150000;
+    fixture_start(&fix);
+    struct http_probe first, second;
+    static char half[60000];
+    memset(half, 'x', sizeof(half));
+    assert_true(http_probe_open(&first, fix.port));
+    http_probe_text(&first, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
+    http_probe_send(&first, half, sizeof(half));
+    for (int i = 0; i < 5000 && fixture_stats(&fix).buffered_bytes < sizeof(half); i++)
+        sleep_ms(1);
+    assert_true(http_probe_open(&second, fix.port));
+    assert_int_equal(send_body(&second, 99000, false), 503);
+    assert_int_equal(fixture_stats(&fix).memory_full, 1);
+    assert_int_equal(fixture_stats(&fix).buffered_bytes, sizeof(half));
+    assert_int_equal(send_body(&second, 50000, false), 200);
+    http_probe_close(&first); /* in mid-body */
+    for (int i = 0; i < 5000 && fixture_stats(&fix).buffered_bytes > 0; i++)
+        sleep_ms(1);
+    assert_int_equal(fixture_stats(&fix).buffered_bytes, 0);
+    assert_int_equal(send_body(&second, 99000, false), 200);
+    assert_int_equal(fixture_stats(&fix).requests[0], 1);
+    http_probe_close(&second);
+    fixture_stop(&fix);
+}
+
+static void answers_are_counted_by_class(void **state)
+{
+    struct fixture fix;
+    fixture_init(&fix);
+    fixture_start(&fix);
+    struct http_probe probe;
+    assert_true(http_probe_open(&probe, fix.port));
+    expect_get(&probe, "/hello", 200);
+    expect_get(&probe, "/show/x", 201);
+    expect_get(&probe, "/nothing", 404);
+    expect_get(&probe, "/broken", 500);
+    struct gs_http_stats stats = fixture_stats(&fix);
+    assert_int_equal(stats.requests[2], 2);
+    assert_int_equal(stats.requests[4], 1);
+    assert_int_equal(stats.requests[5], 1);
+    assert_int_equal(stats.requests[0], 0);
+    assert_int_equal(stats.connections, 1);
+    assert_int_equal(stats.connections_open, 1);
+    http_probe_close(&probe);
+    for (int i = 0; i < 5000 && fixture_stats(&fix).connections_open > 0; i++)
+        sleep_ms(1);
+    assert_int_equal(fixture_stats(&fix).connections_open, 0);
+    fixture_stop(&fix);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(requests_are_answered_by_their_bytes, start, stop),
+        cmocka_unit_test_setup_teardown(errors_are_json_and_name_the_allowed_methods, start, stop),
+        cmocka_unit_test_setup_teardown(handlers_choose_type_and_headers, start, stop),
+        cmocka_unit_test_setup_teardown(head_is_get_without_its_body, start, stop),
+        cmocka_unit_test_setup_teardown(pipelined_requests_are_answered_in_order, start, stop),
+        cmocka_unit_test_setup_teardown(bodies_up_to_the_ceiling_and_not_beyond, start, stop),
+        cmocka_unit_test_setup_teardown(a_long_refused_body_does_not_lose_the_answer, start, stop),
+        cmocka_unit_test_setup_teardown(endless_chunks_are_cut, start, stop),
+        cmocka_unit_test_setup_teardown(huge_heads_are_refused, start, stop),
+        cmocka_unit_test_setup_teardown(many_headers_fit, start, stop),
+        cmocka_unit_test(all_bodies_together_have_a_ceiling),
+        cmocka_unit_test(answers_are_counted_by_class),
+    };
+    return cmocka_run_group_tests_name("http requests", tests, NULL, NULL);
+}
