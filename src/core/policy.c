@@ -1,18 +1,114 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/core/policy.h"
+#include "policy_internal.h"
 
 #include <stdlib.h>
 
-#include "policy_internal.h"
+enum { CHOICE_BITS = 18, STATE_BITS = 17 };
 
 struct gs_policies *gs_policies_new(void)
 {
-    return calloc(1, sizeof(struct gs_policies));
+    struct gs_policies *policies = calloc(1, sizeof(*policies));
+    if (!policies)
+        return NULL;
+    pthread_mutex_init(&policies->table_lock, NULL);
+    pthread_mutex_init(&policies->learn_lock, NULL);
+    pthread_mutex_init(&policies->refresh_lock, NULL);
+    policies->due_at = GS_LEARN_MIN;
+    if (gs_memo_init(&policies->choices, CHOICE_BITS) < 0 ||
+        gs_memo_init(&policies->states, STATE_BITS) < 0) {
+        gs_policies_free(policies);
+        return NULL;
+    }
+    return policies;
 }
 
 void gs_policies_free(struct gs_policies *policies)
 {
+    if (!policies)
+        return;
+    gs_policy_table_free(policies->table);
+    gs_classes_release(&policies->classes);
+    free(policies->supply.units);
+    free(policies->supply.names);
+    gs_memo_release(&policies->choices);
+    gs_memo_release(&policies->states);
+    pthread_mutex_destroy(&policies->table_lock);
+    pthread_mutex_destroy(&policies->learn_lock);
+    pthread_mutex_destroy(&policies->refresh_lock);
     free(policies);
+}
+
+struct gs_policy_table *gs_policies_pin(struct gs_policies *policies)
+{
+    pthread_mutex_lock(&policies->table_lock);
+    struct gs_policy_table *table = policies->table;
+    if (table)
+        table->refs++;
+    pthread_mutex_unlock(&policies->table_lock);
+    return table;
+}
+
+void gs_policies_unpin(struct gs_policies *policies, struct gs_policy_table *table)
+{
+    pthread_mutex_lock(&policies->table_lock);
+    bool last = --table->refs == 0;
+    pthread_mutex_unlock(&policies->table_lock);
+    if (last)
+        gs_policy_table_free(table);
+}
+
+/* --- choosing --- */
+
+static uint64_t mix_text(uint64_t hash, struct gs_slice text)
+{
+    hash = gs_mix(hash, text.len);
+    for (; text.len >= 8; text.at += 8, text.len -= 8) {
+        uint64_t word;
+        memcpy(&word, text.at, sizeof(word));
+        hash = gs_mix(hash, word);
+    }
+    uint64_t tail = 0;
+    if (text.len)
+        memcpy(&tail, text.at, text.len);
+    return gs_mix(hash, tail);
+}
+
+/* All that a choice depends on, besides the node: what is not mixed in here must not be looked at
+ * by a policy. */
+static uint64_t choice_key(uint64_t generation, enum gs_placement placement,
+                           const struct gs_node_view *view, const struct gs_ask *ask)
+{
+    uint64_t hash = gs_mix(generation << 8 | (uint64_t)placement, view->version);
+    hash = gs_mix(hash, (uint64_t)ask->units << 32 | ask->gpu_count);
+    hash = gs_mix(hash, (uint64_t)ask->cpu_milli);
+    if (ask->selects) {
+        hash = mix_text(hash, ask->model);
+        hash = mix_text(hash, ask->model_deny);
+        hash = mix_text(hash, ask->uuid);
+        hash = mix_text(hash, ask->uuid_deny);
+    }
+    return gs_mix_end(hash);
+}
+
+/* fgd and rollout: nodes that did not change since the same kind of pod was last asked about cost
+ * one look-up. */
+static void choose_remembered(struct gs_policies *policies, enum gs_placement placement,
+                              const struct gs_node_view *view, const struct gs_ask *ask,
+                              struct gs_choice *ret)
+{
+    uint64_t generation = atomic_load_explicit(&policies->generation, memory_order_acquire);
+    if (!generation || !view->version) {
+        gs_policy_by_state(policies, placement, view, ask, ret);
+        return;
+    }
+    uint64_t key = choice_key(generation, placement, view, ask);
+    struct gs_memo_value value;
+    if (gs_memo_get(&policies->choices, key, &value)) {
+        *ret = (struct gs_choice){(int64_t)value.first, value.second};
+        return;
+    }
+    gs_policy_by_state(policies, placement, view, ask, ret);
+    gs_memo_put(&policies->choices, key, (struct gs_memo_value){(uint64_t)ret->loss, ret->gpus});
 }
 
 bool gs_policy_choose(struct gs_policies *policies, enum gs_placement placement,
@@ -20,39 +116,18 @@ bool gs_policy_choose(struct gs_policies *policies, enum gs_placement placement,
                       struct gs_choice *ret)
 {
     struct gs_choice choice = {0};
-    switch (placement) {
-    case GS_PLACEMENT_SPREAD:
+    if (ask->units && gs_fit(view, ask) != GS_FITS)
+        return false;
+    if (!view->sum_total_units)
+        choice.loss = GS_LOSS_NOTHING_TO_LOSE;
+    else if (placement == GS_PLACEMENT_SPREAD)
         gs_policy_spread(view, ask, &choice);
-        break;
-    default:
+    else if (placement == GS_PLACEMENT_FGD || placement == GS_PLACEMENT_ROLLOUT)
+        choose_remembered(policies, placement, view, ask, &choice);
+    else
         gs_policy_binpack(view, ask, &choice);
-        break;
-    }
-    if (!choice.gpus)
+    if (ask->units && !choice.gpus)
         return false;
     *ret = choice;
     return true;
-}
-
-enum { TOP_SCORE = 10 };
-
-void gs_policy_scores(const int64_t *loss, const bool *fits, size_t count, uint8_t *ret_scores)
-{
-    int64_t least = INT64_MAX, most = INT64_MIN;
-    for (size_t i = 0; i < count; i++) {
-        if (!fits[i])
-            continue;
-        least = loss[i] < least ? loss[i] : least;
-        most = loss[i] > most ? loss[i] : most;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (!fits[i]) {
-            ret_scores[i] = 0;
-        } else if (loss[i] == least) {
-            ret_scores[i] = TOP_SCORE;
-        } else { /* below the top whatever the rounding, so that the best node stays the best */
-            double share = (double)(most - loss[i]) / (double)(most - least);
-            ret_scores[i] = (uint8_t)(share * (TOP_SCORE - 1));
-        }
-    }
 }

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "policy_internal.h"
 
+/* Thousandths of the node's largest card. */
+static uint64_t milli_of(uint64_t units, const struct gs_node_view *view)
+{
+    return units * 1000 / view->max_total_units;
+}
+
 /* What the chosen GPUs have left once the pod is there, in units. */
 static uint64_t leftover(const struct gs_node_view *view, gs_gpu_mask gpus, uint32_t units)
 {
@@ -12,17 +18,16 @@ static uint64_t leftover(const struct gs_node_view *view, gs_gpu_mask gpus, uint
     return left;
 }
 
-/* Tightest GPUs first, then the fullest node: a small leftover on the GPU outweighs everything
- * that the rest of the node may have free. */
+/*
+ * Tightest GPUs first, then the fullest node: one thousandth of a card left on the GPU outweighs
+ * everything that the rest of the node may have free (at most 64 cards: 64000 thousandths, which
+ * fit below GS_LOSS_MILLI). A pod without GPU memory goes to the fullest node.
+ */
 void gs_policy_binpack(const struct gs_node_view *view, const struct gs_ask *ask,
                        struct gs_choice *ret)
 {
-    ret->gpus = gs_pick_tightest(view, ask);
-    if (!ret->gpus)
-        return;
+    ret->gpus = ask->units ? gs_pick_tightest(view, ask) : 0;
     uint64_t left = leftover(view, ret->gpus, ask->units);
-    uint64_t node_free = view->sum_free_units < UINT32_MAX ? view->sum_free_units : UINT32_MAX;
-    if (left > INT32_MAX)
-        left = INT32_MAX;
-    ret->loss = (int64_t)(left << 32 | node_free);
+    ret->loss = (int64_t)milli_of(left, view) * GS_LOSS_MILLI +
+                (int64_t)milli_of(view->sum_free_units, view);
 }

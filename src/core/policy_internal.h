@@ -2,16 +2,62 @@
 #ifndef GPUSHARE_CORE_POLICY_INTERNAL_H
 #define GPUSHARE_CORE_POLICY_INTERNAL_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "gpushare/core/policy.h"
 
+#include "classes.h"
+#include "memo.h"
+#include "state.h"
+#include "table.h"
+
 struct gs_policies {
-    int unused_until_stateful; /* binpack and spread keep nothing */
+    pthread_mutex_t table_lock; /* guards the pointer and refs: held for a few instructions */
+    struct gs_policy_table *table;
+    _Atomic uint64_t generation; /* of the table; 0: none yet */
+
+    pthread_mutex_t
+        learn_lock; /* guards the following; a refresh copies under it, builds without */
+    struct gs_classes classes;
+    struct gs_supply supply;
+    uint64_t learnt; /* pods with GPU memory, ever */
+    uint64_t due_at; /* ... at which a refresh is worth while */
+    bool supply_moved;
+
+    pthread_mutex_t refresh_lock; /* one refresh at a time */
+
+    struct gs_memo choices; /* by ask and node version */
+    struct gs_memo states;  /* by node state */
 };
 
-/* Each fills *ret, or leaves gpus 0 when the ask does not fit. */
+/* The table in service, or NULL; give it back with gs_policies_unpin(). */
+struct gs_policy_table *gs_policies_pin(struct gs_policies *policies);
+void gs_policies_unpin(struct gs_policies *policies, struct gs_policy_table *table);
+
+/* Each fills *ret, or leaves gpus 0 when the ask does not fit; a pod without GPU memory only gets
+ * a loss. */
 void gs_policy_binpack(const struct gs_node_view *view, const struct gs_ask *ask,
                        struct gs_choice *ret);
 void gs_policy_spread(const struct gs_node_view *view, const struct gs_ask *ask,
                       struct gs_choice *ret);
+/* fgd or rollout */
+void gs_policy_by_state(struct gs_policies *policies, enum gs_placement placement,
+                        const struct gs_node_view *view, const struct gs_ask *ask,
+                        struct gs_choice *ret);
+
+/* fgd: units that typical pods cannot use, on average; the level 0..100 of a change for the better;
+ * and the loss of a change. */
+double gs_fgd_unusable(const struct gs_policy_table *table, const struct gs_state *state);
+int gs_fgd_level(double gain_cards);
+int64_t gs_fgd_loss(double before_units, double after_units, uint32_t card_units);
+
+/* rollout: units that stay free, summed over GS_ROLLOUTS sequences; the same, remembered; and the
+ * loss of a change that takes taken_units. */
+uint64_t gs_rollout_stranded(const struct gs_policy_table *table, const struct gs_state *state);
+uint64_t gs_rollout_remembered(struct gs_policies *policies, const struct gs_policy_table *table,
+                               const struct gs_state *state);
+int64_t gs_rollout_loss(uint64_t before_stranded, uint64_t after_stranded, int64_t price,
+                        uint64_t taken_units, uint32_t card_units);
 
 #endif

@@ -2,26 +2,58 @@
 #ifndef GPUSHARE_CORE_POLICY_H
 #define GPUSHARE_CORE_POLICY_H
 
+#include <stddef.h>
 #include <stdint.h>
 
+#include "gpushare/base/error.h"
+#include "gpushare/core/ledger.h"
 #include "gpushare/core/placement.h"
 
 /*
  * How good a node is for a pod, and which of its GPUs the pod gets there: one answer, so that the
  * GPU that bind takes is the one that the score meant.
  *
+ *   binpack   the tightest GPU, then the fullest node
+ *   spread    the emptiest GPU of the least used node
+ *   fgd       fragmentation gradient descent (Weng et al., USENIX ATC'23): the node where the
+ *             memory that a typical pod could not use grows least
+ *   rollout   the node where the memory that stays unused after a long run of typical pods grows
+ *             least; exact integer arithmetic, the same choice on every machine
+ *
+ * fgd and rollout need to know which pods there are: they learn it (below), and behave like binpack
+ * until they have seen GS_LEARN_MIN pods with GPU memory.
+ *
  *   struct gs_choice choice;
- *   if (gs_policy_choose(policy, GS_PLACEMENT_BINPACK, view, &ask, &choice))
+ *   gs_policies_learn(policies, &ask);                        once per pod, when first seen
+ *   if (gs_policy_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask, &choice))
  *       ... choice.loss orders nodes, choice.gpus go into the annotation
  *
- * A gs_policies object holds what stateful policies learn and cache; choose may be called from
- * several threads at once, learn too.
+ *   every second or so, off the request path:
+ *   gs_policies_supply(policies, ledger);                     reads the ledger: hold its lock
+ *   if (gs_policies_refresh_due(policies))
+ *       gs_policies_refresh(policies, &err);                  without any lock; milliseconds
+ *
+ * A gs_policies object belongs to one ledger (results are remembered by node version) and takes
+ * about 9 MiB when fgd or rollout are used on a thousand nodes, at most 16 MiB. All functions may
+ * be called from several threads at once; none waits for a refresh. While a refresh ends, one
+ * request may compare losses of the old and the new table: what fits is never wrong, the node may
+ * be second best.
  */
 struct gs_policies;
 
+/* Pods with GPU memory that fgd and rollout want to have seen before they trust what they learnt;
+ * from there on a refresh is due whenever the number has doubled. */
+enum { GS_LEARN_MIN = 16 };
+
+/* One thousandth of a card, in the unit of a loss. */
+#define GS_LOSS_MILLI ((int64_t)1 << 16)
+
+/* The loss of a node without GPUs for a pod that wants none: before all others. */
+#define GS_LOSS_NOTHING_TO_LOSE (INT64_MIN / 4)
+
 struct gs_choice {
     int64_t loss;     /* smaller is better; comparable between nodes for one ask and policy only */
-    gs_gpu_mask gpus; /* gpu_count of them */
+    gs_gpu_mask gpus; /* gpu_count of them; 0 for a pod without GPU memory */
 };
 
 /* NULL when out of memory. */
@@ -29,13 +61,46 @@ struct gs_policies *gs_policies_new(void);
 void gs_policies_free(struct gs_policies *policies);
 GS_DEFINE_CLEANUP(struct gs_policies *, gs_policies_free)
 
-/* False when the ask does not fit the view. placement is a real policy, not DEFAULT or BROKEN. */
+/* False when the ask does not fit the view. placement is a real policy, not DEFAULT or BROKEN.
+ * Looks at GPUs and, to judge the node, at CPU; whether the CPU suffices is kube-scheduler's
+ * question. A pod without GPU memory fits everywhere and gets a loss too: the CPU it takes may
+ * strand GPUs. Nothing is remembered about a view of version 0. */
 bool gs_policy_choose(struct gs_policies *policies, enum gs_placement placement,
                       const struct gs_node_view *view, const struct gs_ask *ask,
                       struct gs_choice *ret);
 
-/* Scores 0..10 for kube-scheduler from losses: the least loss gets 10, the most gets `worst`…;
- * entries with fits[i] false get 0. All equal: all 10. */
-void gs_policy_scores(const int64_t *loss, const bool *fits, size_t count, uint8_t *ret_scores);
+/* Counts one pod more of the ask's kind (CPU, units, number of GPUs, models). Broken asks and those
+ * that name a GPU by UUID are not counted: they say nothing about what comes next. Memory is
+ * bounded: at most 4096 kinds, the rarest are forgotten first, and old pods fade (all counts are
+ * halved at 131072). */
+void gs_policies_learn(struct gs_policies *policies, const struct gs_ask *ask);
+
+/* Notes how much GPU memory of which model the ledger's nodes have: rollout keeps scarce models for
+ * the pods that can run nowhere else. Microseconds; the ledger must not change meanwhile. */
+void gs_policies_supply(struct gs_policies *policies, const struct gs_ledger *ledger);
+
+/* Enough was learnt since the last refresh, or GPU models have come or gone. */
+bool gs_policies_refresh_due(struct gs_policies *policies);
+
+/* Builds the tables from what was learnt and puts them into service; due or not. Does nothing while
+ * less than GS_LEARN_MIN pods are known. GS_ENOMEM: the old tables stay. */
+int gs_policies_refresh(struct gs_policies *policies, struct gs_error *err);
+
+/* How losses become kube-scheduler's 0..10 (extender/v1 MaxExtenderPriority). */
+enum gs_quantise {
+    GS_QUANTISE_COARSE,  /* 10 for the best, 9 below 5 thousandths of a card behind it, 8 below 10,
+                            then 20, 40, … 1280: leaves equal nodes to the user's preferences */
+    GS_QUANTISE_RANGE,   /* 10 for the best and its equals only, the rest evenly over 0..9 */
+    GS_QUANTISE_ONE_HOT, /* 10 for the first of the best, 0 for all others */
+    GS_QUANTISE_LINEAR,  /* evenly over 0..10, rounded */
+};
+
+/* "coarse", "range", "one-hot", "linear" */
+const char *gs_quantise_name(enum gs_quantise quantise);
+bool gs_quantise_parse(const char *text, size_t len, enum gs_quantise *ret);
+
+/* Scores from losses; entries with fits[i] false get 0, the first of the least loss gets 10. */
+void gs_policy_scores(enum gs_quantise quantise, const int64_t *loss, const bool *fits,
+                      size_t count, uint8_t *ret_scores);
 
 #endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_CORE_CLASSES_H
+#define GPUSHARE_CORE_CLASSES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpushare/base/index.h"
+#include "gpushare/core/placement.h"
+
+/*
+ * How many pods of which kind were seen. Bounded: when there is no room for one more kind, or the
+ * pods have become GS_CLASSES_HALVE, all counts are halved and what falls to 0 is forgotten. Not
+ * thread-safe.
+ */
+enum { GS_CLASSES_MAX = 4096, GS_CLASSES_HALVE = 131072 };
+
+/* Texts are lists as the annotations have them, "" for none. */
+struct gs_class {
+    uint32_t count;
+    uint32_t units; /* per GPU; 0: a pod without GPU memory, gpu_count 1 */
+    uint32_t gpu_count;
+    int32_t cpu_milli;
+    char *model; /* one block of memory with model_deny behind it */
+    char *model_deny;
+};
+
+struct gs_classes {
+    struct gs_class *all;
+    uint32_t count, cap;
+    uint64_t pods;     /* sum of counts */
+    uint64_t gpu_pods; /* of those with units */
+    struct gs_index by_kind;
+};
+
+void gs_classes_release(struct gs_classes *classes);
+
+/* One pod more. Out of memory: the pod is not counted. */
+void gs_classes_add(struct gs_classes *classes, const struct gs_ask *ask);
+
+/* The classes as they are now, in two blocks of memory (*caller frees* both): the records, and the
+ * texts that they point to. -1: out of memory. An empty list is one record long, count 0. */
+struct gs_class_list {
+    struct gs_class *all;
+    char *texts;
+    uint32_t count;
+};
+int gs_classes_copy(const struct gs_classes *classes, struct gs_class_list *ret);
+
+/* CPU of an ask or a node as the tables keep it. */
+static inline int32_t gs_class_cpu(int64_t milli)
+{
+    return milli < 0 ? 0 : milli > INT32_MAX ? INT32_MAX : (int32_t)milli;
+}
+
+#endif

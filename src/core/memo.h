@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_CORE_MEMO_H
+#define GPUSHARE_CORE_MEMO_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * A fixed number of remembered results under 64-bit keys; a newer result takes the place of an
+ * older one. Any number of threads may put and get without waiting: an entry's check word is key ^
+ * results, so that an entry that two threads wrote at once, or that is being written, is not
+ * recognised (the lockless transposition table of computer chess; Hyatt and Mann, 2002).
+ *
+ * The key stands for the thing: two things with the same 64 mixed bits would be confused. With the
+ * 2^18 entries here that is one chance in 2^46 per look-up at most.
+ */
+struct gs_memo_entry {
+    _Atomic uint64_t check;
+    _Atomic uint64_t first;
+    _Atomic uint64_t second;
+};
+
+struct gs_memo {
+    struct gs_memo_entry *entries;
+    uint64_t mask;
+};
+
+struct gs_memo_value {
+    uint64_t first;
+    uint64_t second;
+};
+
+/* 1 << bits entries, whose pages take memory only once they are used. -1: out of memory. */
+int gs_memo_init(struct gs_memo *memo, unsigned bits);
+void gs_memo_release(struct gs_memo *memo);
+
+/* key is never 0 and well mixed: see gs_mix_end(). */
+static inline bool gs_memo_get(const struct gs_memo *memo, uint64_t key, struct gs_memo_value *ret)
+{
+    const struct gs_memo_entry *entry = &memo->entries[key & memo->mask];
+    uint64_t check = atomic_load_explicit(&entry->check, memory_order_relaxed);
+    uint64_t first = atomic_load_explicit(&entry->first, memory_order_relaxed);
+    uint64_t second = atomic_load_explicit(&entry->second, memory_order_relaxed);
+    if ((check ^ first ^ second) != key)
+        return false;
+    *ret = (struct gs_memo_value){first, second};
+    return true;
+}
+
+static inline void gs_memo_put(struct gs_memo *memo, uint64_t key, struct gs_memo_value value)
+{
+    struct gs_memo_entry *entry = &memo->entries[key & memo->mask];
+    atomic_store_explicit(&entry->check, key ^ value.first ^ value.second, memory_order_relaxed);
+    atomic_store_explicit(&entry->first, value.first, memory_order_relaxed);
+    atomic_store_explicit(&entry->second, value.second, memory_order_relaxed);
+}
+
+/* Building a key: mix in word after word, then end. */
+static inline uint64_t gs_mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0xD6E8FEB86659FD93u;
+    return hash ^ hash >> 32;
+}
+
+static inline uint64_t gs_mix_end(uint64_t hash)
+{
+    hash = (hash ^ hash >> 30) * 0xBF58476D1CE4E5B9u;
+    hash = (hash ^ hash >> 27) * 0x94D049BB133111EBu;
+    hash ^= hash >> 31;
+    return hash ? hash : 1;
+}
+
+#endif

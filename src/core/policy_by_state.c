@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy_internal.h"
+
+#include <string.h>
+
+/* What fgd and rollout have in common: they compare the node's state before and after. */
+
+enum purpose { PURPOSE_FGD = 1, PURPOSE_ROLLOUT };
+
+struct judge {
+    struct gs_policies *policies;
+    const struct gs_policy_table *table;
+    const struct gs_node_view *view;
+    const struct gs_ask *ask;
+    enum gs_placement placement;
+    struct gs_state before;
+    union {
+        double unusable;   /* fgd */
+        uint64_t stranded; /* rollout */
+    } value_before;
+};
+
+static double remembered_unusable(struct gs_policies *policies, const struct gs_policy_table *table,
+                                  const struct gs_state *state)
+{
+    uint64_t key = gs_state_key(state, table->generation << 2 | PURPOSE_FGD);
+    struct gs_memo_value value;
+    double unusable;
+    if (gs_memo_get(&policies->states, key, &value)) {
+        memcpy(&unusable, &value.first, sizeof(unusable));
+        return unusable;
+    }
+    unusable = gs_fgd_unusable(table, state);
+    value.second = 0;
+    memcpy(&value.first, &unusable, sizeof(unusable));
+    gs_memo_put(&policies->states, key, value);
+    return unusable;
+}
+
+uint64_t gs_rollout_remembered(struct gs_policies *policies, const struct gs_policy_table *table,
+                               const struct gs_state *state)
+{
+    uint64_t key = gs_state_key(state, table->generation << 2 | PURPOSE_ROLLOUT);
+    struct gs_memo_value value;
+    if (gs_memo_get(&policies->states, key, &value))
+        return value.first;
+    value = (struct gs_memo_value){gs_rollout_stranded(table, state), 0};
+    gs_memo_put(&policies->states, key, value);
+    return value.first;
+}
+
+static int64_t loss_of(const struct judge *judge, const struct gs_state *after)
+{
+    uint32_t card_units = judge->view->max_total_units;
+    if (judge->placement == GS_PLACEMENT_FGD) {
+        double unusable = remembered_unusable(judge->policies, judge->table, after);
+        return gs_fgd_loss(judge->value_before.unusable, unusable, card_units);
+    }
+    uint64_t stranded = gs_rollout_remembered(judge->policies, judge->table, after);
+    return gs_rollout_loss(judge->value_before.stranded, stranded,
+                           gs_table_price(judge->table, judge->before.model),
+                           judge->before.left_units - after->left_units, card_units);
+}
+
+static struct gs_state take_cpu(const struct judge *judge)
+{
+    struct gs_state after = judge->before;
+    if (after.cpu_milli != INT32_MAX)
+        after.cpu_milli = gs_class_cpu(after.cpu_milli - judge->ask->cpu_milli);
+    return after;
+}
+
+/* The best GPU of all that have room; GPUs with the same room are the same. */
+static void choose_one(const struct judge *judge, struct gs_choice *ret)
+{
+    gs_gpu_mask candidates = gs_fit_candidates(judge->view, judge->ask);
+    uint32_t tried[GS_GPUS_MAX], tries = 0;
+    for (uint32_t i = 0; i < judge->view->gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &judge->view->gpus[i];
+        uint32_t seen = 0;
+        while (seen < tries && tried[seen] != gpu->free_units)
+            seen++;
+        if (!(candidates & GS_GPU_BIT(gpu->idx)) || seen < tries)
+            continue;
+        tried[tries++] = gpu->free_units;
+        struct gs_state after = take_cpu(judge);
+        gs_state_take(&after, gpu->free_units, judge->ask->units);
+        int64_t loss = loss_of(judge, &after);
+        if (!ret->gpus || loss < ret->loss)
+            *ret = (struct gs_choice){loss, GS_GPU_BIT(gpu->idx)};
+    }
+}
+
+/* Several GPUs: the tightest ones. */
+static void choose_several(const struct judge *judge, struct gs_choice *ret)
+{
+    gs_gpu_mask gpus = gs_pick_tightest(judge->view, judge->ask);
+    if (!gpus)
+        return;
+    struct gs_state after = take_cpu(judge);
+    for (uint32_t i = 0; i < judge->view->gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &judge->view->gpus[i];
+        if (gpus & GS_GPU_BIT(gpu->idx))
+            gs_state_take(&after, gpu->free_units, judge->ask->units);
+    }
+    *ret = (struct gs_choice){loss_of(judge, &after), gpus};
+}
+
+void gs_policy_by_state(struct gs_policies *policies, enum gs_placement placement,
+                        const struct gs_node_view *view, const struct gs_ask *ask,
+                        struct gs_choice *ret)
+{
+    struct gs_policy_table *table = gs_policies_pin(policies);
+    if (!table) {
+        gs_policy_binpack(view, ask, ret);
+        return;
+    }
+    struct judge judge = {policies, table, view, ask, placement, .value_before = {0}};
+    gs_state_of_view(&judge.before, table, view);
+    if (placement == GS_PLACEMENT_FGD)
+        judge.value_before.unusable = remembered_unusable(policies, table, &judge.before);
+    else
+        judge.value_before.stranded = gs_rollout_remembered(policies, table, &judge.before);
+    if (!ask->units) {
+        struct gs_state after = take_cpu(&judge);
+        ret->loss = loss_of(&judge, &after);
+    } else if (ask->gpu_count == 1) {
+        choose_one(&judge, ret);
+    } else {
+        choose_several(&judge, ret);
+    }
+    gs_policies_unpin(policies, table);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy_internal.h"
+
+/*
+ * Fragmentation gradient descent: Weng, Yang, Yu, et al., "Beware of Fragmentation: Scheduling
+ * GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX ATC 2023. The sums are made
+ * in the order of the authors' simulator (hkust-adsl/kubernetes-scheduler-simulator,
+ * pkg/utils/frag.go), because its 101 levels turn the last bit of a sum into another node.
+ */
+
+/* Why a typical pod cannot use what a node has left. The order is the order of summation. */
+enum fragment {
+    LACKS_BOTH,
+    LACKS_GPU,
+    LACKS_CPU,
+    CPU_POD,
+    CPU_POD_LACKS_CPU,
+    WRONG_MODEL,
+    FRAGMENTS,
+};
+
+double gs_fgd_unusable(const struct gs_policy_table *table, const struct gs_state *state)
+{
+    double sums[FRAGMENTS] = {0};
+    for (uint32_t t = 0; t < table->typical; t++) {
+        const struct gs_shape *shape = &table->shapes[t];
+        double share = (double)shape->count / (double)table->typical_pods;
+        bool cpu_lacks = shape->cpu_milli > state->cpu_milli;
+        uint64_t unusable = state->left_units;
+        enum fragment why;
+        if (!shape->units) {
+            why = cpu_lacks ? CPU_POD_LACKS_CPU : CPU_POD;
+        } else if (!(shape->groups >> state->group & 1)) {
+            why = WRONG_MODEL;
+        } else {
+            uint64_t too_small = 0;
+            uint32_t at = 0;
+            while (at < state->gpus && state->free_units[at] < shape->units)
+                too_small += state->free_units[at++];
+            bool gpu_lacks = state->gpus - at < shape->gpu_count;
+            why = gpu_lacks ? (cpu_lacks ? LACKS_BOTH : LACKS_GPU) : LACKS_CPU;
+            if (!gpu_lacks && !cpu_lacks) {
+                why = LACKS_GPU;
+                unusable = too_small;
+            }
+        }
+        sums[why] += share * (double)unusable;
+    }
+    double sum = 0;
+    for (int i = 0; i < FRAGMENTS; i++)
+        sum += sums[i];
+    return sum;
+}
+
+/*
+ * level_from[k] is the least x with trunc(100 / (1 + exp(-x))) > k in IEEE doubles: a table, so
+ * that no mathematical library's last bit decides. The middle is not 0 but a few times 2^-53 below
+ * it: there exp(-x) is still so close to 1 that the sum rounds to 2.
+ */
+enum { LEVELS = 100 };
+/* clang-format off */
+static const double level_from[LEVELS] = {
+    -0x1.2616719161d2bp+2, -0x1.f2272ae325a57p+1, -0x1.bcf0cd474166bp+1, -0x1.96ca77c922cf8p+1,
+    -0x1.78e360604b32cp+1, -0x1.60324f23a6f31p+1, -0x1.4b18a2ece7fb3p+1, -0x1.389ed3e132574p+1,
+    -0x1.28253079db672p+1, -0x1.193ea7aad030ap+1, -0x1.0b9d677dddea0p+1, -0x1.fe0fe73ce8885p+0,
+    -0x1.e6a53bbe5e6a6p+0, -0x1.d0b6d7df77dcbp+0, -0x1.bc0ed0947fbe9p+0, -0x1.a881a29e52373p+0,
+    -0x1.95ebab1969313p+0, -0x1.842f595c35286p+0, -0x1.7333ddeaaa5d2p+0, -0x1.62e42fefa39efp+0,
+    -0x1.532e4fddf686ap+0, -0x1.4402b6211ad15p+0, -0x1.3553e218d610fp+0, -0x1.2716011df4657p+0,
+    -0x1.193ea7aad030bp+0, -0x1.0bc49861276d8p+0, -0x1.fd3f2b9036cf2p-1, -0x1.e39078d49916cp-1,
+    -0x1.ca6fc71eebdccp-1, -0x1.b1d10670aae9ap-1, -0x1.99a93ca5c286dp-1, -0x1.81ee60afb501ap-1,
+    -0x1.6a973b5e9a627p-1, -0x1.539b4cb6ce55fp-1, -0x1.3cf2b50617c96p-1, -0x1.269621134db93p-1,
+    -0x1.107eb8e2da1e5p-1, -0x1.f54c21463c171p-2, -0x1.ca0c36ce6521fp-2, -0x1.9f323ecbf984fp-2,
+    -0x1.74b356ffd351ep-2, -0x1.4a851baf27b6fp-2, -0x1.209d96a324508p-2, -0x1.ede65f58845bep-3,
+    -0x1.9af93cd23441ep-3, -0x1.4861ba31d0a04p-3, -0x1.ec1c712297e9ep-4, -0x1.47dadcbbdba94p-4,
+    -0x1.47b9447a9aa07p-5, -0x1.7fffffffffffep-52, 0x1.47b9447a9a9f6p-5, 0x1.47dadcbbdba7bp-4,
+    0x1.ec1c712297e7cp-4, 0x1.4861ba31d09fbp-3, 0x1.9af93cd234413p-3, 0x1.ede65f58845b6p-3,
+    0x1.209d96a324507p-2, 0x1.4a851baf27b6dp-2, 0x1.74b356ffd351cp-2, 0x1.9f323ecbf9849p-2,
+    0x1.ca0c36ce65216p-2, 0x1.f54c21463c16bp-2, 0x1.107eb8e2da1e5p-1, 0x1.269621134db90p-1,
+    0x1.3cf2b50617c93p-1, 0x1.539b4cb6ce55bp-1, 0x1.6a973b5e9a624p-1, 0x1.81ee60afb5015p-1,
+    0x1.99a93ca5c286cp-1, 0x1.b1d10670aae98p-1, 0x1.ca6fc71eebdc9p-1, 0x1.e39078d499169p-1,
+    0x1.fd3f2b9036cf2p-1, 0x1.0bc49861276d8p+0, 0x1.193ea7aad030bp+0, 0x1.2716011df4654p+0,
+    0x1.3553e218d610dp+0, 0x1.4402b6211ad13p+0, 0x1.532e4fddf6867p+0, 0x1.62e42fefa39edp+0,
+    0x1.7333ddeaaa5d1p+0, 0x1.842f595c35285p+0, 0x1.95ebab1969313p+0, 0x1.a881a29e52371p+0,
+    0x1.bc0ed0947fbe6p+0, 0x1.d0b6d7df77dc7p+0, 0x1.e6a53bbe5e6a5p+0, 0x1.fe0fe73ce8885p+0,
+    0x1.0b9d677ddde9ep+1, 0x1.193ea7aad0308p+1, 0x1.28253079db673p+1, 0x1.389ed3e132573p+1,
+    0x1.4b18a2ece7fb3p+1, 0x1.60324f23a6f2ep+1, 0x1.78e360604b32bp+1, 0x1.96ca77c922cefp+1,
+    0x1.bcf0cd474166bp+1, 0x1.f2272ae325a49p+1, 0x1.2616719161d18p+2, 0x1.25e4f7b2737fbp+5,
+};
+/* clang-format on */
+
+int gs_fgd_level(double gain_cards)
+{
+    int low = 0, high = LEVELS;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (level_from[middle] <= gain_cards)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Around the middle, where nearly all decisions are made, a level is 40 thousandths of a card. */
+int64_t gs_fgd_loss(double before_units, double after_units, uint32_t card_units)
+{
+    enum { LEVEL_MILLI = 40 };
+    double gain = (before_units - after_units) / (double)card_units;
+    return (LEVELS - gs_fgd_level(gain)) * LEVEL_MILLI * GS_LOSS_MILLI;
+}

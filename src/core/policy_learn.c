@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void gs_policies_learn(struct gs_policies *policies, const struct gs_ask *ask)
+{
+    if (ask->broken || ask->uuid.len)
+        return;
+    pthread_mutex_lock(&policies->learn_lock);
+    gs_classes_add(&policies->classes, ask);
+    policies->learnt += ask->units ? 1 : 0;
+    pthread_mutex_unlock(&policies->learn_lock);
+}
+
+/* --- supply --- */
+
+/* GPU memory by model number, and one past the highest number. Numbers are the ledger's: few, and
+ * they never change. */
+static uint32_t count_supply(const struct gs_ledger *ledger, uint64_t *units, uint32_t room)
+{
+    uint32_t models = 1;
+    for (uint32_t slot = 0; slot < gs_ledger_slots(ledger); slot++) {
+        const struct gs_node_view *view = gs_ledger_view_at(ledger, slot);
+        for (uint32_t i = 0; view && i < view->gpu_count; i++) {
+            uint32_t model = view->gpus[i].model < room ? view->gpus[i].model : 0;
+            units[model] += view->gpus[i].total_units;
+            models = model >= models ? model + 1 : models;
+        }
+    }
+    return models;
+}
+
+/* More than an eighth more or less: worth a new price. */
+static bool moved(uint64_t then, uint64_t now)
+{
+    uint64_t change = then > now ? then - now : now - then;
+    return change > then / 8;
+}
+
+static int grow_supply(struct gs_supply *supply, uint32_t models, const struct gs_ledger *ledger)
+{
+    void *units = reallocarray(supply->units, models, sizeof(*supply->units));
+    if (!units)
+        return -1;
+    supply->units = units;
+    void *names = reallocarray(supply->names, models, sizeof(*supply->names));
+    if (!names)
+        return -1;
+    supply->names = names;
+    for (uint32_t m = supply->models; m < models; m++) {
+        const char *name = gs_ledger_model_name(ledger, (uint16_t)m);
+        memset(supply->names[m], 0, GS_MODEL_BYTES);
+        memcpy(supply->names[m], name, strnlen(name, GS_MODEL_BYTES - 1));
+        supply->units[m] = 0;
+    }
+    supply->models = models;
+    return 0;
+}
+
+void gs_policies_supply(struct gs_policies *policies, const struct gs_ledger *ledger)
+{
+    enum { ROOM = 1025 }; /* the ledger counts at most 1024 models */
+    uint64_t units[ROOM] = {0};
+    uint32_t models = count_supply(ledger, units, ROOM);
+    pthread_mutex_lock(&policies->learn_lock);
+    struct gs_supply *supply = &policies->supply;
+    uint32_t known = supply->models;
+    if (models > known && grow_supply(supply, models, ledger) < 0)
+        models = known;
+    for (uint32_t m = 0; m < supply->models; m++)
+        supply->units[m] = units[m];
+    pthread_mutex_unlock(&policies->learn_lock);
+
+    struct gs_policy_table *table = gs_policies_pin(policies);
+    if (!table)
+        return;
+    bool news = table->constrained && models > table->models;
+    for (uint32_t m = 0; table->constrained && m < table->models; m++)
+        news = news || moved(table->model_units[m], units[m]);
+    gs_policies_unpin(policies, table);
+    if (!news)
+        return;
+    pthread_mutex_lock(&policies->learn_lock);
+    policies->supply_moved = true;
+    pthread_mutex_unlock(&policies->learn_lock);
+}
+
+/* --- refresh --- */
+
+bool gs_policies_refresh_due(struct gs_policies *policies)
+{
+    pthread_mutex_lock(&policies->learn_lock);
+    bool due = policies->learnt >= policies->due_at || policies->supply_moved;
+    pthread_mutex_unlock(&policies->learn_lock);
+    return due;
+}
+
+/* What a table is built from, copied so that learning goes on meanwhile. */
+struct snapshot {
+    struct gs_class_list classes;
+    struct gs_supply supply;
+    uint64_t gpu_pods, learnt;
+};
+
+static void release_snapshot(struct snapshot *snapshot)
+{
+    free(snapshot->classes.all);
+    free(snapshot->classes.texts);
+    free(snapshot->supply.units);
+    free(snapshot->supply.names);
+}
+
+static int copy_supply(const struct gs_supply *from, struct gs_supply *ret)
+{
+    ret->models = from->models;
+    ret->units = calloc(from->models + 1u, sizeof(*ret->units));
+    ret->names = calloc(from->models + 1u, sizeof(*ret->names));
+    if (!ret->units || !ret->names)
+        return -1;
+    if (from->models) {
+        memcpy(ret->units, from->units, from->models * sizeof(*ret->units));
+        memcpy(ret->names, from->names, from->models * sizeof(*ret->names));
+    }
+    return 0;
+}
+
+static int take_snapshot(struct gs_policies *policies, struct snapshot *ret)
+{
+    pthread_mutex_lock(&policies->learn_lock);
+    int result = gs_classes_copy(&policies->classes, &ret->classes);
+    if (result == 0)
+        result = copy_supply(&policies->supply, &ret->supply);
+    ret->gpu_pods = policies->classes.gpu_pods;
+    ret->learnt = policies->learnt;
+    pthread_mutex_unlock(&policies->learn_lock);
+    return result;
+}
+
+/* The new table goes into service; the old one goes when its last reader has finished. */
+static void put_into_service(struct gs_policies *policies, struct gs_policy_table *table)
+{
+    table->refs = 1;
+    pthread_mutex_lock(&policies->table_lock);
+    struct gs_policy_table *old = policies->table;
+    table->generation = old ? old->generation + 1 : 1;
+    policies->table = table;
+    atomic_store_explicit(&policies->generation, table->generation, memory_order_release);
+    pthread_mutex_unlock(&policies->table_lock);
+    if (old)
+        gs_policies_unpin(policies, old);
+}
+
+static int refresh(struct gs_policies *policies, struct gs_error *err)
+{
+    _cleanup_(release_snapshot) struct snapshot snapshot = {0};
+    if (take_snapshot(policies, &snapshot) < 0)
+        return gs_fail_nomem(err);
+    if (snapshot.gpu_pods < GS_LEARN_MIN)
+        return 0;
+    struct gs_policy_table *table =
+        gs_policy_table_build(snapshot.classes.all, snapshot.classes.count, &snapshot.supply);
+    if (!table)
+        return gs_fail_nomem(err);
+    put_into_service(policies, table);
+    pthread_mutex_lock(&policies->learn_lock);
+    policies->due_at = snapshot.learnt + snapshot.gpu_pods;
+    policies->supply_moved = false;
+    pthread_mutex_unlock(&policies->learn_lock);
+    return 0;
+}
+
+int gs_policies_refresh(struct gs_policies *policies, struct gs_error *err)
+{
+    pthread_mutex_lock(&policies->refresh_lock);
+    int result = refresh(policies, err);
+    pthread_mutex_unlock(&policies->refresh_lock);
+    return result;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy_internal.h"
+
+#include <string.h>
+
+/*
+ * Rollout: offer a node state the same 64 sequences of 64 pods each, skip what does not fit, and
+ * sum up what stays free. The difference that a pod makes to this sum is its loss. Exact integers.
+ */
+
+/* Enough passes over a sequence that the node is full at the end: it is offered at least four times
+ * what it has left. Nodes much larger than their pods need more than one. */
+static uint32_t passes_for(const struct gs_policy_table *table, uint64_t left_units)
+{
+    enum { TIMES_OFFERED = 4, PASSES_MAX = 64 };
+    if (!table->row_units)
+        return 1;
+    uint64_t passes = (left_units * TIMES_OFFERED + table->row_units - 1) / table->row_units;
+    return passes > PASSES_MAX ? PASSES_MAX : passes ? (uint32_t)passes : 1;
+}
+
+/* What no shape can do without: a state below it stays as it is. */
+struct floor {
+    uint32_t units;
+    int32_t cpu_milli;
+};
+
+static struct floor floor_for(const struct gs_policy_table *table, const struct gs_state *state)
+{
+    struct floor floor = {UINT32_MAX, INT32_MAX};
+    for (uint32_t i = 0; i < table->shape_count; i++) {
+        const struct gs_shape *shape = &table->shapes[i];
+        if (!shape->units || !(shape->groups >> state->group & 1))
+            continue;
+        floor.units = shape->units < floor.units ? shape->units : floor.units;
+        floor.cpu_milli = shape->cpu_milli < floor.cpu_milli ? shape->cpu_milli : floor.cpu_milli;
+    }
+    return floor;
+}
+
+struct offer {
+    const struct gs_policy_table *table;
+    const struct gs_state *start;
+    struct floor floor;
+    uint32_t passes;
+};
+
+/* Puts one share of units on `want` GPUs from entry `at` on, and restores the order. */
+static void place(uint32_t *free_units, uint32_t at, uint32_t want, uint32_t units)
+{
+    for (uint32_t end = at + want; at < end; at++) {
+        uint32_t rest = free_units[at] - units, to = at;
+        for (; to && free_units[to - 1] > rest; to--)
+            free_units[to] = free_units[to - 1];
+        free_units[to] = rest;
+    }
+}
+
+/* Plays one sequence; returns the units that it placed. */
+static uint64_t play(const struct offer *offer, const uint16_t *row)
+{
+    const struct gs_state *start = offer->start;
+    uint32_t free_units[GS_GPUS_MAX];
+    uint32_t gpus = start->gpus;
+    memcpy(free_units, start->free_units, gpus * sizeof(*free_units));
+    int32_t cpu = start->cpu_milli;
+    uint64_t placed = 0, placed_before = 0;
+    for (uint32_t pass = 0; pass < offer->passes; pass++) {
+        for (uint32_t i = 0; i < GS_ROLLOUT_DRAWS; i++) {
+            const struct gs_shape *shape = &offer->table->shapes[row[i]];
+            if (shape->units > free_units[gpus - 1] || shape->cpu_milli > cpu ||
+                !(shape->groups >> start->group & 1))
+                continue;
+            uint32_t at = 0;
+            while (free_units[at] < shape->units)
+                at++;
+            if (gpus - at < shape->gpu_count)
+                continue;
+            place(free_units, at, shape->gpu_count, shape->units);
+            placed += (uint64_t)shape->units * shape->gpu_count;
+            if (cpu != INT32_MAX)
+                cpu -= shape->cpu_milli;
+            if (free_units[gpus - 1] < offer->floor.units || cpu < offer->floor.cpu_milli)
+                return placed;
+        }
+        if (placed == placed_before)
+            break;
+        placed_before = placed;
+    }
+    return placed;
+}
+
+uint64_t gs_rollout_stranded(const struct gs_policy_table *table, const struct gs_state *state)
+{
+    uint64_t stranded = state->left_units * GS_ROLLOUTS;
+    struct offer offer = {
+        .table = table,
+        .start = state,
+        .floor = floor_for(table, state),
+        .passes = passes_for(table, state->left_units),
+    };
+    if (!state->gpus || state->free_units[state->gpus - 1] < offer.floor.units ||
+        state->cpu_milli < offer.floor.cpu_milli)
+        return stranded;
+    for (uint32_t r = 0; r < GS_ROLLOUTS; r++)
+        stranded -= play(&offer, table->draws[r]);
+    return stranded;
+}
+
+int64_t gs_rollout_loss(uint64_t before_stranded, uint64_t after_stranded, int64_t price,
+                        uint64_t taken_units, uint32_t card_units)
+{
+    const int64_t one = GS_LOSS_MILLI / GS_ROLLOUTS;
+    __int128 worse = (__int128)after_stranded - (__int128)before_stranded;
+    __int128 loss = worse * one + (__int128)price * (__int128)taken_units;
+    return (int64_t)(loss * 1000 / card_units);
+}

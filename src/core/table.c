@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Building a table: sort the classes, group the models by what may run on them, price scarce
+ * models, draw the sequences. Integers wherever a choice depends on it. */
+
+enum { TYPICAL_PCT = 95 };
+
+/* Models that found no group of their own: only what runs everywhere runs there. */
+enum { GROUP_REST = GS_GROUPS_MAX - 1 };
+
+/* nu = 0.4 of the scarcity price, and the price's unit. */
+#define PRICE_WEIGHT 0.4
+#define PRICE_ONE    65536.0
+
+struct build {
+    struct gs_policy_table *table;
+    const struct gs_class **sorted; /* same order as table->shapes */
+    const struct gs_supply *supply;
+};
+
+static int by_frequency(const void *left, const void *right)
+{
+    const struct gs_class *a = *(const struct gs_class *const *)left;
+    const struct gs_class *b = *(const struct gs_class *const *)right;
+    if (a->count != b->count)
+        return a->count > b->count ? -1 : 1;
+    if (a->cpu_milli != b->cpu_milli)
+        return a->cpu_milli > b->cpu_milli ? -1 : 1;
+    if (a->units != b->units)
+        return a->units > b->units ? -1 : 1;
+    if (a->gpu_count != b->gpu_count)
+        return a->gpu_count > b->gpu_count ? -1 : 1;
+    int order = strcmp(b->model, a->model);
+    return order ? order : strcmp(b->model_deny, a->model_deny);
+}
+
+static int sort_classes(struct build *build, const struct gs_class *classes, uint32_t count)
+{
+    struct gs_policy_table *table = build->table;
+    build->sorted = calloc(count, sizeof(struct gs_class *));
+    table->shapes = gs_arena_calloc(&table->arena, count, sizeof(*table->shapes));
+    if (!build->sorted || !table->shapes)
+        return -1;
+    for (uint32_t i = 0; i < count; i++)
+        build->sorted[i] = &classes[i];
+    qsort(build->sorted, count, sizeof(struct gs_class *), by_frequency);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct gs_class *class = build->sorted[i];
+        table->shapes[i] = (struct gs_shape){
+            .units = class->units,
+            .gpu_count = class->gpu_count,
+            .cpu_milli = class->cpu_milli,
+            .count = class->count,
+        };
+    }
+    table->shape_count = count;
+    return 0;
+}
+
+/* The shortest head of the list that stands for 95 of 100 pods. */
+static void find_typical(struct gs_policy_table *table)
+{
+    uint64_t pods = 0;
+    for (uint32_t i = 0; i < table->shape_count; i++)
+        pods += table->shapes[i].count;
+    while (table->typical < table->shape_count && table->typical_pods * 100 < pods * TYPICAL_PCT)
+        table->typical_pods += table->shapes[table->typical++].count;
+}
+
+/* --- models --- */
+
+/* Asks the one function that knows the lists' meaning, about a node with one GPU of that model. */
+static bool runs_on(const struct gs_class *class, const char *model)
+{
+    if (!class->model[0] && !class->model_deny[0])
+        return true;
+    struct gs_gpu gpu = {0};
+    memcpy(gpu.model, model, strnlen(model, sizeof(gpu.model) - 1));
+    struct gs_gpu_state state = {0};
+    struct gs_node_view view = {.gpu_count = 1, .gpus = &state, .inventory = &gpu};
+    struct gs_ask ask = {
+        .selects = true,
+        .model = gs_slice_of(class->model),
+        .model_deny = gs_slice_of(class->model_deny),
+    };
+    return gs_ask_allowed(&ask, &view) != 0;
+}
+
+/* Models on which the same classes run are one group: node states differ by group, not by model.
+ * representative[g] is a model of group g. */
+static uint8_t group_of_model(const bool *runs, const uint32_t *representative, uint32_t *groups,
+                              uint32_t shapes, uint32_t model)
+{
+    const bool *mine = runs + (size_t)model * shapes;
+    for (uint32_t g = 0; g < *groups; g++) {
+        if (memcmp(mine, runs + (size_t)representative[g] * shapes, shapes) == 0)
+            return (uint8_t)g;
+    }
+    return (uint8_t)(*groups < GROUP_REST ? (*groups)++ : GROUP_REST);
+}
+
+static void group_models(struct build *build, const bool *runs)
+{
+    struct gs_policy_table *table = build->table;
+    uint32_t representative[GS_GROUPS_MAX] = {0}, groups = 0;
+    for (uint32_t m = 0; m < table->models; m++) {
+        uint8_t group = group_of_model(runs, representative, &groups, table->shape_count, m);
+        table->model_group[m] = group;
+        if (group == GROUP_REST)
+            continue;
+        representative[group] = m;
+        for (uint32_t i = 0; i < table->shape_count; i++) {
+            if (runs[(size_t)m * table->shape_count + i])
+                table->shapes[i].groups |= (uint64_t)1 << group;
+        }
+    }
+}
+
+/* What is asked for of a shape, in units, over all pods seen. */
+static double demand_of(const struct gs_shape *shape)
+{
+    return (double)shape->count * (double)shape->gpu_count * (double)shape->units;
+}
+
+/*
+ * The price of a model: demand that is tied to it, each pod's spread over all that it may run on,
+ * relative to demand over supply as a whole. All models equal for all pods: 0.
+ */
+static void price_models(struct build *build, const bool *runs)
+{
+    struct gs_policy_table *table = build->table;
+    double demand = 0, supply = 0;
+    for (uint32_t m = 0; m < table->models; m++)
+        supply += (double)table->model_units[m];
+    for (uint32_t i = 0; i < table->shape_count; i++)
+        demand += demand_of(&table->shapes[i]);
+    for (uint32_t i = 0; i < table->shape_count; i++) {
+        struct gs_shape *shape = &table->shapes[i];
+        if (!build->sorted[i]->model[0] && !build->sorted[i]->model_deny[0]) {
+            shape->groups |= (uint64_t)1 << GROUP_REST;
+            continue;
+        }
+        table->constrained = true;
+        double allowed = 0;
+        for (uint32_t m = 0; m < table->models; m++)
+            allowed += runs[(size_t)m * table->shape_count + i] ? (double)table->model_units[m] : 0;
+        if (allowed <= 0)
+            continue;
+        double price = PRICE_WEIGHT * PRICE_ONE * demand_of(shape) / allowed * supply / demand;
+        for (uint32_t m = 0; m < table->models; m++)
+            table->model_price[m] +=
+                runs[(size_t)m * table->shape_count + i] ? (int64_t)(price + 0.5) : 0;
+    }
+}
+
+static int judge_models(struct build *build)
+{
+    struct gs_policy_table *table = build->table;
+    const struct gs_supply *supply = build->supply;
+    table->models = supply->models ? supply->models : 1;
+    table->model_group = gs_arena_calloc(&table->arena, table->models, sizeof(uint8_t));
+    table->model_price = gs_arena_calloc(&table->arena, table->models, sizeof(int64_t));
+    table->model_units = gs_arena_calloc(&table->arena, table->models, sizeof(uint64_t));
+    _cleanup_free_ bool *runs = calloc(table->models, table->shape_count);
+    if (!table->model_group || !table->model_price || !table->model_units || !runs)
+        return -1;
+    for (uint32_t m = 0; m < table->models; m++) {
+        const char *name = supply->models ? supply->names[m] : "";
+        table->model_units[m] = supply->models ? supply->units[m] : 0;
+        for (uint32_t i = 0; i < table->shape_count; i++)
+            runs[(size_t)m * table->shape_count + i] = runs_on(build->sorted[i], name);
+    }
+    group_models(build, runs);
+    price_models(build, runs);
+    return 0;
+}
+
+/* --- draws --- */
+
+static uint64_t next_random(uint64_t *state) /* splitmix64 (Steele, Lea and Flood, 2014) */
+{
+    uint64_t z = *state += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
+static uint32_t random_below(uint64_t *state, uint32_t bound)
+{
+    return (uint32_t)((unsigned __int128)next_random(state) * bound >> 64);
+}
+
+static uint64_t root(uint64_t square)
+{
+    uint64_t result = 0;
+    for (uint64_t bit = (uint64_t)1 << 31; bit; bit >>= 1) {
+        if ((result | bit) * (result | bit) <= square)
+            result |= bit;
+    }
+    return result;
+}
+
+/* count × gpu_count^1.5, in 2^-20: large pods weigh more than their number, so that whole nodes
+ * are kept for them. At most 2^17 × 2^29. */
+static uint64_t weight_of(const struct gs_shape *shape)
+{
+    uint64_t gpus = shape->gpu_count;
+    return shape->units ? shape->count * root(gpus * gpus * gpus << 40) : 0;
+}
+
+/*
+ * All sequences together hold each shape in proportion to its weight (element i of all gets the
+ * shape at (i + 0.5) / n of the cumulative weight), in an order that is the same in every run.
+ */
+static void draw(struct gs_policy_table *table)
+{
+    const uint32_t elements = GS_ROLLOUTS * GS_ROLLOUT_DRAWS;
+    uint16_t *all = &table->draws[0][0];
+    uint64_t total = 0, units = 0;
+    for (uint32_t i = 0; i < table->shape_count; i++)
+        total += weight_of(&table->shapes[i]);
+    uint32_t shape = 0;
+    uint64_t reached = weight_of(&table->shapes[0]);
+    for (uint32_t i = 0; i < elements; i++) {
+        unsigned __int128 middle = (unsigned __int128)(2 * i + 1) * total;
+        while ((unsigned __int128)2 * elements * reached < middle)
+            reached += weight_of(&table->shapes[++shape]);
+        all[i] = (uint16_t)shape;
+        units += (uint64_t)table->shapes[shape].units * table->shapes[shape].gpu_count;
+    }
+    uint64_t random = 1;
+    for (uint32_t i = elements - 1; i > 0; i--) {
+        uint32_t other = random_below(&random, i + 1);
+        uint16_t held = all[i];
+        all[i] = all[other];
+        all[other] = held;
+    }
+    table->row_units = units / GS_ROLLOUTS;
+}
+
+static bool any_with_units(const struct gs_class *classes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (classes[i].units && classes[i].count)
+            return true;
+    }
+    return false;
+}
+
+struct gs_policy_table *gs_policy_table_build(const struct gs_class *classes, uint32_t count,
+                                              const struct gs_supply *supply)
+{
+    if (!any_with_units(classes, count))
+        return NULL;
+    _cleanup_(gs_policy_table_freep) struct gs_policy_table *table = calloc(1, sizeof(*table));
+    if (!table)
+        return NULL;
+    struct build build = {.table = table, .supply = supply};
+    int failed = sort_classes(&build, classes, count) < 0 || judge_models(&build) < 0;
+    free(build.sorted);
+    if (failed)
+        return NULL;
+    find_typical(table);
+    draw(table);
+    return gs_steal(&table);
+}
+
+void gs_policy_table_free(struct gs_policy_table *table)
+{
+    if (!table)
+        return;
+    gs_arena_release(&table->arena);
+    free(table);
+}
