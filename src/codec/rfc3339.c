@@ -112,13 +112,14 @@ char *gs_rfc3339_format(int64_t wall_ns, int digits, char out[GS_RFC3339_BYTES])
         fraction_ns += GS_NS_PER_S;
         seconds--;
     }
-    for (int cut = digits; cut < 9; cut++)
+    int width = digits > 9 ? 9 : digits;
+    for (int cut = width; cut < 9; cut++)
         fraction_ns /= 10;
     struct tm tm;
     gmtime_r(&seconds, &tm);
     size_t len = strftime(out, GS_RFC3339_BYTES, "%Y-%m-%dT%H:%M:%S", &tm);
-    if (digits > 0)
-        snprintf(out + len, GS_RFC3339_BYTES - len, ".%0*dZ", digits, (int)fraction_ns);
+    if (width > 0)
+        snprintf(out + len, GS_RFC3339_BYTES - len, ".%0*dZ", width, (int)fraction_ns);
     else
         snprintf(out + len, GS_RFC3339_BYTES - len, "Z");
     return out;

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/options.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/base/num.h"
+
+enum { USAGE_EXIT = 2, FIRST_KEY = 0x1000, CONFIG_KEY = 0x0fff, OWN_ROWS = 3 };
+
+static bool set_level(void *to, const char *text)
+{
+    return gs_log_level_parse(text, to);
+}
+
+static bool set_format(void *to, const char *text)
+{
+    return gs_log_format_parse(text, to);
+}
+
+/* The program's rows, then these. */
+struct parse {
+    const struct gs_command *command;
+    const char **given; /* by row: the command line's text */
+    const char *config;
+    enum gs_log_level level;
+    enum gs_log_format format;
+    struct gs_option own[2];
+    int first_operand;
+    int operands;
+};
+
+static const struct gs_option *row(const struct parse *parse, size_t i)
+{
+    size_t count = parse->command->option_count;
+    return i < count ? &parse->command->options[i] : &parse->own[i - count];
+}
+
+static size_t row_count(const struct parse *parse)
+{
+    return parse->command->option_count + sizeof(parse->own) / sizeof(parse->own[0]);
+}
+
+int gs_option_set(const struct gs_option *option, const char *text, struct gs_error *err)
+{
+    size_t len = strlen(text);
+    bool good = false;
+    switch (option->type) {
+    case GS_OPT_STRING:
+        *(const char **)option->to = text;
+        good = true;
+        break;
+    case GS_OPT_BOOL:
+        good = gs_parse_bool(text, len, option->to);
+        break;
+    case GS_OPT_U32:
+        good = gs_parse_u32(text, len, option->to);
+        break;
+    case GS_OPT_U64:
+        good = gs_parse_u64(text, len, option->to);
+        break;
+    case GS_OPT_DURATION:
+        good = gs_parse_duration_ns(text, len, option->to);
+        break;
+    case GS_OPT_CUSTOM:
+        good = option->set(option->to, text);
+        break;
+    }
+    return good ? 0 : gs_fail(err, GS_EINVAL, "%s cannot be \"%.80s\"", option->name, text);
+}
+
+/* --- the file --- */
+
+static const struct gs_option *find_row(const struct gs_option *rows, size_t count,
+                                        const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    }
+    return NULL;
+}
+
+/* "a", or "a,b" of a sequence; *caller frees*; NULL for what is neither. */
+static char *node_text(yaml_document_t *document, const yaml_node_t *node)
+{
+    if (node->type == YAML_SCALAR_NODE)
+        return strndup((const char *)node->data.scalar.value, node->data.scalar.length);
+    if (node->type != YAML_SEQUENCE_NODE)
+        return NULL;
+    char *text = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&text, &len);
+    if (!out)
+        return NULL;
+    for (yaml_node_item_t *item = node->data.sequence.items.start;
+         item < node->data.sequence.items.top; item++) {
+        const yaml_node_t *entry = yaml_document_get_node(document, *item);
+        if (entry->type == YAML_SCALAR_NODE)
+            fprintf(out, "%s%s", len || ftell(out) ? "," : "",
+                    (const char *)entry->data.scalar.value);
+    }
+    fclose(out);
+    return text;
+}
+
+static int read_pair(const struct gs_command *command, const struct gs_option *own,
+                     size_t own_count, yaml_document_t *document, const yaml_node_pair_t *pair,
+                     struct gs_error *err)
+{
+    const yaml_node_t *key = yaml_document_get_node(document, pair->key);
+    const yaml_node_t *value = yaml_document_get_node(document, pair->value);
+    if (key->type != YAML_SCALAR_NODE)
+        return gs_fail(err, GS_EINVAL, "line %zu: a key is no plain word",
+                       key->start_mark.line + 1);
+    const char *name = (const char *)key->data.scalar.value;
+    const struct gs_option *option = find_row(command->options, command->option_count, name);
+    if (!option)
+        option = find_row(own, own_count, name);
+    if (!option)
+        return gs_fail(err, GS_EINVAL, "line %zu: there is no option %.80s",
+                       key->start_mark.line + 1, name);
+    char *text = node_text(document, value); /* strings live on in the options */
+    if (!text)
+        return gs_fail(err, GS_EINVAL, "line %zu: %.80s needs a plain value or a list",
+                       value->start_mark.line + 1, name);
+    if (gs_option_set(option, text, err) < 0)
+        return gs_error_prefix(err, "line %zu", value->start_mark.line + 1);
+    return 0;
+}
+
+static int read_document(const struct gs_command *command, const struct gs_option *own,
+                         size_t own_count, yaml_document_t *document, struct gs_error *err)
+{
+    const yaml_node_t *root = yaml_document_get_root_node(document);
+    if (!root)
+        return 0;
+    if (root->type != YAML_MAPPING_NODE)
+        return gs_fail(err, GS_EINVAL, "the file is no mapping of option names to values");
+    for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;
+         pair < root->data.mapping.pairs.top; pair++) {
+        if (read_pair(command, own, own_count, document, pair, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int read_file(const struct gs_command *command, const struct gs_option *own,
+                     size_t own_count, const char *path, struct gs_error *err)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return gs_fail_errno(err, GS_EIO, errno, "%.160s", path);
+    yaml_parser_t parser;
+    yaml_document_t document;
+    int result = -1;
+    if (!yaml_parser_initialize(&parser)) {
+        fclose(file);
+        return gs_fail_nomem(err);
+    }
+    yaml_parser_set_input_file(&parser, file);
+    if (!yaml_parser_load(&parser, &document)) {
+        gs_fail(err, GS_EINVAL, "line %zu: %s", parser.problem_mark.line + 1,
+                parser.problem ? parser.problem : "no YAML");
+    } else {
+        result = read_document(command, own, own_count, &document, err);
+        yaml_document_delete(&document);
+    }
+    yaml_parser_delete(&parser);
+    fclose(file);
+    return result < 0 ? gs_error_prefix(err, "%.160s", path) : 0;
+}
+
+int gs_options_read_file(const struct gs_command *command, const char *path, struct gs_error *err)
+{
+    return read_file(command, NULL, 0, path, err);
+}
+
+/* --- the command line --- */
+
+static error_t on_argument(int key, char *text, struct argp_state *state)
+{
+    struct parse *parse = state->input;
+    const struct gs_command *command = parse->command;
+    if (key == CONFIG_KEY) {
+        parse->config = text;
+        return 0;
+    }
+    if (key == ARGP_KEY_ARG) {
+        parse->operands++;
+        if (command->max_operands >= 0 && parse->operands > command->max_operands)
+            argp_error(state, "too many arguments, \"%s\" is one more than is wanted", text);
+        if (parse->operands == 1)
+            parse->first_operand = state->next - 1;
+        return 0;
+    }
+    if (key == ARGP_KEY_END) {
+        if (parse->operands < command->min_operands)
+            argp_error(state, "an argument is missing: %s", command->operands);
+        return 0;
+    }
+    for (size_t i = 0; i < row_count(parse); i++) {
+        const struct gs_option *option = row(parse, i);
+        if (key == FIRST_KEY + (int)i || (option->key && key == option->key)) {
+            parse->given[i] = text ? text : "true";
+            return 0;
+        }
+    }
+    return ARGP_ERR_UNKNOWN;
+}
+
+/* The argp table: rows, then --config. A second spelling gives the row its short letter. */
+static void fill_argp(const struct parse *parse, struct argp_option *table)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < row_count(parse); i++) {
+        const struct gs_option *option = row(parse, i);
+        table[at++] = (struct argp_option){
+            .name = option->name,
+            .key = option->key ? option->key : FIRST_KEY + (int)i,
+            .arg = option->type == GS_OPT_BOOL ? "BOOL" : option->arg,
+            .flags = option->type == GS_OPT_BOOL ? OPTION_ARG_OPTIONAL : 0,
+            .doc = option->doc,
+        };
+    }
+    table[at++] =
+        (struct argp_option){.name = "config",
+                             .key = CONFIG_KEY,
+                             .arg = "FILE",
+                             .doc = "YAML file with any of these options by their long names"};
+}
+
+static void print_version(FILE *out, struct argp_state *state)
+{
+    fprintf(out, "%s\n", "gpushare " GS_VERSION);
+}
+
+static void refuse(const struct gs_command *command, const char *source, const struct gs_error *err)
+{
+    fprintf(stderr, "%s: %s: %s\n", command->name, source, err->msg);
+    exit(USAGE_EXIT);
+}
+
+static void apply(struct parse *parse)
+{
+    const struct gs_command *command = parse->command;
+    struct gs_error err = {0};
+    if (parse->config && read_file(command, parse->own, 2, parse->config, &err) < 0)
+        refuse(command, "--config", &err);
+    for (size_t i = 0; i < row_count(parse); i++) {
+        const struct gs_option *option = row(parse, i);
+        const char *text = option->env ? getenv(option->env) : NULL;
+        if (text && text[0] && gs_option_set(option, text, &err) < 0)
+            refuse(command, option->env, &err);
+    }
+    for (size_t i = 0; i < row_count(parse); i++) {
+        if (parse->given[i] && gs_option_set(row(parse, i), parse->given[i], &err) < 0)
+            refuse(command, "command line", &err);
+    }
+    gs_log_init(parse->level, parse->format);
+}
+
+int gs_options_parse(const struct gs_command *command, int argc, char **argv)
+{
+    struct parse parse = {
+        .command = command, .level = GS_LOG_INFO, .format = GS_LOG_TEXT, .first_operand = argc};
+    parse.own[0] = (struct gs_option){"log-level",
+                                      GS_OPT_CUSTOM,
+                                      &parse.level,
+                                      "error|warn|info|debug",
+                                      "what is worth a line",
+                                      "LOG_LEVEL",
+                                      0,
+                                      set_level};
+    parse.own[1] = (struct gs_option){"log-format",
+                                      GS_OPT_CUSTOM,
+                                      &parse.format,
+                                      "text|json",
+                                      "form of the lines on stderr",
+                                      NULL,
+                                      0,
+                                      set_format};
+    _cleanup_free_ struct argp_option *table =
+        calloc(command->option_count + OWN_ROWS + 1, sizeof(*table));
+    _cleanup_free_ const char **given = calloc(row_count(&parse), sizeof(*given));
+    if (!table || !given) {
+        struct gs_error err = {0};
+        gs_fail_nomem(&err);
+        refuse(command, "start", &err);
+    }
+    parse.given = given;
+    fill_argp(&parse, table);
+    argp_err_exit_status = USAGE_EXIT;
+    argp_program_version_hook = print_version;
+    const struct argp argp = {table, on_argument, command->operands, command->doc, NULL,
+                              NULL,  NULL};
+    argp_parse(&argp, argc, argv, 0, NULL, &parse);
+    apply(&parse);
+    return parse.first_operand;
+}

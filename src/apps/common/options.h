@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_COMMON_OPTIONS_H
+#define GPUSHARE_APPS_COMMON_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpushare/base/error.h"
+#include "gpushare/base/log.h"
+
+/*
+ * Options of a program or a subcommand: one table, read from the defaults in the variables, then a
+ * YAML file (--config FILE), then the environment, then the command line; the later one wins.
+ * --help, --usage and --version come by themselves (argp) and exit 0; bad usage exits 2 with one
+ * line on stderr.
+ *
+ *   static struct settings { const char *listen; bool elect; } set = {.listen = "127.0.0.1:39999"};
+ *   const struct gs_option table[] = {
+ *       {"listen", GS_OPT_STRING, &set.listen, "ADDR:PORT", "where to serve", NULL, 0},
+ *       {"leader-elect", GS_OPT_BOOL, &set.elect, NULL, "take part in leader election", NULL, 0},
+ *   };
+ *   const struct gs_command command = {"gpushare-extender", "doc", NULL, table, 2, 0, 0};
+ *   int first = gs_options_parse(&command, argc, argv);      argv[first..] are the operands
+ *
+ * The file is a YAML mapping of long option names to scalars; a sequence stands for a comma list.
+ * Unknown names, wrong values and broken YAML name the file and line.
+ */
+enum gs_option_type {
+    GS_OPT_STRING,   /* const char *; borrowed from argv or the environment, or kept for good */
+    GS_OPT_BOOL,     /* bool; the flag takes no argument, or =true / =false */
+    GS_OPT_U32,      /* uint32_t */
+    GS_OPT_U64,      /* uint64_t */
+    GS_OPT_DURATION, /* int64_t nanoseconds: "5s", "1m30s" */
+    GS_OPT_CUSTOM,   /* set() judges */
+};
+
+struct gs_option {
+    const char *name; /* long option, without dashes */
+    enum gs_option_type type;
+    void *to;
+    const char *arg; /* what --help shows; NULL for flags */
+    const char *doc;
+    const char *env;                         /* environment variable that sets it too, or NULL */
+    int key;                                 /* short option letter, or 0 */
+    bool (*set)(void *to, const char *text); /* for GS_OPT_CUSTOM: false when text is no value */
+};
+
+struct gs_command {
+    const char *name; /* as usage shows it: "gpushare-sim serve" */
+    const char *doc;
+    const char *operands; /* "FILE..." or NULL */
+    const struct gs_option *options;
+    size_t option_count;
+    int min_operands;
+    int max_operands; /* -1: any number */
+};
+
+/* Returns the index of the first operand in argv (operands are moved to the end). Exits on bad
+ * usage and on --help, --version. Call once per process: strings from the file live on. */
+int gs_options_parse(const struct gs_command *command, int argc, char **argv);
+
+/* Rows that every program has: log-level (LOG_LEVEL), log-format. gs_log_init() is called by
+ * gs_options_parse() with what they say. */
+
+/* For tests: as gs_options_parse() but for one source; errors name what is wrong. */
+int gs_options_read_file(const struct gs_command *command, const char *path, struct gs_error *err);
+int gs_option_set(const struct gs_option *option, const char *text, struct gs_error *err);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_COMMON_SIGNALS_H
+#define GPUSHARE_APPS_COMMON_SIGNALS_H
+
+/* Blocks SIGTERM, SIGINT and SIGHUP in this thread and all that it starts from now on, and ignores
+ * SIGPIPE. Call before the first thread. */
+void gs_signals_block(void);
+
+/* Waits for SIGTERM or SIGINT; its number. */
+int gs_signals_wait(void);
+
+#endif

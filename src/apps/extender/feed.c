@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "extender/feed.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "gpushare/base/log.h"
+
+#define TICK_NS 100000000L
+
+struct feed {
+    struct gs_service *service;
+    struct gs_kube kube;
+    struct gs_watch_sink service_sink;
+    struct gs_watch_sink sink; /* the service's, with list_end heard here first */
+    atomic_bool stop;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* stop, or nodes_listed */
+    bool nodes_listed;      /* guarded by lock */
+    pthread_t threads[3];
+    int thread_count;
+};
+
+static void watch(struct feed *feed, const struct gs_watch_spec *spec)
+{
+    struct gs_error err = {0};
+    if (feed->kube.ops->watch(feed->kube.ctx, spec, &feed->sink, &feed->stop, &err) < 0)
+        gs_log(GS_LOG_ERROR, "watch ended", GS_STR("why", err.msg));
+}
+
+static void *watch_nodes(void *arg)
+{
+    watch(arg, &(struct gs_watch_spec){.kind = GS_KIND_NODE});
+    return NULL;
+}
+
+static void *watch_pods(void *arg)
+{
+    struct feed *feed = arg;
+    pthread_mutex_lock(&feed->lock);
+    while (!feed->nodes_listed && !atomic_load(&feed->stop))
+        pthread_cond_wait(&feed->changed, &feed->lock);
+    pthread_mutex_unlock(&feed->lock);
+    if (!atomic_load(&feed->stop))
+        watch(feed, &(struct gs_watch_spec){.kind = GS_KIND_POD});
+    return NULL;
+}
+
+static void *tick(void *arg)
+{
+    struct feed *feed = arg;
+    struct timespec due;
+    clock_gettime(CLOCK_MONOTONIC, &due);
+    pthread_mutex_lock(&feed->lock);
+    while (!atomic_load(&feed->stop)) {
+        due.tv_nsec += TICK_NS;
+        if (due.tv_nsec >= GS_NS_PER_S) {
+            due.tv_sec++;
+            due.tv_nsec -= GS_NS_PER_S;
+        }
+        while (!atomic_load(&feed->stop) &&
+               pthread_cond_timedwait(&feed->changed, &feed->lock, &due) != ETIMEDOUT)
+            ;
+        pthread_mutex_unlock(&feed->lock);
+        if (!atomic_load(&feed->stop))
+            gs_service_tick(feed->service);
+        pthread_mutex_lock(&feed->lock);
+    }
+    pthread_mutex_unlock(&feed->lock);
+    return NULL;
+}
+
+static int on_list_end(void *ctx, enum gs_kind kind)
+{
+    struct feed *feed = ctx;
+    int result = feed->service_sink.list_end(feed->service_sink.ctx, kind);
+    if (kind == GS_KIND_NODE && result == 0) {
+        pthread_mutex_lock(&feed->lock);
+        feed->nodes_listed = true;
+        pthread_cond_broadcast(&feed->changed);
+        pthread_mutex_unlock(&feed->lock);
+    }
+    return result;
+}
+
+/* The rest goes through unchanged. */
+#define FORWARD(name, type)                                                                        \
+    static int on_##name(void *ctx, type arg)                                                      \
+    {                                                                                              \
+        struct feed *feed = ctx;                                                                   \
+        return feed->service_sink.name(feed->service_sink.ctx, arg);                               \
+    }
+FORWARD(list_begin, enum gs_kind)
+FORWARD(node, const struct gs_node *)
+FORWARD(node_gone, const struct gs_node *)
+FORWARD(pod, const struct gs_pod *)
+FORWARD(pod_gone, const struct gs_pod *)
+
+static void on_live(void *ctx, enum gs_kind kind, bool live, const char *why)
+{
+    struct feed *feed = ctx;
+    feed->service_sink.live(feed->service_sink.ctx, kind, live, why);
+}
+
+static int start_threads(struct feed *feed)
+{
+    void *(*const bodies[])(void *) = {watch_nodes, watch_pods, tick};
+    for (int i = 0; i < 3; i++) {
+        int error = pthread_create(&feed->threads[i], NULL, bodies[i], feed);
+        if (error)
+            return error;
+        feed->thread_count++;
+    }
+    return 0;
+}
+
+int feed_start(struct gs_service *service, struct gs_kube kube, struct feed **ret_feed,
+               struct gs_error *err)
+{
+    struct feed *feed = calloc(1, sizeof(*feed));
+    if (!feed)
+        return gs_fail_nomem(err);
+    feed->service = service;
+    feed->kube = kube;
+    feed->service_sink = gs_service_sink(service);
+    feed->sink = (struct gs_watch_sink){
+        .ctx = feed,
+        .list_begin = on_list_begin,
+        .list_end = on_list_end,
+        .node = on_node,
+        .node_gone = on_node_gone,
+        .pod = on_pod,
+        .pod_gone = on_pod_gone,
+        .live = on_live,
+    };
+    pthread_mutex_init(&feed->lock, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&feed->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    int error = start_threads(feed);
+    if (error) {
+        feed_stop(feed);
+        return gs_fail_errno(err, GS_ENOMEM, error, "thread");
+    }
+    *ret_feed = feed;
+    return 0;
+}
+
+void feed_stop(struct feed *feed)
+{
+    if (!feed)
+        return;
+    pthread_mutex_lock(&feed->lock);
+    atomic_store(&feed->stop, true);
+    pthread_cond_broadcast(&feed->changed);
+    pthread_mutex_unlock(&feed->lock);
+    feed->kube.ops->wake(feed->kube.ctx);
+    for (int i = 0; i < feed->thread_count; i++)
+        pthread_join(feed->threads[i], NULL);
+    pthread_cond_destroy(&feed->changed);
+    pthread_mutex_destroy(&feed->lock);
+    free(feed);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_EXTENDER_FEED_H
+#define GPUSHARE_APPS_EXTENDER_FEED_H
+
+#include "gpushare/base/error.h"
+#include "gpushare/service/service.h"
+
+/*
+ * The threads that keep a service's ledger true: one watches nodes, one watches pods (it starts
+ * when the nodes are there, so that CPU of pods on GPU nodes is not forgotten), one ticks.
+ */
+struct feed;
+
+/* *ret_feed: *caller frees* with feed_stop(). service and kube are borrowed until then. */
+int feed_start(struct gs_service *service, struct gs_kube kube, struct feed **ret_feed,
+               struct gs_error *err);
+
+/* Stops the threads, waits for them, frees. NULL is fine. */
+void feed_stop(struct feed *feed);
+
+#endif

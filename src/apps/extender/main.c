@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+
+#include "common/signals.h"
+#include "extender/feed.h"
+#include "extender/routes.h"
+#include "extender/settings.h"
+#include "gpushare/base/log.h"
+#include "gpushare/kube/kubeconfig.h"
+
+/* Everything that lives as long as the program, in the order it is built. */
+struct app {
+    struct settings settings;
+    struct gs_names names;
+    struct gs_kube_client *client;
+    struct gs_service *service;
+    struct routes_ctx routes;
+    struct feed *feed;
+    struct gs_http_server *server;
+    struct gs_http_server *health;
+};
+
+static int connect_api(struct app *app, struct gs_error *err)
+{
+    struct gs_kubeconfig_source source = {
+        .path = app->settings.kubeconfig, .context = app->settings.context, .env = gs_kube_getenv};
+    struct gs_kube_config config = {0};
+    const struct gs_kube_options options = {.program = "extender", .names = &app->names};
+    int result = gs_kube_config_load(&source, &config, err);
+    if (result == 0)
+        result = gs_kube_client_new(&config, &options, &app->client, err);
+    if (result == 0)
+        gs_log(GS_LOG_INFO, "API server", GS_STR("server", config.server),
+               GS_STR("source", config.source));
+    gs_kube_config_release(&config);
+    return result;
+}
+
+static int start_service(struct app *app, struct gs_error *err)
+{
+    const struct gs_service_config config = {
+        .names = &app->names,
+        .clock = gs_clock_system(),
+        .kube = gs_kube_client_port(app->client),
+        .policy = app->settings.policy,
+        .quantise = app->settings.quantise,
+    };
+    app->service = gs_service_new(&config, err);
+    return app->service ? feed_start(app->service, config.kube, &app->feed, err) : -1;
+}
+
+static int serve(struct app *app, struct gs_error *err)
+{
+    const struct settings *set = &app->settings;
+    app->routes.service = app->service;
+    app->routes.client = app->client;
+    struct gs_http_config config = GS_HTTP_CONFIG_DEFAULTS;
+    config.listen = set->listen;
+    config.routes = routes_all;
+    config.route_count = routes_all_count;
+    config.ctx = &app->routes;
+    config.threads = set->threads;
+    config.workers = set->bind_workers;
+    config.tls_cert = set->tls_cert;
+    config.tls_key = set->tls_key;
+    config.tls_client_ca = set->tls_client_ca;
+    if (gs_http_server_start(&config, &app->server, err) < 0)
+        return gs_error_prefix(err, "--listen %s", set->listen);
+    app->routes.server = app->server;
+    if (!set->health_listen)
+        return 0;
+    struct gs_http_config health = GS_HTTP_CONFIG_DEFAULTS;
+    health.listen = set->health_listen;
+    health.routes = routes_health;
+    health.route_count = routes_health_count;
+    health.ctx = &app->routes;
+    health.threads = 1;
+    health.workers = 0;
+    health.max_body_bytes = 4096;
+    health.max_connections = 256;
+    if (gs_http_server_start(&health, &app->health, err) < 0)
+        return gs_error_prefix(err, "--health-listen %s", set->health_listen);
+    return 0;
+}
+
+/* In the opposite order: nobody may ask what is gone. */
+static void tear_down(struct app *app)
+{
+    if (app->server)
+        gs_http_server_stop(app->server, app->settings.grace_ns);
+    gs_http_server_free(app->health);
+    gs_http_server_free(app->server);
+    feed_stop(app->feed);
+    gs_service_free(app->service);
+    gs_kube_client_free(app->client);
+}
+
+int main(int argc, char **argv)
+{
+    struct app app = {0};
+    struct gs_error err = {0};
+    settings_read(&app.settings, argc, argv);
+    if (gs_names_init(&app.names, app.settings.domain, &err) < 0) {
+        gs_log(GS_LOG_ERROR, "bad usage", GS_STR("why", err.msg));
+        return 2;
+    }
+    gs_signals_block();
+    int result = connect_api(&app, &err);
+    if (result == 0)
+        result = start_service(&app, &err);
+    if (result == 0)
+        result = serve(&app, &err);
+    if (result == 0) {
+        gs_log(GS_LOG_INFO, "serving", GS_STR("version", GS_VERSION),
+               GS_STR("listen", app.settings.listen),
+               GS_STR("policy", gs_placement_name(app.settings.policy)),
+               GS_STR("domain", app.names.domain));
+        int number = gs_signals_wait();
+        gs_log(GS_LOG_INFO, "stopping", GS_STR("signal", sigabbrev_np(number)));
+    } else {
+        gs_log(GS_LOG_ERROR, "cannot start", GS_STR("why", err.msg));
+    }
+    tear_down(&app);
+    return result == 0 ? 0 : 1;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paths of the extender (contract, section 3): bytes from http/ to service/ and back. */
+#include "extender/routes.h"
+
+#include <string.h>
+
+#include "extender/process_metrics.h"
+#include "gpushare/codec/extender.h"
+
+static unsigned status_of(enum gs_code code)
+{
+    switch (code) {
+    case GS_EPROTO:
+    case GS_EINVAL:
+        return 400;
+    case GS_ENOENT:
+        return 404;
+    case GS_ETOOBIG:
+        return 413;
+    case GS_ENOTREADY:
+        return 503;
+    default:
+        return 500;
+    }
+}
+
+typedef int verb_fn(struct gs_service *service, const char *body, size_t len, struct gs_buf *answer,
+                    struct gs_error *err);
+
+static void answer_verb(verb_fn *verb, void *ctx, const struct gs_http_request *req,
+                        struct gs_http_response *res)
+{
+    struct routes_ctx *app = ctx;
+    struct gs_error err = {0};
+    if (verb(app->service, req->body, req->body_len, &res->body, &err) < 0)
+        gs_http_error(res, status_of(err.code), "%s", err.msg);
+}
+
+static void on_filter(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    answer_verb(gs_service_filter, ctx, req, res);
+}
+
+static void on_prioritize(void *ctx, const struct gs_http_request *req,
+                          struct gs_http_response *res)
+{
+    answer_verb(gs_service_prioritize, ctx, req, res);
+}
+
+static void on_bind(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    answer_verb(gs_service_bind, ctx, req, res);
+}
+
+static void on_preempt(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    answer_verb(gs_service_preempt, ctx, req, res);
+}
+
+static void on_inspect(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    struct routes_ctx *app = ctx;
+    struct gs_error err = {0};
+    const char *node = req->rest[0] ? req->rest : NULL;
+    if (gs_service_inspect(app->service, node, &res->body, &err) < 0)
+        gs_http_error(res, status_of(err.code), "%s", err.msg);
+}
+
+static void on_version(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    res->content_type = "text/plain; charset=utf-8";
+    gs_buf_puts(&res->body, GS_VERSION "\n");
+}
+
+static void on_healthz(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    res->content_type = "text/plain; charset=utf-8";
+    gs_buf_puts(&res->body, "ok\n");
+}
+
+static void on_readyz(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    struct routes_ctx *app = ctx;
+    const char *why;
+    res->content_type = "text/plain; charset=utf-8";
+    if (!gs_service_ready(app->service, &why))
+        res->status = 503;
+    gs_buf_printf(&res->body, "%s\n", why);
+}
+
+static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    struct routes_ctx *app = ctx;
+    res->content_type = "text/plain; version=0.0.4; charset=utf-8";
+    gs_service_metrics(app->service, &res->body);
+    process_metrics(app, &res->body);
+}
+
+#define PREFIX "/gpushare-scheduler"
+
+#define HEALTH_ROUTES                                                                              \
+    {"GET", "/version", on_version, 0}, {"GET", "/healthz", on_healthz, 0},                        \
+        {"GET", "/readyz", on_readyz, 0}, {"GET", "/metrics", on_metrics, 0},                      \
+        {"GET", PREFIX "/version", on_version, 0}, {"GET", PREFIX "/healthz", on_healthz, 0},      \
+        {"GET", PREFIX "/readyz", on_readyz, 0},                                                   \
+    {                                                                                              \
+        "GET", PREFIX "/metrics", on_metrics, 0                                                    \
+    }
+
+const struct gs_http_route routes_all[] = {
+    {"POST", PREFIX "/filter", on_filter, 0},
+    {"POST", PREFIX "/prioritize", on_prioritize, 0},
+    {"POST", PREFIX "/bind", on_bind, GS_HTTP_BLOCKING},
+    {"POST", PREFIX "/preempt", on_preempt, 0},
+    {"GET", PREFIX "/inspect", on_inspect, 0},
+    {"GET", PREFIX "/inspect/", on_inspect, GS_HTTP_PREFIX},
+    HEALTH_ROUTES,
+};
+const size_t routes_all_count = sizeof(routes_all) / sizeof(routes_all[0]);
+
+const struct gs_http_route routes_health[] = {HEALTH_ROUTES};
+const size_t routes_health_count = sizeof(routes_health) / sizeof(routes_health[0]);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "extender/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/options.h"
+#include "gpushare/base/clock.h"
+
+static bool set_policy(void *to, const char *text)
+{
+    return gs_placement_parse(text, strlen(text), to);
+}
+
+static bool set_quantise(void *to, const char *text)
+{
+    return gs_quantise_parse(text, strlen(text), to);
+}
+
+/* The original listens on every address at $PORT; here loopback stays the default. */
+static void apply_port(struct settings *settings)
+{
+    static char listen[32];
+    if (!settings->port)
+        return;
+    snprintf(listen, sizeof(listen), "127.0.0.1:%.8s", settings->port);
+    settings->listen = listen;
+}
+
+static bool is_loopback(const char *listen)
+{
+    return strncmp(listen, "127.", 4) == 0 || strncmp(listen, "[::1]:", 6) == 0;
+}
+
+static void check(const struct settings *settings)
+{
+    const char *wrong = NULL;
+    if (!settings->tls_cert != !settings->tls_key)
+        wrong = "--tls-cert and --tls-key go together";
+    else if (settings->tls_client_ca && !settings->tls_cert)
+        wrong = "--tls-client-ca needs --tls-cert";
+    else if (!settings->tls_cert && !is_loopback(settings->listen) &&
+             !settings->plain_http_anywhere)
+        wrong = "plain HTTP beyond loopback lets everybody bind pods: give --tls-cert and "
+                "--tls-client-ca, or --plain-http-anywhere if something else protects the port";
+    else if (settings->threads < 1 || settings->threads > 64 || settings->bind_workers < 1 ||
+             settings->bind_workers > 256)
+        wrong = "--threads is 1 to 64, --bind-workers 1 to 256";
+    if (!wrong)
+        return;
+    fprintf(stderr, "gpushare-extender: %s\n", wrong);
+    exit(2);
+}
+
+void settings_read(struct settings *settings, int argc, char **argv)
+{
+    *settings = (struct settings){
+        .listen = "127.0.0.1:39999",
+        .domain = "aliyun.com",
+        .policy = GS_PLACEMENT_BINPACK,
+        .quantise = GS_QUANTISE_COARSE,
+        .threads = 2,
+        .bind_workers = 16,
+        .grace_ns = 10 * GS_NS_PER_S,
+    };
+    const struct gs_option table[] = {
+        {"kubeconfig", GS_OPT_STRING, &settings->kubeconfig, "FILE",
+         "how to reach the API server; without it $KUBECONFIG, ~/.kube/config, then in-cluster",
+         NULL, 0, NULL}, /* $KUBECONFIG may name several files: the loader reads it */
+        {"context", GS_OPT_STRING, &settings->context, "NAME", "context of the kubeconfig", NULL, 0,
+         NULL},
+        {"listen", GS_OPT_STRING, &settings->listen, "ADDR:PORT",
+         "where kube-scheduler asks (127.0.0.1:39999); the environment's PORT changes the port",
+         NULL, 0, NULL},
+        {"health-listen", GS_OPT_STRING, &settings->health_listen, "ADDR:PORT",
+         "healthz, readyz, metrics and version also here, without TLS", NULL, 0, NULL},
+        {"policy", GS_OPT_CUSTOM, &settings->policy, "binpack|spread|fgd|rollout",
+         "placement of pods that name none (binpack)", NULL, 0, set_policy},
+        {"quantise", GS_OPT_CUSTOM, &settings->quantise, "coarse|range|one-hot|linear",
+         "how prioritize spreads its scores over 0 to 10 (coarse)", NULL, 0, set_quantise},
+        {"domain", GS_OPT_STRING, &settings->domain, "DOMAIN",
+         "domain of resources and annotations (aliyun.com)", NULL, 0, NULL},
+        {"tls-cert", GS_OPT_STRING, &settings->tls_cert, "FILE", "server certificate, PEM", NULL, 0,
+         NULL},
+        {"tls-key", GS_OPT_STRING, &settings->tls_key, "FILE", "its key", NULL, 0, NULL},
+        {"tls-client-ca", GS_OPT_STRING, &settings->tls_client_ca, "FILE",
+         "clients must show a certificate signed by one of these", NULL, 0, NULL},
+        {"plain-http-anywhere", GS_OPT_BOOL, &settings->plain_http_anywhere, NULL,
+         "allow plain HTTP on an address that is not loopback", NULL, 0, NULL},
+        {"threads", GS_OPT_U32, &settings->threads, "N", "threads that read requests (2)", NULL, 0,
+         NULL},
+        {"bind-workers", GS_OPT_U32, &settings->bind_workers, "N", "binds at the same time (16)",
+         NULL, 0, NULL},
+        {"grace", GS_OPT_DURATION, &settings->grace_ns, "TIME",
+         "how long requests may take to finish after SIGTERM (10s)", NULL, 0, NULL},
+        {"port", GS_OPT_STRING, &settings->port, "PORT", "port on loopback, as the original's PORT",
+         "PORT", 0, NULL},
+    };
+    const struct gs_command command = {
+        .name = "gpushare-extender",
+        .doc = "Scheduler extender that shares GPU memory: kube-scheduler asks it to filter, "
+               "prioritize, preempt and bind pods with GPU memory.",
+        .options = table,
+        .option_count = sizeof(table) / sizeof(table[0]),
+    };
+    gs_options_parse(&command, argc, argv);
+    apply_port(settings);
+    check(settings);
+}

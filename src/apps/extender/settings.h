@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_EXTENDER_SETTINGS_H
+#define GPUSHARE_APPS_EXTENDER_SETTINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/core/policy.h"
+
+/* What the command line, the environment and the file say. Strings live as long as the process. */
+struct settings {
+    const char *kubeconfig;
+    const char *context;
+    const char *listen;
+    const char *health_listen; /* NULL: none */
+    const char *port;          /* environment PORT, as in the original */
+    const char *domain;
+    enum gs_placement policy;
+    enum gs_quantise quantise;
+    const char *tls_cert;
+    const char *tls_key;
+    const char *tls_client_ca;
+    bool plain_http_anywhere;
+    uint32_t threads;
+    uint32_t bind_workers;
+    int64_t grace_ns;
+};
+
+/* Exits on --help, --version and bad usage. */
+void settings_read(struct settings *settings, int argc, char **argv);
+
+#endif
