@@ -3,7 +3,7 @@
 """A cluster to play with: control plane, simulated nodes, kube-scheduler, and the extender when it
 is built. Prints what to type, and runs until Ctrl-C.
 
-    . tests/e2e/env.sh && tests/e2e/run_cluster.py --nodes 10 --gpus 16,16,16,16
+    scripts/e2e.sh --cluster --nodes 10 --gpus 16,16,16,16
 """
 
 import argparse
@@ -15,7 +15,7 @@ import threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness.cluster import Cluster  # noqa: E402
-from harness.extender import extender_program  # noqa: E402
+from harness.control_plane import built_program  # noqa: E402
 from harness.objects import node  # noqa: E402
 
 
@@ -33,7 +33,7 @@ def main():
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    with_extender = not options.no_extender and os.path.exists(extender_program())
+    with_extender = not options.no_extender and os.path.exists(built_program("gpushare-extender"))
     with Cluster([node(f"node-{i}", gpus) for i in range(options.nodes)], extender=with_extender,
                  run_dir=run_dir) as cluster:
         print(f"export KUBECONFIG={cluster.control_plane.kubeconfig('admin')}")

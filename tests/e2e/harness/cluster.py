@@ -9,7 +9,7 @@
 import os
 
 from harness import ledger
-from harness.api import ApiError, node_path, pod_path
+from harness.api import node_path, pod_path
 from harness.control_plane import EXTENDER_NAMESPACE, ControlPlane
 from harness.extender import Extender
 from harness.objects import NAMESPACE, bound_node, unschedulable_message
@@ -85,15 +85,20 @@ class Cluster:
     def finish_pod(self, name, phase="Succeeded", namespace=NAMESPACE):
         self.api.patch(pod_path(namespace, name, "status"), {"status": {"phase": phase}})
 
+    def find_pod(self, name, namespace=NAMESPACE):
+        """The pod, or None while there is none of that name."""
+        return self.api.find(pod_path(namespace, name))
+
     def wait_bound(self, name, timeout_s=30, namespace=NAMESPACE):
         """The pod once it has a node; the failure tells what kube-scheduler said instead."""
         def probe():
-            found = self.pod(name, namespace)
-            return found if bound_node(found) else None
+            found = self.find_pod(name, namespace)
+            return found if found and bound_node(found) else None
         try:
             return wait_for(f"pod {name} is bound", probe, timeout_s)
         except Failure as failure:
-            said = unschedulable_message(self.pod(name, namespace))
+            found = self.find_pod(name, namespace)
+            said = unschedulable_message(found) if found else "nothing, the pod does not exist"
             raise Failure(f"{failure}; kube-scheduler says: {said or 'nothing'}") from None
 
     def wait_refused(self, name, timeout_s=30, namespace=NAMESPACE):
@@ -147,10 +152,3 @@ class Cluster:
             count = event.get("count") or (event.get("series") or {}).get("count") or 1
             reasons[event["reason"]] = reasons.get(event["reason"], 0) + count
         return reasons
-
-    def gone(self, name, namespace=NAMESPACE):
-        try:
-            self.pod(name, namespace)
-        except ApiError as error:
-            return error.status == 404
-        return False

@@ -32,6 +32,11 @@ current-context: e2e
 """
 
 
+def built_program(name):
+    """A program of this project; GPUSHARE_BUILD_DIR names another build than the release one."""
+    return os.path.join(os.environ.get("GPUSHARE_BUILD_DIR", os.path.join(ROOT, "build")), name)
+
+
 def kube_program(name):
     """A program of the Kubernetes under test; scripts/e2e.sh sets the folder."""
     return os.path.join(os.environ["KUBE_BIN_DIR"], name)
@@ -120,7 +125,11 @@ class ControlPlane:
             raise RuntimeError(f"kubectl {' '.join(args)}: {done.stderr.strip()}")
         return done.stdout
 
+    @staticmethod
+    def manifest(name):
+        return os.path.join(ROOT, "manifests", name)
+
     def apply(self, *manifests):
         """Apply files of the project's manifests folder as they are."""
         for manifest in manifests:
-            self.kubectl("apply", "-f", os.path.join(ROOT, "manifests", manifest))
+            self.kubectl("apply", "-f", self.manifest(manifest))

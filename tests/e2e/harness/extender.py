@@ -3,16 +3,11 @@
 
 import http.client
 import json
-import os
 
-from harness.control_plane import HOST, ROOT
+from harness.control_plane import HOST, built_program
 from harness.processes import Failure, free_port, wait_for
 
 PREFIX = "/gpushare-scheduler"
-
-
-def extender_program():
-    return os.environ.get("GPUSHARE_EXTENDER", os.path.join(ROOT, "build/gpushare-extender"))
 
 
 class Extender:
@@ -31,7 +26,7 @@ class Extender:
 
     def start(self, wait=True):
         self.process = self.processes.start("gpushare-extender", [
-            extender_program(), "--kubeconfig", self.kubeconfig, "--listen", f"{HOST}:{self.port}",
+            built_program("gpushare-extender"), "--kubeconfig", self.kubeconfig, "--listen", f"{HOST}:{self.port}",
             "--health-listen", f"{HOST}:{self.health_port}", "--log-level", "info", *self.flags])
         if wait:
             wait_for("gpushare-extender is ready", self.ready)

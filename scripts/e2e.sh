@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# End-to-end tests: a real etcd, kube-apiserver and kube-scheduler on loopback, simulated nodes, and
+# this project's extender between them. Installs and builds what is missing; the first run compiles
+# Kubernetes once (minutes) into a cache outside the checkout.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+e2e=$root/tests/e2e
+# shellcheck source=scripts/lib/apt.sh
+. "$root/scripts/lib/apt.sh"
+# shellcheck source=scripts/lib/build.sh
+. "$root/scripts/lib/build.sh"
+# shellcheck source=tests/e2e/kube_env.sh
+. "$e2e/kube_env.sh"
+
+case_limit_s=600
+keep=0
+only=()
+logs=""
+passed=0
+failed=0
+
+usage() {
+    cat <<'EOF'
+Usage: scripts/e2e.sh [--only NAME]... [--keep] [--list]
+       scripts/e2e.sh --cluster [--nodes N] [--gpus 16,16] ...
+       scripts/e2e.sh --exec FILE.py [ARGUMENT]...
+
+  --only NAME   run this case (a file of tests/e2e/cases without its ending); may be repeated
+  --keep        keep every case's logs; those of failed cases are always kept
+  --list        name the cases and what each shows
+  --cluster     no tests: start a cluster to play with, until Ctrl-C
+  --exec        no tests: run a Python program that uses the harness, e.g. a measurement
+
+  KUBE_BIN_DIR       folder with ready-made Kubernetes programs
+  GPUSHARE_BUILD_DIR folder with this project's programs, built already (default: build, built now)
+EOF
+}
+
+all_cases() {
+    find "$e2e/cases" -name '*.py' -printf '%f\n' | sed 's/\.py$//' | LC_ALL=C sort
+}
+
+list_cases() {
+    local name
+    for name in $(all_cases); do
+        printf '%-28s %s\n' "$name" "$(sed -n 's/^"""\([^"]*\).*/\1/p;T;q' "$e2e/cases/$name.py")"
+    done
+}
+
+prepare() {
+    apt_need python3 openssl ca-certificates util-linux
+    [[ -n ${GPUSHARE_BUILD_DIR:-} ]] || build_project "$root"
+    KUBE_BIN_DIR=$("$e2e/kube_build.sh")
+    ETCD=$("$e2e/etcd_fetch.sh")
+    export KUBE_BIN_DIR ETCD PYTHONPATH=$e2e PYTHONDONTWRITEBYTECODE=1
+    # A user's own cluster and proxy are none of our business.
+    unset KUBECONFIG http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY
+}
+
+# The case prints why it failed; the programs' last words follow, for machines whose logs are lost.
+report_failure() {
+    local dir=$1 log
+    tail -n 20 "$dir/case.log"
+    for log in "$dir/gpushare-extender.log" "$dir/kube-scheduler.log"; do
+        [[ -f $log ]] || continue
+        echo "--- ${log##*/}"
+        tail -n 10 "$log" | cut -c1-400
+    done
+    echo "--- logs: $dir"
+}
+
+run_case() {
+    local name=$1 dir=$logs/$1 started=$SECONDS
+    mkdir -p "$dir"
+    if GPUSHARE_RUN_DIR=$dir timeout -k 30 "$case_limit_s" \
+        python3 "$e2e/cases/$name.py" >"$dir/case.log" 2>&1; then
+        passed=$((passed + 1))
+        echo "ok   $name ($((SECONDS - started)) s)"
+        sed -n 's/^note: /       /p' "$dir/case.log"
+        ((keep)) || rm -rf "$dir"
+    else
+        failed=$((failed + 1))
+        echo "FAIL $name ($((SECONDS - started)) s)"
+        report_failure "$dir" | sed 's/^/       /'
+    fi
+}
+
+parse_options() {
+    while (($#)); do
+        case $1 in
+        --only)
+            [[ -f $e2e/cases/${2:-}.py ]] || { echo "no case '${2:-}'" >&2 && exit 2; }
+            only+=("$2")
+            shift
+            ;;
+        --keep) keep=1 ;;
+        --list) list_cases && exit 0 ;;
+        --help | -h) usage && exit 0 ;;
+        *) usage >&2 && exit 2 ;;
+        esac
+        shift
+    done
+}
+
+main() {
+    local name
+    case ${1:-} in
+    --cluster)
+        prepare
+        exec python3 "$e2e/run_cluster.py" "${@:2}"
+        ;;
+    --exec)
+        prepare
+        exec python3 "${@:2}"
+        ;;
+    esac
+    parse_options "$@"
+    prepare
+    logs=$(mktemp -d "${TMPDIR:-/tmp}/gpushare-e2e.XXXXXX")
+    ((${#only[@]})) || mapfile -t only < <(all_cases)
+    for name in "${only[@]}"; do
+        run_case "$name"
+    done
+    ((keep)) && echo "logs: $logs"
+    rmdir "$logs" 2>/dev/null || true
+    echo "$passed passed, $failed failed"
+    ((failed == 0 && passed > 0))
+}
+
+main "$@"

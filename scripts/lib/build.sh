@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Sourced after apt.sh: what a build needs, and the build. Programs appear in build/ (release).
+#
+#   build_project "$root"            # or: build_project "$root" asan
+
+build_packages=(
+    cmake ninja-build gcc libc6-dev pkg-config
+    libjansson-dev libmicrohttpd-dev libcurl4-openssl-dev libyaml-dev libnghttp2-dev
+    libprotobuf-c-dev protobuf-c-compiler libsmartcols-dev libcmocka-dev uthash-dev
+)
+
+build_project() {
+    local source_dir=$1 preset=${2:-release}
+    apt_need "${build_packages[@]}"
+    (
+        cd "$source_dir" || exit
+        cmake --preset "$preset" >/dev/null
+        cmake --build --preset "$preset" >&2
+    )
+}

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Requests about things that do not exist, and two binds at once: clear answers, nothing charged."""
+
+import concurrent.futures
+import http.client
+
+from harness.api import node_path
+from harness.case import check, run
+from harness.cluster import Cluster
+from harness.extender import PREFIX
+from harness.objects import IDX, NAMESPACE, annotation, bound_node, node, pod
+
+
+def bind(cluster, name, uid, to):
+    return cluster.extender.verb("bind", {"PodName": name, "PodNamespace": NAMESPACE,
+                                          "PodUID": uid, "Node": to}).get("Error", "")
+
+
+def unknown_things(cluster):
+    made = cluster.create_pods([pod("real", 4)])[0]
+    uid = made["metadata"]["uid"]
+    check(bind(cluster, "nobody", "00000000-0000-0000-0000-000000000000", "n1"), "unknown pod bound")
+    check(bind(cluster, "real", uid, "no-such-node"), "bound to an unknown node")
+    answer = cluster.extender.verb("filter", {"Pod": made, "NodeNames": ["n1", "no-such-node"]})
+    check(answer["NodeNames"] == ["n1"] and "no-such-node" in answer["FailedNodes"],
+          f"filter with an unknown node: {answer}")
+    cluster.wait_inspect_agrees()
+
+
+def malformed(cluster):
+    for body, path, method, expected in (
+            ("{", "filter", "POST", 400), ("[" * 100000, "filter", "POST", 400),
+            ("", "bind", "POST", 400), (None, "bind", "GET", 405)):
+        status, text = raw(cluster, method, path, body)
+        check(status == expected, f"{method} {path} {(body or '')[:9]!r}: {status} {text[:200]}")
+
+
+def raw(cluster, method, path, body):
+    conn = http.client.HTTPConnection("127.0.0.1", cluster.extender.port, timeout=10)
+    try:
+        conn.request(method, f"{PREFIX}/{path}", body)
+        response = conn.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        conn.close()
+
+
+def many_binds_at_once(cluster):
+    """One pod, sixteen requests, two nodes: one place, and every answer says the truth about it."""
+    uid = cluster.create_pods([pod("wanted", 8)])[0]["metadata"]["uid"]
+    targets = ["n1", "n2"] * 8
+    with concurrent.futures.ThreadPoolExecutor(len(targets)) as pool:
+        errors = list(pool.map(lambda to: bind(cluster, "wanted", uid, to), targets))
+    found = cluster.wait_bound("wanted")
+    check(annotation(found, IDX) is not None, "bound without a GPU")
+    lies = [(to, error) for to, error in zip(targets, errors)
+            if (to == bound_node(found)) != (error == "")]
+    check(not lies, f"bound to {bound_node(found)}, but the answers were {lies}")
+    cluster.wait_inspect_agrees()
+
+
+def vanished_node(cluster):
+    uid = cluster.create_pods([pod("late", 2)])[0]["metadata"]["uid"]
+    cluster.api.delete(node_path("n2"))
+    bind(cluster, "late", uid, "n2")
+    cluster.wait_inspect_agrees()
+
+
+def body():
+    with Cluster(nodes=[node("n1", [16]), node("n2", [16])], scheduler=None) as cluster:
+        unknown_things(cluster)
+        malformed(cluster)
+        many_binds_at_once(cluster)
+        vanished_node(cluster)
+
+
+run(body)

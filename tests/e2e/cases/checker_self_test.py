@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The independent ledger itself: it counts as documented, and notices what it is there to notice."""
+
+from harness import ledger
+from harness.case import check, run
+from harness.objects import container, node, original_annotations, pod
+
+SIDECARS = pod("sidecars", containers=[2])
+SIDECARS["spec"]["initContainers"] = [container("first", 9), container("sidecar", 3, "Always"),
+                                      container("second", 5)]
+# (row, pod, units on each of its GPUs)
+PEAKS = (
+    ("nothing", pod("p"), 0),
+    ("one container", pod("p", 4), 4),
+    ("several containers add up", pod("p", containers=[4, 0, 2]), 6),
+    ("a larger init container rules", pod("p", 4, init=[7, 1]), 7),
+    ("a smaller init container does not", pod("p", 4, init=[3]), 4),
+    ("a restartable init container stays", SIDECARS, 9),
+    ("over two GPUs", pod("p", 12, gpu_count=2), 6),
+)
+
+
+def bound(name, units, gpu_idx, phase="Running"):
+    made = pod(name, units, node_name="n", annotations=original_annotations(gpu_idx, units, 16))
+    made["status"] = {"phase": phase}
+    return made
+
+
+def waiting(name, units, gpu_count=None):
+    made = pod(name, units, gpu_count=gpu_count)
+    made["status"] = {"phase": "Pending"}
+    return made
+
+
+# (row, pods on a node of 16 + 16, GPUs over their size, pods left behind)
+CLUSTERS = (
+    ("empty", [], 0, 0),
+    ("exactly full", [bound("a", 10, 0), bound("b", 6, 0), bound("c", 16, 1)], 0, 0),
+    ("one unit too much", [bound("a", 10, 0), bound("b", 7, 0)], 1, 0),
+    ("a finished pod is not charged", [bound("a", 10, 0), bound("b", 7, 0, "Failed")], 0, 0),
+    ("left behind", [bound("a", 10, 0), waiting("b", 16)], 0, 1),
+    ("fits the sum only", [bound("a", 10, 0), bound("b", 10, 1), waiting("c", 8)], 0, 0),
+    ("two GPUs left behind", [bound("a", 8, 0), waiting("b", 16, 2)], 0, 1),
+    ("two GPUs, one too small", [bound("a", 9, 0), waiting("b", 16, 2)], 0, 0),
+    ("not divisible", [waiting("a", 15, 2)], 0, 0),
+    ("an unknown index is charged everywhere", [bound("a", 12, 7), waiting("b", 8)], 0, 0),
+)
+
+
+def body():
+    for row, made, expected in PEAKS:
+        check(ledger.per_gpu(made) == expected, f"{row}: {ledger.per_gpu(made)}, not {expected}")
+    for with_inventory in (True, False):
+        nodes = [node("n", [16, 16], with_inventory)]
+        for row, pods, over, left in CLUSTERS:
+            state = ledger.build(nodes, pods)
+            found = (len(ledger.overfull(state)), len(ledger.placeable(state, pods)))
+            check(found == (over, left), f"{row}: {found}, not {(over, left)}")
+
+
+run(body)

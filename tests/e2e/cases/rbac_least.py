@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The shipped RBAC manifests grant what is documented, and nothing beyond it."""
+
+import glob
+import os
+
+from harness.case import check, run
+from harness.cluster import Cluster
+
+MANIFESTS = ("base/device-plugin/rbac.yaml", "second-scheduler/rbac.yaml")
+# (ServiceAccount, verb, resource, namespace, expected)
+RIGHTS = (
+    ("gpushare-extender", "watch", "nodes", "", True),
+    ("gpushare-extender", "watch", "pods", "", True),
+    ("gpushare-extender", "patch", "pods", "default", True),
+    ("gpushare-extender", "create", "pods/binding", "default", True),
+    ("gpushare-extender", "create", "events", "default", True),
+    ("gpushare-extender", "create", "leases.coordination.k8s.io", "gpushare-system", True),
+    ("gpushare-extender", "create", "leases.coordination.k8s.io", "kube-system", False),
+    ("gpushare-extender", "create", "pods", "default", False),
+    ("gpushare-extender", "delete", "pods", "default", False),
+    ("gpushare-extender", "patch", "pods/status", "default", False),
+    ("gpushare-extender", "patch", "nodes", "", False),
+    ("gpushare-extender", "get", "secrets", "default", False),
+    ("gpushare-device-plugin", "patch", "nodes/status", "", True),
+    ("gpushare-device-plugin", "patch", "nodes", "", True),
+    ("gpushare-device-plugin", "patch", "pods", "default", True),
+    ("gpushare-device-plugin", "create", "events", "default", True),
+    ("gpushare-device-plugin", "create", "pods/binding", "default", False),
+    ("gpushare-device-plugin", "delete", "pods", "default", False),
+    ("gpushare-device-plugin", "get", "secrets", "default", False),
+    ("gpushare-scheduler", "create", "pods/binding", "default", True),
+    ("gpushare-scheduler", "patch", "pods", "default", True),
+    ("gpushare-scheduler", "watch", "nodes", "", True),
+    ("gpushare-scheduler", "get", "secrets", "default", False),
+)
+
+
+def allowed(cluster, account, verb, resource, namespace):
+    kind, _, group = resource.partition(".")
+    name, _, sub = kind.partition("/")
+    answer = cluster.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+            "user": f"system:serviceaccount:gpushare-system:{account}",
+            "groups": ["system:serviceaccounts", "system:authenticated"],
+            "resourceAttributes": {"verb": verb, "resource": name, "subresource": sub,
+                                   "group": group, "namespace": namespace}}})
+    return answer["status"]["allowed"]
+
+
+def every_manifest(cluster):
+    """All of them are valid objects to this API server, also those no case runs."""
+    found = glob.glob(os.path.join(cluster.control_plane.manifest(""), "**/*.yaml"), recursive=True)
+    return sorted(path for path in found if os.path.basename(path) != "kustomization.yaml")
+
+
+def body():
+    with Cluster(scheduler=None) as cluster:
+        cluster.control_plane.apply(*MANIFESTS)
+        wrong = [f"{account} {verb} {resource} in '{namespace}' should be {expected}"
+                 for account, verb, resource, namespace, expected in RIGHTS
+                 if allowed(cluster, account, verb, resource, namespace) != expected]
+        check(not wrong, "; ".join(wrong))
+        for path in every_manifest(cluster):
+            cluster.control_plane.kubectl("apply", "--dry-run=server", "-f", path)
+
+
+run(body)
