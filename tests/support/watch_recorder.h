@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SUPPORT_WATCH_RECORDER_H
+#define GPUSHARE_SUPPORT_WATCH_RECORDER_H
+
+#include <pthread.h>
+
+#include "gpushare/service/ports.h"
+
+/*
+ * Runs a watch in a thread and writes down what its sink is told, a line each:
+ *   "begin", "end", "live", "lost: WHY",
+ *   "node NAME capacity=N", "node gone NAME",
+ *   "pod NS/NAME node=N phase=P", "pod gone NS/NAME"
+ */
+enum { RECORDER_LINES_MAX = 20000 };
+
+struct watch_recorder {
+    struct gs_kube kube;
+    struct gs_watch_spec spec;
+    atomic_bool stop;
+    pthread_t thread;
+    int result; /* of watch() */
+    struct gs_error err;
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    char *lines[RECORDER_LINES_MAX];
+    size_t count;
+    int refuse; /* so many calls of node() or pod() answer -1 */
+};
+
+/* *ret: freed by recorder_stop(). */
+struct watch_recorder *recorder_start(struct gs_kube kube, const struct gs_watch_spec *spec);
+
+/* The same, and the first `refuse` objects are answered with -1. */
+struct watch_recorder *recorder_start_refusing(struct gs_kube kube,
+                                               const struct gs_watch_spec *spec, int refuse);
+
+/* Waits (10 s) until a line at or after *from begins with `text`; *from moves behind it. False:
+ * none came; what did come is printed. from NULL: anywhere. */
+bool recorder_wait(struct watch_recorder *recorder, size_t *from, const char *text);
+
+/* Lines so far that begin with text. */
+size_t recorder_count(struct watch_recorder *recorder, const char *text);
+
+/* Where the record ends now. */
+size_t recorder_position(struct watch_recorder *recorder);
+
+/* Stops the watch, joins, frees. Returns how many milliseconds the watch took to end, or -1 when
+ * it failed. */
+long recorder_stop(struct watch_recorder *recorder);
+
+#endif

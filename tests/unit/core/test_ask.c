@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+#include "views.h"
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/core/placement.h"
+
+static void an_ask_is_read_from_the_pod(void **state)
+{
+    struct gs_container containers[] = {
+        {.kind = GS_CONTAINER_MAIN, .gpu_units = 8, .cpu_milli = 500},
+        {.kind = GS_CONTAINER_MAIN, .gpu_units = 4, .cpu_milli = 250},
+    };
+    _cleanup_(gs_pod_release) struct gs_pod pod = {0};
+    gs_pod_reset(&pod);
+    pod.containers = containers;
+    pod.container_count = 2;
+    pod.uid = "u1";
+    pod.priority = 9;
+    pod.count_kind = GS_COUNT_VALID;
+    pod.gpu_count = 2;
+    pod.placement = GS_PLACEMENT_SPREAD;
+    pod.overhead_cpu_milli = 50;
+    struct gs_ask ask;
+    gs_ask_of_pod(&ask, &pod);
+    assert_int_equal(ask.units, 6);
+    assert_int_equal(ask.gpu_count, 2);
+    assert_int_equal(ask.priority, 9);
+    assert_int_equal(ask.placement, GS_PLACEMENT_SPREAD);
+    assert_int_equal(ask.cpu_milli, 800);
+    assert_int_equal(ask.broken, GS_FITS);
+    assert_false(ask.selects);
+    assert_string_equal(ask.uid, "u1");
+}
+
+static void broken_annotations_end_in_a_reason(void **state)
+{
+    static const struct {
+        const char *row;
+        uint32_t units;
+        enum gs_count_kind kind;
+        uint32_t gpu_count;
+        enum gs_placement placement;
+        const char *model;
+        enum gs_reason reason;
+    } rows[] = {
+        {"nothing broken", 8, GS_COUNT_ABSENT, 0, GS_PLACEMENT_FGD, "A100", GS_FITS},
+        {"bad count", 8, GS_COUNT_BROKEN, 0, 0, "", GS_REASON_BAD_COUNT},
+        {"not divisible", 9, GS_COUNT_VALID, 2, 0, "", GS_REASON_NOT_DIVISIBLE},
+        {"too large", UINT32_MAX, GS_COUNT_ABSENT, 0, 0, "", GS_REASON_GPU_TOO_SMALL},
+        {"bad placement", 8, GS_COUNT_ABSENT, 0, GS_PLACEMENT_BROKEN, "", GS_REASON_BAD_PLACEMENT},
+        {"bad selector", 8, GS_COUNT_ABSENT, 0, 0, "a,,b", GS_REASON_BAD_SELECTOR},
+        {"the first of several", 8, GS_COUNT_BROKEN, 0, GS_PLACEMENT_BROKEN, ",",
+         GS_REASON_BAD_COUNT},
+        {"no GPU memory: nothing can be broken", 0, GS_COUNT_BROKEN, 0, GS_PLACEMENT_BROKEN, ",",
+         GS_FITS},
+    };
+    static struct test_node t;
+    struct gs_node_view *view = test_view_init(&t, "80 80");
+    snprintf(t.gpus[0].model, sizeof(t.gpus[0].model), "A100");
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_container container = {.kind = GS_CONTAINER_MAIN, .gpu_units = r->units};
+        _cleanup_(gs_pod_release) struct gs_pod pod = {0};
+        gs_pod_reset(&pod);
+        pod.containers = &container;
+        pod.container_count = 1;
+        pod.count_kind = r->kind;
+        pod.gpu_count = r->gpu_count;
+        pod.placement = r->placement;
+        pod.gpu_model = r->model;
+        struct gs_ask ask;
+        gs_ask_of_pod(&ask, &pod);
+        row_equal(r->row, ask.broken, r->reason);
+        row_equal(r->row, gs_fit(view, &ask), r->reason);
+        if (r->reason) {
+            row_true(r->row, !gs_fit_candidates(view, &ask));
+            row_true(r->row, !gs_pick_tightest(view, &ask) && !gs_pick_emptiest(view, &ask));
+        }
+    }
+}
+
+/* GPUs of the node that the selectors are tried on: index 0, 1 and 4. */
+static struct gs_node_view *some_gpus(struct test_node *t)
+{
+    static const char *const models[] = {"NVIDIA A100-SXM4-80GB", "Tesla T4", ""};
+    static const char *const uuids[] = {"GPU-aaaa", "GPU-bbbb", ""};
+    test_view_init(t, "80 16 24@4");
+    for (int i = 0; i < 3; i++) {
+        snprintf(t->gpus[i].model, sizeof(t->gpus[i].model), "%s", models[i]);
+        snprintf(t->gpus[i].uuid, sizeof(t->gpus[i].uuid), "%s", uuids[i]);
+    }
+    return &t->view;
+}
+
+enum { A100 = 1 << 0, T4 = 1 << 1, NAMELESS = 1 << 4 };
+
+static void selectors_choose_gpus(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *model, *model_deny, *uuid, *uuid_deny;
+        gs_gpu_mask allowed;
+    } rows[] = {
+        {"model by part of its name", "A100", "", "", "", A100},
+        {"any case", "tesla t4", "", "", "", T4},
+        {"a list", "T4,A100", "", "", "", A100 | T4},
+        {"spaces around entries", " T4 , A100 ", "", "", "", A100 | T4},
+        {"no such model", "H100", "", "", "", 0},
+        {"longer than the name", "Tesla T4 and more", "", "", "", 0},
+        {"whole name", "NVIDIA A100-SXM4-80GB", "", "", "", A100},
+        {"denied model", "", "T4", "", "", A100 | NAMELESS},
+        {"allowed and denied", "A100,T4", "T4", "", "", A100},
+        {"UUID", "", "", "GPU-bbbb", "", T4},
+        {"UUID in any case", "", "", "gpu-BBBB", "", T4},
+        {"part of a UUID is none", "", "", "GPU-bbb", "", 0},
+        {"UUID list", "", "", "GPU-bbbb,GPU-aaaa,GPU-cccc", "", A100 | T4},
+        {"denied UUID", "", "", "", "GPU-aaaa", T4 | NAMELESS},
+        {"all four", "A100,T4", "V100", "GPU-aaaa,GPU-bbbb", "GPU-aaaa", T4},
+    };
+    static struct test_node t;
+    struct gs_node_view *view = some_gpus(&t);
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_container container = {.kind = GS_CONTAINER_MAIN, .gpu_units = 8};
+        _cleanup_(gs_pod_release) struct gs_pod pod = {0};
+        gs_pod_reset(&pod);
+        pod.containers = &container;
+        pod.container_count = 1;
+        pod.gpu_model = r->model;
+        pod.gpu_model_deny = r->model_deny;
+        pod.gpu_uuid = r->uuid;
+        pod.gpu_uuid_deny = r->uuid_deny;
+        struct gs_ask ask;
+        gs_ask_of_pod(&ask, &pod);
+        row_true(r->row, ask.selects);
+        row_equal(r->row, ask.broken, GS_FITS);
+        row_equal(r->row, gs_ask_allowed(&ask, view), r->allowed);
+        row_equal(r->row, gs_fit_candidates(view, &ask), r->allowed);
+        row_equal(r->row, gs_fit(view, &ask), r->allowed ? GS_FITS : GS_REASON_NO_MATCH);
+    }
+}
+
+static void without_selectors_everything_is_allowed(void **state)
+{
+    static struct test_node t;
+    struct gs_node_view *view = some_gpus(&t);
+    struct gs_ask ask = {.units = 1, .gpu_count = 1};
+    assert_int_equal(gs_ask_allowed(&ask, view) & gs_view_present(view), A100 | T4 | NAMELESS);
+}
+
+static void selectors_match_nothing_where_the_inventory_is_unknown(void **state)
+{
+    static struct test_node t;
+    struct gs_node_view *view = some_gpus(&t);
+    view->inventory = NULL;
+    struct gs_ask ask = {.units = 1, .gpu_count = 1, .selects = true, .model = GS_SLICE("A100")};
+    assert_int_equal(gs_ask_allowed(&ask, view), 0);
+}
+
+static void lists_with_empty_entries_or_controls_are_broken(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *list;
+        bool ok;
+    } rows[] = {
+        {"one", "a", true},
+        {"two", "a,b", true},
+        {"inner space", "a b", true},
+        {"only a comma", ",", false},
+        {"comma last", "a,", false},
+        {"comma first", ",a", false},
+        {"empty between", "a,,b", false},
+        {"only space", " ", false},
+        {"space between", "a, ,b", false},
+        {"control",
+         "a\x01"
+         "b",
+         false},
+        {"inner newline", "a\nb", false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_container container = {.kind = GS_CONTAINER_MAIN, .gpu_units = 8};
+        for (int which = 0; which < 4; which++) {
+            _cleanup_(gs_pod_release) struct gs_pod pod = {0};
+            gs_pod_reset(&pod);
+            pod.containers = &container;
+            pod.container_count = 1;
+            *(which == 0   ? &pod.gpu_model
+              : which == 1 ? &pod.gpu_model_deny
+              : which == 2 ? &pod.gpu_uuid
+                           : &pod.gpu_uuid_deny) = r->list;
+            struct gs_ask ask;
+            gs_ask_of_pod(&ask, &pod);
+            row_equal(r->row, ask.broken, r->ok ? GS_FITS : GS_REASON_BAD_SELECTOR);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_ask_is_read_from_the_pod),
+        cmocka_unit_test(broken_annotations_end_in_a_reason),
+        cmocka_unit_test(selectors_choose_gpus),
+        cmocka_unit_test(without_selectors_everything_is_allowed),
+        cmocka_unit_test(selectors_match_nothing_where_the_inventory_is_unknown),
+        cmocka_unit_test(lists_with_empty_entries_or_controls_are_broken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

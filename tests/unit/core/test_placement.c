@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+#include "views.h"
+
+#include "gpushare/core/placement.h"
+
+static const struct {
+    const char *row;
+    const char *gpus;
+    uint32_t units, gpu_count;
+    enum gs_reason reason;
+    gs_gpu_mask candidates;
+} fits[] = {
+    {"no GPU memory asked", "", 0, 1, GS_FITS, 0},
+    {"exactly the room", "16:8", 8, 1, GS_FITS, 1},
+    {"one unit too many", "16:8", 9, 1, GS_REASON_NO_ROOM, 0},
+    {"the largest GPU", "16 24 8", 24, 1, GS_FITS, 2},
+    {"no GPUs", "", 1, 1, GS_REASON_NO_GPUS, 0},
+    {"GPUs without memory", "0 0", 1, 1, GS_REASON_NO_GPUS, 0},
+    {"larger than any GPU", "16 24", 25, 1, GS_REASON_GPU_TOO_SMALL, 0},
+    {"largest request", "16 24", INT32_MAX, 1, GS_REASON_GPU_TOO_SMALL, 0},
+    {"full node", "16:16 16:16", 1, 1, GS_REASON_NO_ROOM, 0},
+    {"overfull node", "16:99 16:16", 1, 1, GS_REASON_NO_ROOM, 0},
+    {"the sum would do", "16:8 16:8", 9, 1, GS_REASON_FRAGMENTED, 0},
+    {"the sum would just do", "16:10 16:10", 12, 1, GS_REASON_FRAGMENTED, 0},
+    {"the sum would not do", "16:10 16:11", 12, 1, GS_REASON_NO_ROOM, 0},
+    {"room only where unusable", "16x 16:16", 8, 1, GS_REASON_NOT_USABLE, 0},
+    {"unusable and full", "16:16x 16:16", 8, 1, GS_REASON_NO_ROOM, 0},
+    {"an unusable GPU's free memory helps no sum", "16:10x 16:10", 12, 1, GS_REASON_NO_ROOM, 0},
+    {"large enough only where unusable", "80:80x 16", 20, 1, GS_REASON_NO_ROOM, 0},
+
+    {"two of two", "16:8 16:4", 8, 2, GS_FITS, 3},
+    {"two of three", "16:8 16:12 16", 8, 2, GS_FITS, 5},
+    {"two of one", "16", 8, 2, GS_REASON_TOO_FEW_GPUS, 1},
+    {"two, but only one is large enough", "16 80", 20, 2, GS_REASON_TOO_FEW_GPUS, 2},
+    {"two, and none is large enough", "16 16", 20, 2, GS_REASON_GPU_TOO_SMALL, 0},
+    {"two, only one has room", "16:9 16:8", 8, 2, GS_REASON_TOO_FEW_FREE, 2},
+    {"two, none has room", "16:9 16:9", 8, 2, GS_REASON_NO_ROOM, 0},
+    {"two, one of them unusable", "16x 16", 8, 2, GS_REASON_NOT_USABLE, 2},
+    {"no GPUs for two", "", 8, 2, GS_REASON_NO_GPUS, 0},
+    {"sixty-four of two", "16 16", 1, 64, GS_REASON_TOO_FEW_GPUS, 3},
+};
+
+static void every_refusal_has_its_reason(void **state)
+{
+    static struct test_node t;
+    GS_FOR_EACH_ROW (r, fits) {
+        struct gs_node_view *view = test_view_init(&t, r->gpus);
+        struct gs_ask ask = {.units = r->units, .gpu_count = r->gpu_count};
+        row_equal(r->row, gs_fit(view, &ask), r->reason);
+        if (ask.units)
+            row_equal(r->row, gs_fit_candidates(view, &ask), r->candidates);
+        if (ask.units) {
+            row_equal(r->row, gs_pick_tightest(view, &ask) != 0, r->reason == GS_FITS);
+            row_equal(r->row, gs_pick_emptiest(view, &ask) != 0, r->reason == GS_FITS);
+        }
+    }
+}
+
+/* A selector that allows GPU 0 and 1 by UUID. */
+static void selectors_change_the_reason(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *gpus;
+        uint32_t units, gpu_count;
+        enum gs_reason reason;
+    } rows[] = {
+        {"allowed ones fit", "16 16 16", 8, 2, GS_FITS},
+        {"allowed ones are full", "16:16 16:16 16", 8, 1, GS_REASON_NO_ROOM},
+        {"allowed ones are too small", "8 8 16", 16, 1, GS_REASON_GPU_TOO_SMALL},
+        {"more wanted than allowed", "16 16 16", 8, 3, GS_REASON_NO_MATCH},
+        {"more wanted than there are", "16 16 16", 8, 4, GS_REASON_TOO_FEW_GPUS},
+        {"none allowed", "16@2 16@3", 8, 1, GS_REASON_NO_MATCH},
+        {"none allowed, more wanted than there are", "16@2", 8, 2, GS_REASON_TOO_FEW_GPUS},
+        {"free memory of others does not fragment", "16:10 16:16 16:10", 12, 1, GS_REASON_NO_ROOM},
+    };
+    static struct test_node t;
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_node_view *view = test_view_init(&t, r->gpus);
+        for (uint32_t i = 0; i < view->gpu_count; i++)
+            snprintf(t.gpus[i].uuid, sizeof(t.gpus[i].uuid), "GPU-%u", t.gpus[i].idx);
+        struct gs_ask ask = {.units = r->units,
+                             .gpu_count = r->gpu_count,
+                             .selects = true,
+                             .uuid = GS_SLICE("GPU-0,GPU-1")};
+        row_equal(r->row, gs_fit(view, &ask), r->reason);
+        row_equal(r->row, gs_pick_tightest(view, &ask) != 0, r->reason == GS_FITS);
+    }
+}
+
+static const struct {
+    const char *row;
+    const char *gpus;
+    uint32_t units, gpu_count;
+    gs_gpu_mask tightest, emptiest;
+} picks[] = {
+    {"one GPU", "16", 8, 1, 1, 1},
+    {"least and most free", "16:2 16:8 16:1", 8, 1, 1 << 1, 1 << 2},
+    {"lowest index on ties", "16:8 16:8 16:8", 8, 1, 1 << 0, 1 << 0},
+    {"lowest index on ties among the rest", "16:15 16:4 16:4", 8, 1, 1 << 1, 1 << 1},
+    {"the tightest is too tight", "16:9 16:8 16", 8, 1, 1 << 1, 1 << 2},
+    {"unusable ones are passed over", "16:8x 16 16:1x 16:4", 8, 1, 1 << 3, 1 << 1},
+    {"size does not matter, room does", "80:70 16", 10, 1, 1 << 0, 1 << 1},
+    {"index, not position", "16:8@7 16@9", 8, 1, 1 << 7, 1 << 9},
+    {"last index", "16 16:8@63", 8, 1, GS_GPU_BIT(63), 1},
+    {"does not fit", "16:9 16:9", 8, 1, 0, 0},
+
+    {"the two tightest", "16:1 16:8 16:2 16:7", 4, 2, 1 << 1 | 1 << 3, 1 << 0 | 1 << 2},
+    {"all of them", "16 16 16", 16, 3, 7, 7},
+    {"too few", "16 16:1 16", 16, 3, 0, 0},
+    {"one NUMA node before the tightest", "16:8n0 16:1n1 16:2n0 16:7n1", 4, 2, 1 << 0 | 1 << 2,
+     1 << 1 | 1 << 3},
+    {"the NUMA node with the least free in all", "16:1n0 16:2n0 16:3n1 16:4n1", 4, 2,
+     1 << 2 | 1 << 3, 1 << 0 | 1 << 1},
+    {"equal NUMA nodes: the first", "16n0 16n1 16n0 16n1", 4, 2, 1 << 0 | 1 << 2, 1 << 0 | 1 << 2},
+    {"no NUMA node has enough", "16:4n0 16:5n1", 4, 2, 3, 3},
+    {"a NUMA node without room does not count", "16:13n0 16n0 16:1n1 16:2n1", 4, 2, 1 << 2 | 1 << 3,
+     1 << 2 | 1 << 3},
+    {"unknown NUMA nodes are no node together", "16:8 16:7 16:1n1 16:1n1", 4, 2, 1 << 2 | 1 << 3,
+     1 << 2 | 1 << 3},
+    {"one GPU is not bound to NUMA", "16:1n0 16:1n0 16:8n1", 4, 1, 1 << 2, 1 << 0},
+};
+
+static void picks_are_tight_or_empty_and_repeatable(void **state)
+{
+    static struct test_node t;
+    GS_FOR_EACH_ROW (r, picks) {
+        struct gs_node_view *view = test_view_init(&t, r->gpus);
+        struct gs_ask ask = {.units = r->units, .gpu_count = r->gpu_count};
+        row_true(r->row, gs_pick_tightest(view, &ask) == r->tightest);
+        row_true(r->row, gs_pick_emptiest(view, &ask) == r->emptiest);
+    }
+}
+
+/* --- nominated pods --- */
+
+struct held {
+    const char *uid;
+    uint32_t units, gpu_count;
+    int32_t priority;
+};
+
+static const struct {
+    const char *row;
+    const char *gpus;
+    struct held holds[3];
+    uint32_t units;
+    int32_t priority;
+    const char *uid;
+    enum gs_reason reason;
+    uint64_t free_after; /* sum over the view that the pod is judged by */
+} beside[] = {
+    {"no holds", "16", {{0}}, 16, 0, "me", GS_FITS, 16},
+    {"room for both", "16", {{"a", 8, 1, 5}}, 8, 0, "me", GS_FITS, 8},
+    {"the hold needs the room", "16", {{"a", 9, 1, 5}}, 8, 0, "me", GS_REASON_NOMINATED, 7},
+    {"lower priority waits", "16", {{"a", 16, 1, 5}}, 16, 6, "me", GS_FITS, 16},
+    {"equal priority holds", "16", {{"a", 16, 1, 5}}, 16, 5, "me", GS_REASON_NOMINATED, 0},
+    {"its own hold is no obstacle", "16", {{"me", 16, 1, 5}}, 16, 5, "me", GS_FITS, 16},
+    {"nobody's name", "16", {{"a", 16, 1, 5}}, 16, 5, NULL, GS_REASON_NOMINATED, 0},
+    {"a hold takes the tightest GPU", "16 16:8", {{"a", 8, 1, 5}}, 16, 0, "me", GS_FITS, 16},
+    {"two holds", "16 16", {{"a", 10, 1, 5}, {"b", 10, 1, 5}}, 8, 0, "me", GS_REASON_NOMINATED, 12},
+    {"a hold over two GPUs", "16 16 16", {{"a", 10, 2, 5}}, 16, 0, "me", GS_FITS, 28},
+    {"a hold over all GPUs", "16 16", {{"a", 1, 2, 5}}, 16, 0, "me", GS_REASON_NOMINATED, 30},
+    {"a hold that does not fit yet holds nothing",
+     "16:8",
+     {{"a", 9, 1, 5}},
+     8,
+     0,
+     "me",
+     GS_FITS,
+     8},
+    {"the higher priority is seated first",
+     "16 8",
+     {{"a", 8, 1, 5}, {"b", 16, 1, 9}},
+     8,
+     0,
+     "me",
+     GS_REASON_NOMINATED,
+     0},
+    {"does not fit anyhow", "16:9", {{"a", 1, 1, 5}}, 8, 0, "me", GS_REASON_NO_ROOM, 7},
+    {"asks for nothing", "16", {{"a", 16, 1, 5}}, 0, 0, "me", GS_FITS, 16},
+};
+
+static void nominated_pods_hold_their_places(void **state)
+{
+    static struct test_node t;
+    GS_FOR_EACH_ROW (r, beside) {
+        _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = gs_ledger_new();
+        assert_int_equal(gs_ledger_set_node(ledger, test_node_init(&t, "n1", r->gpus), NULL), 0);
+        for (uint32_t i = 0; i < t.node.gpu_count; i++) {
+            char uid[16];
+            snprintf(uid, sizeof(uid), "used%u", i);
+            struct gs_claim claim = {.uid = uid,
+                                     .node = "n1",
+                                     .gpus = GS_GPU_BIT(t.gpus[i].idx),
+                                     .units = t.used_units[i],
+                                     .gpu_count = 1};
+            if (claim.units)
+                assert_int_equal(gs_ledger_set_claim(ledger, &claim, NULL), 0);
+        }
+        for (int i = 0; i < 3 && r->holds[i].uid; i++) {
+            const struct held *held = &r->holds[i];
+            struct gs_hold hold = {held->uid, "n1", held->units, held->gpu_count, held->priority};
+            assert_int_equal(gs_ledger_hold(ledger, &hold, NULL), 0);
+        }
+        const struct gs_node_view *view = gs_ledger_view(ledger, GS_SLICE("n1"));
+        uint64_t version = view->version, free_before = view->sum_free_units;
+        struct gs_ask ask = {
+            .units = r->units, .gpu_count = 1, .priority = r->priority, .uid = r->uid};
+        struct gs_gpu_state scratch[GS_GPUS_MAX];
+        struct gs_node_view judged;
+        row_equal(r->row, gs_fit_beside_holds(ledger, view, &ask, scratch, &judged), r->reason);
+        row_equal(r->row, judged.sum_free_units, r->free_after);
+        row_equal(r->row, gs_fit_beside_holds(ledger, view, &ask, scratch, NULL), r->reason);
+        row_equal(r->row, view->version, version); /* the ledger itself does not change */
+        row_equal(r->row, view->sum_free_units, free_before);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_refusal_has_its_reason),
+        cmocka_unit_test(selectors_change_the_reason),
+        cmocka_unit_test(picks_are_tight_or_empty_and_repeatable),
+        cmocka_unit_test(nominated_pods_hold_their_places),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
