@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SUPPORT_LEDGERS_H
+#define GPUSHARE_SUPPORT_LEDGERS_H
+
+#include "gpushare/base/index.h"
+#include "gpushare/core/ledger.h"
+#include "rows.h"
+#include "views.h"
+
+/* Short words for tests of the ledger; each fails the test when the ledger refuses. */
+
+static inline void test_set_node(struct gs_ledger *ledger, const char *name, const char *gpus)
+{
+    static struct test_node t;
+    struct gs_error err = {0};
+    if (gs_ledger_set_node(ledger, test_node_init(&t, name, gpus), &err) < 0)
+        fail_msg("node %s: %s", name, err.msg);
+}
+
+/* A confirmed claim on the GPUs of the mask, as many as it has (at least one). */
+static inline void test_claim(struct gs_ledger *ledger, const char *uid, const char *node,
+                              gs_gpu_mask gpus, uint32_t units)
+{
+    struct gs_error err = {0};
+    uint32_t count = gs_gpu_mask_count(gpus);
+    struct gs_claim claim = {.uid = uid,
+                             .ns = "default",
+                             .name = uid,
+                             .node = node,
+                             .gpus = gpus,
+                             .units = units,
+                             .gpu_count = count ? count : 1};
+    if (gs_ledger_set_claim(ledger, &claim, &err) < 0)
+        fail_msg("claim %s: %s", uid, err.msg);
+}
+
+static inline void test_reserve(struct gs_ledger *ledger, const char *uid, const char *node,
+                                gs_gpu_mask gpus, uint32_t units)
+{
+    struct gs_error err = {0};
+    uint32_t count = gs_gpu_mask_count(gpus);
+    struct gs_claim claim = {.uid = uid,
+                             .node = node,
+                             .gpus = gpus,
+                             .units = units,
+                             .gpu_count = count ? count : 1,
+                             .state = GS_CLAIM_RESERVED};
+    if (gs_ledger_set_claim(ledger, &claim, &err) < 0)
+        fail_msg("claim %s: %s", uid, err.msg);
+}
+
+/* "0:8/16 3:0/24" for index:used/total; "none" without a node object; borrowed until the next call.
+ * The accounts must survive an audit. */
+static inline const char *test_accounts(const struct gs_ledger *ledger, const char *node)
+{
+    static char text[1000];
+    size_t len = 0;
+    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(node));
+    assert_int_equal(gs_ledger_audit(ledger), 0);
+    if (!view)
+        return "none";
+    text[0] = '\0';
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &view->gpus[i];
+        uint64_t free_units =
+            gpu->used_units < gpu->total_units ? gpu->total_units - gpu->used_units : 0;
+        assert_int_equal(gpu->free_units, free_units);
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%u:%llu/%u", i ? " " : "",
+                                gpu->idx, (unsigned long long)gpu->used_units, gpu->total_units);
+        assert_true(len < sizeof(text));
+    }
+    return text;
+}
+
+/* The mask where a claim counts; fails when there is none. */
+static inline gs_gpu_mask test_charged(const struct gs_ledger *ledger, const char *uid)
+{
+    struct gs_claim claim;
+    if (!gs_ledger_find_claim(ledger, uid, &claim))
+        fail_msg("there is no claim %s", uid);
+    return claim.charged;
+}
+
+static inline struct gs_ledger_stats test_stats(const struct gs_ledger *ledger)
+{
+    struct gs_ledger_stats stats;
+    gs_ledger_stats(ledger, &stats);
+    return stats;
+}
+
+#endif
