@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A list of GPU indices names the same set after being written and read again. */
+#include "fuzz.h"
+#include "gpushare/codec/annotation.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    gs_gpu_mask first = 0, second = 0;
+    char text[GS_IDX_TEXT_BYTES];
+    if (gs_codec_idx_parse((struct gs_slice){(const char *)data, size}, &first)) {
+        FUZZ_CHECK(first != 0);
+        gs_codec_idx_format(first, text);
+        FUZZ_CHECK(gs_codec_idx_parse(gs_slice_of(text), &second) && first == second);
+    } else {
+        FUZZ_CHECK(first == 0);
+    }
+    return 0;
+}
