@@ -89,9 +89,11 @@ static bool add_headers(struct MHD_Response *out, const struct gs_http_response 
     return ok == MHD_YES;
 }
 
-static struct MHD_Response *create(const struct gs_http_response *res)
+static struct MHD_Response *create(const struct gs_http_conn *conn)
 {
-    if (res->stream)
+    const struct gs_http_response *res = &conn->response;
+    /* libmicrohttpd 0.9.75 would send the last chunk's "0" after the head that HEAD asked for. */
+    if (res->stream && !conn->head)
         return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, gs_stream_read,
                                                  res->stream, NULL);
     /* "Persistent": the memory is the connection's, and is not touched before the request is
@@ -104,7 +106,7 @@ enum MHD_Result gs_answer_send(struct gs_http_conn *conn)
     struct gs_http_server *server = conn->loop->server;
     struct gs_http_response *res = &conn->response;
     settle(res);
-    struct MHD_Response *out = create(res);
+    struct MHD_Response *out = create(conn);
     if (!out)
         return MHD_NO;
     if (!add_headers(out, res, atomic_load(&server->stopping))) {

@@ -98,6 +98,7 @@ struct gs_http_conn {
     size_t body_counted_bytes;   /* what of server->buffered_bytes is ours */
     size_t discarded_bytes;
     size_t kept_bytes; /* what of server->kept_bytes is ours */
+    bool head;         /* the method is HEAD */
     bool linger;       /* the client may still be sending when we close */
     STAILQ_ENTRY(gs_http_conn) in_queue;
 };

@@ -133,8 +133,9 @@ static enum MHD_Result begin(struct gs_http_conn *conn, const char *method, cons
     gs_answer_prepare(conn);
     conn->phase = GS_PHASE_BODY;
     conn->discarded_bytes = 0;
-    conn->request = (struct gs_http_request){
-        .method = strcmp(method, "HEAD") == 0 ? "GET" : method, .path = path, .body = ""};
+    conn->head = strcmp(method, "HEAD") == 0;
+    conn->request =
+        (struct gs_http_request){.method = conn->head ? "GET" : method, .path = path, .body = ""};
     bool framed = read_framing(conn, &chunked);
     if (!framed)
         refuse(conn, 400, "the request's length is ambiguous");

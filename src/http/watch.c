@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <linux/tcp.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -175,11 +176,17 @@ static void poll_listener(struct gs_http_server *server, bool on)
     server->accepting = on;
 }
 
+static bool somebody_waits(const struct gs_http_server *server)
+{
+    struct pollfd listener = {.fd = server->listen_fd, .events = POLLIN};
+    return poll(&listener, 1, 0) > 0;
+}
+
+/* The evicted one is still open for a moment. */
 static bool make_room(struct gs_http_server *server)
 {
-    uint64_t limit = server->config.max_connections;
-    uint64_t open = open_count(server);
-    return open < limit || (evict_one(server) && open < limit + CLOSING_SLACK);
+    return evict_one(server) &&
+           open_count(server) < (uint64_t)server->config.max_connections + CLOSING_SLACK;
 }
 
 /* The one with the fewest connections; in a burst, whose connections are not counted yet, each in
@@ -213,7 +220,10 @@ static void hand_over(struct gs_http_server *server, int fd, const struct sockad
 static void accept_some(struct gs_http_server *server)
 {
     for (unsigned i = 0; i < ACCEPT_BATCH; i++) {
-        if (!make_room(server)) {
+        bool full = open_count(server) >= server->config.max_connections;
+        if (full && !somebody_waits(server))
+            return; /* nobody is evicted for nobody */
+        if (full && !make_room(server)) {
             poll_listener(server, false); /* until the next sweep; the kernel keeps a queue */
             return;
         }

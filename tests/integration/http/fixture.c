@@ -122,6 +122,13 @@ void sleep_ms(int ms)
     nanosleep(&time, NULL);
 }
 
+void wait_open(const struct fixture *fix, uint64_t most)
+{
+    for (int i = 0; i < 10000 && fixture_stats(fix).connections_open > most; i++)
+        sleep_ms(1);
+    assert_true(fixture_stats(fix).connections_open <= most);
+}
+
 void wait_for(const atomic_int *value, int want)
 {
     for (int i = 0; i < 10000 && atomic_load(value) < want; i++)

@@ -47,6 +47,8 @@ void fixture_stop(struct fixture *fix);
 
 struct gs_http_stats fixture_stats(const struct fixture *fix);
 
+/* Waits up to 10 s until no more than that many connections are open. */
+void wait_open(const struct fixture *fix, uint64_t most);
 /* Waits up to 10 s for *value to become at least want. */
 void wait_for(const atomic_int *value, int want);
 void sleep_ms(int ms);

@@ -383,9 +383,7 @@ static void answers_are_counted_by_class(void **state)
     assert_int_equal(stats.connections, 1);
     assert_int_equal(stats.connections_open, 1);
     http_probe_close(&probe);
-    for (int i = 0; i < 5000 && fixture_stats(&fix).connections_open > 0; i++)
-        sleep_ms(1);
-    assert_int_equal(fixture_stats(&fix).connections_open, 0);
+    wait_open(&fix, 0);
     fixture_stop(&fix);
 }
 

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+static int64_t now_ns(void)
+{
+    return gs_clock_now_ns(gs_clock_system());
+}
+
+/* Sends `first`, then `drip` again and again, slowly enough to be late and often enough never to be
+ * inactive; returns after how many milliseconds the server cut the connection. */
+static int64_t drip(struct http_probe *probe, const char *first, const char *drip)
+{
+    int64_t start_ns = now_ns();
+    bool alive = http_probe_text(probe, "%s", first);
+    probe->timeout_ms = 20;
+    while (alive && elapsed_ms(start_ns) < 20000) {
+        alive = http_probe_text(probe, "%s", drip) && !http_probe_closed(probe);
+        assert_int_equal(probe->len, 0);
+    }
+    return elapsed_ms(start_ns);
+}
+
+static void slow_requests_are_cut_while_a_good_client_is_served(void **state)
+{
+    static const struct {
+        const char *name, *before, *first, *drip;
+    } rows[] = {
+        {"request line", NULL, "G", "E"},
+        {"headers", NULL, "GET /hello HTTP/1.1\r\nHost: x\r\n", "X-A: b\r\n"},
+        {"body by length", NULL, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n",
+         "a"},
+        {"body by chunks", NULL,
+         "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\na\r\n"},
+        {"body that is thrown away", NULL,
+         "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n", "a"},
+        {"headers of a second request", "/hello", "GET /hello HTTP/1.1\r\n", "X-A: b\r\n"},
+        {"body of a second request", "/hello",
+         "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n", "a"},
+    };
+    struct fixture fix;
+    fixture_init(&fix);
+    fix.config.threads = 1;
+    fix.config.request_timeout_ns = GS_NS_PER_S * 6 / 10;
+    fixture_start(&fix);
+    struct http_probe good;
+    assert_true(http_probe_open(&good, fix.port));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct http_probe slow;
+        print_message("  %s\n", rows[i].name);
+        assert_true(http_probe_open(&slow, fix.port));
+        if (rows[i].before)
+            expect_get(&slow, rows[i].before, 200);
+        int64_t ms = drip(&slow, rows[i].first, rows[i].drip);
+        assert_in_range(ms, 400, 5000);
+        http_probe_close(&slow);
+        assert_int_equal(fixture_stats(&fix).request_timeouts, i + 1);
+        expect_get(&good, "/hello", 200); /* the same connection all the time */
+    }
+    http_probe_close(&good);
+    fixture_stop(&fix);
+}
+
+static void idle_connections_have_their_own_time(void **state)
+{
+    struct fixture fix;
+    fixture_init(&fix);
+    fix.config.request_timeout_ns = GS_NS_PER_S / 10;
+    fix.config.idle_timeout_ns = GS_NS_PER_S;
+    fixture_start(&fix);
+    struct http_probe fresh, used;
+    int64_t start_ns = now_ns();
+    assert_true(http_probe_open(&fresh, fix.port));
+    assert_true(http_probe_open(&used, fix.port));
+    expect_get(&used, "/hello", 200);
+    sleep_ms(500); /* far beyond the request's deadline */
+    expect_get(&used, "/hello", 200);
+    assert_true(http_probe_closed(&fresh));
+    assert_in_range(elapsed_ms(start_ns), 900, 5000);
+    wait_open(&fix, 1);
+    assert_int_equal(fixture_stats(&fix).connections_open, 1);
+    assert_true(http_probe_closed(&used));
+    assert_in_range(elapsed_ms(start_ns), 1400, 6000);
+    assert_int_equal(fixture_stats(&fix).idle_timeouts, 2);
+    assert_int_equal(fixture_stats(&fix).request_timeouts, 0);
+    http_probe_close(&fresh);
+    http_probe_close(&used);
+    fixture_stop(&fix);
+}
+
+static void a_client_that_does_not_take_its_answer_is_cut(void **state)
+{
+    enum { BYTES = 32 << 20 };
+    struct fixture fix;
+    fixture_init(&fix);
+    fix.config.response_timeout_ns = GS_NS_PER_S / 2;
+    fixture_start(&fix);
+    struct http_probe probe;
+    char *body = test_calloc(1, BYTES);
+    assert_true(http_probe_open(&probe, fix.port));
+    http_probe_text(&probe, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", BYTES);
+    assert_true(http_probe_send(&probe, body, BYTES));
+    wait_open(&fix, 0);
+    assert_int_equal(fixture_stats(&fix).response_timeouts, 1);
+    test_free(body);
+    http_probe_close(&probe);
+    fixture_stop(&fix);
+}
+
+static void handlers_have_no_deadline(void **state)
+{
+    struct fixture fix;
+    fixture_init(&fix);
+    fix.config.request_timeout_ns = fix.config.idle_timeout_ns = fix.config.response_timeout_ns =
+        GS_NS_PER_S / 10;
+    fixture_start(&fix);
+    struct http_probe probe;
+    struct http_answer answer;
+    assert_true(http_probe_open(&probe, fix.port));
+    http_probe_text(&probe, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+    sleep_ms(1000);
+    atomic_store(&fix.gate, 1);
+    assert_true(http_probe_answer(&probe, &answer));
+    assert_string_equal(answer.body, "waited");
+    http_probe_close(&probe);
+    fixture_stop(&fix);
+}
+
+static void at_the_limit_the_longest_idle_goes(void **state)
+{
+    struct fixture fix;
+    struct http_probe probes[9];
+    fixture_init(&fix);
+    fix.config.max_connections = 8;
+    fixture_start(&fix);
+    for (int i = 0; i < 8; i++) {
+        assert_true(http_probe_open(&probes[i], fix.port));
+        expect_get(&probes[i], "/hello", 200);
+    }
+    expect_get(&probes[0], "/hello", 200); /* now probes[1] is idle longest */
+    for (int round = 1; round < 4; round++) {
+        struct http_probe newcomer;
+        assert_true(http_probe_open(&newcomer, fix.port));
+        expect_get(&newcomer, "/hello", 200);
+        assert_true(http_probe_closed(&probes[round]));
+        assert_int_equal(fixture_stats(&fix).connections_evicted, round);
+        http_probe_close(&probes[round]);
+        probes[round] = newcomer;
+    }
+    expect_get(&probes[0], "/hello", 200);
+    for (int i = 0; i < 8; i++)
+        http_probe_close(&probes[i]);
+    fixture_stop(&fix);
+}
+
+static void connections_that_never_asked_go_before_others(void **state)
+{
+    struct fixture fix;
+    struct http_probe good, silent[7], newcomer;
+    fixture_init(&fix);
+    fix.config.max_connections = 8;
+    fixture_start(&fix);
+    assert_true(http_probe_open(&good, fix.port));
+    expect_get(&good, "/hello", 200);
+    for (int i = 0; i < 7; i++)
+        assert_true(http_probe_open(&silent[i], fix.port));
+    for (int i = 0; i < 5000 && fixture_stats(&fix).connections_open < 8; i++)
+        sleep_ms(1);
+    sleep_ms(50);
+    assert_true(http_probe_open(&newcomer, fix.port));
+    expect_get(&newcomer, "/hello", 200);
+    assert_int_equal(fixture_stats(&fix).connections_evicted, 1);
+    expect_get(&good, "/hello", 200); /* older than all of them */
+    http_probe_close(&good);
+    http_probe_close(&newcomer);
+    for (int i = 0; i < 7; i++)
+        http_probe_close(&silent[i]);
+    fixture_stop(&fix);
+}
+
+static void a_flood_of_slow_requests_leaves_room(void **state)
+{
+    enum { LIMIT = 50 };
+    struct fixture fix;
+    struct http_probe slow[LIMIT];
+    fixture_init(&fix);
+    fix.config.max_connections = LIMIT;
+    fixture_start(&fix);
+    for (int i = 0; i < LIMIT; i++) {
+        assert_true(http_probe_open(&slow[i], fix.port));
+        http_probe_text(&slow[i], "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n12");
+    }
+    int64_t start_ns = now_ns();
+    assert_int_equal(http_probe_get(fix.port, "/hello"), 200);
+    assert_true(elapsed_ms(start_ns) < 5000); /* the deadline is 15 s */
+    for (int i = 0; i < LIMIT; i++)
+        http_probe_close(&slow[i]);
+    fixture_stop(&fix);
+}
+
+static void an_address_has_a_limit_of_its_own(void **state)
+{
+    struct fixture fix;
+    struct http_probe probes[3], more;
+    fixture_init(&fix);
+    fix.config.max_connections_per_address = 3;
+    fixture_start(&fix);
+    for (int i = 0; i < 3; i++) {
+        assert_true(http_probe_open(&probes[i], fix.port));
+        expect_get(&probes[i], "/hello", 200);
+    }
+    assert_true(http_probe_open(&more, fix.port));
+    assert_true(http_probe_closed(&more));
+    assert_int_equal(fixture_stats(&fix).connections_refused, 1);
+    http_probe_close(&more);
+    http_probe_close(&probes[0]);
+    wait_open(&fix, 2);
+    assert_true(http_probe_open(&more, fix.port));
+    expect_get(&more, "/hello", 200);
+    http_probe_close(&more);
+    http_probe_close(&probes[1]);
+    http_probe_close(&probes[2]);
+    fixture_stop(&fix);
+}
+
+static long resident_kib(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    long total = 0, resident = 0;
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%ld %ld", &total, &resident), 2);
+    fclose(file);
+    return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void two_thousand_connections_cost_little(void **state)
+{
+    enum { COUNT = 2000 };
+    static const struct {
+        const char *name, *bytes;
+        long kib_each;
+    } rows[] = {
+        {"silent", "", 8},
+        {"claiming 64 MiB",
+         "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 67108864\r\n\r\n{\"Pod\":", 24},
+    };
+    struct http_probe *probes = test_calloc(COUNT, sizeof(*probes));
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        struct fixture fix;
+        fixture_init(&fix);
+        fix.config.max_connections = COUNT + 100;
+        fixture_start(&fix);
+        assert_int_equal(http_probe_get(fix.port, "/hello"), 200);
+        long before_kib = resident_kib();
+        for (int i = 0; i < COUNT; i++) {
+            assert_true(http_probe_open(&probes[i], fix.port));
+            assert_true(http_probe_text(&probes[i], "%s", rows[row].bytes));
+        }
+        for (int i = 0; i < 10000 && fixture_stats(&fix).connections_open < COUNT; i++)
+            sleep_ms(1);
+        int64_t start_ns = now_ns();
+        assert_int_equal(http_probe_get(fix.port, "/hello"), 200);
+        assert_true(elapsed_ms(start_ns) < 2000);
+        assert_int_equal(fixture_stats(&fix).connections_evicted, 0);
+        long used_kib = resident_kib() - before_kib;
+        print_message("  %s: %ld KiB for %d connections\n", rows[row].name, used_kib, COUNT);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+        assert_in_range(used_kib, 0, COUNT * rows[row].kib_each);
+#endif
+        for (int i = 0; i < COUNT; i++)
+            http_probe_close(&probes[i]);
+        fixture_stop(&fix);
+    }
+    test_free(probes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slow_requests_are_cut_while_a_good_client_is_served),
+        cmocka_unit_test(idle_connections_have_their_own_time),
+        cmocka_unit_test(a_client_that_does_not_take_its_answer_is_cut),
+        cmocka_unit_test(handlers_have_no_deadline),
+        cmocka_unit_test(at_the_limit_the_longest_idle_goes),
+        cmocka_unit_test(connections_that_never_asked_go_before_others),
+        cmocka_unit_test(a_flood_of_slow_requests_leaves_room),
+        cmocka_unit_test(an_address_has_a_limit_of_its_own),
+        cmocka_unit_test(two_thousand_connections_cost_little),
+    };
+    return cmocka_run_group_tests_name("http deadlines and limits", tests, NULL, NULL);
+}
