@@ -22,9 +22,11 @@ enum fragment {
 double gs_fgd_unusable(const struct gs_policy_table *table, const struct gs_state *state)
 {
     double sums[FRAGMENTS] = {0};
+    /* Rounded twice, as there: shares of all pods, then of the typical ones. */
+    double all = (double)table->pods, typical = (double)table->typical_pods / all;
     for (uint32_t t = 0; t < table->typical; t++) {
         const struct gs_shape *shape = &table->shapes[t];
-        double share = (double)shape->count / (double)table->typical_pods;
+        double share = (double)shape->count / all / typical;
         bool cpu_lacks = shape->cpu_milli > state->cpu_milli;
         uint64_t unusable = state->left_units;
         enum fragment why;

@@ -64,10 +64,10 @@ static int sort_classes(struct build *build, const struct gs_class *classes, uin
 /* The shortest head of the list that stands for 95 of 100 pods. */
 static void find_typical(struct gs_policy_table *table)
 {
-    uint64_t pods = 0;
     for (uint32_t i = 0; i < table->shape_count; i++)
-        pods += table->shapes[i].count;
-    while (table->typical < table->shape_count && table->typical_pods * 100 < pods * TYPICAL_PCT)
+        table->pods += table->shapes[i].count;
+    while (table->typical < table->shape_count &&
+           table->typical_pods * 100 < table->pods * TYPICAL_PCT)
         table->typical_pods += table->shapes[table->typical++].count;
 }
 

@@ -43,6 +43,7 @@ struct gs_policy_table {
     uint32_t shape_count;
     uint32_t typical;      /* fgd: the shapes before this one are the typical pods */
     uint64_t typical_pods; /* how many pods they stand for */
+    uint64_t pods;         /* all that were counted */
     bool constrained;      /* some shape does not run on every model */
     uint16_t draws[GS_ROLLOUTS][GS_ROLLOUT_DRAWS]; /* shape numbers */
     uint64_t row_units; /* what one sequence asks for, on average; 0: nothing to draw */

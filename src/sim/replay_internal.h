@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SIM_REPLAY_INTERNAL_H
+#define GPUSHARE_SIM_REPLAY_INTERNAL_H
+
+#include "gpushare/sim/replay.h"
+
+/* What replay*.c share. Nodes are in rank order everywhere but in the trace: slot = rank. */
+
+enum { POD_KINDS = GS_GPUS_MAX + 2 };
+
+struct replay_node {
+    const struct gs_trace_node *trace;
+    uint32_t row; /* in the node file */
+    int64_t memory_left_mib;
+    uint32_t kinds[POD_KINDS]; /* pods present: [0] none, [1] a share, [1 + n] n whole GPUs */
+};
+
+struct replay {
+    const struct gs_trace *trace;
+    const struct gs_replay_spec *spec;
+    struct gs_ledger *ledger;
+    struct gs_policies *policies;
+    struct replay_node *nodes;
+    struct gs_ask *asks; /* by row of the pod file */
+    char *texts;         /* of the asks */
+    uint64_t random;
+
+    /* of the decision being made */
+    int64_t *losses;
+    gs_gpu_mask *gpus;
+    bool *fits;
+    uint8_t *scores;
+};
+
+/* A node that has room for the pod, as a policy is asked about it. */
+struct replay_case {
+    struct replay *replay;
+    const struct replay_node *node;
+    const struct gs_node_view *view;
+    const struct gs_trace_pod *pod;
+    const struct gs_ask *ask;
+};
+
+struct gs_replay_policy {
+    const char *name;
+    enum gs_placement placement; /* DEFAULT: one to compare with */
+    bool (*judge)(const struct replay_case *the, struct gs_choice *ret);
+    bool kube;  /* kube-scheduler's own scores alone */
+    bool drawn; /* ties are drawn */
+};
+
+extern const struct gs_replay_policy gs_replay_policies[];
+extern const size_t gs_replay_policy_count;
+
+uint64_t gs_replay_random(uint64_t *state); /* splitmix64 */
+uint64_t gs_replay_below(uint64_t *state, uint64_t bound);
+
+/* kube-scheduler 1.20's LeastAllocated and BalancedAllocation, each 0..100, of CPU and memory after
+ * placement, as the openb experiment computes them. */
+int64_t gs_replay_kube_score(const struct replay_case *the);
+
+/* --- metrics --- */
+struct replay_metrics {
+    uint64_t arrived_milli, used_milli, capacity_milli;
+    uint32_t arrivals, failed;
+    double sums[GS_REPLAY_BUCKETS];
+    uint32_t counts[GS_REPLAY_BUCKETS];
+    int64_t *decision_ns; /* room for all arrivals */
+};
+
+void gs_replay_count(struct replay_metrics *metrics, const struct gs_trace_pod *pod, bool placed,
+                     int64_t decision_ns);
+void gs_replay_finish(struct replay_metrics *metrics, struct gs_replay_result *ret);
+
+#endif
