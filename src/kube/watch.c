@@ -17,8 +17,9 @@
 enum { BARREN_STREAMS_MAX = 4 };
 
 /* Every failure is told, not only the first: the reason may be another one by now. */
-static void tell_lost(const struct gs_watcher *watcher, const char *why)
+static void tell_lost(struct gs_watcher *watcher, const char *why)
 {
+    watcher->live = false;
     watcher->sink->live(watcher->sink->ctx, watcher->spec->kind, false, why);
 }
 
@@ -27,7 +28,9 @@ static void on_answered(void *ctx)
     struct gs_watcher *watcher = ctx;
     GS_COUNT(watcher->client, watch_starts, 1);
     watcher->refused = false;
-    watcher->sink->live(watcher->sink->ctx, watcher->spec->kind, true, "");
+    if (!watcher->live)
+        watcher->sink->live(watcher->sink->ctx, watcher->spec->kind, true, "");
+    watcher->live = true;
 }
 
 static int64_t now_ns(const struct gs_watcher *watcher)

@@ -15,6 +15,7 @@ struct gs_watcher {
     const char *needle;     /* stands in every object that can ask for GPU memory */
     char rv[GS_RV_BYTES];   /* where we are in the history; "": list anew */
     bool listed;            /* at least once */
+    bool live;              /* as the sink was told */
     bool refused;           /* a 401 was tried again already */
     bool must_list;         /* this stream showed that our picture is no longer to be trusted */
     uint32_t attempt;       /* failures in a row */

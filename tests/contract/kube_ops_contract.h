@@ -21,10 +21,13 @@
  * All fixture functions return 0 or -1 and may be called from the test's thread while a watch runs
  * in another.
  */
+struct gs_kube_backend;
+
 struct gs_kube_fixture {
-    void *ctx;                    /* first argument of everything below */
-    struct gs_kube kube;          /* the port under test */
-    const struct gs_names *names; /* the domain the port was made with */
+    const struct gs_kube_backend *backend; /* filled in by the suite */
+    void *ctx;                             /* first argument of everything below */
+    struct gs_kube kube;                   /* the port under test */
+    const struct gs_names *names;          /* the domain the port was made with */
 
     /* A core/v1 object as JSON, status included; metadata.uid is kept when given, else made up.
      * A pod may have spec.nodeName. */

@@ -2,6 +2,7 @@
 #include "watch_recorder.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,21 @@
 
 #include "gpushare/base/clock.h"
 
-enum { WAIT_S = 10 };
+enum { WAIT_S = 10, RUNNING_MAX = 8 };
+
+/* Used by the test's own thread only. */
+static struct watch_recorder *running[RUNNING_MAX];
+
+static void replace_running(const struct watch_recorder *from, struct watch_recorder *to)
+{
+    for (size_t i = 0; i < RUNNING_MAX; i++) {
+        if (running[i] == from) {
+            running[i] = to;
+            return;
+        }
+    }
+    abort();
+}
 
 static void record(struct watch_recorder *recorder, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
@@ -117,6 +132,7 @@ struct watch_recorder *recorder_start_refusing(struct gs_kube kube,
     pthread_cond_init(&recorder->more, NULL);
     if (pthread_create(&recorder->thread, NULL, run, recorder) != 0)
         abort();
+    replace_running(NULL, recorder);
     return recorder;
 }
 
@@ -174,6 +190,7 @@ size_t recorder_position(struct watch_recorder *recorder)
 
 long recorder_stop(struct watch_recorder *recorder)
 {
+    replace_running(recorder, NULL);
     int64_t begun_ns = gs_clock_now_ns(gs_clock_system());
     atomic_store(&recorder->stop, true);
     recorder->kube.ops->wake(recorder->kube.ctx);
@@ -189,4 +206,11 @@ long recorder_stop(struct watch_recorder *recorder)
     pthread_mutex_destroy(&recorder->lock);
     free(recorder);
     return took_ms;
+}
+
+void recorder_stop_all(void)
+{
+    for (size_t i = 0; i < RUNNING_MAX; i++)
+        if (running[i])
+            recorder_stop(running[i]);
 }

@@ -49,4 +49,7 @@ size_t recorder_position(struct watch_recorder *recorder);
  * it failed. */
 long recorder_stop(struct watch_recorder *recorder);
 
+/* Stops what a test that failed left running, before its cluster goes away. */
+void recorder_stop_all(void);
+
 #endif
