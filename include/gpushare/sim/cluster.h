@@ -64,6 +64,9 @@ int gs_sim_cluster_new(const struct gs_sim_options *options, struct gs_sim_clust
 void gs_sim_cluster_free(struct gs_sim_cluster *cluster);
 GS_DEFINE_CLEANUP(struct gs_sim_cluster *, gs_sim_cluster_free)
 
+/* The clock it was made with. */
+const struct gs_clock *gs_sim_cluster_clock(const struct gs_sim_cluster *cluster);
+
 /* ---- one object ---- */
 
 /* In all of these ret_object may be NULL, else *ret_object: *caller unrefs*. */
@@ -109,7 +112,8 @@ int gs_sim_delete(struct gs_sim_cluster *cluster, enum gs_sim_kind kind, const c
                   const char *name, struct gs_slice body, struct gs_sim_object **ret_object,
                   struct gs_error *err);
 
-/* body: core/v1 Binding; its metadata.uid, when given, must be the pod's. */
+/* body: core/v1 Binding; its metadata.uid, when given, must be the pod's. name "": the body says.
+ */
 int gs_sim_bind(struct gs_sim_cluster *cluster, const char *ns, const char *name,
                 struct gs_slice body, struct gs_error *err);
 

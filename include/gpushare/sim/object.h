@@ -16,12 +16,13 @@
  * text and the few fields that selectors ask for. Hundreds of thousands of them are alive at once,
  * so a version is a single allocation of about 100 bytes more than its text.
  */
+/* Kinds of one group stand together. */
 enum gs_sim_kind {
     GS_SIM_NODES,
     GS_SIM_PODS,
     GS_SIM_EVENTS,
-    GS_SIM_LEASES,
     GS_SIM_NAMESPACES,
+    GS_SIM_LEASES,
     GS_SIM_KINDS,
 };
 

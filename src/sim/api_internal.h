@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SRC_SIM_API_INTERNAL_H
+#define GPUSHARE_SRC_SIM_API_INTERNAL_H
+
+#include <stdbool.h>
+
+#include "gpushare/model/names.h"
+#include "gpushare/sim/api.h"
+
+/* Inside sim only: what the files of the REST API share. */
+struct gs_sim_api {
+    struct gs_sim_cluster *cluster;
+    const struct gs_names *names;
+    char *token; /* NULL: none is asked for */
+    int64_t bookmark_ns;
+};
+
+/* The path of a request, taken apart; slices of it. */
+enum { GS_SIM_SEGMENTS_MAX = 8 };
+
+struct gs_sim_path {
+    struct gs_slice segments[GS_SIM_SEGMENTS_MAX];
+    size_t count;
+};
+
+/* How a GET wants its objects. */
+enum gs_sim_form { GS_SIM_JSON, GS_SIM_TABLE };
+
+/* What a Table row carries besides its cells: meta/v1 IncludeObjectPolicy. */
+enum gs_sim_include { GS_SIM_INCLUDE_METADATA, GS_SIM_INCLUDE_OBJECT, GS_SIM_INCLUDE_NONE };
+
+/* Makes *ret the Status of a failure; returns nothing because that is always the answer. */
+void gs_sim_reply_error(struct gs_sim_reply *ret, const struct gs_error *err);
+
+/* HTTP status and reason of a failure, appended as a Status object; returns the HTTP status. */
+int gs_sim_status_put(const struct gs_error *err, struct gs_buf *out);
+
+/* GET of /api, /apis, /openapi and what is below them without naming a resource; false: not that.
+ */
+bool gs_sim_discovery(const struct gs_sim_path *path, struct gs_sim_reply *ret);
+
+/* {"kind":"Table",…} around rows; columns false: a later event of a watch. */
+void gs_sim_table_begin(enum gs_sim_kind kind, uint64_t version, const char *next,
+                        uint64_t remaining, struct gs_buf *out);
+void gs_sim_table_row(const struct gs_sim_api *api, const struct gs_sim_object *object,
+                      enum gs_sim_include include, struct gs_buf *out);
+void gs_sim_table_end(struct gs_buf *out);
+
+struct gs_sim_stream_spec {
+    const struct gs_sim_query *query;
+    uint64_t from;
+    int64_t timeout_ns; /* real time until it ends by itself */
+    bool bookmarks;
+    enum gs_sim_form form;
+    enum gs_sim_include include;
+};
+
+int gs_sim_stream_open(struct gs_sim_api *api, const struct gs_sim_stream_spec *spec,
+                       struct gs_sim_stream **ret, struct gs_error *err);
+
+#endif

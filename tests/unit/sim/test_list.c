@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fixture.h"
+
+#include "gpushare/base/clock.h"
+
+static struct gs_sim_list list_of(struct gs_sim_cluster *cluster, const char *fields,
+                                  const char *labels, uint64_t limit, const char *next)
+{
+    struct gs_sim_query query = {
+        .kind = GS_SIM_PODS, .field_selector = fields, .label_selector = labels};
+    struct gs_sim_list list;
+    struct gs_error err = {0};
+    if (gs_sim_list(cluster, &query, limit, next, &list, &err) < 0)
+        fail_msg("%s", err.msg);
+    return list;
+}
+
+static void an_empty_cluster_lists_nothing(void **state)
+{
+    struct gs_sim_list list = list_of(*state, NULL, NULL, 0, NULL);
+    assert_int_equal(list.count, 0);
+    assert_string_equal(list.next, "");
+    gs_sim_list_release(&list);
+    list = list_of(*state, NULL, NULL, 5, NULL);
+    assert_int_equal(list.count, 0);
+    gs_sim_list_release(&list);
+}
+
+static void a_list_is_sorted_by_namespace_and_name(void **state)
+{
+    struct gs_sim_cluster *cluster = *state;
+    assert_int_equal(gs_sim_create(cluster, GS_SIM_PODS, "a", pod_text("z", ""), NULL, NULL), 0);
+    static const char *const names[] = {"m", "b", "y", "a"};
+    for (size_t i = 0; i < 4; i++)
+        add_pod(cluster, names[i], "");
+    static const char *const sorted[] = {"z", "a", "b", "m", "y"};
+    for (int round = 0; round < 2; round++) { /* the second uses the order the first remembered */
+        struct gs_sim_list list = list_of(cluster, NULL, NULL, 0, NULL);
+        assert_int_equal(list.count, 5);
+        for (size_t i = 0; i < 5; i++)
+            assert_string_equal(list.items[i]->name, sorted[i]);
+        gs_sim_list_release(&list);
+    }
+    gs_sim_delete(cluster, GS_SIM_PODS, "default", "b", (struct gs_slice){0}, NULL, NULL);
+    add_pod(cluster, "zz", ""); /* into the slot of "b" */
+    struct gs_sim_list list = list_of(cluster, NULL, NULL, 0, NULL);
+    assert_string_equal(list.items[4]->name, "zz");
+    gs_sim_list_release(&list);
+}
+
+static void selectors_pick_what_they_say(void **state)
+{
+    struct gs_sim_cluster *cluster = *state;
+    add_pod(cluster, "a", ",\"labels\":{\"app\":\"x\",\"tier\":\"1\"}");
+    add_pod(cluster, "b", ",\"labels\":{\"app\":\"y\"}");
+    add_pod(cluster, "c", "");
+    assert_int_equal(bind_pod(cluster, "b", "{\"target\":{\"name\":\"n1\"}}", NULL), 0);
+    static const struct {
+        const char *row;
+        const char *fields;
+        const char *labels;
+        const char *names; /* one letter each */
+    } rows[] = {
+        {"none", NULL, NULL, "abc"},
+        {"empty", "", "", "abc"},
+        {"node", "spec.nodeName=n1", NULL, "b"},
+        {"node, two signs", "spec.nodeName==n1", NULL, "b"},
+        {"no node", "spec.nodeName=", NULL, "ac"},
+        {"not that node", "spec.nodeName!=n1", NULL, "ac"},
+        {"name", "metadata.name=a", NULL, "a"},
+        {"phases", "status.phase!=Failed,status.phase!=Succeeded", NULL, "abc"},
+        {"phase", "status.phase=Running", NULL, ""},
+        {"two that agree", "metadata.name=b,spec.nodeName=n1", NULL, "b"},
+        {"two that do not", "metadata.name=a,spec.nodeName=n1", NULL, ""},
+        {"a field deep inside", "spec.schedulerName=default-scheduler", NULL, "abc"},
+        {"a number", "spec.terminationGracePeriodSeconds=30", NULL, "abc"},
+        {"a field that is not there", "spec.none.at.all=x", NULL, ""},
+        {"label", NULL, "app=x", "a"},
+        {"label differs, or is not there", NULL, "app!=x", "bc"},
+        {"label is there", NULL, "app", "ab"},
+        {"label is not there", NULL, "!app", "c"},
+        {"set", NULL, "app in (x, y)", "ab"},
+        {"not in set", NULL, "app notin (x,z)", "bc"},
+        {"label and label", NULL, "app=x,tier=1", "a"},
+        {"label and field", "spec.nodeName=n1", "app=y", "b"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_sim_list list = list_of(cluster, r->fields, r->labels, 0, NULL);
+        char names[8] = "";
+        for (size_t i = 0; i < list.count && i < 7; i++)
+            names[i] = list.items[i]->name[0];
+        row_text(r->row, names, r->names);
+        gs_sim_list_release(&list);
+    }
+}
+
+static void a_selector_that_makes_no_sense_is_refused(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *fields;
+        const char *labels;
+    } rows[] = {
+        {"a field alone", "spec.nodeName", NULL}, {"no field", "=x", NULL},
+        {"a comma at the end", "a=b,", NULL},     {"a set of fields", "a in (b)", NULL},
+        {"an open set", NULL, "a in (b"},         {"no set", NULL, "a in b"},
+        {"an unknown word", NULL, "a like b"},    {"two values", NULL, "a=b c"},
+        {"a bang and a value", NULL, "!a=b"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_sim_query query = {
+            .kind = GS_SIM_PODS, .field_selector = r->fields, .label_selector = r->labels};
+        struct gs_sim_list list = {.count = 77};
+        struct gs_error err = {0};
+        row_equal(r->row, gs_sim_list(*state, &query, 0, NULL, &list, &err), -1);
+        row_equal(r->row, err.code, GS_EPROTO);
+        row_equal(r->row, list.count, 77);
+    }
+}
+
+static void pages_are_one_snapshot(void **state)
+{
+    struct gs_sim_cluster *cluster = *state;
+    for (char c = 'a'; c <= 'g'; c++)
+        add_pod(cluster, (char[]){c, 0}, "");
+    struct gs_sim_list page = list_of(cluster, NULL, NULL, 3, NULL);
+    assert_int_equal(page.count, 3);
+    assert_int_equal(page.remaining, 4);
+    uint64_t version = page.version;
+    char next[48];
+    memcpy(next, page.next, sizeof(next));
+    gs_sim_list_release(&page);
+    /* Neither of these is seen by the pages to come. */
+    add_pod(cluster, "dd", "");
+    gs_sim_delete(cluster, GS_SIM_PODS, "default", "e", (struct gs_slice){0}, NULL, NULL);
+    char names[8] = "";
+    size_t at = 0;
+    while (next[0]) {
+        page = list_of(cluster, NULL, NULL, 3, next);
+        assert_true(page.version == version);
+        for (size_t i = 0; i < page.count; i++)
+            names[at++] = page.items[i]->name[0];
+        memcpy(next, page.next, sizeof(next));
+        gs_sim_list_release(&page);
+    }
+    assert_string_equal(names, "defg");
+}
+
+static void a_page_exactly_at_the_limit_is_the_last(void **state)
+{
+    add_pod(*state, "a", "");
+    add_pod(*state, "b", "");
+    struct gs_sim_list page = list_of(*state, NULL, NULL, 2, NULL);
+    assert_int_equal(page.count, 2);
+    assert_string_equal(page.next, "");
+    gs_sim_list_release(&page);
+}
+
+static void expect_next(struct gs_sim_cluster *cluster, const char *row, const char *next,
+                        enum gs_code code)
+{
+    struct gs_sim_query query = {.kind = GS_SIM_PODS};
+    struct gs_sim_list list;
+    struct gs_error err = {0};
+    int rc = gs_sim_list(cluster, &query, 1, next, &list, &err);
+    if (rc == 0)
+        gs_sim_list_release(&list);
+    row_equal(row, rc, code ? -1 : 0);
+    row_equal(row, err.code, code);
+}
+
+static void a_token_that_is_no_longer_good_is_gone(void **state)
+{
+    struct gs_sim_cluster *cluster = *state;
+    for (char c = 'a'; c <= 'd'; c++)
+        add_pod(cluster, (char[]){c, 0}, "");
+    struct gs_sim_list first = list_of(cluster, NULL, NULL, 1, NULL);
+    expect_next(cluster, "no token at all", "nonsense", GS_EPROTO);
+    expect_next(cluster, "half a token", "1.", GS_EPROTO);
+    expect_next(cluster, "a list nobody began", "999.1", GS_EGONE);
+    expect_next(cluster, "beyond the end", "1.4", GS_EGONE);
+    expect_next(cluster, "the good one", first.next, GS_OK);
+    for (int i = 0; i < 32; i++) {
+        struct gs_sim_list other = list_of(cluster, NULL, NULL, 1, NULL);
+        gs_sim_list_release(&other);
+    }
+    expect_next(cluster, "after 32 others", first.next, GS_EGONE);
+    struct gs_sim_list again = list_of(cluster, NULL, NULL, 1, NULL);
+    gs_sim_cluster_compact(cluster);
+    expect_next(cluster, "after a compaction", again.next, GS_EGONE);
+    assert_string_equal(first.items[0]->name, "a"); /* what a caller holds stays */
+    gs_sim_list_release(&first);
+    gs_sim_list_release(&again);
+}
+
+/* ---- a clock that the test moves ---- */
+
+static int64_t hand_read(void *ctx)
+{
+    return *(const int64_t *)ctx;
+}
+
+static void a_list_under_way_lives_five_minutes(void **state)
+{
+    int64_t now = 0;
+    struct gs_clock clock = {hand_read, hand_read, &now};
+    struct gs_sim_cluster *cluster;
+    assert_int_equal(gs_sim_cluster_new(&(struct gs_sim_options){.clock = &clock}, &cluster, NULL),
+                     0);
+    add_pod(cluster, "a", "");
+    add_pod(cluster, "b", "");
+    add_pod(cluster, "c", "");
+    struct gs_sim_list list = list_of(cluster, NULL, NULL, 1, NULL);
+    now = 300 * GS_NS_PER_S;
+    expect_next(cluster, "in time", list.next, GS_OK);
+    now++;
+    expect_next(cluster, "too late", list.next, GS_EGONE);
+    gs_sim_list_release(&list);
+    json_auto_t *tree = tree_of(cluster, GS_SIM_PODS, "default", "a");
+    assert_string_equal(text_at(tree, "metadata", NULL, "creationTimestamp"),
+                        "1970-01-01T00:00:00Z");
+    gs_sim_cluster_free(cluster);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        test_with_cluster(an_empty_cluster_lists_nothing),
+        test_with_cluster(a_list_is_sorted_by_namespace_and_name),
+        test_with_cluster(selectors_pick_what_they_say),
+        test_with_cluster(a_selector_that_makes_no_sense_is_refused),
+        test_with_cluster(pages_are_one_snapshot),
+        test_with_cluster(a_page_exactly_at_the_limit_is_the_last),
+        test_with_cluster(a_token_that_is_no_longer_good_is_gone),
+        cmocka_unit_test(a_list_under_way_lives_five_minutes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
