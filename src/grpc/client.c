@@ -178,7 +178,7 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream
                          const uint8_t *data, size_t len, void *user_data)
 {
     struct gs_grpc_unary *call = user_data;
-    while (len > 0 && !call->over && call->http_status == 200) {
+    while (len > 0 && !call->over && call->http_status == 200 && call->is_grpc) {
         size_t used = 0;
         switch (gs_frame_feed(&call->reader, data, len, &used)) {
         case GS_FRAME_MORE:

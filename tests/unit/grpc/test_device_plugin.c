@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "h2_peer.h"
+
+#include "gpushare/grpc/device_plugin.h"
+
+/* The device plugin service, spoken to in raw frames: the encodings below are written by hand. */
+struct fixture {
+    int64_t now_ns;
+    struct gs_clock clock;
+    struct gs_loop *loop;
+    struct gs_dp *dp;
+    struct peer peer;
+    struct gs_dp_call *held;
+    struct gs_dp_container answer;
+    size_t answer_count;
+    struct gs_error failure; /* answered instead, when it has a code */
+    char seen[256];          /* the last request: "a b; c" */
+    unsigned ended;
+    bool hold, answer_in_ended;
+};
+
+static int64_t read_clock(void *ctx)
+{
+    return *(int64_t *)ctx;
+}
+
+static void note_ids(struct fixture *f, const struct gs_dp_ids *ids, size_t count)
+{
+    f->seen[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        strcat(f->seen, i > 0 ? ";" : "");
+        for (size_t k = 0; k < ids[i].count; k++) {
+            strcat(f->seen, k > 0 ? " " : "");
+            strcat(f->seen, ids[i].ids[k]);
+        }
+    }
+}
+
+static void on_allocate(void *ctx, struct gs_dp_call *call, const struct gs_dp_ids *wanted,
+                        size_t count)
+{
+    struct fixture *f = ctx;
+    note_ids(f, wanted, count);
+    if (f->hold)
+        f->held = call;
+    else if (f->failure.code)
+        gs_dp_call_fail(call, &f->failure);
+    else
+        gs_dp_allocate_reply(call, &f->answer, f->answer_count);
+}
+
+static void on_pre_start(void *ctx, struct gs_dp_call *call, const struct gs_dp_ids *ids)
+{
+    struct fixture *f = ctx;
+    note_ids(f, ids, 1);
+    if (f->hold)
+        f->held = call;
+    else if (f->failure.code)
+        gs_dp_call_fail(call, &f->failure);
+    else
+        gs_dp_pre_start_reply(call);
+}
+
+static void on_ended(void *ctx, struct gs_dp_call *call)
+{
+    struct fixture *f = ctx;
+    f->ended++;
+    if (f->answer_in_ended) {
+        gs_dp_pre_start_reply(call);
+        f->held = NULL;
+    }
+}
+
+static const struct gs_dp_ops ops = {on_allocate, on_pre_start, on_ended};
+
+static int setup_with(void **state, const struct gs_dp_ops *chosen)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    f->now_ns = GS_NS_PER_S;
+    f->clock = (struct gs_clock){read_clock, read_clock, &f->now_ns};
+    f->answer_count = 1;
+    assert_int_equal(gs_loop_new(&f->clock, &f->loop, NULL), 0);
+    assert_int_equal(gs_dp_new(f->loop, chosen, f, &f->dp, NULL), 0);
+    assert_int_equal(gs_dp_adopt(f->dp, peer_open(&f->peer, f->loop, false), NULL), 0);
+    *state = f;
+    return 0;
+}
+
+static int setup(void **state)
+{
+    return setup_with(state, &ops);
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    peer_close(&f->peer);
+    if (f->dp)
+        gs_dp_free(f->dp);
+    gs_loop_free(f->loop);
+    free(f);
+    return 0;
+}
+
+#define CALL(method) PEER_GRPC_HEADERS("/v1beta1.DevicePlugin/" method)
+#define EMPTY        "\0\0\0\0\0", 5
+
+static struct peer_stream *ask(struct fixture *f, const char *headers, const char *body, size_t len)
+{
+    struct peer_stream *stream = peer_request(&f->peer, headers, body, len, true);
+    peer_run(&f->peer);
+    return stream;
+}
+
+static void expect_body(const char *row, const struct peer_stream *stream, const char *body,
+                        size_t len)
+{
+    row_equal(row, stream->body_len, len);
+    if (len > 0)
+        row_true(row, memcmp(stream->body, body, len) == 0);
+}
+
+/* ---- options ---- */
+
+static void the_options_tell_whether_pre_start_is_wanted(void **state)
+{
+    struct fixture *f = *state;
+    struct peer_stream *stream = ask(f, CALL("GetDevicePluginOptions"), EMPTY);
+    assert_string_equal(peer_header(stream, "grpc-status"), "0");
+    expect_body("wanted", stream, "\0\0\0\0\2\x08\1", 7); /* pre_start_required = true */
+    assert_true(gs_dp_pre_start_required(f->dp));
+
+    struct fixture *g;
+    const struct gs_dp_ops without = {.allocate = on_allocate};
+    setup_with((void **)&g, &without);
+    stream = ask(g, CALL("GetDevicePluginOptions"), EMPTY);
+    expect_body("not wanted", stream, EMPTY);
+    assert_false(gs_dp_pre_start_required(g->dp));
+    stream = ask(g, CALL("PreStartContainer"), EMPTY);
+    assert_string_equal(peer_header(stream, "grpc-status"), "12");
+    teardown((void **)&g);
+}
+
+static void preferred_allocation_is_not_offered(void **state)
+{
+    struct fixture *f = *state;
+    struct peer_stream *stream = ask(f, CALL("GetPreferredAllocation"), EMPTY);
+    assert_string_equal(peer_header(stream, "grpc-status"), "12");
+}
+
+/* ---- the list ---- */
+
+static const struct {
+    const char *row;
+    struct gs_dp_device device;
+    const char *bytes; /* of a ListAndWatchResponse with this device */
+    size_t len;
+} devices[] = {
+    {"healthy, NUMA unknown", {"a", true, -1}, "\x0A\x0C\x0A\1a\x12\7Healthy", 14},
+    {"unhealthy", {"a", false, -1}, "\x0A\x0E\x0A\1a\x12\x09Unhealthy", 16},
+    {"NUMA node 0", {"a", true, 0}, "\x0A\x10\x0A\1a\x12\7Healthy\x1A\2\x0A\0", 18},
+    {"NUMA node 1", {"a", true, 1}, "\x0A\x12\x0A\1a\x12\7Healthy\x1A\4\x0A\2\x08\1", 20},
+    {"NUMA node 200", {"a", true, 200}, "\x0A\x13\x0A\1a\x12\7Healthy\x1A\5\x0A\3\x08\xC8\1", 21},
+};
+
+static void a_device_is_encoded_as_the_api_says(void **state)
+{
+    GS_FOR_EACH_ROW (r, devices) {
+        struct fixture *f;
+        setup((void **)&f);
+        row_equal(r->row, gs_dp_list_bytes(&r->device, 1), r->len);
+        row_equal(r->row, gs_dp_set_devices(f->dp, &r->device, 1, NULL), 0);
+        struct peer_stream *stream = ask(f, CALL("ListAndWatch"), EMPTY);
+        row_equal(r->row, stream->body_len, 5 + r->len);
+        row_true(r->row, memcmp(stream->body + 5, r->bytes, r->len) == 0);
+        row_equal(r->row, (uint8_t)stream->body[4], r->len);
+        row_true(r->row, !stream->ended);
+        teardown((void **)&f);
+    }
+}
+
+/* Bytes per device and largest counts, as measured with a kubelet's own encoder and limit. */
+static const struct {
+    const char *row;
+    int id_chars;
+    bool healthy;
+    int64_t numa_node;
+    size_t bytes_each;
+    size_t largest_count;
+} sizes[] = {
+    {"8 characters", 8, true, -1, 21, 199728},
+    {"8 characters, NUMA 0", 8, true, 0, 25, 167772},
+    {"8 characters, NUMA 1", 8, true, 1, 27, 155344},
+    {"20 characters", 20, true, -1, 33, 127100},
+    {"20 characters, NUMA 1", 20, true, 1, 39, 107546},
+    {"20 characters, unhealthy", 20, false, -1, 35, 119837},
+    {"45 characters", 45, true, -1, 58, 72315},
+    {"45 characters, NUMA 1", 45, true, 1, 64, 65536},
+};
+
+static void sizes_are_what_a_kubelet_counts(void **state)
+{
+    GS_FOR_EACH_ROW (r, sizes) {
+        char id[64];
+        memset(id, 'x', (size_t)r->id_chars);
+        id[r->id_chars] = '\0';
+        struct gs_dp_device one = {id, r->healthy, r->numa_node};
+        row_equal(r->row, gs_dp_list_bytes(&one, 1), r->bytes_each);
+        row_equal(r->row, GS_DP_LIST_MAX_BYTES / r->bytes_each, r->largest_count);
+    }
+    assert_int_equal(gs_dp_list_bytes(NULL, 0), 0);
+}
+
+static struct gs_dp_device *many_devices(size_t count, char (**ret_ids)[32])
+{
+    struct gs_dp_device *list = calloc(count, sizeof(*list));
+    char(*ids)[32] = calloc(count, sizeof(*ids));
+    for (size_t i = 0; i < count; i++) {
+        snprintf(ids[i], sizeof(ids[i]), "gpu-%07zu-abcdefgh", i % 10000000); /* 20 characters */
+        list[i] = (struct gs_dp_device){ids[i], true, -1};
+    }
+    *ret_ids = ids;
+    return list;
+}
+
+static void the_largest_list_arrives_and_a_larger_one_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    char(*ids)[32];
+    struct gs_dp_device *list = many_devices(127101, &ids);
+    struct gs_error err = {0};
+    assert_int_equal(gs_dp_set_devices(f->dp, list, 127100, NULL), 0);
+    struct peer_stream *stream = ask(f, CALL("ListAndWatch"), EMPTY);
+    assert_int_equal(stream->body_len, 5 + 127100 * 33);
+    assert_int_equal(gs_dp_set_devices(f->dp, list, 127101, &err), -1);
+    assert_int_equal(err.code, GS_ETOOBIG);
+    assert_string_equal(err.msg,
+                        "a list of 127101 devices takes 4194333 bytes of the kubelet's 4194304");
+    peer_run(&f->peer);
+    assert_int_equal(stream->body_len, 5 + 127100 * 33);
+    free(list);
+    free(ids);
+}
+
+static void ids_that_the_api_forbids_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    char id[65];
+    memset(id, 'x', 64);
+    id[64] = '\0';
+    const struct gs_dp_device overlong[] = {{"a", true, -1}, {id, true, -1}};
+    const struct gs_dp_device fits[] = {{id + 1, true, -1}};
+    const struct gs_dp_device empty[] = {{"", true, -1}};
+    struct gs_error err = {0};
+    assert_int_equal(gs_dp_set_devices(f->dp, overlong, 2, &err), -1);
+    assert_int_equal(err.code, GS_EINVAL);
+    assert_int_equal(gs_dp_set_devices(f->dp, empty, 1, NULL), -1);
+    assert_int_equal(gs_dp_set_devices(f->dp, fits, 1, NULL), 0);
+}
+
+static void updates_go_to_every_stream(void **state)
+{
+    struct fixture *f = *state;
+    const struct gs_dp_device a = {"a", true, -1}, b = {"b", true, -1};
+    struct peer second;
+    assert_int_equal(gs_dp_adopt(f->dp, peer_open(&second, f->loop, false), NULL), 0);
+    struct peer_stream *one = ask(f, CALL("ListAndWatch"), EMPTY);
+    struct peer_stream *two = ask(f, CALL("ListAndWatch"), EMPTY);
+    struct peer_stream *three = peer_request(&second, CALL("ListAndWatch"), "\0\0\0\0\0", 5, true);
+    peer_run(&second);
+    assert_int_equal(gs_dp_streams(f->dp), 3);
+    assert_int_equal(one->body_len, 0); /* nothing is known yet */
+    assert_int_equal(gs_dp_set_devices(f->dp, &a, 1, NULL), 0);
+    peer_run(&f->peer);
+    peer_run(&second);
+    assert_int_equal(gs_dp_set_devices(f->dp, &b, 1, NULL), 0);
+    peer_run(&f->peer);
+    peer_run(&second);
+    const struct peer_stream *streams[] = {one, two, three};
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(streams[i]->body_len, 2 * 19);
+        assert_memory_equal(streams[i]->body + 19, "\0\0\0\0\x0E\x0A\x0C\x0A\1b\x12\7Healthy", 19);
+    }
+    peer_close(&second);
+    for (int i = 0; i < 3; i++)
+        gs_loop_step(f->loop, 0, NULL);
+    assert_int_equal(gs_dp_streams(f->dp), 2);
+    nghttp2_submit_rst_stream(f->peer.session, 0, one->id, NGHTTP2_CANCEL);
+    peer_run(&f->peer);
+    assert_int_equal(gs_dp_streams(f->dp), 1);
+    assert_int_equal(gs_dp_set_devices(f->dp, &a, 1, NULL), 0);
+    peer_run(&f->peer);
+    assert_int_equal(two->body_len, 3 * 19);
+    assert_int_equal(one->body_len, 2 * 19);
+}
+
+static void an_equal_list_is_not_sent_again(void **state)
+{
+    struct fixture *f = *state;
+    const struct gs_dp_device a = {"a", true, -1};
+    struct peer_stream *stream = ask(f, CALL("ListAndWatch"), EMPTY);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(gs_dp_set_devices(f->dp, &a, 1, NULL), 0);
+        peer_run(&f->peer);
+    }
+    assert_int_equal(stream->body_len, 19);
+    assert_int_equal(gs_dp_set_devices(f->dp, NULL, 0, NULL), 0); /* no device is a list, too */
+    peer_run(&f->peer);
+    assert_int_equal(stream->body_len, 24);
+}
+
+/* ---- Allocate ---- */
+
+static const struct {
+    const char *row;
+    const char *body;
+    size_t len;
+    const char *seen;
+    const char *status;
+} allocates[] = {
+    {"one container", "\0\0\0\0\x08\x0A\6\x0A\1x\x0A\1y", 13, "x y", "0"},
+    {"a container that asks for nothing", "\0\0\0\0\2\x0A\0", 7, "", "0"},
+    {"an unknown field", "\0\0\0\0\x07\x0A\3\x0A\1x\x10\1", 12, "x", "0"},
+    {"two containers, answered as one", "\0\0\0\0\x0A\x0A\3\x0A\1x\x0A\3\x0A\1y", 15, "x;y", "13"},
+    {"no container", "\0\0\0\0\0", 5, "", "3"},
+    {"not protobuf", "\0\0\0\0\3\xFF\xFF\xFF", 8, "", "3"},
+    {"cut short", "\0\0\0\0\3\x0A\6\x0A", 8, "", "3"},
+};
+
+static void requests_are_decoded_or_refused(void **state)
+{
+    struct fixture *f = *state;
+    GS_FOR_EACH_ROW (r, allocates) {
+        f->seen[0] = '\0';
+        struct peer_stream *stream = ask(f, CALL("Allocate"), r->body, r->len);
+        row_text(r->row, f->seen, r->seen);
+        row_text(r->row, peer_header(stream, "grpc-status"), r->status);
+        row_true(r->row, stream->closed);
+    }
+}
+
+#define ONE_ID "\0\0\0\0\5\x0A\3\x0A\1x", 10
+
+static void an_answer_carries_environment_annotations_and_cdi_names(void **state)
+{
+    struct fixture *f = *state;
+    const struct gs_dp_pair envs[] = {{"K", "v"}, {"E", ""}};
+    const struct gs_dp_pair annotations[] = {{"a", "b"}};
+    const char *const names[] = {"n/g=0"};
+    f->answer = (struct gs_dp_container){.envs = envs,
+                                         .env_count = 2,
+                                         .annotations = annotations,
+                                         .annotation_count = 1,
+                                         .cdi_devices = names,
+                                         .cdi_device_count = 1};
+    struct peer_stream *stream = ask(f, CALL("Allocate"), ONE_ID);
+    /* An empty value is left out, which says the same. */
+    static const char expected[] = "\0\0\0\0\x20"
+                                   "\x0A\x1E"
+                                   "\x0A\6\x0A\1K\x12\1v"
+                                   "\x0A\3\x0A\1E"
+                                   "\x22\6\x0A\1a\x12\1b"
+                                   "\x2A\7\x0A\5n/g=0";
+    expect_body("answer", stream, expected, sizeof(expected) - 1);
+    assert_string_equal(peer_header(stream, "grpc-status"), "0");
+}
+
+static void text_that_is_not_utf8_never_leaves(void **state)
+{
+    struct fixture *f = *state;
+    const struct gs_dp_pair good = {"k", "v"}, bad_key = {"\xFF", "v"}, bad_value = {"k", "\xC3"};
+    const char *const bad_names[] = {"\x80"};
+    const struct {
+        const char *row;
+        struct gs_dp_container answer;
+    } rows[] = {
+        {"environment name", {.envs = &bad_key, .env_count = 1}},
+        {"environment value", {.envs = &bad_value, .env_count = 1}},
+        {"annotation name",
+         {.envs = &good, .env_count = 1, .annotations = &bad_key, .annotation_count = 1}},
+        {"annotation value", {.annotations = &bad_value, .annotation_count = 1}},
+        {"CDI name", {.cdi_devices = bad_names, .cdi_device_count = 1}},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        f->answer = r->answer;
+        struct peer_stream *stream = ask(f, CALL("Allocate"), ONE_ID);
+        row_text(r->row, peer_header(stream, "grpc-status"), "13");
+        row_equal(r->row, stream->body_len, 0);
+    }
+}
+
+static void a_failure_is_told_in_its_words(void **state)
+{
+    struct fixture *f = *state;
+    gs_fail(&f->failure, GS_ECONFLICT, "no GPU has 100%% left");
+    struct peer_stream *stream = ask(f, CALL("Allocate"), ONE_ID);
+    assert_string_equal(peer_header(stream, "grpc-status"), "9");
+    assert_string_equal(peer_header(stream, "grpc-message"), "no GPU has 100%25 left");
+    stream = ask(f, CALL("PreStartContainer"), "\0\0\0\0\3\x0A\1z", 8);
+    assert_string_equal(peer_header(stream, "grpc-status"), "9");
+    assert_string_equal(f->seen, "z");
+}
+
+static void an_answer_may_come_later(void **state)
+{
+    struct fixture *f = *state;
+    f->hold = true;
+    struct peer_stream *stream = ask(f, CALL("Allocate"), ONE_ID);
+    assert_false(stream->ended);
+    assert_false(gs_dp_call_is_over(f->held));
+    assert_true(gs_dp_call_deadline_ns(f->held) == INT64_MAX);
+    gs_dp_call_set_data(f->held, f);
+    assert_ptr_equal(gs_dp_call_data(f->held), f);
+    gs_dp_allocate_reply(f->held, &f->answer, 1);
+    peer_run(&f->peer);
+    assert_string_equal(peer_header(stream, "grpc-status"), "0");
+    assert_int_equal(f->ended, 0);
+}
+
+/* ---- PreStartContainer ---- */
+
+static void pre_start_names_the_ids(void **state)
+{
+    struct fixture *f = *state;
+    struct peer_stream *stream = ask(f, CALL("PreStartContainer"), "\0\0\0\0\6\x0A\1x\x0A\1y", 11);
+    assert_string_equal(f->seen, "x y");
+    assert_string_equal(peer_header(stream, "grpc-status"), "0");
+    expect_body("answer", stream, EMPTY);
+}
+
+static void a_late_pre_start_is_dropped(void **state)
+{
+    static const struct {
+        const char *row;
+        bool free_plugin, at_once;
+    } rows[] = {
+        {"out of time, answered late", false, false},
+        {"out of time, answered at once", false, true},
+        {"plugin freed, answered late", true, false},
+        {"plugin freed, answered at once", true, true},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture *f;
+        setup((void **)&f);
+        f->hold = true;
+        f->answer_in_ended = r->at_once;
+        struct peer_stream *stream =
+            ask(f, CALL("PreStartContainer") "grpc-timeout: 29999977u\n", EMPTY);
+        row_equal(r->row, gs_dp_call_deadline_ns(f->held), GS_NS_PER_S + 29999977000);
+        if (r->free_plugin) {
+            gs_dp_free(f->dp);
+            f->dp = NULL;
+        }
+        f->now_ns += 30 * GS_NS_PER_S;
+        peer_run(&f->peer);
+        row_equal(r->row, f->ended, 1);
+        row_text(r->row, peer_header(stream, "grpc-status"), r->free_plugin ? NULL : "4");
+        if (!r->at_once) {
+            row_true(r->row, gs_dp_call_is_over(f->held));
+            gs_dp_pre_start_reply(f->held);
+            peer_run(&f->peer);
+        }
+        row_equal(r->row, stream->body_len, 0);
+        teardown((void **)&f);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(the_options_tell_whether_pre_start_is_wanted),
+        TEST(preferred_allocation_is_not_offered),
+        cmocka_unit_test(a_device_is_encoded_as_the_api_says),
+        cmocka_unit_test(sizes_are_what_a_kubelet_counts),
+        TEST(the_largest_list_arrives_and_a_larger_one_is_refused),
+        TEST(ids_that_the_api_forbids_are_refused),
+        TEST(updates_go_to_every_stream),
+        TEST(an_equal_list_is_not_sent_again),
+        TEST(requests_are_decoded_or_refused),
+        TEST(an_answer_carries_environment_annotations_and_cdi_names),
+        TEST(text_that_is_not_utf8_never_leaves),
+        TEST(a_failure_is_told_in_its_words),
+        TEST(an_answer_may_come_later),
+        TEST(pre_start_names_the_ids),
+        cmocka_unit_test(a_late_pre_start_is_dropped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

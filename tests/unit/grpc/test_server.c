@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "h2_peer.h"
+
+#include "gpushare/grpc/server.h"
+
+/* A server with methods that echo, fail, stream and wait; a rude client on a socket pair. */
+struct fixture {
+    int64_t now_ns;
+    struct gs_clock clock;
+    struct gs_loop *loop;
+    struct gs_grpc_server *server;
+    struct peer peer;
+    struct gs_grpc_call *held[40]; /* calls that wait for the test */
+    size_t held_count;
+    unsigned started, ended;
+    bool finish_in_ended;
+};
+
+static int64_t read_clock(void *ctx)
+{
+    return *(int64_t *)ctx;
+}
+
+static struct gs_grpc_message *message_of(const void *bytes, size_t len)
+{
+    void *copy = malloc(len + 1);
+    memcpy(copy, bytes, len);
+    return gs_grpc_message_take(copy, len);
+}
+
+static void send_bytes(struct gs_grpc_call *call, const void *bytes, size_t len)
+{
+    struct gs_grpc_message *message = message_of(bytes, len);
+    gs_grpc_call_send(call, message);
+    gs_grpc_message_unref(message);
+}
+
+static void echo(struct gs_grpc_call *call, const void *message, size_t len, void *ctx)
+{
+    ((struct fixture *)ctx)->started++;
+    send_bytes(call, message, len);
+    gs_grpc_call_finish(call, GS_GRPC_OK, NULL);
+}
+
+static void refuse(struct gs_grpc_call *call, const void *message, size_t len, void *ctx)
+{
+    gs_grpc_call_finish(call, GS_GRPC_FAILED_PRECONDITION, "100% \xC3\xA4\xFF");
+}
+
+static void hold(struct gs_grpc_call *call, const void *message, size_t len, void *ctx)
+{
+    struct fixture *f = ctx;
+    f->started++;
+    f->held[f->held_count++] = call;
+}
+
+static void hold_ended(struct gs_grpc_call *call, void *ctx)
+{
+    struct fixture *f = ctx;
+    f->ended++;
+    assert_true(gs_grpc_call_is_over(call));
+    if (f->finish_in_ended)
+        gs_grpc_call_finish(call, GS_GRPC_OK, NULL);
+}
+
+static const struct gs_grpc_method methods[] = {
+    {"/t.T/Echo", echo, NULL},
+    {"/t.T/Fail", refuse, NULL},
+    {"/t.T/Hold", hold, hold_ended},
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    f->now_ns = GS_NS_PER_S;
+    f->clock = (struct gs_clock){read_clock, read_clock, &f->now_ns};
+    assert_int_equal(gs_loop_new(&f->clock, &f->loop, NULL), 0);
+    assert_int_equal(gs_grpc_server_new(f->loop, methods, 3, f, &f->server, NULL), 0);
+    int fd = peer_open(&f->peer, f->loop, false);
+    assert_int_equal(gs_grpc_server_adopt(f->server, fd, NULL), 0);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    peer_close(&f->peer);
+    if (f->server)
+        gs_grpc_server_free(f->server);
+    gs_loop_free(f->loop);
+    free(f);
+    return 0;
+}
+
+#define ECHO PEER_GRPC_HEADERS("/t.T/Echo")
+#define HOLD PEER_GRPC_HEADERS("/t.T/Hold")
+
+static void expect_status(const char *row, const struct peer_stream *stream, const char *status)
+{
+    row_text(row, peer_header(stream, "grpc-status"), status);
+    row_text(row, peer_header(stream, ":status"), "200");
+    row_text(row, peer_header(stream, "content-type"), "application/grpc");
+    row_true(row, stream->ended);
+}
+
+/* ---- what requests get ---- */
+
+static const struct {
+    const char *row;
+    const char *headers;
+    const char *body;
+    size_t len;
+    const char *http;
+    const char *status;  /* grpc-status, or NULL */
+    const char *message; /* grpc-message, or NULL */
+} requests[] = {
+    {"echo", ECHO, "\0\0\0\0\2hi", 7, "200", "0", NULL},
+    {"empty message", ECHO, "\0\0\0\0\0", 5, "200", "0", NULL},
+    {"raw path as authority",
+     ":method: POST\n:scheme: http\n:path: /t.T/Echo\n:authority: "
+     "/var/lib/kubelet/device-plugins/p.sock\ncontent-type: application/grpc\n",
+     "\0\0\0\0\0", 5, "200", "0", NULL},
+    {"no authority at all",
+     ":method: POST\n:scheme: http\n:path: /t.T/Echo\ncontent-type: application/grpc+proto\n",
+     "\0\0\0\0\0", 5, "200", "0", NULL},
+    {"encoding announced but not used", ECHO "grpc-encoding: gzip\n", "\0\0\0\0\0", 5, "200", "0",
+     NULL},
+    {"the largest timeout", ECHO "grpc-timeout: 99999999H\n", "\0\0\0\0\0", 5, "200", "0", NULL},
+    {"error text is escaped and sane", PEER_GRPC_HEADERS("/t.T/Fail"), "\0\0\0\0\0", 5, "200", "9",
+     "100%25 %C3%A4%EF%BF%BD"},
+    {"unknown method", PEER_GRPC_HEADERS("/t.T/Nope"), "\0\0\0\0\0", 5, "200", "12",
+     "unknown method"},
+    {"unknown service", PEER_GRPC_HEADERS("/Echo"), "\0\0\0\0\0", 5, "200", "12", "unknown method"},
+    {"path with more behind it", PEER_GRPC_HEADERS("/t.T/Echo2"), "\0\0\0\0\0", 5, "200", "12",
+     "unknown method"},
+    {"no message", ECHO, "", 0, "200", "13", "the request is not one whole message"},
+    {"half a header", ECHO, "\0\0", 2, "200", "13", "the request is not one whole message"},
+    {"half a message", ECHO, "\0\0\0\0\3ab", 7, "200", "13",
+     "the request is not one whole message"},
+    {"two messages", ECHO, "\0\0\0\0\0\0\0\0\0\0", 10, "200", "13",
+     "more than one request message"},
+    {"a message and a half", ECHO, "\0\0\0\0\0\0\0", 7, "200", "13",
+     "the request is not one whole message"},
+    {"compressed as announced", ECHO "grpc-encoding: gzip\n", "\1\0\0\0\1x", 6, "200", "12",
+     "compressed messages are not supported"},
+    {"compressed without a word", ECHO, "\1\0\0\0\1x", 6, "200", "13",
+     "compressed messages are not supported"},
+    {"compressed as identity", ECHO "grpc-encoding: identity\n", "\1\0\0\0\1x", 6, "200", "13",
+     "compressed messages are not supported"},
+    {"bad flag", ECHO, "\7\0\0\0\1x", 6, "200", "13", "malformed message frame"},
+    {"above the ceiling", ECHO, "\0\0\100\0\1", 5, "200", "8", "request message too large"},
+    {"malformed timeout", ECHO "grpc-timeout: 5\n", "\0\0\0\0\0", 5, "200", "13",
+     "malformed grpc-timeout"},
+    {"GET", ":method: GET\n:scheme: http\n:path: /t.T/Echo\ncontent-type: application/grpc\n", "",
+     0, "405", NULL, NULL},
+    {"no content type", ":method: POST\n:scheme: http\n:path: /t.T/Echo\n", "\0\0\0\0\0", 5, "415",
+     NULL, NULL},
+    {"gRPC-Web",
+     ":method: POST\n:scheme: http\n:path: /t.T/Echo\ncontent-type: application/grpc-web\n",
+     "\0\0\0\0\0", 5, "415", NULL, NULL},
+    {"no path", ":method: POST\n:scheme: http\ncontent-type: application/grpc\n", "\0\0\0\0\0", 5,
+     NULL, NULL, NULL},
+    {"no method", ":scheme: http\n:path: /t.T/Echo\ncontent-type: application/grpc\n", "\0\0\0\0\0",
+     5, NULL, NULL, NULL},
+    {"two paths", ECHO ":path: /t.T/Fail\n", "\0\0\0\0\0", 5, NULL, NULL, NULL},
+    {"two methods", ECHO ":method: POST\n", "\0\0\0\0\0", 5, NULL, NULL, NULL},
+};
+
+static void every_request_gets_its_answer(void **state)
+{
+    struct fixture *f = *state;
+    GS_FOR_EACH_ROW (r, requests) {
+        struct peer_stream *stream = peer_request(&f->peer, r->headers, r->body, r->len, true);
+        peer_run(&f->peer);
+        row_text(r->row, peer_header(stream, ":status"), r->http);
+        row_text(r->row, peer_header(stream, "grpc-status"), r->status);
+        row_text(r->row, peer_header(stream, "grpc-message"), r->message);
+        row_true(r->row, stream->closed);
+        row_equal(r->row, stream->error_code, r->http ? NGHTTP2_NO_ERROR : NGHTTP2_PROTOCOL_ERROR);
+    }
+    /* The connection survived all that. */
+    struct peer_stream *stream = peer_request(&f->peer, ECHO, "\0\0\0\0\2hi", 7, true);
+    peer_run(&f->peer);
+    expect_status("afterwards", stream, "0");
+    assert_int_equal(stream->body_len, 7);
+    assert_memory_equal(stream->body, "\0\0\0\0\2hi", 7);
+}
+
+static void a_refused_request_need_not_be_sent_to_its_end(void **state)
+{
+    struct fixture *f = *state;
+    struct peer_stream *stream =
+        peer_request(&f->peer, PEER_GRPC_HEADERS("/t.T/Nope"), "\0\0", 2, false);
+    peer_run(&f->peer);
+    expect_status("refused", stream, "12");
+    assert_true(stream->closed);
+    assert_int_equal(stream->error_code, NGHTTP2_NO_ERROR);
+}
+
+static void a_big_message_goes_both_ways(void **state)
+{
+    struct fixture *f = *state;
+    const uint32_t len = 4 << 20;
+    char *request = malloc(5 + len);
+    memcpy(request, "\0\0\100\0\0", 5);
+    for (uint32_t i = 0; i < len; i++)
+        request[5 + i] = (char)(i * 7 + i / 251);
+    struct peer_stream *stream = peer_request(&f->peer, ECHO, request, 5 + len, true);
+    peer_run(&f->peer);
+    expect_status("big", stream, "0");
+    assert_int_equal(stream->body_len, 5 + len);
+    assert_memory_equal(stream->body, request, 5 + len);
+    free(request);
+}
+
+static void requests_in_flight_have_a_common_ceiling(void **state)
+{
+    struct fixture *f = *state;
+    const size_t len = (4 << 20) - 1; /* all but the last byte: the server keeps waiting */
+    char *request = calloc(1, 5 + len);
+    memcpy(request, "\0\0\100\0\0", 5);
+    struct peer_stream *streams[5];
+    for (size_t i = 0; i < 5; i++) {
+        streams[i] = peer_request(&f->peer, ECHO, request, 5 + len, false);
+        peer_run(&f->peer);
+    }
+    unsigned refused = 0;
+    for (size_t i = 0; i < 5; i++) {
+        const char *status = peer_header(streams[i], "grpc-status");
+        refused += status && strcmp(status, "8") == 0;
+    }
+    assert_int_equal(refused, 1);
+    nghttp2_submit_rst_stream(f->peer.session, 0, streams[0]->id, NGHTTP2_CANCEL);
+    struct peer_stream *next = peer_request(&f->peer, ECHO, request, 5 + len, false);
+    peer_run(&f->peer);
+    assert_null(peer_header(next, "grpc-status")); /* what was held is free again */
+    free(request);
+}
+
+/* ---- streams ---- */
+
+static void a_stream_sends_until_it_is_finished(void **state)
+{
+    struct fixture *f = *state;
+    struct peer_stream *stream = peer_request(&f->peer, HOLD, "\0\0\0\0\0", 5, true);
+    peer_run(&f->peer);
+    assert_int_equal(f->held_count, 1);
+    send_bytes(f->held[0], "one", 3);
+    peer_run(&f->peer);
+    assert_int_equal(stream->body_len, 8);
+    send_bytes(f->held[0], "two", 3);
+    peer_run(&f->peer);
+    assert_int_equal(stream->body_len, 16);
+    assert_memory_equal(stream->body, "\0\0\0\0\3one\0\0\0\0\3two", 16);
+    assert_false(stream->ended);
+    gs_grpc_call_finish(f->held[0], GS_GRPC_ABORTED, "enough");
+    peer_run(&f->peer);
+    expect_status("stream", stream, "10");
+    assert_int_equal(f->ended, 0);
+}
+
+static void only_the_newest_unsent_message_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    struct peer_stream *stream = peer_request(&f->peer, HOLD, "\0\0\0\0\0", 5, true);
+    peer_run(&f->peer);
+    send_bytes(f->held[0], "old", 3);
+    send_bytes(f->held[0], "new", 3);
+    gs_grpc_call_finish(f->held[0], GS_GRPC_OK, NULL);
+    peer_run(&f->peer);
+    assert_int_equal(stream->body_len, 8);
+    assert_memory_equal(stream->body + 5, "new", 3);
+}
+
+static void a_message_that_began_is_finished_before_the_newest(void **state)
+{
+    struct fixture *f = *state;
+    const size_t len = 1 << 20;
+    char *big = calloc(1, len);
+    struct peer_stream *stream = peer_request(&f->peer, HOLD, "\0\0\0\0\0", 5, true);
+    peer_run(&f->peer);
+    send_bytes(f->held[0], big, len);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(gs_loop_step(f->loop, 0, NULL), 0); /* the window takes a part */
+    send_bytes(f->held[0], "never", 5);
+    send_bytes(f->held[0], "last", 4);
+    peer_run(&f->peer);
+    assert_int_equal(stream->body_len, 5 + len + 5 + 4);
+    assert_memory_equal(stream->body + 5 + len, "\0\0\0\0\4last", 9);
+    gs_grpc_call_finish(f->held[0], GS_GRPC_OK, NULL);
+    free(big);
+}
+
+static void a_stream_may_end_without_a_message(void **state)
+{
+    struct fixture *f = *state;
+    struct peer_stream *stream = peer_request(&f->peer, HOLD, "\0\0\0\0\0", 5, true);
+    peer_run(&f->peer);
+    gs_grpc_call_finish(f->held[0], GS_GRPC_OK, NULL);
+    peer_run(&f->peer);
+    expect_status("empty stream", stream, "0");
+    assert_int_equal(stream->body_len, 0);
+}
+
+/* ---- the end before the end ---- */
+
+enum ending { RESET, DISCONNECT, FREE_SERVER, DEADLINE };
+
+static const struct {
+    const char *row;
+    enum ending ending;
+    bool finish_in_ended;
+} endings[] = {
+    {"reset, answered late", RESET, false},
+    {"reset, answered at once", RESET, true},
+    {"disconnected, answered late", DISCONNECT, false},
+    {"disconnected, answered at once", DISCONNECT, true},
+    {"server freed, answered late", FREE_SERVER, false},
+    {"server freed, answered at once", FREE_SERVER, true},
+    {"out of time, answered late", DEADLINE, false},
+    {"out of time, answered at once", DEADLINE, true},
+};
+
+static void come_to_an_end(struct fixture *f, struct peer_stream *stream, enum ending ending)
+{
+    switch (ending) {
+    case RESET:
+        nghttp2_submit_rst_stream(f->peer.session, 0, stream->id, NGHTTP2_CANCEL);
+        break;
+    case DISCONNECT:
+        shutdown(f->peer.fd, SHUT_RDWR);
+        break;
+    case FREE_SERVER:
+        gs_grpc_server_free(f->server);
+        f->server = NULL;
+        break;
+    case DEADLINE:
+        f->now_ns += 30 * GS_NS_PER_S;
+        break;
+    }
+    peer_run(&f->peer);
+}
+
+static void late_answers_are_dropped(void **state)
+{
+    GS_FOR_EACH_ROW (r, endings) {
+        struct fixture *f;
+        setup((void **)&f);
+        f->finish_in_ended = r->finish_in_ended;
+        struct peer_stream *stream =
+            peer_request(&f->peer, HOLD "grpc-timeout: 29999977u\n", "\0\0\0\0\0", 5, true);
+        peer_run(&f->peer);
+        row_equal(r->row, f->held_count, 1);
+        row_true(r->row, !gs_grpc_call_is_over(f->held[0]));
+        row_equal(r->row, gs_grpc_call_deadline_ns(f->held[0]), 30999977000);
+        come_to_an_end(f, stream, r->ending);
+        row_equal(r->row, f->ended, 1);
+        if (!r->finish_in_ended) {
+            row_true(r->row, gs_grpc_call_is_over(f->held[0]));
+            send_bytes(f->held[0], "late", 4);
+            gs_grpc_call_finish(f->held[0], GS_GRPC_OK, NULL);
+        }
+        peer_run(&f->peer);
+        row_equal(r->row, stream->body_len, 0);
+        row_text(r->row, peer_header(stream, "grpc-status"), r->ending == DEADLINE ? "4" : NULL);
+        row_equal(r->row, f->ended, 1);
+        teardown((void **)&f);
+    }
+}
+
+static void a_deadline_before_the_request_is_whole_starts_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct peer_stream *stream =
+        peer_request(&f->peer, HOLD "grpc-timeout: 1S\n", "\0\0", 2, false);
+    peer_run(&f->peer);
+    f->now_ns += GS_NS_PER_S;
+    peer_run(&f->peer);
+    expect_status("late request", stream, "4");
+    assert_int_equal(f->started, 0);
+}
+
+static void an_answer_in_time_disarms_the_deadline(void **state)
+{
+    struct fixture *f = *state;
+    struct peer_stream *stream =
+        peer_request(&f->peer, HOLD "grpc-timeout: 1S\n", "\0\0\0\0\0", 5, true);
+    peer_run(&f->peer);
+    gs_grpc_call_finish(f->held[0], GS_GRPC_OK, NULL);
+    f->now_ns += 5 * GS_NS_PER_S;
+    peer_run(&f->peer);
+    expect_status("in time", stream, "0");
+    assert_int_equal(f->ended, 0);
+}
+
+static void unfinished_requests_end_quietly(void **state)
+{
+    struct fixture *f = *state;
+    struct peer_stream *stream = peer_request(&f->peer, HOLD, "\0\0", 2, false);
+    peer_run(&f->peer);
+    nghttp2_submit_rst_stream(f->peer.session, 0, stream->id, NGHTTP2_CANCEL);
+    peer_run(&f->peer);
+    assert_int_equal(f->started + f->ended, 0);
+}
+
+/* ---- connections ---- */
+
+static void more_calls_than_allowed_wait_or_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct peer_stream *streams[40];
+    for (size_t i = 0; i < 40; i++)
+        streams[i] = peer_request(&f->peer, HOLD, "\0\0\0\0\0", 5, true);
+    peer_run(&f->peer);
+    assert_int_equal(f->held_count, 32);
+    while (f->held_count > 0)
+        gs_grpc_call_finish(f->held[--f->held_count], GS_GRPC_OK, NULL);
+    peer_run(&f->peer);
+    while (f->held_count > 0)
+        gs_grpc_call_finish(f->held[--f->held_count], GS_GRPC_OK, NULL);
+    peer_run(&f->peer);
+    for (size_t i = 0; i < 40; i++)
+        assert_true(streams[i]->closed);
+}
+
+static void nonsense_closes_its_connection_only(void **state)
+{
+    struct fixture *f = *state;
+    struct peer other;
+    int fd = peer_open(&other, f->loop, false);
+    assert_int_equal(gs_grpc_server_adopt(f->server, fd, NULL), 0);
+    assert_int_equal(gs_grpc_server_connections(f->server), 2);
+    peer_raw(&other, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27);
+    for (int i = 0; i < 5; i++)
+        gs_loop_step(f->loop, 0, NULL);
+    assert_int_equal(gs_grpc_server_connections(f->server), 1);
+    peer_close(&other);
+    struct peer_stream *stream = peer_request(&f->peer, ECHO, "\0\0\0\0\0", 5, true);
+    peer_run(&f->peer);
+    expect_status("the other one", stream, "0");
+}
+
+static void a_protocol_error_is_told_with_goaway(void **state)
+{
+    struct fixture *f = *state;
+    peer_run(&f->peer);
+    peer_raw(&f->peer, "\0\0\0\0\0\0\0\0\0", 9); /* DATA on stream 0 */
+    peer_run(&f->peer);
+    assert_int_equal(f->peer.goaway, NGHTTP2_PROTOCOL_ERROR + 1);
+    assert_true(f->peer.eof);
+    assert_int_equal(gs_grpc_server_connections(f->server), 0);
+}
+
+static void pings_are_answered(void **state)
+{
+    struct fixture *f = *state;
+    peer_run(&f->peer);
+    size_t before = f->peer.received;
+    nghttp2_submit_ping(f->peer.session, 0, (const uint8_t *)"12345678");
+    peer_run(&f->peer);
+    assert_int_equal(f->peer.received - before, 17);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(every_request_gets_its_answer),
+        TEST(a_refused_request_need_not_be_sent_to_its_end),
+        TEST(a_big_message_goes_both_ways),
+        TEST(requests_in_flight_have_a_common_ceiling),
+        TEST(a_stream_sends_until_it_is_finished),
+        TEST(only_the_newest_unsent_message_is_kept),
+        TEST(a_message_that_began_is_finished_before_the_newest),
+        TEST(a_stream_may_end_without_a_message),
+        cmocka_unit_test(late_answers_are_dropped),
+        TEST(a_deadline_before_the_request_is_whole_starts_nothing),
+        TEST(an_answer_in_time_disarms_the_deadline),
+        TEST(unfinished_requests_end_quietly),
+        TEST(more_calls_than_allowed_wait_or_are_refused),
+        TEST(nonsense_closes_its_connection_only),
+        TEST(a_protocol_error_is_told_with_goaway),
+        TEST(pings_are_answered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
