@@ -135,6 +135,7 @@ static void at_the_limit_the_longest_idle_goes(void **state)
     struct http_probe probes[9];
     fixture_init(&fix);
     fix.config.max_connections = 8;
+    fix.config.threads = 1; /* the order of answers is the order of becoming idle */
     fixture_start(&fix);
     for (int i = 0; i < 8; i++) {
         assert_true(http_probe_open(&probes[i], fix.port));
@@ -162,6 +163,7 @@ static void connections_that_never_asked_go_before_others(void **state)
     struct http_probe good, silent[7], newcomer;
     fixture_init(&fix);
     fix.config.max_connections = 8;
+    fix.config.threads = 1; /* the order of answers is the order of becoming idle */
     fixture_start(&fix);
     assert_true(http_probe_open(&good, fix.port));
     expect_get(&good, "/hello", 200);
