@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SERVICE_ALLOCATE_H
+#define GPUSHARE_SERVICE_ALLOCATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/base/error.h"
+#include "gpushare/model/gpu.h"
+#include "gpushare/model/kv.h"
+#include "gpushare/model/names.h"
+#include "gpushare/model/pod.h"
+
+/*
+ * What the device plugin decides on one node: which pod an Allocate call is for, which GPUs its
+ * container gets, and whether the record in the API is true when a container starts. No sockets,
+ * no threads, no waiting: the caller brings what the watch and the kubelet said, and carries out
+ * the writes that are asked for. Used by one thread.
+ *
+ * The kubelet's Allocate names no pod. Three things tell whose it is:
+ *   - the pods of this node (watch) whose containers, in order, ask for just that many units;
+ *   - the kubelet's PodResources: it takes one pod in at a time, so among the pods that still wait
+ *     for their GPUs only the one being admitted is known to the kubelet;
+ *   - the order in which pods were bound, when that does not decide.
+ * A pod that was begun is continued: its containers never end up on different GPUs.
+ *
+ *   gs_allocator_set_gpus(alloc, gpus, count, err);
+ *   gs_allocator_pod(alloc, &pod, err);                           from the watch, and pod_gone
+ *   switch (gs_allocator_allocate(alloc, &request, &answer, err)) ...
+ *   while (gs_allocator_next_write(alloc, &write)) ...            patches and events to send
+ */
+struct gs_allocator;
+
+struct gs_allocator_config {
+    const struct gs_names *names; /* borrowed for the allocator's life */
+    const char *node;             /* this node's name; borrowed */
+};
+
+/* *caller frees*; NULL when out of memory. */
+struct gs_allocator *gs_allocator_new(const struct gs_allocator_config *config);
+void gs_allocator_free(struct gs_allocator *alloc);
+GS_DEFINE_CLEANUP(struct gs_allocator *, gs_allocator_free)
+
+/* The GPUs of this node, *copied*. A GPU that disappeared keeps what is charged to it. */
+int gs_allocator_set_gpus(struct gs_allocator *alloc, const struct gs_gpu *gpus, uint32_t count,
+                          struct gs_error *err);
+
+/* A pod of this node as the API shows it now; others are ignored. In the order of the watch. */
+int gs_allocator_pod(struct gs_allocator *alloc, const struct gs_pod *pod, struct gs_error *err);
+void gs_allocator_pod_gone(struct gs_allocator *alloc, const char *uid);
+/* Around a full list: pods not named between the two are gone. */
+void gs_allocator_list_begin(struct gs_allocator *alloc);
+void gs_allocator_list_end(struct gs_allocator *alloc);
+
+/* A pod that the kubelet knows (PodResources List). */
+struct gs_known_pod {
+    const char *ns;
+    const char *name;
+    uint32_t units; /* device ids of ours that its (main) containers hold */
+};
+
+/* One container's Allocate. */
+struct gs_allocate_request {
+    const char *const *ids; /* device ids, one per unit */
+    size_t id_count;
+    const struct gs_known_pod *known; /* NULL: PodResources did not answer */
+    size_t known_count;
+    bool listed; /* the API was asked for this node's pods just now: do not ask for that again */
+};
+
+enum { GS_VISIBLE_BYTES = 4096, GS_NUMBER_BYTES = 24, GS_OWNER_BYTES = 600 };
+
+struct gs_allocate_answer {
+    gs_gpu_mask gpus;
+    char idx[192];      /* "0" or "0,3" */
+    uint32_t dev_units; /* size of (one of) the GPUs */
+    uint32_t pod_units; /* charge of the pod, all GPUs together */
+    uint32_t units;     /* of this container, all GPUs together */
+    char
+        owner[GS_OWNER_BYTES]; /* "namespace/name" for the log; "" when nobody claims the request */
+};
+
+enum gs_allocate_result {
+    GS_ALLOCATE_DONE,
+    GS_ALLOCATE_LIST_FIRST, /* no pod asks for that: list this node's pods, then ask again */
+    GS_ALLOCATE_NO_ROOM,    /* "no GPU on this node has that much left" */
+    GS_ALLOCATE_FAILED,     /* out of memory, or no GPUs: see err */
+};
+
+enum gs_allocate_result gs_allocator_allocate(struct gs_allocator *alloc,
+                                              const struct gs_allocate_request *request,
+                                              struct gs_allocate_answer *ret, struct gs_error *err);
+
+/* Who owns the ids of a container about to start, by PodResources; NULL names: not known there
+ * (init containers on 1.20, or no answer). */
+struct gs_start_request {
+    const char *const *ids;
+    size_t id_count;
+    const char *ns;
+    const char *name;
+};
+
+enum gs_start_result {
+    GS_START_OK,         /* the record is true, or a write is queued that makes it so */
+    GS_START_LIST_FIRST, /* the owner is not known here: list this node's pods, then ask again */
+    GS_START_HELD,       /* the record cannot be made true without overfilling a GPU: see err */
+};
+
+enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
+                                        const struct gs_start_request *request, bool listed,
+                                        struct gs_error *err);
+
+/*
+ * What to write to the API, in order. The caller sends it, repeats it while the API is away, and
+ * reports the end. A write stays first in its pod's queue until then; writes for pods that are
+ * gone vanish by themselves.
+ */
+struct gs_allocator_write {
+    uint64_t number;
+    const char *ns, *name, *uid; /* borrowed until gs_allocator_write_done() */
+    bool event;
+    /* event */
+    bool warning;
+    const char *reason, *message;
+    /* patch: NULL values remove */
+    const struct gs_kv *annotations;
+    size_t annotation_count;
+};
+
+/* The first write that is not under way; false when there is none. Marks it as under way. */
+bool gs_allocator_next_write(struct gs_allocator *alloc, struct gs_allocator_write *ret);
+/* sent: it is done, or can never be (404, UID differs). Otherwise it is offered again. */
+void gs_allocator_write_done(struct gs_allocator *alloc, uint64_t number, bool sent);
+
+struct gs_allocator_stats {
+    uint32_t pods;    /* with GPU memory on this node */
+    uint32_t waiting; /* of these, not (fully) allocated */
+    uint32_t writes_queued;
+    uint64_t allocated; /* containers answered */
+    uint64_t unclaimed; /* of these, claimed by no pod at that time */
+    uint64_t no_room;
+    uint64_t swaps;
+    uint64_t held;
+    uint64_t used_units[GS_GPUS_MAX]; /* by GPU index, from this node's pods */
+};
+void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_stats *ret);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What has to be written to the API, in order, until it is. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocate_internal.h"
+#include "gpushare/codec/annotation.h"
+
+static void free_write(struct queued_write *write)
+{
+    free(write->ns);
+    free(write->name);
+    free(write->uid);
+    free(write->partner);
+    free(write->message);
+    gs_arena_release(&write->arena);
+    free(write);
+}
+
+void gs_writes_free(struct gs_allocator *alloc)
+{
+    while (alloc->writes) {
+        struct queued_write *next = alloc->writes->next;
+        free_write(alloc->writes);
+        alloc->writes = next;
+    }
+}
+
+uint32_t gs_writes_count(const struct gs_allocator *alloc)
+{
+    uint32_t count = 0;
+    for (const struct queued_write *at = alloc->writes; at; at = at->next)
+        count++;
+    return count;
+}
+
+static void append(struct gs_allocator *alloc, struct queued_write *write)
+{
+    struct queued_write **at = &alloc->writes;
+    while (*at)
+        at = &(*at)->next;
+    write->next = NULL;
+    *at = write;
+}
+
+/* A new write, or NULL when out of memory; what is still missing the caller fills in. */
+static struct queued_write *new_write(struct gs_allocator *alloc, const struct claimant *claimant,
+                                      enum write_kind kind)
+{
+    struct queued_write *write = calloc(1, sizeof(*write));
+    if (!write)
+        return NULL;
+    write->kind = kind;
+    write->ns = strdup(claimant->pod.ns);
+    write->name = strdup(claimant->pod.name);
+    write->uid = strdup(claimant->pod.uid);
+    if (!write->ns || !write->name || !write->uid) {
+        free_write(write);
+        return NULL;
+    }
+    write->number = ++alloc->write_number;
+    return write;
+}
+
+/* A write of this kind that waits already says whatever is true when it is taken. */
+static struct queued_write *waiting(struct gs_allocator *alloc, const char *uid,
+                                    enum write_kind kind)
+{
+    for (struct queued_write *at = alloc->writes; at; at = at->next) {
+        if (at->kind == kind && !at->under_way && strcmp(at->uid, uid) == 0)
+            return at;
+    }
+    return NULL;
+}
+
+uint64_t gs_write_record(struct gs_allocator *alloc, const struct claimant *claimant,
+                         const char *partner, uint64_t after)
+{
+    struct queued_write *old = waiting(alloc, claimant->pod.uid, WRITE_RECORD);
+    if (old && !partner && !old->partner) {
+        old->after = after ? after : old->after;
+        return old->number;
+    }
+    struct queued_write *write = new_write(alloc, claimant, WRITE_RECORD);
+    if (!write)
+        return 0;
+    write->after = after;
+    write->partner = partner ? strdup(partner) : NULL;
+    if (partner && !write->partner) {
+        free_write(write);
+        return 0;
+    }
+    append(alloc, write);
+    return write->number;
+}
+
+uint64_t gs_write_assigned(struct gs_allocator *alloc, const struct claimant *claimant)
+{
+    struct queued_write *old = waiting(alloc, claimant->pod.uid, WRITE_RECORD);
+    if (old) /* a record says ASSIGNED too */
+        return old->number;
+    struct queued_write *write = new_write(alloc, claimant, WRITE_ASSIGNED);
+    if (!write)
+        return 0;
+    append(alloc, write);
+    return write->number;
+}
+
+uint64_t gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant,
+                        const char *reason, const char *message)
+{
+    struct queued_write *write = new_write(alloc, claimant, WRITE_EVENT);
+    if (!write)
+        return 0;
+    write->reason = reason;
+    write->message = strdup(message);
+    if (!write->message) {
+        free_write(write);
+        return 0;
+    }
+    append(alloc, write);
+    return write->number;
+}
+
+/* The annotations of a patch, as things are now; -1 when out of memory. */
+static int compose(struct gs_allocator *alloc, struct queued_write *write,
+                   const struct claimant *claimant, struct gs_allocator_write *ret)
+{
+    const struct gs_names *names = alloc->config.names;
+    bool whole = claimant->done == claimant->request_count;
+    struct gs_kv *kv = NULL;
+    size_t count = 0;
+    gs_arena_reset(&write->arena);
+    if (write->kind == WRITE_RECORD) {
+        const struct gs_bind_record record = {
+            .gpus = claimant->truth,
+            .dev_units = gs_allocator_gpu_size(alloc, claimant->truth),
+            .charge = claimant->charge,
+            .assume_time_ns = claimant->pod.assume_time_ns,
+        };
+        if (gs_codec_bind_annotations(names, &claimant->pod, &record, &write->arena, &kv, &count,
+                                      NULL) < 0)
+            return -1;
+    }
+    struct gs_kv *all = gs_arena_calloc(&write->arena, count + 2, sizeof(*all));
+    if (!all)
+        return -1;
+    if (count)
+        memcpy(all, kv, count * sizeof(*all));
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(all[i].key, names->assigned) == 0)
+            all[i--] = all[--count]; /* said below */
+    }
+    if (whole)
+        all[count++] = (struct gs_kv){names->assigned, "true"};
+    if (write->kind == WRITE_RECORD)
+        all[count++] = (struct gs_kv){names->swap_with, write->partner};
+    ret->annotations = all;
+    ret->annotation_count = count;
+    return 0;
+}
+
+static bool still_waits(const struct gs_allocator *alloc, uint64_t number)
+{
+    for (const struct queued_write *at = alloc->writes; number && at; at = at->next) {
+        if (at->number == number)
+            return true;
+    }
+    return false;
+}
+
+static void drop(struct gs_allocator *alloc, struct queued_write *write)
+{
+    struct queued_write **at = &alloc->writes;
+    while (*at != write)
+        at = &(*at)->next;
+    *at = write->next;
+    free_write(write);
+}
+
+bool gs_allocator_next_write(struct gs_allocator *alloc, struct gs_allocator_write *ret)
+{
+    struct queued_write *next;
+    for (struct queued_write *write = alloc->writes; write; write = next) {
+        next = write->next;
+        struct claimant *claimant = gs_claimant_find(alloc, write->uid);
+        if (write->kind != WRITE_EVENT &&
+            (!claimant || !(claimant->truth || write->kind == WRITE_ASSIGNED))) {
+            if (!write->under_way)
+                drop(alloc, write); /* the pod is gone, or its place is open again */
+            continue;
+        }
+        if (write->under_way || still_waits(alloc, write->after))
+            continue;
+        *ret = (struct gs_allocator_write){.number = write->number,
+                                           .ns = write->ns,
+                                           .name = write->name,
+                                           .uid = write->uid,
+                                           .event = write->kind == WRITE_EVENT,
+                                           .warning = true,
+                                           .reason = write->reason,
+                                           .message = write->message};
+        if (write->kind != WRITE_EVENT && compose(alloc, write, claimant, ret) < 0)
+            return false;
+        write->under_way = true;
+        return true;
+    }
+    return false;
+}
+
+void gs_allocator_write_done(struct gs_allocator *alloc, uint64_t number, bool sent)
+{
+    for (struct queued_write *write = alloc->writes; write; write = write->next) {
+        if (write->number != number)
+            continue;
+        if (sent)
+            drop(alloc, write);
+        else
+            write->under_way = false;
+        return;
+    }
+}
