@@ -56,7 +56,10 @@ static inline void gs_memo_put(struct gs_memo *memo, uint64_t key, struct gs_mem
     atomic_store_explicit(&entry->second, value.second, memory_order_relaxed);
 }
 
-/* Building a key: mix in word after word, then end. */
+/* Building a key: mix in word after word from GS_MIX_START on, then end. (Two words that were only
+ * xored would make one key of many pairs.) */
+#define GS_MIX_START ((uint64_t)0x2545F4914F6CDD1Du)
+
 static inline uint64_t gs_mix(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * 0xD6E8FEB86659FD93u;

@@ -78,7 +78,8 @@ static uint64_t mix_text(uint64_t hash, struct gs_slice text)
 static uint64_t choice_key(uint64_t generation, enum gs_placement placement,
                            const struct gs_node_view *view, const struct gs_ask *ask)
 {
-    uint64_t hash = gs_mix(generation << 8 | (uint64_t)placement, view->version);
+    uint64_t hash = gs_mix(GS_MIX_START, generation << 8 | (uint64_t)placement);
+    hash = gs_mix(hash, view->version);
     hash = gs_mix(hash, (uint64_t)ask->units << 32 | ask->gpu_count);
     hash = gs_mix(hash, (uint64_t)ask->cpu_milli);
     if (ask->selects) {

@@ -45,8 +45,9 @@ void gs_state_take(struct gs_state *state, uint32_t free_units, uint32_t units)
 
 uint64_t gs_state_key(const struct gs_state *state, uint64_t purpose)
 {
-    uint64_t hash =
-        gs_mix(purpose, (uint64_t)state->cpu_milli << 32 | state->group << 8 | state->gpus);
+    uint64_t hash = gs_mix(GS_MIX_START, purpose);
+    hash =
+        gs_mix(hash, (uint64_t)state->cpu_milli << 32 | (uint64_t)state->group << 8 | state->gpus);
     for (uint32_t i = 0; i < state->gpus; i++)
         hash = gs_mix(hash, state->free_units[i]);
     return gs_mix_end(hash);

@@ -78,7 +78,7 @@ static bool packing(const struct replay_case *the, struct gs_choice *ret)
         used_share += (int64_t)view->gpus[i].free_units * 100 / CARD_MILLI;
     }
     if (whole_taken)
-        return give(the, larger(50 - (int64_t)whole, 33), ret);
+        return give(the, larger(50 - (int64_t)whole_taken, 33), ret);
     return give(the, larger(100 - used_share / 10, 50), ret);
 }
 

@@ -13,6 +13,16 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
+/* Arrived demand in percent, a half to the even side: as the published curves have it. */
+static uint32_t bucket_of(const struct replay_metrics *metrics)
+{
+    uint64_t whole = metrics->capacity_milli ? metrics->capacity_milli : 1;
+    uint64_t bucket = metrics->arrived_milli * 100 / whole;
+    uint64_t rest = metrics->arrived_milli * 100 % whole;
+    bool up = rest * 2 > whole || (rest * 2 == whole && bucket % 2);
+    return bucket < GS_REPLAY_BUCKETS ? (uint32_t)bucket + up : GS_REPLAY_BUCKETS;
+}
+
 void gs_replay_count(struct replay_metrics *metrics, const struct gs_trace_pod *pod, bool placed,
                      int64_t decision_ns)
 {
@@ -22,11 +32,11 @@ void gs_replay_count(struct replay_metrics *metrics, const struct gs_trace_pod *
         metrics->used_milli += demand_of(pod);
     else
         metrics->failed++;
-    double bucket = percent(metrics->arrived_milli, metrics->capacity_milli) + 0.5;
+    uint32_t bucket = bucket_of(metrics);
     if (bucket >= GS_REPLAY_BUCKETS)
         return;
-    metrics->sums[(int)bucket] += percent(metrics->used_milli, metrics->capacity_milli);
-    metrics->counts[(int)bucket]++;
+    metrics->sums[bucket] += percent(metrics->used_milli, metrics->capacity_milli);
+    metrics->counts[bucket]++;
 }
 
 static int ascending(const void *a, const void *b)
