@@ -6,9 +6,8 @@
 
 /* Retries of one call. A person or a scheduler waits for the answer, so they are few and quick. */
 enum { THROTTLED_MAX = 4, FAILED_MAX = 3 };
-#define RETRY_MIN_NS       (50 * GS_NS_PER_MS)
-#define RETRY_MAX_NS       (2 * GS_NS_PER_S)
-#define RETRY_AFTER_MAX_NS (10 * GS_NS_PER_S)
+#define RETRY_MIN_NS (50 * GS_NS_PER_MS)
+#define RETRY_MAX_NS (2 * GS_NS_PER_S)
 
 /* One call with all its attempts. */
 struct call {
@@ -41,10 +40,12 @@ static bool wait_backoff(struct call *call)
 static bool wait_throttled(struct call *call)
 {
     int64_t ns = call->exchange.retry_after_ns;
+    int64_t max_ns = call->client->options.retry_after_max_ns;
     if (call->throttled++ >= THROTTLED_MAX)
         return false;
     /* Told nothing: a second, as API servers say when they say something. */
-    ns = ns < 0 ? GS_NS_PER_S : ns > RETRY_AFTER_MAX_NS ? RETRY_AFTER_MAX_NS : ns;
+    ns = ns < 0 ? GS_NS_PER_S : ns;
+    ns = ns > max_ns ? max_ns : ns;
     return wait_within(call, ns + gs_client_backoff_ns(call->client, 0, 1, RETRY_MIN_NS));
 }
 

@@ -28,6 +28,7 @@ static void fill_defaults(struct gs_kube_options *options)
         options->page_limit = 500;
     default_ns(&options->connect_timeout_ns, 5 * GS_NS_PER_S);
     default_ns(&options->request_timeout_ns, 15 * GS_NS_PER_S);
+    default_ns(&options->retry_after_max_ns, 10 * GS_NS_PER_S);
     default_ns(&options->list_timeout_ns, 60 * GS_NS_PER_S);
     default_ns(&options->backoff_min_ns, 800 * GS_NS_PER_MS);
     default_ns(&options->backoff_max_ns, 30 * GS_NS_PER_S);

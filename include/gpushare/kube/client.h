@@ -42,6 +42,7 @@ struct gs_kube_options {
     int64_t connect_timeout_ns;   /* [5 s] */
     int64_t request_timeout_ns;   /* one call with all its retries [15 s] */
     int64_t list_timeout_ns;      /* one page of a list that a watch makes [60 s] */
+    int64_t retry_after_max_ns;   /* longest wait for a 429 that is honoured in full [10 s] */
     size_t body_max_bytes;        /* one answer; a larger page is asked for in parts [64 MiB] */
     size_t event_max_bytes;       /* one line of a watch [16 MiB] */
     uint32_t page_limit;          /* objects per page [500] */

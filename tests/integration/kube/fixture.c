@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fixture.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gpushare/base/cleanup.h"
+
+struct gs_kube_options fixture_options(const struct fixture *f)
+{
+    return (struct gs_kube_options){
+        .program = "test",
+        .names = &f->names,
+        .connect_timeout_ns = 1 * GS_NS_PER_S,
+        .request_timeout_ns = 2 * GS_NS_PER_S,
+        .list_timeout_ns = 3 * GS_NS_PER_S,
+        .retry_after_max_ns = 400 * GS_NS_PER_MS,
+        .body_max_bytes = 64 << 10,
+        .event_max_bytes = 4 << 10,
+        .page_limit = 100,
+        .backoff_min_ns = 20 * GS_NS_PER_MS,
+        .backoff_max_ns = 200 * GS_NS_PER_MS,
+        .stall_timeout_ns = 300 * GS_NS_PER_MS,
+        .exec_timeout_ns = 1 * GS_NS_PER_S,
+    };
+}
+
+void fixture_start_with(struct fixture *f, const struct fake_rule *rules, size_t count,
+                        struct gs_kube_config *config)
+{
+    struct gs_error err = {0};
+    assert_int_equal(gs_names_init(&f->names, "aliyun.com", &err), 0);
+    f->api = fake_api_start(rules, count);
+    if (!config->server)
+        config->server = strdup(fake_api_url(f->api));
+    if (!config->source)
+        config->source = strdup("test");
+    struct gs_kube_options options = fixture_options(f);
+    if (gs_kube_client_new(config, &options, &f->client, &err) < 0)
+        fail_msg("%s", err.msg);
+    gs_kube_config_release(config);
+    f->kube = gs_kube_client_port(f->client);
+}
+
+void fixture_start(struct fixture *f, const struct fake_rule *rules, size_t count)
+{
+    fixture_start_with(f, rules, count, &(struct gs_kube_config){0});
+}
+
+void fixture_stop(struct fixture *f)
+{
+    gs_kube_client_free(f->client);
+    fake_api_stop(f->api);
+}
+
+int fixture_get(struct fixture *f, const char *path, struct gs_buf *body, struct gs_error *err)
+{
+    struct gs_kube_request request = {.method = "GET", .path = path};
+    _cleanup_(gs_buf_release) struct gs_buf own = GS_BUF(64 << 10);
+    int status = 0;
+    gs_error_clear(err);
+    return gs_kube_request(f->client, &request, &status, body ? body : &own, err) < 0 ? 0 : status;
+}
+
+void folder_make(struct folder *folder)
+{
+    snprintf(folder->path, sizeof(folder->path), "/tmp/gpushare-kube-XXXXXX");
+    assert_non_null(mkdtemp(folder->path));
+}
+
+void folder_remove(struct folder *folder)
+{
+    DIR *dir = opendir(folder->path);
+    struct dirent *entry;
+    while (dir && (entry = readdir(dir)) != NULL)
+        if (entry->d_name[0] != '.')
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    if (dir)
+        closedir(dir);
+    rmdir(folder->path);
+}
+
+char *folder_write(const struct folder *folder, const char *name, const char *text, int mode)
+{
+    char *path, *fresh;
+    assert_true(asprintf(&path, "%s/%s", folder->path, name) > 0);
+    assert_true(asprintf(&fresh, "%s.new", path) > 0);
+    FILE *file = fopen(fresh, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(fresh, (mode_t)mode), 0);
+    assert_int_equal(rename(fresh, path), 0);
+    free(fresh);
+    return path;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fixture.h"
+
+#include <pthread.h>
+
+#include "gpushare/base/cleanup.h"
+
+/* gs_kube_request(): what is sent, what is tried again, what is an error. */
+
+static void a_request_says_what_it_was_told_to(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = "POST /apis/x?dryRun=All", .status = 201, .body = "{\"a\":1}"}};
+    struct fixture f = {0};
+    struct gs_error err = {0};
+    fixture_start(&f, rules, 1);
+    struct gs_kube_request request = {
+        .method = "POST",
+        .path = "/apis/x",
+        .query = "dryRun=All",
+        .content_type = "application/merge-patch+json",
+        .body = "{\"b\":2}",
+        .body_len = 7,
+    };
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(100);
+    int status = 0;
+    assert_int_equal(gs_kube_request(f.client, &request, &status, &body, &err), 0);
+    assert_int_equal(status, 201);
+    assert_string_equal(body.data, "{\"a\":1}");
+    const char *sent = fake_api_request(f.api, "POST", 0);
+    assert_non_null(strstr(sent, "\r\nContent-Type: application/merge-patch+json\r\n"));
+    assert_non_null(strstr(sent, "\r\nAccept: application/json\r\n"));
+    assert_non_null(strstr(sent, "\r\nUser-Agent: gpushare-test/" GS_VERSION "\r\n"));
+    assert_non_null(strstr(sent, "\r\n\r\n{\"b\":2}"));
+    assert_null(strstr(sent, "Expect:"));
+    assert_null(strstr(sent, "Authorization:"));
+    fixture_stop(&f);
+}
+
+static const struct method_row {
+    const char *row;
+    const char *method;
+    const char *body;
+    const char *expected; /* beginning of what is sent */
+    bool length;          /* a Content-Length is sent */
+} methods[] = {
+    {"GET", "GET", NULL, "GET /x HTTP/1.1\r\n", false},
+    {"DELETE", "DELETE", NULL, "DELETE /x HTTP/1.1\r\n", false},
+    {"DELETE with options", "DELETE", "{}", "DELETE /x HTTP/1.1\r\n", true},
+    {"POST", "POST", "{}", "POST /x HTTP/1.1\r\n", true},
+    {"POST of nothing", "POST", NULL, "POST /x HTTP/1.1\r\n", true},
+    {"PUT", "PUT", "{}", "PUT /x HTTP/1.1\r\n", true},
+    {"PATCH", "PATCH", "{}", "PATCH /x HTTP/1.1\r\n", true},
+};
+
+static void one_handle_serves_every_method_in_turn(void **state)
+{
+    static const struct fake_rule rules[] = {{.match = "", .body = "{}"}};
+    struct fixture f = {0};
+    struct gs_error err = {0};
+    fixture_start(&f, rules, 1);
+    size_t i = 0;
+    GS_FOR_EACH_ROW (r, methods) {
+        struct gs_kube_request request = {.method = r->method,
+                                          .path = "/x",
+                                          .body = r->body,
+                                          .body_len = r->body ? strlen(r->body) : 0};
+        _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(100);
+        int status = 0;
+        row_equal(r->row, gs_kube_request(f.client, &request, &status, &body, &err), 0);
+        const char *sent = fake_api_request(f.api, "", i++);
+        row_true(r->row, strncmp(sent, r->expected, strlen(r->expected)) == 0);
+        row_equal(r->row, strstr(sent, "Content-Length:") != NULL, r->length);
+    }
+    assert_int_equal(fake_api_connections(f.api), 1);
+    fixture_stop(&f);
+}
+
+static const struct retry_row {
+    const char *row;
+    const char *method;
+    struct fake_rule first;
+    int expected_status; /* 0: an error of that code */
+    enum gs_code code;
+    size_t requests;
+} retries[] = {
+    {"503 then 200", "GET", {.times = 2, .status = 503}, 200, GS_OK, 3},
+    {"500 then 200", "GET", {.times = 1, .status = 500}, 200, GS_OK, 2},
+    {"503 for ever", "GET", {.times = 0, .status = 503}, 503, GS_OK, 4},
+    {"503 to a POST is the answer", "POST", {.times = 1, .status = 503}, 503, GS_OK, 1},
+    {"501 is the answer", "GET", {.times = 1, .status = 501}, 501, GS_OK, 1},
+    {"404 is the answer", "GET", {.times = 1, .status = 404}, 404, GS_OK, 1},
+    {"429 without a time", "POST", {.times = 1, .status = 429}, 200, GS_OK, 2},
+    {"429 with a time",
+     "POST",
+     {.times = 2, .status = 429, .headers = "Retry-After: 1\r\n"},
+     200,
+     GS_OK,
+     3},
+    {"429 with a time of nothing",
+     "GET",
+     {.times = 4, .status = 429, .headers = "Retry-After: 0\r\n"},
+     200,
+     GS_OK,
+     5},
+    {"429 for ever",
+     "GET",
+     {.times = 0, .status = 429, .headers = "Retry-After: 0\r\n"},
+     429,
+     GS_OK,
+     5},
+    {"429 with a time that is no number",
+     "GET",
+     {.times = 1, .status = 429, .headers = "Retry-After: 99999999999999999999\r\n"},
+     200,
+     GS_OK,
+     2},
+    {"401 without anything to renew", "GET", {.times = 1, .status = 401}, 401, GS_OK, 1},
+    {"an answer cut in its middle",
+     "GET",
+     {.times = 1, .stream = "{\"half", .end = FAKE_CUT},
+     200,
+     GS_OK,
+     2},
+    {"an answer cut in its middle for ever",
+     "GET",
+     {.times = 0, .stream = "{\"half", .end = FAKE_CUT},
+     0,
+     GS_EIO,
+     4},
+    {"a POST's answer cut in its middle",
+     "POST",
+     {.times = 0, .stream = "{\"half", .end = FAKE_CUT},
+     0,
+     GS_EIO,
+     1},
+    {"no answer at all to a POST", "POST", {.status = -1, .end = FAKE_CUT}, 0, GS_EIO, 1},
+    {"a redirect is not followed",
+     "GET",
+     {.status = 302, .headers = "Location: /other\r\n"},
+     302,
+     GS_OK,
+     1},
+    {"silence", "GET", {.status = -1, .end = FAKE_STALL}, 0, GS_ETIMEOUT, 1},
+    {"silence in the middle", "POST", {.stream = "{", .end = FAKE_STALL}, 0, GS_ETIMEOUT, 1},
+    {"too large", "GET", {.body = "{}", .filler = 100000}, 0, GS_ETOOBIG, 1},
+};
+
+static void what_may_be_tried_again_is(void **state)
+{
+    GS_FOR_EACH_ROW (r, retries) {
+        struct fake_rule rules[] = {r->first, {.match = "", .body = "{}"}};
+        struct fixture f = {0};
+        struct gs_error err = {0};
+        rules[0].match = "";
+        fixture_start(&f, rules, 2);
+        struct gs_kube_request request = {.method = r->method, .path = "/x", .body = "{}"};
+        request.body_len = 2;
+        request.body = strcmp(r->method, "GET") == 0 ? NULL : request.body;
+        _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(64 << 10);
+        int status = 0;
+        int result = gs_kube_request(f.client, &request, &status, &body, &err);
+        row_equal(r->row, result, r->expected_status ? 0 : -1);
+        row_equal(r->row, status, r->expected_status);
+        row_text(r->row, gs_code_name(err.code), gs_code_name(r->code));
+        row_equal(r->row, fake_api_count(f.api, ""), r->requests);
+        row_equal(r->row, err.msg[0] != '\0', r->expected_status == 0);
+        fixture_stop(&f);
+    }
+}
+
+static void a_retry_after_behind_the_deadline_is_not_waited_for(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = "", .status = 429, .headers = "Retry-After: 1\r\n"}};
+    struct fixture f = {0};
+    struct gs_error err = {0};
+    fixture_start(&f, rules, 1);
+    struct gs_kube_request request = {
+        .method = "GET", .path = "/x", .timeout_ns = 300 * GS_NS_PER_MS};
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(100);
+    int status = 0;
+    int64_t begun_ns = gs_clock_now_ns(gs_clock_system());
+    assert_int_equal(gs_kube_request(f.client, &request, &status, &body, &err), 0);
+    assert_int_equal(status, 429);
+    assert_true(gs_clock_now_ns(gs_clock_system()) - begun_ns < 250 * GS_NS_PER_MS);
+    fixture_stop(&f);
+}
+
+static void a_long_retry_after_is_cut_to_the_bound(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = "", .times = 1, .status = 429, .headers = "Retry-After: 86400\r\n"},
+        {.match = "", .body = "{}"}};
+    struct fixture f = {0};
+    struct gs_error err = {0};
+    fixture_start(&f, rules, 2);
+    struct gs_kube_request request = {.method = "GET", .path = "/x"};
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(100);
+    int status = 0;
+    int64_t begun_ns = gs_clock_now_ns(gs_clock_system());
+    assert_int_equal(gs_kube_request(f.client, &request, &status, &body, &err), 0);
+    int64_t took_ns = gs_clock_now_ns(gs_clock_system()) - begun_ns;
+    assert_int_equal(status, 200);
+    assert_in_range(took_ns / GS_NS_PER_MS, 400, 1500);
+    fixture_stop(&f);
+}
+
+static void nobody_at_the_address_is_told_as_such(void **state)
+{
+    struct fixture f = {0};
+    struct gs_error err = {0};
+    struct fake_api *gone = fake_api_start(NULL, 0);
+    struct gs_kube_config config = {.server = strdup(fake_api_url(gone))};
+    fake_api_stop(gone);
+    fixture_start_with(&f, NULL, 0, &config);
+    struct gs_kube_request request = {.method = "POST", .path = "/x", .body = "", .body_len = 0};
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(100);
+    int status = 0;
+    assert_int_equal(gs_kube_request(f.client, &request, &status, &body, &err), -1);
+    assert_int_equal(err.code, GS_EIO);
+    assert_non_null(strstr(err.msg, "is the API server running"));
+    struct gs_kube_stats stats;
+    gs_kube_client_stats(f.client, &stats);
+    assert_int_equal(stats.retries, 3); /* nothing was sent: even a POST may be tried again */
+    assert_int_equal(stats.failed, 4);
+    fixture_stop(&f);
+}
+
+static void an_idle_connection_that_died_is_replaced(void **state)
+{
+    static const struct fake_rule rules[] = {{.match = "GET /once", .body = "{}", .end = FAKE_CUT},
+                                             {.match = "", .body = "{}"}};
+    struct fixture f = {0};
+    struct gs_error err = {0};
+    fixture_start(&f, rules, 2);
+    assert_int_equal(fixture_get(&f, "/once", NULL, &err), 200);
+    assert_int_equal(fixture_get(&f, "/again", NULL, &err), 200);
+    assert_int_equal(fake_api_count(f.api, "GET /again"), 1);
+    assert_int_equal(fake_api_connections(f.api), 2);
+    fixture_stop(&f);
+}
+
+struct burst {
+    struct fixture *f;
+    atomic_int good;
+};
+
+static void *ask_often(void *arg)
+{
+    struct burst *burst = arg;
+    for (int i = 0; i < 50; i++) {
+        struct gs_error err = {0};
+        if (fixture_get(burst->f, "/x", NULL, &err) == 200)
+            atomic_fetch_add(&burst->good, 1);
+    }
+    return NULL;
+}
+
+static void many_threads_share_a_client_and_its_connections(void **state)
+{
+    static const struct fake_rule rules[] = {{.match = "", .body = "{}"}};
+    struct fixture f = {0};
+    pthread_t threads[8];
+    fixture_start(&f, rules, 1);
+    struct burst burst = {.f = &f};
+    for (size_t i = 0; i < GS_COUNT_OF(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_often, &burst), 0);
+    for (size_t i = 0; i < GS_COUNT_OF(threads); i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&burst.good), 400);
+    assert_in_range(fake_api_connections(f.api), 1, GS_COUNT_OF(threads));
+    struct gs_kube_stats stats;
+    gs_kube_client_stats(f.client, &stats);
+    assert_int_equal(stats.requests, 400);
+    assert_int_equal(stats.bytes_received, 800);
+    fixture_stop(&f);
+}
+
+static const struct status_row {
+    const char *row;
+    int status;
+    const char *body;
+    enum gs_code code;
+    const char *words;
+} statuses[] = {
+    {"400", 400, "{\"kind\":\"Status\",\"message\":\"bad\"}", GS_EINVAL, "bad"},
+    {"401", 401, "", GS_EAUTH, "the server answered HTTP 401"},
+    {"403", 403, "{\"kind\":\"Status\",\"message\":\"pods is forbidden\"}", GS_EDENIED,
+     "pods is forbidden"},
+    {"404", 404, "404 page not found\n", GS_ENOENT, "the server answered HTTP 404"},
+    {"409", 409, "{}", GS_ECONFLICT, "the server answered HTTP 409"},
+    {"410", 410, "{\"kind\":\"Status\",\"message\":\"too old\"}", GS_EGONE, "too old"},
+    {"413", 413, "", GS_ETOOBIG, "the server answered HTTP 413"},
+    {"422", 422, "", GS_EINVAL, "the server answered HTTP 422"},
+    {"429", 429, "", GS_EBUSY, "the server answered HTTP 429"},
+    {"500", 500, "", GS_EIO, "the server answered HTTP 500"},
+    {"504", 504, "<html>", GS_EIO, "the server answered HTTP 504"},
+    {"302", 302, "", GS_EPROTO, "the server redirects (HTTP 302), which is not followed"},
+    {"999", 999, "", GS_EIO, "the server answered HTTP 999"},
+    {"100", 100, "", GS_EPROTO, "the server answered HTTP 100"},
+};
+
+static void every_status_has_its_code_and_words(void **state)
+{
+    GS_FOR_EACH_ROW (r, statuses) {
+        struct gs_error err = {0};
+        row_equal(r->row, gs_kube_fail_status(r->status, r->body, strlen(r->body), &err), -1);
+        row_text(r->row, gs_code_name(err.code), gs_code_name(r->code));
+        row_text(r->row, err.msg, r->words);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_says_what_it_was_told_to),
+        cmocka_unit_test(one_handle_serves_every_method_in_turn),
+        cmocka_unit_test(what_may_be_tried_again_is),
+        cmocka_unit_test(a_retry_after_behind_the_deadline_is_not_waited_for),
+        cmocka_unit_test(a_long_retry_after_is_cut_to_the_bound),
+        cmocka_unit_test(nobody_at_the_address_is_told_as_such),
+        cmocka_unit_test(an_idle_connection_that_died_is_replaced),
+        cmocka_unit_test(many_threads_share_a_client_and_its_connections),
+        cmocka_unit_test(every_status_has_its_code_and_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
