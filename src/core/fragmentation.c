@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/core/fragmentation.h"
+
+#include "policy_internal.h"
+
+void gs_fragmentation_of_node(struct gs_policies *policies, const struct gs_node_view *view,
+                              struct gs_fragmentation *ret)
+{
+    *ret = (struct gs_fragmentation){
+        .free_units = view->sum_free_units,
+        .largest_units = view->max_free_units,
+    };
+    struct gs_policy_table *table = policies ? gs_policies_pin(policies) : NULL;
+    if (!table)
+        return;
+    struct gs_state state;
+    gs_state_of_view(&state, table, view);
+    uint64_t stranded = gs_rollout_remembered(policies, table, &state);
+    ret->stranded_units = (stranded + GS_ROLLOUTS / 2) / GS_ROLLOUTS;
+    ret->known = true;
+    gs_policies_unpin(policies, table);
+}
+
+void gs_fragmentation_add(struct gs_fragmentation *sum, const struct gs_fragmentation *part)
+{
+    sum->free_units += part->free_units;
+    sum->stranded_units += part->stranded_units;
+    if (part->largest_units > sum->largest_units)
+        sum->largest_units = part->largest_units;
+    sum->known = sum->known || part->known;
+}
+
+void gs_fragmentation_of_ledger(struct gs_policies *policies, const struct gs_ledger *ledger,
+                                struct gs_fragmentation *ret)
+{
+    struct gs_fragmentation all = {0}, part;
+    for (uint32_t slot = 0; slot < gs_ledger_slots(ledger); slot++) {
+        const struct gs_node_view *view = gs_ledger_view_at(ledger, slot);
+        if (!view)
+            continue;
+        gs_fragmentation_of_node(policies, view, &part);
+        gs_fragmentation_add(&all, &part);
+    }
+    *ret = all;
+}
