@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_TESTS_SERVICE_RIG_H
+#define GPUSHARE_TESTS_SERVICE_RIG_H
+
+/*
+ * A service on a scripted cluster port, fed with JSON as the API server would send it. The port
+ * remembers what was asked of it and answers as the test says. Header only: every test program
+ * links what its layer may call and nothing more.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gpushare/codec/node.h"
+#include "gpushare/codec/pod.h"
+#include "gpushare/service/service.h"
+
+struct rig {
+    struct gs_names names;
+    struct gs_clock clock;
+    int64_t now_ns;
+    struct gs_service *service;
+    struct gs_watch_sink sink;
+    uint64_t revision;
+
+    /* What bind answers, and what get_pod then shows. */
+    enum gs_code bind_code;
+    enum gs_code get_code;
+    const char *get_json;
+    void (*during_bind)(struct rig *rig); /* what happens while the API call is under way */
+    int binds, gets, patches;
+    char bound_node[64];
+    char bound_uid[64];
+    char annotations[1024]; /* of the last bind: "KEY=value;…" */
+    char patched[256];      /* of the last patch: "ns/name KEY" */
+};
+
+static int64_t rig_now(void *ctx)
+{
+    return ((struct rig *)ctx)->now_ns;
+}
+
+static int rig_bind(void *ctx, const struct gs_binding *binding, struct gs_error *err)
+{
+    struct rig *rig = ctx;
+    rig->binds++;
+    snprintf(rig->bound_node, sizeof(rig->bound_node), "%s", binding->node);
+    snprintf(rig->bound_uid, sizeof(rig->bound_uid), "%s", binding->uid);
+    rig->annotations[0] = '\0';
+    for (size_t i = 0; i < binding->annotation_count; i++) {
+        size_t len = strlen(rig->annotations);
+        snprintf(rig->annotations + len, sizeof(rig->annotations) - len, "%s=%s;",
+                 binding->annotations[i].key, binding->annotations[i].value);
+    }
+    if (rig->during_bind)
+        rig->during_bind(rig);
+    return rig->bind_code ? gs_fail(err, rig->bind_code, "scripted") : 0;
+}
+
+static int rig_get_pod(void *ctx, const char *ns, const char *name, struct gs_pod *ret,
+                       struct gs_error *err)
+{
+    struct rig *rig = ctx;
+    rig->gets++;
+    if (rig->get_code)
+        return gs_fail(err, rig->get_code, "scripted");
+    assert_non_null(rig->get_json);
+    return gs_codec_pod(&rig->names, gs_slice_of(rig->get_json), ret, err);
+}
+
+static int rig_patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs_error *err)
+{
+    struct rig *rig = ctx;
+    rig->patches++;
+    snprintf(rig->patched, sizeof(rig->patched), "%s/%s %s", patch->ns, patch->name,
+             patch->annotation_count ? patch->annotations[0].key : "");
+    return 0;
+}
+
+static inline void rig_start(struct rig *rig)
+{
+    static const struct gs_kube_ops ops = {
+        .bind = rig_bind, .get_pod = rig_get_pod, .patch_pod = rig_patch_pod};
+    struct gs_error err = {0};
+    *rig = (struct rig){.now_ns = 1000000000000};
+    assert_int_equal(gs_names_init(&rig->names, "aliyun.com", &err), 0);
+    rig->clock = (struct gs_clock){rig_now, rig_now, rig};
+    const struct gs_service_config config = {
+        .names = &rig->names,
+        .clock = &rig->clock,
+        .kube = {&ops, rig},
+        .policy = GS_PLACEMENT_BINPACK,
+        .quantise = GS_QUANTISE_COARSE,
+    };
+    rig->service = gs_service_new(&config, &err);
+    assert_non_null(rig->service);
+    rig->sink = gs_service_sink(rig->service);
+}
+
+static inline void rig_stop(struct rig *rig)
+{
+    gs_service_free(rig->service);
+}
+
+/* One node with GPUs of these sizes: "16,16,24". */
+static inline void rig_node(struct rig *rig, const char *name, const char *sizes)
+{
+    char json[4096];
+    int len = snprintf(json, sizeof(json),
+                       "{\"metadata\":{\"name\":\"%s\",\"annotations\":{\"aliyun.com/"
+                       "gpu-inventory\":\"{\\\"v\\\":1,\\\"unit\\\":\\\"GiB\\\",\\\"gpus\\\":[",
+                       name);
+    unsigned idx = 0, total = 0;
+    for (const char *at = sizes; *at; idx++) {
+        unsigned mem = 0;
+        while (*at >= '0' && *at <= '9')
+            mem = mem * 10 + (unsigned)(*at++ - '0');
+        at += *at == ',';
+        total += mem;
+        len += snprintf(json + len, sizeof(json) - (size_t)len,
+                        "%s{\\\"idx\\\":%u,\\\"mem\\\":%u,\\\"healthy\\\":true,"
+                        "\\\"schedulable\\\":true}",
+                        idx ? "," : "", idx, mem);
+    }
+    snprintf(json + len, sizeof(json) - (size_t)len,
+             "]}\"}},\"status\":{\"capacity\":{\"aliyun.com/gpu-mem\":\"%u\","
+             "\"aliyun.com/gpu-count\":\"%u\"},\"allocatable\":{\"cpu\":\"64\"}}}",
+             total, idx);
+    struct gs_node node = {0};
+    struct gs_error err = {0};
+    if (gs_codec_node(&rig->names, gs_slice_of(json), &node, &err) < 0)
+        fail_msg("%s in %s", err.msg, json);
+    assert_int_equal(rig->sink.node(rig->sink.ctx, &node), 0);
+    gs_node_release(&node);
+}
+
+/* A pod with one container of `units`; node and idx may be NULL. extra: more metadata and status
+ * as `"labels":{…}` or "". The text is the caller's buffer. */
+static inline const char *rig_pod_json(struct rig *rig, char *out, size_t size, const char *name,
+                                       const char *uid, unsigned units, const char *node,
+                                       const char *idx, const char *phase)
+{
+    char annotations[128] = "";
+    if (idx)
+        snprintf(annotations, sizeof(annotations), "\"ALIYUN_COM_GPU_MEM_IDX\":\"%s\"", idx);
+    snprintf(out, size,
+             "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"default\",\"uid\":\"%s\","
+             "\"resourceVersion\":\"%llu\",\"annotations\":{%s}},\"spec\":{\"nodeName\":\"%s\","
+             "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":"
+             "\"%u\"}}}]},\"status\":{\"phase\":\"%s\"}}",
+             name, uid, (unsigned long long)++rig->revision, annotations, node ? node : "", units,
+             phase);
+    return out;
+}
+
+static inline void rig_feed(struct rig *rig, const char *json, bool gone)
+{
+    struct gs_pod pod = {0};
+    struct gs_error err = {0};
+    if (gs_codec_pod(&rig->names, gs_slice_of(json), &pod, &err) < 0)
+        fail_msg("%s in %s", err.msg, json);
+    if (gone)
+        rig->sink.pod_gone(rig->sink.ctx, &pod);
+    else
+        assert_int_equal(rig->sink.pod(rig->sink.ctx, &pod), 0);
+    gs_pod_release(&pod);
+}
+
+static inline void rig_pod(struct rig *rig, const char *name, const char *uid, unsigned units,
+                           const char *node, const char *idx, const char *phase)
+{
+    char json[2048];
+    rig_feed(rig, rig_pod_json(rig, json, sizeof(json), name, uid, units, node, idx, phase), false);
+}
+
+static inline void rig_pod_gone(struct rig *rig, const char *name, const char *uid)
+{
+    char json[2048];
+    rig_feed(rig, rig_pod_json(rig, json, sizeof(json), name, uid, 1, NULL, NULL, "Running"), true);
+}
+
+static inline void rig_lists(struct rig *rig)
+{
+    for (int kind = GS_KIND_NODE; kind <= GS_KIND_POD; kind++) {
+        assert_int_equal(rig->sink.list_begin(rig->sink.ctx, (enum gs_kind)kind), 0);
+        assert_int_equal(rig->sink.list_end(rig->sink.ctx, (enum gs_kind)kind), 0);
+        rig->sink.live(rig->sink.ctx, (enum gs_kind)kind, true, NULL);
+    }
+}
+
+typedef int rig_verb(struct gs_service *service, const char *body, size_t len,
+                     struct gs_buf *answer, struct gs_error *err);
+
+/* The verb's answer, *caller frees*; fails the test when there is none. */
+static inline char *rig_ask(struct rig *rig, rig_verb *verb, const char *body)
+{
+    struct gs_buf answer = GS_BUF(1 << 20);
+    struct gs_error err = {0};
+    if (verb(rig->service, body, strlen(body), &answer, &err) < 0)
+        fail_msg("%s: %s", err.msg, body);
+    return gs_buf_steal(&answer);
+}
+
+static inline char *rig_filter(struct rig *rig, const char *pod_json, const char *names)
+{
+    char body[8192];
+    snprintf(body, sizeof(body), "{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[%s]}", pod_json, names);
+    return rig_ask(rig, gs_service_filter, body);
+}
+
+static inline char *rig_try_bind(struct rig *rig, const char *name, const char *uid,
+                                 const char *node)
+{
+    char body[512];
+    snprintf(body, sizeof(body),
+             "{\"PodName\":\"%s\",\"PodNamespace\":\"default\",\"PodUID\":\"%s\",\"Node\":\"%s\"}",
+             name, uid, node);
+    return rig_ask(rig, gs_service_bind, body);
+}
+
+/* Units charged on one GPU, read from inspect. */
+static inline long rig_used(struct rig *rig, const char *node, unsigned gpu)
+{
+    struct gs_buf answer = GS_BUF(1 << 20);
+    struct gs_error err = {0};
+    char key[32];
+    assert_int_equal(gs_service_inspect(rig->service, node, &answer, &err), 0);
+    snprintf(key, sizeof(key), "{\"id\":%u,", gpu);
+    const char *dev = strstr(answer.data, key);
+    assert_non_null(dev);
+    const char *used = strstr(dev, "\"usedGPU\":");
+    long value = 0;
+    for (used += strlen("\"usedGPU\":"); *used >= '0' && *used <= '9'; used++)
+        value = value * 10 + (*used - '0');
+    gs_buf_release(&answer);
+    return value;
+}
+
+static inline void rig_expect(char *answer, const char *part)
+{
+    if (!strstr(answer, part))
+        fail_msg("\"%s\" is not in %s", part, answer);
+    free(answer);
+}
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service_rig.h"
+
+static struct rig rig;
+
+/* A list sweeps what it does not name: lists come first, then the objects. */
+static int setup(void **state)
+{
+    rig_start(&rig);
+    rig_lists(&rig);
+    rig_node(&rig, "n1", "16,24");
+    rig_node(&rig, "n2", "16");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rig_stop(&rig);
+    return 0;
+}
+
+static void bind_writes_the_annotations_and_charges_the_tightest_gpu(void **state)
+{
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+    assert_string_equal(rig.bound_node, "n1");
+    assert_string_equal(rig.bound_uid, "u1");
+    assert_non_null(strstr(rig.annotations, "ALIYUN_COM_GPU_MEM_IDX=0;"));
+    assert_non_null(strstr(rig.annotations, "ALIYUN_COM_GPU_MEM_DEV=16;"));
+    assert_non_null(strstr(rig.annotations, "ALIYUN_COM_GPU_MEM_POD=8;"));
+    assert_non_null(strstr(rig.annotations, "ALIYUN_COM_GPU_MEM_ASSIGNED=false;"));
+    assert_non_null(strstr(rig.annotations, "ALIYUN_COM_GPU_MEM_ASSUME_TIME=1000000000000;"));
+    assert_non_null(
+        strstr(rig.annotations, "scheduler.framework.gpushare.allocation={\"0\":{\"0\":8}};"));
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+    assert_int_equal(rig_used(&rig, "n1", 1), 0);
+}
+
+static void bind_is_idempotent_by_uid(void **state)
+{
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n2"), "bound to another node");
+    assert_int_equal(rig.binds, 1);
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+}
+
+static const struct {
+    const char *row;
+    enum gs_code bind_code;
+    enum gs_code get_code;
+    const char *node; /* what get_pod shows; NULL: unbound */
+    const char *uid;
+    bool success;
+    long charged; /* on n1 GPU 0 */
+} failures[] = {
+    {"not found", GS_ENOENT, 0, NULL, "u1", false, 0},
+    {"forbidden", GS_EDENIED, 0, NULL, "u1", false, 0},
+    {"refused as invalid", GS_EINVAL, 0, NULL, "u1", false, 0},
+    {"throttled", GS_EBUSY, 0, NULL, "u1", false, 0},
+    {"conflict, but it is bound here", GS_ECONFLICT, 0, "n1", "u1", true, 8},
+    {"conflict, bound elsewhere", GS_ECONFLICT, 0, "n2", "u1", false, 0},
+    {"conflict, not bound", GS_ECONFLICT, 0, NULL, "u1", false, 0},
+    {"conflict, another pod has the name", GS_ECONFLICT, 0, "n1", "u2", false, 0},
+    {"no answer, but it was done", GS_ETIMEOUT, 0, "n1", "u1", true, 8},
+    {"no answer, done elsewhere", GS_ETIMEOUT, 0, "n2", "u1", false, 0},
+    {"no answer, not done yet", GS_ETIMEOUT, 0, NULL, "u1", false, 8},
+    {"no answer, pod gone", GS_EIO, GS_ENOENT, NULL, "u1", false, 0},
+    {"no answer at all", GS_EIO, GS_EIO, NULL, "u1", false, 8},
+    {"answer not understood, done", GS_EPROTO, 0, "n1", "u1", true, 8},
+};
+
+static void a_failed_call_is_undone_only_when_it_surely_failed(void **state)
+{
+    for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
+        char json[2048];
+        setup(NULL);
+        rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+        rig.bind_code = failures[i].bind_code;
+        rig.get_code = failures[i].get_code;
+        rig.get_json =
+            rig_pod_json(&rig, json, sizeof(json), "p", failures[i].uid, 8, failures[i].node,
+                         failures[i].node ? "0" : NULL, failures[i].node ? "Running" : "Pending");
+        char *answer = rig_try_bind(&rig, "p", "u1", "n1");
+        bool success = strcmp(answer, "{\"Error\":\"\"}") == 0;
+        long charged = rig_used(&rig, "n1", 0);
+        if (success != failures[i].success || charged != failures[i].charged)
+            fail_msg("%s: answered %s, charged %ld", failures[i].row, answer, charged);
+        free(answer);
+        teardown(NULL);
+    }
+}
+
+static void an_unanswered_bind_keeps_its_place_until_the_api_shows_its_end(void **state)
+{
+    char json[2048];
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    rig.bind_code = GS_ETIMEOUT;
+    rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n2"), "no known outcome");
+    for (int s = 0; s < 60; s++) {
+        rig.now_ns += GS_NS_PER_S;
+        gs_service_tick(rig.service);
+        assert_int_equal(rig_used(&rig, "n1", 0), 8);
+    }
+    rig.now_ns += 10 * GS_NS_PER_S;
+    gs_service_tick(rig.service);
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+}
+
+static void a_repeated_unanswered_bind_takes_the_same_gpu(void **state)
+{
+    char json[2048];
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    rig.bind_code = GS_ETIMEOUT;
+    rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
+    rig_pod(&rig, "q", "u2", 8, "n1", "1", "Running");
+    rig.bind_code = GS_OK;
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+    assert_non_null(strstr(rig.annotations, "GPU_MEM_IDX=0;"));
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+}
+
+static void delete_during(struct rig *r)
+{
+    rig_pod_gone(r, "p", "u1");
+}
+
+static void a_pod_deleted_during_its_bind_leaves_nothing_behind(void **state)
+{
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    rig.during_bind = delete_during;
+    free(rig_try_bind(&rig, "p", "u1", "n1"));
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+}
+
+static void recreate_during(struct rig *r)
+{
+    rig_pod_gone(r, "p", "u1");
+    rig_pod(r, "p", "u2", 4, NULL, NULL, "Pending");
+}
+
+static void a_pod_bound_under_anothers_name_is_charged_as_what_it_is(void **state)
+{
+    struct gs_buf metrics = GS_BUF(1 << 20);
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    rig.during_bind = recreate_during;
+    free(rig_try_bind(&rig, "p", "u1", "n1"));
+    rig_pod(&rig, "p", "u2", 4, "n1", "0", "Pending");
+    assert_int_equal(rig_used(&rig, "n1", 0), 4);
+    gs_service_metrics(rig.service, &metrics);
+    assert_non_null(strstr(metrics.data, "\ngpushare_binds_to_other_uid_total 1\n"));
+    gs_buf_release(&metrics);
+}
+
+static void second_bind_during(struct rig *r)
+{
+    r->during_bind = NULL;
+    rig_expect(rig_try_bind(r, "p", "u1", "n1"), "under way");
+}
+
+static void two_binds_of_one_pod_at_once_make_one_call(void **state)
+{
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    rig.during_bind = second_bind_during;
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+    assert_int_equal(rig.binds, 1);
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+}
+
+static void a_bind_that_does_not_fit_any_more_changes_nothing(void **state)
+{
+    rig_pod(&rig, "a", "u0", 16, "n2", "0", "Running");
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n2"), "insufficient free GPU memory");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "nowhere"), "not known");
+    assert_int_equal(rig.binds, 0);
+    assert_int_equal(rig_used(&rig, "n2", 0), 16);
+}
+
+static void a_pod_that_only_the_api_knows_yet_is_read_from_it(void **state)
+{
+    char json[2048];
+    rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+    assert_int_equal(rig.gets, 1);
+    rig_expect(rig_try_bind(&rig, "p", "u9", "n1"), "deleted and created anew");
+    assert_int_equal(rig.binds, 1);
+}
+
+static void a_pod_without_gpu_memory_is_bound_plainly(void **state)
+{
+    char json[2048];
+    rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 0, NULL, NULL, "Pending");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+    assert_string_equal(rig.annotations, "");
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+}
+
+static const char *const malformed[] = {
+    "",
+    "{",
+    "[]",
+    "null",
+    "{\"PodName\":1}",
+    "{\"PodName\":\"p\"}",
+    "{\"PodName\":\"p\",\"PodNamespace\":\"d\",\"PodUID\":\"\",\"Node\":\"n\"}",
+};
+
+static void malformed_requests_are_refused_and_charge_nothing(void **state)
+{
+    for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++) {
+        struct gs_buf answer = GS_BUF(1 << 16);
+        struct gs_error err = {0};
+        assert_int_equal(
+            gs_service_bind(rig.service, malformed[i], strlen(malformed[i]), &answer, &err), -1);
+        assert_true(err.code == GS_EPROTO || err.code == GS_EINVAL);
+        gs_buf_release(&answer);
+    }
+    assert_int_equal(rig.binds, 0);
+}
+
+static void a_standby_binds_nothing(void **state)
+{
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    gs_service_set_leader(rig.service, false);
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "standby");
+    assert_int_equal(rig.binds, 0);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(bind_writes_the_annotations_and_charges_the_tightest_gpu),
+        T(bind_is_idempotent_by_uid),
+        cmocka_unit_test(a_failed_call_is_undone_only_when_it_surely_failed),
+        T(an_unanswered_bind_keeps_its_place_until_the_api_shows_its_end),
+        T(a_repeated_unanswered_bind_takes_the_same_gpu),
+        T(a_pod_deleted_during_its_bind_leaves_nothing_behind),
+        T(a_pod_bound_under_anothers_name_is_charged_as_what_it_is),
+        T(two_binds_of_one_pod_at_once_make_one_call),
+        T(a_bind_that_does_not_fit_any_more_changes_nothing),
+        T(a_pod_that_only_the_api_knows_yet_is_read_from_it),
+        T(a_pod_without_gpu_memory_is_bound_plainly),
+        T(malformed_requests_are_refused_and_charge_nothing),
+        T(a_standby_binds_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service_rig.h"
+
+#include "gpushare/model/reason.h"
+
+static struct rig rig;
+
+static int setup(void **state)
+{
+    rig_start(&rig);
+    rig_lists(&rig);
+    rig_node(&rig, "n1", "8,8");
+    rig_node(&rig, "n2", "16");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rig_stop(&rig);
+    return 0;
+}
+
+static const char *pod(unsigned units)
+{
+    static char json[2048];
+    return rig_pod_json(&rig, json, sizeof(json), "p", "u1", units, NULL, NULL, "Pending");
+}
+
+static void only_nodes_with_one_gpu_large_enough_pass(void **state)
+{
+    rig_expect(rig_filter(&rig, pod(12), "\"n1\",\"n2\""), "\"NodeNames\":[\"n2\"]");
+    rig_expect(rig_filter(&rig, pod(8), "\"n2\",\"n1\""), "\"NodeNames\":[\"n2\",\"n1\"]");
+}
+
+static void a_refused_node_is_failed_with_a_reason(void **state)
+{
+    rig_pod(&rig, "q", "u2", 4, "n1", "0", "Running");
+    rig_pod(&rig, "r", "u3", 4, "n1", "1", "Running");
+    char *answer = rig_filter(&rig, pod(6), "\"n1\"");
+    assert_null(strchr(answer, '%'));
+    rig_expect(answer, "\"FailedNodes\":{\"n1\":\"free GPU memory is spread over several GPUs");
+    rig_expect(rig_filter(&rig, pod(17), "\"n2\""),
+               "\"FailedAndUnresolvableNodes\":{\"n2\":\"no GPU is as large as the request\"}");
+    rig_expect(rig_filter(&rig, pod(17), "\"nowhere\""), "not known");
+}
+
+static void a_pod_without_gpu_memory_passes_everywhere(void **state)
+{
+    rig_expect(rig_filter(&rig, pod(0), "\"n1\",\"nowhere\""),
+               "\"NodeNames\":[\"n1\",\"nowhere\"]");
+}
+
+static void nodes_given_as_objects_are_judged_as_given(void **state)
+{
+    char body[4096];
+    rig_pod(&rig, "q", "u2", 10, "n2", "0", "Running");
+    snprintf(body, sizeof(body),
+             "{\"Pod\":%s,\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"new\"},\"status\":{"
+             "\"capacity\":{\"aliyun.com/gpu-mem\":\"32\",\"aliyun.com/gpu-count\":\"2\"}}},"
+             "{\"metadata\":{\"name\":\"n2\"},\"status\":{\"capacity\":{\"aliyun.com/gpu-mem\":"
+             "\"16\",\"aliyun.com/gpu-count\":\"1\"}}}]},\"NodeNames\":null}",
+             pod(12));
+    char *answer = rig_ask(&rig, gs_service_filter, body);
+    assert_non_null(strstr(answer, "\"items\":[{\"metadata\":{\"name\":\"new\"}"));
+    rig_expect(answer, "\"FailedNodes\":{\"n2\":\"");
+}
+
+static void nothing_is_answered_before_the_lists_are_loaded(void **state)
+{
+    struct rig young;
+    rig_start(&young);
+    rig_expect(rig_filter(&young, pod(1), "\"n1\""), "not ready");
+    rig_expect(rig_try_bind(&young, "p", "u1", "n1"), "not ready");
+    assert_false(gs_service_ready(young.service, NULL));
+    assert_int_equal(young.binds, 0);
+    young.sink.list_begin(young.sink.ctx, GS_KIND_NODE);
+    young.sink.list_end(young.sink.ctx, GS_KIND_NODE);
+    rig_expect(rig_filter(&young, pod(1), "\"n1\""), "not ready");
+    rig_stop(&young);
+}
+
+static const char *const malformed[] = {
+    "",
+    "{",
+    "nonsense",
+    "[1,2]",
+    "{\"Pod\":{},\"NodeNames\":[1]}",
+    "{\"Pod\":5,\"NodeNames\":[]}",
+    "{\"NodeNames\":[\"n1\"]}",
+    "{\"Pod\":{\"metadata\":{\"name\":\"p\",\"uid\":\"u\"}}}",
+    "{\"Pod\":{\"metadata\":{\"name\":\"p\",\"uid\":\"u\"}},\"NodeNames\":[\"n1\"]",
+};
+
+static void malformed_requests_get_no_answer(void **state)
+{
+    for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++) {
+        struct gs_buf answer = GS_BUF(1 << 16);
+        struct gs_error err = {0};
+        if (gs_service_filter(rig.service, malformed[i], strlen(malformed[i]), &answer, &err) == 0)
+            fail_msg("answered %s to %s", answer.data, malformed[i]);
+        assert_true(err.code == GS_EPROTO || err.code == GS_EINVAL);
+        gs_buf_release(&answer);
+    }
+}
+
+static char *prioritize(unsigned units, const char *names)
+{
+    char body[4096];
+    snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[%s]}", pod(units), names);
+    return rig_ask(&rig, gs_service_prioritize, body);
+}
+
+static void prioritize_names_every_node_and_prefers_the_tightest(void **state)
+{
+    char *answer = prioritize(8, "\"n2\",\"n1\",\"nowhere\"");
+    assert_non_null(strstr(answer, "{\"Host\":\"n1\",\"Score\":10}"));
+    assert_non_null(strstr(answer, "{\"Host\":\"nowhere\",\"Score\":0}"));
+    assert_null(strstr(answer, "{\"Host\":\"n2\",\"Score\":10}"));
+    free(answer);
+}
+
+static void prioritize_keeps_pods_without_gpu_memory_off_gpu_nodes(void **state)
+{
+    rig_expect(prioritize(0, "\"n1\",\"cpu\""),
+               "[{\"Host\":\"n1\",\"Score\":0},{\"Host\":\"cpu\",\"Score\":10}]");
+}
+
+static void a_nominated_pod_keeps_its_place_against_lower_priorities(void **state)
+{
+    rig_feed(&rig,
+             "{\"metadata\":{\"name\":\"v\",\"namespace\":\"default\",\"uid\":\"uv\"},\"spec\":{"
+             "\"priority\":100,\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{"
+             "\"aliyun.com/gpu-mem\":\"10\"}}}]},\"status\":{\"phase\":\"Pending\","
+             "\"nominatedNodeName\":\"n2\"}}",
+             false);
+    rig_expect(rig_filter(&rig, pod(12), "\"n2\""), "held for a nominated pod");
+    rig_expect(rig_filter(&rig, pod(6), "\"n2\""), "\"NodeNames\":[\"n2\"]");
+    rig_pod(&rig, "p", "u1", 12, NULL, NULL, "Pending");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n2"), "held for a nominated pod");
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(only_nodes_with_one_gpu_large_enough_pass),
+        T(a_refused_node_is_failed_with_a_reason),
+        T(a_pod_without_gpu_memory_passes_everywhere),
+        T(nodes_given_as_objects_are_judged_as_given),
+        T(nothing_is_answered_before_the_lists_are_loaded),
+        T(malformed_requests_get_no_answer),
+        T(prioritize_names_every_node_and_prefers_the_tightest),
+        T(prioritize_keeps_pods_without_gpu_memory_off_gpu_nodes),
+        T(a_nominated_pod_keeps_its_place_against_lower_priorities),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

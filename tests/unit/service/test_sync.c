@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service_rig.h"
+
+static struct rig rig;
+
+static int setup(void **state)
+{
+    rig_start(&rig);
+    rig_lists(&rig);
+    rig_node(&rig, "n1", "16,16");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rig_stop(&rig);
+    return 0;
+}
+
+static void expect_metric(const char *line)
+{
+    struct gs_buf metrics = GS_BUF(1 << 20);
+    gs_service_metrics(rig.service, &metrics);
+    if (!strstr(metrics.data, line))
+        fail_msg("no \"%s\" in %s", line, metrics.data);
+    gs_buf_release(&metrics);
+}
+
+static void a_bound_pod_is_charged_until_it_ends_whatever_deletion_timestamp_says(void **state)
+{
+    rig_pod(&rig, "p", "u1", 8, "n1", "0", "Running");
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+    rig_feed(&rig,
+             "{\"metadata\":{\"name\":\"p\",\"namespace\":\"default\",\"uid\":\"u1\","
+             "\"resourceVersion\":\"50\",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\","
+             "\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"0\"}},\"spec\":{\"nodeName\":\"n1\","
+             "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":"
+             "\"8\"}}}]},\"status\":{\"phase\":\"Running\"}}",
+             false);
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+    rig_pod_gone(&rig, "p", "u1");
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+}
+
+static void terminal_phases_free_memory(void **state)
+{
+    rig_pod(&rig, "p", "u1", 8, "n1", "0", "Running");
+    rig_pod(&rig, "q", "u2", 4, "n1", "0", "Running");
+    rig_pod(&rig, "p", "u1", 8, "n1", "0", "Failed");
+    assert_int_equal(rig_used(&rig, "n1", 0), 4);
+    rig_pod(&rig, "q", "u2", 4, "n1", "0", "Succeeded");
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+}
+
+static void a_late_event_of_an_ended_pod_charges_nothing(void **state)
+{
+    rig_pod(&rig, "p", "u1", 8, "n1", "0", "Running");
+    rig_pod_gone(&rig, "p", "u1");
+    rig_pod(&rig, "p", "u1", 8, "n1", "0", "Running");
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+}
+
+static void an_older_event_does_not_move_a_claim_back(void **state)
+{
+    char older[2048];
+    rig_pod_json(&rig, older, sizeof(older), "p", "u1", 8, "n1", "0", "Running");
+    rig_pod(&rig, "p", "u1", 8, "n1", "1", "Running");
+    rig_feed(&rig, older, false);
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+    assert_int_equal(rig_used(&rig, "n1", 1), 8);
+}
+
+static void a_full_list_is_believed_even_when_it_is_older(void **state)
+{
+    char older[2048];
+    rig_pod_json(&rig, older, sizeof(older), "p", "u1", 8, "n1", "0", "Running");
+    rig_pod(&rig, "p", "u1", 8, "n1", "1", "Running");
+    rig_pod_gone(&rig, "p", "u1");
+    rig.sink.list_begin(rig.sink.ctx, GS_KIND_POD);
+    rig_feed(&rig, older, false);
+    rig.sink.list_end(rig.sink.ctx, GS_KIND_POD);
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+}
+
+static void what_a_list_does_not_name_is_gone(void **state)
+{
+    rig_pod(&rig, "p", "u1", 8, "n1", "0", "Running");
+    rig.sink.list_begin(rig.sink.ctx, GS_KIND_POD);
+    rig.sink.list_end(rig.sink.ctx, GS_KIND_POD);
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+    expect_metric("\ngpushare_claims_swept_total 1\n");
+}
+
+static const struct {
+    const char *row;
+    const char *idx;
+} forged[] = {
+    {"no index", NULL},    {"out of range", "7"}, {"two for one", "0,1"},
+    {"no number", "x"},    {"negative", "-1"},    {"far out of range", "999999999999"},
+    {"empty entry", "0,"},
+};
+
+static void a_pod_without_a_valid_index_is_charged_on_every_gpu(void **state)
+{
+    for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+        rig_pod(&rig, "p", "u1", 8, "n1", forged[i].idx, "Running");
+        if (rig_used(&rig, "n1", 0) != 8 || rig_used(&rig, "n1", 1) != 8)
+            fail_msg("%s", forged[i].row);
+        expect_metric("\ngpushare_unplaced_claims 1\n");
+    }
+    rig_pod(&rig, "p", "u1", 8, "n1", "1", "Running");
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+    expect_metric("\ngpushare_unplaced_claims 0\n");
+}
+
+/* A bound pod whose record is gpu, with swap-with naming a partner. */
+static void patched(const char *name, const char *uid, const char *idx, const char *partner)
+{
+    char json[2048];
+    snprintf(json, sizeof(json),
+             "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"default\",\"uid\":\"%s\","
+             "\"resourceVersion\":\"%llu\",\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"%s\"%s%s%s"
+             "}},\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"c\",\"resources\":{"
+             "\"limits\":{\"aliyun.com/gpu-mem\":\"8\"}}}]},\"status\":{\"phase\":\"Running\"}}",
+             name, uid, (unsigned long long)++rig.revision, idx,
+             partner ? ",\"aliyun.com/gpu-swap-with\":\"" : "", partner ? partner : "",
+             partner ? "\"" : "");
+    rig_feed(&rig, json, false);
+}
+
+static void both_claims_move_on_the_first_patch_of_a_swap(void **state)
+{
+    rig_node(&rig, "n1", "8,8");
+    rig_pod(&rig, "a", "ua", 8, "n1", "0", "Running");
+    rig_pod(&rig, "b", "ub", 8, "n1", "1", "Running");
+    patched("a", "ua", "1", "ub");
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+    assert_int_equal(rig_used(&rig, "n1", 1), 8);
+    patched("b", "ub", "1", NULL); /* another event of b, before its own patch */
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+    assert_int_equal(rig_used(&rig, "n1", 1), 8);
+    patched("b", "ub", "0", NULL);
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+    rig_pod_gone(&rig, "a", "ua");
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+    assert_int_equal(rig_used(&rig, "n1", 1), 0);
+}
+
+static void a_swap_seen_only_in_part_charges_the_partner_everywhere(void **state)
+{
+    rig_node(&rig, "n1", "8,8");
+    patched("a", "ua", "1", "ub");
+    rig_pod(&rig, "b", "ub", 8, "n1", "1", "Running");
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+    expect_metric("\ngpushare_unplaced_claims 1\n");
+    patched("b", "ub", "0", NULL);
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+    assert_int_equal(rig_used(&rig, "n1", 1), 8);
+    expect_metric("\ngpushare_unplaced_claims 0\n");
+}
+
+static void a_node_that_leaves_and_returns_finds_its_claims(void **state)
+{
+    struct gs_node gone = {.name = "n1"};
+    struct gs_buf answer = GS_BUF(1 << 16);
+    struct gs_error err = {0};
+    rig_pod(&rig, "p", "u1", 8, "n1", "0", "Running");
+    rig.sink.node_gone(rig.sink.ctx, &gone);
+    assert_int_equal(gs_service_inspect(rig.service, "n1", &answer, &err), -1);
+    assert_int_equal(err.code, GS_ENOENT);
+    rig_node(&rig, "n1", "16,16");
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+    gs_buf_release(&answer);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(a_bound_pod_is_charged_until_it_ends_whatever_deletion_timestamp_says),
+        T(terminal_phases_free_memory),
+        T(a_late_event_of_an_ended_pod_charges_nothing),
+        T(an_older_event_does_not_move_a_claim_back),
+        T(a_full_list_is_believed_even_when_it_is_older),
+        T(what_a_list_does_not_name_is_gone),
+        T(a_pod_without_a_valid_index_is_charged_on_every_gpu),
+        T(both_claims_move_on_the_first_patch_of_a_swap),
+        T(a_swap_seen_only_in_part_charges_the_partner_everywhere),
+        T(a_node_that_leaves_and_returns_finds_its_claims),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service_rig.h"
+
+static struct rig rig;
+
+/* One full GPU, and a pod that was refused because of it. */
+static int setup(void **state)
+{
+    char json[2048];
+    rig_start(&rig);
+    rig_lists(&rig);
+    rig_node(&rig, "n1", "16");
+    rig_pod(&rig, "old", "u0", 16, "n1", "0", "Running");
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    gs_service_tick(rig.service);
+    free(rig_filter(&rig,
+                    rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending"),
+                    "\"n1\""));
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rig_stop(&rig);
+    return 0;
+}
+
+static void tick(int64_t ns)
+{
+    rig.now_ns += ns;
+    gs_service_tick(rig.service);
+}
+
+static void a_refused_pod_is_woken_when_memory_comes_free(void **state)
+{
+    tick(GS_NS_PER_S);
+    assert_int_equal(rig.patches, 0);
+    rig_pod_gone(&rig, "old", "u0");
+    tick(GS_NS_PER_S);
+    assert_int_equal(rig.patches, 1);
+    assert_string_equal(rig.patched, "default/p aliyun.com/gpu-wake");
+}
+
+static void too_little_memory_wakes_nobody(void **state)
+{
+    rig_pod(&rig, "small", "u5", 4, "n1", "0", "Running");
+    rig_pod(&rig, "more", "u6", 10, "n1", "0", "Running");
+    rig_pod_gone(&rig, "old", "u0");
+    tick(GS_NS_PER_S);
+    assert_int_equal(rig.patches, 0);
+    rig_pod_gone(&rig, "more", "u6");
+    tick(GS_NS_PER_S);
+    assert_int_equal(rig.patches, 1);
+}
+
+static void a_pod_that_is_not_bound_is_woken_again_at_growing_distances(void **state)
+{
+    rig_pod_gone(&rig, "old", "u0");
+    for (int tenths = 0; tenths < 600; tenths++)
+        tick(GS_NS_PER_S / 10);
+    /* after 0, 1, 3, 7, 15, 31 seconds */
+    assert_int_equal(rig.patches, 6);
+}
+
+static void a_bound_pod_is_not_woken(void **state)
+{
+    rig_pod_gone(&rig, "old", "u0");
+    rig_pod(&rig, "p", "u1", 8, "n1", "0", "Pending");
+    tick(GS_NS_PER_S);
+    assert_int_equal(rig.patches, 0);
+}
+
+static void a_deleted_pod_is_not_woken(void **state)
+{
+    rig_pod_gone(&rig, "old", "u0");
+    rig_pod_gone(&rig, "p", "u1");
+    tick(GS_NS_PER_S);
+    assert_int_equal(rig.patches, 0);
+}
+
+static void many_waiting_pods_are_woken_at_a_bounded_rate(void **state)
+{
+    char json[2048], name[32], uid[32];
+    for (int i = 0; i < 100; i++) {
+        snprintf(name, sizeof(name), "w%d", i);
+        snprintf(uid, sizeof(uid), "w%d", i);
+        free(rig_filter(&rig,
+                        rig_pod_json(&rig, json, sizeof(json), name, uid, 2, NULL, NULL, "Pending"),
+                        "\"n1\""));
+    }
+    rig_pod_gone(&rig, "old", "u0");
+    tick(GS_NS_PER_S);
+    assert_in_range(rig.patches, 1, 5);
+    for (int i = 0; i < 40; i++)
+        tick(GS_NS_PER_S / 50);
+    assert_int_equal(rig.patches, 101);
+}
+
+static void a_bigger_gpu_wakes_too(void **state)
+{
+    rig_node(&rig, "n1", "32");
+    tick(GS_NS_PER_S);
+    assert_int_equal(rig.patches, 1);
+}
+
+static void a_heartbeat_of_the_node_wakes_nobody(void **state)
+{
+    rig_node(&rig, "n1", "16");
+    tick(GS_NS_PER_S);
+    assert_int_equal(rig.patches, 0);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(a_refused_pod_is_woken_when_memory_comes_free),
+        T(too_little_memory_wakes_nobody),
+        T(a_pod_that_is_not_bound_is_woken_again_at_growing_distances),
+        T(a_bound_pod_is_not_woken),
+        T(a_deleted_pod_is_not_woken),
+        T(many_waiting_pods_are_woken_at_a_bounded_rate),
+        T(a_bigger_gpu_wakes_too),
+        T(a_heartbeat_of_the_node_wakes_nobody),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
