@@ -126,7 +126,9 @@ static gs_gpu_mask best_on_one_numa(const struct gs_node_view *view, gs_gpu_mask
         gs_gpu_mask set = first ? best_of(view, candidates, want, numa, order, &free_sum) : 0;
         if (!set)
             continue;
-        if (!best || (order == TIGHTEST ? free_sum < best_free : free_sum > best_free)) {
+        bool equal = best && free_sum == best_free;
+        bool wins = order == TIGHTEST ? free_sum < best_free : free_sum > best_free;
+        if (!best || wins || (equal && __builtin_ctzll(set) < __builtin_ctzll(best))) {
             best = set;
             best_free = free_sum;
         }

@@ -2,7 +2,6 @@
 #ifndef GPUSHARE_SUPPORT_LEDGERS_H
 #define GPUSHARE_SUPPORT_LEDGERS_H
 
-#include "gpushare/base/index.h"
 #include "gpushare/core/ledger.h"
 #include "rows.h"
 #include "views.h"

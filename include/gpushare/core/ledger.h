@@ -7,6 +7,7 @@
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/error.h"
+#include "gpushare/base/index.h"
 #include "gpushare/base/slice.h"
 #include "gpushare/core/view.h"
 #include "gpushare/model/pod.h"

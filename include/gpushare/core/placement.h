@@ -52,7 +52,7 @@ enum gs_reason gs_fit_beside_holds(const struct gs_ledger *ledger, const struct 
 /*
  * Best fit: the gpu_count candidates with the least free memory, lowest index on ties; several
  * GPUs from one NUMA node when one has enough of them (the NUMA node whose chosen GPUs have least
- * free memory). 0 when it does not fit.
+ * free memory, that of the lowest index on ties). 0 when it does not fit.
  */
 gs_gpu_mask gs_pick_tightest(const struct gs_node_view *view, const struct gs_ask *ask);
 

@@ -119,6 +119,8 @@ static const struct {
      1 << 2 | 1 << 3},
     {"unknown NUMA nodes are no node together", "16:8 16:7 16:1n1 16:1n1", 4, 2, 1 << 2 | 1 << 3,
      1 << 2 | 1 << 3},
+    {"equal NUMA nodes: the lowest chosen index", "16:9n0 16n1 16n1 16n0 16n0", 8, 2,
+     1 << 1 | 1 << 2, 1 << 1 | 1 << 2},
     {"one GPU is not bound to NUMA", "16:1n0 16:1n0 16:8n1", 4, 1, 1 << 2, 1 << 0},
 };
 

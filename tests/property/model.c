@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Half of the UIDs are UUIDs as the API server makes them, half are any text. */
+const char *m_uid(uint32_t uid)
+{
+    static char texts[M_UIDS][40];
+    char *text = texts[uid];
+    if (text[0])
+        return text;
+    if (uid % 2)
+        snprintf(text, sizeof(texts[0]), "pod-%u", uid);
+    else
+        snprintf(text, sizeof(texts[0]), "6f1b0c9e-5a3d-4c1b-9e2f-%012x", uid * 2654435761u);
+    return text;
+}
+
+const char *m_node_name(uint32_t node)
+{
+    static const char *const names[M_NODES] = {"n1", "n10", "n2", "gpu-node-3.example", "N1", "n"};
+    return names[node];
+}
+
+static bool has_gpus(const struct model *model, uint32_t node)
+{
+    return model->nodes[node].present && model->nodes[node].gpu_count;
+}
+
+/* Other pods are known on GPU nodes only. */
+static void forget_others_without_gpus(struct model *model)
+{
+    for (uint32_t i = 0; i < M_UIDS; i++) {
+        if (model->others[i].there && !has_gpus(model, model->others[i].node))
+            model->others[i].there = false;
+    }
+}
+
+void m_set_node(struct model *model, uint32_t node, const struct gs_node *as)
+{
+    struct m_node *to = &model->nodes[node];
+    *to = (struct m_node){.present = true,
+                          .seen = true,
+                          .gpu_count = as->gpu_count,
+                          .cpu_milli = as->cpu_milli,
+                          .unit = as->unit};
+    for (uint32_t i = 0; i < as->gpu_count; i++)
+        to->gpus[i] = as->gpus[i];
+    forget_others_without_gpus(model);
+}
+
+void m_drop_node(struct model *model, uint32_t node)
+{
+    model->nodes[node].present = false;
+    forget_others_without_gpus(model);
+}
+
+void m_set_claim(struct model *model, uint32_t uid, const struct m_claim *as)
+{
+    model->claims[uid] = *as;
+    model->claims[uid].there = model->claims[uid].seen = true;
+    model->claims[uid].age = ++model->age;
+    model->holds[uid].there = false;
+    model->others[uid].there = false;
+}
+
+bool m_remove(struct model *model, uint32_t uid)
+{
+    bool was = model->claims[uid].there;
+    model->claims[uid].there = model->others[uid].there = model->holds[uid].there = false;
+    return was;
+}
+
+void m_set_other(struct model *model, uint32_t uid, uint32_t node, int64_t cpu_milli)
+{
+    if (cpu_milli < 0)
+        cpu_milli = 0;
+    if (cpu_milli > INT32_MAX)
+        cpu_milli = INT32_MAX;
+    model->others[uid] = (struct m_other){has_gpus(model, node), true, node, cpu_milli};
+}
+
+void m_set_hold(struct model *model, uint32_t uid, const struct m_hold *as)
+{
+    struct m_hold *old = &model->holds[uid];
+    if (model->claims[uid].there)
+        return;
+    bool same = old->there && old->node == as->node && old->units == as->units &&
+                old->gpu_count == as->gpu_count && old->priority == as->priority;
+    uint64_t age = same ? old->age : ++model->age;
+    *old = *as;
+    old->there = old->seen = true;
+    old->age = age;
+}
+
+void m_begin_pods(struct model *model)
+{
+    for (uint32_t i = 0; i < M_UIDS; i++)
+        model->claims[i].seen = model->others[i].seen = model->holds[i].seen = false;
+}
+
+uint32_t m_sweep_pods(struct model *model)
+{
+    uint32_t gone = 0;
+    for (uint32_t i = 0; i < M_UIDS; i++) {
+        struct m_claim *claim = &model->claims[i];
+        if (claim->there && !claim->seen && !claim->reserved) {
+            claim->there = false;
+            gone++;
+        }
+        if (!model->others[i].seen)
+            model->others[i].there = false;
+        if (!model->holds[i].seen)
+            model->holds[i].there = false;
+    }
+    return gone;
+}
+
+void m_sweep_nodes(struct model *model)
+{
+    for (uint32_t i = 0; i < M_NODES; i++) {
+        if (!model->nodes[i].seen)
+            model->nodes[i].present = false;
+    }
+    forget_others_without_gpus(model);
+}
+
+/* --- what follows from the state --- */
+
+gs_gpu_mask m_charged(const struct model *model, uint32_t uid, bool *unplaced)
+{
+    const struct m_claim *claim = &model->claims[uid];
+    const struct m_node *node = &model->nodes[claim->node];
+    bool reported = has_gpus(model, claim->node);
+    gs_gpu_mask there = 0, could_hold = 0;
+    for (uint32_t i = 0; reported && i < node->gpu_count; i++) {
+        gs_gpu_mask bit = (gs_gpu_mask)1 << node->gpus[i].idx;
+        there |= bit;
+        could_hold |= node->gpus[i].mem_units >= claim->units ? bit : 0;
+    }
+    bool right_number = (uint32_t)__builtin_popcountll(claim->gpus) == claim->gpu_count;
+    bool all_could = (claim->gpus & could_hold) == claim->gpus;
+    *unplaced = !right_number || (reported && !all_could);
+    if (!reported)
+        return 0;
+    if (!*unplaced)
+        return claim->gpus;
+    return could_hold ? could_hold : claim->gpus & there;
+}
+
+static void summarise(struct gs_node_view *view)
+{
+    view->max_free_units = view->max_total_units = 0;
+    view->sum_free_units = view->sum_total_units = view->sum_used_units = 0;
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &view->gpus[i];
+        uint32_t offered = gpu->usable ? gpu->free_units : 0;
+        if (offered > view->max_free_units)
+            view->max_free_units = offered;
+        if (gpu->total_units > view->max_total_units)
+            view->max_total_units = gpu->total_units;
+        view->sum_free_units += offered;
+        view->sum_total_units += gpu->total_units;
+        view->sum_used_units += gpu->used_units;
+    }
+}
+
+static void add_claim(const struct model *model, uint32_t uid, struct gs_node_view *view)
+{
+    bool unplaced;
+    gs_gpu_mask charged = m_charged(model, uid, &unplaced);
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        if (charged >> view->gpus[i].idx & 1)
+            view->gpus[i].used_units += model->claims[uid].units;
+    }
+    view->cpu_used_milli += model->claims[uid].cpu_milli;
+}
+
+bool m_view(const struct model *model, uint32_t node, struct gs_node_view *view,
+            struct gs_gpu_state *states)
+{
+    const struct m_node *from = &model->nodes[node];
+    if (!from->present)
+        return false;
+    *view = (struct gs_node_view){
+        .gpu_count = from->gpu_count, .gpus = states, .cpu_milli = from->cpu_milli};
+    for (uint32_t i = 0; i < from->gpu_count; i++) {
+        const struct gs_gpu *gpu = &from->gpus[i];
+        states[i] = (struct gs_gpu_state){.total_units = gpu->mem_units,
+                                          .idx = (uint8_t)gpu->idx,
+                                          .usable = gpu->healthy && gpu->schedulable,
+                                          .numa = gpu->numa};
+    }
+    for (uint32_t i = 0; i < M_UIDS; i++) {
+        if (model->claims[i].there && model->claims[i].node == node)
+            add_claim(model, i, view);
+        if (model->others[i].there && model->others[i].node == node)
+            view->cpu_used_milli += model->others[i].cpu_milli;
+        if (model->holds[i].there && model->holds[i].node == node)
+            view->nominated++;
+    }
+    for (uint32_t i = 0; i < from->gpu_count; i++) {
+        uint64_t used = states[i].used_units;
+        uint32_t total = states[i].total_units;
+        states[i].free_units = used > total ? 0 : total - (uint32_t)used;
+    }
+    summarise(view);
+    return true;
+}
+
+void m_stats(const struct model *model, struct gs_ledger_stats *ret)
+{
+    *ret = (struct gs_ledger_stats){0};
+    for (uint32_t n = 0; n < M_NODES; n++) {
+        struct gs_node_view view;
+        struct gs_gpu_state states[M_GPUS];
+        if (!m_view(model, n, &view, states))
+            continue;
+        ret->nodes++;
+        ret->gpu_nodes += view.gpu_count > 0;
+        ret->gpus += view.gpu_count;
+        ret->total_units += view.sum_total_units;
+        ret->used_units += view.sum_used_units;
+        for (uint32_t i = 0; i < view.gpu_count; i++)
+            ret->overfull_gpus += states[i].used_units > states[i].total_units;
+    }
+    for (uint32_t i = 0; i < M_UIDS; i++) {
+        bool unplaced;
+        ret->others += model->others[i].there;
+        ret->held += model->holds[i].there;
+        if (!model->claims[i].there)
+            continue;
+        m_charged(model, i, &unplaced);
+        ret->claims++;
+        ret->reserved += model->claims[i].reserved;
+        ret->unplaced_claims += unplaced;
+    }
+}
+
+uint32_t m_claims_of(const struct model *model, uint32_t node, uint32_t uids[M_UIDS])
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < M_UIDS; i++) {
+        if (!model->claims[i].there || model->claims[i].node != node)
+            continue;
+        uint32_t at = count++;
+        for (; at && model->claims[uids[at - 1]].age < model->claims[i].age; at--)
+            uids[at] = uids[at - 1];
+        uids[at] = i;
+    }
+    return count;
+}
+
+static bool stands_before(const struct m_hold *a, const struct m_hold *b)
+{
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    return a->age < b->age;
+}
+
+uint32_t m_holds_of(const struct model *model, uint32_t node, uint32_t uids[M_UIDS])
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < M_UIDS; i++) {
+        if (!model->holds[i].there || model->holds[i].node != node)
+            continue;
+        uint32_t at = count++;
+        for (; at && stands_before(&model->holds[i], &model->holds[uids[at - 1]]); at--)
+            uids[at] = uids[at - 1];
+        uids[at] = i;
+    }
+    return count;
+}
+
+/* --- answers --- */
+
+gs_gpu_mask m_allowed(const struct m_node *node, const struct gs_ask *ask)
+{
+    gs_gpu_mask allowed = 0;
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        /* the test's selectors are single words in the inventory's own spelling */
+        char word[64];
+        snprintf(word, sizeof(word), "%.*s", (int)ask->model.len,
+                 ask->model.at ? ask->model.at : "");
+        if (!ask->selects || strstr(node->gpus[i].model, word))
+            allowed |= (gs_gpu_mask)1 << node->gpus[i].idx;
+    }
+    return allowed;
+}
+
+struct sets {
+    uint32_t all, allowed, large, roomy, usable_roomy;
+    uint64_t allowed_free;
+};
+
+static struct sets count_sets(const struct m_node *node, const struct gs_node_view *view,
+                              const struct gs_ask *ask)
+{
+    struct sets sets = {.all = view->gpu_count};
+    gs_gpu_mask allowed = m_allowed(node, ask);
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &view->gpus[i];
+        if (!(allowed >> gpu->idx & 1))
+            continue;
+        sets.allowed++;
+        sets.large += gpu->total_units >= ask->units;
+        sets.roomy += gpu->free_units >= ask->units;
+        sets.usable_roomy += gpu->free_units >= ask->units && gpu->usable;
+        sets.allowed_free += gpu->usable ? gpu->free_units : 0;
+    }
+    return sets;
+}
+
+enum gs_reason m_fit(const struct m_node *node, const struct gs_node_view *view,
+                     const struct gs_ask *ask)
+{
+    if (!ask->units)
+        return GS_FITS;
+    if (ask->broken != GS_FITS)
+        return ask->broken;
+    if (view->sum_total_units == 0)
+        return GS_REASON_NO_GPUS;
+    struct sets sets = count_sets(node, view, ask);
+    uint32_t want = ask->gpu_count;
+    if (sets.usable_roomy >= want)
+        return GS_FITS;
+    if (sets.all >= want && sets.allowed < want)
+        return GS_REASON_NO_MATCH;
+    if (sets.allowed > 0 && sets.large == 0)
+        return GS_REASON_GPU_TOO_SMALL;
+    if (sets.large < want)
+        return GS_REASON_TOO_FEW_GPUS;
+    if (sets.roomy >= want)
+        return GS_REASON_NOT_USABLE;
+    if (want > 1 && sets.usable_roomy > 0)
+        return GS_REASON_TOO_FEW_FREE;
+    if (want == 1 && sets.allowed_free >= ask->units)
+        return GS_REASON_FRAGMENTED;
+    return GS_REASON_NO_ROOM;
+}
+
+struct choice {
+    gs_gpu_mask gpus;
+    bool one_numa;
+    uint64_t free_sum;
+};
+
+/* The set of GPUs at these positions, if a pod could have it. */
+static bool try_positions(const struct gs_node_view *view, gs_gpu_mask allowed, uint32_t units,
+                          uint32_t positions, struct choice *ret)
+{
+    *ret = (struct choice){.one_numa = true};
+    int numa = -2;
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &view->gpus[i];
+        if (!(positions >> i & 1))
+            continue;
+        if (!gpu->usable || gpu->free_units < units || !(allowed >> gpu->idx & 1))
+            return false;
+        if (gpu->numa == GS_NUMA_NONE || (numa != -2 && numa != gpu->numa))
+            ret->one_numa = false;
+        numa = gpu->numa;
+        ret->free_sum += gpu->free_units;
+        ret->gpus |= (gs_gpu_mask)1 << gpu->idx;
+    }
+    return true;
+}
+
+/* Lowest index on ties: the set that has the lowest GPU that the other has not. */
+static bool lower_index(gs_gpu_mask a, gs_gpu_mask b)
+{
+    for (uint32_t idx = 0; idx < GS_GPUS_MAX; idx++) {
+        if ((a >> idx & 1) != (b >> idx & 1))
+            return a >> idx & 1;
+    }
+    return false;
+}
+
+static bool better_choice(const struct choice *a, const struct choice *b, bool several,
+                          bool tightest)
+{
+    if (several && a->one_numa != b->one_numa)
+        return a->one_numa;
+    if (a->free_sum != b->free_sum)
+        return tightest ? a->free_sum < b->free_sum : a->free_sum > b->free_sum;
+    return lower_index(a->gpus, b->gpus);
+}
+
+gs_gpu_mask m_pick(const struct m_node *node, const struct gs_node_view *view,
+                   const struct gs_ask *ask, bool tightest)
+{
+    gs_gpu_mask allowed = m_allowed(node, ask);
+    struct choice best = {0}, next;
+    for (uint32_t positions = 1; positions < 1u << view->gpu_count; positions++) {
+        if ((uint32_t)__builtin_popcount(positions) != ask->gpu_count ||
+            !try_positions(view, allowed, ask->units, positions, &next))
+            continue;
+        if (!best.gpus || better_choice(&next, &best, ask->gpu_count > 1, tightest))
+            best = next;
+    }
+    return best.gpus;
+}
+
+enum gs_reason m_fit_beside_holds(const struct model *model, uint32_t node,
+                                  struct gs_node_view *view, const struct gs_ask *ask)
+{
+    enum gs_reason alone = m_fit(&model->nodes[node], view, ask);
+    if (alone != GS_FITS || !ask->units)
+        return alone;
+    uint32_t uids[M_UIDS], count = m_holds_of(model, node, uids);
+    for (uint32_t h = 0; h < count; h++) {
+        const struct m_hold *hold = &model->holds[uids[h]];
+        if (hold->priority < ask->priority || (ask->uid && strcmp(ask->uid, m_uid(uids[h])) == 0))
+            continue;
+        struct gs_ask as = {.units = hold->units, .gpu_count = hold->gpu_count};
+        gs_gpu_mask gpus = m_pick(&model->nodes[node], view, &as, true);
+        for (uint32_t i = 0; i < view->gpu_count; i++) {
+            if (!(gpus >> view->gpus[i].idx & 1))
+                continue;
+            view->gpus[i].used_units += hold->units;
+            view->gpus[i].free_units -= hold->units;
+        }
+    }
+    summarise(view);
+    return m_fit(&model->nodes[node], view, ask) == GS_FITS ? GS_FITS : GS_REASON_NOMINATED;
+}

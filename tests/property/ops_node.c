@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void put_node(struct world *world, uint32_t node, const struct m_node *as)
+{
+    struct gs_gpu gpus[M_GPUS]; /* the ledger must not keep a pointer to it */
+    memcpy(gpus, as->gpus, sizeof(gpus));
+    struct gs_node event = {.name = m_node_name(node),
+                            .gpus = gpus,
+                            .gpu_count = as->gpu_count,
+                            .cpu_milli = as->cpu_milli,
+                            .unit = as->unit};
+    if (gs_ledger_set_node(world->ledger, &event, NULL) < 0)
+        differ(world, "set_node failed");
+    m_set_node(&world->model, node, &event);
+    memset(gpus, 0xAA, sizeof(gpus));
+    world->node = node;
+    tell(world, "%s: %u GPUs, cpu %lld", event.name, as->gpu_count, (long long)as->cpu_milli);
+}
+
+/* Few sizes, so that equal GPUs, ties and exact fits are common. */
+static struct gs_gpu random_gpu(struct rng *rng, uint32_t idx)
+{
+    static const uint32_t sizes[] = {16, 16, 8, 24, 4, 80, 0, UINT32_MAX};
+    static const char *const models[] = {"T4", "A100 80GB", "A10", ""};
+    struct gs_gpu gpu = {.idx = idx, .numa = (int16_t)((int)rng_below(rng, 3) - 1)};
+    gpu.mem_units = sizes[rng_below(rng, rng_once_in(rng, 20) ? 8 : 6)];
+    gpu.mem_mib = gpu.mem_units;
+    gpu.healthy = !rng_once_in(rng, 8);
+    gpu.schedulable = !rng_once_in(rng, 8);
+    snprintf(gpu.model, sizeof(gpu.model), "%s", models[rng_below(rng, 4)]);
+    snprintf(gpu.uuid, sizeof(gpu.uuid), "GPU-%u", idx);
+    return gpu;
+}
+
+static struct m_node random_node(struct rng *rng)
+{
+    struct m_node node = {.cpu_milli = 1000 * (int64_t)rng_below(rng, 9)};
+    node.unit = (enum gs_unit)rng_below(rng, GS_UNIT_GIB + 1);
+    node.gpu_count = rng_below(rng, M_GPUS - 1);
+    uint32_t idx = 0;
+    for (uint32_t i = 0; i < node.gpu_count; i++) {
+        idx += rng_once_in(rng, 6);
+        if (i && i + 1 == node.gpu_count && rng_once_in(rng, 6))
+            idx = GS_GPUS_MAX - 1;
+        node.gpus[i] = random_gpu(rng, idx++);
+    }
+    return node;
+}
+
+/* The node as it is, to be changed a little; a new one when there is none. */
+static struct m_node current(struct world *world, struct rng *rng)
+{
+    const struct m_node *node = &world->model.nodes[world->node];
+    return node->present ? *node : random_node(rng);
+}
+
+void op_node_new(struct world *world, struct rng *rng)
+{
+    struct m_node node = random_node(rng);
+    put_node(world, world->node, &node);
+}
+
+void op_node_again(struct world *world, struct rng *rng)
+{
+    struct m_node node = current(world, rng);
+    put_node(world, world->node, &node);
+}
+
+void op_node_gpu_added(struct world *world, struct rng *rng)
+{
+    struct m_node node = current(world, rng);
+    uint32_t last = node.gpu_count ? node.gpus[node.gpu_count - 1].idx : 0;
+    if (node.gpu_count < M_GPUS && last < GS_GPUS_MAX - 1) {
+        node.gpus[node.gpu_count] = random_gpu(rng, last + 1);
+        node.gpu_count++;
+    }
+    put_node(world, world->node, &node);
+}
+
+void op_node_gpu_lost(struct world *world, struct rng *rng)
+{
+    struct m_node node = current(world, rng);
+    if (node.gpu_count) {
+        uint32_t at = rng_below(rng, node.gpu_count--);
+        memmove(&node.gpus[at], &node.gpus[at + 1], (node.gpu_count - at) * sizeof(node.gpus[0]));
+    }
+    put_node(world, world->node, &node);
+}
+
+void op_node_gpu_resized(struct world *world, struct rng *rng)
+{
+    struct m_node node = current(world, rng);
+    if (node.gpu_count)
+        node.gpus[rng_below(rng, node.gpu_count)].mem_units = rng_below(rng, 33);
+    put_node(world, world->node, &node);
+}
+
+void op_node_gpu_health_flips(struct world *world, struct rng *rng)
+{
+    struct m_node node = current(world, rng);
+    if (node.gpu_count) {
+        struct gs_gpu *gpu = &node.gpus[rng_below(rng, node.gpu_count)];
+        gpu->healthy = !gpu->healthy;
+    }
+    put_node(world, world->node, &node);
+}
+
+void op_node_gpu_cordon_flips(struct world *world, struct rng *rng)
+{
+    struct m_node node = current(world, rng);
+    if (node.gpu_count) {
+        struct gs_gpu *gpu = &node.gpus[rng_below(rng, node.gpu_count)];
+        gpu->schedulable = !gpu->schedulable;
+    }
+    put_node(world, world->node, &node);
+}
+
+/* A node whose plugin writes no inventory, as the original's. */
+void op_node_capacity_divided(struct world *world, struct rng *rng)
+{
+    uint32_t count = rng_below(rng, M_GPUS + 1);
+    struct m_node node = {.cpu_milli = 4000, .gpu_count = count};
+    for (uint32_t i = 0; i < count; i++) {
+        node.gpus[i] = (struct gs_gpu){.idx = i,
+                                       .mem_units = 64 / count,
+                                       .numa = GS_NUMA_NONE,
+                                       .healthy = true,
+                                       .schedulable = true};
+    }
+    put_node(world, world->node, &node);
+}
+
+void op_node_loses_all_gpus(struct world *world, struct rng *rng)
+{
+    struct m_node node = current(world, rng);
+    node.gpu_count = 0;
+    put_node(world, world->node, &node);
+}
+
+static void drop(struct world *world, uint32_t node)
+{
+    gs_ledger_drop_node(world->ledger, m_node_name(node));
+    m_drop_node(&world->model, node);
+    tell(world, "%s", m_node_name(node));
+}
+
+void op_node_dropped(struct world *world, struct rng *rng)
+{
+    drop(world, world->node);
+}
+
+void op_node_unknown_dropped(struct world *world, struct rng *rng)
+{
+    static const char *const names[] = {"", "nobody", "n11", "n1 "};
+    gs_ledger_drop_node(world->ledger, names[rng_below(rng, 4)]);
+    tell(world, "nothing");
+}
+
+void op_node_flaps(struct world *world, struct rng *rng)
+{
+    struct m_node node = current(world, rng);
+    drop(world, world->node);
+    put_node(world, world->node, &node);
+}
+
+void op_node_list_round(struct world *world, struct rng *rng)
+{
+    gs_ledger_begin_nodes(world->ledger);
+    for (uint32_t i = 0; i < M_NODES; i++)
+        world->model.nodes[i].seen = false;
+    for (uint32_t i = 0; i < world->node_count; i++) {
+        world->node = i;
+        if (rng_once_in(rng, 4))
+            continue; /* gone */
+        struct m_node node = rng_once_in(rng, 4) ? random_node(rng) : current(world, rng);
+        put_node(world, i, &node);
+    }
+    gs_ledger_sweep_nodes(world->ledger);
+    m_sweep_nodes(&world->model);
+    compare_all(world);
+}
+
+/* Everything is learnt again from the API, in another order: first nodes, then pods. */
+void op_restart(struct world *world, struct rng *rng)
+{
+    struct gs_ledger *fresh = gs_ledger_new();
+    if (!fresh) {
+        differ(world, "out of memory");
+        return;
+    }
+    gs_ledger_free(world->ledger);
+    world->ledger = fresh;
+    memset(world->seen, 0, sizeof(world->seen));
+    struct model old = world->model;
+    memset(&world->model, 0, sizeof(world->model));
+    for (uint32_t i = 0; i < M_NODES; i++) {
+        if (old.nodes[i].present)
+            put_node(world, i, &old.nodes[i]);
+    }
+    uint32_t start = rng_below(rng, M_UIDS);
+    for (uint32_t i = 0; i < M_UIDS; i++) {
+        uint32_t uid = (start + i * 7) % M_UIDS; /* 7 and M_UIDS have no common factor */
+        if (old.claims[uid].there)
+            put_claim(world, uid, &old.claims[uid]);
+        if (old.others[uid].there)
+            put_other(world, uid, old.others[uid].node, old.others[uid].cpu_milli);
+        if (old.holds[uid].there)
+            put_hold(world, uid, &old.holds[uid]);
+    }
+    compare_all(world);
+}

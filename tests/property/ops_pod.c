@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+void put_claim(struct world *world, uint32_t uid, const struct m_claim *claim)
+{
+    struct gs_claim as = {
+        .uid = m_uid(uid),
+        .ns = "ns",
+        .name = m_uid(uid),
+        .node = m_node_name(claim->node),
+        .gpus = claim->gpus,
+        .units = claim->units,
+        .gpu_count = claim->gpu_count,
+        .priority = claim->priority,
+        .cpu_milli = claim->cpu_milli,
+        .revision = claim->revision,
+        .state = claim->reserved ? GS_CLAIM_RESERVED : GS_CLAIM_CONFIRMED,
+    };
+    if (gs_ledger_set_claim(world->ledger, &as, NULL) < 0)
+        differ(world, "set_claim failed");
+    if (world->model.claims[uid].there)
+        world->past[uid] = world->model.claims[uid];
+    m_set_claim(&world->model, uid, claim);
+    world->uid = uid;
+    world->node = claim->node;
+    tell(world, "%s on %s: %u units x %u, GPUs %#llx%s", as.uid, as.node, as.units, as.gpu_count,
+         (unsigned long long)as.gpus, claim->reserved ? ", reserved" : "");
+}
+
+void put_other(struct world *world, uint32_t uid, uint32_t node, int64_t cpu_milli)
+{
+    if (gs_ledger_set_other(world->ledger, m_uid(uid), m_node_name(node), cpu_milli, NULL) < 0)
+        differ(world, "set_other failed");
+    m_set_other(&world->model, uid, node, cpu_milli);
+    world->uid = uid;
+    world->node = node;
+    tell(world, "%s on %s: cpu %lld", m_uid(uid), m_node_name(node), (long long)cpu_milli);
+}
+
+void put_hold(struct world *world, uint32_t uid, const struct m_hold *hold)
+{
+    struct gs_hold as = {m_uid(uid), m_node_name(hold->node), hold->units, hold->gpu_count,
+                         hold->priority};
+    if (gs_ledger_hold(world->ledger, &as, NULL) < 0)
+        differ(world, "hold failed");
+    m_set_hold(&world->model, uid, hold);
+    world->uid = uid;
+    world->node = hold->node;
+    tell(world, "%s on %s: %u units x %u, priority %d", as.uid, as.node, as.units, as.gpu_count,
+         as.priority);
+}
+
+static uint32_t random_units(struct rng *rng)
+{
+    static const uint32_t units[] = {1, 2, 4, 8, 8, 12, 16, 24, 80, UINT32_MAX};
+    return units[rng_below(rng, rng_once_in(rng, 30) ? 10 : 8)];
+}
+
+/* Recorded on GPUs that the node has, if it has so many; sizes and room do not matter. */
+struct m_claim random_claim(struct world *world, struct rng *rng)
+{
+    const struct m_node *node = &world->model.nodes[world->node];
+    struct m_claim claim = {.node = world->node,
+                            .units = random_units(rng),
+                            .gpu_count = 1,
+                            .cpu_milli = 100 * rng_below(rng, 20),
+                            .priority = (int32_t)rng_below(rng, 3),
+                            .revision = rng_next(rng)};
+    if (rng_once_in(rng, 4))
+        claim.gpu_count = 2 + rng_below(rng, 2);
+    for (uint32_t tries = 0; tries < 20; tries++) {
+        if ((uint32_t)__builtin_popcountll(claim.gpus) == claim.gpu_count)
+            break;
+        uint32_t idx = node->gpu_count ? node->gpus[rng_below(rng, node->gpu_count)].idx
+                                       : rng_below(rng, M_GPUS);
+        claim.gpus |= (gs_gpu_mask)1 << idx;
+    }
+    return claim;
+}
+
+/* The next claim at or behind a UID; false when there is none at all. */
+static bool find_claim(const struct world *world, uint32_t *uid)
+{
+    for (uint32_t i = 0; i < world->uid_count; i++) {
+        uint32_t at = (*uid + i) % world->uid_count;
+        if (world->model.claims[at].there) {
+            *uid = at;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- binds --- */
+
+/* What bind does: choose by best fit, put the claim in. */
+static void bind(struct world *world, struct rng *rng, bool reserved)
+{
+    struct gs_ask ask;
+    random_ask(world, rng, &ask);
+    const struct gs_node_view *view =
+        gs_ledger_view(world->ledger, gs_slice_of(m_node_name(world->node)));
+    gs_gpu_mask gpus = view && ask.units ? gs_pick_tightest(view, &ask) : 0;
+    world->acted = false; /* asking is not binding */
+    if (!gpus || world->model.claims[world->uid].there)
+        return;
+    const struct gs_node_view before = *view;
+    struct m_claim claim = {.node = world->node,
+                            .gpus = gpus,
+                            .units = ask.units,
+                            .gpu_count = ask.gpu_count,
+                            .priority = ask.priority,
+                            .cpu_milli = 500,
+                            .reserved = reserved};
+    put_claim(world, world->uid, &claim);
+    view = gs_ledger_view(world->ledger, gs_slice_of(m_node_name(world->node)));
+    uint64_t taken = (uint64_t)ask.units * ask.gpu_count;
+    if (view->sum_used_units != before.sum_used_units + taken ||
+        view->sum_free_units != before.sum_free_units - taken)
+        differ(world, "a fitting bind took %llu units, not %llu",
+               (unsigned long long)(view->sum_used_units - before.sum_used_units),
+               (unsigned long long)taken);
+}
+
+void op_bind_reserves(struct world *world, struct rng *rng)
+{
+    bind(world, rng, true);
+}
+
+void op_bind_confirmed(struct world *world, struct rng *rng)
+{
+    if (!rng_once_in(rng, 8))
+        find_claim(world, &world->uid);
+    struct m_claim *claim = &world->model.claims[world->uid];
+    if (gs_ledger_confirm(world->ledger, m_uid(world->uid)) != claim->there)
+        differ(world, "confirm of %s", m_uid(world->uid));
+    claim->reserved = false;
+    claim->seen = true;
+    world->node = claim->node;
+    tell(world, "%s", m_uid(world->uid));
+}
+
+void op_bind_undone(struct world *world, struct rng *rng)
+{
+    if (!rng_once_in(rng, 8))
+        find_claim(world, &world->uid);
+    struct m_claim *claim = &world->model.claims[world->uid];
+    bool goes = claim->there && claim->reserved;
+    if (gs_ledger_undo(world->ledger, m_uid(world->uid)) != goes)
+        differ(world, "undo of %s", m_uid(world->uid));
+    if (goes)
+        claim->there = false;
+    world->node = claim->node;
+    tell(world, "%s", m_uid(world->uid));
+}
+
+/* --- events --- */
+
+/* Bound by another replica, which chose well, or by a stranger, who did not. */
+void op_watch_bound(struct world *world, struct rng *rng)
+{
+    if (world->tidy) {
+        bind(world, rng, false);
+        return;
+    }
+    struct m_claim claim = random_claim(world, rng);
+    put_claim(world, world->uid, &claim);
+}
+
+void op_watch_again(struct world *world, struct rng *rng)
+{
+    if (find_claim(world, &world->uid)) {
+        struct m_claim claim = world->model.claims[world->uid];
+        put_claim(world, world->uid, &claim);
+    }
+}
+
+void op_watch_broken_index(struct world *world, struct rng *rng)
+{
+    if (world->tidy && !rng_once_in(rng, 10))
+        return;
+    struct m_claim claim = random_claim(world, rng);
+    static const gs_gpu_mask broken[] = {
+        0, 3, 7, (gs_gpu_mask)1 << 40, (gs_gpu_mask)1 << 63, ~(gs_gpu_mask)0};
+    claim.gpus = broken[rng_below(rng, 6)];
+    put_claim(world, world->uid, &claim);
+}
+
+void op_watch_moved(struct world *world, struct rng *rng)
+{
+    if ((world->tidy && !rng_once_in(rng, 10)) || !find_claim(world, &world->uid))
+        return;
+    struct m_claim claim = world->model.claims[world->uid];
+    world->node = (claim.node + 1 + rng_below(rng, M_NODES)) % world->node_count;
+    claim.node = world->node;
+    put_claim(world, world->uid, &claim);
+}
+
+/* The plugin records where an unplaced pod really is. */
+void op_watch_index_repaired(struct world *world, struct rng *rng)
+{
+    for (uint32_t i = 0; i < world->uid_count; i++) {
+        uint32_t uid = (world->uid + i) % world->uid_count;
+        bool unplaced = false;
+        if (world->model.claims[uid].there)
+            m_charged(&world->model, uid, &unplaced);
+        if (!unplaced)
+            continue;
+        struct m_claim claim = world->model.claims[uid];
+        world->node = claim.node;
+        claim.gpus = random_claim(world, rng).gpus;
+        claim.gpu_count = (uint32_t)__builtin_popcountll(claim.gpus);
+        put_claim(world, uid, &claim);
+        return;
+    }
+}
+
+void op_watch_out_of_order(struct world *world, struct rng *rng)
+{
+    if (world->past[world->uid].there) {
+        struct m_claim claim = world->past[world->uid];
+        put_claim(world, world->uid, &claim);
+    }
+}
+
+static void remove_pod(struct world *world, uint32_t uid)
+{
+    const struct m_claim *claim = &world->model.claims[uid];
+    uint32_t slot = 4711, expected = 4711;
+    world->node = claim->node;
+    if (claim->there) {
+        const struct gs_node_view *view =
+            gs_ledger_view(world->ledger, gs_slice_of(m_node_name(claim->node)));
+        expected = view ? view->slot : GS_INDEX_NONE;
+    }
+    bool went = gs_ledger_remove(world->ledger, m_uid(uid), &slot);
+    if (m_remove(&world->model, uid) != went || slot != expected)
+        differ(world, "remove of %s: %d, slot %u instead of %u", m_uid(uid), went, slot, expected);
+    tell(world, "%s", m_uid(uid));
+}
+
+void op_pod_removed(struct world *world, struct rng *rng)
+{
+    if (rng_once_in(rng, 2))
+        find_claim(world, &world->uid);
+    remove_pod(world, world->uid);
+}
+
+void op_pod_unknown_removed(struct world *world, struct rng *rng)
+{
+    static const char *const uids[] = {"", "nobody", "pod-",
+                                       "6f1b0c9e-5a3d-4c1b-9e2f-ffffffffffff"};
+    const char *uid = uids[rng_below(rng, 4)];
+    struct gs_claim claim;
+    tell(world, "\"%s\"", uid);
+    if (gs_ledger_remove(world->ledger, uid, NULL) || gs_ledger_confirm(world->ledger, uid) ||
+        gs_ledger_undo(world->ledger, uid) || gs_ledger_release_hold(world->ledger, uid) ||
+        gs_ledger_find_claim(world->ledger, uid, &claim))
+        differ(world, "something was known of \"%s\"", uid);
+}
+
+/* Deleted and created again under its name while a bind was under way. */
+void op_pod_recreated(struct world *world, struct rng *rng)
+{
+    if (!find_claim(world, &world->uid))
+        return;
+    struct m_claim claim = world->model.claims[world->uid];
+    uint32_t next = (world->uid + 1) % world->uid_count;
+    if (rng_once_in(rng, 2))
+        remove_pod(world, world->uid);
+    put_claim(world, next, &claim);
+}
+
+/* --- swaps --- */
+
+static void swap(struct world *world, uint32_t a, uint32_t b)
+{
+    struct m_claim *ca = &world->model.claims[a], *cb = &world->model.claims[b];
+    bool equal = a != b && ca->there && cb->there && ca->node == cb->node &&
+                 ca->units == cb->units && ca->gpu_count == cb->gpu_count;
+    if (gs_ledger_swap(world->ledger, m_uid(a), m_uid(b)) != equal)
+        differ(world, "swap of %s and %s", m_uid(a), m_uid(b));
+    if (equal) {
+        gs_gpu_mask gpus = ca->gpus;
+        ca->gpus = cb->gpus;
+        cb->gpus = gpus;
+    }
+    world->node = ca->node;
+    world->uid = a;
+    tell(world, "%s and %s%s", m_uid(a), m_uid(b), equal ? "" : ", unequal");
+}
+
+void op_swap_equal(struct world *world, struct rng *rng)
+{
+    uint32_t b = rng_below(rng, world->uid_count);
+    if (!find_claim(world, &world->uid))
+        return;
+    const struct m_claim *a = &world->model.claims[world->uid];
+    for (uint32_t i = 0; i < world->uid_count; i++) {
+        const struct m_claim *other = &world->model.claims[b];
+        if (other->there && other->node == a->node && other->units == a->units &&
+            other->gpu_count == a->gpu_count && b != world->uid)
+            break;
+        b = (b + 1) % world->uid_count;
+    }
+    swap(world, world->uid, b);
+}
+
+void op_swap_any(struct world *world, struct rng *rng)
+{
+    swap(world, world->uid, rng_below(rng, world->uid_count));
+}
+
+/* --- other pods --- */
+
+void op_other_set(struct world *world, struct rng *rng)
+{
+    static const int64_t cpus[] = {0,  1,         100,       250,       4000,
+                                   -1, INT64_MIN, INT64_MAX, INT32_MAX, (int64_t)INT32_MAX + 1};
+    if (!world->model.claims[world->uid].there) /* a pod has GPU memory or it has none */
+        put_other(world, world->uid, world->node,
+                  cpus[rng_below(rng, rng_once_in(rng, 10) ? 10 : 5)]);
+}
+
+void op_other_moved(struct world *world, struct rng *rng)
+{
+    for (uint32_t i = 0; i < world->uid_count; i++) {
+        uint32_t uid = (world->uid + i) % world->uid_count;
+        if (world->model.others[uid].there) {
+            uint32_t old = world->model.others[uid].node;
+            put_other(world, uid, world->node, 10 * (int64_t)rng_below(rng, 100));
+            compare_touched(world);
+            world->node = old;
+            return;
+        }
+    }
+}
+
+/* --- nominated pods --- */
+
+static struct m_hold random_hold(const struct world *world, struct rng *rng)
+{
+    struct m_hold hold = {.node = world->node,
+                          .units = random_units(rng),
+                          .gpu_count = 1,
+                          .priority = (int32_t)rng_below(rng, 4) - 1};
+    if (rng_once_in(rng, 5))
+        hold.gpu_count = 2;
+    return hold;
+}
+
+void op_hold_set(struct world *world, struct rng *rng)
+{
+    struct m_hold hold = random_hold(world, rng);
+    put_hold(world, world->uid, &hold);
+}
+
+static bool find_hold(const struct world *world, uint32_t *uid)
+{
+    for (uint32_t i = 0; i < world->uid_count; i++) {
+        uint32_t at = (*uid + i) % world->uid_count;
+        if (world->model.holds[at].there) {
+            *uid = at;
+            return true;
+        }
+    }
+    return false;
+}
+
+void op_hold_again(struct world *world, struct rng *rng)
+{
+    if (find_hold(world, &world->uid)) {
+        struct m_hold hold = world->model.holds[world->uid];
+        put_hold(world, world->uid, &hold);
+    }
+}
+
+void op_hold_replaced(struct world *world, struct rng *rng)
+{
+    if (!find_hold(world, &world->uid))
+        return;
+    struct m_hold hold = random_hold(world, rng);
+    uint32_t old = world->model.holds[world->uid].node;
+    put_hold(world, world->uid, &hold);
+    compare_touched(world);
+    world->node = old;
+}
+
+void op_hold_released(struct world *world, struct rng *rng)
+{
+    if (!rng_once_in(rng, 8))
+        find_hold(world, &world->uid);
+    struct m_hold *hold = &world->model.holds[world->uid];
+    if (gs_ledger_release_hold(world->ledger, m_uid(world->uid)) != hold->there)
+        differ(world, "release of %s", m_uid(world->uid));
+    hold->there = false;
+    world->node = hold->node;
+    tell(world, "%s", m_uid(world->uid));
+}
+
+void op_hold_of_bound_pod(struct world *world, struct rng *rng)
+{
+    if (!find_claim(world, &world->uid))
+        return;
+    struct m_hold hold = random_hold(world, rng);
+    put_hold(world, world->uid, &hold);
+}
+
+/* --- rounds and refusals --- */
+
+/* A list from the API: most pods are mentioned, a few with news, and binds end meanwhile. */
+void op_pod_list_round(struct world *world, struct rng *rng)
+{
+    struct model *model = &world->model;
+    gs_ledger_begin_pods(world->ledger);
+    m_begin_pods(model);
+    for (uint32_t uid = 0; uid < world->uid_count; uid++) {
+        world->uid = uid;
+        world->node = rng_below(rng, world->node_count);
+        if (rng_once_in(rng, 6))
+            op_bind_confirmed(world, rng);
+        if (rng_once_in(rng, 5))
+            continue; /* gone */
+        if (model->claims[uid].there) {
+            struct m_claim claim = model->claims[uid];
+            put_claim(world, uid, &claim);
+        } else if (model->others[uid].there) {
+            put_other(world, uid, model->others[uid].node, model->others[uid].cpu_milli);
+        } else if (model->holds[uid].there) {
+            struct m_hold hold = model->holds[uid];
+            put_hold(world, uid, &hold);
+        }
+    }
+    uint32_t gone = gs_ledger_sweep_pods(world->ledger);
+    uint32_t expected = m_sweep_pods(model);
+    if (gone != expected)
+        differ(world, "sweep took %u claims instead of %u", gone, expected);
+    tell(world, "%u gone", gone);
+    compare_all(world);
+}
+
+void op_claim_refused(struct world *world, struct rng *rng)
+{
+    struct gs_claim claim = {.uid = m_uid(world->uid),
+                             .node = m_node_name(world->node),
+                             .gpus = 1,
+                             .units = 1,
+                             .gpu_count = 1};
+    switch (rng_below(rng, 5)) {
+    case 0:
+        claim.uid = "";
+        break;
+    case 1:
+        claim.node = "";
+        break;
+    case 2:
+        claim.units = 0;
+        break;
+    case 3:
+        claim.gpu_count = 0;
+        break;
+    default:
+        claim.gpu_count = GS_GPUS_MAX + 1 + rng_below(rng, 1000);
+    }
+    struct gs_error err = {0};
+    tell(world, "%u units x %u", claim.units, claim.gpu_count);
+    if (gs_ledger_set_claim(world->ledger, &claim, &err) == 0 || err.code != GS_EINVAL)
+        differ(world, "a claim that is none was taken");
+}
+
+void op_hold_refused(struct world *world, struct rng *rng)
+{
+    static const struct gs_hold holds[] = {
+        {"", "n1", 1, 1, 0},      {"pod-1", "", 1, 1, 0},    {"pod-1", "n1", 0, 1, 0},
+        {"pod-1", "n1", 1, 0, 0}, {"pod-1", "n1", 1, 65, 0},
+    };
+    struct gs_error err = {0};
+    tell(world, "refused");
+    if (gs_ledger_hold(world->ledger, &holds[rng_below(rng, 5)], &err) == 0 ||
+        err.code != GS_EINVAL)
+        differ(world, "a hold that is none was taken");
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* splitmix64 */
+uint64_t rng_next(struct rng *rng)
+{
+    uint64_t z = rng->state += 0x9E3779B97F4A7C15u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+uint32_t rng_below(struct rng *rng, uint32_t below)
+{
+    return (uint32_t)((rng_next(rng) >> 32) * below >> 32);
+}
+
+bool rng_once_in(struct rng *rng, uint32_t n)
+{
+    return rng_below(rng, n) == 0;
+}
+
+bool world_start(struct world *world, uint64_t config)
+{
+    struct rng rng = {config};
+    *world = (struct world){.ledger = gs_ledger_new()};
+    world->node_count = 1 + rng_below(&rng, M_NODES);
+    world->tidy = rng_once_in(&rng, 2);
+    world->uid_count = 4 + rng_below(&rng, M_UIDS - 3);
+    return world->ledger != NULL;
+}
+
+void world_end(struct world *world)
+{
+    gs_ledger_free(world->ledger);
+    world->ledger = NULL;
+}
+
+void differ(struct world *world, const char *fmt, ...)
+{
+    if (world->wrong)
+        return;
+    world->wrong = true;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(world->difference, sizeof(world->difference), fmt, ap);
+    va_end(ap);
+}
+
+void tell(struct world *world, const char *fmt, ...)
+{
+    world->acted = true;
+    if (!world->tell)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(world->said, sizeof(world->said), fmt, ap);
+    va_end(ap);
+}
+
+static const struct {
+    const char *name;
+    uint32_t weight;
+    void (*run)(struct world *world, struct rng *rng);
+} kinds[] = {
+#define ROW(name, weight) {#name, weight, op_##name},
+    NODE_OPS(ROW) POD_OPS(ROW) ASK_OPS(ROW)
+#undef ROW
+};
+
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+uint32_t op_kinds(void)
+{
+    return KINDS;
+}
+
+const char *op_name(uint32_t kind)
+{
+    return kinds[kind].name;
+}
+
+uint8_t op_choose(struct rng *rng)
+{
+    uint32_t total = 0;
+    for (uint32_t i = 0; i < KINDS; i++)
+        total += kinds[i].weight;
+    uint32_t at = rng_below(rng, total);
+    uint8_t kind = 0;
+    while (at >= kinds[kind].weight)
+        at -= kinds[kind++].weight;
+    return kind;
+}
+
+void op_run(struct world *world, struct op op)
+{
+    struct rng rng = {op.seed};
+    world->node = rng_below(&rng, world->node_count);
+    world->uid = rng_below(&rng, world->uid_count);
+    world->said[0] = '\0';
+    world->acted = false;
+    kinds[op.kind].run(world, &rng);
+    world->acted_by_kind[op.kind] += world->acted;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_PROPERTY_WORLD_H
+#define GPUSHARE_PROPERTY_WORLD_H
+
+#include "model.h"
+
+/*
+ * One run: a ledger and its model, driven by the same operations. An operation is a kind and a
+ * seed; everything else it does follows from these and from the state, so that a list of
+ * operations can be replayed, and still makes sense when some of them are left out.
+ */
+struct rng {
+    uint64_t state;
+};
+
+uint64_t rng_next(struct rng *rng);
+/* 0 .. below - 1 */
+uint32_t rng_below(struct rng *rng, uint32_t below);
+/* true once in n */
+bool rng_once_in(struct rng *rng, uint32_t n);
+
+/* What a node's view looked like when it was last compared: another look needs another version. */
+struct snapshot {
+    uint64_t digest, version;
+};
+
+struct world {
+    struct gs_ledger *ledger;
+    struct model model;
+    uint32_t node_count, uid_count; /* of the names in model.h, this run uses so many */
+    bool tidy;                      /* no strangers: every claim was placed by best fit */
+    struct m_claim past[M_UIDS];    /* an earlier state of each claim, for events out of order */
+    struct snapshot seen[M_NODES];
+    uint32_t node, uid; /* what the last operation was about */
+    uint32_t questions; /* fit answers and picks compared */
+    uint64_t acted_by_kind[64];
+    bool tell;            /* fill said */
+    bool acted;           /* the last operation found something to do */
+    bool wrong;           /* a difference was found */
+    char said[200];       /* what the last operation did */
+    char difference[300]; /* the first one */
+};
+
+struct op {
+    uint8_t kind;
+    uint64_t seed;
+};
+
+/* False when out of memory. config decides how many nodes and pods there are. */
+bool world_start(struct world *world, uint64_t config);
+void world_end(struct world *world);
+
+uint32_t op_kinds(void);
+const char *op_name(uint32_t kind);
+/* A kind, the frequent ones more often. */
+uint8_t op_choose(struct rng *rng);
+void op_run(struct world *world, struct op op);
+
+/* Notes a difference; the first one stays. */
+void differ(struct world *world, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Says what the operation does; one that never does had nothing to do and is not counted. */
+void tell(struct world *world, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Compare what the last operation touched; everything. */
+void compare_touched(struct world *world);
+void compare_all(struct world *world);
+
+/* Operations that ask and change nothing (ops_ask.c), and those about nodes and rounds
+ * (ops_node.c); the rest is in ops_pod.c. */
+void random_ask(struct world *world, struct rng *rng, struct gs_ask *ask);
+void op_ask_fit(struct world *world, struct rng *rng);
+void op_ask_beside_holds(struct world *world, struct rng *rng);
+void op_ask_node_outside(struct world *world, struct rng *rng);
+
+struct m_claim random_claim(struct world *world, struct rng *rng);
+void put_claim(struct world *world, uint32_t uid, const struct m_claim *claim);
+void put_other(struct world *world, uint32_t uid, uint32_t node, int64_t cpu_milli);
+void put_hold(struct world *world, uint32_t uid, const struct m_hold *hold);
+void put_node(struct world *world, uint32_t node, const struct m_node *as);
+
+#define NODE_OPS(X)                                                                                \
+    X(node_new, 4)                                                                                 \
+    X(node_again, 2)                                                                               \
+    X(node_gpu_added, 2)                                                                           \
+    X(node_gpu_lost, 2)                                                                            \
+    X(node_gpu_resized, 2)                                                                         \
+    X(node_gpu_health_flips, 3)                                                                    \
+    X(node_gpu_cordon_flips, 2)                                                                    \
+    X(node_capacity_divided, 1)                                                                    \
+    X(node_loses_all_gpus, 1)                                                                      \
+    X(node_dropped, 2)                                                                             \
+    X(node_unknown_dropped, 1)                                                                     \
+    X(node_flaps, 1)                                                                               \
+    X(node_list_round, 1)                                                                          \
+    X(restart, 1)
+
+#define POD_OPS(X)                                                                                 \
+    X(bind_reserves, 10)                                                                           \
+    X(bind_confirmed, 6)                                                                           \
+    X(bind_undone, 3)                                                                              \
+    X(watch_bound, 6)                                                                              \
+    X(watch_again, 3)                                                                              \
+    X(watch_broken_index, 3)                                                                       \
+    X(watch_moved, 2)                                                                              \
+    X(watch_index_repaired, 3)                                                                     \
+    X(watch_out_of_order, 2)                                                                       \
+    X(pod_removed, 10)                                                                             \
+    X(pod_unknown_removed, 1)                                                                      \
+    X(pod_recreated, 2)                                                                            \
+    X(swap_equal, 3)                                                                               \
+    X(swap_any, 2)                                                                                 \
+    X(other_set, 4)                                                                                \
+    X(other_moved, 2)                                                                              \
+    X(hold_set, 4)                                                                                 \
+    X(hold_again, 1)                                                                               \
+    X(hold_replaced, 2)                                                                            \
+    X(hold_released, 2)                                                                            \
+    X(hold_of_bound_pod, 1)                                                                        \
+    X(pod_list_round, 1)                                                                           \
+    X(claim_refused, 1)                                                                            \
+    X(hold_refused, 1)
+
+#define ASK_OPS(X)                                                                                 \
+    X(ask_fit, 8)                                                                                  \
+    X(ask_beside_holds, 6)                                                                         \
+    X(ask_node_outside, 1)
+
+#define DECLARE_OP(name, weight) void op_##name(struct world *world, struct rng *rng);
+NODE_OPS(DECLARE_OP)
+POD_OPS(DECLARE_OP)
+#undef DECLARE_OP
+
+#endif
