@@ -30,7 +30,9 @@
  * Credentials: token and CA files are looked at again at most once a second and on a 401, which is
  * tried once more with what was found. They never travel over plain HTTP except to loopback.
  * Retries inside the request's time: 429 waits for Retry-After; 502, 503, 504 and 500 for GET only,
- * and connections that never came about for any method, with jittered backoff.
+ * and connections that never came about for any method, with jittered backoff. libcurl itself sends
+ * any request once more when a kept connection turns out to be closed before one byte of an answer:
+ * in the rare case that the server had done it already, the answer is a 409.
  */
 struct gs_kube_client;
 

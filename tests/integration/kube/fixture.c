@@ -21,7 +21,7 @@ struct gs_kube_options fixture_options(const struct fixture *f)
         .page_limit = 100,
         .backoff_min_ns = 20 * GS_NS_PER_MS,
         .backoff_max_ns = 200 * GS_NS_PER_MS,
-        .stall_timeout_ns = 300 * GS_NS_PER_MS,
+        .stall_timeout_ns = f->stall_ns ? f->stall_ns : 60 * GS_NS_PER_S,
         .exec_timeout_ns = 1 * GS_NS_PER_S,
     };
 }

@@ -16,6 +16,7 @@ struct fixture {
     struct fake_api *api;
     struct gs_kube_client *client;
     struct gs_kube kube;
+    int64_t stall_ns; /* set before the start; 0: never in a test */
 };
 
 /* Starts the server, then a client without credentials. */

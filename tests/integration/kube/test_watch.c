@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fixture.h"
+
+#include <time.h>
+
+/* Lists and watches against a server that misbehaves. */
+
+#define POD(name, rv)                                                                              \
+    "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"" name "\",\"namespace\":\"d\",\"uid\":\"u-" name  \
+    "\",\"resourceVersion\":\"" rv "\"},\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":"  \
+    "{\"limits\":{\"aliyun.com/gpu-mem\":\"1\"}}}]},\"status\":{\"phase\":\"Pending\"}}"
+#define LIST(rv, token, items)                                                                     \
+    "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"" rv "\",\"continue\":\"" token     \
+    "\"},\"items\":[" items "]}"
+#define ADDED(name, rv)   "{\"type\":\"ADDED\",\"object\":" POD(name, rv) "}\n"
+#define DELETED(name, rv) "{\"type\":\"DELETED\",\"object\":" POD(name, rv) "}\n"
+#define BOOKMARK(rv)                                                                               \
+    "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"Pod\",\"metadata\":{\"resourceVersion\":\"" rv  \
+    "\"}}}\n"
+#define ERROR(code)                                                                                \
+    "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":" code                           \
+    ",\"message\":\"told so\"}}\n"
+
+#define IS_LIST  "GET /api/v1/pods?limit="
+#define IS_WATCH "GET /api/v1/pods?watch=true"
+
+static const struct gs_watch_spec pods = {.kind = GS_KIND_POD};
+static const struct fake_rule quiet = {.match = IS_WATCH, .stream = "", .end = FAKE_STALL};
+
+/* Begins with the rules, then a quiet watch for ever. */
+static struct watch_recorder *start(struct fixture *f, const struct fake_rule *rules, size_t count)
+{
+    struct fake_rule all[16];
+    assert_true(count < GS_COUNT_OF(all));
+    memcpy(all, rules, count * sizeof(*rules));
+    all[count] = quiet;
+    fixture_start(f, all, count + 1);
+    return recorder_start(f->kube, &pods);
+}
+
+static struct gs_kube_stats stop(struct fixture *f, struct watch_recorder *recorder)
+{
+    struct gs_kube_stats stats;
+    assert_in_range(recorder_stop(recorder), 0, 1000);
+    gs_kube_client_stats(f->client, &stats);
+    fixture_stop(f);
+    return stats;
+}
+
+static void the_requests_are_what_api_servers_expect(void **state)
+{
+    static const struct fake_rule rules[] = {{.match = IS_LIST, .body = LIST("5", "", "")}};
+    struct fixture f = {0};
+    struct watch_recorder *recorder = start(&f, rules, 1);
+    assert_true(recorder_wait(recorder, NULL, "live"));
+    assert_non_null(strstr(fake_api_request(f.api, IS_LIST, 0), "GET /api/v1/pods?limit=100 HTTP"));
+    const char *watch = fake_api_request(f.api, IS_WATCH, 0);
+    assert_non_null(strstr(watch, "allowWatchBookmarks=true"));
+    assert_non_null(strstr(watch, "resourceVersion=5&"));
+    const char *timeout = strstr(watch, "timeoutSeconds=");
+    assert_non_null(timeout);
+    int seconds = 0;
+    for (const char *digit = timeout + strlen("timeoutSeconds="); *digit >= '0' && *digit <= '9';)
+        seconds = seconds * 10 + (*digit++ - '0');
+    assert_in_range(seconds, 300, 600);
+    assert_int_equal(fake_api_connections(f.api), 1); /* list and watch share one */
+    stop(&f, recorder);
+}
+
+static void selectors_are_encoded(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = "GET /api/v1/pods?limit=", .body = LIST("5", "", "")},
+        {.match = "GET /api/v1/nodes?limit=", .body = LIST("6", "", "")},
+        {.match = "GET", .stream = "", .end = FAKE_STALL}};
+    struct fixture f = {0};
+    fixture_start(&f, rules, 3);
+    struct watch_recorder *on_node =
+        recorder_start(f.kube, &(struct gs_watch_spec){.kind = GS_KIND_POD, .node = "n-1.x"});
+    struct watch_recorder *node =
+        recorder_start(f.kube, &(struct gs_watch_spec){.kind = GS_KIND_NODE, .node = "n&1"});
+    assert_true(recorder_wait(on_node, NULL, "live"));
+    assert_true(recorder_wait(node, NULL, "live"));
+    assert_non_null(strstr(fake_api_request(f.api, "GET /api/v1/pods?limit", 0),
+                           "&fieldSelector=spec.nodeName%3Dn-1.x "));
+    assert_non_null(strstr(fake_api_request(f.api, "GET /api/v1/pods?watch", 0),
+                           "&fieldSelector=spec.nodeName%3Dn-1.x "));
+    assert_non_null(strstr(fake_api_request(f.api, "GET /api/v1/nodes?watch", 0),
+                           "&fieldSelector=metadata.name%3Dn%261 "));
+    assert_in_range(recorder_stop(on_node), 0, 1000);
+    assert_in_range(recorder_stop(node), 0, 1000);
+    fixture_stop(&f);
+}
+
+static void pages_make_one_list(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = IS_LIST, .contains = "continue=t%2B1%3D", .body = LIST("9", "", POD("c", "3"))},
+        {.match = IS_LIST, .body = LIST("9", "t+1=", POD("a", "1") "," POD("b", "2"))}};
+    struct fixture f = {0};
+    size_t at = 0;
+    struct watch_recorder *recorder = start(&f, rules, 2);
+    assert_true(recorder_wait(recorder, &at, "begin"));
+    assert_true(recorder_wait(recorder, &at, "pod d/a"));
+    assert_true(recorder_wait(recorder, &at, "pod d/b"));
+    assert_true(recorder_wait(recorder, &at, "pod d/c"));
+    assert_true(recorder_wait(recorder, &at, "end"));
+    assert_true(recorder_wait(recorder, &at, "live"));
+    assert_int_equal(recorder_count(recorder, "begin"), 1);
+    assert_non_null(strstr(fake_api_request(f.api, IS_WATCH, 0), "resourceVersion=9&"));
+    struct gs_kube_stats stats = stop(&f, recorder);
+    assert_int_equal(stats.pages, 2);
+    assert_int_equal(stats.lists, 1);
+    assert_int_equal(stats.relists, 0);
+}
+
+static void a_token_lost_between_pages_begins_the_list_anew(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = IS_LIST, .contains = "continue=", .times = 1, .status = 410},
+        {.match = IS_LIST, .contains = "continue=", .body = LIST("9", "", POD("c", "3"))},
+        {.match = IS_LIST, .body = LIST("9", "tok", POD("a", "1"))}};
+    struct fixture f = {0};
+    size_t at = 0;
+    struct watch_recorder *recorder = start(&f, rules, 3);
+    assert_true(recorder_wait(recorder, &at, "begin"));
+    assert_true(recorder_wait(recorder, &at, "pod d/a"));
+    assert_true(recorder_wait(recorder, &at, "begin"));
+    assert_true(recorder_wait(recorder, &at, "pod d/a"));
+    assert_true(recorder_wait(recorder, &at, "pod d/c"));
+    assert_true(recorder_wait(recorder, &at, "end"));
+    assert_int_equal(recorder_count(recorder, "end"), 1);
+    stop(&f, recorder);
+}
+
+static void a_page_that_is_too_large_is_asked_for_in_parts(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = IS_LIST "100", .body = "{}", .filler = 100000},
+        {.match = IS_LIST "12", .body = "{}", .filler = 100000},
+        {.match = IS_LIST "1 ", .body = LIST("9", "", POD("a", "1"))}};
+    struct fixture f = {0};
+    struct watch_recorder *recorder = start(&f, rules, 3);
+    assert_true(recorder_wait(recorder, NULL, "live"));
+    assert_int_equal(recorder_count(recorder, "pod d/a"), 1);
+    struct gs_kube_stats stats = stop(&f, recorder);
+    assert_int_equal(stats.oversized, 2);
+}
+
+static void a_list_that_fails_is_tried_again_and_told(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = IS_LIST,
+         .times = 2,
+         .status = 403,
+         .body = "{\"kind\":\"Status\",\"message\":\"pods is forbidden\"}"},
+        {.match = IS_LIST, .times = 1, .body = "{\"metadata\":{\"resourceVersion\":\"1\"},\"items"},
+        {.match = IS_LIST, .times = 1, .body = "{\"metadata\":{},\"items\":[]}"},
+        {.match = IS_LIST, .body = LIST("9", "", POD("a", "1"))}};
+    struct fixture f = {0};
+    size_t at = 0;
+    struct watch_recorder *recorder = start(&f, rules, 4);
+    assert_true(recorder_wait(recorder, &at, "lost: pods is forbidden"));
+    assert_true(recorder_wait(recorder, &at, "lost: pods is forbidden"));
+    assert_true(recorder_wait(recorder, &at, "lost: "));
+    assert_true(recorder_wait(recorder, &at, "lost: the list has no resourceVersion"));
+    assert_true(recorder_wait(recorder, &at, "begin"));
+    assert_true(recorder_wait(recorder, &at, "end"));
+    assert_true(recorder_wait(recorder, &at, "live"));
+    assert_int_equal(recorder_count(recorder, "end"), 1);
+    stop(&f, recorder);
+}
+
+static void events_and_bookmarks_move_on(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = IS_LIST, .body = LIST("5", "", POD("a", "1"))},
+        {.match = IS_WATCH,
+         .contains = "resourceVersion=5&",
+         .stream = ADDED("b", "6") DELETED("a", "7") "|" BOOKMARK("42")},
+    };
+    struct fixture f = {0};
+    size_t at = 0;
+    struct watch_recorder *recorder = start(&f, rules, 2);
+    assert_true(recorder_wait(recorder, &at, "live"));
+    assert_true(recorder_wait(recorder, &at, "pod d/b"));
+    assert_true(recorder_wait(recorder, &at, "pod gone d/a"));
+    assert_true(fake_api_wait(f.api, IS_WATCH, 2));
+    assert_non_null(strstr(fake_api_request(f.api, IS_WATCH, 1), "resourceVersion=42&"));
+    assert_int_equal(recorder_count(recorder, "lost"), 0); /* it ended at its time */
+    assert_int_equal(recorder_count(recorder, "begin"), 1);
+    struct gs_kube_stats stats = stop(&f, recorder);
+    assert_int_equal(stats.events_added, 1);
+    assert_int_equal(stats.events_deleted, 1);
+    assert_int_equal(stats.events_bookmark, 1);
+    assert_int_equal(stats.watch_starts, 2);
+    assert_int_equal(stats.watch_cuts, 0);
+}
+
+/* Rules of the first watch; what must be seen then. */
+static const struct fault_row {
+    const char *row;
+    struct fake_rule fault; /* of the watch from version 5 */
+    const char *lost;       /* what the sink is told, NULL: nothing */
+    const char *resumes;    /* in the next request of a watch */
+    size_t lists;           /* in the end */
+    uint64_t cuts, stalls, expired, broken, oversized;
+} faults[] = {
+    {"cut in mid-line",
+     {.stream = ADDED("b", "6") "{\"type\":\"ADDED\",\"obj", .end = FAKE_CUT},
+     "lost: ",
+     "resourceVersion=6&",
+     1,
+     1,
+     0,
+     0,
+     0,
+     0},
+    {"ended in mid-line",
+     {.stream = ADDED("b", "6") "{\"type\":\"ADDED\",\"obj"},
+     NULL,
+     "resourceVersion=6&",
+     1,
+     0,
+     0,
+     0,
+     0,
+     0},
+    {"a line in three pieces",
+     {.stream = "{\"type\":\"ADDED\",|\"object\":" POD("b", "6") "|}\n" BOOKMARK("7")},
+     NULL,
+     "resourceVersion=7&",
+     1,
+     0,
+     0,
+     0,
+     0,
+     0},
+    {"silence after the head",
+     {.stream = "", .end = FAKE_STALL},
+     "lost: nothing heard",
+     "resourceVersion=5&",
+     1,
+     1,
+     1,
+     0,
+     0,
+     0},
+    {"silence after an event",
+     {.stream = ADDED("b", "6"), .end = FAKE_STALL},
+     "lost: nothing heard",
+     "resourceVersion=6&",
+     1,
+     1,
+     1,
+     0,
+     0,
+     0},
+    {"ended at once with nothing told",
+     {.stream = ""},
+     "lost: the watch ended at once",
+     "resourceVersion=5&",
+     1,
+     1,
+     0,
+     0,
+     0,
+     0},
+    {"410 in the head",
+     {.status = 410, .body = "{\"kind\":\"Status\",\"message\":\"too old\"}"},
+     "lost: too old",
+     "resourceVersion=50&",
+     2,
+     0,
+     0,
+     1,
+     0,
+     0},
+    {"410 as an event",
+     {.stream = ADDED("b", "6") ERROR("410"), .end = FAKE_KEEP},
+     "lost: the watch ended: told so",
+     "resourceVersion=50&",
+     2,
+     0,
+     0,
+     1,
+     0,
+     0},
+    {"another error as an event",
+     {.stream = ERROR("500")},
+     "lost: the watch ended: told so",
+     "resourceVersion=5&",
+     1,
+     1,
+     0,
+     0,
+     0,
+     0},
+    {"500 in the head",
+     {.status = 500},
+     "lost: the server answered HTTP 500",
+     "resourceVersion=5&",
+     1,
+     1,
+     0,
+     0,
+     0,
+     0},
+    {"429 in the head",
+     {.status = 429, .headers = "Retry-After: 0\r\n"},
+     "lost: the server answered HTTP 429",
+     "resourceVersion=5&",
+     1,
+     1,
+     0,
+     0,
+     0,
+     0},
+    {"no answer: curl itself asks again on a new connection",
+     {.status = -1, .end = FAKE_CUT},
+     NULL,
+     "resourceVersion=5&",
+     1,
+     0,
+     0,
+     0,
+     0,
+     0},
+    {"a line that is no JSON",
+     {.stream = "nonsense\n" ADDED("b", "6")},
+     "lost: ",
+     "resourceVersion=50&",
+     2,
+     1,
+     0,
+     0,
+     1,
+     0},
+    {"an object that cannot be read is passed over",
+     {.stream = "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":{\"resourceVersion\":\"6\"},"
+                "\"spec\":[]}}\n" ADDED("b", "7")},
+     NULL,
+     "resourceVersion=7&",
+     1,
+     0,
+     0,
+     0,
+     1,
+     0},
+    {"a deleted object that cannot be read",
+     {.stream = "{\"type\":\"DELETED\",\"object\":{\"metadata\":{\"resourceVersion\":\"6\"},"
+                "\"spec\":[]}}\n"},
+     "lost: ",
+     "resourceVersion=50&",
+     2,
+     1,
+     0,
+     0,
+     1,
+     0},
+    {"an event without a version",
+     {.stream = "{\"type\":\"ADDED\",\"object\":{\"metadata\":{}}}\n"},
+     "lost: ",
+     "resourceVersion=50&",
+     2,
+     1,
+     0,
+     0,
+     1,
+     0},
+    {"a version that goes back",
+     {.stream = ADDED("b", "9") ADDED("c", "3")},
+     "lost: the watch went back from version 9 to 3",
+     "resourceVersion=50&",
+     2,
+     1,
+     0,
+     0,
+     0,
+     0},
+    {"a line above the ceiling",
+     {.stream = ADDED("b", "6"), .end = FAKE_KEEP}, /* made long by the test */
+     "lost: a watch event is longer than 4096 bytes",
+     "resourceVersion=50&",
+     2,
+     1,
+     0,
+     0,
+     0,
+     1},
+};
+
+static void every_fault_is_survived(void **state)
+{
+    char *longest = malloc(8192);
+    assert_non_null(longest);
+    memset(longest, 'y', 8191);
+    longest[8191] = '\0';
+    GS_FOR_EACH_ROW (r, faults) {
+        struct fake_rule rules[] = {
+            {.match = IS_LIST, .times = 1, .body = LIST("5", "", POD("a", "1"))},
+            {.match = IS_LIST, .body = LIST("50", "", POD("z", "1"))},
+            r->fault,
+            {.match = IS_WATCH, .stream = BOOKMARK("60"), .end = FAKE_STALL},
+        };
+        rules[2].match = IS_WATCH;
+        rules[2].times = 1;
+        if (r->oversized)
+            rules[2].stream = longest;
+        struct fixture f = {.stall_ns = r->stalls ? 500 * GS_NS_PER_MS : 0};
+        fixture_start(&f, rules, GS_COUNT_OF(rules));
+        struct watch_recorder *recorder = recorder_start(f.kube, &pods);
+        row_true(r->row, recorder_wait(recorder, NULL, "end"));
+        if (r->lost)
+            row_true(r->row, recorder_wait(recorder, NULL, r->lost));
+        row_true(r->row, fake_api_wait(f.api, IS_WATCH, 2));
+        row_true(r->row, strstr(fake_api_request(f.api, IS_WATCH, 1), r->resumes) != NULL);
+        row_equal(r->row, recorder_count(recorder, "lost") > 0, r->lost != NULL);
+        row_equal(r->row, recorder_count(recorder, "begin"), r->lists);
+        row_true(r->row, recorder_wait(recorder, NULL, "live"));
+        struct gs_kube_stats stats;
+        gs_kube_client_stats(f.client, &stats);
+        row_equal(r->row, stats.watch_cuts, r->cuts);
+        row_equal(r->row, stats.watch_stalls, r->stalls);
+        row_equal(r->row, stats.watch_expired, r->expired);
+        row_equal(r->row, stats.broken_objects, r->broken);
+        row_equal(r->row, stats.last_broken[0] != '\0', r->broken > 0);
+        row_equal(r->row, stats.oversized, r->oversized);
+        row_equal(r->row, stats.relists, r->lists - 1);
+        stop(&f, recorder);
+    }
+    free(longest);
+}
+
+static void a_broken_item_does_not_stop_the_list(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = IS_LIST, .body = LIST("9", "", POD("a", "1") ",{\"spec\":7},[]," POD("b", "2"))}};
+    struct fixture f = {0};
+    struct watch_recorder *recorder = start(&f, rules, 1);
+    assert_true(recorder_wait(recorder, NULL, "end"));
+    assert_int_equal(recorder_count(recorder, "pod d/"), 2);
+    struct gs_kube_stats stats = stop(&f, recorder);
+    assert_int_equal(stats.broken_objects, 2);
+}
+
+static void a_server_that_only_fails_is_listed_from_anew_in_the_end(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = IS_LIST, .body = LIST("5", "", "")},
+        {.match = IS_WATCH, .times = 4, .status = 504},
+    };
+    struct fixture f = {0};
+    struct watch_recorder *recorder = start(&f, rules, 2);
+    assert_true(fake_api_wait(f.api, IS_LIST, 2));
+    assert_in_range(fake_api_count(f.api, IS_WATCH), 4, 5); /* the fifth follows the list */
+    assert_true(recorder_wait(recorder, NULL, "live"));
+    stop(&f, recorder);
+}
+
+static void attempts_are_spread_out_while_nothing_works(void **state)
+{
+    static const struct fake_rule rules[] = {{.match = IS_LIST, .body = LIST("5", "", "")},
+                                             {.match = IS_WATCH, .status = 500}};
+    struct fixture f = {0};
+    fixture_start(&f, rules, 2);
+    struct watch_recorder *recorder = recorder_start(f.kube, &pods);
+    assert_true(fake_api_wait(f.api, IS_WATCH, 1));
+    struct timespec second = {.tv_sec = 1};
+    nanosleep(&second, NULL);
+    /* 50..100 ms, then 20, 40, 80, 160, 200 …, each up to doubled: some eight in a second */
+    assert_in_range(fake_api_count(f.api, IS_WATCH), 4, 14);
+    stop(&f, recorder);
+}
+
+static void a_stop_interrupts_whatever_is_going_on(void **state)
+{
+    static const struct {
+        const char *row;
+        struct fake_rule list, watch;
+        size_t lists, watches;
+    } rows[] = {
+        {"a list without an answer", {.status = -1, .end = FAKE_STALL}, {0}, 1, 0},
+        {"a list in its middle", {.stream = "{\"items\":[", .end = FAKE_STALL}, {0}, 1, 0},
+        {"a pause after failures", {.status = 403}, {0}, 2, 0},
+        {"a list's own retries", {.status = 429, .headers = "Retry-After: 1\r\n"}, {0}, 1, 0},
+        {"a watch without an answer",
+         {.body = LIST("5", "", "")},
+         {.status = -1, .end = FAKE_STALL},
+         1,
+         1},
+        {"a quiet watch", {.body = LIST("5", "", "")}, {.stream = "", .end = FAKE_STALL}, 1, 1},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fake_rule rules[] = {r->list, r->watch};
+        rules[0].match = IS_LIST;
+        rules[1].match = IS_WATCH;
+        struct fixture f = {0};
+        fixture_start(&f, rules, 2);
+        struct watch_recorder *recorder = recorder_start(f.kube, &pods);
+        row_true(r->row, fake_api_wait(f.api, IS_LIST, r->lists));
+        row_true(r->row, fake_api_wait(f.api, IS_WATCH, r->watches));
+        long took_ms = recorder_stop(recorder);
+        row_true(r->row, took_ms >= 0 && took_ms < 150);
+        fixture_stop(&f);
+    }
+}
+
+static int count_pods(void *ctx, const struct gs_pod *pod)
+{
+    ++*(unsigned *)ctx;
+    return 0;
+}
+
+static void a_plain_list_says_when_its_middle_was_lost(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = IS_LIST, .contains = "continue=", .status = 410},
+        {.match = IS_LIST, .body = LIST("9", "tok", POD("a", "1"))}};
+    struct fixture f = {0};
+    struct gs_error err = {0};
+    unsigned seen = 0;
+    fixture_start(&f, rules, 2);
+    assert_int_equal(f.kube.ops->list_pods(f.kube.ctx, NULL, GS_NS_PER_S, count_pods, &seen, &err),
+                     -1);
+    assert_int_equal(err.code, GS_EGONE);
+    assert_int_equal(seen, 1);
+    fixture_stop(&f);
+}
+
+static void a_plain_list_keeps_its_time(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = IS_LIST, .delay_ms = 80, .body = LIST("9", "tok", POD("a", "1"))}};
+    struct fixture f = {0};
+    struct gs_error err = {0};
+    unsigned seen = 0;
+    fixture_start(&f, rules, 1);
+    int64_t begun_ns = gs_clock_now_ns(gs_clock_system());
+    assert_int_equal(
+        f.kube.ops->list_pods(f.kube.ctx, NULL, 300 * GS_NS_PER_MS, count_pods, &seen, &err), -1);
+    assert_int_equal(err.code, GS_ETIMEOUT);
+    assert_in_range(seen, 1, 4);
+    assert_true(gs_clock_now_ns(gs_clock_system()) - begun_ns < 600 * GS_NS_PER_MS);
+    fixture_stop(&f);
+}
+
+static int stop_recorders(void **state)
+{
+    recorder_stop_all();
+    return 0;
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_teardown(name, stop_recorders)
+    const struct CMUnitTest tests[] = {
+        TEST(the_requests_are_what_api_servers_expect),
+        TEST(selectors_are_encoded),
+        TEST(pages_make_one_list),
+        TEST(a_token_lost_between_pages_begins_the_list_anew),
+        TEST(a_page_that_is_too_large_is_asked_for_in_parts),
+        TEST(a_list_that_fails_is_tried_again_and_told),
+        TEST(events_and_bookmarks_move_on),
+        TEST(every_fault_is_survived),
+        TEST(a_broken_item_does_not_stop_the_list),
+        TEST(a_server_that_only_fails_is_listed_from_anew_in_the_end),
+        TEST(attempts_are_spread_out_while_nothing_works),
+        TEST(a_stop_interrupts_whatever_is_going_on),
+        TEST(a_plain_list_says_when_its_middle_was_lost),
+        TEST(a_plain_list_keeps_its_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
