@@ -132,6 +132,8 @@ static void keep_buffers(struct gs_http_conn *conn)
 static void free_conn(struct gs_http_conn *conn)
 {
     struct gs_http_server *server = conn->loop->server;
+    if (conn->tls && !gs_tls_conn_free(conn->tls))
+        gs_count(&server->counters.tls_refused);
     gs_conn_drop_body(conn);
     atomic_fetch_sub_explicit(&server->kept_bytes, conn->kept_bytes, memory_order_relaxed);
     gs_buf_release(&conn->body);
@@ -182,6 +184,8 @@ static void opened(struct gs_http_loop *loop, struct MHD_Connection *mhd, void *
     conn->body = GS_BUF(server->config.max_body_bytes);
     conn->response.body = GS_BUF(server->config.max_response_bytes);
     conn->response.headers = GS_BUF(16 << 10);
+    if (server->tls)
+        conn->tls = gs_tls_conn_new(server, mhd);
     pthread_mutex_lock(&loop->lock);
     TAILQ_INSERT_TAIL(&loop->all, conn, in_all);
     loop->count++;
@@ -189,9 +193,10 @@ static void opened(struct gs_http_loop *loop, struct MHD_Connection *mhd, void *
     conn->received_known = true; /* nothing was read from it so far */
     pthread_mutex_unlock(&loop->lock);
     unsigned limit = server->config.max_connections_per_address;
-    if (limit && count_address(server, &conn->addr) > limit) {
+    bool many = limit && count_address(server, &conn->addr) > limit;
+    if (many || (server->tls && !conn->tls)) {
         pthread_mutex_lock(&loop->lock);
-        gs_conn_cut_locked(conn, &server->counters.refused);
+        gs_conn_cut_locked(conn, many ? &server->counters.refused : NULL);
         pthread_mutex_unlock(&loop->lock);
     }
 }

@@ -2,6 +2,7 @@
 #ifndef GPUSHARE_HTTP_INTERNAL_H
 #define GPUSHARE_HTTP_INTERNAL_H
 
+#include <gnutls/abstract.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -23,6 +24,7 @@
  *   answer.c   what the handler left → libmicrohttpd's response
  *   workers.c  threads for blocking handlers
  *   stream.c   bodies that come later
+ *   tls.c      certificates, and who may connect
  *   linger.c   closing a connection so that the client still reads the answer
  *   listen.c   the address and its socket
  *
@@ -35,6 +37,8 @@
  */
 
 struct gs_http_conn;
+struct gs_tls;
+struct gs_tls_conn;
 TAILQ_HEAD(gs_conn_list, gs_http_conn);
 
 /* For the deadlines; guarded by loop.lock, changed by the loop's thread and the watcher. */
@@ -89,6 +93,8 @@ struct gs_http_conn {
     bool cut;
     struct gs_http_stream *stream; /* owns a reference while STREAMING */
 
+    struct gs_tls_conn *tls; /* NULL: plain */
+
     enum gs_conn_phase phase;
     const struct gs_http_route *route;
     struct gs_http_request request;
@@ -129,7 +135,8 @@ struct gs_counters {
     atomic_uint_fast64_t requests[6];
     atomic_uint_fast64_t request_timeouts, idle_timeouts, response_timeouts;
     atomic_uint_fast64_t too_large, queue_full, memory_full;
-    atomic_uint_fast64_t streams_open, streams_overrun, tls_refused;
+    atomic_uint_fast64_t streams_open, streams_overrun;
+    atomic_uint_fast64_t tls_refused, tls_reload_failures;
 };
 
 struct gs_http_server {
@@ -138,6 +145,7 @@ struct gs_http_server {
     unsigned loop_count;
     uint16_t port;
 
+    struct gs_tls *tls; /* NULL: plain HTTP */
     struct gs_workers workers;
     struct gs_linger linger;
     struct gs_counters counters;
@@ -225,6 +233,22 @@ bool gs_stream_detach(struct gs_http_stream *stream);
 ssize_t gs_stream_read(void *stream, uint64_t pos, char *to, size_t max);
 /* Has bytes that were not taken since before_ns. */
 bool gs_stream_stalled(struct gs_http_stream *stream, int64_t before_ns);
+
+/* tls.c. new: *ret stays NULL when the configuration asks for none. */
+int gs_tls_new(const struct gs_http_config *config, struct gs_tls **ret, struct gs_error *err);
+void gs_tls_free(struct gs_tls *tls);
+/* libmicrohttpd wants certificates of its own: this callback has none, so that a session without
+ * ours fails. */
+int gs_tls_no_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *info,
+                          gnutls_pcert_st **certs, unsigned *count, gnutls_ocsp_data_st **ocsp,
+                          unsigned *ocsp_count, gnutls_privkey_t *key, unsigned *flags);
+/* Before the handshake. NULL: out of memory. */
+struct gs_tls_conn *gs_tls_conn_new(struct gs_http_server *server, struct MHD_Connection *mhd);
+/* After the session is gone. Returns whether its handshake was complete. */
+bool gs_tls_conn_free(struct gs_tls_conn *conn);
+bool gs_tls_conn_allowed(const struct gs_http_server *server, const struct gs_tls_conn *conn);
+/* The verified client's, "" when its certificate has no usable one; NULL: not verified. */
+const char *gs_tls_conn_name(const struct gs_tls_conn *conn);
 
 /* linger.c */
 void gs_linger_init(struct gs_linger *linger);

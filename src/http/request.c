@@ -127,23 +127,29 @@ static bool has_host(struct gs_http_conn *conn, const char *version)
 static enum MHD_Result begin(struct gs_http_conn *conn, const char *method, const char *path,
                              const char *version)
 {
-    const struct gs_http_config *config = &conn->loop->server->config;
+    const struct gs_http_server *server = conn->loop->server;
     bool chunked;
     gs_conn_set_state(conn, GS_CONN_RECEIVING);
     gs_answer_prepare(conn);
     conn->phase = GS_PHASE_BODY;
     conn->discarded_bytes = 0;
     conn->head = strcmp(method, "HEAD") == 0;
-    conn->request =
-        (struct gs_http_request){.method = conn->head ? "GET" : method, .path = path, .body = ""};
+    conn->request = (struct gs_http_request){
+        .method = conn->head ? "GET" : method,
+        .path = path,
+        .body = "",
+        .client_name = gs_tls_conn_name(conn->tls),
+    };
     bool framed = read_framing(conn, &chunked);
-    if (!framed)
+    if (server->tls && !gs_tls_conn_allowed(server, conn->tls))
+        refuse(conn, 403, "no valid client certificate");
+    else if (!framed)
         refuse(conn, 400, "the request's length is ambiguous");
     else if (!has_host(conn, version))
         refuse(conn, 400, "the Host header is missing");
     else
         choose_route(conn, method, path);
-    if (conn->phase == GS_PHASE_BODY && conn->body_claimed_bytes > config->max_body_bytes)
+    if (conn->phase == GS_PHASE_BODY && conn->body_claimed_bytes > server->config.max_body_bytes)
         refuse_too_large(conn);
     if (conn->phase != GS_PHASE_REFUSED)
         return MHD_YES;
@@ -211,8 +217,8 @@ enum MHD_Result gs_request_access(void *cls, struct MHD_Connection *mhd, const c
 {
     struct gs_http_conn *conn =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-    if (!conn)
-        return MHD_NO;
+    if (!conn || (conn->loop->server->tls && !conn->tls))
+        return MHD_NO; /* memory was out when it opened */
     size_t len = *upload_len;
     *upload_len = 0;
     switch (conn->phase) {

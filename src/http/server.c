@@ -11,6 +11,8 @@
 
 #include "internal.h"
 
+#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE"
+
 enum { HEAD_MIN = 4 << 10, HEAD_MAX = 1 << 20, THREADS_MAX = 256 };
 
 static int check_routes(const struct gs_http_config *config, struct gs_error *err)
@@ -46,8 +48,6 @@ static int check_config(const struct gs_http_config *config, struct gs_error *er
     if (config->request_timeout_ns <= 0 || config->idle_timeout_ns <= 0 ||
         config->response_timeout_ns <= 0)
         return gs_fail(err, GS_EINVAL, "timeouts must be positive");
-    if (config->tls_cert || config->tls_key || config->tls_client_ca)
-        return gs_fail(err, GS_EINVAL, "this build has no TLS");
     return check_routes(config, err);
 }
 
@@ -70,14 +70,21 @@ static int start_loop(struct gs_http_server *server, struct gs_http_loop *loop,
         TAILQ_INIT(&loop->classes[i]);
     pthread_mutex_init(&loop->lock, NULL);
     server->loop_count++;
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)TLS_PRIORITIES},
+        {MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, (void *)gs_tls_no_certificate},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    const struct MHD_OptionItem *more = server->tls ? tls : &tls[2];
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET |
+                     MHD_ALLOW_SUSPEND_RESUME | (server->tls ? MHD_USE_TLS : 0U);
     /* Limits and deadlines are the watcher's: libmicrohttpd's own limit is far off. */
     loop->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0,
-        NULL, NULL, gs_request_access, loop, MHD_OPTION_NOTIFY_CONNECTION, gs_conn_notify, loop,
-        MHD_OPTION_NOTIFY_COMPLETED, gs_conn_completed, loop, MHD_OPTION_UNESCAPE_CALLBACK,
+        flags, 0, NULL, NULL, gs_request_access, loop, MHD_OPTION_NOTIFY_CONNECTION, gs_conn_notify,
+        loop, MHD_OPTION_NOTIFY_COMPLETED, gs_conn_completed, loop, MHD_OPTION_UNESCAPE_CALLBACK,
         gs_request_unescape, loop, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         server->config.max_head_bytes, MHD_OPTION_CONNECTION_LIMIT,
-        server->config.max_connections * 2 + 1024, MHD_OPTION_END);
+        server->config.max_connections * 2 + 1024, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
     return loop->daemon ? 0 : gs_fail_errno(err, GS_EIO, errno, "cannot start an HTTP thread");
 }
 
@@ -127,6 +134,8 @@ int gs_http_server_start(const struct gs_http_config *config, struct gs_http_ser
     _cleanup_(gs_http_server_freep) struct gs_http_server *server = new_server(config);
     if (!server)
         return gs_fail_nomem(err);
+    if (gs_tls_new(config, &server->tls, err) < 0)
+        return -1;
     if (gs_listen_open(config->listen, &server->listen_fd, &server->port, err) < 0)
         return -1;
     /* Signals are the program's main thread's. */
@@ -202,6 +211,7 @@ void gs_http_server_free(struct gs_http_server *server)
     for (unsigned i = 0; i < server->loop_count; i++)
         pthread_mutex_destroy(&server->loops[i].lock);
     free(server->loops);
+    gs_tls_free(server->tls);
     gs_closep(&server->listen_fd);
     gs_closep(&server->wake_fd);
     gs_closep(&server->epoll_fd);
@@ -230,6 +240,7 @@ void gs_http_server_stats(const struct gs_http_server *server, struct gs_http_st
         .streams_open = gs_counted(&from->streams_open),
         .streams_overrun = gs_counted(&from->streams_overrun),
         .tls_refused = gs_counted(&from->tls_refused),
+        .tls_reload_failures = gs_counted(&from->tls_reload_failures),
         .buffered_bytes = atomic_load_explicit(&server->buffered_bytes, memory_order_relaxed),
     };
     stats.connections_open = stats.connections - closed;

@@ -29,7 +29,7 @@
  * Threads: `threads` poll connections and run plain handlers, `workers` run blocking handlers, one
  * accepts connections and watches deadlines. All signals are blocked in them.
  *
- * Answers the server gives by itself, all with {"error":"…"}: 403 (client certificate), 404, 405,
+ * Answers the server gives by itself, all with {"error":"…"}: 404, 405,
  * 413 (body over max_body_bytes), 503 (queue of blocking requests full, too many bytes in all
  * bodies together, stopping), 500 (a handler's body failed). Bytes that are not HTTP, or a head
  * over max_head_bytes, get libmicrohttpd's own 4xx. A request that is refused by its head alone is
@@ -120,13 +120,15 @@ struct gs_http_stats {
     uint64_t request_timeouts;    /* cut at the deadline of head and body */
     uint64_t idle_timeouts;
     uint64_t response_timeouts;
-    uint64_t too_large;       /* 413 */
-    uint64_t queue_full;      /* 503 */
-    uint64_t memory_full;     /* 503: max_buffered_bytes */
-    uint64_t streams_open;    /* now */
-    uint64_t streams_overrun; /* cut because the client read too slowly */
-    uint64_t tls_refused;     /* handshakes with a bad or no client certificate */
-    uint64_t buffered_bytes;  /* now, in all requests' bodies */
+    uint64_t too_large;           /* 413 */
+    uint64_t queue_full;          /* 503 */
+    uint64_t memory_full;         /* 503: max_buffered_bytes */
+    uint64_t streams_open;        /* now */
+    uint64_t streams_overrun;     /* cut because the client read too slowly */
+    uint64_t tls_refused;         /* ended before the handshake was complete: bad or no client
+                                     certificate, no common version, not TLS at all */
+    uint64_t tls_reload_failures; /* changed files that could not be used; the old ones stay */
+    uint64_t buffered_bytes;      /* now, in all requests' bodies */
 };
 
 /* Thread-safe; the numbers are not one instant's. */

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/socket.h>
+
+#include "fixture.h"
+#include "tls_kit.h"
+
+enum { DAY_S = 86400, OUT = 4096 };
+
+static struct tls_kit *kit_of(void **state)
+{
+    return *state;
+}
+
+static int make_certificates(void **state)
+{
+    struct tls_kit *kit = test_malloc(sizeof(*kit));
+    tls_kit_open(kit);
+    tls_kit_issue(kit, "ca", TLS_CA, "ca", NULL, DAY_S);
+    tls_kit_issue(kit, "other-ca", TLS_CA, "ca", NULL, DAY_S); /* the same name, another key */
+    tls_kit_issue(kit, "server", TLS_SERVER, "server", "ca", DAY_S);
+    tls_kit_issue(kit, "server-2", TLS_SERVER, "server-2", "ca", DAY_S);
+    tls_kit_issue(kit, "client", TLS_CLIENT, "kube-scheduler", "ca", DAY_S);
+    tls_kit_issue(kit, "nameless", TLS_CLIENT, NULL, "ca", DAY_S);
+    tls_kit_issue(kit, "foreign", TLS_CLIENT, "kube-scheduler", "other-ca", DAY_S);
+    tls_kit_issue(kit, "self-signed", TLS_CLIENT, "kube-scheduler", NULL, DAY_S);
+    tls_kit_issue(kit, "expired", TLS_CLIENT, "kube-scheduler", "ca", -60);
+    *state = kit;
+    return 0;
+}
+
+static int remove_certificates(void **state)
+{
+    tls_kit_close(*state);
+    test_free(*state);
+    return 0;
+}
+
+/* The handler's view of the client, for /show/. */
+static void whoami(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    gs_buf_printf(&res->body, "<%s>", req->client_name ? req->client_name : "(none)");
+}
+
+static const struct gs_http_route routes[] = {{"GET", "/whoami", whoami, 0},
+                                              {"GET", "/slow", whoami, GS_HTTP_BLOCKING}};
+
+static void start(struct fixture *fix, const struct tls_kit *kit, const char *client_ca)
+{
+    fixture_init(fix);
+    fix->config.routes = routes;
+    fix->config.route_count = sizeof(routes) / sizeof(routes[0]);
+    tls_kit_copy(kit, "server.pem", "now.pem");
+    tls_kit_copy(kit, "server.key", "now.key");
+    fix->config.tls_cert = tls_kit_path(kit, 2, "now.pem");
+    fix->config.tls_key = tls_kit_path(kit, 3, "now.key");
+    fix->config.tls_client_ca = client_ca ? tls_kit_path(kit, 4, client_ca) : NULL;
+    fixture_start(fix);
+}
+
+/* One connection, two requests on it; 0 when the server refuses. */
+static int visit(const struct fixture *fix, const struct tls_kit *kit, const char *cert,
+                 const char *priorities, char *out)
+{
+    struct tls_client client;
+    int status = 0;
+    if (tls_client_open(&client, fix->port, kit, cert, priorities)) {
+        status = tls_client_get(&client, "/slow", out, OUT);
+        if (status)
+            assert_int_equal(tls_client_get(&client, "/whoami", out, OUT), status);
+    }
+    tls_client_close(&client);
+    return status;
+}
+
+static void without_a_client_ca_everybody_may_come(void **state)
+{
+    struct fixture fix;
+    char out[OUT];
+    start(&fix, kit_of(state), NULL);
+    assert_int_equal(visit(&fix, kit_of(state), NULL, NULL, out), 200);
+    assert_non_null(strstr(out, "<(none)>"));
+    assert_int_equal(visit(&fix, kit_of(state), "foreign", NULL, out), 200);
+    assert_non_null(strstr(out, "<(none)>")); /* a name nobody verified is no name */
+    assert_int_equal(fixture_stats(&fix).tls_refused, 0);
+    fixture_stop(&fix);
+}
+
+static void versions_below_1_2_are_refused(void **state)
+{
+    static const struct {
+        const char *name, *priorities;
+        int status;
+    } rows[] = {
+        {"1.3", "NORMAL:-VERS-ALL:+VERS-TLS1.3", 200},
+        {"1.2", "NORMAL:-VERS-ALL:+VERS-TLS1.2", 200},
+        {"1.1", "LEGACY:-VERS-ALL:+VERS-TLS1.1:%VERIFY_ALLOW_SIGN_WITH_SHA1", 0},
+        {"1.0", "LEGACY:-VERS-ALL:+VERS-TLS1.0:%VERIFY_ALLOW_SIGN_WITH_SHA1", 0},
+    };
+    struct fixture fix;
+    char out[OUT];
+    start(&fix, kit_of(state), NULL);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        print_message("  %s\n", rows[i].name);
+        assert_int_equal(visit(&fix, kit_of(state), NULL, rows[i].priorities, out), rows[i].status);
+    }
+    fixture_stop(&fix);
+}
+
+static void only_verified_clients_reach_a_handler(void **state)
+{
+    static const struct {
+        const char *cert; /* NULL: none */
+        int status;
+        const char *name;
+    } rows[] = {
+        {"client", 200, "<kube-scheduler>"},
+        {"nameless", 200, "<>"},
+        {NULL, 0, NULL},
+        {"foreign", 0, NULL},
+        {"self-signed", 0, NULL},
+        {"expired", 0, NULL},
+        {"server", 0, NULL}, /* of our CA, for another purpose */
+        {"client", 200, "<kube-scheduler>"},
+    };
+    static const char *const versions[] = {"NORMAL:-VERS-ALL:+VERS-TLS1.2",
+                                           "NORMAL:-VERS-ALL:+VERS-TLS1.3"};
+    struct fixture fix;
+    char out[OUT];
+    start(&fix, kit_of(state), "ca.pem");
+    for (int version = 0; version < 2; version++) {
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+            print_message("  1.%d %s\n", version + 2, rows[i].cert ? rows[i].cert : "none");
+            assert_int_equal(visit(&fix, kit_of(state), rows[i].cert, versions[version], out),
+                             rows[i].status);
+            if (rows[i].name)
+                assert_non_null(strstr(out, rows[i].name));
+        }
+    }
+    wait_open(&fix, 0);
+    struct gs_http_stats stats = fixture_stats(&fix);
+    assert_int_equal(stats.tls_refused, 10);
+    assert_int_equal(stats.requests[2], 3 * 2 * 2); /* nobody else got an answer of any kind */
+    assert_int_equal(stats.requests[4] + stats.requests[5] + stats.requests[0], 0);
+    fixture_stop(&fix);
+}
+
+static void changed_files_are_used_and_old_connections_stay(void **state)
+{
+    struct fixture fix;
+    struct tls_client old, fresh;
+    char out[OUT];
+    const struct tls_kit *kit = kit_of(state);
+    start(&fix, kit, "ca.pem");
+    assert_true(tls_client_open(&old, fix.port, kit, "client", NULL));
+    assert_string_equal(old.server_name, "server");
+    assert_int_equal(tls_client_get(&old, "/whoami", out, OUT), 200);
+
+    tls_kit_copy(kit, "server-2.pem", "now.pem"); /* the key is not there yet */
+    assert_true(tls_client_open(&fresh, fix.port, kit, "client", NULL));
+    assert_string_equal(fresh.server_name, "server");
+    assert_int_equal(fixture_stats(&fix).tls_reload_failures, 1);
+    tls_client_close(&fresh);
+
+    tls_kit_copy(kit, "server-2.key", "now.key");
+    assert_true(tls_client_open(&fresh, fix.port, kit, "client", NULL));
+    assert_string_equal(fresh.server_name, "server-2");
+    assert_int_equal(tls_client_get(&fresh, "/whoami", out, OUT), 200);
+    tls_client_close(&fresh);
+    assert_int_equal(tls_client_get(&old, "/whoami", out, OUT), 200);
+
+    tls_kit_write(kit, "now.pem", "nonsense");
+    assert_true(tls_client_open(&fresh, fix.port, kit, "client", NULL));
+    assert_string_equal(fresh.server_name, "server-2");
+    tls_client_close(&fresh);
+    assert_int_equal(fixture_stats(&fix).tls_reload_failures, 2);
+    assert_int_equal(tls_client_get(&old, "/slow", out, OUT), 200);
+    tls_client_close(&old);
+    fixture_stop(&fix);
+}
+
+static void a_changed_client_ca_is_used(void **state)
+{
+    struct fixture fix;
+    char out[OUT];
+    const struct tls_kit *kit = kit_of(state);
+    tls_kit_copy(kit, "ca.pem", "now-ca.pem");
+    start(&fix, kit, "now-ca.pem");
+    assert_int_equal(visit(&fix, kit, "client", NULL, out), 200);
+    assert_int_equal(visit(&fix, kit, "foreign", NULL, out), 0);
+    tls_kit_copy(kit, "other-ca.pem", "now-ca.pem");
+    assert_int_equal(visit(&fix, kit, "client", NULL, out), 0);
+    assert_int_equal(visit(&fix, kit, "foreign", NULL, out), 200);
+    fixture_stop(&fix);
+}
+
+static void what_is_not_tls_is_cut_at_the_deadline(void **state)
+{
+    static const char *const rows[] = {
+        "", "GET /whoami HTTP/1.1\r\nHost: x\r\n\r\n",
+        "\x16\x03\x01", /* the begin of a handshake, and nothing more */
+    };
+    struct fixture fix;
+    const struct tls_kit *kit = kit_of(state);
+    fixture_init(&fix);
+    fix.config.tls_cert = tls_kit_path(kit, 2, "server.pem");
+    fix.config.tls_key = tls_kit_path(kit, 3, "server.key");
+    fix.config.request_timeout_ns = fix.config.idle_timeout_ns = GS_NS_PER_S / 2;
+    fixture_start(&fix);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct http_probe probe;
+        assert_true(http_probe_open(&probe, fix.port));
+        http_probe_text(&probe, "%s", rows[i]);
+        char rest[64];
+        ssize_t got;
+        do /* an alert may come first */
+            got = recv(probe.fd, rest, sizeof(rest), 0);
+        while (got > 0);
+        http_probe_close(&probe);
+    }
+    wait_open(&fix, 0);
+    assert_int_equal(fixture_stats(&fix).tls_refused, 3);
+    fixture_stop(&fix);
+}
+
+static void wrong_files_are_told_at_start(void **state)
+{
+    static const struct {
+        const char *cert, *key, *ca;
+        enum gs_code code;
+    } rows[] = {
+        {"server.pem", NULL, NULL, GS_EINVAL},
+        {NULL, "server.key", NULL, GS_EINVAL},
+        {NULL, NULL, "ca.pem", GS_EINVAL},
+        {"nowhere.pem", "server.key", NULL, GS_ENOENT},
+        {"server.pem", "nowhere.key", NULL, GS_ENOENT},
+        {"server.pem", "server.key", "nowhere.pem", GS_ENOENT},
+        {"server.pem", "server-2.key", NULL, GS_EINVAL},
+        {"server.key", "server.pem", NULL, GS_EINVAL},
+        {"server.pem", "server.key", "server.key", GS_EINVAL},
+        {"empty", "server.key", NULL, GS_EINVAL},
+        {"server.pem", "server.key", "empty", GS_EINVAL},
+    };
+    const struct tls_kit *kit = kit_of(state);
+    tls_kit_write(kit, "empty", "");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fixture fix;
+        struct gs_error err = {0};
+        fixture_init(&fix);
+        fix.config.tls_cert = rows[i].cert ? tls_kit_path(kit, 2, rows[i].cert) : NULL;
+        fix.config.tls_key = rows[i].key ? tls_kit_path(kit, 3, rows[i].key) : NULL;
+        fix.config.tls_client_ca = rows[i].ca ? tls_kit_path(kit, 4, rows[i].ca) : NULL;
+        assert_int_equal(gs_http_server_start(&fix.config, &fix.server, &err), -1);
+        print_message("  %s\n", err.msg);
+        assert_int_equal(err.code, rows[i].code);
+        assert_null(fix.server);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_client_ca_everybody_may_come),
+        cmocka_unit_test(versions_below_1_2_are_refused),
+        cmocka_unit_test(only_verified_clients_reach_a_handler),
+        cmocka_unit_test(changed_files_are_used_and_old_connections_stay),
+        cmocka_unit_test(a_changed_client_ca_is_used),
+        cmocka_unit_test(what_is_not_tls_is_cut_at_the_deadline),
+        cmocka_unit_test(wrong_files_are_told_at_start),
+    };
+    return cmocka_run_group_tests_name("http over TLS", tests, make_certificates,
+                                       remove_certificates);
+}
