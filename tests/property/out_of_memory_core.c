@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each operation of the ledger, with its n-th allocation failing, for every n, on ledgers of sizes
+ * around those where arrays and indices grow: it fails with GS_ENOMEM and the ledger is as before,
+ * and the same operation works when there is memory again.
+ */
+#include "alloc_fail.h"
+#include "ledgers.h"
+
+#include "gpushare/base/buf.h"
+
+/* --- what a ledger says, as text --- */
+
+static bool print_claim(void *ctx, const struct gs_claim *claim)
+{
+    gs_buf_printf(ctx, "claim %s %s/%s on %s: %llx %llx %u x%u p%d c%u r%llu s%d\n", claim->uid,
+                  claim->ns, claim->name, claim->node, (unsigned long long)claim->gpus,
+                  (unsigned long long)claim->charged, claim->units, claim->gpu_count,
+                  claim->priority, claim->cpu_milli, (unsigned long long)claim->revision,
+                  claim->state);
+    return true;
+}
+
+static bool print_hold(void *ctx, const struct gs_hold *hold)
+{
+    gs_buf_printf(ctx, "hold %s on %s: %u x%u p%d\n", hold->uid, hold->node, hold->units,
+                  hold->gpu_count, hold->priority);
+    return true;
+}
+
+static void print_node(struct gs_buf *text, const struct gs_ledger *ledger,
+                       const struct gs_node_view *view)
+{
+    gs_buf_printf(text, "node %s cpu %lld/%lld nominated %u version %llu\n",
+                  gs_ledger_node_name(ledger, view->slot), (long long)view->cpu_used_milli,
+                  (long long)view->cpu_milli, view->nominated, (unsigned long long)view->version);
+    for (uint32_t i = 0; i < view->gpu_count; i++)
+        gs_buf_printf(text, " gpu %u %llu/%u %u %s %s\n", view->gpus[i].idx,
+                      (unsigned long long)view->gpus[i].used_units, view->gpus[i].total_units,
+                      view->gpus[i].usable, gs_ledger_model_name(ledger, view->gpus[i].model),
+                      view->inventory[i].uuid);
+    gs_ledger_each_hold(ledger, view->slot, print_hold, text);
+}
+
+/* Caller frees. Slot numbers of empty slots are no part of it. */
+static char *print_ledger(const struct gs_ledger *ledger)
+{
+    struct gs_buf text = GS_BUF(1 << 20);
+    struct gs_ledger_stats stats = test_stats(ledger);
+    gs_buf_printf(&text, "%u %u %u %u %u\n", stats.nodes, stats.claims, stats.reserved,
+                  stats.others, stats.held);
+    for (uint32_t slot = 0; slot < gs_ledger_slots(ledger); slot++) {
+        const struct gs_node_view *view = gs_ledger_view_at(ledger, slot);
+        if (view)
+            print_node(&text, ledger, view);
+    }
+    gs_ledger_each(ledger, print_claim, &text);
+    assert_int_equal(gs_ledger_audit(ledger), 0);
+    char *out = gs_buf_steal(&text);
+    assert_non_null(out);
+    return out;
+}
+
+/* --- the operations --- */
+
+static int set_new_node(struct gs_ledger *ledger, struct gs_error *err)
+{
+    static struct test_node t;
+    test_node_init(&t, "new", "16 24 80");
+    snprintf(t.gpus[0].model, sizeof(t.gpus[0].model), "a model nobody had");
+    snprintf(t.gpus[2].model, sizeof(t.gpus[2].model), "another one");
+    return gs_ledger_set_node(ledger, &t.node, err);
+}
+
+static int change_node(struct gs_ledger *ledger, struct gs_error *err)
+{
+    static struct test_node t;
+    test_node_init(&t, "n0", "8 8 8 8");
+    snprintf(t.gpus[3].model, sizeof(t.gpus[3].model), "a model nobody had");
+    return gs_ledger_set_node(ledger, &t.node, err);
+}
+
+static int claim_on(struct gs_ledger *ledger, const char *uid, const char *node,
+                    struct gs_error *err)
+{
+    struct gs_claim claim = {.uid = uid, .node = node, .gpus = 1, .units = 3, .gpu_count = 1};
+    return gs_ledger_set_claim(ledger, &claim, err);
+}
+
+static int add_claim(struct gs_ledger *ledger, struct gs_error *err)
+{
+    return claim_on(ledger, "new", "n0", err);
+}
+
+static int add_claim_on_unknown_node(struct gs_ledger *ledger, struct gs_error *err)
+{
+    return claim_on(ledger, "new", "nowhere", err);
+}
+
+static int move_claim_to_unknown_node(struct gs_ledger *ledger, struct gs_error *err)
+{
+    return claim_on(ledger, "claim-0", "nowhere", err);
+}
+
+static int claim_for_a_nominated_pod(struct gs_ledger *ledger, struct gs_error *err)
+{
+    return claim_on(ledger, "hold-0", "n0", err);
+}
+
+static int claim_for_another_pod(struct gs_ledger *ledger, struct gs_error *err)
+{
+    return claim_on(ledger, "other-0", "n0", err);
+}
+
+static int hold_on(struct gs_ledger *ledger, const char *uid, const char *node,
+                   struct gs_error *err)
+{
+    struct gs_hold hold = {uid, node, 5, 1, 7};
+    return gs_ledger_hold(ledger, &hold, err);
+}
+
+static int add_hold(struct gs_ledger *ledger, struct gs_error *err)
+{
+    return hold_on(ledger, "new", "n0", err);
+}
+
+static int add_hold_on_unknown_node(struct gs_ledger *ledger, struct gs_error *err)
+{
+    return hold_on(ledger, "new", "nowhere", err);
+}
+
+static int move_hold(struct gs_ledger *ledger, struct gs_error *err)
+{
+    return hold_on(ledger, "hold-0", "nowhere", err);
+}
+
+static int add_other(struct gs_ledger *ledger, struct gs_error *err)
+{
+    return gs_ledger_set_other(ledger, "new", "n0", 100, err);
+}
+
+static int move_other(struct gs_ledger *ledger, struct gs_error *err)
+{
+    return gs_ledger_set_other(ledger, "other-0", "n1", 100, err);
+}
+
+static const struct {
+    const char *row;
+    int (*run)(struct gs_ledger *ledger, struct gs_error *err);
+    bool always_allocates;
+} operations[] = {
+    {"set a new node", set_new_node, true},
+    {"change a node", change_node, true},
+    {"add a claim", add_claim, true},
+    {"add a claim on an unknown node", add_claim_on_unknown_node, true},
+    {"move a claim to an unknown node", move_claim_to_unknown_node, true},
+    {"claim for a nominated pod", claim_for_a_nominated_pod, true},
+    {"claim for another pod", claim_for_another_pod, true},
+    {"add a hold", add_hold, true},
+    {"add a hold on an unknown node", add_hold_on_unknown_node, true},
+    {"move a hold", move_hold, true},
+    {"add another pod", add_other, false},
+    {"move another pod", move_other, false},
+};
+
+/* count records of each sort, on count nodes and at least two. */
+static struct gs_ledger *fill(uint32_t count)
+{
+    struct gs_ledger *ledger = gs_ledger_new();
+    struct gs_error err = {0};
+    char name[32];
+    for (uint32_t i = 0; i < count || i < 2; i++) {
+        snprintf(name, sizeof(name), "n%u", i);
+        test_set_node(ledger, name, "16 16");
+    }
+    for (uint32_t i = 0; i < count || i < 1; i++) {
+        snprintf(name, sizeof(name), "claim-%u", i);
+        test_claim(ledger, name, "n0", 1, 1);
+        snprintf(name, sizeof(name), "other-%u", i);
+        assert_int_equal(gs_ledger_set_other(ledger, name, "n0", 10, &err), 0);
+        snprintf(name, sizeof(name), "hold-%u", i);
+        assert_int_equal(hold_on(ledger, name, "n0", &err), 0);
+    }
+    return ledger;
+}
+
+/* The n-th allocation fails; false when there was no n-th. */
+static bool try_once(const char *row, int (*run)(struct gs_ledger *, struct gs_error *),
+                     uint32_t count, unsigned n, bool and_after, const char *wanted)
+{
+    _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = fill(count);
+    _cleanup_free_ char *before = print_ledger(ledger);
+    struct gs_error err = {0};
+    if (and_after)
+        alloc_fail_begin_from(n);
+    else
+        alloc_fail_begin(n);
+    int rc = run(ledger, &err);
+    bool failed = alloc_fail_end();
+    _cleanup_free_ char *after = print_ledger(ledger);
+    row_equal(row, rc, failed ? -1 : 0);
+    row_equal(row, err.code, failed ? GS_ENOMEM : GS_OK);
+    row_text(row, after, failed ? before : wanted);
+    row_equal(row, run(ledger, NULL), 0);
+    _cleanup_free_ char *again = print_ledger(ledger);
+    row_true(row, !failed || strcmp(again, wanted) == 0);
+    return failed;
+}
+
+static void every_operation_survives_every_failure(void **state)
+{
+    static const uint32_t counts[] = {0, 1, 10, 11, 12, 13, 15, 16, 17, 23, 24, 25, 47, 48};
+    GS_FOR_EACH_ROW (r, operations) {
+        unsigned failures = 0;
+        for (size_t i = 0; i < GS_COUNT_OF(counts); i++) {
+            _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = fill(counts[i]);
+            row_equal(r->row, r->run(ledger, NULL), 0);
+            _cleanup_free_ char *wanted = print_ledger(ledger);
+            unsigned n = 1;
+            while (try_once(r->row, r->run, counts[i], n, false, wanted))
+                try_once(r->row, r->run, counts[i], n++, true, wanted);
+            row_true(r->row, n > 1 || !r->always_allocates);
+            failures += n - 1;
+        }
+        row_true(r->row, failures > 0);
+        print_message("%3u failures survived: %s\n", failures, r->row);
+    }
+}
+
+static void a_ledger_that_cannot_be_made_is_null(void **state)
+{
+    alloc_fail_begin(1);
+    struct gs_ledger *ledger = gs_ledger_new();
+    assert_true(alloc_fail_end());
+    assert_null(ledger);
+}
+
+/* What frees must never need memory. */
+static void nothing_that_frees_allocates(void **state)
+{
+    _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = fill(20);
+    alloc_fail_begin_from(1);
+    gs_ledger_begin_nodes(ledger);
+    gs_ledger_begin_pods(ledger);
+    assert_true(gs_ledger_confirm(ledger, "claim-1"));
+    assert_true(gs_ledger_swap(ledger, "claim-2", "claim-3"));
+    assert_true(gs_ledger_remove(ledger, "claim-4", NULL));
+    assert_false(gs_ledger_undo(ledger, "claim-5"));
+    assert_true(gs_ledger_release_hold(ledger, "hold-3"));
+    gs_ledger_remove(ledger, "other-3", NULL);
+    gs_ledger_drop_node(ledger, "n0");
+    assert_int_equal(gs_ledger_sweep_pods(ledger), 18);
+    gs_ledger_sweep_nodes(ledger);
+    assert_false(alloc_fail_end());
+    struct gs_ledger_stats stats = test_stats(ledger);
+    assert_int_equal(stats.nodes + stats.others + stats.held, 0);
+    assert_int_equal(stats.claims, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_ledger_that_cannot_be_made_is_null),
+        cmocka_unit_test(every_operation_survives_every_failure),
+        cmocka_unit_test(nothing_that_frees_allocates),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
