@@ -467,6 +467,13 @@ static void serve_resource(struct call *call)
         {"GET", do_get, false},    {"POST", do_post, false},     {"PUT", do_put, true},
         {"PATCH", do_patch, true}, {"DELETE", do_delete, false},
     };
+    const char *type = call->req->content_type;
+    if (type && strstr(type, "protobuf")) {
+        reply_plain_error(call->ret, 415, "UnsupportedMediaType",
+                          "the body of the request was in an unknown format - accepted media types "
+                          "include: application/json");
+        return;
+    }
     if (query(call, "dryRun")[0]) {
         reply_plain_error(call->ret, 400, "BadRequest", "dryRun is not served here");
         return;

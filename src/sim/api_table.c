@@ -114,9 +114,10 @@ static void cell_units(struct row *row, uint64_t units)
 /* ---- pods ---- */
 
 static const struct column pod_columns[] = {
-    {"Name", false}, {"Ready", false},  {"Status", false}, {"Restarts", false},
-    {"Age", false},  {"IP", true},      {"Node", true},    {"Nominated Node", true},
-    {"GPU", true},   {"GPU-Mem", true},
+    {"Name", false},     {"Ready", false},         {"Status", false},
+    {"Restarts", false}, {"Age", false},           {"IP", true},
+    {"Node", true},      {"Nominated Node", true}, {"Readiness Gates", true},
+    {"GPU", true},       {"GPU-Mem", true},
 };
 
 static const char *pod_status(const struct row *row)
@@ -172,6 +173,7 @@ static void pod_cells(struct row *row)
     cell_or_none(row, gs_sim_tree_str(status, "podIP"));
     cell_or_none(row, row->object->node);
     cell_or_none(row, gs_sim_tree_str(status, "nominatedNodeName"));
+    cell(row, "<none>"); /* readiness gates */
     cell_or_none(row, gs_sim_tree_str(annotations, row->api->names->idx));
     cell_units(row, pod_units(row));
 }
@@ -179,10 +181,12 @@ static void pod_cells(struct row *row)
 /* ---- nodes ---- */
 
 static const struct column node_columns[] = {
-    {"Name", false},       {"Status", false},  {"Roles", false},
-    {"Age", false},        {"Version", false}, {"Internal-IP", true},
-    {"External-IP", true}, {"OS-Image", true}, {"Kernel-Version", true},
-    {"GPUs", true},        {"GPU-Mem", true},  {"Container-Runtime", true},
+    {"Name", false},          {"Status", false},
+    {"Roles", false},         {"Age", false},
+    {"Version", false},       {"Internal-IP", true},
+    {"External-IP", true},    {"OS-Image", true},
+    {"Kernel-Version", true}, {"Container-Runtime", true},
+    {"GPUs", true},           {"GPU-Mem", true},
 };
 
 static void cell_node_status(struct row *row)
@@ -260,8 +264,8 @@ static void node_cells(struct row *row)
     const char *runtime = gs_sim_tree_str(info, "containerRuntimeVersion");
     cell(row, image[0] ? image : "<unknown>");
     cell(row, kernel[0] ? kernel : "<unknown>");
-    cells_node_gpus(row);
     cell(row, runtime[0] ? runtime : "<unknown>");
+    cells_node_gpus(row);
 }
 
 /* ---- events, leases, namespaces ---- */

@@ -164,13 +164,13 @@ int gs_sim_watch_next(struct gs_sim_watch *watch, int64_t wait_ns, struct gs_sim
         return 1;
     struct timespec until = deadline_after(wait_ns);
     for (;;) {
-        struct gs_sim_log_entry entry;
+        struct gs_sim_log_entry entry = {0};
         pthread_mutex_lock(&watch->cluster->lock);
         int rc = next_entry(watch, &until, &entry, err);
         pthread_mutex_unlock(&watch->cluster->lock);
         if (rc <= 0)
             return rc;
-        struct gs_sim_event event;
+        struct gs_sim_event event = {0};
         rc = translate(watch, &entry, &event, err);
         gs_sim_object_unref(entry.now);
         gs_sim_object_unref(entry.before);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/options.h"
+#include "common/signals.h"
+#include "gpushare/base/clock.h"
+#include "gpushare/base/log.h"
+#include "gpushare/sim/manifest.h"
+#include "gpushare/sim/workload.h"
+#include "sim/api_server.h"
+#include "sim/commands.h"
+
+/* gpushare-sim serve: a cluster in memory behind a port. */
+
+struct serve_settings {
+    const char *listen;
+    const char *load; /* comma list of files */
+    const char *synthetic;
+    const char *kubeconfig_out;
+    const char *token;
+    const char *domain;
+    int64_t bookmark_ns;
+    uint32_t history;
+    uint64_t seed;
+};
+
+/* What lives as long as the command. */
+struct serve {
+    struct serve_settings set;
+    struct gs_names names;
+    struct gs_sim_cluster *cluster;
+    struct api_server *server;
+    char url[96];
+};
+
+static void read_settings(struct serve_settings *set, int argc, char **argv)
+{
+    *set = (struct serve_settings){
+        .listen = "127.0.0.1:8001", .domain = "aliyun.com", .bookmark_ns = 10 * GS_NS_PER_S};
+    const struct gs_option table[] = {
+        {"listen", GS_OPT_STRING, &set->listen, "ADDR:PORT",
+         "where to serve plain HTTP; port 0: any free one", NULL, 0},
+        {"load", GS_OPT_STRING, &set->load, "FILE[,FILE]",
+         "Kubernetes objects to begin with, status included", NULL, 0},
+        {"synthetic", GS_OPT_STRING, &set->synthetic, "SPEC",
+         "a large cluster to begin with: nodes=N,gpus=N,mem=N,pods=N,pod_mem=N,pending=N,other=N,"
+         "no_inventory",
+         NULL, 0},
+        {"kubeconfig-out", GS_OPT_STRING, &set->kubeconfig_out, "FILE",
+         "written as soon as requests are served", NULL, 0},
+        {"token", GS_OPT_STRING, &set->token, "TEXT", "bearer token that clients must bring", NULL,
+         0},
+        {"domain", GS_OPT_STRING, &set->domain, "DOMAIN", "of the GPU resources", NULL, 0},
+        {"history", GS_OPT_U32, &set->history, "COUNT",
+         "changes of each kind that watches can go back (default 65536)", NULL, 0},
+        {"bookmark-every", GS_OPT_DURATION, &set->bookmark_ns, "TIME", "bookmarks of quiet watches",
+         NULL, 0},
+        {"seed", GS_OPT_U64, &set->seed, "NUMBER", "of the UIDs", NULL, 0},
+    };
+    const struct gs_command command = {
+        .name = "gpushare-sim serve",
+        .doc = "An in-memory Kubernetes API server: nodes, pods, bindings, events, leases.",
+        .options = table,
+        .option_count = sizeof(table) / sizeof(table[0]),
+    };
+    gs_options_parse(&command, argc, argv);
+}
+
+/* ---- the cluster ---- */
+
+static int load_object(void *ctx, enum gs_sim_kind kind, struct gs_slice json, struct gs_error *err)
+{
+    struct serve *serve = ctx;
+    return gs_sim_load(serve->cluster, kind, json, NULL, err);
+}
+
+static int load_files(struct serve *serve, struct gs_error *err)
+{
+    const char *at = serve->set.load;
+    while (at && *at) {
+        char path[1024];
+        size_t len = strcspn(at, ",");
+        if (len >= sizeof(path))
+            return gs_fail(err, GS_EINVAL, "--load: a file name is too long");
+        memcpy(path, at, len);
+        path[len] = 0;
+        if (len > 0 && gs_sim_manifest_read(path, load_object, serve, err) < 0)
+            return -1;
+        at += len + (at[len] == ',');
+    }
+    return 0;
+}
+
+static int make_cluster(struct serve *serve, struct gs_error *err)
+{
+    struct gs_sim_options options = {.seed = serve->set.seed, .log_max = serve->set.history};
+    if (gs_names_init(&serve->names, serve->set.domain, err) < 0 ||
+        gs_sim_cluster_new(&options, &serve->cluster, err) < 0)
+        return -1;
+    if (serve->set.synthetic) {
+        struct gs_sim_workload workload;
+        if (gs_sim_workload_parse(gs_slice_of(serve->set.synthetic), &workload, err) < 0 ||
+            gs_sim_workload_load(serve->cluster, &serve->names, &workload, err) < 0)
+            return gs_error_prefix(err, "--synthetic");
+        /* What was made is no history to anybody. */
+        gs_sim_cluster_compact(serve->cluster);
+    }
+    return load_files(serve, err);
+}
+
+/* ---- the port ---- */
+
+static int start_server(struct serve *serve, struct gs_error *err)
+{
+    struct gs_sim_api_options options = {
+        .names = &serve->names, .token = serve->set.token, .bookmark_ns = serve->set.bookmark_ns};
+    const char *colon = strrchr(serve->set.listen, ':');
+    if (api_server_start(serve->cluster, &options, serve->set.listen, &serve->server, err) < 0)
+        return gs_error_prefix(err, "--listen %s", serve->set.listen);
+    int len = colon ? (int)(colon - serve->set.listen) : 0;
+    snprintf(serve->url, sizeof(serve->url), "http://%.*s:%u", len > 0 ? len : 9,
+             len > 0 ? serve->set.listen : "127.0.0.1", api_server_port(serve->server));
+    return 0;
+}
+
+/* Whole or not at all, because others wait for the file to appear. */
+static int write_kubeconfig(const struct serve *serve, struct gs_error *err)
+{
+    const char *path = serve->set.kubeconfig_out;
+    char partial[1024];
+    if (!path)
+        return 0;
+    if (snprintf(partial, sizeof(partial), "%s.partial", path) >= (int)sizeof(partial))
+        return gs_fail(err, GS_EINVAL, "--kubeconfig-out: the name is too long");
+    FILE *file = fopen(partial, "we");
+    if (!file)
+        return gs_fail_errno(err, GS_EIO, errno, "%.200s", partial);
+    fprintf(file,
+            "apiVersion: v1\nkind: Config\ncurrent-context: sim\n"
+            "clusters:\n- name: sim\n  cluster:\n    server: %s\n"
+            "contexts:\n- name: sim\n  context:\n    cluster: sim\n    user: sim\n"
+            "users:\n- name: sim\n  user:",
+            serve->url);
+    if (serve->set.token)
+        fprintf(file, "\n    token: \"%s\"\n", serve->set.token);
+    else
+        fputs(" {}\n", file);
+    if (fclose(file) != 0 || rename(partial, path) < 0)
+        return gs_fail_errno(err, GS_EIO, errno, "%.200s", path);
+    return 0;
+}
+
+int cmd_serve(int argc, char **argv)
+{
+    struct serve serve = {0};
+    struct gs_error err = {0};
+    read_settings(&serve.set, argc, argv);
+    gs_signals_block();
+    int result = make_cluster(&serve, &err);
+    if (result == 0)
+        result = start_server(&serve, &err);
+    if (result == 0)
+        result = write_kubeconfig(&serve, &err);
+    if (result == 0) {
+        gs_log(GS_LOG_INFO, "serving", GS_STR("url", serve.url),
+               GS_INT("nodes", gs_sim_count(serve.cluster, GS_SIM_NODES)),
+               GS_INT("pods", gs_sim_count(serve.cluster, GS_SIM_PODS)));
+        int number = gs_signals_wait();
+        gs_log(GS_LOG_INFO, "stopping", GS_STR("signal", sigabbrev_np(number)));
+    } else {
+        gs_log(GS_LOG_ERROR, "cannot start", GS_STR("why", err.msg));
+    }
+    api_server_stop(serve.server);
+    gs_sim_cluster_free(serve.cluster);
+    bool usage = err.code == GS_EINVAL;
+    return result == 0 ? 0 : usage ? 2 : 1;
+}

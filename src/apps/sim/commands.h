@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_SIM_COMMANDS_H
+#define GPUSHARE_APPS_SIM_COMMANDS_H
+
+/*
+ * Subcommands of gpushare-sim: each is a file cmd_NAME.c and a row in main.c. argv[0] is the
+ * subcommand's name; the return value is the exit code: 0 fine, 1 failed, 2 bad usage.
+ */
+int cmd_serve(int argc, char **argv);
+int cmd_schedule(int argc, char **argv);
+int cmd_demo(int argc, char **argv);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/commands.h"
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *doc;
+} commands[] = {
+    {"serve", cmd_serve, "an in-memory Kubernetes API server on a port"},
+    {"schedule", cmd_schedule, "kube-scheduler's loop over HTTP: filter, prioritize, bind"},
+    {"demo", cmd_demo, "print which pod got which GPU, and check that it is right"},
+};
+
+static void print_usage(FILE *to)
+{
+    fputs("Usage: gpushare-sim COMMAND [OPTION...]\n"
+          "An embedded cluster: see what gpushare does without a Kubernetes.\n\n",
+          to);
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].doc);
+    fputs("\ngpushare-sim COMMAND --help shows a command's options.\n", to);
+}
+
+int main(int argc, char **argv)
+{
+    const char *wanted = argc > 1 ? argv[1] : "";
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (strcmp(commands[i].name, wanted) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    }
+    if (strcmp(wanted, "--help") == 0 || strcmp(wanted, "-?") == 0) {
+        print_usage(stdout);
+        return 0;
+    }
+    if (strcmp(wanted, "--version") == 0) {
+        puts("gpushare-sim " GS_VERSION);
+        return 0;
+    }
+    if (wanted[0])
+        fprintf(stderr, "gpushare-sim: unknown command \"%s\"\n\n", wanted);
+    print_usage(stderr);
+    return 2;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/rest.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "gpushare/kube/kubeconfig.h"
+
+int rest_connect(const char *url, const char *kubeconfig, const struct gs_names *names,
+                 struct gs_kube_client **ret, struct gs_error *err)
+{
+    const struct gs_kube_options options = {.program = "sim", .names = names};
+    struct gs_kubeconfig_source source = {.path = kubeconfig, .env = gs_kube_getenv};
+    struct gs_kube_config config = {0};
+    int rc =
+        url ? gs_kube_config_plain(url, &config, err) : gs_kube_config_load(&source, &config, err);
+    if (rc == 0)
+        rc = gs_kube_client_new(&config, &options, ret, err);
+    gs_kube_config_release(&config);
+    return rc;
+}
+
+static int parse_answer(const struct gs_buf *body, json_t **ret_tree, struct gs_error *err)
+{
+    json_error_t why;
+    if (!ret_tree)
+        return 0;
+    json_t *tree = json_loadb(body->data ? body->data : "", body->len, 0, &why);
+    if (!tree)
+        return gs_fail(err, GS_EPROTO, "the answer is no JSON: %s", why.text);
+    *ret_tree = tree;
+    return 0;
+}
+
+int rest_call(struct gs_kube_client *client, const char *method, const char *path,
+              const char *content_type, const json_t *body, json_t **ret_tree, struct gs_error *err)
+{
+    _cleanup_free_ char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(REST_BYTES_MAX);
+    int status = 0;
+    if (body && !text)
+        return gs_fail_nomem(err);
+    const struct gs_kube_request request = {.method = method,
+                                            .path = path,
+                                            .content_type = content_type,
+                                            .body = text,
+                                            .body_len = text ? strlen(text) : 0};
+    if (gs_kube_request(client, &request, &status, &answer, err) < 0)
+        return -1;
+    if (status < 200 || status > 299)
+        return gs_kube_fail_status(status, answer.data ? answer.data : "", answer.len, err);
+    return parse_answer(&answer, ret_tree, err);
+}
+
+const char *rest_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+json_t *rest_member(const json_t *object, ...)
+{
+    va_list names;
+    va_start(names, object);
+    json_t *at = NULL;
+    const char *name;
+    while ((name = va_arg(names, const char *))) {
+        at = json_object_get(at ? at : object, name);
+        if (!at)
+            break;
+    }
+    va_end(names);
+    return json_is_object(at) ? at : NULL;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_SIM_REST_H
+#define GPUSHARE_APPS_SIM_REST_H
+
+#include <jansson.h>
+
+#include "gpushare/base/error.h"
+#include "gpushare/kube/client.h"
+
+/*
+ * JSON over HTTP for the subcommands that play a client: whole answers as trees.
+ */
+enum { REST_BYTES_MAX = 256 << 20 };
+
+/* A client of a plain URL, or of a kubeconfig when it is given; *ret: gs_kube_client_free(). */
+int rest_connect(const char *url, const char *kubeconfig, const struct gs_names *names,
+                 struct gs_kube_client **ret, struct gs_error *err);
+
+/* body may be NULL; content_type NULL: JSON. *ret_tree (may be NULL): decref. -1 when no answer
+ * came or it is no 2xx, then with the code of ports.h and the server's words. */
+int rest_call(struct gs_kube_client *client, const char *method, const char *path,
+              const char *content_type, const json_t *body, json_t **ret_tree,
+              struct gs_error *err);
+
+/* "" unless the member is a string; borrowed. */
+const char *rest_text(const json_t *object, const char *key);
+
+/* The object's member that is an object, through several names ending in NULL; NULL when absent. */
+json_t *rest_member(const json_t *object, ...) __attribute__((sentinel));
+
+#endif
