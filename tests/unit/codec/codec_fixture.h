@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_TESTS_CODEC_FIXTURE_H
+#define GPUSHARE_TESTS_CODEC_FIXTURE_H
+
+#include "rows.h"
+
+#include "gpushare/base/buf.h"
+#include "gpushare/base/slice.h"
+#include "gpushare/model/names.h"
+
+/* The default domain's names. */
+static inline struct gs_names default_names(void)
+{
+    struct gs_names names;
+    assert_int_equal(gs_names_init(&names, "aliyun.com", NULL), 0);
+    return names;
+}
+
+/* JSON is easier to read with single quotes: each becomes a double one. *caller frees* */
+static inline char *quoted(const char *text)
+{
+    char *copy = strdup(text);
+    assert_non_null(copy);
+    for (char *at = copy; *at; at++) {
+        if (*at == '\'')
+            *at = '"';
+    }
+    return copy;
+}
+
+/* What was appended, compared in that spelling; empties the buffer. */
+static inline void row_json(const char *row, struct gs_buf *out, const char *expected)
+{
+    char *wanted = quoted(expected);
+    row_true(row, !gs_buf_failed(out));
+    row_text(row, out->data ? out->data : "", wanted);
+    free(wanted);
+    gs_buf_release(out);
+}
+
+#endif

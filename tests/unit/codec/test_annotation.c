@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec_fixture.h"
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/codec/annotation.h"
+
+static void index_lists_are_read_whole_or_not_at_all(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *text;
+        gs_gpu_mask gpus; /* 0: refused */
+    } rows[] = {
+        {"empty", "", 0},
+        {"zero", "0", 1},
+        {"largest", "63", GS_GPU_BIT(63)},
+        {"above the largest", "64", 0},
+        {"far above", "99999999999999999999", 0},
+        {"list", "0,3", 9},
+        {"list in any order", "3,0", 9},
+        {"leading zero", "03", 8},
+        {"twice", "1,1", 0},
+        {"comma first", ",1", 0},
+        {"comma last", "1,", 0},
+        {"two commas", "1,,2", 0},
+        {"space", "1, 2", 0},
+        {"negative", "-1", 0},
+        {"word", "all", 0},
+        {"another separator", "1;2", 0},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        gs_gpu_mask gpus = 7;
+        bool read = gs_codec_idx_parse(gs_slice_of(r->text), &gpus);
+        row_equal(r->row, read, r->gpus != 0);
+        row_true(r->row, gpus == (read ? r->gpus : 7));
+    }
+}
+
+static void index_lists_are_written_ascending(void **state)
+{
+    char text[GS_IDX_TEXT_BYTES];
+    gs_gpu_mask again = 0;
+    assert_string_equal(gs_codec_idx_format(0, text), "");
+    assert_string_equal(gs_codec_idx_format(1, text), "0");
+    assert_string_equal(gs_codec_idx_format(GS_GPU_BIT(63) | GS_GPU_BIT(9) | 1, text), "0,9,63");
+    gs_codec_idx_format(UINT64_MAX, text);
+    assert_int_equal(strlen(text), 10 + 54 * 2 + 63);
+    assert_true(gs_codec_idx_parse(gs_slice_of(text), &again) && again == UINT64_MAX);
+}
+
+static struct gs_container containers[] = {
+    {.name = "i0", .kind = GS_CONTAINER_INIT, .gpu_units = 16, .main_index = 0},
+    {.name = "i1", .kind = GS_CONTAINER_SIDECAR, .gpu_units = 2, .main_index = 1},
+    {.name = "m0", .kind = GS_CONTAINER_MAIN, .gpu_units = 4, .main_index = 0},
+    {.name = "m1", .kind = GS_CONTAINER_MAIN, .gpu_units = 0, .main_index = 1},
+    {.name = "m2", .kind = GS_CONTAINER_MAIN, .gpu_units = 8, .main_index = 2},
+};
+
+static void allocations_list_main_containers_with_gpu_memory(void **state)
+{
+    static const struct {
+        const char *row;
+        uint32_t containers;
+        enum gs_count_kind kind;
+        uint32_t count;
+        gs_gpu_mask gpus;
+        const char *json;
+    } rows[] = {
+        {"one GPU", 5, GS_COUNT_ABSENT, 0, 2, "{'0':{'1':4},'2':{'1':8}}"},
+        {"two GPUs", 5, GS_COUNT_VALID, 2, 9, "{'0':{'0':2,'3':2},'2':{'0':4,'3':4}}"},
+        {"init containers only", 2, GS_COUNT_ABSENT, 0, 1, "{}"},
+        {"nothing", 0, GS_COUNT_ABSENT, 0, 1, "{}"},
+        {"last index", 3, GS_COUNT_ABSENT, 0, GS_GPU_BIT(63), "{'0':{'63':4}}"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_pod pod = {.containers = containers,
+                             .container_count = r->containers,
+                             .count_kind = r->kind,
+                             .gpu_count = r->count};
+        struct gs_buf out = GS_BUF(1024);
+        gs_codec_allocation(&out, &pod, r->gpus);
+        row_json(r->row, &out, r->json);
+    }
+}
+
+static void bind_records_every_annotation(void **state)
+{
+    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+    struct gs_names names = default_names();
+    struct gs_pod pod = {.containers = containers,
+                         .container_count = 5,
+                         .count_kind = GS_COUNT_VALID,
+                         .gpu_count = 2};
+    struct gs_bind_record record = {.gpus = 9,
+                                    .dev_units = 79,
+                                    .charge = {.units = 9, .gpu_count = 2},
+                                    .assume_time_ns = 1795257600000000001};
+    static const char *const expected[][2] = {
+        {"ALIYUN_COM_GPU_MEM_IDX", "0,3"},
+        {"ALIYUN_COM_GPU_MEM_DEV", "79"},
+        {"ALIYUN_COM_GPU_MEM_POD", "18"},
+        {"ALIYUN_COM_GPU_MEM_ASSIGNED", "false"},
+        {"ALIYUN_COM_GPU_MEM_ASSUME_TIME", "1795257600000000001"},
+        {"scheduler.framework.gpushare.allocation",
+         "{\"0\":{\"0\":2,\"3\":2},\"2\":{\"0\":4,\"3\":4}}"},
+    };
+    struct gs_kv *kv;
+    size_t count;
+    assert_int_equal(gs_codec_bind_annotations(&names, &pod, &record, &arena, &kv, &count, NULL),
+                     0);
+    assert_int_equal(count, GS_COUNT_OF(expected));
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(kv[i].key, expected[i][0]);
+        assert_string_equal(kv[i].value, expected[i][1]);
+    }
+}
+
+static void bind_records_the_largest_pod(void **state)
+{
+    enum { MANY = 2048 };
+    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+    _cleanup_free_ struct gs_container *many = calloc(MANY, sizeof(*many));
+    assert_non_null(many);
+    for (uint32_t i = 0; i < MANY; i++)
+        many[i] = (struct gs_container){
+            .name = "", .kind = GS_CONTAINER_MAIN, .gpu_units = INT32_MAX, .main_index = i};
+    struct gs_names names = default_names();
+    struct gs_pod pod = {.containers = many, .container_count = MANY};
+    struct gs_bind_record record = {.gpus = UINT64_MAX,
+                                    .dev_units = UINT64_MAX,
+                                    .charge = {.units = INT32_MAX, .gpu_count = 64},
+                                    .assume_time_ns = INT64_MAX};
+    struct gs_kv *kv;
+    size_t count;
+    assert_int_equal(gs_codec_bind_annotations(&names, &pod, &record, &arena, &kv, &count, NULL),
+                     0);
+    assert_string_equal(kv[1].value, "18446744073709551615");
+    assert_string_equal(kv[2].value, "137438953408");
+    assert_true(strlen(kv[5].value) > (size_t)MANY * 64 * 14);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(index_lists_are_read_whole_or_not_at_all),
+        cmocka_unit_test(index_lists_are_written_ascending),
+        cmocka_unit_test(allocations_list_main_containers_with_gpu_memory),
+        cmocka_unit_test(bind_records_every_annotation),
+        cmocka_unit_test(bind_records_the_largest_pod),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

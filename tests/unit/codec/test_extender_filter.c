@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec_fixture.h"
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/codec/extender.h"
+
+static int decode(struct gs_slice body, struct gs_filter_args *args, struct gs_error *err)
+{
+    struct gs_names names = default_names();
+    return gs_codec_filter_args(&names, body, args, err);
+}
+
+#define POD "{'metadata':{'name':'p','uid':'u'}}"
+
+static void requests_are_read_in_any_key_case(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *body;
+        bool has_names, has_nodes;
+        const char *names; /* with a bar after each */
+        const char *nodes;
+    } rows[] = {
+        {"by name", "{'Pod':" POD ",'Nodes':null,'NodeNames':['n1','n2']}", true, false, "n1|n2|",
+         ""},
+        {"lower case", "{'pod':" POD ",'nodenames':['n1']}", true, false, "n1|", ""},
+        {"upper case", "{'POD':" POD ",'NODENAMES':['n1']}", true, false, "n1|", ""},
+        {"escaped key", "{'Pod':" POD ",'node\\u004eames':['n1']}", true, false, "n1|", ""},
+        {"names first", "{'NodeNames':['n1'],'Pod':" POD "}", true, false, "n1|", ""},
+        {"no candidates", "{'Pod':" POD ",'NodeNames':[]}", true, false, "", ""},
+        {"spaces", " { 'Pod' : " POD " , 'NodeNames' : [ 'n1' , 'n2' ] } ", true, false, "n1|n2|",
+         ""},
+        {"escaped name", "{'Pod':" POD ",'NodeNames':['n1','n\\u0032','n3']}", true, false,
+         "n1|n2|n3|", ""},
+        {"objects",
+         "{'Pod':" POD ",'Nodes':{'metadata':{},'items':[{'metadata':{'name':'n1'}}, "
+         "{'spec':{},'metadata':{'labels':{},'name':'n\\u0032'}},{}]},'NodeNames':null}",
+         false, true, "n1|n2||",
+         "{'metadata':{'name':'n1'}}|{'spec':{},'metadata':{'labels':{},"
+         "'name':'n\\u0032'}}|{}|"},
+        {"objects in another case", "{'Pod':" POD ",'nodes':{'Items':[{}]}}", false, true, "|",
+         "{}|"},
+        {"objects without a list", "{'Pod':" POD ",'Nodes':{}}", false, true, "", ""},
+        {"a null list of objects", "{'Pod':" POD ",'Nodes':{'items':null}}", false, true, "", ""},
+        {"both: names count", "{'Pod':" POD ",'Nodes':{'items':[{}]},'NodeNames':['n1']}", true,
+         true, "n1|", "{}|"},
+        {"twice: the last one counts",
+         "{'Pod':" POD ",'NodeNames':['a','\\u0062'],'nodeNames':['c']}", true, false, "c|", ""},
+        {"unknown keys", "{'Pod':" POD ",'NodeNames':['a'],'Extra':{'Pod':1}}", true, false, "a|",
+         ""},
+    };
+    struct gs_filter_args args = {0}; /* one for all rows: it must be emptied each time */
+    GS_FOR_EACH_ROW (r, rows) {
+        char names[64] = "", nodes[256] = "";
+        struct gs_error err = {0};
+        _cleanup_free_ char *body = quoted(r->body), *expected = quoted(r->nodes);
+        row_equal(r->row, decode(gs_slice_of(body), &args, &err), 0);
+        row_text(r->row, err.msg, "");
+        row_equal(r->row, args.has_names, r->has_names);
+        row_equal(r->row, args.has_nodes, r->has_nodes);
+        for (uint32_t i = 0; i < gs_filter_args_count(&args); i++) {
+            struct gs_slice name = gs_filter_args_name(&args, i);
+            snprintf(names + strlen(names), sizeof(names) - strlen(names), "%.*s|", (int)name.len,
+                     name.at);
+        }
+        for (uint32_t i = 0; i < args.node_count; i++)
+            snprintf(nodes + strlen(nodes), sizeof(nodes) - strlen(nodes), "%.*s|",
+                     (int)args.nodes[i].len, args.nodes[i].at);
+        row_text(r->row, names, r->names);
+        row_text(r->row, nodes, expected);
+        row_text(r->row, args.pod.name, "p");
+        row_text(r->row, args.pod.uid, "u");
+    }
+    gs_filter_args_release(&args);
+}
+
+static void what_is_no_request_is_refused_and_leaves_nothing(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *body;
+        enum gs_code code;
+        const char *why; /* up to the byte number */
+    } rows[] = {
+        {"empty", "", GS_EPROTO, "JSON: text ends too early"},
+        {"no object", "[]", GS_EPROTO, "ExtenderArgs is not an object"},
+        {"cut", "{'Pod':" POD ",'NodeNames':['n1'", GS_EPROTO, "JSON: text ends too early"},
+        {"no pod", "{'NodeNames':['n1']}", GS_EINVAL, "Pod is missing"},
+        {"null pod", "{'Pod':null,'NodeNames':['n1']}", GS_EINVAL, "Pod is missing"},
+        {"no nodes", "{'Pod':" POD "}", GS_EINVAL, "NodeNames and Nodes are missing"},
+        {"null nodes", "{'Pod':" POD ",'Nodes':null,'NodeNames':null}", GS_EINVAL,
+         "NodeNames and Nodes are missing"},
+        {"names are no array", "{'Pod':" POD ",'NodeNames':'n1'}", GS_EPROTO,
+         "NodeNames is not an array"},
+        {"a name is null", "{'Pod':" POD ",'NodeNames':['n1',null]}", GS_EPROTO,
+         "NodeNames entry is not a string"},
+        {"a node is null", "{'Pod':" POD ",'Nodes':{'items':[null]}}", GS_EPROTO,
+         "Nodes.items entry is not an object"},
+        {"a node's name is none", "{'Pod':" POD ",'Nodes':{'items':[{'metadata':{'name':1}}]}}",
+         GS_EPROTO, "metadata.name of a node is not a string"},
+        {"nodes are no object", "{'Pod':" POD ",'Nodes':[]}", GS_EPROTO, "Nodes is not an object"},
+        {"a pod that is none", "{'Pod':[],'NodeNames':['n1']}", GS_EPROTO,
+         "Pod: pod is not an object"},
+        {"a pod with a broken field", "{'Pod':{'spec':{'nodeName':1}},'NodeNames':['n1']}",
+         GS_EPROTO, "Pod: spec.nodeName is not a string"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_filter_args args = {0};
+        struct gs_error err = {0};
+        _cleanup_free_ char *old =
+            quoted("{'Pod':" POD ",'NodeNames':['old'],'Nodes':{'items':[{}]}}");
+        _cleanup_free_ char *body = quoted(r->body);
+        row_equal(r->row, decode(gs_slice_of(old), &args, NULL), 0);
+        row_equal(r->row, decode(gs_slice_of(body), &args, &err), -1);
+        row_equal(r->row, err.code, r->code);
+        char *byte = strstr(err.msg, " at byte");
+        row_equal(r->row, byte != NULL, r->code == GS_EPROTO);
+        if (byte)
+            *byte = '\0';
+        row_text(r->row, err.msg, r->why);
+        row_true(r->row, !args.has_names && !args.has_nodes);
+        row_true(r->row, args.name_count == 0 && args.node_count == 0);
+        row_text(r->row, args.pod.name, "");
+        gs_filter_args_release(&args);
+    }
+}
+
+/* field: "NodeNames" or "Nodes" */
+static void make_body(struct gs_buf *body, bool nodes, int count)
+{
+    gs_buf_puts(body, "{\"Pod\":{},");
+    gs_buf_puts(body, nodes ? "\"Nodes\":{\"items\":[" : "\"NodeNames\":[");
+    for (int i = 0; i < count; i++) {
+        if (i)
+            gs_buf_putc(body, ',');
+        gs_buf_puts(body, nodes ? "{}" : "\"n\"");
+    }
+    gs_buf_puts(body, nodes ? "]}}" : "]}");
+}
+
+static void there_is_a_ceiling_of_candidates(void **state)
+{
+    static const struct {
+        const char *row;
+        bool nodes;
+        int count;
+    } rows[] = {
+        {"names", false, GS_EXTENDER_NODES_MAX},
+        {"too many names", false, GS_EXTENDER_NODES_MAX + 1},
+        {"objects", true, GS_EXTENDER_NODES_MAX},
+        {"too many objects", true, GS_EXTENDER_NODES_MAX + 1},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(1 << 20);
+        struct gs_filter_args args = {0};
+        struct gs_error err = {0};
+        bool fits = r->count <= GS_EXTENDER_NODES_MAX;
+        make_body(&body, r->nodes, r->count);
+        row_equal(r->row, decode((struct gs_slice){body.data, body.len}, &args, &err),
+                  fits ? 0 : -1);
+        row_equal(r->row, err.code, fits ? GS_OK : GS_ETOOBIG);
+        row_equal(r->row, r->nodes ? args.node_count : args.name_count, fits ? r->count : 0);
+        gs_filter_args_release(&args);
+    }
+}
+
+enum { FIT = GS_FITS, ROOM = GS_REASON_NO_ROOM, NONE = GS_REASON_NO_GPUS };
+#define ROOM_TEXT "'insufficient free GPU memory'"
+#define NONE_TEXT "'node has no shareable GPU memory'"
+
+static void verdicts_are_answered_in_the_form_of_the_request(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *candidates; /* of the request */
+        uint8_t reasons[5];
+        const char *kept; /* the answer's first two fields */
+        const char *failed, *unresolvable;
+    } rows[] = {
+        {"all fit",
+         "'NodeNames':['a','b','c']",
+         {FIT, FIT, FIT},
+         "'Nodes':null,'NodeNames':['a','b','c']",
+         "",
+         ""},
+        {"none", "'NodeNames':[]", {0}, "'Nodes':null,'NodeNames':[]", "", ""},
+        {"none fits",
+         "'NodeNames':['a','b']",
+         {ROOM, NONE},
+         "'Nodes':null,'NodeNames':[]",
+         "'a':" ROOM_TEXT ",'b':" NONE_TEXT,
+         "'b':" NONE_TEXT},
+        {"first and last",
+         "'NodeNames':['a','b','c','d']",
+         {FIT, ROOM, ROOM, FIT},
+         "'Nodes':null,'NodeNames':['a','d']",
+         "'b':" ROOM_TEXT ",'c':" ROOM_TEXT,
+         ""},
+        {"runs",
+         "'NodeNames':['a', 'b','c','d' ,'e']",
+         {FIT, FIT, NONE, FIT, FIT},
+         "'Nodes':null,'NodeNames':['a', 'b','d' ,'e']",
+         "'c':" NONE_TEXT,
+         "'c':" NONE_TEXT},
+        {"escaped names are written anew",
+         "'NodeNames':['a','\\u0062','c\\n']",
+         {FIT, FIT, ROOM},
+         "'Nodes':null,'NodeNames':['a','b']",
+         "'c\\n':" ROOM_TEXT,
+         ""},
+        {"long names of another alphabet",
+         "'NodeNames':['\xC3\xA9']",
+         {FIT},
+         "'Nodes':null,'NodeNames':['\xC3\xA9']",
+         "",
+         ""},
+        {"objects",
+         "'Nodes':{'items':[{'metadata':{'name':'a'},'x':1}, {'metadata':{'name':'b'}}]}",
+         {FIT, FIT},
+         "'Nodes':{'metadata':{},'items':[{'metadata':{'name':'a'},'x':1}, "
+         "{'metadata':{'name':'b'}}]},'NodeNames':null",
+         "",
+         ""},
+        {"objects, one fits",
+         "'Nodes':{'items':[{'metadata':{'name':'a'}},{'metadata':{'name':'\\u0062'}}]}",
+         {FIT, NONE},
+         "'Nodes':{'metadata':{},'items':[{'metadata':{'name':'a'}}]},'NodeNames':null",
+         "'b':" NONE_TEXT,
+         "'b':" NONE_TEXT},
+        {"no objects",
+         "'Nodes':{'items':[]}",
+         {0},
+         "'Nodes':{'metadata':{},'items':[]},'NodeNames':null",
+         "",
+         ""},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_filter_args args = {0};
+        struct gs_buf out = GS_BUF(4096);
+        char text[1024], expected[1024];
+        snprintf(text, sizeof(text), "{'Pod':{},%s}", r->candidates);
+        _cleanup_free_ char *body = quoted(text);
+        snprintf(expected, sizeof(expected),
+                 "{%s,'FailedNodes':{%s},'FailedAndUnresolvableNodes':{%s},'Error':''}", r->kept,
+                 r->failed, r->unresolvable);
+        row_equal(r->row, decode(gs_slice_of(body), &args, NULL), 0);
+        gs_codec_filter_result(&out, &args, r->reasons);
+        row_json(r->row, &out, expected);
+        gs_filter_args_release(&args);
+    }
+}
+
+static void every_reason_reaches_its_maps(void **state)
+{
+    char text[1024] = "{'Pod':{},'NodeNames':[";
+    uint8_t reasons[GS_REASONS];
+    for (int i = 0; i < GS_REASONS; i++) {
+        reasons[i] = (uint8_t)i;
+        snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s'n%d'", i ? "," : "", i);
+    }
+    strcat(text, "]}");
+    _cleanup_free_ char *body = quoted(text);
+    _cleanup_(gs_buf_release) struct gs_buf out = GS_BUF(1 << 16);
+    struct gs_filter_args args = {0};
+    assert_int_equal(decode(gs_slice_of(body), &args, NULL), 0);
+    gs_codec_filter_result(&out, &args, reasons);
+    const char *never = strstr(out.data, "FailedAndUnresolvableNodes");
+    assert_non_null(never);
+    for (int i = 1; i < GS_REASONS; i++) {
+        char entry[256];
+        snprintf(entry, sizeof(entry), "\"n%d\":\"%s\"", i, gs_reason_text((enum gs_reason)i));
+        const char *first = strstr(out.data, entry);
+        assert_true(first && first < never);
+        assert_int_equal(strstr(never, entry) != NULL, gs_reason_unresolvable((enum gs_reason)i));
+    }
+    gs_filter_args_release(&args);
+}
+
+static void an_answer_beyond_its_ceiling_is_marked(void **state)
+{
+    static const uint8_t reasons[3] = {0};
+    _cleanup_free_ char *body = quoted("{'Pod':{},'NodeNames':['a','b','c']}");
+    _cleanup_(gs_buf_release) struct gs_buf out = GS_BUF(40);
+    struct gs_filter_args args = {0};
+    assert_int_equal(decode(gs_slice_of(body), &args, NULL), 0);
+    gs_codec_filter_result(&out, &args, reasons);
+    assert_int_equal(gs_buf_failed(&out), GS_ETOOBIG);
+    gs_filter_args_release(&args);
+}
+
+static void scores_name_every_candidate(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *candidates;
+        uint8_t scores[4];
+        const char *expected;
+    } rows[] = {
+        {"names",
+         "'NodeNames':['a','b','c','d']",
+         {0, 9, 10, 255},
+         "[{'Host':'a','Score':0},{'Host':'b','Score':9},{'Host':'c','Score':10},"
+         "{'Host':'d','Score':255}]"},
+        {"objects",
+         "'Nodes':{'items':[{'metadata':{'name':'a'}}]}",
+         {7},
+         "[{'Host':'a','Score':7}]"},
+        {"escaped", "'NodeNames':['\\u0061\\t']", {105}, "[{'Host':'a\\t','Score':105}]"},
+        {"none", "'NodeNames':[]", {0}, "[]"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_filter_args args = {0};
+        struct gs_buf out = GS_BUF(4096);
+        char text[256];
+        snprintf(text, sizeof(text), "{'Pod':{},%s}", r->candidates);
+        _cleanup_free_ char *body = quoted(text);
+        row_equal(r->row, decode(gs_slice_of(body), &args, NULL), 0);
+        gs_codec_host_priorities(&out, &args, r->scores);
+        row_json(r->row, &out, r->expected);
+        gs_filter_args_release(&args);
+    }
+}
+
+static void errors_are_answered_without_percent_signs(void **state)
+{
+    struct gs_buf out = GS_BUF(4096);
+    gs_codec_filter_error(&out, "100% of %s \"q\"");
+    row_json("filter", &out,
+             "{'Nodes':null,'NodeNames':null,'FailedNodes':null,"
+             "'FailedAndUnresolvableNodes':null,'Error':'100 of s \\'q\\''}");
+    gs_codec_filter_error(&out, "");
+    row_json("empty", &out,
+             "{'Nodes':null,'NodeNames':null,'FailedNodes':null,"
+             "'FailedAndUnresolvableNodes':null,'Error':''}");
+    gs_codec_error_body(&out, "50% \"q\"");
+    row_json("no scheduling answer", &out, "{'error':'50% \\'q\\''}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_are_read_in_any_key_case),
+        cmocka_unit_test(what_is_no_request_is_refused_and_leaves_nothing),
+        cmocka_unit_test(there_is_a_ceiling_of_candidates),
+        cmocka_unit_test(verdicts_are_answered_in_the_form_of_the_request),
+        cmocka_unit_test(every_reason_reaches_its_maps),
+        cmocka_unit_test(an_answer_beyond_its_ceiling_is_marked),
+        cmocka_unit_test(scores_name_every_candidate),
+        cmocka_unit_test(errors_are_answered_without_percent_signs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

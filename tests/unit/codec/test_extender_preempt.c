@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec_fixture.h"
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/codec/extender.h"
+
+static int decode(const char *json, struct gs_preemption_args *args, struct gs_error *err)
+{
+    struct gs_names names = default_names();
+    _cleanup_free_ char *body = quoted(json);
+    int result = gs_codec_preemption_args(&names, gs_slice_of(body), args, err);
+    /* raw pods borrow from the body, which ends here: compare them where it lives */
+    for (uint32_t i = 0; result == 0 && i < args->node_count; i++) {
+        for (uint32_t k = 0; k < args->nodes[i].pod_count; k++) {
+            struct gs_slice pod = args->nodes[i].pods[k].pod;
+            assert_int_equal(pod.len != 0, !args->meta);
+            if (pod.len)
+                assert_true(pod.at[0] == '{' && pod.at[pod.len - 1] == '}');
+        }
+    }
+    return result;
+}
+
+/* "node:uid,uid/violations;" for each node */
+static void describe(const struct gs_preemption_args *args, char *out, size_t size)
+{
+    out[0] = '\0';
+    for (uint32_t i = 0; i < args->node_count; i++) {
+        const struct gs_victims *node = &args->nodes[i];
+        snprintf(out + strlen(out), size - strlen(out), "%s:", node->node);
+        for (uint32_t k = 0; k < node->pod_count; k++)
+            snprintf(out + strlen(out), size - strlen(out), "%s%s", k ? "," : "",
+                     node->pods[k].uid);
+        snprintf(out + strlen(out), size - strlen(out), "/%lld;", (long long)node->pdb_violations);
+    }
+}
+
+static void both_forms_are_read_in_any_key_case(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *body;
+        bool meta;
+        const char *nodes;
+    } rows[] = {
+        {"UIDs only",
+         "{'Pod':{},'NodeNameToVictims':null,'NodeNameToMetaVictims':{'n1':{'Pods':[{'UID':'a'},"
+         "{'UID':'b'}],'NumPDBViolations':1},'n2':{'Pods':[{'UID':'c'}],'NumPDBViolations':0}}}",
+         true, "n1:a,b/1;n2:c/0;"},
+        {"lower case",
+         "{'pod':{},'nodenametometavictims':{'n1':{'pods':[{'uid':'a'}],'numpdbviolations':2}}}",
+         true, "n1:a/2;"},
+        {"no counts, as 1.20 sends it",
+         "{'Pod':{},'NodeNameToMetaVictims':{'n1':{'Pods':[{'UID':'a'}]}}}", true, "n1:a/0;"},
+        {"no victims",
+         "{'Pod':{},'NodeNameToMetaVictims':{'n1':{'Pods':[]},'n2':{'Pods':null},"
+         "'n3':{},'n4':null}}",
+         true, "n1:/0;n2:/0;n3:/0;n4:/0;"},
+        {"null count", "{'Pod':{},'NodeNameToMetaVictims':{'n1':{'NumPDBViolations':null}}}", true,
+         "n1:/0;"},
+        {"no nodes", "{'Pod':{},'NodeNameToMetaVictims':{}}", true, ""},
+        {"whole pods",
+         "{'Pod':{},'NodeNameToMetaVictims':null,'NodeNameToVictims':{'n1':{'Pods':["
+         "{'metadata':{'name':'x','uid':'a'},'spec':{}},{'spec':{}}],'NumPDBViolations':-1}}}",
+         false, "n1:a,/-1;"},
+        {"both: UIDs count",
+         "{'Pod':{},'NodeNameToMetaVictims':{'m':{'Pods':[{'UID':'a'}]}},"
+         "'NodeNameToVictims':{'n':{'Pods':[]}}}",
+         true, "m:a/0;"},
+        {"more victims than the first room",
+         "{'Pod':{},'NodeNameToMetaVictims':{'n':{'Pods':["
+         "{'UID':'0'},{'UID':'1'},{'UID':'2'},{'UID':'3'},{'UID':'4'},{'UID':'5'},{'UID':'6'},"
+         "{'UID':'7'},{'UID':'8'}]}}}",
+         true, "n:0,1,2,3,4,5,6,7,8/0;"},
+        {"escaped node",
+         "{'Pod':{},'NodeNameToMetaVictims':{'n\\u0031':{'Pods':[{'UID':'\\u0061'}]}}}", true,
+         "n1:a/0;"},
+        {"twice: the last map counts",
+         "{'Pod':{},'NodeNameToMetaVictims':{'a':{}},'nodeNameToMetaVictims':{'b':{}}}", true,
+         "b:/0;"},
+    };
+    struct gs_preemption_args args = {0};
+    GS_FOR_EACH_ROW (r, rows) {
+        char nodes[256];
+        struct gs_error err = {0};
+        row_equal(r->row, decode(r->body, &args, &err), 0);
+        row_text(r->row, err.msg, "");
+        row_equal(r->row, args.meta, r->meta);
+        describe(&args, nodes, sizeof(nodes));
+        row_text(r->row, nodes, r->nodes);
+    }
+    gs_preemption_args_release(&args);
+}
+
+static void what_is_no_request_is_refused_and_leaves_nothing(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *body;
+        enum gs_code code;
+        const char *why;
+    } rows[] = {
+        {"empty", "", GS_EPROTO, "JSON: text ends too early at byte 0"},
+        {"no pod", "{'NodeNameToMetaVictims':{}}", GS_EINVAL, "Pod is missing"},
+        {"no nodes", "{'Pod':{}}", GS_EINVAL,
+         "NodeNameToVictims and NodeNameToMetaVictims are missing"},
+        {"nodes are a list", "{'Pod':{},'NodeNameToMetaVictims':[]}", GS_EPROTO,
+         "NodeNameToMetaVictims is not an object at byte 34"},
+        {"victims are a list", "{'Pod':{},'NodeNameToVictims':{'n':[]}}", GS_EPROTO,
+         "victims of a node is not an object at byte 35"},
+        {"pods are no list", "{'Pod':{},'NodeNameToMetaVictims':{'n':{'Pods':{}}}}", GS_EPROTO,
+         "Pods of a node is not an array at byte 47"},
+        {"a victim is null", "{'Pod':{},'NodeNameToMetaVictims':{'n':{'Pods':[null]}}}", GS_EPROTO,
+         "victim is not an object at byte 48"},
+        {"a UID is a number", "{'Pod':{},'NodeNameToMetaVictims':{'n':{'Pods':[{'UID':1}]}}}",
+         GS_EPROTO, "UID of a victim is not a string at byte 55"},
+        {"a count with a fraction",
+         "{'Pod':{},'NodeNameToMetaVictims':{'n':{'NumPDBViolations':0.5}}}", GS_EPROTO,
+         "NumPDBViolations is not a whole number that fits at byte 62"},
+        {"a broken pod", "{'Pod':{'spec':1},'NodeNameToMetaVictims':{}}", GS_EPROTO,
+         "Pod: spec is not an object at byte 8"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_preemption_args args = {0};
+        struct gs_error err = {0};
+        row_equal(r->row, decode("{'Pod':{},'NodeNameToMetaVictims':{'old':{}}}", &args, NULL), 0);
+        row_equal(r->row, decode(r->body, &args, &err), -1);
+        row_equal(r->row, err.code, r->code);
+        row_text(r->row, err.msg, r->why);
+        row_true(r->row, args.node_count == 0 && args.nodes == NULL && !args.meta);
+        gs_preemption_args_release(&args);
+    }
+}
+
+static void there_is_a_ceiling_of_nodes(void **state)
+{
+    struct gs_names names = default_names();
+    for (int more = 0; more <= 1; more++) {
+        _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(1 << 24);
+        struct gs_preemption_args args = {0};
+        struct gs_error err = {0};
+        gs_buf_puts(&body, "{\"Pod\":{},\"NodeNameToMetaVictims\":{\"n\":null");
+        for (int i = 1; i < GS_EXTENDER_NODES_MAX + more; i++)
+            gs_buf_puts(&body, ",\"n\":null");
+        gs_buf_puts(&body, "}}");
+        struct gs_slice text = {body.data, body.len};
+        assert_int_equal(gs_codec_preemption_args(&names, text, &args, &err), more ? -1 : 0);
+        assert_int_equal(err.code, more ? GS_ETOOBIG : GS_OK);
+        assert_int_equal(args.node_count, more ? 0 : GS_EXTENDER_NODES_MAX);
+        gs_preemption_args_release(&args);
+    }
+}
+
+static void results_name_victims_by_uid(void **state)
+{
+    struct gs_victim pods[] = {{.uid = "a"}, {.uid = "\"b\""}};
+    struct gs_victims nodes[] = {
+        {.node = "n1", .pods = pods, .pod_count = 2, .pdb_violations = 3},
+        {.node = "n2"},
+    };
+    struct gs_buf out = GS_BUF(1024);
+    gs_codec_preemption_result(&out, nodes, 2);
+    row_json("two nodes", &out,
+             "{'NodeNameToMetaVictims':{'n1':{'Pods':[{'UID':'a'},{'UID':'\\'b\\''}],"
+             "'NumPDBViolations':3},'n2':{'Pods':[],'NumPDBViolations':0}}}");
+    gs_codec_preemption_result(&out, NULL, 0);
+    row_json("none", &out, "{'NodeNameToMetaVictims':{}}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_forms_are_read_in_any_key_case),
+        cmocka_unit_test(what_is_no_request_is_refused_and_leaves_nothing),
+        cmocka_unit_test(there_is_a_ceiling_of_nodes),
+        cmocka_unit_test(results_name_victims_by_uid),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

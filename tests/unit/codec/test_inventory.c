@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec_fixture.h"
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/codec/inventory.h"
+
+static int decode(const char *json, struct gs_arena *arena, struct gs_inventory *ret,
+                  struct gs_error *err)
+{
+    _cleanup_free_ char *text = quoted(json);
+    return gs_codec_inventory_decode(gs_slice_of(text), arena, ret, err);
+}
+
+static void every_field_is_read_and_gpus_are_sorted(void **state)
+{
+    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+    struct gs_inventory inventory;
+    assert_int_equal(
+        decode("{'gpus':[{'idx':63,'mem':0},{'idx':0,'uuid':'GPU-1','mem':79,'memMiB':81559,"
+               "'model':'NVIDIA A100','healthy':false,'numa':3,'schedulable':false,'new':[1]},"
+               "{'idx':7,'mem':2147483647,'numa':-5,'healthy':null,'uuid':null,'model':null}],"
+               "'later':{},'unit':'256MiB','v':1}",
+               &arena, &inventory, NULL),
+        0);
+    assert_int_equal(inventory.unit, GS_UNIT_256MIB);
+    assert_int_equal(inventory.gpu_count, 3);
+    const struct gs_gpu *gpu = inventory.gpus;
+    assert_int_equal(gpu->idx, 0);
+    assert_int_equal(gpu->mem_units, 79);
+    assert_int_equal(gpu->mem_mib, 81559);
+    assert_int_equal(gpu->numa, 3);
+    assert_true(!gpu->healthy && !gpu->schedulable);
+    assert_string_equal(gpu->uuid, "GPU-1");
+    assert_string_equal(gpu->model, "NVIDIA A100");
+    gpu++;
+    assert_int_equal(gpu->idx, 7);
+    assert_int_equal(gpu->mem_units, INT32_MAX);
+    assert_int_equal(gpu->numa, GS_NUMA_NONE);
+    assert_true(gpu->healthy && gpu->schedulable);
+    assert_string_equal(gpu->uuid, "");
+    gpu++;
+    assert_int_equal(gpu->idx, 63);
+    assert_int_equal(gpu->mem_units, 0);
+    assert_int_equal(gpu->numa, GS_NUMA_NONE);
+}
+
+static void long_models_are_cut_and_long_uuids_refused(void **state)
+{
+    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+    struct gs_inventory inventory;
+    char json[512], model[200] = "", uuid[65];
+    for (int i = 0; i < 40; i++)
+        strncat(model, "\xC3\xA9", 3);
+    snprintf(json, sizeof(json), "{'v':1,'unit':'GiB','gpus':[{'idx':0,'mem':1,'model':'x%s'}]}",
+             model);
+    assert_int_equal(decode(json, &arena, &inventory, NULL), 0);
+    /* 1 + 31 * 2 bytes: whole characters only */
+    assert_int_equal(strlen(inventory.gpus[0].model), 63);
+    snprintf(json, sizeof(json), "{'v':1,'unit':'GiB','gpus':[{'idx':0,'mem':1,'model':'xx%s'}]}",
+             model);
+    assert_int_equal(decode(json, &arena, &inventory, NULL), 0);
+    assert_int_equal(strlen(inventory.gpus[0].model), 62);
+    for (size_t len = 63; len <= 64; len++) {
+        memset(uuid, 'u', len);
+        uuid[len] = '\0';
+        snprintf(json, sizeof(json), "{'v':1,'unit':'GiB','gpus':[{'idx':0,'mem':1,'uuid':'%s'}]}",
+                 uuid);
+        assert_int_equal(decode(json, &arena, &inventory, NULL), len == 63 ? 0 : -1);
+    }
+}
+
+static void what_is_no_inventory_is_refused_with_a_reason(void **state)
+{
+#define IN(gpus) "{'v':1,'unit':'GiB','gpus':[" gpus "]}"
+    static const struct {
+        const char *row;
+        const char *json;
+        const char *why; /* up to the byte number */
+    } rows[] = {
+        {"empty", "", "JSON: text ends too early"},
+        {"list", "[]", "inventory is not an object"},
+        {"nothing in it", "{}", "v is not 1"},
+        {"later version", "{'v':2,'unit':'GiB','gpus':[]}", "v is not 1"},
+        {"version as text", "{'v':'1','unit':'GiB','gpus':[]}", "v is not a number"},
+        {"no unit", "{'v':1,'gpus':[]}", "unit is missing"},
+        {"unknown unit", "{'v':1,'unit':'GB','gpus':[]}",
+         "unit is none of MiB, 64MiB, 256MiB, GiB"},
+        {"very long unit", "{'v':1,'unit':'GiBGiBGiBGiBGiBGiB','gpus':[]}",
+         "unit is none of MiB, 64MiB, 256MiB, GiB"},
+        {"no GPUs", "{'v':1,'unit':'GiB'}", "gpus is missing"},
+        {"GPUs null", "{'v':1,'unit':'GiB','gpus':null}", "gpus is not an array"},
+        {"GPU is no object", IN("1"), "gpus entry is not an object"},
+        {"no index", IN("{'mem':1}"), "gpus.idx is missing"},
+        {"no size", IN("{'idx':1}"), "gpus.mem is missing"},
+        {"index too large", IN("{'idx':64,'mem':1}"), "gpus.idx is above 63"},
+        {"index negative", IN("{'idx':-1,'mem':1}"), "gpus.idx is negative"},
+        {"index twice", IN("{'idx':1,'mem':1},{'idx':1,'mem':1}"), "gpus.idx comes twice"},
+        {"UUID twice", IN("{'idx':1,'mem':1,'uuid':'a'},{'idx':2,'mem':1,'uuid':'a'}"),
+         "gpus.uuid comes twice"},
+        {"size too large", IN("{'idx':1,'mem':2147483648}"),
+         "gpus.mem is not a whole number that fits"},
+        {"size negative", IN("{'idx':1,'mem':-1}"), "gpus.mem is negative"},
+        {"half a size", IN("{'idx':1,'mem':0.5}"), "gpus.mem is not a whole number that fits"},
+        {"NUMA node too large", IN("{'idx':1,'mem':1,'numa':32768}"), "gpus.numa is no NUMA node"},
+        {"NUMA node too small", IN("{'idx':1,'mem':1,'numa':-32769}"), "gpus.numa is no NUMA node"},
+        {"healthy is no flag", IN("{'idx':1,'mem':1,'healthy':1}"),
+         "gpus.healthy is not true or false"},
+        {"cut", "{'v':1,'unit':'GiB','gpus':[{'idx':1,'mem':1}", "JSON: text ends too early"},
+        {"more", IN("") "x", "JSON: more text after the value"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+        struct gs_inventory inventory = {.gpu_count = 77};
+        struct gs_error err = {0};
+        row_equal(r->row, decode(r->json, &arena, &inventory, &err), -1);
+        row_equal(r->row, err.code, GS_EPROTO);
+        char *byte = strstr(err.msg, " at byte");
+        row_true(r->row, byte != NULL);
+        *byte = '\0';
+        row_text(r->row, err.msg, r->why);
+        row_equal(r->row, inventory.gpu_count, 77);
+    }
+}
+
+static void an_inventory_is_written_as_the_contract_shows(void **state)
+{
+    struct gs_gpu gpus[] = {
+        {.idx = 0,
+         .uuid = "GPU-1",
+         .mem_units = 79,
+         .mem_mib = 81559,
+         .model = "NVIDIA \"A100\"",
+         .healthy = true,
+         .numa = 0,
+         .schedulable = true},
+        {.idx = 5, .mem_units = 7, .numa = GS_NUMA_NONE},
+    };
+    struct gs_inventory inventory = {.unit = GS_UNIT_GIB, .gpus = gpus, .gpu_count = 2};
+    struct gs_buf out = GS_BUF(4096);
+    gs_codec_inventory_encode(&out, &inventory);
+    row_json("two", &out,
+             "{'v':1,'unit':'GiB','gpus':[{'idx':0,'uuid':'GPU-1','mem':79,'memMiB':81559,"
+             "'model':'NVIDIA \\'A100\\'','healthy':true,'numa':0,'schedulable':true},"
+             "{'idx':5,'mem':7,'healthy':false,'schedulable':false}]}");
+    inventory.gpu_count = 0;
+    inventory.unit = GS_UNIT_64MIB;
+    gs_codec_inventory_encode(&out, &inventory);
+    row_json("none", &out, "{'v':1,'unit':'64MiB','gpus':[]}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_field_is_read_and_gpus_are_sorted),
+        cmocka_unit_test(long_models_are_cut_and_long_uuids_refused),
+        cmocka_unit_test(what_is_no_inventory_is_refused_with_a_reason),
+        cmocka_unit_test(an_inventory_is_written_as_the_contract_shows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

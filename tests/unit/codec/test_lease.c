@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec_fixture.h"
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/codec/lease.h"
+
+static int decode(const char *json, struct gs_lease *lease, struct gs_error *err)
+{
+    _cleanup_free_ char *text = quoted(json);
+    return gs_codec_lease_decode(gs_slice_of(text), lease, err);
+}
+
+static void leases_are_read(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+        struct gs_lease lease;
+    } rows[] = {
+        {"held",
+         "{'kind':'Lease','metadata':{'name':'x','resourceVersion':'41'},'spec':{"
+         "'holderIdentity':'pod-1','leaseDurationSeconds':15,'leaseTransitions':2,"
+         "'acquireTime':'1970-01-01T00:00:01.000001Z','renewTime':'1970-01-01T00:00:02Z'}}",
+         {.holder = "pod-1",
+          .resource_version = "41",
+          .duration_s = 15,
+          .transitions = 2,
+          .acquire_ns = 1000001000,
+          .renew_ns = 2000000000}},
+        {"free",
+         "{'metadata':{'resourceVersion':'1'},'spec':{'holderIdentity':''}}",
+         {.resource_version = "1"}},
+        {"nothing", "{}", {0}},
+        {"nulls",
+         "{'metadata':null,'spec':{'holderIdentity':null,'leaseDurationSeconds':null,"
+         "'leaseTransitions':null,'acquireTime':null,'renewTime':null}}",
+         {0}},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_lease lease = {.ns = "ns", .name = "name", .holder = "old", .renew_ns = 5};
+        row_equal(r->row, decode(r->json, &lease, NULL), 0);
+        row_text(r->row, lease.ns, "ns");
+        row_text(r->row, lease.name, "name");
+        row_text(r->row, lease.holder, r->lease.holder);
+        row_text(r->row, lease.resource_version, r->lease.resource_version);
+        row_equal(r->row, lease.duration_s, r->lease.duration_s);
+        row_equal(r->row, lease.transitions, r->lease.transitions);
+        row_equal(r->row, lease.acquire_ns, r->lease.acquire_ns);
+        row_equal(r->row, lease.renew_ns, r->lease.renew_ns);
+    }
+}
+
+static void what_is_no_lease_is_refused_and_changes_nothing(void **state)
+{
+    char long_holder[400], long_version[200];
+    snprintf(long_holder, sizeof(long_holder), "{'spec':{'holderIdentity':'%0256d'}}", 0);
+    snprintf(long_version, sizeof(long_version), "{'metadata':{'resourceVersion':'%064d'}}", 0);
+    const struct {
+        const char *row;
+        const char *json;
+        enum gs_code code;
+    } rows[] = {
+        {"empty", "", GS_EPROTO},
+        {"no object", "[]", GS_EPROTO},
+        {"holder is a number", "{'spec':{'holderIdentity':1}}", GS_EPROTO},
+        {"duration does not fit", "{'spec':{'leaseDurationSeconds':2147483648}}", GS_EPROTO},
+        {"time is none", "{'spec':{'renewTime':'now'}}", GS_EPROTO},
+        {"time is very long",
+         "{'spec':{'renewTime':'1970-01-01T00:00:02.0000000000000000000000000000000000000Z'}}",
+         GS_EPROTO},
+        {"holder is too long", long_holder, GS_ETOOBIG},
+        {"version is too long", long_version, GS_ETOOBIG},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_lease lease = {.holder = "old", .renew_ns = 5};
+        struct gs_error err = {0};
+        row_equal(r->row, decode(r->json, &lease, &err), -1);
+        row_equal(r->row, err.code, r->code);
+        row_text(r->row, lease.holder, "old");
+        row_equal(r->row, lease.renew_ns, 5);
+    }
+}
+
+static void leases_are_written(void **state)
+{
+    struct gs_lease lease = {.ns = "d",
+                             .name = "l",
+                             .holder = "pod-1",
+                             .resource_version = "41",
+                             .duration_s = 15,
+                             .transitions = 2,
+                             .acquire_ns = 1000001999,
+                             .renew_ns = 2000000000};
+    struct gs_buf out = GS_BUF(4096);
+    gs_codec_lease_encode(&out, &lease);
+    row_json("held", &out,
+             "{'apiVersion':'coordination.k8s.io/v1','kind':'Lease','metadata':{'name':'l',"
+             "'namespace':'d','resourceVersion':'41'},'spec':{'holderIdentity':'pod-1',"
+             "'leaseDurationSeconds':15,'acquireTime':'1970-01-01T00:00:01.000001Z',"
+             "'renewTime':'1970-01-01T00:00:02.000000Z','leaseTransitions':2}}");
+    lease = (struct gs_lease){.ns = "d", .name = "l"};
+    gs_codec_lease_encode(&out, &lease);
+    row_json("free", &out,
+             "{'apiVersion':'coordination.k8s.io/v1','kind':'Lease','metadata':{'name':'l',"
+             "'namespace':'d'},'spec':{'leaseTransitions':0}}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(leases_are_read),
+        cmocka_unit_test(what_is_no_lease_is_refused_and_changes_nothing),
+        cmocka_unit_test(leases_are_written),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

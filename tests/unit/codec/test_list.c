@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec_fixture.h"
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/codec/list.h"
+
+struct seen {
+    char items[256]; /* one after the other, each with a bar */
+    int stop_after;
+    struct gs_error *err;
+};
+
+static int see(void *ctx, struct gs_slice item)
+{
+    struct seen *seen = ctx;
+    size_t len = strlen(seen->items);
+    snprintf(seen->items + len, sizeof(seen->items) - len, "%.*s|", (int)item.len, item.at);
+    if (--seen->stop_after == 0)
+        return seen->err ? gs_fail(seen->err, GS_ENOMEM, "no room") : 1;
+    return 0;
+}
+
+static int decode(const char *json, struct seen *seen, struct gs_list_meta *ret,
+                  struct gs_error *err)
+{
+    _cleanup_free_ char *text = quoted(json);
+    return gs_codec_list_items(gs_slice_of(text), see, seen, ret, err);
+}
+
+static void lists_are_handed_out_item_by_item(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+        const char *items;
+        const char *version, *next;
+        int64_t remaining;
+    } rows[] = {
+        {"usual",
+         "{'kind':'PodList','metadata':{'resourceVersion':'9','continue':'abc=','"
+         "remainingItemCount':3},'items':[{},{'a':[1]} , 7]}",
+         "{}|{'a':[1]}|7|", "9", "abc=", 3},
+        {"items first", "{'items':[1],'metadata':{'resourceVersion':'9'}}", "1|", "9", "", -1},
+        {"no items", "{'metadata':{'resourceVersion':'9'},'items':[]}", "", "9", "", -1},
+        {"items null", "{'items':null}", "", "", "", -1},
+        {"items absent", "{}", "", "", "", -1},
+        {"nulls", "{'metadata':{'resourceVersion':null,'continue':null,'remainingItemCount':null}}",
+         "", "", "", -1},
+        {"metadata null", "{'metadata':null,'items':[1]}", "1|", "", "", -1},
+        {"last page", "{'metadata':{'continue':'','remainingItemCount':0},'items':[1]}", "1|", "",
+         "", 0},
+        {"escaped token", "{'metadata':{'continue':'a\\u003d'}}", "", "", "a=", -1},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct seen seen = {0};
+        struct gs_list_meta meta;
+        _cleanup_free_ char *items = quoted(r->items);
+        row_equal(r->row, decode(r->json, &seen, &meta, NULL), 0);
+        row_text(r->row, seen.items, items);
+        row_text(r->row, meta.resource_version, r->version);
+        row_text(r->row, meta.continue_token, r->next);
+        row_equal(r->row, meta.remaining, r->remaining);
+    }
+}
+
+static void what_is_no_list_is_refused(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+        const char *items; /* handed out before */
+        const char *why;
+    } rows[] = {
+        {"empty", "", "", "JSON: text ends too early at byte 0"},
+        {"no object", "[]", "", "list is not an object at byte 0"},
+        {"items are no array", "{'items':{}}", "", "items is not an array at byte 9"},
+        {"metadata is no object", "{'metadata':[]}", "", "metadata is not an object at byte 12"},
+        {"version is no string", "{'metadata':{'resourceVersion':9}}", "",
+         "metadata.resourceVersion is not a string at byte 31"},
+        {"cut in the second item", "{'items':[{'a':1},{'b", "{'a':1}|",
+         "JSON: text ends too early at byte 21"},
+        {"broken second item", "{'items':[1,tru]}", "1|", "JSON: unknown word at byte 12"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct seen seen = {0};
+        struct gs_list_meta meta = {.remaining = 77};
+        struct gs_error err = {0};
+        _cleanup_free_ char *items = quoted(r->items);
+        row_equal(r->row, decode(r->json, &seen, &meta, &err), -1);
+        row_equal(r->row, err.code, GS_EPROTO);
+        row_text(r->row, err.msg, r->why);
+        row_text(r->row, seen.items, items);
+        row_equal(r->row, meta.remaining, 77);
+    }
+}
+
+static void a_receiver_can_stop(void **state)
+{
+    struct gs_list_meta meta = {.remaining = 77};
+    struct gs_error err = {0};
+    struct seen seen = {.stop_after = 2};
+    assert_int_equal(decode("{'items':[1,2,3]}", &seen, &meta, &err), -1);
+    assert_int_equal(err.code, GS_ECANCELED);
+    assert_string_equal(seen.items, "1|2|");
+    assert_int_equal(meta.remaining, 77);
+    gs_error_clear(&err);
+    seen = (struct seen){.stop_after = 1, .err = &err};
+    assert_int_equal(decode("{'items':[1,2,3]}", &seen, &meta, &err), -1);
+    assert_int_equal(err.code, GS_ENOMEM);
+    assert_string_equal(err.msg, "no room");
+}
+
+static void long_versions_and_tokens_are_refused(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *field;
+        size_t len;
+        enum gs_code code;
+    } rows[] = {
+        {"longest version", "resourceVersion", GS_RV_BYTES - 1, GS_OK},
+        {"longer version", "resourceVersion", GS_RV_BYTES, GS_ETOOBIG},
+        {"longest token", "continue", GS_CONTINUE_BYTES - 1, GS_OK},
+        {"longer token", "continue", GS_CONTINUE_BYTES, GS_ETOOBIG},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        _cleanup_(gs_buf_release) struct gs_buf json = GS_BUF(1 << 16);
+        struct seen seen = {0};
+        struct gs_list_meta meta;
+        struct gs_error err = {0};
+        gs_buf_printf(&json, "{\"metadata\":{\"%s\":\"", r->field);
+        for (size_t i = 0; i < r->len; i++)
+            gs_buf_putc(&json, 'x');
+        gs_buf_puts(&json, "\"}}");
+        row_equal(
+            r->row,
+            gs_codec_list_items((struct gs_slice){json.data, json.len}, see, &seen, &meta, &err),
+            r->code == GS_OK ? 0 : -1);
+        row_equal(r->row, err.code, r->code);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_are_handed_out_item_by_item),
+        cmocka_unit_test(what_is_no_list_is_refused),
+        cmocka_unit_test(a_receiver_can_stop),
+        cmocka_unit_test(long_versions_and_tokens_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec_fixture.h"
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/codec/node.h"
+
+static int decode(const char *json, struct gs_node *node, struct gs_error *err)
+{
+    struct gs_names names = default_names();
+    _cleanup_free_ char *text = quoted(json);
+    return gs_codec_node(&names, gs_slice_of(text), node, err);
+}
+
+#define TWO_GPUS                                                                                   \
+    "{\\'v\\':1,\\'unit\\':\\'GiB\\',\\'gpus\\':[{\\'idx\\':4,\\'mem\\':39,\\'uuid\\':\\'GPU-b\\'" \
+    "},"                                                                                           \
+    "{\\'idx\\':1,\\'mem\\':79,\\'uuid\\':\\'GPU-a\\'}]}"
+
+static void a_whole_node_is_read(void **state)
+{
+    struct gs_node node = {0};
+    assert_int_equal(
+        decode(
+            "{'metadata':{'name':'n','uid':'u','resourceVersion':'7','labels':{'gpushare':'true'},"
+            "'annotations':{'aliyun.com/gpu-inventory':'" TWO_GPUS "'}},"
+            "'spec':{'unschedulable':true},'status':{"
+            "'capacity':{'cpu':'8','aliyun.com/gpu-mem':'118','aliyun.com/gpu-count':'2'},"
+            "'allocatable':{'cpu':'7500m','memory':'2Gi','aliyun.com/gpu-mem':'117'},"
+            "'addresses':[{'type':'Hostname','address':'h'},"
+            "{'address':'10.0.0.1','type':'InternalIP'},"
+            "{'type':'InternalIP','address':'fd00::1'}],"
+            "'conditions':[{'type':'DiskPressure','status':'False'},"
+            "{'type':'Ready','status':'True'}]}}",
+            &node, NULL),
+        0);
+    assert_string_equal(node.name, "n");
+    assert_string_equal(node.uid, "u");
+    assert_string_equal(node.resource_version, "7");
+    assert_string_equal(node.address, "10.0.0.1");
+    assert_true(node.labelled && node.ready && node.unschedulable && node.inventory);
+    assert_string_equal(node.inventory_error, "");
+    assert_int_equal(node.capacity_units, 118);
+    assert_int_equal(node.allocatable_units, 117);
+    assert_int_equal(node.capacity_count, 2);
+    assert_int_equal(node.cpu_milli, 7500);
+    assert_int_equal(node.memory_bytes, 2147483648);
+    assert_int_equal(node.unit, GS_UNIT_GIB);
+    assert_int_equal(node.gpu_count, 2);
+    assert_int_equal(node.gpus[0].idx, 1);
+    assert_int_equal(node.gpus[0].mem_units, 79);
+    assert_string_equal(node.gpus[0].uuid, "GPU-a");
+    assert_int_equal(node.gpus[1].idx, 4);
+    assert_true(gs_gpu_usable(&node.gpus[0]) && gs_gpu_usable(&node.gpus[1]));
+    gs_node_release(&node);
+}
+
+static void gpus_come_from_inventory_or_division(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *annotation; /* JSON */
+        const char *capacity;
+        uint32_t gpus, units; /* of the first */
+        const char *error;
+    } rows[] = {
+        {"neither", "null", "{}", 0, 0, ""},
+        {"division", "null", "{'aliyun.com/gpu-mem':'64','aliyun.com/gpu-count':'4'}", 4, 16, ""},
+        {"memory without a count", "null", "{'aliyun.com/gpu-mem':'64'}", 0, 0, ""},
+        {"inventory before division", "'" TWO_GPUS "'",
+         "{'aliyun.com/gpu-mem':'64','aliyun.com/gpu-count':'4'}", 2, 79, ""},
+        {"inventory of a node whose plugin is gone", "'" TWO_GPUS "'", "{'aliyun.com/gpu-mem':'0'}",
+         2, 79, ""},
+        {"inventory without GPUs", "'{\\'v\\':1,\\'unit\\':\\'MiB\\',\\'gpus\\':[]}'",
+         "{'aliyun.com/gpu-mem':'64','aliyun.com/gpu-count':'4'}", 0, 0, ""},
+        {"broken inventory", "'{\\'v\\':2}'",
+         "{'aliyun.com/gpu-mem':'64','aliyun.com/gpu-count':'4'}", 4, 16, "v is not 1 at byte 7"},
+        {"a number", "'4 GPUs'", "{}", 0, 0, "inventory is not an object at byte 0"},
+        {"empty inventory", "''", "{}", 0, 0, "JSON: text ends too early at byte 0"},
+        {"large capacity", "null", "{'aliyun.com/gpu-mem':'1e40','aliyun.com/gpu-count':'64'}", 64,
+         UINT32_MAX, ""},
+        {"large count", "null", "{'aliyun.com/gpu-mem':'64','aliyun.com/gpu-count':'1e40'}", 64, 0,
+         ""},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_node node = {0};
+        char json[1024];
+        snprintf(json, sizeof(json),
+                 "{'status':{'capacity':%s},'metadata':{'annotations':{"
+                 "'aliyun.com/gpu-inventory':%s}}}",
+                 r->capacity, r->annotation);
+        row_equal(r->row, decode(json, &node, NULL), 0);
+        row_equal(r->row, node.gpu_count, r->gpus);
+        if (node.gpu_count)
+            row_equal(r->row, node.gpus[0].mem_units, r->units);
+        row_text(r->row, node.inventory_error, r->error);
+        row_equal(r->row, node.inventory, strcmp(r->annotation, "null") != 0 && !r->error[0]);
+        gs_node_release(&node);
+    }
+}
+
+static void a_cordon_takes_gpus_out_of_service(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *cordon; /* JSON */
+        bool first, second; /* schedulable; indices 1 (GPU-a) and 4 (GPU-b) */
+    } rows[] = {
+        {"none", "null", true, true},
+        {"empty", "''", true, true},
+        {"index", "'4'", true, false},
+        {"UUID", "'GPU-a'", false, true},
+        {"list", "'GPU-a,4'", false, false},
+        {"list with spaces and holes", "' 1 ,, GPU-b ,'", false, false},
+        {"other index", "'0'", true, true},
+        {"part of a UUID", "'GPU-'", true, true},
+        {"UUID in another case", "'gpu-a'", true, true},
+        {"no such words", "'all,-1,99999999999'", true, true},
+        {"escaped", "'\\u0031'", false, true},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_node node = {0};
+        char json[512];
+        snprintf(json, sizeof(json),
+                 "{'metadata':{'annotations':{'aliyun.com/gpu-cordon':%s,"
+                 "'aliyun.com/gpu-inventory':'" TWO_GPUS "'}}}",
+                 r->cordon);
+        row_equal(r->row, decode(json, &node, NULL), 0);
+        row_equal(r->row, node.gpus[0].schedulable, r->first);
+        row_equal(r->row, node.gpus[1].schedulable, r->second);
+        row_true(r->row, node.gpus[0].healthy && node.gpus[1].healthy);
+        gs_node_release(&node);
+    }
+}
+
+static void a_cordon_works_on_divided_gpus(void **state)
+{
+    struct gs_node node = {0};
+    assert_int_equal(decode("{'metadata':{'annotations':{'aliyun.com/gpu-cordon':'1'}},'status':{"
+                            "'capacity':{'aliyun.com/gpu-mem':'4','aliyun.com/gpu-count':'2'}}}",
+                            &node, NULL),
+                     0);
+    assert_true(node.gpus[0].schedulable && !node.gpus[1].schedulable);
+    gs_node_release(&node);
+}
+
+static void flags_default_to_false(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+        bool labelled, ready, unschedulable;
+    } rows[] = {
+        {"empty", "{}", false, false, false},
+        {"nulls",
+         "{'metadata':{'labels':null},'spec':{'unschedulable':null},'status':{'conditions':null}}",
+         false, false, false},
+        {"label of another value", "{'metadata':{'labels':{'gpushare':'yes'}}}", false, false,
+         false},
+        {"label", "{'metadata':{'labels':{'gpushare':'true'}}}", true, false, false},
+        {"not ready", "{'status':{'conditions':[{'type':'Ready','status':'False'}]}}", false, false,
+         false},
+        {"ready unknown", "{'status':{'conditions':[{'type':'Ready','status':'Unknown'}]}}", false,
+         false, false},
+        {"ready", "{'status':{'conditions':[{'status':'True','type':'Ready'},{}]}}", false, true,
+         false},
+        {"null spec", "{'spec':null}", false, false, false},
+        {"unschedulable", "{'spec':{'unschedulable':true,'taints':[{}]}}", false, false, true},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_node node = {0};
+        row_equal(r->row, decode(r->json, &node, NULL), 0);
+        row_equal(r->row, node.labelled, r->labelled);
+        row_equal(r->row, node.ready, r->ready);
+        row_equal(r->row, node.unschedulable, r->unschedulable);
+        row_text(r->row, node.address, "");
+        gs_node_release(&node);
+    }
+}
+
+static void a_field_that_cannot_be_read_is_named(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+        const char *why; /* up to the byte number */
+    } rows[] = {
+        {"empty", "", "JSON: text ends too early"},
+        {"no object", "null", "node is not an object"},
+        {"name", "{'metadata':{'name':[]}}", "metadata.name is not a string"},
+        {"label", "{'metadata':{'labels':{'gpushare':true}}}", "label gpushare is not a string"},
+        {"inventory", "{'metadata':{'annotations':{'aliyun.com/gpu-inventory':{}}}}",
+         "annotation gpu-inventory is not a string"},
+        {"unschedulable", "{'spec':{'unschedulable':'true'}}",
+         "spec.unschedulable is not true or false"},
+        {"capacity", "{'status':{'capacity':{'aliyun.com/gpu-mem':'many'}}}",
+         "GPU memory in status.capacity is not a quantity"},
+        {"negative capacity", "{'status':{'capacity':{'aliyun.com/gpu-count':'-1'}}}",
+         "GPU count in status.capacity is negative"},
+        {"half a unit", "{'status':{'allocatable':{'aliyun.com/gpu-mem':'500m'}}}",
+         "GPU memory in status.allocatable is not a whole number"},
+        {"conditions", "{'status':{'conditions':{}}}", "status.conditions is not an array"},
+        {"address", "{'status':{'addresses':[7]}}", "entry of status.addresses is not an object"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_node node = {0};
+        struct gs_error err = {0};
+        row_equal(r->row,
+                  decode("{'metadata':{'name':'old'},'status':{'capacity':{"
+                         "'aliyun.com/gpu-mem':'4','aliyun.com/gpu-count':'2'}}}",
+                         &node, NULL),
+                  0);
+        row_equal(r->row, node.gpu_count, 2);
+        row_equal(r->row, decode(r->json, &node, &err), -1);
+        row_equal(r->row, err.code, GS_EPROTO);
+        char *byte = strstr(err.msg, " at byte");
+        row_true(r->row, byte != NULL);
+        *byte = '\0';
+        row_text(r->row, err.msg, r->why);
+        row_text(r->row, node.name, "");
+        row_equal(r->row, node.gpu_count, 0);
+        gs_node_release(&node);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_whole_node_is_read),
+        cmocka_unit_test(gpus_come_from_inventory_or_division),
+        cmocka_unit_test(a_cordon_takes_gpus_out_of_service),
+        cmocka_unit_test(a_cordon_works_on_divided_gpus),
+        cmocka_unit_test(flags_default_to_false),
+        cmocka_unit_test(a_field_that_cannot_be_read_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

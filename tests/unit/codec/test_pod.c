@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec_fixture.h"
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/codec/pod.h"
+
+static int decode(const char *json, struct gs_pod *pod, struct gs_error *err)
+{
+    struct gs_names names = default_names();
+    _cleanup_free_ char *text = quoted(json);
+    return gs_codec_pod(&names, gs_slice_of(text), pod, err);
+}
+
+static char *read_seed(const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof(path), GS_SOURCE_DIR "/tests/fuzz/corpus/codec_pod/%s", name);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    char *text = calloc(1, 1 << 16);
+    assert_non_null(text);
+    fread(text, 1, (1 << 16) - 1, file);
+    fclose(file);
+    return text;
+}
+
+static void a_whole_pod_is_read(void **state)
+{
+    static const char *const seeds[] = {"full.json", "pretty.json"};
+    GS_FOR_EACH_ROW (seed, seeds) {
+        struct gs_pod pod = {0};
+        _cleanup_free_ char *text = read_seed(*seed);
+        assert_int_equal(decode(text, &pod, NULL), 0);
+        assert_string_equal(pod.name, "train-0");
+        assert_string_equal(pod.ns, "default");
+        assert_string_equal(pod.uid, "6f1c0a52-0d7e-4d53-9d0b-6c1f6a3f0001");
+        assert_string_equal(pod.resource_version, "123456");
+        assert_string_equal(pod.node_name, "node-1");
+        assert_string_equal(pod.nominated_node, "node-2");
+        assert_string_equal(pod.owner_uid, "owner-1");
+        assert_int_equal(pod.phase, GS_PHASE_RUNNING);
+        assert_true(pod.deleting);
+        assert_int_equal(pod.priority, 1000);
+        assert_int_equal(pod.created_s, 1795255200);
+        assert_int_equal(pod.overhead_cpu_milli, 250);
+        assert_int_equal(pod.count_kind, GS_COUNT_VALID);
+        assert_int_equal(pod.gpu_count, 2);
+        assert_int_equal(pod.placement, GS_PLACEMENT_SPREAD);
+        assert_int_equal(pod.recorded, GS_RECORDED_VALID);
+        assert_int_equal(pod.recorded_gpus, GS_GPU_BIT(0) | GS_GPU_BIT(3));
+        assert_int_equal(pod.assume_time_ns, 1795257600000000000);
+        assert_true(pod.has_assigned && !pod.assigned);
+        assert_string_equal(pod.swap_with, "6f1c0a52-0d7e-4d53-9d0b-6c1f6a3f0002");
+        assert_string_equal(pod.gpu_model, "A100,H100");
+        assert_string_equal(pod.gpu_model_deny, "T4");
+        assert_string_equal(pod.gpu_uuid, "GPU-1");
+        assert_string_equal(pod.gpu_uuid_deny, "GPU-2");
+        gs_pod_release(&pod);
+    }
+}
+
+static void containers_are_read_in_order_init_first(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+    } rows[] = {
+        {"init containers first",
+         "{'spec':{'initContainers':[{'name':'i0'},{'name':'i1','restartPolicy':'Always'}],"
+         "'containers':[{'name':'m0'},{'name':'m1','restartPolicy':'Always'}]}}"},
+        {"init containers last",
+         "{'spec':{'containers':[{'name':'m0'},{'restartPolicy':'Always','name':'m1'}],"
+         "'initContainers':[{'name':'i0','restartPolicy':'Never'},"
+         "{'restartPolicy':'Always','name':'i1'}]}}"},
+        {"the last list of a name counts",
+         "{'spec':{'containers':[{'name':'x'},{'name':'y'},{'name':'z'}],"
+         "'containers':[{'name':'m0'},{'name':'m1'}],"
+         "'initContainers':[{'name':'i0'},{'name':'i1','restartPolicy':'Always'}]}}"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_pod pod = {0};
+        row_equal(r->row, decode(r->json, &pod, NULL), 0);
+        row_equal(r->row, pod.container_count, 4);
+        static const char *const names[] = {"i0", "i1", "m0", "m1"};
+        static const enum gs_container_kind kinds[] = {GS_CONTAINER_INIT, GS_CONTAINER_SIDECAR,
+                                                       GS_CONTAINER_MAIN, GS_CONTAINER_MAIN};
+        for (uint32_t i = 0; i < 4; i++) {
+            row_text(r->row, pod.containers[i].name, names[i]);
+            row_equal(r->row, pod.containers[i].kind, kinds[i]);
+            row_equal(r->row, pod.containers[i].main_index, i % 2);
+        }
+        gs_pod_release(&pod);
+    }
+}
+
+static void amounts_come_from_limits_or_requests(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *resources;
+        uint32_t gpu_units;
+        int64_t cpu_milli, memory_bytes;
+        bool overflow;
+    } rows[] = {
+        {"nothing", "{}", 0, 0, 0, false},
+        {"null", "null", 0, 0, 0, false},
+        {"null sides", "{'limits':null,'requests':null}", 0, 0, 0, false},
+        {"null amounts", "{'limits':{'cpu':null,'aliyun.com/gpu-mem':null}}", 0, 0, 0, false},
+        {"limits", "{'limits':{'aliyun.com/gpu-mem':'8','cpu':'2','memory':'1Ki'}}", 8, 2000, 1024,
+         false},
+        {"requests", "{'requests':{'aliyun.com/gpu-mem':'8','cpu':'100m','memory':'5'}}", 8, 100, 5,
+         false},
+        {"GPU memory by its limit, the rest by requests",
+         "{'requests':{'aliyun.com/gpu-mem':'1','cpu':'1','memory':'1'},"
+         "'limits':{'aliyun.com/gpu-mem':'2','cpu':'2','memory':'2'}}",
+         2, 1000, 1, false},
+        {"a limit of zero counts",
+         "{'limits':{'aliyun.com/gpu-mem':'0'},'requests':{'aliyun.com/gpu-mem':'3'}}", 0, 0, 0,
+         false},
+        {"numbers", "{'limits':{'aliyun.com/gpu-mem':8,'cpu':1.5,'memory':1e3}}", 8, 1500, 1000,
+         false},
+        {"suffix", "{'limits':{'aliyun.com/gpu-mem':'1k'}}", 1000, 0, 0, false},
+        {"largest", "{'limits':{'aliyun.com/gpu-mem':'2147483647'}}", INT32_MAX, 0, 0, false},
+        {"above the largest", "{'limits':{'aliyun.com/gpu-mem':'2147483648'}}", INT32_MAX, 0, 0,
+         true},
+        {"beyond 64 bits", "{'limits':{'aliyun.com/gpu-mem':'1e30','cpu':'1e30','memory':'1e30'}}",
+         INT32_MAX, INT64_MAX, INT64_MAX, true},
+        {"the last one counts", "{'limits':{'aliyun.com/gpu-mem':'1','aliyun.com/gpu-mem':'2'}}", 2,
+         0, 0, false},
+        {"another domain", "{'limits':{'example.com/gpu-mem':'8','nvidia.com/gpu':'1'}}", 0, 0, 0,
+         false},
+        {"key with escapes", "{'limits':{'aliyun.com\\/gpu-mem':'\\u0034'}}", 4, 0, 0, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_pod pod = {0};
+        struct gs_error err = {0};
+        char json[512];
+        snprintf(json, sizeof(json), "{'spec':{'containers':[{'name':'c','resources':%s}]}}",
+                 r->resources);
+        row_equal(r->row, decode(json, &pod, &err), 0);
+        row_text(r->row, err.msg, "");
+        row_equal(r->row, pod.containers[0].gpu_units, r->gpu_units);
+        row_equal(r->row, pod.containers[0].cpu_milli, r->cpu_milli);
+        row_equal(r->row, pod.containers[0].memory_bytes, r->memory_bytes);
+        row_equal(r->row, pod.gpu_units_overflow, r->overflow);
+        gs_pod_release(&pod);
+    }
+}
+
+static void gpu_count_is_read_from_label_and_annotation(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *label, *annotation; /* JSON, NULL: absent */
+        enum gs_count_kind kind;
+        uint32_t count;
+    } rows[] = {
+        {"neither", NULL, NULL, GS_COUNT_ABSENT, 0},
+        {"null", "null", "null", GS_COUNT_ABSENT, 0},
+        {"label", "'4'", NULL, GS_COUNT_VALID, 4},
+        {"annotation", NULL, "'4'", GS_COUNT_VALID, 4},
+        {"both the same", "'4'", "'4'", GS_COUNT_VALID, 4},
+        {"both the same number", "'4'", "'04'", GS_COUNT_VALID, 4},
+        {"they differ", "'4'", "'2'", GS_COUNT_BROKEN, 0},
+        {"broken label", "'x'", "'2'", GS_COUNT_BROKEN, 0},
+        {"broken annotation", "'2'", "''", GS_COUNT_BROKEN, 0},
+        {"both broken", "'x'", "'x'", GS_COUNT_BROKEN, 0},
+        {"zero", "'0'", NULL, GS_COUNT_BROKEN, 0},
+        {"smallest", "'1'", NULL, GS_COUNT_VALID, 1},
+        {"largest", "'64'", NULL, GS_COUNT_VALID, 64},
+        {"above the largest", "'65'", NULL, GS_COUNT_BROKEN, 0},
+        {"negative", "'-1'", NULL, GS_COUNT_BROKEN, 0},
+        {"empty", "''", NULL, GS_COUNT_BROKEN, 0},
+        {"very long", "'00000000000000000000000000000001'", NULL, GS_COUNT_BROKEN, 0},
+        {"escaped", "'\\u0032'", NULL, GS_COUNT_VALID, 2},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_pod pod = {0};
+        char json[256];
+        snprintf(json, sizeof(json), "{'metadata':{'labels':{%s%s},'annotations':{%s%s}}}",
+                 r->label ? "'aliyun.com/gpu-count':" : "", r->label ? r->label : "",
+                 r->annotation ? "'aliyun.com/gpu-count':" : "",
+                 r->annotation ? r->annotation : "");
+        row_equal(r->row, decode(json, &pod, NULL), 0);
+        row_equal(r->row, pod.count_kind, r->kind);
+        row_equal(r->row, pod.gpu_count, r->count);
+        gs_pod_release(&pod);
+    }
+}
+
+static void annotations_that_users_break_are_told_not_failed(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *annotations;
+        enum gs_recorded recorded;
+        gs_gpu_mask gpus;
+        enum gs_placement placement;
+        int64_t assume_time_ns;
+        bool has_assigned, assigned;
+    } rows[] = {
+        {"none", "", GS_RECORDED_NONE, 0, GS_PLACEMENT_DEFAULT, 0, false, false},
+        {"index", "'ALIYUN_COM_GPU_MEM_IDX':'5'", GS_RECORDED_VALID, 1 << 5, GS_PLACEMENT_DEFAULT,
+         0, false, false},
+        {"index list", "'ALIYUN_COM_GPU_MEM_IDX':'63,0'", GS_RECORDED_VALID, GS_GPU_BIT(63) | 1,
+         GS_PLACEMENT_DEFAULT, 0, false, false},
+        {"index below zero", "'ALIYUN_COM_GPU_MEM_IDX':'-1'", GS_RECORDED_BROKEN, 0,
+         GS_PLACEMENT_DEFAULT, 0, false, false},
+        {"index out of range", "'ALIYUN_COM_GPU_MEM_IDX':'64'", GS_RECORDED_BROKEN, 0,
+         GS_PLACEMENT_DEFAULT, 0, false, false},
+        {"index empty", "'ALIYUN_COM_GPU_MEM_IDX':''", GS_RECORDED_BROKEN, 0, GS_PLACEMENT_DEFAULT,
+         0, false, false},
+        {"index null", "'ALIYUN_COM_GPU_MEM_IDX':null", GS_RECORDED_NONE, 0, GS_PLACEMENT_DEFAULT,
+         0, false, false},
+        {"index of another domain", "'EXAMPLE_COM_GPU_MEM_IDX':'1'", GS_RECORDED_NONE, 0,
+         GS_PLACEMENT_DEFAULT, 0, false, false},
+        {"placement", "'aliyun.com/gpu-placement':'fgd'", GS_RECORDED_NONE, 0, GS_PLACEMENT_FGD, 0,
+         false, false},
+        {"placement in another case", "'aliyun.com/gpu-placement':'FGD'", GS_RECORDED_NONE, 0,
+         GS_PLACEMENT_BROKEN, 0, false, false},
+        {"placement empty", "'aliyun.com/gpu-placement':''", GS_RECORDED_NONE, 0,
+         GS_PLACEMENT_BROKEN, 0, false, false},
+        {"placement very long", "'aliyun.com/gpu-placement':'binpackbinpackbinpackbinpackbinpack'",
+         GS_RECORDED_NONE, 0, GS_PLACEMENT_BROKEN, 0, false, false},
+        {"time", "'ALIYUN_COM_GPU_MEM_ASSUME_TIME':'1'", GS_RECORDED_NONE, 0, GS_PLACEMENT_DEFAULT,
+         1, false, false},
+        {"time broken", "'ALIYUN_COM_GPU_MEM_ASSUME_TIME':'now'", GS_RECORDED_NONE, 0,
+         GS_PLACEMENT_DEFAULT, 0, false, false},
+        {"time negative", "'ALIYUN_COM_GPU_MEM_ASSUME_TIME':'-1'", GS_RECORDED_NONE, 0,
+         GS_PLACEMENT_DEFAULT, 0, false, false},
+        {"time largest", "'ALIYUN_COM_GPU_MEM_ASSUME_TIME':'9223372036854775807'", GS_RECORDED_NONE,
+         0, GS_PLACEMENT_DEFAULT, INT64_MAX, false, false},
+        {"time too large", "'ALIYUN_COM_GPU_MEM_ASSUME_TIME':'9223372036854775808'",
+         GS_RECORDED_NONE, 0, GS_PLACEMENT_DEFAULT, 0, false, false},
+        {"assigned", "'ALIYUN_COM_GPU_MEM_ASSIGNED':'true'", GS_RECORDED_NONE, 0,
+         GS_PLACEMENT_DEFAULT, 0, true, true},
+        {"not assigned", "'ALIYUN_COM_GPU_MEM_ASSIGNED':'false'", GS_RECORDED_NONE, 0,
+         GS_PLACEMENT_DEFAULT, 0, true, false},
+        {"assigned in another case", "'ALIYUN_COM_GPU_MEM_ASSIGNED':'True'", GS_RECORDED_NONE, 0,
+         GS_PLACEMENT_DEFAULT, 0, true, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_pod pod = {0};
+        char json[256];
+        snprintf(json, sizeof(json), "{'metadata':{'annotations':{%s}}}", r->annotations);
+        row_equal(r->row, decode(json, &pod, NULL), 0);
+        row_equal(r->row, pod.recorded, r->recorded);
+        row_true(r->row, pod.recorded_gpus == r->gpus);
+        row_equal(r->row, pod.placement, r->placement);
+        row_equal(r->row, pod.assume_time_ns, r->assume_time_ns);
+        row_equal(r->row, pod.has_assigned, r->has_assigned);
+        row_equal(r->row, pod.assigned, r->assigned);
+        gs_pod_release(&pod);
+    }
+}
+
+static void small_fields_are_read(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+        enum gs_pod_phase phase;
+        bool deleting;
+        int32_t priority;
+        const char *owner;
+        int64_t created_s;
+    } rows[] = {
+        {"empty", "{}", GS_PHASE_UNKNOWN, false, 0, "", 0},
+        {"pending", "{'status':{'phase':'Pending'}}", GS_PHASE_PENDING, false, 0, "", 0},
+        {"succeeded", "{'status':{'phase':'Succeeded'}}", GS_PHASE_SUCCEEDED, false, 0, "", 0},
+        {"failed", "{'status':{'phase':'Failed'}}", GS_PHASE_FAILED, false, 0, "", 0},
+        {"unknown phase", "{'status':{'phase':'Lost'}}", GS_PHASE_UNKNOWN, false, 0, "", 0},
+        {"null phase", "{'status':{'phase':null}}", GS_PHASE_UNKNOWN, false, 0, "", 0},
+        {"not deleted", "{'metadata':{'deletionTimestamp':null}}", GS_PHASE_UNKNOWN, false, 0, "",
+         0},
+        {"smallest priority", "{'spec':{'priority':-2147483648}}", GS_PHASE_UNKNOWN, false,
+         INT32_MIN, "", 0},
+        {"owner that controls nothing", "{'metadata':{'ownerReferences':[{'uid':'a'}]}}",
+         GS_PHASE_UNKNOWN, false, 0, "", 0},
+        {"owner", "{'metadata':{'ownerReferences':[{'uid':'a','controller':true}]}}",
+         GS_PHASE_UNKNOWN, false, 0, "a", 0},
+        {"no time", "{'metadata':{'creationTimestamp':'never'}}", GS_PHASE_UNKNOWN, false, 0, "",
+         0},
+        {"a time", "{'metadata':{'creationTimestamp':'1970-01-01T00:01:00Z'}}", GS_PHASE_UNKNOWN,
+         false, 0, "", 60},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_pod pod = {0};
+        row_equal(r->row, decode(r->json, &pod, NULL), 0);
+        row_equal(r->row, pod.phase, r->phase);
+        row_equal(r->row, pod.deleting, r->deleting);
+        row_equal(r->row, pod.priority, r->priority);
+        row_text(r->row, pod.owner_uid, r->owner);
+        row_equal(r->row, pod.created_s, r->created_s);
+        row_equal(r->row, pod.container_count, 0);
+        gs_pod_release(&pod);
+    }
+}
+
+static void an_environment_that_names_devices_is_noticed(void **state)
+{
+    struct gs_pod pod = {0};
+    assert_int_equal(
+        decode("{'spec':{'containers':["
+               "{'env':[{'name':'NVIDIA_VISIBLE_DEVICES','value':'all'},{'name':'B'}]},"
+               "{'env':[{'name':'NVIDIA_VISIBLE_DEVICE','value':'all'}]},"
+               "{'env':null},{'env':[{'value':'NVIDIA_VISIBLE_DEVICES'}]}]}}",
+               &pod, NULL),
+        0);
+    assert_int_equal(pod.container_count, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(pod.containers[i].overrides_visible_devices, i == 0);
+    gs_pod_release(&pod);
+}
+
+static void a_field_that_cannot_be_read_is_named(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+        const char *why; /* up to the byte number */
+    } rows[] = {
+        {"empty", "", "JSON: text ends too early"},
+        {"no object", "[]", "pod is not an object"},
+        {"cut", "{'metadata':{'name':'a'", "JSON: text ends too early"},
+        {"more", "{}{}", "JSON: more text after the value"},
+        {"metadata", "{'metadata':1}", "metadata is not an object"},
+        {"name", "{'metadata':{'name':1}}", "metadata.name is not a string"},
+        {"uid", "{'metadata':{'uid':{}}}", "metadata.uid is not a string"},
+        {"labels", "{'metadata':{'labels':[]}}", "metadata.labels is not an object"},
+        {"label", "{'metadata':{'labels':{'aliyun.com/gpu-count':2}}}",
+         "label gpu-count is not a string"},
+        {"annotation", "{'metadata':{'annotations':{'ALIYUN_COM_GPU_MEM_IDX':0}}}",
+         "annotation GPU_MEM_IDX is not a string"},
+        {"owner", "{'metadata':{'ownerReferences':[1]}}",
+         "metadata.ownerReferences entry is not an object"},
+        {"containers", "{'spec':{'containers':{}}}", "spec.containers is not an array"},
+        {"container", "{'spec':{'containers':['x']}}", "container is not an object"},
+        {"resources", "{'spec':{'containers':[{'resources':1}]}}",
+         "resources of a container is not an object"},
+        {"no quantity",
+         "{'spec':{'containers':[{'resources':{'limits':{'aliyun.com/gpu-mem':'8 GiB'}}}]}}",
+         "GPU memory of a container is not a quantity"},
+        {"part of a unit",
+         "{'spec':{'containers':[{'resources':{'limits':{'aliyun.com/gpu-mem':'1.5'}}}]}}",
+         "GPU memory of a container is not a whole number"},
+        {"negative",
+         "{'spec':{'containers':[{'resources':{'limits':{'aliyun.com/gpu-mem':'-1'}}}]}}",
+         "GPU memory of a container is negative"},
+        {"cpu", "{'spec':{'containers':[{'resources':{'limits':{'cpu':[]}}}]}}",
+         "cpu of a container is not a string"},
+        {"priority", "{'spec':{'priority':3000000000}}",
+         "spec.priority is not a whole number that fits"},
+        {"phase", "{'status':{'phase':true}}", "status.phase is not a string"},
+        {"broken in what is not read", "{'spec':{'volumes':[{]}}", "JSON: syntax"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_pod pod = {0};
+        struct gs_error err = {0};
+        /* used before, to see it emptied */
+        row_equal(r->row,
+                  decode("{'metadata':{'name':'old'},'spec':{'containers':[{}]}}", &pod, NULL), 0);
+        row_equal(r->row, decode(r->json, &pod, &err), -1);
+        row_equal(r->row, err.code, GS_EPROTO);
+        char *byte = strstr(err.msg, " at byte");
+        row_true(r->row, byte != NULL);
+        *byte = '\0';
+        row_text(r->row, err.msg, r->why);
+        row_text(r->row, pod.name, "");
+        row_equal(r->row, pod.container_count, 0);
+        row_true(r->row, pod.containers == NULL);
+        gs_pod_release(&pod);
+    }
+}
+
+static void a_pod_has_a_ceiling_of_containers(void **state)
+{
+    struct gs_names names = default_names();
+    for (int more = 0; more <= 1; more++) {
+        struct gs_buf json = GS_BUF(1 << 20);
+        struct gs_pod pod = {0};
+        struct gs_error err = {0};
+        gs_buf_puts(&json, "{\"spec\":{\"containers\":[{}");
+        for (int i = 1; i < GS_POD_CONTAINERS_MAX + more; i++)
+            gs_buf_puts(&json, ",{}");
+        gs_buf_puts(&json, "]}}");
+        int result = gs_codec_pod(&names, (struct gs_slice){json.data, json.len}, &pod, &err);
+        assert_int_equal(result, more ? -1 : 0);
+        assert_int_equal(err.code, more ? GS_ETOOBIG : GS_OK);
+        assert_int_equal(pod.container_count, more ? 0 : GS_POD_CONTAINERS_MAX);
+        gs_pod_release(&pod);
+        gs_buf_release(&json);
+    }
+}
+
+static void another_domain_has_other_names(void **state)
+{
+    struct gs_names names;
+    struct gs_pod pod = {0};
+    assert_int_equal(gs_names_init(&names, "example.org", NULL), 0);
+    _cleanup_free_ char *text =
+        quoted("{'metadata':{'annotations':{'EXAMPLE_ORG_GPU_MEM_IDX':'2'}},'spec':{'containers':["
+               "{'resources':{'limits':{'example.org/gpu-mem':'3','aliyun.com/gpu-mem':'9'}}}]}}");
+    assert_int_equal(gs_codec_pod(&names, gs_slice_of(text), &pod, NULL), 0);
+    assert_int_equal(pod.recorded_gpus, 4);
+    assert_int_equal(pod.containers[0].gpu_units, 3);
+    gs_pod_release(&pod);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_whole_pod_is_read),
+        cmocka_unit_test(containers_are_read_in_order_init_first),
+        cmocka_unit_test(amounts_come_from_limits_or_requests),
+        cmocka_unit_test(gpu_count_is_read_from_label_and_annotation),
+        cmocka_unit_test(annotations_that_users_break_are_told_not_failed),
+        cmocka_unit_test(small_fields_are_read),
+        cmocka_unit_test(an_environment_that_names_devices_is_noticed),
+        cmocka_unit_test(a_field_that_cannot_be_read_is_named),
+        cmocka_unit_test(a_pod_has_a_ceiling_of_containers),
+        cmocka_unit_test(another_domain_has_other_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

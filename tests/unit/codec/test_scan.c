@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
+#include "gpushare/codec/scan.h"
+
+/* Memory of exactly the text's size, so that a sanitizer sees a read past its end. */
+static char *exact(const char *text, size_t len)
+{
+    char *copy = malloc(len ? len : 1);
+    assert_non_null(copy);
+    memcpy(copy, text, len);
+    return copy;
+}
+
+static void json_is_accepted_by_its_grammar_only(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *text;
+        const char *why; /* NULL: accepted */
+    } rows[] = {
+        {"empty", "", "JSON: text ends too early at byte 0"},
+        {"only spaces", " \t\r\n", "JSON: text ends too early at byte 4"},
+        {"empty object", "{}", NULL},
+        {"empty array", " [ ] ", NULL},
+        {"nested", "{\"a\":[1,{\"b\":null}],\"c\":\"d\"}", NULL},
+        {"words", "[true,false,null]", NULL},
+        {"word cut", "[tru]", "JSON: unknown word at byte 1"},
+        {"word misspelt", "nul1", "JSON: unknown word at byte 0"},
+        {"word grown", "nullx", "JSON: more text after the value at byte 4"},
+        {"two values", "1 2", "JSON: more text after the value at byte 2"},
+        {"open object", "{\"a\":1", "JSON: text ends too early at byte 6"},
+        {"open array", "[1", "JSON: text ends too early at byte 2"},
+        {"open array after a comma", "[1,", "JSON: text ends too early at byte 3"},
+        {"wrong bracket", "[1}", "JSON: syntax at byte 2"},
+        {"wrong brace", "{\"a\":1]", "JSON: syntax at byte 6"},
+        {"comma before the end of an array", "[1,]", "JSON: syntax at byte 3"},
+        {"comma before the end of an object", "{\"a\":1,}", "JSON: syntax at byte 7"},
+        {"comma first", "[,1]", "JSON: syntax at byte 1"},
+        {"two commas", "[1,,1]", "JSON: syntax at byte 3"},
+        {"no comma", "[1 1]", "JSON: syntax at byte 3"},
+        {"no colon", "{\"a\" 1}", "JSON: syntax at byte 5"},
+        {"no value", "{\"a\":}", "JSON: syntax at byte 5"},
+        {"key is no string", "{1:1}", "JSON: syntax at byte 1"},
+        {"byte order mark", "\xEF\xBB\xBF{}", "JSON: syntax at byte 0"},
+        {"comment", "/**/1", "JSON: syntax at byte 0"},
+        {"single quotes", "'a'", "JSON: syntax at byte 0"},
+        {"minus", "-", "JSON: wrong number at byte 0"},
+        {"plus", "+1", "JSON: syntax at byte 0"},
+        {"leading zero", "01", "JSON: wrong number at byte 0"},
+        {"zero", "-0", NULL},
+        {"point without digits", "1.", "JSON: wrong number at byte 0"},
+        {"point first", ".5", "JSON: syntax at byte 0"},
+        {"exponent without digits", "1e+", "JSON: wrong number at byte 0"},
+        {"all of a number", "-12.034E-56", NULL},
+        {"longer than any type", "123456789012345678901234567890", NULL},
+        {"open string", "\"abc", "JSON: text ends too early at byte 4"},
+        {"open escape", "\"a\\", "JSON: wrong character in a string at byte 2"},
+        {"unknown escape", "\"\\x\"", "JSON: wrong character in a string at byte 1"},
+        {"all escapes", "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\"", NULL},
+        {"short unicode escape", "\"\\u00e\"", "JSON: wrong character in a string at byte 1"},
+        {"unicode escape with g", "\"\\u00eg\"", "JSON: wrong character in a string at byte 1"},
+        {"pair", "\"\\ud83d\\ude00\"", NULL},
+        {"high surrogate alone", "\"\\ud83d\"", "JSON: wrong character in a string at byte 1"},
+        {"low surrogate alone", "\"\\ude00\"", "JSON: wrong character in a string at byte 1"},
+        {"high surrogate and a letter", "\"\\ud83dabcdef\"",
+         "JSON: wrong character in a string at byte 1"},
+        {"two high surrogates", "\"\\ud83d\\ud83d\"",
+         "JSON: wrong character in a string at byte 1"},
+        {"control character", "\"a\x1f\"", "JSON: wrong character in a string at byte 2"},
+        {"newline in a string", "\"a\n\"", "JSON: wrong character in a string at byte 2"},
+        {"delete is no control character here", "\"\x7f\"", NULL},
+        {"UTF-8", "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"", NULL},
+        {"UTF-8 cut", "\"\xE2\x82\"", "JSON: wrong character in a string at byte 1"},
+        {"overlong UTF-8", "\"\xC0\xAF\"", "JSON: wrong character in a string at byte 1"},
+        {"surrogate in UTF-8", "\"\xED\xA0\x80\"", "JSON: wrong character in a string at byte 1"},
+        {"Latin-1", "\"\xE9\"", "JSON: wrong character in a string at byte 1"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        size_t len = strlen(r->text);
+        char *text = exact(r->text, len);
+        struct gs_scan scan;
+        struct gs_error err = {0};
+        gs_scan_init(&scan, (struct gs_slice){text, len});
+        row_equal(r->row, gs_scan_skip(&scan) && gs_scan_finish(&scan, &err) == 0, !r->why);
+        gs_scan_finish(&scan, &err);
+        row_text(r->row, err.msg, r->why ? r->why : "");
+        row_equal(r->row, err.code, r->why ? GS_EPROTO : GS_OK);
+        free(text);
+    }
+}
+
+static void nesting_ends_at_its_ceiling(void **state)
+{
+    for (int levels = GS_SCAN_DEPTH_MAX - 1; levels <= GS_SCAN_DEPTH_MAX + 1; levels++) {
+        char text[2 * GS_SCAN_DEPTH_MAX + 8];
+        memset(text, '[', (size_t)levels);
+        memset(text + levels, ']', (size_t)levels);
+        struct gs_scan skipped, walked;
+        struct gs_error err = {0};
+        gs_scan_init(&skipped, (struct gs_slice){text, (size_t)levels * 2});
+        walked = skipped;
+        gs_scan_skip(&skipped);
+        int depth = 0;
+        while (gs_scan_array(&walked, "level") && gs_scan_element(&walked))
+            depth++;
+        bool fits = levels <= GS_SCAN_DEPTH_MAX;
+        assert_int_equal(depth, fits ? levels - 1 : GS_SCAN_DEPTH_MAX);
+        assert_int_equal(walked.failed, !fits);
+        assert_int_equal(gs_scan_finish(&skipped, &err), fits ? 0 : -1);
+        assert_string_equal(err.msg, fits ? "" : "JSON: more than 64 levels at byte 64");
+    }
+}
+
+/* Every length and alignment, so that each byte meets each place of the wide comparison. */
+static void strings_end_wherever_they_stand(void **state)
+{
+    static const char *const odd[] = {"", "\\n", "\xC3\xA9", "\x01", "\xFF"};
+    for (size_t o = 0; o < GS_COUNT_OF(odd); o++) {
+        for (size_t before = 0; before < 40; before++) {
+            for (size_t after = 0; after < 40; after += 3) {
+                char text[128];
+                size_t len = 0;
+                text[len++] = '"';
+                memset(text + len, '~', before);
+                len += before;
+                memcpy(text + len, odd[o], strlen(odd[o]));
+                len += strlen(odd[o]);
+                memset(text + len, ' ', after);
+                len += after;
+                text[len++] = '"';
+                char *copy = exact(text, len);
+                struct gs_scan scan;
+                struct gs_scan_text found = {0};
+                gs_scan_init(&scan, (struct gs_slice){copy, len});
+                bool taken = gs_scan_string(&scan, "text", &found);
+                assert_int_equal(taken, o < 3);
+                if (taken) {
+                    assert_ptr_equal(found.at, copy + 1);
+                    assert_int_equal(found.len, len - 2);
+                    assert_int_equal(found.escaped, o == 1);
+                    assert_int_equal(gs_scan_finish(&scan, NULL), 0);
+                } else {
+                    assert_int_equal(scan.at - copy, 1 + before);
+                }
+                free(copy);
+            }
+        }
+    }
+}
+
+static void a_value_of_another_type_fails_with_its_name(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *text;
+        char read; /* which reader */
+        const char *why;
+    } rows[] = {
+        {"object", "[]", 'o', "field is not an object at byte 0"},
+        {"array", " {}", 'a', "field is not an array at byte 1"},
+        {"string", "12", 's', "field is not a string at byte 0"},
+        {"boolean", "null", 'b', "field is not true or false at byte 0"},
+        {"boolean misspelt", "trux", 'b', "JSON: unknown word at byte 0"},
+        {"number", "\"1\"", 'n', "field is not a number at byte 0"},
+        {"integer with a fraction", "1.0", 'i', "field is not a whole number that fits at byte 3"},
+        {"integer with an exponent", "1e2", 'i', "field is not a whole number that fits at byte 3"},
+        {"integer above 64 bits", "9223372036854775808", 'i',
+         "field is not a whole number that fits at byte 19"},
+        {"integer above 32 bits", "2147483648", 'j',
+         "field is not a whole number that fits at byte 10"},
+        {"integer below 32 bits", "-2147483649", 'j',
+         "field is not a whole number that fits at byte 11"},
+        {"nothing", "", 's', "JSON: text ends too early at byte 0"},
+        {"no value", "]", 'o', "JSON: syntax at byte 0"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_scan scan;
+        struct gs_scan_text text = {.len = 7};
+        struct gs_slice number = {.len = 7};
+        struct gs_error err = {0};
+        int64_t wide = 7;
+        int32_t narrow = 7;
+        bool truth = true, taken = true;
+        gs_scan_init(&scan, gs_slice_of(r->text));
+        switch (r->read) {
+        case 'o':
+            taken = gs_scan_object(&scan, "field");
+            break;
+        case 'a':
+            taken = gs_scan_array(&scan, "field");
+            break;
+        case 's':
+            taken = gs_scan_string(&scan, "field", &text);
+            break;
+        case 'b':
+            taken = gs_scan_bool(&scan, "field", &truth);
+            break;
+        case 'n':
+            taken = gs_scan_number(&scan, "field", &number);
+            break;
+        case 'i':
+            taken = gs_scan_i64(&scan, "field", &wide);
+            break;
+        default:
+            taken = gs_scan_i32(&scan, "field", &narrow);
+        }
+        row_true(r->row, !taken);
+        row_true(r->row, wide == 7 && narrow == 7 && truth && text.len == 7 && number.len == 7);
+        row_equal(r->row, gs_scan_finish(&scan, &err), -1);
+        row_text(r->row, err.msg, r->why);
+    }
+}
+
+static void a_failure_sticks_and_ends_every_loop(void **state)
+{
+    struct gs_scan scan;
+    struct gs_scan_text key;
+    struct gs_slice raw;
+    struct gs_error err = {0};
+    gs_scan_init(&scan, GS_SLICE("{\"a\":1,\"b\":[2],\"c\":null}"));
+    assert_true(gs_scan_object(&scan, "outer"));
+    assert_true(gs_scan_key(&scan, &key));
+    assert_false(gs_scan_refuse(&scan, "a", "is refused"));
+    const char *at = scan.at;
+    assert_false(gs_scan_refuse(&scan, "b", "comes too late"));
+    assert_false(gs_scan_key(&scan, &key));
+    assert_false(gs_scan_element(&scan));
+    assert_false(gs_scan_skip(&scan));
+    assert_false(gs_scan_raw(&scan, &raw));
+    assert_false(gs_scan_null(&scan));
+    assert_false(gs_scan_object(&scan, "inner"));
+    assert_int_equal(gs_scan_peek(&scan), GS_SCAN_NOTHING);
+    assert_ptr_equal(scan.at, at);
+    assert_int_equal(gs_scan_finish(&scan, &err), -1);
+    assert_string_equal(err.msg, "a is refused at byte 5");
+}
+
+static void a_value_that_is_not_taken_is_noticed(void **state)
+{
+    struct gs_scan scan;
+    struct gs_scan_text key;
+    gs_scan_init(&scan, GS_SLICE("{\"a\":1,\"b\":2}"));
+    gs_scan_object(&scan, "object");
+    assert_true(gs_scan_key(&scan, &key));
+    assert_false(gs_scan_key(&scan, &key));
+    assert_int_equal(gs_scan_finish(&scan, NULL), -1);
+    gs_scan_init(&scan, GS_SLICE("[1,2]"));
+    gs_scan_array(&scan, "array");
+    assert_true(gs_scan_element(&scan));
+    assert_false(gs_scan_element(&scan));
+    assert_int_equal(gs_scan_finish(&scan, NULL), -1);
+}
+
+static void objects_and_arrays_are_walked_in_order(void **state)
+{
+    static const char json[] = " { \"a\" : [ 1 , -2 , [ ] , { } ] , \"b\" : { \"c\" : true } , "
+                               "\"a\" : \"again\" } ";
+    struct gs_scan scan;
+    struct gs_scan_text key, text;
+    struct gs_slice raw;
+    int64_t number;
+    bool truth = false;
+    gs_scan_init(&scan, GS_SLICE(json));
+    assert_true(gs_scan_object(&scan, "outer"));
+    assert_true(gs_scan_key(&scan, &key) && gs_scan_text_is(key, "a"));
+    assert_true(gs_scan_array(&scan, "a"));
+    assert_true(gs_scan_element(&scan) && gs_scan_i64(&scan, "a", &number) && number == 1);
+    assert_true(gs_scan_element(&scan) && gs_scan_i64(&scan, "a", &number) && number == -2);
+    assert_true(gs_scan_element(&scan) && gs_scan_raw(&scan, &raw));
+    assert_true(gs_slice_eq(raw, GS_SLICE("[ ]")));
+    assert_true(gs_scan_element(&scan));
+    assert_int_equal(gs_scan_peek(&scan), GS_SCAN_OBJECT);
+    assert_true(gs_scan_skip(&scan));
+    assert_false(gs_scan_element(&scan));
+    assert_true(gs_scan_key(&scan, &key) && gs_scan_text_is(key, "b"));
+    assert_true(gs_scan_object(&scan, "b"));
+    assert_true(gs_scan_key(&scan, &key) && gs_scan_text_is(key, "c"));
+    assert_false(gs_scan_null(&scan));
+    assert_true(gs_scan_bool(&scan, "c", &truth) && truth);
+    assert_false(gs_scan_key(&scan, &key));
+    assert_true(gs_scan_key(&scan, &key) && gs_scan_text_is(key, "a"));
+    assert_true(gs_scan_string(&scan, "a", &text) && gs_scan_text_is(text, "again"));
+    assert_false(gs_scan_key(&scan, &key));
+    assert_int_equal(gs_scan_finish(&scan, NULL), 0);
+}
+
+static void types_are_told_by_their_first_byte(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *text;
+        enum gs_scan_type type;
+    } rows[] = {
+        {"object", " {", GS_SCAN_OBJECT},   {"array", "[", GS_SCAN_ARRAY},
+        {"string", "\n\"", GS_SCAN_STRING}, {"negative", "-", GS_SCAN_NUMBER},
+        {"zero", "0", GS_SCAN_NUMBER},      {"nine", "9", GS_SCAN_NUMBER},
+        {"true", "t", GS_SCAN_BOOL},        {"false", "f", GS_SCAN_BOOL},
+        {"null", "n", GS_SCAN_NULL},        {"end", "", GS_SCAN_NOTHING},
+        {"comma", ",", GS_SCAN_NOTHING},    {"colon, the byte after 9", ":", GS_SCAN_NOTHING},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_scan scan;
+        gs_scan_init(&scan, gs_slice_of(r->text));
+        row_equal(r->row, gs_scan_peek(&scan), r->type);
+        row_true(r->row, !scan.failed);
+    }
+}
+
+static struct gs_scan_text text_of(const char *json)
+{
+    struct gs_scan scan;
+    struct gs_scan_text text = {0};
+    gs_scan_init(&scan, gs_slice_of(json));
+    assert_true(gs_scan_string(&scan, "text", &text));
+    return text;
+}
+
+static void texts_compare_as_characters(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+        const char *other;
+        bool equal, any_case;
+    } rows[] = {
+        {"same", "\"NodeNames\"", "NodeNames", true, true},
+        {"other case", "\"nodenames\"", "NodeNames", false, true},
+        {"shorter", "\"NodeName\"", "NodeNames", false, false},
+        {"longer", "\"NodeNamesX\"", "NodeNames", false, false},
+        {"empty", "\"\"", "", true, true},
+        {"empty and not", "\"\"", "a", false, false},
+        {"escaped", "\"N\\u006fdeNames\"", "NodeNames", true, true},
+        {"escaped in another case", "\"n\\u006FDENAMES\"", "NodeNames", false, true},
+        {"escaped and shorter", "\"\\u004e\"", "No", false, false},
+        {"escaped and longer", "\"\\u004eod\"", "No", false, false},
+        {"escaped slash", "\"aliyun.com\\/gpu-mem\"", "aliyun.com/gpu-mem", true, true},
+        {"not a letter", "\"[\"", "{", false, false},
+        {"escaped and not a letter", "\"\\u005b\"", "{", false, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_scan_text text = text_of(r->json);
+        row_equal(r->row, gs_scan_text_eq(text, gs_slice_of(r->other)), r->equal);
+        row_equal(r->row, gs_scan_text_eq_nocase(text, gs_slice_of(r->other)), r->any_case);
+    }
+    assert_false(gs_scan_text_is((struct gs_scan_text){0}, ""));
+    assert_false(gs_scan_text_is_nocase((struct gs_scan_text){0}, ""));
+}
+
+static void texts_are_copied_as_characters(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+        const char *copy;
+        size_t slice_len;
+    } rows[] = {
+        {"plain", "\"abc\"", "abc", 3},
+        {"empty", "\"\"", "", 0},
+        {"all escapes", "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\\/\b\f\n\r\t", 8},
+        {"two bytes", "\"\\u00E9\"", "\xC3\xA9", 2},
+        {"three bytes", "\"\\u20ac\"", "\xE2\x82\xAC", 3},
+        {"pair", "\"\\ud83d\\ude00\"", "\xF0\x9F\x98\x80", 4},
+        {"first pair", "\"\\ud800\\udc00\"", "\xF0\x90\x80\x80", 4},
+        {"last pair", "\"\\udbff\\udfff\"", "\xF4\x8F\xBF\xBF", 4},
+        {"UTF-8 beside an escape", "\"\xC3\xA9\\n\"", "\xC3\xA9\n", 3},
+        {"NUL ends C strings", "\"a\\u0000b\"",
+         "a\xEF\xBF\xBD"
+         "b",
+         3},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_arena arena = {0};
+        struct gs_slice slice;
+        char room[32] = "before";
+        struct gs_scan_text text = text_of(r->json);
+        row_true(r->row, gs_scan_text_slice(&arena, text, &slice));
+        row_equal(r->row, slice.len, r->slice_len);
+        row_true(r->row, text.escaped || slice.at == text.at);
+        row_text(r->row, gs_scan_string_dup(&arena, text), r->copy);
+        row_true(r->row, !gs_scan_text_copy(text, room, strlen(r->copy)));
+        row_text(r->row, room, "before");
+        row_true(r->row, gs_scan_text_copy(text, room, strlen(r->copy) + 1));
+        row_text(r->row, room, r->copy);
+        gs_arena_release(&arena);
+    }
+}
+
+static void a_text_that_was_never_filled_is_empty(void **state)
+{
+    struct gs_arena arena = {0};
+    struct gs_slice slice;
+    char room[4] = "abc";
+    assert_true(gs_scan_text_slice(&arena, (struct gs_scan_text){0}, &slice));
+    assert_int_equal(slice.len, 0);
+    assert_string_equal(gs_scan_string_dup(&arena, (struct gs_scan_text){0}), "");
+    assert_true(gs_scan_text_copy((struct gs_scan_text){0}, room, 1));
+    assert_string_equal(room, "");
+    gs_arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(json_is_accepted_by_its_grammar_only),
+        cmocka_unit_test(nesting_ends_at_its_ceiling),
+        cmocka_unit_test(strings_end_wherever_they_stand),
+        cmocka_unit_test(a_value_of_another_type_fails_with_its_name),
+        cmocka_unit_test(a_failure_sticks_and_ends_every_loop),
+        cmocka_unit_test(a_value_that_is_not_taken_is_noticed),
+        cmocka_unit_test(objects_and_arrays_are_walked_in_order),
+        cmocka_unit_test(types_are_told_by_their_first_byte),
+        cmocka_unit_test(texts_compare_as_characters),
+        cmocka_unit_test(texts_are_copied_as_characters),
+        cmocka_unit_test(a_text_that_was_never_filled_is_empty),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

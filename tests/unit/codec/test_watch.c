@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec_fixture.h"
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/codec/watch.h"
+
+static void every_type_of_event_is_read(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *line;
+        enum gs_watch_type type;
+        const char *object;
+    } rows[] = {
+        {"added", "{'type':'ADDED','object':{'a':1}}\n", GS_WATCH_ADDED, "{'a':1}"},
+        {"modified", "{'type':'MODIFIED','object':{}}", GS_WATCH_MODIFIED, "{}"},
+        {"deleted, other order", " {'object': {'b':[]} ,'type':'DELETED'}\r\n", GS_WATCH_DELETED,
+         "{'b':[]}"},
+        {"bookmark", "{'type':'BOOKMARK','object':{'metadata':{'resourceVersion':'5'}}}",
+         GS_WATCH_BOOKMARK, "{'metadata':{'resourceVersion':'5'}}"},
+        {"unknown key", "{'type':'ADDED','more':[{}],'object':{}}", GS_WATCH_ADDED, "{}"},
+        {"twice: the last one counts",
+         "{'type':'ADDED','object':{},'type':'DELETED','object':{'c':2}}", GS_WATCH_DELETED,
+         "{'c':2}"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_watch_event event;
+        _cleanup_free_ char *line = quoted(r->line), *object = quoted(r->object);
+        row_equal(r->row, gs_codec_watch_event(gs_slice_of(line), &event, NULL), 0);
+        row_equal(r->row, event.type, r->type);
+        row_true(r->row, gs_slice_eq(event.object, gs_slice_of(object)));
+        row_true(r->row, event.object.at > line && event.object.at < line + strlen(line));
+        row_equal(r->row, event.status.code, 0);
+    }
+}
+
+static void an_error_event_brings_its_status(void **state)
+{
+    struct gs_watch_event event;
+    _cleanup_free_ char *line =
+        quoted("{'type':'ERROR','object':{'kind':'Status','code':410,'reason':'Expired',"
+               "'message':'too old','details':{'retryAfterSeconds':2}}}");
+    assert_int_equal(gs_codec_watch_event(gs_slice_of(line), &event, NULL), 0);
+    assert_int_equal(event.type, GS_WATCH_ERROR);
+    assert_int_equal(event.status.code, 410);
+    assert_string_equal(event.status.reason, "Expired");
+    assert_string_equal(event.status.message, "too old");
+    assert_int_equal(event.status.retry_after_s, 2);
+}
+
+static void what_is_no_event_is_refused(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *line;
+        const char *why;
+    } rows[] = {
+        {"empty", "", "JSON: text ends too early at byte 0"},
+        {"cut", "{'type':'ADDED','object':{'a", "JSON: text ends too early at byte 28"},
+        {"two lines", "{'type':'ADDED','object':{}}\n{}",
+         "JSON: more text after the value at byte 29"},
+        {"no type", "{'object':{}}", "watch event is of no known type"},
+        {"unknown type", "{'type':'GONE','object':{}}", "watch event is of no known type"},
+        {"type in another case", "{'type':'added','object':{}}", "watch event is of no known type"},
+        {"type is no string", "{'type':null,'object':{}}", "type is not a string at byte 8"},
+        {"no object", "{'type':'ADDED'}", "watch event has no object"},
+        {"null object", "{'type':'ADDED','object':null}", "watch event has no object"},
+        {"object is none", "{'type':'ADDED','object':[]}", "watch event has no object"},
+        {"error without a status", "{'type':'ERROR','object':{'kind':'Pod'}}",
+         "kind is not Status at byte 14"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_watch_event event = {.type = GS_WATCH_BOOKMARK};
+        struct gs_error err = {0};
+        _cleanup_free_ char *line = quoted(r->line);
+        row_equal(r->row, gs_codec_watch_event(gs_slice_of(line), &event, &err), -1);
+        row_equal(r->row, err.code, GS_EPROTO);
+        row_text(r->row, err.msg, r->why);
+        row_equal(r->row, event.type, GS_WATCH_BOOKMARK);
+    }
+}
+
+static void the_version_of_an_object_is_found(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+        const char *version; /* NULL: refused */
+    } rows[] = {
+        {"pod", "{'kind':'Pod','metadata':{'name':'a','resourceVersion':'12'},'spec':{}}", "12"},
+        {"escaped", "{'metadata':{'resourceVersion':'\\u0031'}}", "1"},
+        {"none", "{'metadata':{}}", NULL},
+        {"empty", "{'metadata':{'resourceVersion':''}}", NULL},
+        {"null", "{'metadata':{'resourceVersion':null}}", NULL},
+        {"elsewhere", "{'spec':{'resourceVersion':'1'}}", NULL},
+        {"number", "{'metadata':{'resourceVersion':1}}", NULL},
+        {"no object", "'12'", NULL},
+        {"cut", "{'metadata':{'resourceVersion':'12'}", NULL},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        char version[GS_RV_BYTES] = "untouched";
+        struct gs_error err = {0};
+        _cleanup_free_ char *json = quoted(r->json);
+        row_equal(r->row, gs_codec_object_rv(gs_slice_of(json), version, &err),
+                  r->version ? 0 : -1);
+        row_equal(r->row, err.code, r->version ? GS_OK : GS_EPROTO);
+        row_text(r->row, version, r->version ? r->version : "untouched");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_type_of_event_is_read),
+        cmocka_unit_test(an_error_event_brings_its_status),
+        cmocka_unit_test(what_is_no_event_is_refused),
+        cmocka_unit_test(the_version_of_an_object_is_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
