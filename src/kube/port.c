@@ -116,28 +116,39 @@ static int op_get_node(void *ctx, const char *name, struct gs_node *ret, struct 
 }
 
 static int patch(struct gs_kube_client *client, const char *ns, const char *kind, const char *name,
-                 const char *sub, const char *type, const struct gs_buf *body, struct gs_error *err)
+                 const char *sub, const char *type, const struct gs_buf *body,
+                 struct gs_buf *ret_answer, struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(PATH_BYTES_MAX);
-    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(client->options.body_max_bytes);
     if (build_path(&path, "/api/v1", ns, kind, name ? name : "", sub, err) < 0)
         return -1;
-    return send_request(client, "PATCH", &path, type, body, &answer, err);
+    return send_request(client, "PATCH", &path, type, body, ret_answer, err);
+}
+
+/* An API server takes another UID for an attempt to change it, and says 422 "metadata.uid: … field
+ * is immutable" (apimachinery: ValidateObjectMetaAccessorUpdate): to us it is a precondition. */
+static int patch_meta(struct gs_kube_client *client, const char *ns, const char *kind,
+                      const struct gs_meta_patch *meta, struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(REQUEST_BYTES_MAX);
+    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(client->options.body_max_bytes);
+    struct gs_error why = {0};
+    gs_codec_meta_patch(&body, meta);
+    if (patch(client, ns, kind, meta->name, NULL, GS_TYPE_MERGE_PATCH, &body, &answer, &why) == 0)
+        return 0;
+    bool other = why.code == GS_EINVAL && meta->uid && meta->uid[0] && answer.data &&
+                 strstr(answer.data, "metadata.uid") != NULL;
+    return gs_fail(err, other ? GS_ECONFLICT : why.code, "%s", why.msg);
 }
 
 static int op_patch_pod(void *ctx, const struct gs_meta_patch *meta, struct gs_error *err)
 {
-    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(REQUEST_BYTES_MAX);
-    gs_codec_meta_patch(&body, meta);
-    return patch(ctx, meta->ns ? meta->ns : "", "pods", meta->name, NULL, GS_TYPE_MERGE_PATCH,
-                 &body, err);
+    return patch_meta(ctx, meta->ns ? meta->ns : "", "pods", meta, err);
 }
 
 static int op_patch_node(void *ctx, const struct gs_meta_patch *meta, struct gs_error *err)
 {
-    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(REQUEST_BYTES_MAX);
-    gs_codec_meta_patch(&body, meta);
-    return patch(ctx, NULL, "nodes", meta->name, NULL, GS_TYPE_MERGE_PATCH, &body, err);
+    return patch_meta(ctx, NULL, "nodes", meta, err);
 }
 
 static int64_t wall_ns(const struct gs_kube_client *client)
@@ -148,9 +159,12 @@ static int64_t wall_ns(const struct gs_kube_client *client)
 static int op_patch_node_status(void *ctx, const struct gs_node_status_patch *status,
                                 struct gs_error *err)
 {
+    struct gs_kube_client *client = ctx;
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(REQUEST_BYTES_MAX);
-    gs_codec_node_status_patch(&body, status, wall_ns(ctx));
-    return patch(ctx, NULL, "nodes", status->node, "status", GS_TYPE_STRATEGIC_PATCH, &body, err);
+    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(client->options.body_max_bytes);
+    gs_codec_node_status_patch(&body, status, wall_ns(client));
+    return patch(client, NULL, "nodes", status->node, "status", GS_TYPE_STRATEGIC_PATCH, &body,
+                 &answer, err);
 }
 
 static int op_create_event(void *ctx, const struct gs_event *event, struct gs_error *err)
