@@ -15,6 +15,7 @@ e2e=$root/tests/e2e
 # shellcheck source=tests/e2e/kube_env.sh
 . "$e2e/kube_env.sh"
 
+programs=(gpushare-extender noop_extender)
 case_limit_s=600
 keep=0
 only=()
@@ -52,7 +53,7 @@ list_cases() {
 
 prepare() {
     apt_need python3 openssl ca-certificates util-linux
-    [[ -n ${GPUSHARE_BUILD_DIR:-} ]] || build_project "$root"
+    [[ -n ${GPUSHARE_BUILD_DIR:-} ]] || build_project "$root" release "${programs[@]}"
     KUBE_BIN_DIR=$("$e2e/kube_build.sh")
     ETCD=$("$e2e/etcd_fetch.sh")
     export KUBE_BIN_DIR ETCD PYTHONPATH=$e2e PYTHONDONTWRITEBYTECODE=1

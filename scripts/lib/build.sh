@@ -3,7 +3,8 @@
 #
 # Sourced after apt.sh: what a build needs, and the build. Programs appear in build/ (release).
 #
-#   build_project "$root"            # or: build_project "$root" asan
+#   build_project "$root" release                       # everything
+#   build_project "$root" asan gpushare-extender        # these targets only
 
 build_packages=(
     cmake ninja-build gcc libc6-dev pkg-config
@@ -12,11 +13,11 @@ build_packages=(
 )
 
 build_project() {
-    local source_dir=$1 preset=${2:-release}
+    local source_dir=$1 preset=$2
     apt_need "${build_packages[@]}"
     (
         cd "$source_dir" || exit
         cmake --preset "$preset" >/dev/null
-        cmake --build --preset "$preset" >&2
+        cmake --build --preset "$preset" ${3:+--target "${@:3}"} -- --quiet >&2
     )
 }

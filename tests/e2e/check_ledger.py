@@ -17,7 +17,7 @@ from harness import ledger  # noqa: E402
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("file", nargs="?", default="-", help="a List of nodes and pods (default: stdin)")
+    parser.add_argument("file", nargs="?", default="-", help="a List (default: stdin)")
     parser.add_argument("--complete", action="store_true", help="no unbound pod may fit anywhere")
     options = parser.parse_args()
     with sys.stdin if options.file == "-" else open(options.file, encoding="utf-8") as source:
@@ -29,7 +29,8 @@ def main():
         wrong += ledger.placeable(nodes, pods)
     gpus = sum(len(node.gpus) for node in nodes.values())
     bound = sum(1 for pod in pods if ledger.holds(pod) and ledger.per_gpu(pod))
-    print(*wrong, f"{len(nodes)} nodes, {gpus} GPUs, {bound} bound GPU pods: {len(wrong)} wrong", sep="\n")
+    summary = f"{len(nodes)} nodes, {gpus} GPUs, {bound} bound GPU pods: {len(wrong)} wrong"
+    print(*wrong, summary, sep="\n")
     return 1 if wrong else 0
 
 

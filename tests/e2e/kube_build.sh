@@ -39,7 +39,7 @@ remove_work() {
     rm -rf "$work"
 }
 
-# A build that was killed cannot clean up behind itself. We hold the lock, so what lies here is dead.
+# A build that was killed cannot clean up behind itself. We hold the lock: what lies here is dead.
 remove_leftovers() {
     find "$1" -maxdepth 1 -name '.build.*' -exec chmod -R u+w {} + -exec rm -rf {} +
 }
@@ -100,12 +100,11 @@ generate_openapi() {
 }
 
 version_flags() {
-    local package
+    local package flag="-X k8s.io/kubernetes/vendor/k8s.io" major minor
+    IFS=. read -r major minor _ <<<"$KUBE_VERSION"
     for package in client-go/pkg/version component-base/version; do
-        printf -- "-X k8s.io/kubernetes/vendor/k8s.io/%s.gitVersion=v%s " "$package" "$KUBE_VERSION"
-        printf -- "-X k8s.io/kubernetes/vendor/k8s.io/%s.gitMajor=%s " "$package" "${KUBE_VERSION%%.*}"
-        printf -- "-X k8s.io/kubernetes/vendor/k8s.io/%s.gitMinor=%s " "$package" \
-            "$(cut -d. -f2 <<<"$KUBE_VERSION")"
+        printf '%s ' "$flag/$package.gitVersion=v$KUBE_VERSION" \
+            "$flag/$package.gitMajor=$major" "$flag/$package.gitMinor=$minor"
     done
 }
 

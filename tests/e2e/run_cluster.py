@@ -23,7 +23,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--gpus", default="16,16,16,16", help="units of each GPU of a node")
-    parser.add_argument("--run-dir", default=None, help="logs and kubeconfigs (default: a new folder)")
+    parser.add_argument("--run-dir", default=None, help="logs and kubeconfigs")
     parser.add_argument("--no-extender", action="store_true")
     options = parser.parse_args()
 

@@ -95,7 +95,7 @@ def body():
     parser.add_argument("--pods", type=int, default=1000, help="pods per round")
     parser.add_argument("--mem", type=int, default=2, help="units of GPU memory per pod")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--least", type=float, default=0.9, help="fail below this share of the no-op")
+    parser.add_argument("--least", type=float, default=0.9, help="least share of the no-op")
     options = parser.parse_args()
     rates = measure(options)
     middle = {place: statistics.median(values) for place, values in rates.items()}

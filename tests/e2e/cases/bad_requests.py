@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Requests about things that do not exist, and two binds at once: clear answers, nothing charged."""
+"""Requests about unknown things, and many binds at once: clear answers, nothing charged."""
 
 import concurrent.futures
 import http.client
@@ -20,7 +20,8 @@ def bind(cluster, name, uid, to):
 def unknown_things(cluster):
     made = cluster.create_pods([pod("real", 4)])[0]
     uid = made["metadata"]["uid"]
-    check(bind(cluster, "nobody", "00000000-0000-0000-0000-000000000000", "n1"), "unknown pod bound")
+    nobody = "00000000-0000-0000-0000-000000000000"
+    check(bind(cluster, "nobody", nobody, "n1"), "unknown pod bound")
     check(bind(cluster, "real", uid, "no-such-node"), "bound to an unknown node")
     answer = cluster.extender.verb("filter", {"Pod": made, "NodeNames": ["n1", "no-such-node"]})
     check(answer["NodeNames"] == ["n1"] and "no-such-node" in answer["FailedNodes"],
@@ -47,16 +48,20 @@ def raw(cluster, method, path, body):
 
 
 def many_binds_at_once(cluster):
-    """One pod, sixteen requests, two nodes: one place, and every answer says the truth about it."""
+    """One pod, sixteen requests, two nodes: one place, and every answer says the truth about it.
+    Who asks for the right node while another request binds it there may hear that."""
     uid = cluster.create_pods([pod("wanted", 8)])[0]["metadata"]["uid"]
     targets = ["n1", "n2"] * 8
     with concurrent.futures.ThreadPoolExecutor(len(targets)) as pool:
         errors = list(pool.map(lambda to: bind(cluster, "wanted", uid, to), targets))
     found = cluster.wait_bound("wanted")
+    place = bound_node(found)
     check(annotation(found, IDX) is not None, "bound without a GPU")
+    check((place, "") in zip(targets, errors), f"bound to {place}, but nobody was told: {errors}")
     lies = [(to, error) for to, error in zip(targets, errors)
-            if (to == bound_node(found)) != (error == "")]
-    check(not lies, f"bound to {bound_node(found)}, but the answers were {lies}")
+            if (to != place and error == "") or (to == place and error and "way" not in error)]
+    check(not lies, f"bound to {place}, but the answers were {lies}")
+    check(bind(cluster, "wanted", uid, place) == "", "a repeated bind is not a success")
     cluster.wait_inspect_agrees()
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The independent ledger itself: it counts as documented, and notices what it is there to notice."""
+"""The independent ledger itself counts as documented, and notices what it is there for."""
 
 from harness import ledger
 from harness.case import check, run

@@ -29,7 +29,8 @@ def never_overfull(api_nodes):
 
 def one_step(cluster, rng, step, live):
     if len(live) < 40 or rng.random() < 0.5:
-        made = cluster.create_pods([random_pod(f"churn-{step}-{i}", rng) for i in range(rng.randint(1, 8))])
+        wanted = [random_pod(f"churn-{step}-{i}", rng) for i in range(rng.randint(1, 8))]
+        made = cluster.create_pods(wanted)
         live.extend(p["metadata"]["name"] for p in made)
         return
     name = live.pop(rng.randrange(len(live)))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A pod that fits a node's sum but no single GPU waits and says why; elsewhere it gets the right GPU.
+"""A pod that fits a node's sum but no GPU waits and says why; elsewhere it gets the right GPU.
 
 The figures are those of the original's design document: 8138 MiB, on one node with two GPUs of
 16276 MiB of which 12207 are taken each, and on one where 12207, 8138, 4069 and 16276 are free."""
@@ -33,7 +33,8 @@ def waits_and_says_why(cluster):
 def gets_the_best_fit(cluster):
     cluster.add_nodes([node("n2", [GPU] * 4, unit="MiB")])
     free = [12207, 8138, 4069, 16276]
-    cluster.create_pods([taken("n2", idx, GPU - left) for idx, left in enumerate(free) if left < GPU])
+    cluster.create_pods([taken("n2", idx, GPU - left)
+                         for idx, left in enumerate(free) if left < GPU])
     found = cluster.wait_bound("wanted")
     check(bound_node(found) == "n2", f"bound to {bound_node(found)}")
     expected = {"ALIYUN_COM_GPU_MEM_IDX": "1", "ALIYUN_COM_GPU_MEM_POD": str(ASK),

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The extender dies (SIGKILL) in the middle of a burst, twice, and comes back: same end condition."""
+"""The extender is killed (SIGKILL) in mid-burst, twice, and restarted: same end condition."""
 
 import time
 

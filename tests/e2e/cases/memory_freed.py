@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that are deleted, succeed or fail free their memory; one that is only being deleted does not."""
+"""Pods that are deleted or finish free their memory; one that is being deleted does not yet."""
 
 import time
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""300 nodes whose sums all fit and exactly one GPU that does: the pod is bound in the first cycle."""
+"""300 nodes whose sums all fit and exactly one GPU that does: bound in the first cycle."""
 
 from harness.case import check, run
 from harness.cluster import Cluster

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that the original bound, on nodes without inventory, are counted, before and after a restart."""
+"""Pods the original bound, on nodes without inventory, are counted, also after a restart."""
 
 from harness.case import check, run
 from harness.cluster import Cluster

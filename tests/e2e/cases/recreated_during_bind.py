@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A pod is deleted and re-created under its name while its binding is under way: charged once, as it is."""
+"""A pod is deleted and re-created under its name during its bind: charged once, as it is."""
 
+import os
 import threading
 
 from harness import ledger
@@ -12,6 +13,16 @@ from harness.processes import wait_for
 from harness.webhook import BindingHook
 
 ROUNDS = 10
+
+
+def bindings_ignore_uid():
+    """Newer API servers refuse a binding whose UID is not the pod's; 1.20 does not look."""
+    return int(os.environ["KUBE_VERSION"].split(".")[1]) <= 20
+
+
+def stale_binding_must_win(name):
+    """Nobody schedules every other new pod, so that only the old pod's binding can reach it."""
+    return bindings_ignore_uid() and int(name[1:]) % 2 == 0
 
 
 class Swap:
@@ -28,7 +39,8 @@ class Swap:
             if name in self.done:
                 return
             self.cluster.delete_pod(name)
-            self.cluster.create_pods([pod(name, self.new_size)])
+            scheduler = "nobody" if stale_binding_must_win(name) else "default-scheduler"
+            self.cluster.create_pods([pod(name, self.new_size, schedulerName=scheduler)])
             self.done.add(name)
 
 
@@ -71,6 +83,10 @@ def body():
         check(not cluster.problems(complete=False), "a GPU is over its size")
         cluster.wait_inspect_agrees()
         all_that_is_left_can_be_used(cluster)
+        alarms = cluster.extender.metrics()["gpushare_binds_to_other_uid_total"]
+        print(f"note: {alarms:.0f} of {ROUNDS} bindings landed on another UID")
+        forced = sum(stale_binding_must_win(f"p{turn}") for turn in range(ROUNDS))
+        check(alarms >= forced, f"{alarms} alarms for {forced} bindings of another UID")
 
 
 run(body)

@@ -36,7 +36,8 @@ class Api:
         self.local = threading.local()
 
     def connect(self, timeout_s=60):
-        return http.client.HTTPSConnection(self.host, self.port, context=self.tls, timeout=timeout_s)
+        return http.client.HTTPSConnection(self.host, self.port, context=self.tls,
+                                           timeout=timeout_s)
 
     def headers(self, content_type="application/json"):
         return {"Authorization": f"Bearer {self.token}", "Accept": "application/json",

@@ -20,9 +20,10 @@ EXTENDER_MANIFESTS = ("base/namespace.yaml", "base/extender/rbac.yaml")
 
 
 class Cluster:
-    """scheduler="config", "policy" or None; extender=False leaves it out (the case brings a url)."""
+    """scheduler="config", "policy" or None; extender=False leaves ours out."""
 
-    def __init__(self, nodes=(), scheduler="config", extender=True, extender_flags=(), run_dir=None):
+    def __init__(self, nodes=(), scheduler="config", extender=True, extender_flags=(),
+                 run_dir=None):
         self.run_dir = run_dir or os.environ["GPUSHARE_RUN_DIR"]
         self.initial_nodes = list(nodes)
         self.scheduler_kind = scheduler

@@ -50,7 +50,7 @@ class ControlPlane:
         self.run_dir = run_dir
         self.ca_file = self.path("apiserver/apiserver.crt")
         self.port = free_port()
-        self.tokens = {"admin": secrets.token_hex(16), "system:kube-scheduler": secrets.token_hex(16)}
+        self.tokens = {user: secrets.token_hex(16) for user in ("admin", "system:kube-scheduler")}
         self.admin = None
 
     def path(self, name):

@@ -10,6 +10,11 @@ from harness.processes import Failure, free_port, wait_for
 PREFIX = "/gpushare-scheduler"
 
 
+def shown_device(dev):
+    pods = {f"{p['namespace']}/{p['name']}": p["usedGPU"] for p in dev.get("pods") or []}
+    return dev["totalGPU"], dev["usedGPU"], pods
+
+
 class Extender:
     """Runs with the ServiceAccount of the shipped manifest. Keeps its ports over a restart."""
 
@@ -26,7 +31,8 @@ class Extender:
 
     def start(self, wait=True):
         self.process = self.processes.start("gpushare-extender", [
-            built_program("gpushare-extender"), "--kubeconfig", self.kubeconfig, "--listen", f"{HOST}:{self.port}",
+            built_program("gpushare-extender"), "--kubeconfig", self.kubeconfig,
+            "--listen", f"{HOST}:{self.port}",
             "--health-listen", f"{HOST}:{self.health_port}", "--log-level", "info", *self.flags])
         if wait:
             wait_for("gpushare-extender is ready", self.ready)
@@ -67,18 +73,20 @@ class Extender:
         status, text = self.ask("GET", f"{PREFIX}/inspect")
         if status != 200:
             raise Failure(f"inspect answered {status}: {text}")
-        return {node["name"]: {int(dev["id"]): (
-            dev["totalGPU"], dev["usedGPU"],
-            {f"{p['namespace']}/{p['name']}": p["usedGPU"] for p in dev.get("pods") or []})
-            for dev in node.get("devs") or []} for node in json.loads(text)["nodes"] if node.get("devs")}
+        return {node["name"]: {int(dev["id"]): shown_device(dev) for dev in node["devs"]}
+                for node in json.loads(text)["nodes"] if node.get("devs")}
 
     def verify_and_stop(self):
-        """At the end of a case: it still runs, its rights sufficed, and SIGTERM ends it cleanly."""
+        """At the end of a case: it still runs, its audits found no drift, its rights sufficed, and
+        SIGTERM ends it cleanly."""
         self.process.must_run()
+        drift = self.metrics().get("gpushare_ledger_drift")
+        if drift != 0:
+            raise Failure(f"the extender's own audit found a drift of {drift}")
         log = self.process.log_text()
         for line in log.splitlines():
             if "forbidden" in line.lower() or "AddressSanitizer" in line:
                 raise Failure(f"the extender's log says: {line}")
         status = self.process.stop()
         if status != 0:
-            raise Failure(f"the extender ended with {status} after SIGTERM: {self.process.log_tail()}")
+            raise Failure(f"SIGTERM ended the extender with {status}: {self.process.log_tail()}")

@@ -35,7 +35,7 @@ class Node:
 def node_from(api_node):
     status, spec = api_node.get("status", {}), api_node.get("spec", {})
     capacity = status.get("allocatable") or status.get("capacity") or {}
-    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions", []))
+    ready = any((c["type"], c["status"]) == ("Ready", "True") for c in status.get("conditions", []))
     tainted = any(t["effect"] != "PreferNoSchedule" for t in spec.get("taints") or [])
     return Node(api_node["metadata"]["name"], gpus_from(api_node, capacity),
                 ready and not tainted and not spec.get("unschedulable"),
@@ -84,9 +84,13 @@ def per_gpu(pod):
     return pod_peak(pod) // gpu_count(pod)
 
 
+def finished(pod):
+    return pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+
+
 def holds(pod):
     """A bound pod is charged until it is gone or finished; being deleted frees nothing yet."""
-    return bool(bound_node(pod)) and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
+    return bool(bound_node(pod)) and not finished(pod)
 
 
 def written_gpus(pod, node):
@@ -144,8 +148,7 @@ def placeable(nodes, api_pods):
     """Sentences, one per unbound pod that some node could take: nobody may be left behind."""
     found = []
     for pod in api_pods:
-        if bound_node(pod) or pod["metadata"].get("deletionTimestamp") or \
-                pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+        if bound_node(pod) or pod["metadata"].get("deletionTimestamp") or finished(pod):
             continue
         where = places(nodes, pod)
         if where:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kubernetes objects as the cases need them: simulated nodes with GPUs, pods that ask for a share."""
+"""Kubernetes objects as the cases need them: nodes with GPUs, pods that ask for a share."""
 
 import json
 
@@ -24,7 +24,7 @@ def inventory(gpu_sizes, node_name, unit="GiB", **per_gpu):
 
 
 def node(name, gpu_sizes=(), with_inventory=True, unit="GiB", pods=110):
-    """A node object with these GPUs (sizes in units); without inventory as the original's plugin."""
+    """A node object with these GPUs (in units); without inventory as the original's plugin."""
     capacity = {"cpu": "64", "memory": "256Gi", "pods": str(pods)}
     metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
     if gpu_sizes:

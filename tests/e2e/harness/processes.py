@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs a case starts: each has a log of its own, and is stopped by its pid, whatever happens."""
+"""The programs a case starts: each has its own log and is stopped by its pid, whatever happens."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ def free_port():
 
 
 def wait_for(what, probe, timeout_s=30, interval_s=0.1):
-    """Call probe() until it returns something true; that is returned. Its OSErrors mean "not yet"."""
+    """Call probe() until it returns something true, and return that. OSErrors mean "not yet"."""
     deadline = time.monotonic() + timeout_s
     last = None
     while True:

@@ -40,7 +40,7 @@ def render_config(kubeconfig, extender_url, fast_client=False):
     else:
         text = replace_once(text, SHIPPED_ADDRESS, extender_url)
     if "v1beta1" in text:
-        # Otherwise an insecure port on every address of the machine. It cannot be switched off here.
+        # Otherwise an insecure port on every address. It cannot be switched off in this file.
         address = f"{HOST}:{free_port()}"
         text += f"healthzBindAddress: {address}\nmetricsBindAddress: {address}\n"
     return text

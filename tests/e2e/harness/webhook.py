@@ -47,7 +47,8 @@ class BindingHook:
         with open(self.cert, "rb") as cert:
             bundle = base64.b64encode(cert.read()).decode()
         self.api.create(REGISTRATIONS, {
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
             "metadata": {"name": NAME}, "webhooks": [{
                 "name": "binding.e2e.gpushare", "failurePolicy": "Fail", "sideEffects": "None",
                 "timeoutSeconds": 10, "admissionReviewVersions": ["v1"],
