@@ -13,7 +13,7 @@ set(GS_MAY_sim     base model core codec service sim)
 set(GS_MAY_kube    base model core codec service kube)
 set(GS_MAY_http    base http)
 set(GS_MAY_grpc    base grpc)
-set(GS_MAY_nvml    base model codec nvml)
+set(GS_MAY_nvml    base model core codec service nvml)
 
 # gs_layer(<name> [library...]): the libraries are foreign ones.
 function(gs_layer name)

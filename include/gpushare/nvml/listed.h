@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_NVML_LISTED_H
+#define GPUSHARE_NVML_LISTED_H
+
+#include "gpushare/service/gpu_source.h"
+
+/*
+ * GPUs that somebody lists, for machines without any: tests, demonstrations, operators who try.
+ */
+
+/*
+ * From a flag: "2x16384MiB,1x80GiB". Each part is COUNTxSIZE or SIZE, SIZE a number with MiB or
+ * GiB; indices count up, UUIDs are "GPU-fake-<idx>". Never changes. GS_EINVAL names the part that
+ * is wrong; GS_ENOMEM.
+ */
+int gs_gpus_from_spec(const char *spec, struct gs_gpu_source *ret, struct gs_error *err);
+
+/*
+ * From a file in the form of the inventory annotation (codec/inventory.h); memMiB counts, and mem
+ * in the file's unit where it is missing. Read again when the file changes: a GPU with
+ * "healthy":false takes no new pods, one that vanished is gone. A file that cannot be read or
+ * understood is an error of read(), and what was known before stays the caller's to keep.
+ */
+int gs_gpus_from_file(const char *path, struct gs_gpu_source *ret, struct gs_error *err);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SERVICE_GPU_SOURCE_H
+#define GPUSHARE_SERVICE_GPU_SOURCE_H
+
+#include <stdint.h>
+
+#include "gpushare/base/error.h"
+#include "gpushare/model/gpu.h"
+
+/*
+ * Where the device plugin learns which GPUs there are: the NVIDIA driver (nvml/driver.h), or a flag
+ * or a file for machines without (nvml/listed.h). One thread calls; calls may block for as long as
+ * the driver does.
+ */
+struct gs_gpu_set {
+    struct gs_gpu gpus[GS_GPUS_MAX]; /* ascending idx; mem_mib is set, mem_units is 0: the caller
+                                        divides by its unit */
+    uint32_t count;
+    gs_gpu_mask gone;  /* of these, by idx: known from before, not there any more */
+    char refused[256]; /* why some cards are left out ("GPU 2 has MIG enabled…"), "" otherwise */
+};
+
+struct gs_gpu_source_ops {
+    /* What there is now. Errors name what is wrong: GS_ENOENT (no library, no file), GS_EIO (the
+     * driver says), GS_EPROTO (file not understood). Nothing is lost: call again. */
+    int (*read)(void *ctx, struct gs_gpu_set *ret, struct gs_error *err);
+    /* Waits for news (health, a changed file) for at most timeout_ns: 1 there may be some, 0 none,
+     * -1 the source is broken and will be opened again by read(). */
+    int (*wait)(void *ctx, int64_t timeout_ns, struct gs_error *err);
+    void (*close)(void *ctx);
+};
+
+struct gs_gpu_source {
+    const struct gs_gpu_source_ops *ops;
+    void *ctx;
+};
+
+#endif

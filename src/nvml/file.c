@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "gpushare/base/buf.h"
+#include "gpushare/base/clock.h"
+#include "gpushare/codec/inventory.h"
+#include "gpushare/nvml/listed.h"
+
+enum { FILE_MAX_BYTES = 1 << 20 };
+#define LOOK_EVERY_NS (200 * GS_NS_PER_MS)
+
+struct listed_file {
+    char *path;
+    struct stat seen; /* of the file that was read last */
+    struct gs_gpu_set known;
+};
+
+static int load(const char *path, struct gs_buf *out, struct stat *ret_stat, struct gs_error *err)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return gs_fail_errno(err, errno == ENOENT ? GS_ENOENT : GS_EIO, errno, "%.160s", path);
+    char *to;
+    size_t got = 1;
+    while (got && (to = gs_buf_reserve(out, 4096))) {
+        got = fread(to, 1, 4096, file);
+        gs_buf_advance(out, got);
+    }
+    int failed = ferror(file) || fstat(fileno(file), ret_stat) < 0;
+    fclose(file);
+    if (gs_buf_failed(out))
+        return gs_fail(err, GS_ETOOBIG, "%.160s is larger than %d bytes", path, FILE_MAX_BYTES);
+    return failed ? gs_fail(err, GS_EIO, "%.160s cannot be read", path) : 0;
+}
+
+static bool has_idx(const struct gs_gpu_set *set, uint32_t idx)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (set->gpus[i].idx == idx)
+            return true;
+    }
+    return false;
+}
+
+static int by_idx(const void *a, const void *b)
+{
+    const struct gs_gpu *left = a, *right = b;
+    return left->idx < right->idx ? -1 : left->idx > right->idx;
+}
+
+/* Who was there before and is not listed any more stays, as gone. */
+static void keep_gone(struct gs_gpu_set *set, const struct gs_gpu_set *known)
+{
+    for (uint32_t i = 0; i < known->count; i++) {
+        if (has_idx(set, known->gpus[i].idx))
+            continue;
+        set->gone |= GS_GPU_BIT(known->gpus[i].idx);
+        set->gpus[set->count] = known->gpus[i];
+        set->gpus[set->count++].healthy = false;
+    }
+    qsort(set->gpus, set->count, sizeof(set->gpus[0]), by_idx);
+}
+
+static int read_file(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)
+{
+    struct listed_file *file = ctx;
+    struct gs_buf text = GS_BUF(FILE_MAX_BYTES);
+    struct gs_arena arena = {0};
+    struct gs_inventory inventory;
+    struct stat seen;
+    int result = load(file->path, &text, &seen, err);
+    if (result == 0) {
+        file->seen = seen; /* a broken file is not read again until it changes */
+        result = gs_codec_inventory_decode((struct gs_slice){text.data, text.len}, &arena,
+                                           &inventory, err);
+        if (result < 0)
+            gs_error_prefix(err, "%.160s", file->path);
+    }
+    if (result == 0) {
+        struct gs_gpu_set set = {.count = inventory.gpu_count};
+        for (uint32_t i = 0; i < inventory.gpu_count; i++) {
+            set.gpus[i] = inventory.gpus[i];
+            if (!set.gpus[i].mem_mib)
+                set.gpus[i].mem_mib = set.gpus[i].mem_units * gs_unit_mib(inventory.unit);
+            set.gpus[i].mem_units = 0;
+        }
+        keep_gone(&set, &file->known);
+        file->known = set;
+        *ret = set;
+    }
+    gs_arena_release(&arena);
+    gs_buf_release(&text);
+    return result;
+}
+
+static bool changed(const struct listed_file *file)
+{
+    struct stat now;
+    if (stat(file->path, &now) < 0)
+        return false; /* being replaced; a file that stays away keeps what was known */
+    return now.st_ino != file->seen.st_ino || now.st_size != file->seen.st_size ||
+           now.st_mtim.tv_sec != file->seen.st_mtim.tv_sec ||
+           now.st_mtim.tv_nsec != file->seen.st_mtim.tv_nsec;
+}
+
+static int wait_file(void *ctx, int64_t timeout_ns, struct gs_error *err)
+{
+    const struct timespec pause = {0, LOOK_EVERY_NS};
+    for (int64_t waited_ns = 0; waited_ns < timeout_ns; waited_ns += LOOK_EVERY_NS) {
+        if (changed(ctx))
+            return 1;
+        nanosleep(&pause, NULL);
+    }
+    return changed(ctx);
+}
+
+static void close_file(void *ctx)
+{
+    struct listed_file *file = ctx;
+    free(file->path);
+    free(file);
+}
+
+int gs_gpus_from_file(const char *path, struct gs_gpu_source *ret, struct gs_error *err)
+{
+    static const struct gs_gpu_source_ops ops = {read_file, wait_file, close_file};
+    struct listed_file *file = calloc(1, sizeof(*file));
+    if (file)
+        file->path = strdup(path);
+    if (!file || !file->path) {
+        free(file);
+        return gs_fail_nomem(err);
+    }
+    *ret = (struct gs_gpu_source){&ops, file};
+    return 0;
+}
