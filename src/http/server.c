@@ -207,6 +207,8 @@ void gs_http_server_stop(struct gs_http_server *server, int64_t grace_ns)
 
 void gs_http_server_free(struct gs_http_server *server)
 {
+    if (!server)
+        return;
     gs_http_server_stop(server, 0);
     for (unsigned i = 0; i < server->loop_count; i++)
         pthread_mutex_destroy(&server->loops[i].lock);

@@ -106,7 +106,7 @@ uint16_t gs_http_server_port(const struct gs_http_server *server);
  */
 void gs_http_server_stop(struct gs_http_server *server, int64_t grace_ns);
 
-/* Stops without grace if it still runs, and frees. */
+/* Stops without grace if it still runs, and frees. NULL is fine. */
 void gs_http_server_free(struct gs_http_server *server);
 GS_DEFINE_CLEANUP(struct gs_http_server *, gs_http_server_free)
 
