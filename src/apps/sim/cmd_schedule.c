@@ -147,15 +147,11 @@ static int schedule(struct sched *sched, struct gs_error *err)
 {
     pthread_t signals;
     int64_t begin = gs_clock_now_ns(gs_clock_system());
-    if (sched_state_start(sched, err) < 0)
-        return -1;
     if (pthread_create(&signals, NULL, wait_for_signal, sched) != 0)
         return gs_fail(err, GS_ENOMEM, "no thread for signals");
     run(sched);
-    pthread_cancel(signals);
+    pthread_kill(signals, SIGTERM); /* it waits for one */
     pthread_join(signals, NULL);
-    if (sched->failed)
-        return gs_fail(err, GS_EIO, "a watch could not be started");
     double seconds = (double)(gs_clock_now_ns(gs_clock_system()) - begin) / (double)GS_NS_PER_S;
     printf("%llu pods bound, %u waiting, %llu errors, in %.2f s\n",
            (unsigned long long)sched->bound, count_waiting(sched),
@@ -171,6 +167,11 @@ int cmd_schedule(int argc, char **argv)
     read_settings(&sched.set, argc, argv, &first);
     gs_signals_block();
     int rc = prepare(&sched, &err);
+    /* The watches first: they show the new pods in the order of their creation. */
+    if (rc == 0)
+        rc = sched_state_start(&sched, &err);
+    if (rc == 0)
+        rc = sched_wait_loaded(&sched, &err);
     if (rc == 0)
         rc = create_listed(&sched, sched.set.pods, &err);
     for (int i = first; rc == 0 && i < argc; i++)

@@ -60,29 +60,33 @@ static struct demo_node *find_node(struct demo_state *state, const char *name)
 
 /* ---- pods ---- */
 
-/* "8", "2+4 in 2 containers", "8 over 2 GPUs", "init 10, then 4" */
+/* Appends the sizes of the containers of one kind, "6+4", after `intro`. */
+static int add_sizes(const struct gs_pod *pod, enum gs_container_kind kind, const char *intro,
+                     char *text, int len, int size)
+{
+    const char *before = intro;
+    for (uint32_t i = 0; i < pod->container_count && len < size; i++) {
+        const struct gs_container *c = &pod->containers[i];
+        if (c->kind != kind || !c->gpu_units)
+            continue;
+        len += snprintf(text + len, (size_t)(size - len), "%s%u", before, c->gpu_units);
+        before = "+";
+    }
+    return len;
+}
+
+/* "8", "6+4", "60 over 2 GPUs", "8, init 14", "6, sidecar 2, init 4" */
 static const char *describe(struct reading *reading, const struct gs_pod *pod)
 {
-    char text[128];
-    int len = 0;
-    uint32_t mains = 0;
-    bool init = false;
-    for (uint32_t i = 0; i < pod->container_count; i++) {
-        const struct gs_container *c = &pod->containers[i];
-        const char *before = c->kind == GS_CONTAINER_INIT ? (init ? "+" : "init ")
-                             : mains                      ? "+"
-                             : init                       ? ", then "
-                                                          : "";
-        if (!c->gpu_units || len >= (int)sizeof(text))
-            continue;
-        init |= c->kind == GS_CONTAINER_INIT;
-        mains += c->kind != GS_CONTAINER_INIT;
-        len += snprintf(text + len, sizeof(text) - (size_t)len, "%s%u", before, c->gpu_units);
-    }
+    enum { SIZE = 128 };
+    char text[SIZE] = "";
+    int len = add_sizes(pod, GS_CONTAINER_MAIN, "", text, 0, SIZE);
+    len = add_sizes(pod, GS_CONTAINER_SIDECAR, len ? ", sidecar " : "sidecar ", text, len, SIZE);
+    len = add_sizes(pod, GS_CONTAINER_INIT, len ? ", init " : "init ", text, len, SIZE);
     if (len == 0)
         return "no GPU memory";
-    if (pod->count_kind == GS_COUNT_VALID && len < (int)sizeof(text))
-        snprintf(text + len, sizeof(text) - (size_t)len, " over %u GPUs", pod->gpu_count);
+    if (pod->count_kind == GS_COUNT_VALID && len < SIZE)
+        snprintf(text + len, (size_t)(SIZE - len), " over %u GPUs", pod->gpu_count);
     return keep(reading, text);
 }
 

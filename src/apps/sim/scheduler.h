@@ -90,6 +90,9 @@ struct sched {
 /* ---- scheduler_state.c ---- */
 
 int sched_state_start(struct sched *sched, struct gs_error *err);
+
+/* Until both lists are there; GS_ETIMEOUT after half a minute. */
+int sched_wait_loaded(struct sched *sched, struct gs_error *err);
 void sched_state_stop(struct sched *sched);
 
 /* The next pod to try, copied (release it): false when there is none and the loop is over. Blocks

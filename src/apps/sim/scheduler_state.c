@@ -8,6 +8,7 @@
 #include "sim/scheduler.h"
 
 #define BACKOFF_MAX_NS (10 * GS_NS_PER_S) /* podMaxBackoffSeconds */
+#define LOAD_NS        (30 * GS_NS_PER_S)
 
 static int64_t now_ns(void)
 {
@@ -239,6 +240,24 @@ void sched_state_stop(struct sched *sched)
     gs_index_release(&sched->index);
 }
 
+static void wait_until(struct sched *sched, int64_t at_ns)
+{
+    struct timespec at = {.tv_sec = (time_t)(at_ns / GS_NS_PER_S),
+                          .tv_nsec = (long)(at_ns % GS_NS_PER_S)};
+    pthread_cond_timedwait(&sched->changed, &sched->lock, &at);
+}
+
+int sched_wait_loaded(struct sched *sched, struct gs_error *err)
+{
+    int64_t deadline = now_ns() + LOAD_NS;
+    pthread_mutex_lock(&sched->lock);
+    while (!(sched->pods_loaded && sched->nodes_loaded) && !sched->failed && now_ns() < deadline)
+        wait_until(sched, deadline);
+    bool loaded = sched->pods_loaded && sched->nodes_loaded;
+    pthread_mutex_unlock(&sched->lock);
+    return loaded ? 0 : gs_fail(err, GS_ETIMEOUT, "the API server lists no pods or nodes");
+}
+
 /* ---- the queue ---- */
 
 /* Parked, and nothing happened but that its own object was written, perhaps by ourselves. */
@@ -296,22 +315,13 @@ static bool copy_pod(const struct sched_pod *from, struct sched_pod *ret)
     return true;
 }
 
-static void wait_until(struct sched *sched, int64_t at_ns)
-{
-    struct timespec at = {.tv_sec = (time_t)(at_ns / GS_NS_PER_S),
-                          .tv_nsec = (long)(at_ns % GS_NS_PER_S)};
-    pthread_cond_timedwait(&sched->changed, &sched->lock, &at);
-}
-
 bool sched_next(struct sched *sched, struct sched_pod *ret)
 {
     bool found = false;
     pthread_mutex_lock(&sched->lock);
     while (!sched->stopping && !sched->failed) {
         int64_t now = now_ns(), wake = INT64_MAX;
-        struct sched_pod *first = NULL;
-        if (sched->pods_loaded && sched->nodes_loaded)
-            first = first_ready(sched, now, &wake);
+        struct sched_pod *first = first_ready(sched, now, &wake);
         if (first) {
             found = copy_pod(first, ret);
             if (found)
@@ -320,13 +330,12 @@ bool sched_next(struct sched *sched, struct sched_pod *ret)
             first->parked_at = ret->parked_at = sched->moves;
             break;
         }
-        bool loaded = sched->pods_loaded && sched->nodes_loaded;
         int64_t settled = sched->last_event_ns + sched->set.settle_ns;
-        if (loaded && !sched->set.follow && wake == INT64_MAX && now >= settled)
+        if (!sched->set.follow && wake == INT64_MAX && now >= settled)
             break;
         int64_t until = now + GS_NS_PER_S;
         until = wake < until ? wake : until;
-        wait_until(sched, loaded && settled > now && settled < until ? settled : until);
+        wait_until(sched, settled > now && settled < until ? settled : until);
     }
     pthread_mutex_unlock(&sched->lock);
     return found;
