@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
+#include "gpushare/base/clock.h"
+#include "gpushare/kube/backoff.h"
+
+static const struct backoff_row {
+    const char *row;
+    uint32_t attempt;
+    int64_t min_ns, max_ns;
+    int64_t low_ns, high_ns; /* every wait lies between */
+} backoffs[] = {
+    {"first", 0, 800, 30000, 800, 1600},
+    {"second", 1, 800, 30000, 1600, 3200},
+    {"fifth", 4, 800, 30000, 12800, 25600},
+    {"sixth meets the ceiling", 5, 800, 30000, 25600, 30000},
+    {"seventh is at the ceiling", 6, 800, 30000, 30000, 30000},
+    {"the largest attempt", UINT32_MAX, 800, 30000, 30000, 30000},
+    {"without a ceiling", UINT32_MAX, 1, INT64_MAX, INT64_MAX, INT64_MAX},
+    {"floor above the ceiling", 0, 50, 20, 20, 20},
+    {"nothing to wait for", 3, 0, 0, 0, 0},
+};
+
+static void waits_double_and_are_spread(void **state)
+{
+    struct gs_random random = {.state = 1};
+    GS_FOR_EACH_ROW (r, backoffs) {
+        int64_t least = INT64_MAX, most = INT64_MIN;
+        for (int i = 0; i < 2000; i++) {
+            int64_t wait_ns = gs_backoff_ns(&random, r->attempt, r->min_ns, r->max_ns);
+            least = wait_ns < least ? wait_ns : least;
+            most = wait_ns > most ? wait_ns : most;
+        }
+        row_true(r->row, least >= r->low_ns);
+        row_true(r->row, most <= r->high_ns);
+        /* most of the room is used: clients do not come back together */
+        row_true(r->row, most - least >= (r->high_ns - r->low_ns) * 9 / 10);
+    }
+}
+
+static void two_generators_differ_and_one_seed_repeats(void **state)
+{
+    struct gs_random a, b, c = {.state = 7}, d = {.state = 7};
+    gs_random_init(&a);
+    gs_random_init(&b);
+    assert_true(gs_random_below(&a, UINT64_MAX) != gs_random_below(&b, UINT64_MAX));
+    assert_true(gs_random_below(&c, UINT64_MAX) == gs_random_below(&d, UINT64_MAX));
+    assert_int_equal(gs_random_below(&c, 0), 0);
+    assert_int_equal(gs_random_below(&c, 1), 0);
+}
+
+static const struct after_row {
+    const char *row;
+    const char *text;
+    bool ok;
+    int64_t ns;
+} afters[] = {
+    {"zero", "0", true, 0},
+    {"one", "1", true, GS_NS_PER_S},
+    {"at the bound", "60", true, 60 * GS_NS_PER_S},
+    {"above the bound", "61", true, 60 * GS_NS_PER_S},
+    {"above what nanoseconds hold", "18446744073709551615", true, 60 * GS_NS_PER_S},
+    {"above what numbers hold", "18446744073709551616", false, 0},
+    {"empty", "", false, 0},
+    {"negative", "-1", false, 0},
+    {"fraction", "1.5", false, 0},
+    {"a date", "Fri, 31 Dec 1999 23:59:59 GMT", false, 0},
+};
+
+static void retry_after_is_a_number_of_seconds(void **state)
+{
+    GS_FOR_EACH_ROW (r, afters) {
+        int64_t ns = 4711;
+        row_equal(r->row, gs_retry_after_ns(r->text, strlen(r->text), 60 * GS_NS_PER_S, &ns),
+                  r->ok);
+        row_equal(r->row, ns, r->ok ? r->ns : 4711);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(waits_double_and_are_spread),
+        cmocka_unit_test(two_generators_differ_and_one_seed_repeats),
+        cmocka_unit_test(retry_after_is_a_number_of_seconds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
+#include "gpushare/kube/base64.h"
+
+static const struct row {
+    const char *row;
+    const char *text;
+    bool ok;
+    const char *bytes;
+    size_t len;
+} rows[] = {
+    {"empty", "", true, "", 0},
+    {"one byte", "Zg==", true, "f", 1},
+    {"two bytes", "Zm8=", true, "fo", 2},
+    {"three bytes", "Zm9v", true, "foo", 3},
+    {"four bytes", "Zm9vYg==", true, "foob", 4},
+    {"every kind of digit", "+/09azAZ", true, "\xfb\xfd\x3d\x6b\x30\x19", 6},
+    {"zero bytes", "AAAA", true, "\0\0\0", 3},
+    {"line ends between", "Zm\n9v\r\n", true, "foo", 3},
+    {"line end after padding", "Zg==\n", true, "f", 1},
+    {"line end inside padding", "Zg=\n=", true, "f", 1},
+    {"no padding", "Zg", false, NULL, 0},
+    {"half the padding", "Zg=", false, NULL, 0},
+    {"too much padding", "Zg===", false, NULL, 0},
+    {"padding alone", "====", false, NULL, 0},
+    {"padding after one digit", "Z===", false, NULL, 0},
+    {"padding in the middle", "Zg==Zg==", false, NULL, 0},
+    {"a digit after one padding", "Zm8=A", false, NULL, 0},
+    {"a digit between padding", "Zg=A", false, NULL, 0},
+    {"one digit", "Z", false, NULL, 0},
+    {"space", "Zm 9v", false, NULL, 0},
+    {"URL's alphabet", "-_09", false, NULL, 0},
+    {"no base64 at all", "-----BEGIN CERTIFICATE-----", false, NULL, 0},
+};
+
+static void decodes_what_go_decodes(void **state)
+{
+    GS_FOR_EACH_ROW (r, rows) {
+        char *bytes = NULL;
+        size_t len = 4711;
+        row_equal(r->row, gs_base64_decode(r->text, strlen(r->text), &bytes, &len), r->ok);
+        if (r->ok) {
+            row_equal(r->row, len, r->len);
+            row_true(r->row, memcmp(bytes, r->bytes, r->len) == 0);
+            row_equal(r->row, bytes[len], 0);
+        } else {
+            row_true(r->row, bytes == NULL); /* untouched */
+            row_equal(r->row, len, 4711);
+        }
+        free(bytes);
+    }
+}
+
+static void what_is_encoded_decodes_to_itself(void **state)
+{
+    char bytes[64];
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (char)(i * 37 + 200);
+    for (size_t len = 0; len <= sizeof(bytes); len++) {
+        struct gs_buf text = GS_BUF(1000);
+        char *back = NULL;
+        size_t back_len = 0;
+        gs_base64_encode(bytes, len, &text);
+        assert_int_equal(text.len, (len + 2) / 3 * 4);
+        assert_true(gs_base64_decode(text.data ? text.data : "", text.len, &back, &back_len));
+        assert_int_equal(back_len, len);
+        assert_memory_equal(back, bytes, len);
+        free(back);
+        gs_buf_release(&text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decodes_what_go_decodes),
+        cmocka_unit_test(what_is_encoded_decodes_to_itself),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
