@@ -19,31 +19,48 @@ static uint32_t passes_for(const struct gs_policy_table *table, uint64_t left_un
     return passes > PASSES_MAX ? PASSES_MAX : passes ? (uint32_t)passes : 1;
 }
 
-/* What no shape can do without: a state below it stays as it is. */
-struct floor {
-    uint32_t units;
-    int32_t cpu_milli;
-};
-
-static struct floor floor_for(const struct gs_policy_table *table, const struct gs_state *state)
-{
-    struct floor floor = {UINT32_MAX, INT32_MAX};
-    for (uint32_t i = 0; i < table->shape_count; i++) {
-        const struct gs_shape *shape = &table->shapes[i];
-        if (!shape->units || !(shape->groups >> state->group & 1))
-            continue;
-        floor.units = shape->units < floor.units ? shape->units : floor.units;
-        floor.cpu_milli = shape->cpu_milli < floor.cpu_milli ? shape->cpu_milli : floor.cpu_milli;
-    }
-    return floor;
-}
-
 struct offer {
     const struct gs_policy_table *table;
     const struct gs_state *start;
-    struct floor floor;
+    const uint8_t *fits; /* by shape: 1 when it fits the start */
     uint32_t passes;
+    uint32_t least_units; /* no shape that fits needs less */
+    int32_t least_cpu_milli;
 };
+
+/* What fits at the start: nothing else ever will. False when nothing does. */
+static bool look_at_shapes(struct offer *offer, uint8_t *ret_fits)
+{
+    const struct gs_state *start = offer->start;
+    uint32_t most_units = start->gpus ? start->free_units[start->gpus - 1] : 0;
+    bool any = false;
+    offer->fits = ret_fits;
+    offer->least_units = UINT32_MAX;
+    offer->least_cpu_milli = INT32_MAX;
+    for (uint32_t i = 0; i < offer->table->shape_count; i++) {
+        const struct gs_shape *shape = &offer->table->shapes[i];
+        ret_fits[i] = shape->units && shape->units <= most_units &&
+                      shape->cpu_milli <= start->cpu_milli && shape->gpu_count <= start->gpus &&
+                      (shape->groups >> start->group & 1);
+        if (!ret_fits[i])
+            continue;
+        any = true;
+        if (shape->units < offer->least_units)
+            offer->least_units = shape->units;
+        if (shape->cpu_milli < offer->least_cpu_milli)
+            offer->least_cpu_milli = shape->cpu_milli;
+    }
+    return any;
+}
+
+/* The entries of a sequence whose pods fit the start, as bits. */
+static uint64_t worth_trying(const struct offer *offer, const uint16_t *row)
+{
+    uint64_t bits = 0;
+    for (unsigned i = 0; i < GS_ROLLOUT_DRAWS; i++)
+        bits |= (uint64_t)offer->fits[row[i]] << i;
+    return bits;
+}
 
 /* Puts one share of units on `want` GPUs from entry `at` on, and restores the order. */
 static void place(uint32_t *free_units, uint32_t at, uint32_t want, uint32_t units)
@@ -59,17 +76,15 @@ static void place(uint32_t *free_units, uint32_t at, uint32_t want, uint32_t uni
 /* Plays one sequence; returns the units that it placed. */
 static uint64_t play(const struct offer *offer, const uint16_t *row)
 {
-    const struct gs_state *start = offer->start;
     uint32_t free_units[GS_GPUS_MAX];
-    uint32_t gpus = start->gpus;
-    memcpy(free_units, start->free_units, gpus * sizeof(*free_units));
-    int32_t cpu = start->cpu_milli;
-    uint64_t placed = 0, placed_before = 0;
+    uint32_t gpus = offer->start->gpus;
+    memcpy(free_units, offer->start->free_units, gpus * sizeof(*free_units));
+    int32_t cpu = offer->start->cpu_milli;
+    uint64_t placed = 0, placed_before = 0, bits = worth_trying(offer, row);
     for (uint32_t pass = 0; pass < offer->passes; pass++) {
-        for (uint32_t i = 0; i < GS_ROLLOUT_DRAWS; i++) {
-            const struct gs_shape *shape = &offer->table->shapes[row[i]];
-            if (shape->units > free_units[gpus - 1] || shape->cpu_milli > cpu ||
-                !(shape->groups >> start->group & 1))
+        for (uint64_t left = bits; left; left &= left - 1) {
+            const struct gs_shape *shape = &offer->table->shapes[row[__builtin_ctzll(left)]];
+            if (shape->units > free_units[gpus - 1] || shape->cpu_milli > cpu)
                 continue;
             uint32_t at = 0;
             while (free_units[at] < shape->units)
@@ -80,7 +95,7 @@ static uint64_t play(const struct offer *offer, const uint16_t *row)
             placed += (uint64_t)shape->units * shape->gpu_count;
             if (cpu != INT32_MAX)
                 cpu -= shape->cpu_milli;
-            if (free_units[gpus - 1] < offer->floor.units || cpu < offer->floor.cpu_milli)
+            if (free_units[gpus - 1] < offer->least_units || cpu < offer->least_cpu_milli)
                 return placed;
         }
         if (placed == placed_before)
@@ -93,14 +108,10 @@ static uint64_t play(const struct offer *offer, const uint16_t *row)
 uint64_t gs_rollout_stranded(const struct gs_policy_table *table, const struct gs_state *state)
 {
     uint64_t stranded = state->left_units * GS_ROLLOUTS;
+    uint8_t fits[GS_CLASSES_MAX];
     struct offer offer = {
-        .table = table,
-        .start = state,
-        .floor = floor_for(table, state),
-        .passes = passes_for(table, state->left_units),
-    };
-    if (!state->gpus || state->free_units[state->gpus - 1] < offer.floor.units ||
-        state->cpu_milli < offer.floor.cpu_milli)
+        .table = table, .start = state, .passes = passes_for(table, state->left_units)};
+    if (!look_at_shapes(&offer, fits))
         return stranded;
     for (uint32_t r = 0; r < GS_ROLLOUTS; r++)
         stranded -= play(&offer, table->draws[r]);
