@@ -19,7 +19,7 @@ static char *read_seed(const char *name)
     assert_non_null(file);
     char *text = calloc(1, 1 << 16);
     assert_non_null(text);
-    fread(text, 1, (1 << 16) - 1, file);
+    assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
     fclose(file);
     return text;
 }

@@ -258,7 +258,7 @@ static void objects_and_arrays_are_walked_in_order(void **state)
                                "\"a\" : \"again\" } ";
     struct gs_scan scan;
     struct gs_scan_text key, text;
-    struct gs_slice raw;
+    struct gs_slice raw = {0};
     int64_t number;
     bool truth = false;
     gs_scan_init(&scan, GS_SLICE(json));

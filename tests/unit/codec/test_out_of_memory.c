@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec_fixture.h"
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/codec/annotation.h"
+#include "gpushare/codec/extender.h"
+#include "gpushare/codec/inventory.h"
+#include "gpushare/codec/node.h"
+#include "gpushare/codec/pod.h"
+#include "gpushare/codec/status.h"
+
+/*
+ * Every decoder with its first, second, third … allocation failing, until it gets through: each
+ * time it must say so, leave nothing half filled, and lose nothing. The program's own malloc does
+ * it; sanitizers bring theirs, so there the tests are passed over.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GS_OWN_MALLOC 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+    __has_feature(memory_sanitizer)
+#define GS_OWN_MALLOC 0
+#endif
+#endif
+#ifndef GS_OWN_MALLOC
+#define GS_OWN_MALLOC 1
+#endif
+
+/* Allocations that still succeed; negative: all of them. And how many are held. */
+static long allowance = -1, held;
+
+#if GS_OWN_MALLOC
+static bool refused(void)
+{
+    return allowance >= 0 && allowance-- == 0;
+}
+
+void *__libc_malloc(size_t size);
+void *__libc_realloc(void *old, size_t size);
+void __libc_free(void *old);
+
+void *malloc(size_t size)
+{
+    void *mem = refused() ? NULL : __libc_malloc(size);
+    held += mem != NULL;
+    return mem;
+}
+
+void *realloc(void *old, size_t size)
+{
+    bool fresh = old == NULL;
+    void *mem = refused() ? NULL : __libc_realloc(old, size);
+    held += mem && fresh;
+    return mem;
+}
+
+void free(void *old)
+{
+    held -= old != NULL;
+    __libc_free(old);
+}
+
+void *reallocarray(void *old, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes))
+        return NULL;
+    return realloc(old, bytes);
+}
+#endif
+
+#define LONG                                                                                       \
+    "\\u0030123456789012345678901234567890123456789012345678901234567890123456789012345678901234"  \
+    "56789"
+#define LONGER LONG LONG LONG LONG LONG LONG LONG LONG LONG LONG
+
+static const char pod_json[] =
+    "{'metadata':{'name':'p','uid':'" LONGER "','namespace':'" LONGER "','annotations':{"
+    "'aliyun.com/gpu-model':'" LONGER LONGER "','aliyun.com/gpu-uuid':'" LONGER LONGER LONGER "'},"
+    "'ownerReferences':[{'uid':'" LONGER LONGER "','controller':true}]},"
+    "'spec':{'initContainers':[{},{},{},{},{}],'containers':[{},{},{},{},{},{},{},{},{},{}]}}";
+
+static const char node_json[] =
+    "{'metadata':{'name':'" LONGER "','annotations':{'aliyun.com/gpu-inventory':'{\\'v\\':1,"
+    "\\'unit\\':\\'GiB\\',\\'gpus\\':[{\\'idx\\':0,\\'mem\\':1,\\'model\\':\\'" LONGER LONGER
+    "\\'},{\\'idx\\':9,\\'mem\\':1}]}','aliyun.com/gpu-cordon':'" LONGER LONGER LONGER "'}},"
+    "'status':{'addresses':[{'type':'InternalIP','address':'" LONGER LONGER "'}]}}";
+
+/* Repeats a decode with one allocation more each time; how often it failed. */
+typedef int (*attempt_fn)(struct gs_slice json, struct gs_error *err);
+
+static void try_all(attempt_fn attempt, const char *text, int least_failures)
+{
+    _cleanup_free_ char *json = quoted(text);
+    struct gs_slice slice = gs_slice_of(json);
+    int failures = 0;
+    for (;; failures++) {
+        struct gs_error err = {0};
+        long before = held;
+        allowance = failures;
+        int result = attempt(slice, &err);
+        allowance = -1;
+        assert_int_equal(held, before);
+        assert_int_equal(err.code, result < 0 ? GS_ENOMEM : GS_OK);
+        if (result == 0)
+            break;
+        assert_non_null(strstr(err.msg, "out of memory"));
+    }
+    assert_true(failures >= least_failures);
+}
+
+static int attempt_pod(struct gs_slice json, struct gs_error *err)
+{
+    struct gs_names names = default_names();
+    struct gs_pod pod = {0};
+    int result = gs_codec_pod(&names, json, &pod, err);
+    assert_int_equal(pod.container_count, result < 0 ? 0 : 15);
+    assert_int_equal(pod.name[0] != '\0', result == 0);
+    gs_pod_release(&pod);
+    return result;
+}
+
+static int attempt_node(struct gs_slice json, struct gs_error *err)
+{
+    struct gs_names names = default_names();
+    struct gs_node node = {0};
+    int result = gs_codec_node(&names, json, &node, err);
+    assert_int_equal(node.gpu_count, result < 0 ? 0 : 2);
+    assert_string_equal(node.inventory_error, "");
+    gs_node_release(&node);
+    return result;
+}
+
+static int attempt_filter(struct gs_slice json, struct gs_error *err)
+{
+    struct gs_names names = default_names();
+    struct gs_filter_args args = {0};
+    int result = gs_codec_filter_args(&names, json, &args, err);
+    assert_int_equal(args.name_count, result < 0 ? 0 : 2);
+    assert_int_equal(args.node_count, result < 0 ? 0 : 1);
+    gs_filter_args_release(&args);
+    return result;
+}
+
+static int attempt_preempt(struct gs_slice json, struct gs_error *err)
+{
+    struct gs_names names = default_names();
+    struct gs_preemption_args args = {0};
+    int result = gs_codec_preemption_args(&names, json, &args, err);
+    assert_int_equal(args.node_count, result < 0 ? 0 : 1);
+    gs_preemption_args_release(&args);
+    return result;
+}
+
+static int attempt_bind(struct gs_slice json, struct gs_error *err)
+{
+    struct gs_binding_args args = {0};
+    int result = gs_codec_binding_args(json, &args, err);
+    assert_int_equal(args.name[0] != '\0', result == 0);
+    gs_binding_args_release(&args);
+    return result;
+}
+
+static int attempt_status(struct gs_slice json, struct gs_error *err)
+{
+    struct gs_api_status status = {.code = 77};
+    int result = gs_codec_status(json, &status, err);
+    assert_int_equal(status.code, result < 0 ? 77 : 404);
+    return result;
+}
+
+static int attempt_record(struct gs_slice json, struct gs_error *err)
+{
+    struct gs_names names = default_names();
+    struct gs_arena arena = {0};
+    struct gs_container container = {.kind = GS_CONTAINER_MAIN, .gpu_units = 4};
+    struct gs_pod pod = {.containers = &container, .container_count = 1};
+    struct gs_bind_record record = {.gpus = UINT64_MAX, .charge = {4, 1}};
+    struct gs_kv *kv = NULL;
+    size_t count = 77;
+    int result = gs_codec_bind_annotations(&names, &pod, &record, &arena, &kv, &count, err);
+    assert_int_equal(count, result < 0 ? 77 : GS_BIND_ANNOTATIONS);
+    assert_true((kv != NULL) == (result == 0));
+    gs_arena_release(&arena);
+    return result;
+}
+
+static void every_failed_allocation_is_told_and_undone(void **state)
+{
+    if (!GS_OWN_MALLOC)
+        skip();
+    try_all(attempt_pod, pod_json, 3);
+    try_all(attempt_node, node_json, 3);
+    try_all(attempt_filter,
+            "{'Pod':{'metadata':{'name':'p'}},'NodeNames':['a','" LONGER LONGER "'],"
+            "'Nodes':{'items':[{'metadata':{'name':'" LONGER LONGER LONGER "'}}]}}",
+            5);
+    try_all(attempt_preempt,
+            "{'Pod':{'metadata':{'name':'p'}},'NodeNameToMetaVictims':{'" LONGER LONGER
+            "':{'Pods':[{'UID':'" LONGER LONGER LONGER "'},{},{},{},{}]}}}",
+            3);
+    try_all(attempt_bind,
+            "{'PodName':'" LONGER LONGER "','PodNamespace':'" LONGER LONGER LONGER
+            "','PodUID':'u','Node':'n'}",
+            2);
+    try_all(attempt_status, "{'message':'" LONGER LONGER "','code':404}", 1);
+    try_all(attempt_record, "", 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_failed_allocation_is_told_and_undone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
