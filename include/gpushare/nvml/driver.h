@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_NVML_DRIVER_H
+#define GPUSHARE_NVML_DRIVER_H
+
+#include "gpushare/base/clock.h"
+#include "gpushare/service/gpu_source.h"
+
+/*
+ * GPUs of the NVIDIA driver, through libnvidia-ml.so.1, which is loaded at run time (NVML API
+ * reference, docs.nvidia.com/deploy/nvml-api): the program runs on machines without it.
+ *
+ * read() loads and initialises the library when that has not worked yet, so calling it again is
+ * the retry. It names a missing library, a missing symbol and the driver's own error.
+ *
+ * Health. A GPU is unhealthy after a critical XID or a double-bit ECC error, except for the XIDs
+ * that applications cause (13, 31, 43, 45, 68, 109), and while the driver says that it is lost. It
+ * is healthy again when it answers and has been quiet for GS_NVML_QUIET_NS. A GPU that the driver
+ * no longer names is gone. Cards with MIG enabled are left out, with a reason.
+ */
+#define GS_NVML_QUIET_NS ((int64_t)60 * 1000000000)
+
+struct gs_nvml_config {
+    const char *library;          /* NULL: "libnvidia-ml.so.1" */
+    const char *sysfs;            /* NULL: "/sys"; for NUMA nodes of PCI devices */
+    const struct gs_clock *clock; /* borrowed */
+};
+
+/* GS_ENOMEM. Loads nothing yet. config's strings are borrowed for the source's life. */
+int gs_gpus_from_driver(const struct gs_nvml_config *config, struct gs_gpu_source *ret,
+                        struct gs_error *err);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_NVML_LIBRARY_H
+#define GPUSHARE_NVML_LIBRARY_H
+
+#include "gpushare/base/error.h"
+
+/*
+ * The part of NVML that is used, declared by ourselves (NVML API reference: types, return codes
+ * and struct layouts of the v2/v3 entry points, which NVIDIA keeps stable).
+ */
+typedef struct nvml_device *nvml_device;
+typedef struct nvml_event_set *nvml_event_set;
+
+enum {
+    NVML_SUCCESS = 0,
+    NVML_NOT_SUPPORTED = 3,
+    NVML_TIMEOUT = 10,
+    NVML_GPU_IS_LOST = 15,
+};
+
+enum { NVML_EVENT_DOUBLE_BIT_ECC = 0x2, NVML_EVENT_XID = 0x8 };
+enum { NVML_UUID_BYTES = 96, NVML_NAME_BYTES = 96 };
+
+struct nvml_memory {
+    unsigned long long total_bytes, free_bytes, used_bytes;
+};
+
+struct nvml_pci {
+    char bus_id_legacy[16];
+    unsigned int domain, bus, device, pci_device_id, pci_subsystem_id;
+    char bus_id[32];
+};
+
+struct nvml_event {
+    nvml_device device;
+    unsigned long long type;
+    unsigned long long data; /* the XID */
+    unsigned int gpu_instance, compute_instance;
+};
+
+struct nvml {
+    void *handle;
+    int (*init)(void);
+    int (*shutdown)(void);
+    const char *(*error_string)(int code);
+    int (*count)(unsigned int *ret);
+    int (*by_index)(unsigned int index, nvml_device *ret);
+    int (*uuid)(nvml_device device, char *ret, unsigned int size);
+    int (*name)(nvml_device device, char *ret, unsigned int size);
+    int (*memory)(nvml_device device, struct nvml_memory *ret);
+    int (*pci)(nvml_device device, struct nvml_pci *ret);
+    int (*mig)(nvml_device device, unsigned int *ret_current, unsigned int *ret_pending);
+    int (*event_set_create)(nvml_event_set *ret);
+    int (*event_set_free)(nvml_event_set set);
+    int (*register_events)(nvml_device device, unsigned long long types, nvml_event_set set);
+    int (*event_wait)(nvml_event_set set, struct nvml_event *ret, unsigned int timeout_ms);
+};
+
+/* Loads and initialises. GS_ENOENT: no library, or one without a symbol that is needed; GS_EIO:
+ * the driver refuses. *nvml is zeroed on failure. */
+int nvml_open(struct nvml *nvml, const char *library, struct gs_error *err);
+void nvml_close(struct nvml *nvml);
+
+/* The driver's words for a code. */
+int nvml_fail(const struct nvml *nvml, int code, const char *what, struct gs_error *err);
+
+#endif
