@@ -258,7 +258,7 @@ static void every_reason_reaches_its_maps(void **state)
         reasons[i] = (uint8_t)i;
         snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s'n%d'", i ? "," : "", i);
     }
-    strcat(text, "]}");
+    snprintf(text + strlen(text), sizeof(text) - strlen(text), "]}");
     _cleanup_free_ char *body = quoted(text);
     _cleanup_(gs_buf_release) struct gs_buf out = GS_BUF(1 << 16);
     struct gs_filter_args args = {0};
