@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/options.h"
+#include "gpushare/sim/replay.h"
+#include "sim/commands.h"
+#include "sim/plot.h"
+#include "sim/trace_files.h"
+
+/* gpushare-sim replay: how much of a cluster the placement policies fill with a trace's pods. */
+
+enum { POLICIES_MAX = 16 };
+
+struct replay_settings {
+    const char *nodes;
+    const char *pods;
+    const char *sequence;
+    const char *policies; /* comma list */
+    const char *arrivals;
+    const char *curve;
+    const char *plot;
+    uint64_t seed;
+    uint32_t percent;
+    uint32_t extender_weight;
+    enum gs_quantise quantise;
+    bool all_pods;
+    bool learn;
+};
+
+struct replay_run {
+    struct replay_settings set;
+    struct gs_trace trace;
+    struct gs_trace_sequence sequence;
+    const struct gs_replay_policy *policies[POLICIES_MAX];
+    struct gs_replay_result results[POLICIES_MAX];
+    uint32_t count;
+    FILE *arrivals;
+    bool bar; /* draw progress */
+};
+
+/* Decisions are timed by the CPU time they take: other programs on the machine do not count. */
+static int64_t cpu_time_ns(void *ctx)
+{
+    (void)ctx;
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * GS_NS_PER_S + now.tv_nsec;
+}
+
+static const struct gs_clock cpu_clock = {.monotonic_ns = cpu_time_ns, .wall_ns = cpu_time_ns};
+
+static bool set_quantise(void *to, const char *text)
+{
+    return gs_quantise_parse(text, strlen(text), to);
+}
+
+static void read_settings(struct replay_settings *set, int argc, char **argv)
+{
+    *set = (struct replay_settings){.policies = "binpack,fgd,rollout", .seed = 42, .percent = 130};
+    const struct gs_option table[] = {
+        {"nodes", GS_OPT_STRING, &set->nodes, "FILE", "sn,cpu_milli,memory_mib,gpu,model as CSV",
+         NULL, 0},
+        {"pods", GS_OPT_STRING, &set->pods, "FILE",
+         "name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec] as CSV", NULL, 0},
+        {"seq", GS_OPT_STRING, &set->sequence, "FILE",
+         "order of arrivals and nodes; without it, one is drawn", NULL, 0},
+        {"seed", GS_OPT_U64, &set->seed, "NUMBER", "of what is drawn (default 42)", NULL, 0},
+        {"load", GS_OPT_U32, &set->percent, "PERCENT",
+         "of the GPUs that a drawn order asks for (default 130)", NULL, 0},
+        {"policy", GS_OPT_STRING, &set->policies, "NAME[,NAME]",
+         "binpack, spread, fgd, rollout; to compare with: bestfit, packing, dotprod, cluster, "
+         "random, orig (default binpack,fgd,rollout)",
+         NULL, 0},
+        {"learn", GS_OPT_BOOL, &set->learn, NULL,
+         "fgd and rollout learn from the arrivals, as in a live cluster; else they know the trace",
+         NULL, 0},
+        {"extender-weight", GS_OPT_U32, &set->extender_weight, "WEIGHT",
+         "add 10 x WEIGHT x score to kube-scheduler's own scores; 0: the policy alone decides",
+         NULL, 0},
+        {"quantise", GS_OPT_CUSTOM, &set->quantise, "coarse|range|one-hot|linear",
+         "how a policy's losses become scores 0..10 (default coarse)", NULL, 0, set_quantise},
+        {"all-pods", GS_OPT_BOOL, &set->all_pods, NULL, "the extender scores pods without GPU, too",
+         NULL, 0},
+        {"arrivals", GS_OPT_STRING, &set->arrivals, "FILE",
+         "a line per arrival: number, pod, node (-1: none), GPUs", NULL, 0},
+        {"curve", GS_OPT_STRING, &set->curve, "FILE", "allocation by arrived percent, as CSV", NULL,
+         0},
+        {"plot", GS_OPT_STRING, &set->plot, "FILE.svg", "the same as a chart (needs gnuplot)", NULL,
+         0},
+    };
+    const struct gs_command command = {
+        .name = "gpushare-sim replay",
+        .doc = "Replays a trace against the shipped placement code: pods arrive, none leaves.",
+        .options = table,
+        .option_count = sizeof(table) / sizeof(table[0]),
+    };
+    gs_options_parse(&command, argc, argv);
+}
+
+static int find_policies(struct replay_run *run, struct gs_error *err)
+{
+    const char *rest = run->set.policies;
+    while (*rest) {
+        size_t len = strcspn(rest, ",");
+        char name[32] = "";
+        if (len < sizeof(name))
+            memcpy(name, rest, len);
+        const struct gs_replay_policy *policy = gs_replay_policy_find(name);
+        if (!policy)
+            return gs_fail(err, GS_EINVAL, "\"%.*s\" is none of the policies %s", (int)len, rest,
+                           gs_replay_policy_names());
+        if (run->count == POLICIES_MAX)
+            return gs_fail(err, GS_EINVAL, "more than %d policies", POLICIES_MAX);
+        run->policies[run->count++] = policy;
+        rest += rest[len] ? len + 1 : len;
+    }
+    if (!run->count)
+        return gs_fail(err, GS_EINVAL, "no policy");
+    if (run->set.arrivals && run->count != 1)
+        return gs_fail(err, GS_EINVAL, "arrivals are written for one policy at a time");
+    return 0;
+}
+
+static int load(struct replay_run *run, struct gs_error *err)
+{
+    const struct replay_settings *set = &run->set;
+    if (!set->nodes || !set->pods)
+        return gs_fail(err, GS_EINVAL, "nodes and pods are needed (see --help)");
+    if (set->plot && plot_check(set->plot, err) < 0)
+        return -1;
+    if (find_policies(run, err) < 0 ||
+        trace_files_read(set->nodes, set->pods, &run->trace, err) < 0)
+        return -1;
+    if (set->sequence)
+        return trace_files_read_sequence(set->sequence, &run->trace, &run->sequence, err);
+    return gs_replay_sequence(&run->trace, set->seed, set->percent, &run->sequence, err);
+}
+
+/* --- while it runs --- */
+
+static void write_arrival(void *ctx, const struct gs_replay_arrival *arrival)
+{
+    struct replay_run *run = ctx;
+    uint32_t idx;
+    const char *comma = "";
+    fprintf(run->arrivals, "%" PRIu32 " %" PRIu32 " %" PRId64 " %s", arrival->number, arrival->pod,
+            arrival->node, arrival->gpus ? "" : "-");
+    GS_FOR_EACH_GPU (idx, arrival->gpus) {
+        fprintf(run->arrivals, "%s%" PRIu32, comma, idx);
+        comma = ",";
+    }
+    fputc('\n', run->arrivals);
+}
+
+static void draw_bar(void *ctx, uint32_t done, uint32_t arrivals)
+{
+    enum { WIDTH = 40, STEPS = 200 };
+    if (done != arrivals && done % (arrivals / STEPS + 1))
+        return;
+    static const char full[] = "########################################";
+    int part = (int)((uint64_t)done * WIDTH / arrivals);
+    fprintf(stderr, "\r[%-*.*s] %3d %%", WIDTH, part, full, (int)((uint64_t)done * 100 / arrivals));
+    if (done == arrivals)
+        fputs("\r\033[K", stderr);
+}
+
+static int replay_one(struct replay_run *run, uint32_t at, struct gs_error *err)
+{
+    struct gs_replay_spec spec = {
+        .policy = run->policies[at],
+        .clock = &cpu_clock,
+        .learn = run->set.learn,
+        .extender_weight = run->set.extender_weight,
+        .quantise = run->set.quantise,
+        .all_pods = run->set.all_pods,
+        .seed = run->set.seed,
+        .arrival = run->arrivals ? write_arrival : NULL,
+        .progress = run->bar ? draw_bar : NULL,
+        .ctx = run,
+    };
+    return gs_replay(&run->trace, &run->sequence, &spec, &run->results[at], err);
+}
+
+/* --- results --- */
+
+static void print_header(const struct replay_run *run)
+{
+    printf("%" PRIu32 " nodes, %" PRIu32 " arrivals\n", run->trace.node_count,
+           run->sequence.arrivals);
+    printf("%-9s %7s %7s %7s %7s %9s %9s %8s %8s\n", "policy", "b100", "b130", "final", "failed",
+           "stranded", "mean-us", "p99-us", "max-us");
+}
+
+/* A bucket of the curve, or the nearest one below that has arrivals. */
+static double curve_at(const struct gs_replay_result *result, int bucket)
+{
+    while (bucket > 0 && result->curve[bucket] < 0)
+        bucket--;
+    return result->curve[bucket];
+}
+
+static void print_result(const char *name, const struct gs_replay_result *result)
+{
+    printf("%-9s %7.2f %7.2f %7.2f %7" PRIu32 " %9.1f %9.1f %8.0f %8.0f\n", name,
+           curve_at(result, 100), curve_at(result, 130), result->final_pct, result->failed,
+           (double)(result->capacity_milli - result->used_milli) / GS_TRACE_CARD_MILLI,
+           (double)result->mean_ns / 1e3, (double)result->p99_ns / 1e3,
+           (double)result->max_ns / 1e3);
+    fflush(stdout);
+}
+
+static int write_curves(const struct replay_run *run, struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf out = GS_BUF(1 << 20);
+    gs_buf_puts(&out, "arrived_pct");
+    for (uint32_t i = 0; i < run->count; i++)
+        gs_buf_printf(&out, ",%s", gs_replay_policy_name(run->policies[i]));
+    gs_buf_putc(&out, '\n');
+    for (int b = 0; b < GS_REPLAY_BUCKETS; b++) {
+        if (run->results[0].curve[b] < 0) /* the same arrivals for all */
+            continue;
+        gs_buf_printf(&out, "%d", b);
+        for (uint32_t i = 0; i < run->count; i++)
+            gs_buf_printf(&out, ",%.2f", run->results[i].curve[b]);
+        gs_buf_putc(&out, '\n');
+    }
+    if (gs_buf_failed(&out))
+        return gs_fail_nomem(err);
+    return trace_files_write(run->set.curve, (struct gs_slice){out.data, out.len}, err);
+}
+
+static int write_plot(const struct replay_run *run, struct gs_error *err)
+{
+    struct plot_line lines[POLICIES_MAX];
+    for (uint32_t i = 0; i < run->count; i++)
+        lines[i] = (struct plot_line){gs_replay_policy_name(run->policies[i]), &run->results[i]};
+    return plot_draw(run->set.plot, lines, run->count, err);
+}
+
+static int replay_all(struct replay_run *run, struct gs_error *err)
+{
+    print_header(run);
+    for (uint32_t i = 0; i < run->count; i++) {
+        if (replay_one(run, i, err) < 0)
+            return -1;
+        print_result(gs_replay_policy_name(run->policies[i]), &run->results[i]);
+    }
+    if (run->set.curve && write_curves(run, err) < 0)
+        return -1;
+    return run->set.plot ? write_plot(run, err) : 0;
+}
+
+static int replay_and_close(struct replay_run *run, struct gs_error *err)
+{
+    if (!run->set.arrivals)
+        return replay_all(run, err);
+    run->arrivals = fopen(run->set.arrivals, "we");
+    if (!run->arrivals)
+        return gs_fail(err, GS_EIO, "%.160s cannot be written", run->set.arrivals);
+    int result = replay_all(run, err);
+    bool failed = ferror(run->arrivals) != 0;
+    if ((fclose(run->arrivals) != 0 || failed) && result == 0)
+        return gs_fail(err, GS_EIO, "%.160s cannot be written", run->set.arrivals);
+    return result;
+}
+
+int cmd_replay(int argc, char **argv)
+{
+    _cleanup_free_ struct replay_run *run = calloc(1, sizeof(*run));
+    struct gs_error err = {0};
+    if (!run) {
+        fputs("gpushare-sim replay: out of memory\n", stderr);
+        return 1;
+    }
+    read_settings(&run->set, argc, argv);
+    run->bar = isatty(STDERR_FILENO) != 0;
+    int result = load(run, &err);
+    if (result == 0)
+        result = replay_and_close(run, &err);
+    gs_trace_sequence_release(&run->sequence);
+    gs_trace_release(&run->trace);
+    if (result == 0)
+        return 0;
+    fprintf(stderr, "gpushare-sim replay: %s\n", err.msg);
+    return err.code == GS_EINVAL ? 2 : 1;
+}
