@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/options.h"
+
+static bool set_unit(void *to, const char *text)
+{
+    return gs_unit_parse(text, strlen(text), to);
+}
+
+static bool set_visible(void *to, const char *text)
+{
+    bool uuid = strcmp(text, "uuid") == 0;
+    if (!uuid && strcmp(text, "index") != 0)
+        return false;
+    *(enum visible_devices *)to = uuid ? VISIBLE_UUID : VISIBLE_INDEX;
+    return true;
+}
+
+/* A node's name is its host's name, unless somebody says otherwise. */
+static const char *host_name(void)
+{
+    static char name[256];
+    return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
+static void check(const struct settings *settings)
+{
+    const char *wrong = NULL;
+    if (settings->fake_gpus && settings->gpu_file)
+        wrong = "--fake-gpus and --gpu-file exclude each other";
+    else if (!settings->node_name[0])
+        wrong = "--node-name is needed: this host has no name";
+    if (!wrong)
+        return;
+    fprintf(stderr, "gpushare-device-plugin: %s\n", wrong);
+    exit(2);
+}
+
+void settings_read(struct settings *settings, int argc, char **argv)
+{
+    *settings = (struct settings){
+        .node_name = host_name(),
+        .domain = "aliyun.com",
+        .unit = GS_UNIT_GIB,
+        .device_plugin_dir = "/var/lib/kubelet/device-plugins",
+        .pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock",
+    };
+    const struct gs_option table[] = {
+        {"kubeconfig", GS_OPT_STRING, &settings->kubeconfig, "FILE",
+         "how to reach the API server; without it $KUBECONFIG, ~/.kube/config, then in-cluster",
+         NULL, 0, NULL},
+        {"context", GS_OPT_STRING, &settings->context, "NAME", "context of the kubeconfig", NULL, 0,
+         NULL},
+        {"node-name", GS_OPT_STRING, &settings->node_name, "NAME",
+         "name of this node (the host's name)", "NODE_NAME", 0, NULL},
+        {"domain", GS_OPT_STRING, &settings->domain, "DOMAIN",
+         "domain of resources and annotations (aliyun.com)", NULL, 0, NULL},
+        {"memory-unit", GS_OPT_CUSTOM, &settings->unit, "MiB|64MiB|256MiB|GiB",
+         "what one unit of gpu-mem is, the same on every node (GiB)", NULL, 0, set_unit},
+        {"fake-gpus", GS_OPT_STRING, &settings->fake_gpus, "SPEC",
+         "pretend to have GPUs, such as 2x16384MiB,1x80GiB", NULL, 0, NULL},
+        {"gpu-file", GS_OPT_STRING, &settings->gpu_file, "JSON",
+         "GPUs from a file in the form of the inventory annotation, read again when it changes",
+         NULL, 0, NULL},
+        {"nvml-library", GS_OPT_STRING, &settings->nvml_library, "FILE",
+         "the NVIDIA driver's library (libnvidia-ml.so.1)", NULL, 0, NULL},
+        {"device-plugin-dir", GS_OPT_STRING, &settings->device_plugin_dir, "DIR",
+         "where kubelet.sock is (/var/lib/kubelet/device-plugins)", NULL, 0, NULL},
+        {"pod-resources-socket", GS_OPT_STRING, &settings->pod_resources_socket, "PATH",
+         "the kubelet's PodResources API (/var/lib/kubelet/pod-resources/kubelet.sock)", NULL, 0,
+         NULL},
+        {"visible-devices", GS_OPT_CUSTOM, &settings->visible_devices, "uuid|index",
+         "form of NVIDIA_VISIBLE_DEVICES (uuid)", NULL, 0, set_visible},
+        {"cdi-kind", GS_OPT_STRING, &settings->cdi_kind, "VENDOR/CLASS",
+         "name the GPUs as CDI devices too, such as nvidia.com/gpu", NULL, 0, NULL},
+        {"http-listen", GS_OPT_STRING, &settings->http_listen, "ADDR:PORT",
+         "healthz, readyz and metrics (not served by default)", NULL, 0, NULL},
+        {"print-inventory", GS_OPT_BOOL, &settings->print_inventory, NULL,
+         "print the GPUs and what would be advertised, and exit", NULL, 0, NULL},
+    };
+    const struct gs_command command = {
+        .name = "gpushare-device-plugin",
+        .doc = "Node agent that tells the kubelet how much GPU memory there is, and gives each "
+               "container the GPU that gpushare-extender chose.",
+        .options = table,
+        .option_count = sizeof(table) / sizeof(table[0]),
+    };
+    gs_options_parse(&command, argc, argv);
+    check(settings);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_SETTINGS_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_SETTINGS_H
+
+#include <stdbool.h>
+
+#include "gpushare/model/gpu.h"
+
+enum visible_devices { VISIBLE_UUID, VISIBLE_INDEX };
+
+/* What the command line, the environment and the file say. Strings live as long as the process. */
+struct settings {
+    const char *kubeconfig;
+    const char *context;
+    const char *node_name;
+    const char *domain;
+    enum gs_unit unit;
+    const char *fake_gpus;
+    const char *gpu_file;
+    const char *nvml_library;
+    const char *device_plugin_dir;
+    const char *pod_resources_socket;
+    enum visible_devices visible_devices;
+    const char *cdi_kind; /* "nvidia.com/gpu": name devices by CDI too; NULL: no */
+    const char *http_listen;
+    bool print_inventory;
+};
+
+/* Exits on --help, --version and bad usage. */
+void settings_read(struct settings *settings, int argc, char **argv);
+
+#endif
