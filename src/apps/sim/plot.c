@@ -80,6 +80,20 @@ static int run_gnuplot(int script_fd, struct gs_error *err)
     return 0;
 }
 
+static const char *terminal_for(const char *path)
+{
+    if (ends_with(path, ".svg"))
+        return "svg background rgb 'white'";
+    return ends_with(path, ".png") ? "png" : NULL;
+}
+
+int plot_check(const char *path, struct gs_error *err)
+{
+    if (terminal_for(path))
+        return 0;
+    return gs_fail(err, GS_EINVAL, "%.160s ends neither in .svg nor in .png", path);
+}
+
 int plot_draw(const char *path, const struct plot_line *lines, uint32_t count, struct gs_error *err)
 {
     const char *terminal = terminal_for(path);
