@@ -143,6 +143,8 @@ static void lost_history_is_listed_anew(void **state)
 {
     struct gs_kube_fixture *f = *state;
     size_t at = 0;
+    if (!f->compact)
+        skip();
     make_pod(f, "default", "stays", 1, "n1");
     make_pod(f, "default", "goes", 1, "n1");
     struct watch_recorder *recorder = recorder_start(f->kube, &all_pods);
@@ -163,6 +165,8 @@ static void a_cut_watch_resumes_where_it_was(void **state)
 {
     struct gs_kube_fixture *f = *state;
     size_t at = 0;
+    if (!f->cut_watches)
+        skip();
     make_pod(f, "default", "old", 1, "n1");
     struct watch_recorder *recorder = recorder_start(f->kube, &all_pods);
     assert_true(recorder_wait(recorder, &at, "live"));

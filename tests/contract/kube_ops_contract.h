@@ -43,11 +43,11 @@ struct gs_kube_fixture {
     char *(*pod_json)(void *ctx, const char *ns, const char *name);
     char *(*node_json)(void *ctx, const char *name);
     char *(*events_json)(void *ctx, const char *ns);
+    /* A backend that has no such thing leaves these two NULL, and their tests are skipped. */
     /* Forgets all history, ends running watches: taking them up again meets "410 Expired" (or the
      * backend's own way to say it), so that they list anew. */
     int (*compact)(void *ctx);
-    /* Ends running watches without losing history: they resume where they were. A backend that has
-     * no such thing leaves it NULL, and one test less is run. */
+    /* Ends running watches without losing history: they resume where they were. */
     int (*cut_watches)(void *ctx);
 };
 
