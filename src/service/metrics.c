@@ -61,7 +61,7 @@ static void print_service(struct gs_service *service, struct gs_buf *out)
     one(out, "gpushare_ready", "gauge", "1 when both lists are loaded and both watches stand.",
         gs_service_ready(service, NULL));
     one(out, "gpushare_leader", "gauge", "1 when this replica answers scheduling verbs.",
-        atomic_load(&service->leads));
+        gs_service_leads(service));
     one(out, "gpushare_pending_pods", "gauge", "Pods that ask for GPU memory and are not bound.",
         gs_pending_count(service->pending));
     one(out, "gpushare_binds_unresolved", "gauge", "Binds whose outcome is not known yet.",

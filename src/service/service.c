@@ -17,7 +17,6 @@ struct gs_service *gs_service_new(const struct gs_service_config *config, struct
     }
     service->config = *config;
     pthread_mutex_init(&service->scratch_lock, NULL);
-    atomic_store(&service->leads, true);
     if (gs_store_init(&service->store) < 0) {
         pthread_mutex_destroy(&service->scratch_lock);
         free(service);
@@ -117,9 +116,9 @@ bool gs_service_ready(const struct gs_service *service, const char **ret_why)
     return !why;
 }
 
-void gs_service_set_leader(struct gs_service *service, bool leads)
+bool gs_service_leads(const struct gs_service *service)
 {
-    atomic_store(&service->leads, leads);
+    return !service->config.election || gs_election_leads(service->config.election);
 }
 
 static uint64_t hash_pod(const char *ns, const char *name)
@@ -152,7 +151,7 @@ const char *gs_service_refuses(const struct gs_service *service)
 {
     if (!gs_service_loaded(service))
         return "gpushare-extender is not ready: it is still loading nodes and pods";
-    if (!atomic_load(&service->leads))
+    if (!gs_service_leads(service))
         return "gpushare-extender is a standby: another replica leads";
     return NULL;
 }

@@ -43,7 +43,6 @@ struct gs_service {
 
     atomic_bool listed[2]; /* by enum gs_kind: a full list was loaded */
     atomic_bool live[2];   /* its watch stands */
-    atomic_bool leads;
 
     /* Of the thread that ticks, alone. */
     uint64_t woken_epoch; /* gains up to here were looked at */
@@ -74,6 +73,8 @@ void gs_recent_bind_add(struct gs_service *service, const char *ns, const char *
                         const char *uid);
 bool gs_recent_bind_meant_other(struct gs_service *service, const char *ns, const char *name,
                                 const char *uid);
+
+bool gs_service_leads(const struct gs_service *service);
 
 /* NULL, or why scheduling verbs cannot be answered now (static text). */
 const char *gs_service_refuses(const struct gs_service *service);

@@ -81,7 +81,7 @@ static int rig_patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs
     return 0;
 }
 
-static inline void rig_start(struct rig *rig)
+static inline void rig_start_with(struct rig *rig, const struct gs_election *election)
 {
     static const struct gs_kube_ops ops = {
         .bind = rig_bind, .get_pod = rig_get_pod, .patch_pod = rig_patch_pod};
@@ -95,10 +95,16 @@ static inline void rig_start(struct rig *rig)
         .kube = {&ops, rig},
         .policy = GS_PLACEMENT_BINPACK,
         .quantise = GS_QUANTISE_COARSE,
+        .election = election,
     };
     rig->service = gs_service_new(&config, &err);
     assert_non_null(rig->service);
     rig->sink = gs_service_sink(rig->service);
+}
+
+static inline void rig_start(struct rig *rig)
+{
+    rig_start_with(rig, NULL);
 }
 
 static inline void rig_stop(struct rig *rig)

@@ -10,6 +10,7 @@
 #include "gpushare/base/error.h"
 #include "gpushare/core/policy.h"
 #include "gpushare/model/names.h"
+#include "gpushare/service/election.h"
 #include "gpushare/service/ports.h"
 
 /*
@@ -22,17 +23,21 @@
  *   gs_service_tick(service);                                  about ten times a second
  *   gs_service_free(service);                                  after all of these have ended
  *
+ * A standby (its election says that another replica leads) keeps its ledger warm, answers
+ * scheduling verbs with Error and binds nothing.
+ *
  * One lock guards the ledger; it is never held over a call to the cluster. Filter and prioritize
  * read; bind locks, chooses and reserves, unlocks, calls the API, locks, confirms or undoes.
  */
 struct gs_service;
 
 struct gs_service_config {
-    const struct gs_names *names; /* borrowed for the service's life */
-    const struct gs_clock *clock; /* borrowed */
-    struct gs_kube kube;          /* borrowed */
-    enum gs_placement policy;     /* for pods that name none: a real policy */
-    enum gs_quantise quantise;    /* how losses become 0..10 */
+    const struct gs_names *names;       /* borrowed for the service's life */
+    const struct gs_clock *clock;       /* borrowed */
+    struct gs_kube kube;                /* borrowed */
+    enum gs_placement policy;           /* for pods that name none: a real policy */
+    enum gs_quantise quantise;          /* how losses become 0..10 */
+    const struct gs_election *election; /* borrowed; NULL: no election, this replica leads */
 };
 
 /* *caller frees*; NULL with GS_ENOMEM or GS_EINVAL. */
@@ -48,10 +53,6 @@ bool gs_service_loaded(const struct gs_service *service);
 
 /* Loaded, and both watches stand; *ret_why (static text) says what is missing. */
 bool gs_service_ready(const struct gs_service *service, const char **ret_why);
-
-/* A standby (another replica leads) answers scheduling verbs with Error and binds nothing. A new
- * service leads. */
-void gs_service_set_leader(struct gs_service *service, bool leads);
 
 /*
  * The verbs: an extender/v1 request body in, the answer's body out (k8s.io/kube-scheduler

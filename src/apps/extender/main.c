@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include "common/signals.h"
+#include "extender/candidate.h"
 #include "extender/feed.h"
 #include "extender/routes.h"
 #include "extender/settings.h"
@@ -13,6 +14,7 @@ struct app {
     struct settings settings;
     struct gs_names names;
     struct gs_kube_client *client;
+    struct candidate *candidate; /* NULL: no election */
     struct gs_service *service;
     struct routes_ctx routes;
     struct feed *feed;
@@ -38,12 +40,18 @@ static int connect_api(struct app *app, struct gs_error *err)
 
 static int start_service(struct app *app, struct gs_error *err)
 {
+    const struct settings *set = &app->settings;
+    struct gs_kube kube = gs_kube_client_port(app->client);
+    if (set->leader_elect && candidate_start(kube, set->pod_namespace, set->lease_name,
+                                             set->pod_name, &app->candidate, err) < 0)
+        return -1;
     const struct gs_service_config config = {
         .names = &app->names,
         .clock = gs_clock_system(),
-        .kube = gs_kube_client_port(app->client),
-        .policy = app->settings.policy,
-        .quantise = app->settings.quantise,
+        .kube = kube,
+        .election = app->candidate ? candidate_election(app->candidate) : NULL,
+        .policy = set->policy,
+        .quantise = set->quantise,
     };
     app->service = gs_service_new(&config, err);
     return app->service ? feed_start(app->service, config.kube, &app->feed, err) : -1;
@@ -88,10 +96,12 @@ static void tear_down(struct app *app)
 {
     if (app->server)
         gs_http_server_stop(app->server, app->settings.grace_ns);
+    candidate_resign(app->candidate);
     gs_http_server_free(app->health);
     gs_http_server_free(app->server);
     feed_stop(app->feed);
     gs_service_free(app->service);
+    candidate_stop(app->candidate);
     gs_kube_client_free(app->client);
 }
 

@@ -63,7 +63,7 @@ static unsigned long long resident_bytes(void)
 
 void process_metrics(const struct routes_ctx *app, struct gs_buf *out)
 {
-    const struct gs_http_server *server = app->server;
+    struct gs_http_server *server = app->server;
     if (server) {
         struct gs_http_stats http;
         gs_http_server_stats(server, &http);

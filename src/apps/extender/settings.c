@@ -44,6 +44,8 @@ static void check(const struct settings *settings)
              !settings->plain_http_anywhere)
         wrong = "plain HTTP beyond loopback lets everybody bind pods: give --tls-cert and "
                 "--tls-client-ca, or --plain-http-anywhere if something else protects the port";
+    else if (settings->leader_elect && !settings->pod_name)
+        wrong = "--leader-elect needs --pod-name (or POD_NAME): the name in the Lease";
     else if (settings->threads < 1 || settings->threads > 64 || settings->bind_workers < 1 ||
              settings->bind_workers > 256)
         wrong = "--threads is 1 to 64, --bind-workers 1 to 256";
@@ -58,6 +60,8 @@ void settings_read(struct settings *settings, int argc, char **argv)
     *settings = (struct settings){
         .listen = "127.0.0.1:39999",
         .domain = "aliyun.com",
+        .lease_name = "gpushare-extender",
+        .pod_namespace = "kube-system",
         .policy = GS_PLACEMENT_BINPACK,
         .quantise = GS_QUANTISE_COARSE,
         .threads = 2,
@@ -88,6 +92,15 @@ void settings_read(struct settings *settings, int argc, char **argv)
          "clients must show a certificate signed by one of these", NULL, 0, NULL},
         {"plain-http-anywhere", GS_OPT_BOOL, &settings->plain_http_anywhere, NULL,
          "allow plain HTTP on an address that is not loopback", NULL, 0, NULL},
+        {"leader-elect", GS_OPT_BOOL, &settings->leader_elect, NULL,
+         "one of several replicas behind a Service answers: needs a Lease", NULL, 0, NULL},
+        {"lease-name", GS_OPT_STRING, &settings->lease_name, "NAME",
+         "the Lease of the election (gpushare-extender)", NULL, 0, NULL},
+        {"pod-name", GS_OPT_STRING, &settings->pod_name, "NAME",
+         "this replica's pod: it is labelled gpushare/leader=true while it leads", "POD_NAME", 0,
+         NULL},
+        {"pod-namespace", GS_OPT_STRING, &settings->pod_namespace, "NAME",
+         "namespace of the pod and the Lease (kube-system)", "POD_NAMESPACE", 0, NULL},
         {"threads", GS_OPT_U32, &settings->threads, "N", "threads that read requests (2)", NULL, 0,
          NULL},
         {"bind-workers", GS_OPT_U32, &settings->bind_workers, "N", "binds at the same time (16)",

@@ -21,6 +21,10 @@ struct settings {
     const char *tls_key;
     const char *tls_client_ca;
     bool plain_http_anywhere;
+    bool leader_elect;
+    const char *lease_name;
+    const char *pod_name;      /* this replica's; identity in the election */
+    const char *pod_namespace; /* its namespace, and the lease's */
     uint32_t threads;
     uint32_t bind_workers;
     int64_t grace_ns;

@@ -225,10 +225,19 @@ static void malformed_requests_are_refused_and_charge_nothing(void **state)
 
 static void a_standby_binds_nothing(void **state)
 {
+    const struct gs_election_config config = {.clock = &rig.clock};
+    struct gs_election *other_leads = gs_election_new(&config);
+    rig_stop(&rig);
+    rig_start_with(&rig, other_leads);
+    rig_lists(&rig);
+    rig_node(&rig, "n1", "16");
     rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
-    gs_service_set_leader(rig.service, false);
+    assert_true(gs_service_ready(rig.service, NULL));
     rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "standby");
     assert_int_equal(rig.binds, 0);
+    rig_stop(&rig);
+    gs_election_free(other_leads);
+    rig_start(&rig);
 }
 
 int main(void)

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SERVICE_ELECTION_H
+#define GPUSHARE_SERVICE_ELECTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/base/clock.h"
+#include "gpushare/base/error.h"
+#include "gpushare/service/ports.h"
+
+/*
+ * Leader election through a coordination.k8s.io/v1 Lease, by client-go's rules
+ * (k8s.io/client-go/tools/leaderelection): a lease is taken when it is free or was not renewed for
+ * its duration as seen by our own clock; it is renewed every retry period.
+ *
+ * Fencing: a leader is one only until its last renewal plus the renew deadline, which is shorter
+ * than the lease. That is asked of the clock at every use, so a process that was stopped and goes
+ * on knows at once that it leads no more, before anybody else can begin.
+ *
+ *   struct gs_election *election = gs_election_new(&config);
+ *   one thread:  sleep until gs_election_step(election)
+ *   any thread:  gs_election_leads(election)
+ *   at the end:  gs_election_resign(election)
+ */
+struct gs_election;
+
+#define GS_ELECTION_LEASE_NS    ((int64_t)15 * 1000000000)
+#define GS_ELECTION_DEADLINE_NS ((int64_t)10 * 1000000000)
+#define GS_ELECTION_RETRY_NS    ((int64_t)2 * 1000000000)
+
+struct gs_election_config {
+    struct gs_kube kube;          /* borrowed */
+    const struct gs_clock *clock; /* borrowed */
+    const char *ns;               /* of the lease; strings are borrowed */
+    const char *name;
+    const char *identity; /* unique among the replicas; the pod's name */
+};
+
+/* *caller frees*; NULL when out of memory. */
+struct gs_election *gs_election_new(const struct gs_election_config *config);
+void gs_election_free(struct gs_election *election);
+GS_DEFINE_CLEANUP(struct gs_election *, gs_election_free)
+
+/* Takes, renews or watches the lease: one or two calls to the API. Returns the monotonic time of
+ * the next step. err, when not NULL, says why a renewal or attempt failed (being a standby is no
+ * failure). One thread. */
+int64_t gs_election_step(struct gs_election *election, struct gs_error *err);
+
+/* This replica leads now. Any thread. */
+bool gs_election_leads(const struct gs_election *election);
+
+/* Gives the lease back, so that another replica need not wait it out. Leads no more, whatever the
+ * API says. The thread of step. */
+void gs_election_resign(struct gs_election *election);
+
+#endif

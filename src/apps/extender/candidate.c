@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "extender/candidate.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "gpushare/base/log.h"
+
+#define LEADER_LABEL "gpushare/leader"
+
+struct candidate {
+    struct gs_kube kube;
+    const char *ns, *pod;
+    struct gs_election *election;
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t lock;
+    pthread_cond_t stopped;
+    bool stop;    /* guarded by lock */
+    int labelled; /* what the pod's label says: 1, 0, or -1 while that is not known */
+};
+
+const struct gs_election *candidate_election(const struct candidate *candidate)
+{
+    return candidate->election;
+}
+
+/* Brings the label in line; what fails is tried again at the next step. */
+static void put_label(struct candidate *candidate, bool leads)
+{
+    if (candidate->labelled == (int)leads)
+        return;
+    const struct gs_kv label = {LEADER_LABEL, leads ? "true" : NULL};
+    const struct gs_meta_patch patch = {
+        .ns = candidate->ns, .name = candidate->pod, .labels = &label, .label_count = 1};
+    struct gs_error err = {0};
+    if (candidate->kube.ops->patch_pod(candidate->kube.ctx, &patch, &err) == 0)
+        candidate->labelled = leads;
+    else
+        gs_log(GS_LOG_WARN, "leader's label not written", GS_STR("why", err.msg));
+}
+
+static void step(struct candidate *candidate, int64_t *ret_next_ns)
+{
+    struct gs_error err = {0};
+    bool led = gs_election_leads(candidate->election);
+    *ret_next_ns = gs_election_step(candidate->election, &err);
+    bool leads = gs_election_leads(candidate->election);
+    if (err.code)
+        gs_log(GS_LOG_WARN, "lease not held", GS_STR("why", err.msg));
+    if (led != leads)
+        gs_log(GS_LOG_INFO, leads ? "leading" : "standing by", GS_STR("pod", candidate->pod));
+    put_label(candidate, leads);
+}
+
+static void *run(void *arg)
+{
+    struct candidate *candidate = arg;
+    pthread_mutex_lock(&candidate->lock);
+    while (!candidate->stop) {
+        int64_t next_ns;
+        pthread_mutex_unlock(&candidate->lock);
+        step(candidate, &next_ns);
+        pthread_mutex_lock(&candidate->lock);
+        const struct timespec until = {next_ns / GS_NS_PER_S, next_ns % GS_NS_PER_S};
+        if (!candidate->stop)
+            pthread_cond_timedwait(&candidate->stopped, &candidate->lock, &until);
+    }
+    pthread_mutex_unlock(&candidate->lock);
+    gs_election_resign(candidate->election);
+    put_label(candidate, false);
+    return NULL;
+}
+
+int candidate_start(struct gs_kube kube, const char *ns, const char *lease, const char *pod,
+                    struct candidate **ret_candidate, struct gs_error *err)
+{
+    const struct gs_election_config config = {
+        .kube = kube, .clock = gs_clock_system(), .ns = ns, .name = lease, .identity = pod};
+    struct candidate *candidate = calloc(1, sizeof(*candidate));
+    if (!candidate)
+        return gs_fail_nomem(err);
+    candidate->kube = kube;
+    candidate->ns = ns;
+    candidate->pod = pod;
+    candidate->labelled = -1;
+    pthread_mutex_init(&candidate->lock, NULL);
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&candidate->stopped, &attr);
+    pthread_condattr_destroy(&attr);
+    candidate->election = gs_election_new(&config);
+    int error =
+        candidate->election ? pthread_create(&candidate->thread, NULL, run, candidate) : ENOMEM;
+    candidate->running = error == 0;
+    if (error) {
+        candidate_stop(candidate);
+        return gs_fail_nomem(err);
+    }
+    *ret_candidate = candidate;
+    return 0;
+}
+
+void candidate_resign(struct candidate *candidate)
+{
+    if (!candidate || !candidate->running)
+        return;
+    pthread_mutex_lock(&candidate->lock);
+    candidate->stop = true;
+    pthread_cond_signal(&candidate->stopped);
+    pthread_mutex_unlock(&candidate->lock);
+    pthread_join(candidate->thread, NULL);
+    candidate->running = false;
+}
+
+void candidate_stop(struct candidate *candidate)
+{
+    if (!candidate)
+        return;
+    candidate_resign(candidate);
+    gs_election_free(candidate->election);
+    pthread_cond_destroy(&candidate->stopped);
+    pthread_mutex_destroy(&candidate->lock);
+    free(candidate);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_EXTENDER_CANDIDATE_H
+#define GPUSHARE_APPS_EXTENDER_CANDIDATE_H
+
+#include "gpushare/base/error.h"
+#include "gpushare/service/election.h"
+#include "gpushare/service/ports.h"
+
+/*
+ * The thread that takes part in the election, and labels this replica's pod gpushare/leader=true
+ * while it leads, so that a Service can select the leader although standbys are ready too.
+ */
+struct candidate;
+
+/* Strings and kube are borrowed until candidate_stop(). *ret_candidate: *caller frees* with it. */
+int candidate_start(struct gs_kube kube, const char *ns, const char *lease, const char *pod,
+                    struct candidate **ret_candidate, struct gs_error *err);
+
+/* Borrowed from the candidate. */
+const struct gs_election *candidate_election(const struct candidate *candidate);
+
+/* Gives the lease and the label back; no more than a few seconds. The election says that it leads
+ * no more; the object lives on for those who still ask it. */
+void candidate_resign(struct candidate *candidate);
+
+/* Resigns and frees. NULL is fine. */
+void candidate_stop(struct candidate *candidate);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/service/election.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct gs_election {
+    struct gs_election_config config;
+    atomic_llong leads_until_ns; /* monotonic; 0: does not lead */
+    /* The lease as it was last seen, and when it last changed by our clock: other replicas' clocks
+     * are not trusted. */
+    struct gs_lease seen;
+    int64_t changed_ns;
+    bool known;
+};
+
+struct gs_election *gs_election_new(const struct gs_election_config *config)
+{
+    struct gs_election *election = calloc(1, sizeof(*election));
+    if (election)
+        election->config = *config;
+    return election;
+}
+
+void gs_election_free(struct gs_election *election)
+{
+    free(election);
+}
+
+bool gs_election_leads(const struct gs_election *election)
+{
+    return gs_clock_now_ns(election->config.clock) < atomic_load(&election->leads_until_ns);
+}
+
+static bool same_lease(const struct gs_lease *a, const struct gs_lease *b)
+{
+    return strcmp(a->holder, b->holder) == 0 && a->renew_ns == b->renew_ns &&
+           a->transitions == b->transitions &&
+           strcmp(a->resource_version, b->resource_version) == 0;
+}
+
+static void note(struct gs_election *election, const struct gs_lease *lease, int64_t now_ns)
+{
+    if (!election->known || !same_lease(&election->seen, lease))
+        election->changed_ns = now_ns;
+    election->seen = *lease;
+    election->known = true;
+}
+
+/* 0 with the lease as it is, an empty one when there is none. */
+static int look(struct gs_election *election, struct gs_lease *ret, struct gs_error *err)
+{
+    const struct gs_kube *kube = &election->config.kube;
+    struct gs_error why = {0};
+    *ret = (struct gs_lease){.ns = election->config.ns, .name = election->config.name};
+    if (kube->ops->get_lease(kube->ctx, ret, &why) == 0)
+        return 0;
+    if (why.code != GS_ENOENT)
+        return gs_fail(err, why.code, "%s", why.msg);
+    *ret = (struct gs_lease){.ns = election->config.ns, .name = election->config.name};
+    return 0;
+}
+
+static bool is_ours(const struct gs_election *election, const struct gs_lease *lease)
+{
+    return strcmp(lease->holder, election->config.identity) == 0;
+}
+
+/* Somebody else holds it, and may still believe so. */
+static bool is_taken(const struct gs_election *election, const struct gs_lease *lease,
+                     int64_t now_ns)
+{
+    if (!lease->holder[0] || is_ours(election, lease))
+        return false;
+    int64_t duration_ns =
+        lease->duration_s > 0 ? lease->duration_s * GS_NS_PER_S : GS_ELECTION_LEASE_NS;
+    return now_ns - election->changed_ns < duration_ns;
+}
+
+static int take(struct gs_election *election, struct gs_lease *lease, struct gs_error *err)
+{
+    const struct gs_election_config *config = &election->config;
+    int64_t wall_ns = config->clock->wall_ns(config->clock->ctx);
+    if (!is_ours(election, lease)) {
+        lease->transitions += lease->holder[0] != '\0';
+        lease->acquire_ns = wall_ns;
+        snprintf(lease->holder, sizeof(lease->holder), "%s", config->identity);
+    }
+    lease->renew_ns = wall_ns;
+    lease->duration_s = (int32_t)(GS_ELECTION_LEASE_NS / GS_NS_PER_S);
+    return config->kube.ops->put_lease(config->kube.ctx, lease, err);
+}
+
+int64_t gs_election_step(struct gs_election *election, struct gs_error *err)
+{
+    struct gs_lease lease;
+    int64_t now_ns = gs_clock_now_ns(election->config.clock);
+    int64_t next_ns = now_ns + GS_ELECTION_RETRY_NS;
+    if (look(election, &lease, err) < 0)
+        return next_ns; /* leads_until_ns runs out by itself */
+    note(election, &lease, now_ns);
+    if (is_taken(election, &lease, now_ns)) {
+        atomic_store(&election->leads_until_ns, 0);
+        return next_ns;
+    }
+    /* The time counts from before the request: a slow answer does not lengthen the reign. */
+    if (take(election, &lease, err) < 0)
+        return next_ns;
+    note(election, &lease, now_ns);
+    atomic_store(&election->leads_until_ns, now_ns + GS_ELECTION_DEADLINE_NS);
+    return next_ns;
+}
+
+void gs_election_resign(struct gs_election *election)
+{
+    struct gs_lease lease;
+    bool led = gs_election_leads(election);
+    atomic_store(&election->leads_until_ns, 0);
+    if (!led || look(election, &lease, NULL) < 0 || !is_ours(election, &lease))
+        return;
+    lease.holder[0] = '\0';
+    lease.duration_s = 1;
+    lease.renew_ns = election->config.clock->wall_ns(election->config.clock->ctx);
+    election->config.kube.ops->put_lease(election->config.kube.ctx, &lease, NULL);
+}

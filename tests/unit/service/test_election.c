@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gpushare/service/election.h"
+
+/* One lease that several replicas see. */
+static struct {
+    struct gs_lease lease;
+    bool exists, away;
+    int version;
+    int64_t now_ns;
+} api;
+
+static int64_t read_now(void *ctx)
+{
+    return api.now_ns;
+}
+
+static const struct gs_clock clock_of_api = {read_now, read_now, NULL};
+
+static int get_lease(void *ctx, struct gs_lease *lease, struct gs_error *err)
+{
+    if (api.away)
+        return gs_fail(err, GS_EIO, "away");
+    if (!api.exists)
+        return gs_fail(err, GS_ENOENT, "none");
+    *lease = api.lease;
+    return 0;
+}
+
+static int put_lease(void *ctx, struct gs_lease *lease, struct gs_error *err)
+{
+    if (api.away)
+        return gs_fail(err, GS_EIO, "away");
+    if (strcmp(lease->resource_version, api.exists ? api.lease.resource_version : "") != 0)
+        return gs_fail(err, GS_ECONFLICT, "changed");
+    snprintf(lease->resource_version, sizeof(lease->resource_version), "%d", ++api.version);
+    api.lease = *lease;
+    api.exists = true;
+    return 0;
+}
+
+static const struct gs_kube_ops ops = {.get_lease = get_lease, .put_lease = put_lease};
+static struct gs_election *a, *b;
+
+static struct gs_election *replica(const char *name)
+{
+    const struct gs_election_config config = {.kube = {&ops, NULL},
+                                              .clock = &clock_of_api,
+                                              .ns = "kube-system",
+                                              .name = "gpushare",
+                                              .identity = name};
+    return gs_election_new(&config);
+}
+
+static int setup(void **state)
+{
+    memset(&api, 0, sizeof(api));
+    api.now_ns = 1000 * GS_NS_PER_S;
+    a = replica("a");
+    b = replica("b");
+    return a && b ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    gs_election_free(a);
+    gs_election_free(b);
+    return 0;
+}
+
+static void pass(int64_t ns, bool step_a, bool step_b)
+{
+    api.now_ns += ns;
+    if (step_a)
+        gs_election_step(a, NULL);
+    if (step_b)
+        gs_election_step(b, NULL);
+    assert_false(gs_election_leads(a) && gs_election_leads(b));
+}
+
+static void the_first_takes_a_free_lease_and_keeps_it(void **state)
+{
+    pass(0, true, true);
+    assert_true(gs_election_leads(a));
+    for (int i = 0; i < 100; i++)
+        pass(GS_ELECTION_RETRY_NS, true, true);
+    assert_true(gs_election_leads(a));
+    assert_int_equal(api.lease.transitions, 0);
+}
+
+static void a_dead_leader_is_followed_after_the_lease_ran_out(void **state)
+{
+    pass(0, true, true);
+    int64_t died_ns = api.now_ns;
+    while (!gs_election_leads(b)) {
+        pass(GS_NS_PER_S, false, true);
+        assert_true(api.now_ns - died_ns <= 20 * GS_NS_PER_S);
+    }
+    assert_false(gs_election_leads(a));
+    assert_true(api.now_ns - died_ns >= GS_ELECTION_LEASE_NS);
+    assert_int_equal(api.lease.transitions, 1);
+}
+
+static void a_frozen_leader_knows_at_once_that_it_leads_no_more(void **state)
+{
+    pass(0, true, true);
+    api.now_ns += GS_ELECTION_DEADLINE_NS;
+    assert_false(gs_election_leads(a)); /* without a step: it is asked first thing after the thaw */
+    for (int i = 0; i < 4; i++)
+        pass(GS_ELECTION_RETRY_NS, false, true);
+    assert_true(gs_election_leads(b));
+    pass(0, true, false);
+    assert_false(gs_election_leads(a));
+}
+
+static void a_leader_without_the_api_stops_before_another_can_begin(void **state)
+{
+    pass(0, true, true);
+    api.away = true;
+    for (int i = 0; i < 4; i++)
+        pass(GS_ELECTION_RETRY_NS, true, true);
+    assert_true(gs_election_leads(a));
+    pass(GS_ELECTION_RETRY_NS, true, true);
+    assert_false(gs_election_leads(a));
+    api.away = false;
+    pass(GS_ELECTION_RETRY_NS, true, true);
+    assert_true(gs_election_leads(a)); /* nobody else took it: it is its own still */
+}
+
+static void resigning_lets_the_next_begin_at_once(void **state)
+{
+    pass(0, true, true);
+    gs_election_resign(a);
+    assert_false(gs_election_leads(a));
+    pass(GS_ELECTION_RETRY_NS, false, true);
+    assert_true(gs_election_leads(b));
+}
+
+static void of_two_that_try_at_once_one_wins(void **state)
+{
+    struct gs_lease stale = {.ns = "kube-system", .name = "gpushare"};
+    pass(0, true, false);
+    assert_int_equal(put_lease(NULL, &stale, NULL), -1);
+    assert_true(gs_election_leads(a));
+}
+
+static void anothers_clock_is_not_trusted(void **state)
+{
+    pass(0, true, false);
+    api.lease.renew_ns -= 3600 * GS_NS_PER_S; /* a's clock is an hour behind */
+    pass(GS_NS_PER_S, false, true);
+    assert_false(gs_election_leads(b));
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(the_first_takes_a_free_lease_and_keeps_it),
+        T(a_dead_leader_is_followed_after_the_lease_ran_out),
+        T(a_frozen_leader_knows_at_once_that_it_leads_no_more),
+        T(a_leader_without_the_api_stops_before_another_can_begin),
+        T(resigning_lets_the_next_begin_at_once),
+        T(of_two_that_try_at_once_one_wins),
+        T(anothers_clock_is_not_trusted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
