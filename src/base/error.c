@@ -35,6 +35,16 @@ int gs_fail_errno(struct gs_error *err, enum gs_code code, int errnum, const cha
     return gs_fail(err, code, "%s: %s", words, strerror_r(errnum, reason, sizeof(reason)));
 }
 
+/* Appends as much as there is room for. */
+static void append(struct gs_error *err, const char *text)
+{
+    size_t len = strlen(err->msg);
+    size_t room = sizeof(err->msg) - 1 - len;
+    size_t more = strnlen(text, room);
+    memcpy(err->msg + len, text, more);
+    err->msg[len + more] = '\0';
+}
+
 int gs_error_prefix(struct gs_error *err, const char *fmt, ...)
 {
     if (!err || err->code == GS_OK)
@@ -43,12 +53,10 @@ int gs_error_prefix(struct gs_error *err, const char *fmt, ...)
     memcpy(msg, err->msg, sizeof(msg));
     va_list ap;
     va_start(ap, fmt);
-    int len = vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+    vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
     va_end(ap);
-    if (len < 0 || (size_t)len >= sizeof(err->msg))
-        return -1;
-    int cut = snprintf(err->msg + len, sizeof(err->msg) - (size_t)len, ": %s", msg);
-    (void)cut; /* a long message loses its end */
+    append(err, ": ");
+    append(err, msg);
     return -1;
 }
 

@@ -23,7 +23,12 @@ struct gs_log_field {
     long long num;
 };
 
-#define GS_STR(key, value) ((struct gs_log_field){(key), (value) ? (value) : "", 0})
+static inline const char *gs_log_text(const char *text)
+{
+    return text ? text : "";
+}
+
+#define GS_STR(key, value) ((struct gs_log_field){(key), gs_log_text(value), 0})
 #define GS_INT(key, value) ((struct gs_log_field){(key), NULL, (long long)(value)})
 
 /* Process-wide, the only mutable globals; call before threads start. Default: info, text. */

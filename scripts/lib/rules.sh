@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Sourced by check.sh: rules about the source text that no compiler checks. Each function prints
+# one line per violation ("file:line: words") and fails when there is one. They run in the root of
+# the checkout, without pipefail: a grep that finds nothing is good news.
+
+# Every file of the project below the given folders whose name matches one of the patterns; build
+# folders and caches are none of it.
+files_of() {
+    local folders=() patterns=() pattern
+    while [[ $1 != -- ]]; do
+        [[ -e $1 ]] && folders+=("$1")
+        shift
+    done
+    shift
+    for pattern in "$@"; do
+        patterns+=(-o -name "$pattern")
+    done
+    ((${#folders[@]} == 0)) ||
+        find "${folders[@]}" -name '.git' -prune -o -name 'build*' -type d -prune -o \
+            -name __pycache__ -prune -o -type f \( "${patterns[@]:1}" \) -print | LC_ALL=C sort
+}
+
+c_files() {
+    files_of src include tests -- '*.c' '*.h'
+}
+
+# Fails when it is given a line; passes all on.
+no_line() {
+    ! grep .
+}
+
+rule_banned() {
+    local calls='atoi|atol|atoll|atof|strtol|strtoll|strtoul|strtoull|sprintf|vsprintf|strcpy|strcat'
+    calls+='|strncat|stpcpy|scanf|sscanf|fscanf|alloca|system|popen|gets|strtok|tmpnam|mktemp'
+    # a call, not a part of another name, not a member, not inside a comment line
+    files_of src include -- '*.c' '*.h' | xargs grep -nE "(^|[^A-Za-z0-9_.>\"])($calls)[[:space:]]*\\(" |
+        grep -vE '^[^:]+:[0-9]+:[[:space:]]*/?\*' | no_line
+}
+
+# Which layers a layer may include follows from the lines of cmake/Layers.cmake that decide what
+# it links: set(GS_MAY_core base model core)
+rule_layers() {
+    local layer allowed file
+    sed -nE 's/^set\(GS_MAY_([a-z]+) +([a-z ]+)\).*/\1 \2/p' cmake/Layers.cmake |
+        while read -r layer allowed; do
+        allowed=${allowed// /|}
+        files_of "src/$layer" "include/gpushare/$layer" -- '*.c' '*.h' |
+            xargs -r grep -nHE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"gpushare/' |
+            grep -vE "\"gpushare/($allowed)/" | sed 's/$/   (goes against the layers)/'
+    done | no_line || return 1
+    # private headers: of the own folder only
+    for file in $(files_of src include -- '*.c' '*.h'); do
+        grep -nHE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$file" | grep -v '"gpushare/' |
+            while IFS='"' read -r where name _; do
+                [[ $name != *..* ]] && private_header_exists "$file" "$name" && continue
+                echo "$where\"$name\"   (not a header of its own folder)"
+            done
+    done | no_line
+}
+
+# Programs (src/apps) may also use the headers that programs share, and protobuf-c puts its own
+# beside the build.
+private_header_exists() {
+    local dir
+    dir=$(dirname "$1")
+    [[ -f $dir/$2 || $2 == *.pb-c.h ]] || [[ $dir == src/apps/* && -f src/apps/$2 ]]
+}
+
+# Foreign headers and the layers where they may appear (docs/design.md).
+foreign_headers=(
+    'jansson.h            codec sim kube apps'
+    'yaml.h               base sim kube apps'
+    'curl/.*              kube'
+    'microhttpd.h         http'
+    'gnutls/.*            http'
+    'nghttp2/.*           grpc'
+    'protobuf-c/.*        grpc'
+    'libsmartcols/.*      apps'
+    'argp.h               apps'
+    'uthash.h             codec service sim kube grpc nvml apps'
+    'utlist.h             codec service sim kube grpc nvml apps'
+    'dlfcn.h              nvml'
+    'emmintrin.h          codec'
+)
+
+rule_foreign() {
+    local row header layers pattern known="gpushare/.*"
+    for row in "${foreign_headers[@]}"; do
+        known+="|${row%% *}"
+    done
+    for row in "${foreign_headers[@]}"; do
+        read -r header layers <<<"$row"
+        pattern=${layers// /|}
+        # a foreign type in a public header would reach every includer
+        grep -rnE "#[[:space:]]*include[[:space:]]*<$header>" include | sed 's/$/   (public header)/'
+        grep -rnE "#[[:space:]]*include[[:space:]]*<$header>" src |
+            grep -vE "^src/($pattern)/" | sed 's/$/   (not in this layer)/'
+    done | no_line || return 1
+    # what is neither foreign nor from libc is a library that nobody decided on
+    grep -rnohE '#[[:space:]]*include[[:space:]]*<[^>]+>' src include | sed -E 's/.*<(.*)>/\1/' |
+        sort -u | grep -vxE "$known" | while read -r header; do
+        libc_has "$header" || echo "<$header> is neither libc's nor in the list of foreign headers"
+    done | no_line || return 1
+    # decisions are pure; the policies' tables alone are shared by threads
+    grep -rnE '#[[:space:]]*include[[:space:]]*<(pthread|sys/|time|unistd|fcntl|signal|poll|errno)' \
+        src/core src/model include/gpushare/core include/gpushare/model |
+        grep -v '^src/core/policy.*<pthread' | sed 's/$/   (core and model do no I\/O and know no time)/' | no_line
+}
+
+libc_has() {
+    local path
+    [[ -f $(gcc -print-file-name=include)/$1 ]] && return 0
+    for path in "/usr/include/$1" "/usr/include/$(gcc -print-multiarch)/$1"; do
+        dpkg -S "$path" 2>/dev/null | grep -qE '^(libc6|linux-libc)-dev:' && return 0
+    done
+    return 1
+}
+
+# More than 500 lines asks for a split, more than 600 demands one.
+rule_size() {
+    files_of src -- '*.c' | while read -r file; do
+        lines=$(wc -l <"$file")
+        ((lines <= 600)) || echo "$file: $lines lines, more than 600"
+        ((lines <= 500 || lines > 600)) || echo "note: $file has $lines lines" >&2
+    done | no_line
+}
+
+rule_spdx() {
+    files_of src include tests cmake scripts .ci CMakeLists.txt -- \
+        '*.c' '*.h' '*.sh' '*.py' '*.cmake' CMakeLists.txt run '*.proto' |
+        while read -r file; do
+            head -n 3 "$file" | grep -q 'SPDX-License-Identifier: Apache-2.0' ||
+                echo "$file: no SPDX-License-Identifier in its first lines"
+        done | no_line
+}
+
+rule_todo() {
+    files_of src include tests cmake scripts .ci config manifests docs CMakeLists.txt README.md -- '*' |
+        grep -v '^tests/fuzz/corpus/' | grep -v '^scripts/lib/rules.sh$' |
+        xargs grep -nIE '\b(TODO|FIXME|XXX)\b' | no_line
+}
+
+rule_guards() {
+    local file name first second
+    for file in $(files_of src include tests -- '*.h'); do
+        name=$(basename "$file" .h | tr '[:lower:]-' '[:upper:]_')
+        first=$(sed -nE 's/^#ifndef (\w+)$/\1/p;T;q' "$file")
+        second=$(sed -nE 's/^#define (\w+)$/\1/p;T;q' "$file")
+        [[ $first == GPUSHARE_*_${name}_H && $first == "$second" ]] ||
+            echo "$file: guard '$first' is not GPUSHARE_<FOLDER>_${name}_H"
+    done | no_line || return 1
+    # two headers with one guard hide each other
+    c_files | grep '\.h$' | xargs sed -nE 's/^#ifndef (GPUSHARE_\w+_H)$/\1/p' | sort | uniq -d |
+        sed 's/$/: the guard of two headers/' | no_line
+}
