@@ -9,7 +9,7 @@
 void gs_classes_release(struct gs_classes *classes)
 {
     for (uint32_t i = 0; i < classes->count; i++)
-        free(classes->all[i].model);
+        free(classes->all[i].texts);
     free(classes->all);
     gs_index_release(&classes->by_kind);
     *classes = (struct gs_classes){0};
@@ -79,7 +79,7 @@ static void halve(struct gs_classes *classes)
         struct gs_class class = classes->all[i];
         class.count /= 2;
         if (!class.count) {
-            free(class.model);
+            free(class.texts);
             continue;
         }
         classes->all[kept] = class;
@@ -115,7 +115,7 @@ static struct gs_class *append(struct gs_classes *classes, const struct kind *ki
         memcpy(deny, kind->model_deny.at, kind->model_deny.len);
     gs_index_insert(&classes->by_kind, hash_kind(kind), classes->count);
     struct gs_class *class = &classes->all[classes->count++];
-    *class = (struct gs_class){0, kind->units, kind->gpu_count, kind->cpu_milli, text, deny};
+    *class = (struct gs_class){0, kind->units, kind->gpu_count, kind->cpu_milli, text, deny, text};
     return class;
 }
 
@@ -154,6 +154,7 @@ int gs_classes_copy(const struct gs_classes *classes, struct gs_class_list *ret)
         memcpy(at, all[i].model, text_bytes(&all[i]));
         all[i].model_deny = at + (all[i].model_deny - all[i].model);
         all[i].model = at;
+        all[i].texts = NULL;
         at += text_bytes(&all[i]);
     }
     *ret = (struct gs_class_list){gs_steal(&all), gs_steal(&texts), classes->count};

@@ -21,8 +21,9 @@ struct gs_class {
     uint32_t units; /* per GPU; 0: a pod without GPU memory, gpu_count 1 */
     uint32_t gpu_count;
     int32_t cpu_milli;
-    char *model; /* one block of memory with model_deny behind it */
-    char *model_deny;
+    const char *model;
+    const char *model_deny; /* right behind model's end */
+    char *texts;            /* both, owned by a struct gs_classes; not looked at by others */
 };
 
 struct gs_classes {

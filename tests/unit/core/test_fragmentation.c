@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy_rig.h"
+
+#include "gpushare/core/fragmentation.h"
+#include "ledgers.h"
+
+/* Half of the pods want 8 units, half 16, all of them 2000 CPU. */
+static const struct test_pods pods[] = {{50, 8, 1, 2000, NULL}, {50, 16, 1, 2000, NULL}, {0}};
+
+static void free_memory_that_nobody_can_use_is_stranded(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *gpus;
+        int64_t cpu_milli;
+        uint64_t free, stranded;
+        uint32_t largest;
+    } rows[] = {
+        {"all of use", "16 16:8", 8000, 24, 0, 16},
+        {"leftovers", "16:9 16:15 16:10", 8000, 7 + 1 + 6, 14, 7},
+        {"a leftover beside a whole GPU", "16 16:9", 8000, 23, 7, 16},
+        {"no CPU left", "16 16", 1000, 32, 32, 16},
+        {"a full node", "16:16", 8000, 0, 0, 0},
+        {"a GPU that is not usable", "16x 16:8", 8000, 8, 0, 8},
+        {"no GPU", "", 8000, 0, 0, 0},
+        {"an overfull GPU", "16:20 16:8", 8000, 8, 0, 8},
+    };
+    static struct test_node t;
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    test_learn(policies, pods);
+    test_refresh(policies);
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_fragmentation part;
+        gs_fragmentation_of_node(policies, test_cpu_view(&t, r->gpus, r->cpu_milli, 0), &part);
+        row_equal(r->row, part.free_units, r->free);
+        row_equal(r->row, part.largest_units, r->largest);
+        row_equal(r->row, part.stranded_units, r->stranded);
+        row_true(r->row, part.known);
+    }
+}
+
+static void nothing_is_known_before_enough_pods_were_seen(void **state)
+{
+    static struct test_node t;
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    struct gs_policies *both[] = {policies, NULL};
+    for (int i = 0; i < 2; i++) {
+        struct gs_fragmentation part;
+        gs_fragmentation_of_node(both[i], test_cpu_view(&t, "16 16:9", 0, 0), &part);
+        assert_int_equal(part.free_units, 23);
+        assert_int_equal(part.largest_units, 16);
+        assert_int_equal(part.stranded_units, 0);
+        assert_false(part.known);
+    }
+}
+
+static void a_cluster_is_the_sum_of_its_nodes(void **state)
+{
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = gs_ledger_new();
+    struct gs_fragmentation all = {.free_units = 4711};
+    gs_fragmentation_of_ledger(policies, ledger, &all);
+    assert_int_equal(all.free_units, 0);
+    test_learn(policies, pods);
+    test_refresh(policies);
+    test_set_node(ledger, "n1", "16 16");
+    test_set_node(ledger, "gone", "80");
+    test_set_node(ledger, "n2", "16 24");
+    test_set_node(ledger, "cpu", "");
+    test_claim(ledger, "a", "n1", 1, 9);
+    test_claim(ledger, "b", "n2", 1, 16);
+    test_claim(ledger, "c", "n2", 2, 5);
+    gs_ledger_drop_node(ledger, "gone");
+    gs_fragmentation_of_ledger(policies, ledger, &all);
+    assert_int_equal(all.free_units, 7 + 16 + 19);
+    assert_int_equal(all.largest_units, 19);
+    assert_int_equal(all.stranded_units, 7 + 3);
+    assert_true(all.known);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(free_memory_that_nobody_can_use_is_stranded),
+        cmocka_unit_test(nothing_is_known_before_enough_pods_were_seen),
+        cmocka_unit_test(a_cluster_is_the_sum_of_its_nodes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
