@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ledgers.h"
+#include "rows.h"
+
+#include "gpushare/core/eviction.h"
+
+/*
+ * A node in words: GPU sizes as views.h reads them; claims "uid@gpu,gpu:units!priority" apart by
+ * blanks; what is asked, what kube-scheduler proposes, and which pods must be added ("-" none,
+ * "drop" when the node is of no use).
+ */
+static const struct {
+    const char *row;
+    const char *gpus;
+    const char *claims;
+    uint32_t units, gpu_count;
+    int32_t priority;
+    const char *victims;
+    const char *added;
+} rows[] = {
+    {"it fits as it is", "16", "a@0:8!0", 8, 1, 10, "", "-"},
+    {"the proposed victim suffices", "16", "a@0:16!0", 8, 1, 10, "a", "-"},
+    {"nothing proposed, one is needed", "16 16", "a@0:10!0 b@1:10!0", 8, 1, 10, "", "a"},
+    {"the wrong GPU's victim proposed", "16 16", "a@0:4!0 b@0:12!0 c@1:16!5", 8, 1, 10, "c", "-"},
+    {"the proposal frees too little", "16", "a@0:4!0 b@0:12!0", 16, 1, 10, "a", "b"},
+    {"lowest priority goes", "16 16", "a@0:16!5 b@1:16!1", 8, 1, 10, "", "b"},
+    {"fewest pods among equals", "16 16", "a@0:8!1 b@0:8!1 c@1:16!1", 16, 1, 10, "", "c"},
+    {"one small pod is enough", "16", "a@0:8!1 b@0:4!1 c@0:4!1", 4, 1, 10, "", "a"},
+    {"none that is not needed", "16", "a@0:4!1 b@0:8!2 c@0:4!3", 12, 1, 10, "", "ab"},
+    {"equals stay", "16", "a@0:16!10", 8, 1, 10, "", "drop"},
+    {"higher ones stay", "16", "a@0:16!11", 8, 1, 10, "", "drop"},
+    {"larger than the GPU", "16", "a@0:16!0", 17, 1, 10, "", "drop"},
+    {"an unusable GPU is no use", "16:0x 16", "a@1:16!10", 8, 1, 10, "", "drop"},
+    {"unknown victims count for nothing", "16", "a@0:16!0", 8, 1, 10, "stranger", "a"},
+    {"proposed ones of higher priority are not ours to judge", "16", "a@0:16!99", 8, 1, 10, "a",
+     "-"},
+    {"two GPUs asked", "16 16 16", "a@0:16!1 b@1:16!2 c@2:16!3", 8, 2, 10, "", "ab"},
+    {"two GPUs, one is free", "16 16 16", "a@0:16!2 b@1:16!1", 8, 2, 10, "", "b"},
+    {"a pod on two GPUs frees both", "16 16", "a@0,1:16!1", 16, 2, 10, "", "a"},
+    {"two GPUs, one cannot be cleared", "16 16", "a@0:16!1 b@1:16!10", 8, 2, 10, "", "drop"},
+    {"an unplaced claim counts everywhere", "16 16", "a@:16!1", 16, 1, 10, "", "a"},
+    {"overfull", "16", "a@0:16!1 b@0:16!2", 16, 1, 10, "", "ab"},
+};
+
+/* "a@0,1:16!5" */
+static void add_claim(struct gs_ledger *ledger, const char *text)
+{
+    char uid[16] = "";
+    size_t len = strcspn(text, "@");
+    memcpy(uid, text, len);
+    struct gs_claim claim = {.uid = uid, .ns = "default", .name = uid, .node = "n"};
+    const char *at = text + len + 1;
+    for (; *at != ':'; at++) {
+        if (*at != ',')
+            claim.gpus |= GS_GPU_BIT(*at - '0');
+    }
+    for (at++; *at != '!'; at++)
+        claim.units = claim.units * 10 + (uint32_t)(*at - '0');
+    for (at++; *at >= '0' && *at <= '9'; at++)
+        claim.priority = claim.priority * 10 + (*at - '0');
+    claim.gpu_count = claim.gpus ? gs_gpu_mask_count(claim.gpus) : 1;
+    struct gs_error err = {0};
+    if (gs_ledger_set_claim(ledger, &claim, &err) < 0)
+        fail_msg("%s: %s", text, err.msg);
+}
+
+static void add_claims(struct gs_ledger *ledger, const char *text)
+{
+    for (; *text; text += strcspn(text, " "), text += *text == ' ')
+        add_claim(ledger, text);
+}
+
+static int by_letter(const void *a, const void *b)
+{
+    return *(const char *)a - *(const char *)b;
+}
+
+/* One letter per added pod, sorted. */
+static void plan_in_words(const struct gs_ledger *ledger, const struct gs_ask *ask,
+                          const char *victim, char out[32])
+{
+    struct gs_arena arena = {0};
+    const char *const *added = NULL;
+    size_t count = 0;
+    const char *victims[] = {victim};
+    enum gs_eviction result =
+        gs_plan_eviction(ledger, gs_ledger_view(ledger, gs_slice_of("n")), ask, victims,
+                         victim[0] ? 1 : 0, &arena, &added, &count);
+    snprintf(out, 32, "%s", result == GS_EVICTION_FITS ? "-" : "drop");
+    for (size_t i = 0; i < count; i++)
+        out[i] = added[i][0];
+    if (count) {
+        out[count] = '\0';
+        qsort(out, count, 1, by_letter);
+    }
+    gs_arena_release(&arena);
+}
+
+static void added_victims_are_those_that_are_needed(void **state)
+{
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_ledger *ledger = gs_ledger_new();
+        char words[32];
+        test_set_node(ledger, "n", r->gpus);
+        add_claims(ledger, r->claims);
+        const struct gs_ask ask = {
+            .units = r->units, .gpu_count = r->gpu_count, .priority = r->priority, .uid = "p"};
+        plan_in_words(ledger, &ask, r->victims, words);
+        row_text(r->row, words, r->added);
+        gs_ledger_free(ledger);
+    }
+}
+
+static void nominated_pods_of_higher_priority_keep_their_place(void **state)
+{
+    struct gs_ledger *ledger = gs_ledger_new();
+    struct gs_error err = {0};
+    char words[32];
+    const struct gs_hold hold = {
+        .uid = "v", .node = "n", .units = 12, .gpu_count = 1, .priority = 20};
+    const struct gs_ask ask = {.units = 8, .gpu_count = 1, .priority = 10, .uid = "p"};
+    test_set_node(ledger, "n", "16");
+    add_claims(ledger, "a@0:16!1");
+    plan_in_words(ledger, &ask, "", words);
+    assert_string_equal(words, "a");
+    assert_int_equal(gs_ledger_hold(ledger, &hold, &err), 0);
+    plan_in_words(ledger, &ask, "", words);
+    assert_string_equal(words, "drop");
+    gs_ledger_free(ledger);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(added_victims_are_those_that_are_needed),
+        cmocka_unit_test(nominated_pods_of_higher_priority_keep_their_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
