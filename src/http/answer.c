@@ -57,6 +57,17 @@ void gs_http_respond_stream(struct gs_http_response *res, struct gs_http_stream 
     res->stream = gs_http_stream_ref(stream);
 }
 
+/* One that a handler made and that will not be sent. */
+void gs_answer_drop_stream(struct gs_http_response *res)
+{
+    struct gs_http_stream *stream = res->stream;
+    res->stream = NULL;
+    if (stream) {
+        gs_stream_detach(stream);
+        gs_http_stream_unref(stream);
+    }
+}
+
 /* A handler's answer that cannot be sent as it is becomes one that can. */
 static void settle(struct gs_http_response *res)
 {
@@ -64,6 +75,7 @@ static void settle(struct gs_http_response *res)
         gs_buf_failed(&res->headers) ? gs_buf_failed(&res->headers) : gs_buf_failed(&res->body);
     if (!failed && res->status >= 200 && res->status <= 599)
         return;
+    gs_answer_drop_stream(res);
     gs_buf_reset(&res->headers);
     if (failed == GS_ENOMEM)
         gs_buf_release(&res->body);

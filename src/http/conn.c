@@ -238,11 +238,7 @@ void gs_conn_completed(void *cls, struct MHD_Connection *mhd, void **request_con
     if (conn->phase != GS_PHASE_ANSWERED)
         gs_count(&conn->loop->server->counters.requests[0]);
     drop_stream(conn);
-    if (conn->response.stream) { /* made by the handler, never sent */
-        gs_stream_detach(conn->response.stream);
-        gs_http_stream_unref(conn->response.stream);
-        conn->response.stream = NULL;
-    }
+    gs_answer_drop_stream(&conn->response);
     keep_buffers(conn);
     conn->phase = GS_PHASE_NEW;
     conn->used = true;

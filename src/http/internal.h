@@ -216,6 +216,7 @@ size_t gs_request_unescape(void *cls, struct MHD_Connection *mhd, char *text);
 /* answer.c */
 void gs_answer_prepare(struct gs_http_conn *conn);
 enum MHD_Result gs_answer_send(struct gs_http_conn *conn);
+void gs_answer_drop_stream(struct gs_http_response *res);
 /* The methods that path has, "GET, HEAD, POST". */
 void gs_route_allow(const struct gs_http_route *routes, size_t count, const char *path,
                     struct gs_buf *out);
@@ -224,6 +225,7 @@ void gs_route_allow(const struct gs_http_route *routes, size_t count, const char
  * queue is full or stopping, nothing happened. Stop answers 503 to what waits. */
 int gs_workers_start(struct gs_http_server *server, struct gs_error *err);
 bool gs_workers_submit(struct gs_http_server *server, struct gs_http_conn *conn);
+unsigned gs_workers_queued(struct gs_http_server *server);
 void gs_workers_stop(struct gs_http_server *server);
 
 /* stream.c: what the connection does with it. */

@@ -225,7 +225,7 @@ void gs_http_server_free(struct gs_http_server *server)
     free(server);
 }
 
-void gs_http_server_stats(const struct gs_http_server *server, struct gs_http_stats *ret_stats)
+void gs_http_server_stats(struct gs_http_server *server, struct gs_http_stats *ret_stats)
 {
     const struct gs_counters *from = &server->counters;
     uint64_t closed = gs_counted(&from->closed); /* first, so that `open` is never negative */
@@ -237,6 +237,7 @@ void gs_http_server_stats(const struct gs_http_server *server, struct gs_http_st
         .idle_timeouts = gs_counted(&from->idle_timeouts),
         .response_timeouts = gs_counted(&from->response_timeouts),
         .too_large = gs_counted(&from->too_large),
+        .queued = gs_workers_queued(server),
         .queue_full = gs_counted(&from->queue_full),
         .memory_full = gs_counted(&from->memory_full),
         .streams_open = gs_counted(&from->streams_open),

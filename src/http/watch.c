@@ -5,12 +5,14 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "internal.h"
 
 enum {
-    SWEEP_BATCH = 64,   /* connections looked at under one hold of a loop's lock */
+    SWEEP_BATCH = 32,   /* connections looked at under one hold of a loop's lock */
+    BREATH_NS = 50000,  /* between two batches */
     ACCEPT_BATCH = 64,  /* before deadlines are looked at again */
     CLOSING_SLACK = 32, /* cut connections that still count while newcomers are let in */
     PAUSE_MS = 10,
@@ -109,8 +111,10 @@ static void sweep_loop(struct gs_http_loop *loop, int64_t now_ns)
             check(conn, now_ns);
             left--;
         }
-        /* Requests of this loop wait for the lock meanwhile. */
+        /* Requests of this loop wait for the lock, and an unlock alone does not hand it over. */
         pthread_mutex_unlock(&loop->lock);
+        if (left > 0)
+            nanosleep(&(const struct timespec){.tv_nsec = BREATH_NS}, NULL);
         pthread_mutex_lock(&loop->lock);
     }
     pthread_mutex_unlock(&loop->lock);

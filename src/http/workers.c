@@ -64,6 +64,14 @@ bool gs_workers_submit(struct gs_http_server *server, struct gs_http_conn *conn)
     return room;
 }
 
+unsigned gs_workers_queued(struct gs_http_server *server)
+{
+    pthread_mutex_lock(&server->workers.lock);
+    unsigned queued = server->workers.queued;
+    pthread_mutex_unlock(&server->workers.lock);
+    return queued;
+}
+
 void gs_workers_stop(struct gs_http_server *server)
 {
     struct gs_workers *workers = &server->workers;

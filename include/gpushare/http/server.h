@@ -110,7 +110,7 @@ void gs_http_server_stop(struct gs_http_server *server, int64_t grace_ns);
 void gs_http_server_free(struct gs_http_server *server);
 GS_DEFINE_CLEANUP(struct gs_http_server *, gs_http_server_free)
 
-/* Counters since the start; `open`, `streams` and `buffered_bytes` are the state right now. */
+/* Counters since the start, except where it says "now". */
 struct gs_http_stats {
     uint64_t connections;         /* accepted */
     uint64_t connections_open;    /* now */
@@ -121,6 +121,7 @@ struct gs_http_stats {
     uint64_t idle_timeouts;
     uint64_t response_timeouts;
     uint64_t too_large;           /* 413 */
+    uint64_t queued;              /* now: blocking requests that wait for a worker */
     uint64_t queue_full;          /* 503 */
     uint64_t memory_full;         /* 503: max_buffered_bytes */
     uint64_t streams_open;        /* now */
@@ -132,6 +133,6 @@ struct gs_http_stats {
 };
 
 /* Thread-safe; the numbers are not one instant's. */
-void gs_http_server_stats(const struct gs_http_server *server, struct gs_http_stats *ret_stats);
+void gs_http_server_stats(struct gs_http_server *server, struct gs_http_stats *ret_stats);
 
 #endif

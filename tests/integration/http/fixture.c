@@ -31,6 +31,11 @@ static void show(void *ctx, const struct gs_http_request *req, struct gs_http_re
                   query ? query : "(none)", header ? header : "(none)", req->body_len);
 }
 
+static void where(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    gs_buf_printf(&res->body, "%p", (const void *)req->body);
+}
+
 static void broken(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
     gs_buf_reserve(&res->body, res->body.max + 1);
@@ -64,6 +69,8 @@ static void watch(void *ctx, const struct gs_http_request *req, struct gs_http_r
     gs_http_respond_stream(res, stream);
     if (gs_http_query(req, "early"))
         gs_http_stream_write(stream, "early", 5, NULL);
+    if (gs_http_query(req, "broken"))
+        res->status = 99;
     if (gs_http_query(req, "end"))
         gs_http_stream_end(stream);
     gs_http_stream_unref(atomic_exchange(&fix->stream, stream));
@@ -75,6 +82,7 @@ static const struct gs_http_route routes[] = {
     {"POST", "/echo", echo, 0},
     {"PUT", "/echo", echo, 0},
     {NULL, "/show/", show, GS_HTTP_PREFIX},
+    {"POST", "/where", where, 0},
     {"GET", "/broken", broken, 0},
     {"GET", "/header", bad_header, 0},
     {"POST", "/wait", wait_gate, GS_HTTP_BLOCKING},

@@ -23,6 +23,7 @@
  *   GET  /empty            no body
  *   *    /echo             the body
  *   *    /show/...         method, path, rest, query a, header X-Test, body length
+ *   POST /where            the address of the body
  *   GET  /broken           a body that failed
  *   GET  /header           a header with a line break in it
  *   POST /wait   blocking  "waited", after fixture.gate has opened

@@ -53,16 +53,13 @@ static void a_full_queue_is_answered_503(void **state)
     wait_for(&fix.waiting, 2);
     for (int i = 2; i < 5; i++)
         post_wait(&probes[i], fix.port);
-    assert_true(http_probe_open(&late, fix.port));
-    for (int i = 0; i < 5000; i++) { /* until the three have arrived */
-        http_probe_text(&late, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
-        late.timeout_ms = i ? 10000 : 100;
-        if (http_probe_answer(&late, &answer))
-            break;
-        http_probe_close(&late);
+    for (int i = 0; i < 5000 && fixture_stats(&fix).queued < 3; i++)
         sleep_ms(1);
-        assert_true(http_probe_open(&late, fix.port));
-    }
+    assert_int_equal(fixture_stats(&fix).queued, 3);
+    assert_true(http_probe_open(&late, fix.port));
+    http_probe_text(&late, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+    late.timeout_ms = 2000;
+    assert_true(http_probe_answer(&late, &answer));
     assert_int_equal(answer.status, 503);
     assert_string_equal(answer.body, "{\"error\":\"too many requests at once\"}\n");
     assert_int_equal(fixture_stats(&fix).queue_full, 1);

@@ -195,6 +195,8 @@ static void a_flood_of_slow_requests_leaves_room(void **state)
         assert_true(http_probe_open(&slow[i], fix.port));
         http_probe_text(&slow[i], "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n12");
     }
+    for (int i = 0; i < 5000 && fixture_stats(&fix).buffered_bytes < 2 * LIMIT; i++)
+        sleep_ms(1);
     int64_t start_ns = now_ns();
     assert_int_equal(http_probe_get(fix.port, "/hello"), 200);
     assert_true(elapsed_ms(start_ns) < 5000); /* the deadline is 15 s */

@@ -245,6 +245,17 @@ static void head_of_a_stream_ends_it(void **state)
     http_probe_close(&probe);
 }
 
+static void a_stream_with_a_wrong_answer_is_closed(void **state)
+{
+    struct fixture *fix = *state;
+    struct http_probe probe;
+    assert_true(http_probe_open(&probe, fix->port));
+    expect_get(&probe, "/watch?broken", 500);
+    expect_closed(fix, 1);
+    assert_int_equal(gs_http_stream_write(atomic_load(&fix->stream), "x", 1, NULL), -1);
+    http_probe_close(&probe);
+}
+
 static void a_stream_nobody_sent_is_freed_silently(void **state)
 {
     struct fixture *fix = *state;
@@ -276,6 +287,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(abort_cuts_in_mid_body, start, stop),
         cmocka_unit_test_setup_teardown(stop_ends_streams_properly, start, stop),
         cmocka_unit_test_setup_teardown(head_of_a_stream_ends_it, start, stop),
+        cmocka_unit_test_setup_teardown(a_stream_with_a_wrong_answer_is_closed, start, stop),
         cmocka_unit_test_setup_teardown(a_stream_nobody_sent_is_freed_silently, start, stop),
     };
     return cmocka_run_group_tests_name("http streams", tests, NULL, NULL);
