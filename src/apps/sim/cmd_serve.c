@@ -96,6 +96,16 @@ static int load_files(struct serve *serve, struct gs_error *err)
     return 0;
 }
 
+static int sort_once(struct gs_sim_cluster *cluster, struct gs_error *err)
+{
+    struct gs_sim_query query = {.kind = GS_SIM_PODS};
+    struct gs_sim_list list;
+    if (gs_sim_list(cluster, &query, 0, NULL, &list, err) < 0)
+        return -1;
+    gs_sim_list_release(&list);
+    return 0;
+}
+
 static int make_cluster(struct serve *serve, struct gs_error *err)
 {
     struct gs_sim_options options = {.seed = serve->set.seed, .log_max = serve->set.history};
@@ -107,8 +117,10 @@ static int make_cluster(struct serve *serve, struct gs_error *err)
         if (gs_sim_workload_parse(gs_slice_of(serve->set.synthetic), &workload, err) < 0 ||
             gs_sim_workload_load(serve->cluster, &serve->names, &workload, err) < 0)
             return gs_error_prefix(err, "--synthetic");
-        /* What was made is no history to anybody. */
+        /* What was made is no history to anybody, and the first list shall not wait for sorting. */
         gs_sim_cluster_compact(serve->cluster);
+        if (sort_once(serve->cluster, err) < 0)
+            return -1;
     }
     return load_files(serve, err);
 }
