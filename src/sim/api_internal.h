@@ -23,6 +23,28 @@ struct gs_sim_path {
     size_t count;
 };
 
+/* One request on its way; the target's strings are NUL-terminated copies. */
+struct gs_sim_call {
+    struct gs_sim_api *api;
+    const struct gs_sim_request *req;
+    struct gs_sim_reply *ret;
+    enum gs_sim_kind kind;
+    char ns[256];
+    char name[256];
+    char sub[32];
+    struct gs_error err;
+};
+
+/* A query argument; "" when it did not come. Borrowed for a moment. */
+const char *gs_sim_call_query(const struct gs_sim_call *call, const char *name);
+
+/* The verbs; -1: call->err says why. */
+int gs_sim_do_get(struct gs_sim_call *call);
+int gs_sim_do_post(struct gs_sim_call *call);
+int gs_sim_do_put(struct gs_sim_call *call);
+int gs_sim_do_patch(struct gs_sim_call *call);
+int gs_sim_do_delete(struct gs_sim_call *call);
+
 /* How a GET wants its objects. */
 enum gs_sim_form { GS_SIM_JSON, GS_SIM_TABLE };
 
@@ -31,6 +53,10 @@ enum gs_sim_include { GS_SIM_INCLUDE_METADATA, GS_SIM_INCLUDE_OBJECT, GS_SIM_INC
 
 /* Makes *ret the Status of a failure; returns nothing because that is always the answer. */
 void gs_sim_reply_error(struct gs_sim_reply *ret, const struct gs_error *err);
+
+/* The same for what has no code of its own. */
+void gs_sim_reply_plain_error(struct gs_sim_reply *ret, int http, const char *reason,
+                              const char *message);
 
 /* HTTP status and reason of a failure, appended as a Status object; returns the HTTP status. */
 int gs_sim_status_put(const struct gs_error *err, struct gs_buf *out);

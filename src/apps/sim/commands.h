@@ -4,7 +4,8 @@
 
 /*
  * Subcommands of gpushare-sim: each is a file cmd_NAME.c and a row in main.c. argv[0] is the
- * subcommand's name; the return value is the exit code: 0 fine, 1 failed, 2 bad usage.
+ * subcommand as usage shows it ("gpushare-sim serve"); the return value is the exit code: 0 fine,
+ * 1 failed, 2 bad usage.
  */
 int cmd_serve(int argc, char **argv);
 int cmd_schedule(int argc, char **argv);

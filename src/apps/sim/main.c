@@ -30,8 +30,12 @@ int main(int argc, char **argv)
 {
     const char *wanted = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-        if (strcmp(commands[i].name, wanted) == 0)
+        if (strcmp(commands[i].name, wanted) == 0) {
+            char name[64]; /* what the command's own --help and complaints call it */
+            snprintf(name, sizeof(name), "gpushare-sim %s", wanted);
+            argv[1] = name;
             return commands[i].run(argc - 1, argv + 1);
+        }
     }
     if (strcmp(wanted, "--help") == 0 || strcmp(wanted, "-?") == 0) {
         print_usage(stdout);
