@@ -6,15 +6,19 @@
 #   run_ctest "$root/build" [ctest option...]
 #   echo "$ctest_passed passed, $ctest_failed failed"
 #
-# A test whose program is missing counts as failed. A test that skipped itself counts as neither.
+# Sourced after apt.sh. A test whose program is missing counts as failed. A test that skipped itself counts as neither.
 
 # shellcheck disable=SC2034  # read by those who source this
 ctest_passed=0 ctest_failed=0 ctest_skipped=0
+
+# Programs that tests call.
+test_packages=(openssl)
 
 # 0: every test passed, and there was one.
 run_ctest() {
     local build=$1 junit=$1/junit.xml rc=0
     shift
+    apt_need "${test_packages[@]}"
     rm -f "$junit"
     (cd "$build" && ctest --output-on-failure --no-tests=error --output-junit "$junit" "$@") || rc=$?
     ctest_passed=0 ctest_failed=0 ctest_skipped=0
