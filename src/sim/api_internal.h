@@ -65,7 +65,7 @@ int gs_sim_status_put(const struct gs_error *err, struct gs_buf *out);
  */
 bool gs_sim_discovery(const struct gs_sim_path *path, struct gs_sim_reply *ret);
 
-/* {"kind":"Table",…} around rows; columns false: a later event of a watch. */
+/* {"kind":"Table",…} around rows. */
 void gs_sim_table_begin(enum gs_sim_kind kind, uint64_t version, const char *next,
                         uint64_t remaining, struct gs_buf *out);
 void gs_sim_table_row(const struct gs_sim_api *api, const struct gs_sim_object *object,

@@ -12,7 +12,7 @@
 
 /*
  * The Kubernetes REST API of an embedded cluster, without sockets: a request in, an answer or a
- * stream of watch lines out. src/apps/sim/serve_http.c puts it on the HTTP layer.
+ * stream of watch lines out. src/apps/sim/api_server.c puts it on the HTTP layer.
  *
  * Served: /version, /healthz, /readyz, /livez; discovery (/api, /apis, /api/v1, …) and as much of
  * /openapi as kubectl needs to leave validation to the server; every verb of the kinds in object.h
