@@ -4,6 +4,8 @@
 #include "gpushare/core/fragmentation.h"
 #include "ledgers.h"
 
+#include "../../../src/core/policy_internal.h"
+
 /* Half of the pods want 8 units, half 16, all of them 2000 CPU. */
 static const struct test_pods pods[] = {{50, 8, 1, 2000, NULL}, {50, 16, 1, 2000, NULL}, {0}};
 
@@ -78,12 +80,62 @@ static void a_cluster_is_the_sum_of_its_nodes(void **state)
     assert_true(all.known);
 }
 
+/* Two nodes that differ in nothing but the model, and pods that want one of them. */
+static void what_is_stranded_depends_on_the_model(void **state)
+{
+    static const struct test_pods choosy[] = {{50, 10, 1, 0, NULL}, {50, 6, 1, 0, "T4"}, {0}};
+    static const char *const models[] = {"Tesla T4", "NVIDIA A10"};
+    static const uint64_t stranded[] = {0, 6};
+    static struct test_node t;
+    struct gs_error err = {0};
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = gs_ledger_new();
+    for (int i = 0; i < 2; i++) {
+        test_node_init(&t, models[i], "6");
+        snprintf(t.gpus[0].model, sizeof(t.gpus[0].model), "%s", models[i]);
+        assert_int_equal(gs_ledger_set_node(ledger, &t.node, &err), 0);
+    }
+    test_learn(policies, choosy);
+    gs_policies_supply(policies, ledger);
+    test_refresh(policies);
+    for (int i = 0; i < 2; i++) {
+        struct gs_fragmentation part;
+        const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(models[i]));
+        gs_fragmentation_of_node(policies, view, &part);
+        assert_int_equal(part.stranded_units, stranded[i]);
+    }
+}
+
+/* A mean over the sequences, to the nearest unit. */
+static void what_is_stranded_is_rounded(void **state)
+{
+    static const struct test_pods uneven[] = {{50, 9, 1, 0, NULL}, {50, 16, 1, 0, NULL}, {0}};
+    static struct test_node t;
+    char gpus[64];
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    test_learn(policies, uneven);
+    test_refresh(policies);
+    for (int used = 0; used < 32; used++) {
+        struct gs_fragmentation part;
+        struct gs_state node;
+        snprintf(gpus, sizeof(gpus), "32:%d 16 18 25:%d", used, used % 25);
+        struct gs_node_view *view = test_cpu_view(&t, gpus, 0, 0);
+        gs_fragmentation_of_node(policies, view, &part);
+        gs_state_of_view(&node, policies->table, view);
+        int64_t exact = (int64_t)gs_rollout_stranded(policies->table, &node);
+        int64_t apart = (int64_t)part.stranded_units * GS_ROLLOUTS - exact;
+        assert_true(apart >= -GS_ROLLOUTS / 2 && apart <= GS_ROLLOUTS / 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(free_memory_that_nobody_can_use_is_stranded),
         cmocka_unit_test(nothing_is_known_before_enough_pods_were_seen),
         cmocka_unit_test(a_cluster_is_the_sum_of_its_nodes),
+        cmocka_unit_test(what_is_stranded_depends_on_the_model),
+        cmocka_unit_test(what_is_stranded_is_rounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

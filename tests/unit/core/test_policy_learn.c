@@ -158,14 +158,19 @@ static void results_are_remembered_by_all_of_the_ask(void **state)
     test_refresh(policies);
     struct gs_node_view *view = test_cpu_view(&t, "16:6 16 16:12 16", 3000, 7);
     snprintf(t.gpus[0].model, sizeof(t.gpus[0].model), "T4");
-    snprintf(t.gpus[1].uuid, sizeof(t.gpus[1].uuid), "GPU-1");
+    for (int i = 0; i < 4; i++)
+        snprintf(t.gpus[i].uuid, sizeof(t.gpus[i].uuid), "GPU-%d", i);
     struct gs_ask asks[] = {test_ask(4, 1, 1000, NULL), test_ask(10, 1, 1000, NULL),
                             test_ask(4, 2, 1000, NULL), test_ask(4, 1, 2000, NULL),
                             test_ask(4, 1, 1000, "T4"), test_ask(0, 1, 1000, NULL),
+                            test_ask(4, 1, 1000, NULL), test_ask(4, 1, 1000, NULL),
                             test_ask(4, 1, 1000, NULL), test_ask(4, 1, 1000, NULL)};
-    asks[6].selects = asks[7].selects = true;
+    for (size_t i = 6; i < GS_COUNT_OF(asks); i++)
+        asks[i].selects = true;
     asks[6].uuid = GS_SLICE("GPU-1");
     asks[7].model_deny = GS_SLICE("T4");
+    asks[8].uuid = GS_SLICE("gpu-0,GPU-2");
+    asks[9].uuid_deny = GS_SLICE("GPU-2");
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < GS_COUNT_OF(asks); i++) {
             for (size_t p = 0; p < GS_COUNT_OF(learning); p++) {

@@ -64,7 +64,8 @@ static int by_size(const void *a, const void *b)
 
 static struct gs_state random_state(uint64_t *seed)
 {
-    struct gs_state state = {.cpu_milli = (int32_t)(next_random(seed) % 100000),
+    /* Whole cores: often exactly what a pod needs. */
+    struct gs_state state = {.cpu_milli = (int32_t)(next_random(seed) % 40) * 1000,
                              .gpus = (uint32_t)(next_random(seed) % 9)};
     for (uint32_t i = 0; i < state.gpus; i++) {
         state.free_units[i] =
@@ -93,6 +94,29 @@ static void sums_agree_with_a_slow_simulation(void **state)
     for (int round = 0; round < 300; round++) {
         struct gs_state node = random_state(&seed);
         assert_int_equal(gs_rollout_stranded(table, &node), stranded_slowly(table, &node, 1));
+    }
+}
+
+static void taking_keeps_the_order(void **state)
+{
+    uint64_t seed = 5;
+    for (int round = 0; round < 2000; round++) {
+        struct gs_state node = random_state(&seed);
+        if (!node.gpus)
+            continue;
+        uint32_t from = node.free_units[next_random(&seed) % node.gpus];
+        uint32_t units = 1 + (uint32_t)(next_random(&seed) % from);
+        struct gs_state after = node;
+        gs_state_take(&after, from, units);
+        assert_int_equal(after.left_units, node.left_units - units);
+        assert_int_equal(after.gpus, node.gpus - (from == units));
+        uint64_t sum = 0;
+        for (uint32_t i = 0; i < after.gpus; i++) {
+            assert_true(after.free_units[i] > 0);
+            assert_true(i == 0 || after.free_units[i - 1] <= after.free_units[i]);
+            sum += after.free_units[i];
+        }
+        assert_int_equal(sum, after.left_units);
     }
 }
 
@@ -173,6 +197,22 @@ static void rollout_prefers_the_node_that_strands_least(void **state)
     }
 }
 
+static void the_first_of_equally_good_gpus_is_taken(void **state)
+{
+    static const struct test_pods small[] = {{60, 4, 1, 0, NULL}, {0}};
+    static const char *const nodes[] = {"16 16:8", "16:8 16", "16:4 16:8 16"};
+    static struct test_node t;
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    test_learn(policies, small);
+    test_refresh(policies);
+    for (size_t i = 0; i < GS_COUNT_OF(nodes); i++) {
+        struct gs_ask ask = test_ask(4, 1, 0, NULL);
+        struct gs_node_view *view = test_cpu_view(&t, nodes[i], 0, 0);
+        assert_int_equal(test_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask).gpus, 1);
+        assert_int_equal(test_choose(policies, GS_PLACEMENT_FGD, view, &ask).gpus, 1);
+    }
+}
+
 /* A card has 16, 16384 or 16000000 units: losses are the same. */
 static void the_size_of_a_unit_does_not_matter(void **state)
 {
@@ -228,9 +268,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_agree_with_a_slow_simulation),
+        cmocka_unit_test(taking_keeps_the_order),
         cmocka_unit_test(a_large_node_is_offered_enough_to_fill_it),
         cmocka_unit_test(the_loss_is_the_price_of_a_card),
         cmocka_unit_test(rollout_prefers_the_node_that_strands_least),
+        cmocka_unit_test(the_first_of_equally_good_gpus_is_taken),
         cmocka_unit_test(the_size_of_a_unit_does_not_matter),
         cmocka_unit_test(odd_nodes_are_judged_too),
     };
