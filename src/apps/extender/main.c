@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <malloc.h>
 #include <signal.h>
 
 #include "common/signals.h"
@@ -69,6 +70,7 @@ static int serve(struct app *app, struct gs_error *err)
     config.ctx = &app->routes;
     config.threads = set->threads;
     config.workers = set->bind_workers;
+    config.max_connections = 1000; /* kube-scheduler needs a few dozen */
     config.tls_cert = set->tls_cert;
     config.tls_key = set->tls_key;
     config.tls_client_ca = set->tls_client_ca;
@@ -115,6 +117,9 @@ int main(int argc, char **argv)
         return 2;
     }
     gs_signals_block();
+    /* large bodies go back to the system when they are done */
+    mallopt(M_MMAP_THRESHOLD, 1 << 20);
+    mallopt(M_TRIM_THRESHOLD, 4 << 20);
     int result = connect_api(&app, &err);
     if (result == 0)
         result = start_service(&app, &err);
