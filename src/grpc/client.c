@@ -38,6 +38,7 @@ struct gs_grpc_unary {
 
     bool over; /* status and text are final */
     enum gs_grpc_status status;
+    enum gs_code own_code; /* GS_OK: what the status says */
     struct gs_buf text;
 };
 
@@ -80,6 +81,7 @@ static void on_report(void *ctx)
     struct gs_grpc_unary *call = ctx;
     struct gs_grpc_reply reply = {
         .status = call->status,
+        .code = call->own_code ? call->own_code : gs_grpc_status_to_code(call->status),
         .text = call->text.data ? call->text.data : "",
     };
     if (call->status == GS_GRPC_OK) {
@@ -191,10 +193,12 @@ static int on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t stream
             fail(call, GS_GRPC_INTERNAL, "the answer's frame is malformed or compressed");
             break;
         case GS_FRAME_TOO_BIG:
+            call->own_code = GS_ETOOBIG;
             fail(call, GS_GRPC_RESOURCE_EXHAUSTED, "the answer is larger than %zu bytes",
                  call->reader.body.max);
             break;
         case GS_FRAME_NOMEM:
+            call->own_code = GS_ENOMEM;
             fail(call, GS_GRPC_RESOURCE_EXHAUSTED, "out of memory");
             break;
         }

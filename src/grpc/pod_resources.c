@@ -92,8 +92,6 @@ struct gs_podres_call {
     void *ctx;
 };
 
-/* gRPC libraries say RESOURCE_EXHAUSTED both for "too often" and for "too large": the client's own
- * ceiling never reaches the kubelet's words. */
 static void on_reply(void *ctx, const struct gs_grpc_reply *reply)
 {
     struct gs_podres_call *call = ctx;
@@ -102,7 +100,7 @@ static void on_reply(void *ctx, const struct gs_grpc_reply *reply)
     struct gs_error failure = {0};
     int result = 0;
     if (reply->status != GS_GRPC_OK)
-        result = gs_fail(&failure, gs_grpc_status_to_code(reply->status), "%s (%s)", reply->text,
+        result = gs_fail(&failure, reply->code, "%s (%s)", reply->text,
                          gs_grpc_status_name(reply->status));
     else
         result = gs_podres_decode(&arena, reply->message, reply->len, &list, &failure);

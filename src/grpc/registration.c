@@ -20,8 +20,7 @@ static void on_reply(void *ctx, const struct gs_grpc_reply *reply)
     struct gs_register_call *call = ctx;
     struct gs_error failure = {0};
     if (reply->status != GS_GRPC_OK)
-        gs_fail(&failure, gs_grpc_status_to_code(reply->status), "%s (%s)", reply->text,
-                gs_grpc_status_name(reply->status));
+        gs_fail(&failure, reply->code, "%s (%s)", reply->text, gs_grpc_status_name(reply->status));
     call->done(call->ctx, reply->status == GS_GRPC_OK ? NULL : &failure);
     free(call);
 }

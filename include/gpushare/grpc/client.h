@@ -20,6 +20,8 @@ struct gs_grpc_reply {
     enum gs_grpc_status status; /* ours too: UNAVAILABLE (no connection, or it broke),
                                    DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED (answer above the ceiling),
                                    INTERNAL (not gRPC) */
+    enum gs_code code;          /* the same in our codes, finer where the failure is on our side:
+                                   GS_ETOOBIG, GS_ENOMEM */
     const char *text;           /* why, when not OK; never NULL */
     const void *message;        /* when OK */
     size_t len;

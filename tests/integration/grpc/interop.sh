@@ -5,16 +5,16 @@
 #
 #   tests/integration/grpc/interop.sh BUILD/tests/grpc_peer [TEST...]
 #
-# Python's grpcio and protobuf are installed into a cache folder, $GS_CACHE_DIR or
-# ~/.cache/gpushare; nothing in the source tree or the system changes. GS_PYTHON names the
-# interpreter (python3).
+# Python's grpcio and protobuf are installed into ~/.cache/gpushare (or
+# $XDG_CACHE_HOME/gpushare); the source tree stays as it is. GS_PYTHON names the interpreter
+# (python3).
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 grpcio=1.71.0
 protobuf=5.29.5
 python=${GS_PYTHON:-python3}
-cache=${GS_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/gpushare}
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpushare
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 venv=$cache/interop-py$version-grpcio$grpcio-protobuf$protobuf
 

@@ -42,7 +42,7 @@ static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
     int in[2], out[2];
-    strcat(f->dir, "/tmp/gs-memory-XXXXXX");
+    snprintf(f->dir, sizeof(f->dir), "/tmp/gs-memory-XXXXXX");
     assert_non_null(mkdtemp(f->dir));
     snprintf(f->socket, sizeof(f->socket), "%s/peer.sock", f->dir);
     assert_int_equal(pipe(in), 0);

@@ -26,13 +26,13 @@ static int64_t read_clock(void *ctx)
 
 static void note_ids(struct fixture *f, const struct gs_dp_ids *ids, size_t count)
 {
+    int at = 0;
     f->seen[0] = '\0';
     for (size_t i = 0; i < count; i++) {
-        strcat(f->seen, i > 0 ? ";" : "");
-        for (size_t k = 0; k < ids[i].count; k++) {
-            strcat(f->seen, k > 0 ? " " : "");
-            strcat(f->seen, ids[i].ids[k]);
-        }
+        at += snprintf(f->seen + at, sizeof(f->seen) - (size_t)at, "%s", i > 0 ? ";" : "");
+        for (size_t k = 0; k < ids[i].count; k++)
+            at += snprintf(f->seen + at, sizeof(f->seen) - (size_t)at, "%s%s", k > 0 ? " " : "",
+                           ids[i].ids[k]);
     }
 }
 

@@ -91,7 +91,7 @@ static int setup(void **state)
 {
     static const struct gs_dp_ops ops = {allocate, pre_start, NULL};
     struct fixture *f = calloc(1, sizeof(*f));
-    strcat(f->dir, "/tmp/gs-link-XXXXXX");
+    snprintf(f->dir, sizeof(f->dir), "/tmp/gs-link-XXXXXX");
     assert_non_null(mkdtemp(f->dir));
     snprintf(f->own, sizeof(f->own), "%s/gpu.sock", f->dir);
     snprintf(f->kubelet_path, sizeof(f->kubelet_path), "%s/kubelet.sock", f->dir);
@@ -339,7 +339,7 @@ static void an_endpoint_is_a_name_not_a_path(void **state)
 static void on_registered(void *ctx, const struct gs_error *failure)
 {
     struct fixture *f = ctx;
-    strcat(f->log, failure ? "f" : "r");
+    f->log[strlen(f->log)] = failure ? 'f' : 'r';
     if (failure)
         f->failure = *failure;
 }

@@ -31,7 +31,7 @@ static struct gs_grpc_server *new_server(struct fixture *f)
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    strcat(f->dir, "/tmp/gs-listen-XXXXXX");
+    snprintf(f->dir, sizeof(f->dir), "/tmp/gs-listen-XXXXXX");
     assert_non_null(mkdtemp(f->dir));
     snprintf(f->path, sizeof(f->path), "%s/p.sock", f->dir);
     snprintf(f->lock, sizeof(f->lock), "%s.lock", f->path);

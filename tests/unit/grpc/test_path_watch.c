@@ -30,7 +30,7 @@ static void note(void *ctx, enum gs_path_event event)
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    strcat(f->dir, "/tmp/gs-watch-XXXXXX");
+    snprintf(f->dir, sizeof(f->dir), "/tmp/gs-watch-XXXXXX");
     assert_non_null(mkdtemp(f->dir));
     snprintf(f->path, sizeof(f->path), "%s/the.sock", f->dir);
     snprintf(f->side, sizeof(f->side), "%s/other", f->dir);

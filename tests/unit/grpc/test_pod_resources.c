@@ -147,7 +147,7 @@ static void on_done(void *ctx, const struct gs_podres_list *list, const struct g
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    strcat(f->dir, "/tmp/gs-podres-XXXXXX");
+    snprintf(f->dir, sizeof(f->dir), "/tmp/gs-podres-XXXXXX");
     assert_non_null(mkdtemp(f->dir));
     snprintf(f->path, sizeof(f->path), "%s/kubelet.sock", f->dir);
     assert_int_equal(gs_loop_new(gs_clock_system(), &f->loop, NULL), 0);
