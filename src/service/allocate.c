@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "allocate_internal.h"
-#include "gpushare/base/index.h"
-
-enum { ORPHANS_MAX = 1024 };
+#include "gpushare/base/num.h"
 
 struct gs_allocator *gs_allocator_new(const struct gs_allocator_config *config)
 {
@@ -27,7 +25,6 @@ static void free_claimant(struct claimant *claimant)
 {
     gs_pod_release(&claimant->pod);
     free(claimant->requests);
-    free(claimant->calls);
     free(claimant);
 }
 
@@ -40,9 +37,10 @@ void gs_allocator_free(struct gs_allocator *alloc)
         free_claimant(alloc->first);
         alloc->first = next;
     }
-    while (alloc->orphans)
-        gs_orphan_drop(alloc, alloc->orphans);
+    gs_calls_free(alloc);
     gs_writes_free(alloc);
+    gs_tombs_release(&alloc->tombs);
+    free(alloc->met);
     gs_ledger_free(alloc->ledger);
     free(alloc);
 }
@@ -62,17 +60,6 @@ int gs_allocator_set_gpus(struct gs_allocator *alloc, const struct gs_gpu *gpus,
 const struct gs_node_view *gs_allocator_view(const struct gs_allocator *alloc)
 {
     return gs_ledger_view(alloc->ledger, gs_slice_of(alloc->config.node));
-}
-
-bool gs_allocator_overfull(const struct gs_allocator *alloc, gs_gpu_mask gpus)
-{
-    const struct gs_node_view *view = gs_allocator_view(alloc);
-    for (uint32_t i = 0; view && i < view->gpu_count; i++) {
-        if ((gpus & GS_GPU_BIT(view->gpus[i].idx)) &&
-            view->gpus[i].used_units > view->gpus[i].total_units)
-            return true;
-    }
-    return false;
 }
 
 uint32_t gs_allocator_gpu_size(const struct gs_allocator *alloc, gs_gpu_mask gpus)
@@ -101,6 +88,12 @@ struct claimant *gs_claimant_named(struct gs_allocator *alloc, const char *ns, c
     return at;
 }
 
+uint64_t gs_pod_name_hash(const char *ns, const char *name)
+{
+    uint64_t hash = gs_hash_bytes(ns, strlen(ns) + 1); /* the NUL parts the two */
+    return hash * 31 + gs_hash_bytes(name, strlen(name));
+}
+
 gs_gpu_mask gs_claimant_record(const struct gs_allocator *alloc, const struct claimant *claimant)
 {
     const struct gs_node_view *view = gs_allocator_view(alloc);
@@ -111,17 +104,55 @@ gs_gpu_mask gs_claimant_record(const struct gs_allocator *alloc, const struct cl
     return claimant->pod.recorded_gpus;
 }
 
+/* Where a pod is, or will be: what it was given, else what it has recorded. */
+static gs_gpu_mask place_of(const struct gs_allocator *alloc, const struct claimant *claimant)
+{
+    return claimant->truth ? claimant->truth : gs_claimant_record(alloc, claimant);
+}
+
+bool gs_claimant_fits(const struct gs_allocator *alloc, const struct claimant *claimant,
+                      gs_gpu_mask gpus)
+{
+    const struct gs_node_view *view = gs_allocator_view(alloc);
+    uint64_t used[GS_GPUS_MAX] = {0};
+    uint32_t idx;
+    bool older = true;
+    for (const struct claimant *at = alloc->first; at; at = at->next) {
+        older = older && at != claimant;
+        if (at == claimant || !(at->truth || older))
+            continue;
+        GS_FOR_EACH_GPU (idx, place_of(alloc, at))
+            used[idx] += at->charge.units;
+    }
+    for (const struct call *at = alloc->calls; at; at = at->next) {
+        if (!at->uid[0])
+            continue;
+        GS_FOR_EACH_GPU (idx, at->gpus)
+            used[idx] += at->units;
+    }
+    for (uint32_t i = 0; view && i < view->gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &view->gpus[i];
+        if ((gpus & GS_GPU_BIT(gpu->idx)) &&
+            used[gpu->idx] + claimant->charge.units > gpu->total_units)
+            return false;
+    }
+    return true;
+}
+
 int gs_claimant_charge(struct gs_allocator *alloc, const struct claimant *claimant,
                        struct gs_error *err)
 {
-    gs_gpu_mask recorded =
-        claimant->pod.recorded == GS_RECORDED_VALID ? claimant->pod.recorded_gpus : 0;
+    gs_gpu_mask place = place_of(alloc, claimant);
+    if (!place && !claimant->done) { /* it gets what fits when the kubelet asks, not before */
+        gs_ledger_remove(alloc->ledger, claimant->pod.uid, NULL);
+        return 0;
+    }
     const struct gs_claim claim = {
         .uid = claimant->pod.uid,
         .ns = claimant->pod.ns,
         .name = claimant->pod.name,
         .node = alloc->config.node,
-        .gpus = claimant->truth ? claimant->truth : recorded,
+        .gpus = place,
         .units = claimant->charge.units,
         .gpu_count = claimant->charge.gpu_count,
         .priority = claimant->pod.priority,
@@ -134,14 +165,24 @@ static int read_requests(struct claimant *claimant)
 {
     const struct gs_pod *pod = &claimant->pod;
     claimant->requests = calloc(pod->container_count + 1, sizeof(*claimant->requests));
-    claimant->calls = calloc(pod->container_count + 1, sizeof(*claimant->calls));
-    if (!claimant->requests || !claimant->calls)
+    if (!claimant->requests)
         return -1;
     for (uint32_t i = 0; i < pod->container_count; i++) {
         if (pod->containers[i].gpu_units)
             claimant->requests[claimant->request_count++] = pod->containers[i].gpu_units;
     }
     return 0;
+}
+
+/* At the end; but pods that are new in a full list, which is in no order, by their creation. */
+static void insert(struct gs_allocator *alloc, struct claimant *claimant)
+{
+    struct claimant **at = &alloc->first;
+    while (*at &&
+           !(alloc->in_list && (*at)->fresh && (*at)->pod.created_s > claimant->pod.created_s))
+        at = &(*at)->next;
+    claimant->next = *at;
+    *at = claimant;
 }
 
 static struct claimant *add_claimant(struct gs_allocator *alloc, const struct gs_pod *pod)
@@ -153,22 +194,9 @@ static struct claimant *add_claimant(struct gs_allocator *alloc, const struct gs
         free_claimant(claimant);
         return NULL;
     }
-    struct claimant **at = &alloc->first;
-    while (*at)
-        at = &(*at)->next;
-    *at = claimant;
+    claimant->fresh = alloc->in_list;
+    insert(alloc, claimant);
     return claimant;
-}
-
-/* An earlier run of this program allocated it: ASSIGNED says so, or it runs. */
-static void recall(struct gs_allocator *alloc, struct claimant *claimant)
-{
-    if (claimant->done || !(claimant->pod.assigned || claimant->pod.phase == GS_PHASE_RUNNING))
-        return;
-    claimant->done = claimant->request_count;
-    claimant->truth = gs_claimant_record(alloc, claimant);
-    if (alloc->current == claimant)
-        alloc->current = NULL;
 }
 
 static void remove_claimant(struct gs_allocator *alloc, struct claimant *gone)
@@ -178,35 +206,91 @@ static void remove_claimant(struct gs_allocator *alloc, struct claimant *gone)
         at = &(*at)->next;
     *at = gone->next;
     gs_ledger_remove(alloc->ledger, gone->pod.uid, NULL);
-    /* a call whose owner the kubelet never confirmed may be another pod's */
-    for (uint32_t i = 0; i < gone->done; i++) {
-        if (gone->calls[i].gpus && !gone->calls[i].started)
-            gs_orphan_add(alloc, gone->calls[i], gone->charge.units, false, NULL);
-    }
+    gs_tombs_add(&alloc->tombs, gone->pod.uid);
+    gs_calls_leave(alloc, gone);
     if (alloc->current == gone)
         alloc->current = NULL;
     free_claimant(gone);
 }
 
-int gs_allocator_pod(struct gs_allocator *alloc, const struct gs_pod *pod, struct gs_error *err)
+/* The container's own NVIDIA_VISIBLE_DEVICES comes after ours and wins in most runtimes. */
+static void warn_of_override(struct gs_allocator *alloc, const struct claimant *claimant)
 {
-    struct claimant *claimant = gs_claimant_find(alloc, pod->uid);
-    if (gs_pod_terminal(pod) || !gs_pod_wants_gpu(pod) ||
-        strcmp(pod->node_name, alloc->config.node) != 0) {
-        if (claimant)
-            remove_claimant(alloc, claimant);
-        return 0;
+    const struct gs_pod *pod = &claimant->pod;
+    for (uint32_t i = 0; i < pod->container_count; i++) {
+        if (!pod->containers[i].overrides_visible_devices)
+            continue;
+        gs_write_event(alloc, claimant, "GpuEnvironmentOverridden",
+                       "a container sets NVIDIA_VISIBLE_DEVICES itself: it may use GPUs that were "
+                       "not given to this pod");
+        return;
     }
+}
+
+/* What a pod's new state says about what was allocated. */
+static void follow_state(struct gs_allocator *alloc, struct claimant *claimant, bool fresh)
+{
+    bool ran = claimant->pod.assigned || claimant->pod.phase == GS_PHASE_RUNNING;
+    if (fresh && !ran)
+        warn_of_override(alloc, claimant);
+    if (fresh && ran)
+        gs_claimant_recall(alloc, claimant, claimant->request_count);
+    if (claimant->pod.phase == GS_PHASE_RUNNING && claimant->done < claimant->request_count)
+        gs_claimant_recall(alloc, claimant, claimant->request_count);
+}
+
+static uint64_t revision_of(const struct gs_pod *pod)
+{
+    uint64_t revision = 0;
+    gs_parse_u64(pod->resource_version, strlen(pod->resource_version), &revision);
+    return revision;
+}
+
+/* News that is older than what is known: a quick list may be. A full list is the truth. */
+static bool outdated(struct gs_allocator *alloc, const struct claimant *claimant,
+                     const struct gs_pod *pod)
+{
+    if (alloc->in_list) {
+        if (gs_tombs_has(&alloc->tombs, pod->uid))
+            gs_tombs_clear(&alloc->tombs); /* the cluster was set back to an earlier state */
+        return false;
+    }
+    uint64_t revision = revision_of(pod);
+    return gs_tombs_has(&alloc->tombs, pod->uid) ||
+           (claimant && revision && revision < claimant->revision);
+}
+
+static int take(struct gs_allocator *alloc, struct claimant *claimant, const struct gs_pod *pod,
+                struct gs_error *err)
+{
     bool fresh = !claimant;
+    struct claimant *namesake = fresh ? gs_claimant_named(alloc, pod->ns, pod->name) : NULL;
+    if (namesake) /* a name belongs to one pod at a time */
+        remove_claimant(alloc, namesake);
     if (fresh)
         claimant = add_claimant(alloc, pod);
     if (!claimant || (!fresh && gs_pod_copy(&claimant->pod, pod) < 0))
         return gs_fail_nomem(err);
     claimant->seen = true;
+    claimant->revision = revision_of(pod);
     gs_pod_charge(pod, &claimant->charge);
     if (fresh)
-        recall(alloc, claimant);
+        gs_claimant_inherit(alloc, claimant);
+    follow_state(alloc, claimant, fresh);
     return gs_claimant_charge(alloc, claimant, err);
+}
+
+int gs_allocator_pod(struct gs_allocator *alloc, const struct gs_pod *pod, struct gs_error *err)
+{
+    struct claimant *claimant = gs_claimant_find(alloc, pod->uid);
+    if (outdated(alloc, claimant, pod))
+        return 0;
+    if (!gs_pod_terminal(pod) && gs_pod_wants_gpu(pod) &&
+        strcmp(pod->node_name, alloc->config.node) == 0)
+        return take(alloc, claimant, pod, err);
+    if (claimant)
+        remove_claimant(alloc, claimant);
+    return 0;
 }
 
 void gs_allocator_pod_gone(struct gs_allocator *alloc, const char *uid)
@@ -214,79 +298,27 @@ void gs_allocator_pod_gone(struct gs_allocator *alloc, const char *uid)
     struct claimant *claimant = gs_claimant_find(alloc, uid);
     if (claimant)
         remove_claimant(alloc, claimant);
+    else
+        gs_tombs_add(&alloc->tombs, uid);
 }
 
 void gs_allocator_list_begin(struct gs_allocator *alloc)
 {
+    alloc->in_list = true;
     for (struct claimant *at = alloc->first; at; at = at->next)
-        at->seen = false;
+        at->seen = at->fresh = false;
 }
 
 void gs_allocator_list_end(struct gs_allocator *alloc)
 {
     struct claimant *next;
+    alloc->in_list = false;
     for (struct claimant *at = alloc->first; at; at = next) {
         next = at->next;
+        at->fresh = false;
         if (!at->seen)
             remove_claimant(alloc, at);
     }
-}
-
-uint64_t gs_call_key(const char *const *ids, size_t count)
-{
-    const char *least = NULL;
-    for (size_t i = 0; i < count; i++) {
-        if (!least || strcmp(ids[i], least) < 0)
-            least = ids[i];
-    }
-    return least ? gs_hash_bytes(least, strlen(least)) : 0;
-}
-
-struct orphan *gs_orphan_add(struct gs_allocator *alloc, struct call call, uint32_t units,
-                             bool charged, struct gs_error *err)
-{
-    if (alloc->orphan_count >= ORPHANS_MAX) {
-        struct orphan *oldest = alloc->orphans;
-        while (oldest->next)
-            oldest = oldest->next;
-        gs_orphan_drop(alloc, oldest);
-    }
-    struct orphan *orphan = calloc(1, sizeof(*orphan));
-    if (!orphan) {
-        gs_fail_nomem(err);
-        return NULL;
-    }
-    orphan->call = call;
-    orphan->units = units;
-    if (charged) {
-        snprintf(orphan->uid, sizeof(orphan->uid), "unclaimed-%llu",
-                 (unsigned long long)++alloc->orphan_number);
-        const struct gs_claim claim = {.uid = orphan->uid,
-                                       .node = alloc->config.node,
-                                       .gpus = call.gpus,
-                                       .units = units,
-                                       .gpu_count = gs_gpu_mask_count(call.gpus)};
-        if (gs_ledger_set_claim(alloc->ledger, &claim, err) < 0) {
-            free(orphan);
-            return NULL;
-        }
-    }
-    orphan->next = alloc->orphans;
-    alloc->orphans = orphan;
-    alloc->orphan_count++;
-    return orphan;
-}
-
-void gs_orphan_drop(struct gs_allocator *alloc, struct orphan *orphan)
-{
-    struct orphan **at = &alloc->orphans;
-    while (*at != orphan)
-        at = &(*at)->next;
-    *at = orphan->next;
-    alloc->orphan_count--;
-    if (orphan->uid[0])
-        gs_ledger_remove(alloc->ledger, orphan->uid, NULL);
-    free(orphan);
 }
 
 void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_stats *ret)

@@ -5,42 +5,42 @@
 #include "gpushare/core/ledger.h"
 #include "gpushare/core/placement.h"
 #include "gpushare/service/allocate.h"
+#include "tombs.h"
 
 /*
  * What allocate*.c share.
  *
  * A claimant is a pod of this node that asks for GPU memory. Its truth is where its environment
- * points (or will point): set by the first Allocate, changed only by a swap. The record is what its
- * annotations say; when the two differ, a write is queued.
+ * points (or will point): set by the first Allocate, changed only when the kubelet says that a call
+ * was another pod's. The record is what its annotations say; when the two differ, a write is
+ * queued.
  */
-
-/* An answered call: its ids by the hash of the smallest one (the kubelet names the whole set again
- * at start), and what it was given. */
-struct call {
-    uint64_t key;
-    gs_gpu_mask gpus;
-    bool started; /* PodResources confirmed whose it is */
-};
-
 struct claimant {
-    struct claimant *next; /* in the order they came: the order of their binds */
+    struct claimant *next; /* in the order of their binds */
     struct gs_pod pod;
     struct gs_charge charge;
     uint32_t *requests; /* units of each container that asks, in the kubelet's order */
     uint32_t request_count;
-    uint32_t done;      /* of these, allocated */
-    struct call *calls; /* request_count of them, `done` in use */
-    gs_gpu_mask truth;  /* 0: not decided */
-    bool seen;          /* in this list round */
+    uint32_t done;     /* of these, allocated */
+    gs_gpu_mask truth; /* 0: not decided, or given by an earlier run and not recorded */
+    uint64_t revision; /* resourceVersion as a number, 0 when it is none */
+    bool seen;         /* in this list round */
+    bool fresh;        /* came in this list round */
+    bool held;         /* its environment points to a GPU without room for it */
+    bool held_said;    /* there is an event about that */
 };
 
-/* A call that no pod claimed (charged, until its pod is found), or one whose pod ended before the
- * kubelet said whose it was (not charged). */
-struct orphan {
-    struct orphan *next;
-    struct call call;
-    uint32_t units;
-    char uid[40]; /* of its claim in the ledger; "" when not charged */
+/* An answered call. */
+struct call {
+    struct call *next;      /* newest first */
+    struct claimant *owner; /* NULL: nobody's that we know */
+    uint64_t key;
+    gs_gpu_mask gpus;
+    uint32_t units;    /* of the container */
+    bool confirmed;    /* the kubelet said that it is the owner's */
+    uint64_t pod_hash; /* without owner: hash of the pod's name that the kubelet told, or 0 */
+    uint32_t missed;   /* without owner: times in a row that the kubelet did not name it */
+    char uid[40];      /* without owner: of its claim in the ledger, "" when not charged */
 };
 
 enum write_kind { WRITE_RECORD, WRITE_ASSIGNED, WRITE_EVENT };
@@ -63,10 +63,14 @@ struct gs_allocator {
     struct gs_ledger *ledger; /* this node alone, truth instead of records */
     struct claimant *first;
     struct claimant *current; /* begun and not finished: the kubelet is inside this pod */
-    struct orphan *orphans;
-    uint32_t orphan_count;
-    bool last_was_orphan;
-    uint64_t orphan_number;
+    bool in_list;
+    struct gs_tombs tombs;
+    struct call *calls;
+    uint32_t ownerless;  /* of the calls */
+    bool last_ownerless; /* the newest call has no owner: a pod may go on there */
+    uint64_t claim_number;
+    uint64_t *met; /* sorted hashes of the names that the kubelet knew at the last call */
+    size_t met_count;
     struct queued_write *writes;
     uint64_t write_number;
     struct gs_allocator_stats stats; /* the counters only */
@@ -75,21 +79,37 @@ struct gs_allocator {
 /* allocate.c */
 struct claimant *gs_claimant_find(struct gs_allocator *alloc, const char *uid);
 struct claimant *gs_claimant_named(struct gs_allocator *alloc, const char *ns, const char *name);
+uint64_t gs_pod_name_hash(const char *ns, const char *name);
 /* Brings the ledger's claim in line with truth, or the record while truth is open. */
 int gs_claimant_charge(struct gs_allocator *alloc, const struct claimant *claimant,
                        struct gs_error *err);
 const struct gs_node_view *gs_allocator_view(const struct gs_allocator *alloc);
-/* One of these GPUs is charged with more than it has. */
-bool gs_allocator_overfull(const struct gs_allocator *alloc, gs_gpu_mask gpus);
+/* The claimant's charge fits these GPUs beside what was given away before, and what older pods
+ * have recorded. */
+bool gs_claimant_fits(const struct gs_allocator *alloc, const struct claimant *claimant,
+                      gs_gpu_mask gpus);
 /* Size of (the first of) these GPUs, in units. */
 uint32_t gs_allocator_gpu_size(const struct gs_allocator *alloc, gs_gpu_mask gpus);
 /* The record, when it can be believed on this node; else 0. */
 gs_gpu_mask gs_claimant_record(const struct gs_allocator *alloc, const struct claimant *claimant);
-uint64_t gs_call_key(const char *const *ids, size_t count);
-/* Remembers a call without a pod; charged says whether it takes memory. */
-struct orphan *gs_orphan_add(struct gs_allocator *alloc, struct call call, uint32_t units,
-                             bool charged, struct gs_error *err);
-void gs_orphan_drop(struct gs_allocator *alloc, struct orphan *orphan);
+
+/* allocate_calls.c */
+/* The newest call answered for these ids, or NULL. */
+struct call *gs_call_find(struct gs_allocator *alloc, uint64_t key);
+/* Remembers an answered call; owner NULL: charges it by itself. NULL when out of memory. */
+struct call *gs_call_add(struct gs_allocator *alloc, uint64_t key, struct claimant *owner,
+                         gs_gpu_mask gpus, uint32_t units, struct gs_error *err);
+void gs_call_drop(struct gs_allocator *alloc, struct call *call);
+void gs_calls_free(struct gs_allocator *alloc);
+void gs_call_set_owner(struct gs_allocator *alloc, struct call *call, struct claimant *owner);
+/* The pod ended: what the kubelet never confirmed may be another pod's and is kept. */
+void gs_calls_leave(struct gs_allocator *alloc, const struct claimant *gone);
+
+/* allocate_settle.c */
+/* A new claimant takes the calls that the kubelet said are its. */
+void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant);
+/* An earlier run allocated it, or part of it. */
+void gs_claimant_recall(struct gs_allocator *alloc, struct claimant *claimant, uint32_t done);
 
 /* allocate_writes.c: each returns the write's number, 0 when out of memory */
 uint64_t gs_write_record(struct gs_allocator *alloc, const struct claimant *claimant,

@@ -122,6 +122,12 @@ uint64_t gs_write_event(struct gs_allocator *alloc, const struct claimant *claim
     return write->number;
 }
 
+/* A pod that came without the extender was never assumed: its creation stands for that. */
+static int64_t assume_time_ns(const struct gs_pod *pod)
+{
+    return pod->assume_time_ns ? pod->assume_time_ns : pod->created_s * 1000000000;
+}
+
 /* The annotations of a patch, as things are now; -1 when out of memory. */
 static int compose(struct gs_allocator *alloc, struct queued_write *write,
                    const struct claimant *claimant, struct gs_allocator_write *ret)
@@ -136,7 +142,7 @@ static int compose(struct gs_allocator *alloc, struct queued_write *write,
             .gpus = claimant->truth,
             .dev_units = gs_allocator_gpu_size(alloc, claimant->truth),
             .charge = claimant->charge,
-            .assume_time_ns = claimant->pod.assume_time_ns,
+            .assume_time_ns = assume_time_ns(&claimant->pod),
         };
         if (gs_codec_bind_annotations(names, &claimant->pod, &record, &write->arena, &kv, &count,
                                       NULL) < 0)
@@ -148,10 +154,10 @@ static int compose(struct gs_allocator *alloc, struct queued_write *write,
     if (count)
         memcpy(all, kv, count * sizeof(*all));
     for (size_t i = 0; i < count; i++) {
-        if (strcmp(all[i].key, names->assigned) == 0)
-            all[i--] = all[--count]; /* said below */
+        if (whole && strcmp(all[i].key, names->assigned) == 0)
+            all[i].value = "true";
     }
-    if (whole)
+    if (write->kind == WRITE_ASSIGNED && whole)
         all[count++] = (struct gs_kv){names->assigned, "true"};
     if (write->kind == WRITE_RECORD)
         all[count++] = (struct gs_kv){names->swap_with, write->partner};
@@ -176,6 +182,15 @@ static void drop(struct gs_allocator *alloc, struct queued_write *write)
         at = &(*at)->next;
     *at = write->next;
     free_write(write);
+}
+
+static void move_to_end(struct gs_allocator *alloc, struct queued_write *write)
+{
+    struct queued_write **at = &alloc->writes;
+    while (*at != write)
+        at = &(*at)->next;
+    *at = write->next;
+    append(alloc, write);
 }
 
 bool gs_allocator_next_write(struct gs_allocator *alloc, struct gs_allocator_write *ret)
@@ -213,10 +228,12 @@ void gs_allocator_write_done(struct gs_allocator *alloc, uint64_t number, bool s
     for (struct queued_write *write = alloc->writes; write; write = write->next) {
         if (write->number != number)
             continue;
-        if (sent)
+        if (sent) {
             drop(alloc, write);
-        else
+        } else {
             write->under_way = false;
+            move_to_end(alloc, write); /* one that cannot be sent must not stop the others */
+        }
         return;
     }
 }

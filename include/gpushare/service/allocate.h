@@ -47,19 +47,32 @@ GS_DEFINE_CLEANUP(struct gs_allocator *, gs_allocator_free)
 int gs_allocator_set_gpus(struct gs_allocator *alloc, const struct gs_gpu *gpus, uint32_t count,
                           struct gs_error *err);
 
-/* A pod of this node as the API shows it now; others are ignored. In the order of the watch. */
+/* A pod of this node as the API shows it now; others are ignored. In the order of the watch. Also
+ * from a quick list, which may be older than the watch: a pod that ended does not come back, and an
+ * older resourceVersion does not replace a newer one, except inside a full list. */
 int gs_allocator_pod(struct gs_allocator *alloc, const struct gs_pod *pod, struct gs_error *err);
 void gs_allocator_pod_gone(struct gs_allocator *alloc, const char *uid);
-/* Around a full list: pods not named between the two are gone. */
+/* Around a full list of the watch: pods not named between the two are gone. Pods that are new in it
+ * count in the order of their creation, as the kubelet takes them. */
 void gs_allocator_list_begin(struct gs_allocator *alloc);
 void gs_allocator_list_end(struct gs_allocator *alloc);
+
+/* A call's device ids, by the hash of the smallest: the kubelet names them in any order. */
+uint64_t gs_allocate_key(const char *const *ids, size_t count);
 
 /* A pod that the kubelet knows (PodResources List). */
 struct gs_known_pod {
     const char *ns;
     const char *name;
-    uint32_t units; /* device ids of ours that its (main) containers hold */
+    uint32_t units;       /* device ids of ours that its (main) containers hold */
+    const uint64_t *keys; /* gs_allocate_key() of each container that holds some */
+    size_t key_count;
 };
+
+/* What PodResources says now: brings every record in line with who really owns which ids. Done by
+ * gs_allocator_allocate() and gs_allocator_start() with what they are given; call it from time to
+ * time besides. */
+void gs_allocator_known(struct gs_allocator *alloc, const struct gs_known_pod *known, size_t count);
 
 /* One container's Allocate. */
 struct gs_allocate_request {
@@ -93,13 +106,13 @@ enum gs_allocate_result gs_allocator_allocate(struct gs_allocator *alloc,
                                               const struct gs_allocate_request *request,
                                               struct gs_allocate_answer *ret, struct gs_error *err);
 
-/* Who owns the ids of a container about to start, by PodResources; NULL names: not known there
- * (init containers on 1.20, or no answer). */
+/* A container about to start. */
 struct gs_start_request {
     const char *const *ids;
     size_t id_count;
-    const char *ns;
-    const char *name;
+    const struct gs_known_pod *known; /* NULL: PodResources did not answer */
+    size_t known_count;
+    bool listed; /* the API was asked for this node's pods just now: do not ask for that again */
 };
 
 enum gs_start_result {
@@ -109,7 +122,7 @@ enum gs_start_result {
 };
 
 enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
-                                        const struct gs_start_request *request, bool listed,
+                                        const struct gs_start_request *request,
                                         struct gs_error *err);
 
 /*

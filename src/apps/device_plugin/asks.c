@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/asks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device_plugin/answer.h"
+#include "device_plugin/known.h"
+#include "device_plugin/pod_watch.h"
+#include "device_plugin/writes.h"
+#include "gpushare/base/log.h"
+#include "gpushare/grpc/pod_resources.h"
+
+/* While Allocate waits the node admits no pod; a start has 30 s and is tried again. */
+#define ALLOCATE_ASK_NS   (300 * GS_NS_PER_MS)
+#define START_ASK_NS      (2 * GS_NS_PER_S)
+#define START_PATIENCE_NS (6 * GS_NS_PER_S)
+#define START_PAUSE_NS    (500 * GS_NS_PER_MS)
+#define LIST_BUDGET_NS    (500 * GS_NS_PER_MS)
+#define RECONCILE_ASK_NS  (5 * GS_NS_PER_S)
+
+enum ask_kind { ASK_ALLOCATE, ASK_START, ASK_RECONCILE };
+
+/* One call of the kubelet's, or our own question without a call. */
+struct ask {
+    struct ask *next;
+    struct plugin *plugin;
+    enum ask_kind kind;
+    struct gs_dp_call *call;
+    const struct gs_dp_ids *wanted; /* borrowed until the call is answered */
+    size_t count, at;               /* containers, and which one is being decided */
+    struct gs_arena arena;          /* of the answers */
+    struct gs_dp_container *answers;
+    struct known known;
+    struct gs_podres_call *podres; /* under way */
+    struct gs_loop_timer timer;    /* the list's budget, or the pause before asking again */
+    uint64_t list_round;           /* waits for this list of the API; 0: does not */
+    int64_t since_ns;
+};
+
+static void ask_free(struct ask *ask)
+{
+    struct plugin *plugin = ask->plugin;
+    struct ask **at = &plugin->asks;
+    while (*at != ask)
+        at = &(*at)->next;
+    *at = ask->next;
+    if (ask->podres)
+        gs_podres_cancel(ask->podres);
+    gs_loop_timer_disarm(plugin->loop, &ask->timer);
+    known_release(&ask->known);
+    gs_arena_release(&ask->arena);
+    free(ask);
+    if (plugin->stopping && !plugin->asks)
+        gs_loop_stop(plugin->loop);
+}
+
+static void fail(struct ask *ask, const struct gs_error *why)
+{
+    gs_log(GS_LOG_WARN, ask->kind == ASK_ALLOCATE ? "not allocated" : "start held back",
+           GS_INT("units", ask->wanted[ask->at].count), GS_STR("why", why->msg));
+    gs_dp_call_fail(ask->call, why);
+    writes_pump(ask->plugin);
+    ask_free(ask);
+}
+
+/* ---- the API's list of this node's pods ---- */
+
+struct quick_list {
+    struct plugin *plugin;
+    struct pod_batch *batch;
+    struct gs_error err;
+};
+
+static void decide(struct ask *ask, bool listed);
+
+static void list_work(void *ctx)
+{
+    struct quick_list *list = ctx;
+    list->batch = pod_batch_list(list->plugin, LIST_BUDGET_NS, &list->err);
+}
+
+static void list_start(struct plugin *plugin);
+
+static void list_done(void *ctx)
+{
+    struct quick_list *list = ctx;
+    struct plugin *plugin = list->plugin;
+    uint64_t round = plugin->list_round;
+    plugin->listing = false;
+    if (list->batch)
+        pod_batch_apply(plugin, list->batch);
+    else
+        gs_log(GS_LOG_WARN, "the API did not tell this node's pods in time",
+               GS_STR("why", list->err.msg));
+    free(list);
+    for (struct ask *ask = plugin->asks, *next; ask; ask = next) {
+        next = ask->next;
+        if (ask->list_round && ask->list_round <= round)
+            decide(ask, true);
+    }
+    if (plugin->list_again && !plugin->stopping)
+        list_start(plugin);
+}
+
+static void list_start(struct plugin *plugin)
+{
+    struct quick_list *list = calloc(1, sizeof(*list));
+    plugin->list_again = false;
+    if (!list)
+        return; /* the budget ends the wait */
+    list->plugin = plugin;
+    plugin->list_round++;
+    plugin->listing = true;
+    worker_submit(plugin->lister, &(struct worker_job){list_work, list_done, list});
+}
+
+static void list_given_up(void *ctx)
+{
+    decide(ctx, true);
+}
+
+/* A list that runs already may have begun too early. */
+static void wait_for_list(struct ask *ask)
+{
+    struct plugin *plugin = ask->plugin;
+    if (ask->list_round)
+        return;
+    ask->list_round = plugin->list_round + 1;
+    ask->timer = (struct gs_loop_timer){.fn = list_given_up, .ctx = ask};
+    gs_loop_timer_arm(plugin->loop, &ask->timer,
+                      gs_loop_now_ns(plugin->loop) + LIST_BUDGET_NS + LIST_BUDGET_NS / 10);
+    if (plugin->listing)
+        plugin->list_again = true;
+    else
+        list_start(plugin);
+}
+
+/* ---- Allocate ---- */
+
+static void log_allocated(const struct ask *ask, const struct gs_allocate_answer *answer)
+{
+    int64_t took_ns = gs_loop_now_ns(ask->plugin->loop) - ask->since_ns;
+    gs_log(GS_LOG_INFO, "allocated", GS_STR("pod", answer->owner[0] ? answer->owner : "unknown"),
+           GS_STR("gpu", answer->idx), GS_INT("units", answer->units),
+           GS_INT("ms", took_ns / GS_NS_PER_MS));
+}
+
+static void decide_allocate(struct ask *ask, bool listed)
+{
+    struct plugin *plugin = ask->plugin;
+    for (; ask->at < ask->count; ask->at++) {
+        const struct gs_allocate_request request = {
+            .ids = ask->wanted[ask->at].ids,
+            .id_count = ask->wanted[ask->at].count,
+            .known = ask->known.pods,
+            .known_count = ask->known.count,
+            .listed = listed,
+        };
+        struct gs_allocate_answer answer;
+        struct gs_error err = {0};
+        enum gs_allocate_result result =
+            gs_allocator_allocate(plugin->alloc, &request, &answer, &err);
+        if (result == GS_ALLOCATE_LIST_FIRST) {
+            wait_for_list(ask);
+            return;
+        }
+        if (result == GS_ALLOCATE_DONE &&
+            answer_build(plugin, &answer, &ask->arena, &ask->answers[ask->at]) < 0)
+            gs_fail_nomem(&err);
+        if (err.code != GS_OK) {
+            fail(ask, &err);
+            return;
+        }
+        log_allocated(ask, &answer);
+    }
+    gs_dp_allocate_reply(ask->call, ask->answers, ask->count);
+    writes_pump(plugin);
+    ask_free(ask);
+}
+
+/* ---- PreStartContainer ---- */
+
+static void decide_start(struct ask *ask, bool listed)
+{
+    const struct gs_start_request request = {
+        .ids = ask->wanted->ids,
+        .id_count = ask->wanted->count,
+        .known = ask->known.pods,
+        .known_count = ask->known.count,
+        .listed = listed,
+    };
+    struct gs_error err = {0};
+    switch (gs_allocator_start(ask->plugin->alloc, &request, &err)) {
+    case GS_START_LIST_FIRST:
+        wait_for_list(ask);
+        return;
+    case GS_START_HELD:
+        fail(ask, &err);
+        return;
+    case GS_START_OK:
+        break;
+    }
+    gs_dp_pre_start_reply(ask->call);
+    writes_pump(ask->plugin);
+    ask_free(ask);
+}
+
+static void decide_reconcile(struct ask *ask)
+{
+    if (ask->known.pods)
+        gs_allocator_known(ask->plugin->alloc, ask->known.pods, ask->known.count);
+    writes_pump(ask->plugin);
+    ask_free(ask);
+}
+
+static void decide(struct ask *ask, bool listed)
+{
+    if (ask->kind == ASK_ALLOCATE)
+        decide_allocate(ask, listed);
+    else if (ask->kind == ASK_START)
+        decide_start(ask, listed);
+    else
+        decide_reconcile(ask);
+}
+
+/* ---- the kubelet's list ---- */
+
+static void ask_kubelet(void *ctx);
+
+static void kubelet_told(void *ctx, const struct gs_podres_list *list,
+                         const struct gs_error *failure)
+{
+    struct ask *ask = ctx;
+    struct plugin *plugin = ask->plugin;
+    ask->podres = NULL;
+    if (list)
+        known_build(&ask->known, list, plugin->names.gpu_mem);
+    else
+        gs_log(GS_LOG_WARN, "the kubelet did not tell its pods", GS_STR("why", failure->msg));
+    int64_t now_ns = gs_loop_now_ns(plugin->loop);
+    if (!ask->known.pods && ask->kind == ASK_START && now_ns - ask->since_ns < START_PATIENCE_NS &&
+        !plugin->stopping) {
+        ask->timer = (struct gs_loop_timer){.fn = ask_kubelet, .ctx = ask};
+        gs_loop_timer_arm(plugin->loop, &ask->timer, now_ns + START_PAUSE_NS);
+        return;
+    }
+    decide(ask, false);
+}
+
+static void ask_kubelet(void *ctx)
+{
+    static const int64_t limits_ns[] = {
+        [ASK_ALLOCATE] = ALLOCATE_ASK_NS,
+        [ASK_START] = START_ASK_NS,
+        [ASK_RECONCILE] = RECONCILE_ASK_NS,
+    };
+    struct ask *ask = ctx;
+    struct plugin *plugin = ask->plugin;
+    struct gs_error err = {0};
+    if (gs_podres_list_start(plugin->loop, plugin->settings.pod_resources_socket,
+                             limits_ns[ask->kind], kubelet_told, ask, &ask->podres, &err) < 0)
+        kubelet_told(ask, NULL, &err);
+}
+
+static struct ask *ask_new(struct plugin *plugin, enum ask_kind kind, struct gs_dp_call *call,
+                           const struct gs_dp_ids *wanted, size_t count)
+{
+    struct ask *ask = calloc(1, sizeof(*ask));
+    if (!ask)
+        return NULL;
+    *ask = (struct ask){.next = plugin->asks,
+                        .plugin = plugin,
+                        .kind = kind,
+                        .call = call,
+                        .wanted = wanted,
+                        .count = count,
+                        .since_ns = gs_loop_now_ns(plugin->loop)};
+    plugin->asks = ask;
+    ask->answers = gs_arena_calloc(&ask->arena, count + 1, sizeof(*ask->answers));
+    if (!ask->answers) {
+        ask_free(ask);
+        return NULL;
+    }
+    return ask;
+}
+
+static void begin(struct plugin *plugin, enum ask_kind kind, struct gs_dp_call *call,
+                  const struct gs_dp_ids *wanted, size_t count)
+{
+    struct ask *ask = ask_new(plugin, kind, call, wanted, count);
+    struct gs_error err = {0};
+    if (ask) {
+        ask_kubelet(ask);
+    } else if (call) {
+        gs_fail_nomem(&err);
+        gs_dp_call_fail(call, &err);
+    }
+}
+
+static void on_allocate(void *ctx, struct gs_dp_call *call, const struct gs_dp_ids *wanted,
+                        size_t count)
+{
+    begin(ctx, ASK_ALLOCATE, call, wanted, count);
+}
+
+static void on_pre_start(void *ctx, struct gs_dp_call *call, const struct gs_dp_ids *ids)
+{
+    begin(ctx, ASK_START, call, ids, 1);
+}
+
+const struct gs_dp_ops asks_ops = {.allocate = on_allocate, .pre_start = on_pre_start};
+
+void asks_reconcile(struct plugin *plugin)
+{
+    begin(plugin, ASK_RECONCILE, NULL, NULL, 0);
+}
+
+/* Those that wait for a list, from the first on; each may be answered and freed. */
+void asks_pods_changed(struct plugin *plugin)
+{
+    for (struct ask *ask = plugin->asks, *next; ask; ask = next) {
+        next = ask->next;
+        if (ask->list_round)
+            decide(ask, false);
+    }
+}
+
+void asks_free(struct plugin *plugin)
+{
+    struct gs_error err = {0};
+    gs_fail(&err, GS_EIO, "the device plugin is being stopped");
+    while (plugin->asks) {
+        if (plugin->asks->call)
+            gs_dp_call_fail(plugin->asks->call, &err);
+        ask_free(plugin->asks);
+    }
+}

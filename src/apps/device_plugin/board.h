@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_BOARD_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_BOARD_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "gpushare/base/buf.h"
+#include "gpushare/kube/client.h"
+#include "gpushare/service/allocate.h"
+#include "gpushare/service/gpu_source.h"
+
+/*
+ * What the HTTP thread shows of the loop's state: the loop puts it here after every change, the
+ * handlers read it, under one lock.
+ */
+struct board_state {
+    char gpu_error[256]; /* "" while the GPUs are known */
+    bool pods_listed;
+    bool linked;     /* the kubelet listens to us */
+    int64_t beat_ns; /* when the loop was last seen to turn */
+    uint32_t registrations;
+    struct gs_gpu_set set;
+    struct gs_allocator_stats stats;
+};
+
+struct board {
+    pthread_mutex_t lock;
+    struct board_state state;      /* guarded by lock */
+    struct gs_kube_client *client; /* borrowed; for its counters */
+};
+
+void board_init(struct board *board, struct gs_kube_client *client);
+void board_set_gpu_error(struct board *board, const char *why);
+
+struct gs_http_server;
+
+/* Serves /healthz, /readyz, /metrics and /version. *ret_server: *caller frees* with
+ * gs_http_server_free(). */
+int board_serve(struct board *board, const char *listen, struct gs_http_server **ret_server,
+                struct gs_error *err);
+
+/* For tests: 200 or 503, and the words. */
+unsigned board_ready(const struct board_state *state, const char **ret_why);
+void board_metrics(const struct board_state *state, struct gs_buf *out);
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/gpu_thread.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "device_plugin/advertise.h"
+#include "device_plugin/writes.h"
+#include "gpushare/base/log.h"
+#include "gpushare/nvml/driver.h"
+#include "gpushare/nvml/listed.h"
+
+#define LOOK_NS       GS_NS_PER_S /* also how fast the thread stops */
+#define FIRST_PAUSE_S 1
+#define LAST_PAUSE_S  30
+enum { READ_EVERY = 10 }; /* looks */
+
+struct gpu_thread {
+    struct plugin *plugin;
+    struct gs_gpu_source source;
+    atomic_bool stop;
+    pthread_t thread;
+};
+
+/* What was read, on its way to the loop. */
+struct news {
+    struct gs_loop_task task;
+    struct plugin *plugin;
+    struct gs_gpu_set set;
+    struct gs_error err; /* code OK: set is valid */
+};
+
+int gpu_source_open(const struct settings *settings, struct gs_gpu_source *ret,
+                    struct gs_error *err)
+{
+    if (settings->fake_gpus)
+        return gs_gpus_from_spec(settings->fake_gpus, ret, err);
+    if (settings->gpu_file)
+        return gs_gpus_from_file(settings->gpu_file, ret, err);
+    const struct gs_nvml_config config = {.library = settings->nvml_library,
+                                          .clock = gs_clock_system()};
+    return gs_gpus_from_driver(&config, ret, err);
+}
+
+/* ---- on the loop ---- */
+
+/* False: the old devices stay. */
+static bool advertise(struct plugin *plugin, struct gs_gpu_set *set)
+{
+    struct gs_dp_device *devices = NULL;
+    size_t count;
+    struct gs_error err = {0};
+    advertise_divide(set, plugin->settings.unit);
+    int result = advertise_devices(set, plugin->settings.unit, &devices, &count, &err);
+    if (result == 0)
+        result = gs_dp_set_devices(plugin->dp, devices, count, &err);
+    free(devices);
+    if (result == 0)
+        result = gs_allocator_set_gpus(plugin->alloc, set->gpus, set->count, &err);
+    if (result == 0)
+        return true;
+    gs_log(GS_LOG_ERROR, "these GPUs cannot be advertised", GS_STR("why", err.msg));
+    if (!plugin->have_gpus)
+        plugin_stop(plugin, 1);
+    return false;
+}
+
+static void log_gpus(const struct gs_gpu_set *set)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct gs_gpu *gpu = &set->gpus[i];
+        gs_log(GS_LOG_INFO, "GPU", GS_INT("idx", gpu->idx), GS_STR("uuid", gpu->uuid),
+               GS_STR("model", gpu->model), GS_INT("mib", gpu->mem_mib),
+               GS_INT("units", gpu->mem_units),
+               GS_STR("state", set->gone & GS_GPU_BIT(gpu->idx) ? "gone"
+                               : gpu->healthy                   ? "healthy"
+                                                                : "unhealthy"));
+    }
+    if (set->refused[0])
+        gs_log(GS_LOG_WARN, "GPUs left out", GS_STR("why", set->refused));
+}
+
+static void take_news(void *ctx)
+{
+    struct news *news = ctx;
+    struct plugin *plugin = news->plugin;
+    if (news->err.code != GS_OK) {
+        gs_log(GS_LOG_ERROR, "the GPUs cannot be read", GS_STR("why", news->err.msg));
+        board_set_gpu_error(&plugin->board, news->err.msg);
+    } else if (advertise(plugin, &news->set)) {
+        if (!plugin->have_gpus)
+            plugin->gpus_since_ns = gs_loop_now_ns(plugin->loop);
+        plugin->have_gpus = news->set.count > 0;
+        plugin->set = news->set;
+        plugin->node.set = news->set;
+        plugin->node.due = true;
+        log_gpus(&news->set);
+        board_set_gpu_error(&plugin->board, plugin->have_gpus ? "" : "there are no GPUs");
+        writes_pump(plugin);
+    }
+    free(news);
+    plugin_changed(plugin);
+}
+
+/* ---- on the thread ---- */
+
+static void post(struct gpu_thread *thread, const struct gs_gpu_set *set,
+                 const struct gs_error *err)
+{
+    struct news *news = calloc(1, sizeof(*news));
+    if (!news)
+        return; /* tells again when something changes */
+    news->plugin = thread->plugin;
+    if (set)
+        news->set = *set;
+    if (err)
+        news->err = *err;
+    news->task = (struct gs_loop_task){.fn = take_news, .ctx = news};
+    gs_loop_post(thread->plugin->loop, &news->task);
+}
+
+static void pause_s(struct gpu_thread *thread, int seconds)
+{
+    const struct timespec tenth = {0, 100 * GS_NS_PER_MS};
+    for (int i = 0; i < seconds * 10 && !atomic_load(&thread->stop); i++)
+        nanosleep(&tenth, NULL);
+}
+
+/* Until there may be news. False: the source is broken. */
+static bool wait_for_news(struct gpu_thread *thread)
+{
+    struct gs_error err = {0};
+    for (int i = 0; i < READ_EVERY && !atomic_load(&thread->stop); i++) {
+        int result = thread->source.ops->wait(thread->source.ctx, LOOK_NS, &err);
+        if (result < 0)
+            post(thread, NULL, &err);
+        if (result != 0)
+            return result > 0;
+    }
+    return true;
+}
+
+static void *run(void *arg)
+{
+    struct gpu_thread *thread = arg;
+    struct gs_gpu_set last = {0}, set;
+    bool told = false;
+    int pause = FIRST_PAUSE_S;
+    while (!atomic_load(&thread->stop)) {
+        struct gs_error err = {0};
+        memset(&set, 0, sizeof(set)); /* compared with padding */
+        if (thread->source.ops->read(thread->source.ctx, &set, &err) < 0) {
+            post(thread, NULL, &err);
+            told = false;
+            pause_s(thread, pause);
+            pause = pause * 2 < LAST_PAUSE_S ? pause * 2 : LAST_PAUSE_S;
+            continue;
+        }
+        if (!told || memcmp(&set, &last, sizeof(set)) != 0)
+            post(thread, &set, NULL);
+        memcpy(&last, &set, sizeof(set));
+        told = true;
+        if (wait_for_news(thread))
+            pause = FIRST_PAUSE_S;
+        else
+            pause_s(thread, pause);
+    }
+    return NULL;
+}
+
+int gpu_thread_start(struct plugin *plugin, const struct gs_gpu_source *source,
+                     struct gs_error *err)
+{
+    struct gpu_thread *thread = calloc(1, sizeof(*thread));
+    if (!thread) {
+        source->ops->close(source->ctx);
+        return gs_fail_nomem(err);
+    }
+    thread->plugin = plugin;
+    thread->source = *source;
+    int error = pthread_create(&thread->thread, NULL, run, thread);
+    if (error) {
+        source->ops->close(source->ctx);
+        free(thread);
+        return gs_fail_errno(err, GS_ENOMEM, error, "thread");
+    }
+    plugin->gpu_thread = thread;
+    return 0;
+}
+
+void gpu_thread_stop(struct plugin *plugin)
+{
+    struct gpu_thread *thread = gs_steal(&plugin->gpu_thread);
+    struct timespec until;
+    if (!thread)
+        return;
+    atomic_store(&thread->stop, true);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 2;
+    if (pthread_timedjoin_np(thread->thread, NULL, &until) != 0) {
+        gs_log(GS_LOG_WARN, "the driver does not come back: ending without it");
+        _exit(plugin->result);
+    }
+    thread->source.ops->close(thread->source.ctx);
+    free(thread);
+}

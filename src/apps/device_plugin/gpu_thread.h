@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_GPU_THREAD_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_GPU_THREAD_H
+
+#include "device_plugin/plugin.h"
+
+/* The source that the settings name; nothing is read yet. */
+int gpu_source_open(const struct settings *settings, struct gs_gpu_source *ret,
+                    struct gs_error *err);
+
+/*
+ * A thread that reads the source, again after every sign of news and every few seconds, with
+ * growing pauses while it fails, and brings changes to the loop: to the kubelet's list, the
+ * allocator and the node's object. source is *taken*, also on failure.
+ */
+int gpu_thread_start(struct plugin *plugin, const struct gs_gpu_source *source,
+                     struct gs_error *err);
+
+/* A driver that does not come back is left behind after two seconds. */
+void gpu_thread_stop(struct plugin *plugin);
+
+#endif

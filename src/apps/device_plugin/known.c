@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/known.h"
+
+#include <string.h>
+
+/* The ids of one container, of which newer kubelets make several entries. *ret_ids lies in the
+ * arena. */
+static int gather(struct gs_arena *arena, const struct gs_podres_container *container,
+                  const char *resource, const char *const **ret_ids, size_t *ret_count)
+{
+    size_t count = 0, at = 0;
+    for (size_t d = 0; d < container->device_count; d++) {
+        if (strcmp(container->devices[d].resource_name, resource) == 0)
+            count += container->devices[d].id_count;
+    }
+    const char **ids = gs_arena_calloc(arena, count + 1, sizeof(*ids));
+    if (!ids)
+        return -1;
+    for (size_t d = 0; d < container->device_count; d++) {
+        const struct gs_podres_devices *devices = &container->devices[d];
+        if (strcmp(devices->resource_name, resource) != 0)
+            continue;
+        for (size_t i = 0; i < devices->id_count; i++)
+            ids[at++] = devices->ids[i];
+    }
+    *ret_ids = ids;
+    *ret_count = count;
+    return 0;
+}
+
+static int copy_pod(struct known *known, const struct gs_podres_pod *pod, const char *resource)
+{
+    struct gs_known_pod *to = &known->pods[known->count];
+    uint64_t *keys = gs_arena_calloc(&known->arena, pod->container_count + 1, sizeof(*keys));
+    to->ns = gs_arena_strndup(&known->arena, pod->ns, strlen(pod->ns));
+    to->name = gs_arena_strndup(&known->arena, pod->name, strlen(pod->name));
+    if (!keys || !to->ns || !to->name)
+        return -1;
+    to->keys = keys;
+    for (size_t c = 0; c < pod->container_count; c++) {
+        struct gs_arena scratch = {0};
+        const char *const *ids;
+        size_t count;
+        int result = gather(&scratch, &pod->containers[c], resource, &ids, &count);
+        if (result == 0 && count) {
+            keys[to->key_count++] = gs_allocate_key(ids, count);
+            to->units += (uint32_t)count;
+        }
+        gs_arena_release(&scratch);
+        if (result < 0)
+            return -1;
+    }
+    known->count++;
+    return 0;
+}
+
+int known_build(struct known *known, const struct gs_podres_list *list, const char *resource)
+{
+    known_release(known);
+    known->pods = gs_arena_calloc(&known->arena, list->pod_count + 1, sizeof(*known->pods));
+    bool good = known->pods != NULL;
+    for (size_t i = 0; good && i < list->pod_count; i++)
+        good = copy_pod(known, &list->pods[i], resource) == 0;
+    if (!good)
+        known_release(known);
+    return good ? 0 : -1;
+}
+
+void known_release(struct known *known)
+{
+    gs_arena_release(&known->arena);
+    *known = (struct known){0};
+}

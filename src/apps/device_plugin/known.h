@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_KNOWN_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_KNOWN_H
+
+#include "gpushare/base/arena.h"
+#include "gpushare/grpc/pod_resources.h"
+#include "gpushare/service/allocate.h"
+
+/* A PodResources list as the allocator wants it: pods, and what they hold of one resource. Zeroed:
+ * there is none. */
+struct known {
+    struct gs_arena arena;
+    struct gs_known_pod *pods; /* NULL: the kubelet did not answer */
+    size_t count;
+};
+
+/* Copies what matters. -1: out of memory, *known is empty. */
+int known_build(struct known *known, const struct gs_podres_list *list, const char *resource);
+void known_release(struct known *known);
+
+#endif

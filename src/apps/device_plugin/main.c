@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "common/signals.h"
+#include "device_plugin/advertise.h"
+#include "device_plugin/asks.h"
+#include "device_plugin/gpu_thread.h"
+#include "device_plugin/plugin.h"
+#include "device_plugin/pod_watch.h"
+#include "gpushare/base/log.h"
+#include "gpushare/http/server.h"
+#include "gpushare/kube/kubeconfig.h"
+
+/* What only the start and the end know. */
+struct ends {
+    struct gs_http_server *http;
+    struct gs_loop_fd signals;
+    int signal_fd;
+};
+
+static int print_inventory(const struct settings *settings, struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(256 << 10);
+    struct gs_gpu_source source;
+    struct gs_gpu_set set;
+    if (gpu_source_open(settings, &source, err) < 0)
+        return -1;
+    int result = source.ops->read(source.ctx, &set, err);
+    source.ops->close(source.ctx);
+    if (result < 0)
+        return -1;
+    advertise_divide(&set, settings->unit);
+    advertise_print(&set, settings->unit, &text);
+    if (gs_buf_failed(&text))
+        return gs_fail_nomem(err);
+    fputs(text.data, stdout);
+    struct gs_dp_device *devices = NULL;
+    size_t count;
+    result = advertise_devices(&set, settings->unit, &devices, &count, err);
+    free(devices);
+    return result;
+}
+
+static int connect_api(struct plugin *plugin, struct gs_error *err)
+{
+    struct gs_kubeconfig_source source = {.path = plugin->settings.kubeconfig,
+                                          .context = plugin->settings.context,
+                                          .env = gs_kube_getenv};
+    struct gs_kube_config config = {0};
+    const struct gs_kube_options options = {.program = "device-plugin", .names = &plugin->names};
+    int result = gs_kube_config_load(&source, &config, err);
+    if (result == 0)
+        result = gs_kube_client_new(&config, &options, &plugin->client, err);
+    if (result == 0)
+        gs_log(GS_LOG_INFO, "API server", GS_STR("server", config.server),
+               GS_STR("source", config.source));
+    gs_kube_config_release(&config);
+    if (result == 0)
+        plugin->kube = gs_kube_client_port(plugin->client);
+    return result;
+}
+
+/* The original's name for the original's domain: "aliyun.com" → "aliyungpushare.sock". */
+static void name_endpoint(struct plugin *plugin)
+{
+    const char *domain = plugin->names.domain;
+    snprintf(plugin->endpoint, sizeof(plugin->endpoint), "%.*sgpushare.sock",
+             (int)strcspn(domain, "."), domain);
+}
+
+/* Takes the socket at once: a second copy of this program ends here, and harms nothing. */
+static int take_socket(struct plugin *plugin, struct gs_error *err)
+{
+    char path[512];
+    name_endpoint(plugin);
+    snprintf(path, sizeof(path), "%.400s/%s", plugin->settings.device_plugin_dir, plugin->endpoint);
+    return gs_dp_listen(plugin->dp, path, err);
+}
+
+static int build(struct plugin *plugin, struct gs_error *err)
+{
+    const struct gs_allocator_config config = {.names = &plugin->names,
+                                               .node = plugin->settings.node_name};
+    plugin->node.unit = plugin->settings.unit;
+    plugin->alloc = gs_allocator_new(&config);
+    if (!plugin->alloc)
+        return gs_fail_nomem(err);
+    if (gs_loop_new(gs_clock_system(), &plugin->loop, err) < 0)
+        return -1;
+    plugin_start_clocks(plugin);
+    if (gs_dp_new(plugin->loop, &asks_ops, plugin, &plugin->dp, err) < 0)
+        return -1;
+    return take_socket(plugin, err);
+}
+
+static int start_threads(struct plugin *plugin, struct ends *ends, struct gs_error *err)
+{
+    struct gs_gpu_source source;
+    board_init(&plugin->board, plugin->client);
+    if (plugin->settings.http_listen &&
+        board_serve(&plugin->board, plugin->settings.http_listen, &ends->http, err) < 0)
+        return -1;
+    if (worker_start(plugin->loop, &plugin->writer, err) < 0 ||
+        worker_start(plugin->loop, &plugin->lister, err) < 0 || pod_watch_start(plugin, err) < 0 ||
+        gpu_source_open(&plugin->settings, &source, err) < 0)
+        return -1;
+    return gpu_thread_start(plugin, &source, err);
+}
+
+static void on_signal(void *ctx, short revents)
+{
+    struct plugin *plugin = ctx;
+    gs_log(GS_LOG_INFO, "stopping");
+    plugin_stop(plugin, 0);
+}
+
+/* Signals come to the loop like everything else. */
+static int watch_signals(struct plugin *plugin, struct ends *ends, struct gs_error *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    ends->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (ends->signal_fd < 0)
+        return gs_fail(err, GS_EIO, "signalfd does not work");
+    ends->signals = (struct gs_loop_fd){.fn = on_signal, .ctx = plugin};
+    return gs_loop_fd_add(plugin->loop, &ends->signals, ends->signal_fd, POLLIN, err);
+}
+
+/* Threads first: what they still bring is taken by the loop's last round. */
+static void tear_down(struct plugin *plugin, struct ends *ends)
+{
+    plugin->stopping = true;
+    gs_http_server_free(ends->http);
+    pod_watch_stop(plugin);
+    worker_stop(plugin->writer);
+    worker_stop(plugin->lister);
+    gpu_thread_stop(plugin);
+    if (plugin->loop) {
+        gs_loop_step(plugin->loop, 0, NULL);
+        asks_free(plugin);
+        plugin_stop_clocks(plugin);
+        gs_loop_fd_remove(plugin->loop, &ends->signals);
+        if (plugin->link)
+            gs_kubelet_link_free(plugin->link);
+        if (plugin->dp)
+            gs_dp_free(plugin->dp);
+        gs_loop_free(plugin->loop);
+    }
+    worker_free(plugin->writer);
+    worker_free(plugin->lister);
+    gs_allocator_free(plugin->alloc);
+    gs_kube_client_free(plugin->client);
+    if (ends->signal_fd >= 0)
+        close(ends->signal_fd);
+}
+
+/* One arena: five threads with little to do must not keep five heaps. */
+static void save_memory(void)
+{
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_TRIM_THRESHOLD, 64 << 10);
+    mallopt(M_MMAP_THRESHOLD, 64 << 10);
+}
+
+static int serve(struct plugin *plugin, struct gs_error *err)
+{
+    struct ends ends = {.signal_fd = -1};
+    int result = connect_api(plugin, err);
+    if (result == 0)
+        result = build(plugin, err);
+    if (result == 0)
+        result = watch_signals(plugin, &ends, err);
+    if (result == 0)
+        result = start_threads(plugin, &ends, err);
+    if (result == 0) {
+        gs_log(GS_LOG_INFO, "serving", GS_STR("version", GS_VERSION),
+               GS_STR("node", plugin->settings.node_name),
+               GS_STR("unit", gs_unit_name(plugin->settings.unit)));
+        result = gs_loop_run(plugin->loop, err);
+    }
+    tear_down(plugin, &ends);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    static struct plugin plugin;
+    struct gs_error err = {0};
+    save_memory();
+    settings_read(&plugin.settings, argc, argv);
+    if (gs_names_init(&plugin.names, plugin.settings.domain, &err) < 0) {
+        gs_log(GS_LOG_ERROR, "bad usage", GS_STR("why", err.msg));
+        return 2;
+    }
+    gs_signals_block();
+    int result = plugin.settings.print_inventory ? print_inventory(&plugin.settings, &err)
+                                                 : serve(&plugin, &err);
+    if (result < 0)
+        gs_log(GS_LOG_ERROR, "cannot go on", GS_STR("why", err.msg));
+    return result < 0 ? 1 : plugin.result;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/node_truth.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "device_plugin/advertise.h"
+#include "gpushare/base/cleanup.h"
+
+enum { INVENTORY_BYTES_MAX = 64 << 10 };
+
+/* schedulable is not compared: a cordon changes it while the node is read. */
+static bool same_gpu(const struct gs_gpu *a, const struct gs_gpu *b)
+{
+    return a->idx == b->idx && a->mem_units == b->mem_units && a->mem_mib == b->mem_mib &&
+           a->numa == b->numa && a->healthy == b->healthy && strcmp(a->uuid, b->uuid) == 0 &&
+           strcmp(a->model, b->model) == 0;
+}
+
+static bool inventory_is_true(const struct gs_node *node, const struct node_truth *truth)
+{
+    if (!node->inventory || node->unit != truth->unit || node->gpu_count != truth->set.count)
+        return false;
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        if (!same_gpu(&node->gpus[i], &truth->set.gpus[i]))
+            return false;
+    }
+    return true;
+}
+
+static int write_inventory(const struct gs_kube *kube, const struct gs_names *names,
+                           const char *node, const struct node_truth *truth, struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(INVENTORY_BYTES_MAX);
+    advertise_inventory(&truth->set, truth->unit, &text);
+    if (gs_buf_failed(&text))
+        return gs_fail_nomem(err);
+    const struct gs_kv annotation = {names->inventory, text.data};
+    const struct gs_meta_patch patch = {
+        .name = node, .annotations = &annotation, .annotation_count = 1};
+    return kube->ops->patch_node(kube->ctx, &patch, err);
+}
+
+static int write_count(const struct gs_kube *kube, const struct gs_names *names, const char *node,
+                       uint32_t count, struct gs_error *err)
+{
+    char text[16];
+    snprintf(text, sizeof(text), "%u", count);
+    const struct gs_kv capacity = {names->gpu_count, text};
+    const struct gs_node_status_patch patch = {
+        .node = node, .capacity = &capacity, .capacity_count = 1};
+    return kube->ops->patch_node_status(kube->ctx, &patch, err);
+}
+
+int node_truth_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
+                     const struct node_truth *truth, bool *ret_changed, struct gs_error *err)
+{
+    struct gs_node found = {0};
+    if (kube->ops->get_node(kube->ctx, node, &found, err) < 0)
+        return -1;
+    uint32_t count = truth->set.count - gs_gpu_mask_count(truth->set.gone);
+    bool inventory = inventory_is_true(&found, truth), counted = found.capacity_count == count;
+    gs_node_release(&found);
+    /* The count first: who reads both at the inventory's event sees both. */
+    if (!counted && write_count(kube, names, node, count, err) < 0)
+        return -1;
+    if (!inventory && write_inventory(kube, names, node, truth, err) < 0)
+        return -1;
+    *ret_changed = !inventory || !counted;
+    return 0;
+}

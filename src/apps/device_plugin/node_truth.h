@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_NODE_TRUTH_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_NODE_TRUTH_H
+
+#include "gpushare/model/names.h"
+#include "gpushare/service/gpu_source.h"
+#include "gpushare/service/ports.h"
+
+/* What this node's object shall say about its GPUs. */
+struct node_truth {
+    struct gs_gpu_set set; /* with mem_units */
+    enum gs_unit unit;
+    bool due; /* to be looked at */
+};
+
+/*
+ * Any thread: reads the node and writes what differs: the inventory annotation and the number of
+ * GPUs in capacity and allocatable. *ret_changed: something was written. Errors are the port's.
+ */
+int node_truth_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
+                     const struct node_truth *truth, bool *ret_changed, struct gs_error *err);
+
+#endif

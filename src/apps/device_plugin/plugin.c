@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happens when something changed, and from time to time. */
+#include "device_plugin/plugin.h"
+
+#include "device_plugin/asks.h"
+#include "device_plugin/writes.h"
+#include "gpushare/base/log.h"
+
+/* How long the kubelet waits for a list of pods that the API does not give. */
+#define PODS_PATIENCE_NS (5 * GS_NS_PER_S)
+/* How long the end waits for the answers that the kubelet is owed. */
+#define ANSWERS_PATIENCE_NS (1 * GS_NS_PER_S)
+/* A sign of life, and every so many of them a look at everything. */
+#define TICK_NS (10 * GS_NS_PER_S)
+enum { TICKS_PER_LOOK = 6 };
+
+static void refresh_board(struct plugin *plugin)
+{
+    struct gs_allocator_stats stats;
+    gs_allocator_stats(plugin->alloc, &stats);
+    pthread_mutex_lock(&plugin->board.lock);
+    struct board_state *state = &plugin->board.state;
+    state->pods_listed = plugin->pods_listed;
+    state->linked = gs_dp_streams(plugin->dp) > 0;
+    state->beat_ns = gs_loop_now_ns(plugin->loop);
+    state->set = plugin->set;
+    state->stats = stats;
+    pthread_mutex_unlock(&plugin->board.lock);
+}
+
+static void on_link(void *ctx, enum gs_kubelet_link_event event, const struct gs_error *failure)
+{
+    struct plugin *plugin = ctx;
+    switch (event) {
+    case GS_KUBELET_LINK_REGISTERED:
+        gs_log(GS_LOG_INFO, "registered with the kubelet",
+               GS_STR("resource", plugin->names.gpu_mem));
+        pthread_mutex_lock(&plugin->board.lock);
+        plugin->board.state.registrations++;
+        pthread_mutex_unlock(&plugin->board.lock);
+        plugin->node.due = true; /* a kubelet that starts anew may have reset the node */
+        writes_pump(plugin);
+        break;
+    case GS_KUBELET_LINK_LOST:
+        gs_log(GS_LOG_WARN, "the kubelet is gone");
+        break;
+    case GS_KUBELET_LINK_FAILED:
+        gs_log(GS_LOG_WARN, "not registered with the kubelet", GS_STR("why", failure->msg));
+        break;
+    }
+    plugin_changed(plugin);
+}
+
+static void link_kubelet(struct plugin *plugin)
+{
+    const struct gs_kubelet_link_options options = {
+        .dir = plugin->settings.device_plugin_dir,
+        .endpoint = plugin->endpoint,
+        .resource_name = plugin->names.gpu_mem,
+        .event = on_link,
+        .ctx = plugin,
+    };
+    struct gs_error err = {0};
+    if (gs_kubelet_link_new(plugin->loop, plugin->dp, &options, &plugin->link, &err) == 0)
+        return;
+    gs_log(GS_LOG_ERROR, "cannot serve the kubelet", GS_STR("why", err.msg));
+    plugin_stop(plugin, 1);
+}
+
+static void out_of_patience(void *ctx)
+{
+    plugin_changed(ctx);
+}
+
+/* Not before it is known what runs here already: an Allocate now would be answered blindly. But the
+ * API may be away for long, and pods without the device list are refused for good. */
+static bool may_link(struct plugin *plugin)
+{
+    if (plugin->link || plugin->stopping || !plugin->have_gpus)
+        return false;
+    int64_t until_ns = plugin->gpus_since_ns + PODS_PATIENCE_NS;
+    if (plugin->pods_listed || gs_loop_now_ns(plugin->loop) >= until_ns)
+        return true;
+    gs_loop_timer_arm(plugin->loop, &plugin->patience, until_ns);
+    return false;
+}
+
+void plugin_changed(struct plugin *plugin)
+{
+    if (may_link(plugin))
+        link_kubelet(plugin);
+    refresh_board(plugin);
+}
+
+static void end_of_patience(void *ctx)
+{
+    struct plugin *plugin = ctx;
+    gs_loop_stop(plugin->loop);
+}
+
+void plugin_stop(struct plugin *plugin, int result)
+{
+    if (plugin->stopping)
+        return;
+    plugin->stopping = true;
+    plugin->result = result;
+    if (!plugin->asks) {
+        gs_loop_stop(plugin->loop);
+        return;
+    }
+    gs_loop_timer_arm(plugin->loop, &plugin->give_up,
+                      gs_loop_now_ns(plugin->loop) + ANSWERS_PATIENCE_NS);
+}
+
+/* Somebody may have changed the node's object, and a start may have gone by unseen. */
+static void on_tick(void *ctx)
+{
+    struct plugin *plugin = ctx;
+    gs_loop_timer_arm(plugin->loop, &plugin->tick, gs_loop_now_ns(plugin->loop) + TICK_NS);
+    if (plugin->stopping)
+        return;
+    if (++plugin->ticks % TICKS_PER_LOOK == 0) {
+        plugin->node.due = plugin->have_gpus;
+        asks_reconcile(plugin);
+        writes_pump(plugin);
+    }
+    plugin_changed(plugin);
+}
+
+void plugin_start_clocks(struct plugin *plugin)
+{
+    plugin->patience = (struct gs_loop_timer){.fn = out_of_patience, .ctx = plugin};
+    plugin->give_up = (struct gs_loop_timer){.fn = end_of_patience, .ctx = plugin};
+    plugin->tick = (struct gs_loop_timer){.fn = on_tick, .ctx = plugin};
+    gs_loop_timer_arm(plugin->loop, &plugin->tick, gs_loop_now_ns(plugin->loop) + TICK_NS);
+}
+
+void plugin_stop_clocks(struct plugin *plugin)
+{
+    gs_loop_timer_disarm(plugin->loop, &plugin->patience);
+    gs_loop_timer_disarm(plugin->loop, &plugin->give_up);
+    gs_loop_timer_disarm(plugin->loop, &plugin->tick);
+    gs_loop_timer_disarm(plugin->loop, &plugin->write_again);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_PLUGIN_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_PLUGIN_H
+
+#include "device_plugin/board.h"
+#include "device_plugin/node_truth.h"
+#include "device_plugin/settings.h"
+#include "device_plugin/worker.h"
+#include "gpushare/grpc/device_plugin.h"
+#include "gpushare/grpc/kubelet_link.h"
+#include "gpushare/grpc/loop.h"
+#include "gpushare/kube/client.h"
+#include "gpushare/service/allocate.h"
+#include "gpushare/service/gpu_source.h"
+
+/*
+ * What the parts of the program share. It belongs to the loop thread: the other threads (GPUs, pod
+ * watch, two workers for the API) bring what they have as tasks on the loop.
+ */
+struct ask;
+struct gpu_thread;
+struct pod_watch;
+
+struct plugin {
+    struct settings settings;
+    struct gs_names names;
+    struct gs_kube_client *client;
+    struct gs_kube kube;
+    struct gs_loop *loop;
+    char endpoint[96]; /* file name of our socket */
+    struct gs_dp *dp;
+    struct gs_kubelet_link *link;
+    struct gs_allocator *alloc;
+    struct gpu_thread *gpu_thread;
+    struct pod_watch *pod_watch;
+    struct board board; /* what /readyz and /metrics show */
+    int result;         /* the program's exit code */
+    bool stopping;
+
+    /* gpus */
+    struct gs_gpu_set set; /* mem_units are set */
+    bool have_gpus;
+    int64_t gpus_since_ns;
+
+    /* pods */
+    bool pods_listed;
+
+    /* kubelet calls that wait for something (asks.c) */
+    struct ask *asks;
+    struct worker *lister;
+    uint64_t list_round; /* of the list that runs, or ran last */
+    bool listing, list_again;
+
+    /* writes to the API (writes.c) */
+    struct worker *writer;
+    bool writing;
+    struct gs_loop_timer write_again;
+    uint32_t write_failures; /* in a row */
+    struct node_truth node;
+
+    struct gs_loop_timer patience; /* with an API that does not tell the pods */
+    struct gs_loop_timer give_up;  /* answers owed to the kubelet, at the end */
+    struct gs_loop_timer tick;
+    uint32_t ticks;
+};
+
+/* plugin.c: the parts tell that something changed. */
+
+/* Registers with the kubelet as soon as there are GPUs and pods; tells the board. */
+void plugin_changed(struct plugin *plugin);
+
+void plugin_start_clocks(struct plugin *plugin);
+void plugin_stop_clocks(struct plugin *plugin);
+
+/* Ends the loop once the kubelet's calls are answered. */
+void plugin_stop(struct plugin *plugin, int result);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/writes.h"
+
+#include <stdlib.h>
+
+#include "gpushare/base/log.h"
+
+#define FIRST_PAUSE_NS (500 * GS_NS_PER_MS)
+enum { DOUBLINGS_MAX = 6 };
+
+/* One write on its way; a copy, so that the loop may go on. */
+struct writing {
+    struct plugin *plugin;
+    bool node; /* else the allocator's */
+    struct node_truth truth;
+    struct gs_allocator_write write; /* lent by the allocator until it is told */
+    bool changed;
+    int result;
+    struct gs_error err;
+};
+
+static int send_event(const struct plugin *plugin, const struct gs_allocator_write *write,
+                      struct gs_error *err)
+{
+    const struct gs_event event = {
+        .kind = "Pod",
+        .ns = write->ns,
+        .name = write->name,
+        .uid = write->uid,
+        .warning = write->warning,
+        .reason = write->reason,
+        .message = write->message,
+        .component = "gpushare-device-plugin",
+    };
+    return plugin->kube.ops->create_event(plugin->kube.ctx, &event, err);
+}
+
+static int send_patch(const struct plugin *plugin, const struct gs_allocator_write *write,
+                      struct gs_error *err)
+{
+    const struct gs_meta_patch patch = {
+        .ns = write->ns,
+        .name = write->name,
+        .uid = write->uid,
+        .annotations = write->annotations,
+        .annotation_count = write->annotation_count,
+    };
+    return plugin->kube.ops->patch_pod(plugin->kube.ctx, &patch, err);
+}
+
+/* Writer's thread. */
+static void work(void *ctx)
+{
+    struct writing *writing = ctx;
+    const struct plugin *plugin = writing->plugin;
+    if (writing->node)
+        writing->result =
+            node_truth_write(&plugin->kube, &plugin->names, plugin->settings.node_name,
+                             &writing->truth, &writing->changed, &writing->err);
+    else if (writing->write.event)
+        writing->result = send_event(plugin, &writing->write, &writing->err);
+    else
+        writing->result = send_patch(plugin, &writing->write, &writing->err);
+}
+
+/* The pod is gone, or its name another's now, or the API refuses these words for good. */
+static bool is_final(enum gs_code code)
+{
+    return code == GS_ENOENT || code == GS_ECONFLICT || code == GS_EINVAL;
+}
+
+static void log_end(const struct writing *writing)
+{
+    bool failed = writing->result < 0;
+    enum gs_log_level level = failed ? GS_LOG_WARN : GS_LOG_INFO;
+    const char *why = failed ? writing->err.msg : "";
+    if (writing->node && (failed || writing->changed))
+        gs_log(level, failed ? "the node is not up to date" : "the node is up to date",
+               GS_STR("node", writing->plugin->settings.node_name), GS_STR("why", why));
+    else if (!writing->node)
+        gs_log(level, failed ? "not written" : "written", GS_STR("namespace", writing->write.ns),
+               GS_STR("pod", writing->write.name),
+               GS_STR("what", writing->write.event ? writing->write.reason : "annotations"),
+               GS_STR("why", why));
+}
+
+static void pump_later(void *ctx)
+{
+    writes_pump(ctx);
+}
+
+/* A new attempt after a pause that doubles with every failure in a row. */
+static void pause_writes(struct plugin *plugin)
+{
+    uint32_t doublings =
+        plugin->write_failures < DOUBLINGS_MAX ? plugin->write_failures : DOUBLINGS_MAX;
+    plugin->write_failures++;
+    plugin->write_again = (struct gs_loop_timer){.fn = pump_later, .ctx = plugin};
+    gs_loop_timer_arm(plugin->loop, &plugin->write_again,
+                      gs_loop_now_ns(plugin->loop) + (FIRST_PAUSE_NS << doublings));
+}
+
+static void done(void *ctx)
+{
+    struct writing *writing = ctx;
+    struct plugin *plugin = writing->plugin;
+    bool again = writing->result < 0 && (writing->node || !is_final(writing->err.code));
+    log_end(writing);
+    plugin->writing = false;
+    if (!writing->node)
+        gs_allocator_write_done(plugin->alloc, writing->write.number, !again);
+    else if (again)
+        plugin->node.due = true;
+    free(writing);
+    if (plugin->stopping)
+        return;
+    if (again) {
+        pause_writes(plugin);
+    } else {
+        plugin->write_failures = 0;
+        writes_pump(plugin);
+    }
+    plugin_changed(plugin);
+}
+
+void writes_pump(struct plugin *plugin)
+{
+    if (plugin->writing || plugin->stopping || !plugin->writer || plugin->write_again.armed)
+        return;
+    struct writing *writing = calloc(1, sizeof(*writing));
+    if (!writing)
+        return; /* the next change, or the minute, comes here again */
+    writing->plugin = plugin;
+    if (plugin->node.due) {
+        writing->node = true;
+        writing->truth = plugin->node;
+        plugin->node.due = false;
+    } else if (!gs_allocator_next_write(plugin->alloc, &writing->write)) {
+        free(writing);
+        return;
+    }
+    plugin->writing = true;
+    worker_submit(plugin->writer, &(struct worker_job){work, done, writing});
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answered calls: ids, what they were given, whose they are. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocate_internal.h"
+
+enum { OWNERLESS_MAX = 1024 };
+
+uint64_t gs_allocate_key(const char *const *ids, size_t count)
+{
+    const char *least = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (!least || strcmp(ids[i], least) < 0)
+            least = ids[i];
+    }
+    return least ? gs_hash_bytes(least, strlen(least)) : 0;
+}
+
+struct call *gs_call_find(struct gs_allocator *alloc, uint64_t key)
+{
+    struct call *at = alloc->calls;
+    while (at && at->key != key)
+        at = at->next;
+    return at;
+}
+
+static void discharge(struct gs_allocator *alloc, struct call *call)
+{
+    if (call->uid[0])
+        gs_ledger_remove(alloc->ledger, call->uid, NULL);
+    call->uid[0] = '\0';
+}
+
+void gs_call_drop(struct gs_allocator *alloc, struct call *call)
+{
+    struct call **at = &alloc->calls;
+    while (*at != call)
+        at = &(*at)->next;
+    *at = call->next;
+    alloc->ownerless -= !call->owner;
+    discharge(alloc, call);
+    free(call);
+}
+
+void gs_calls_free(struct gs_allocator *alloc)
+{
+    while (alloc->calls)
+        gs_call_drop(alloc, alloc->calls);
+}
+
+void gs_call_set_owner(struct gs_allocator *alloc, struct call *call, struct claimant *owner)
+{
+    alloc->ownerless += !owner;
+    alloc->ownerless -= !call->owner;
+    call->owner = owner;
+    call->confirmed = false;
+    call->pod_hash = 0;
+    call->missed = 0;
+    discharge(alloc, call); /* a pod is charged as a whole */
+}
+
+/* The ledger shall count a call that no pod stands for. */
+static int charge(struct gs_allocator *alloc, struct call *call, struct gs_error *err)
+{
+    snprintf(call->uid, sizeof(call->uid), "unclaimed-%llu",
+             (unsigned long long)++alloc->claim_number);
+    const struct gs_claim claim = {
+        .uid = call->uid,
+        .node = alloc->config.node,
+        .gpus = call->gpus,
+        .units = call->units,
+        .gpu_count = gs_gpu_mask_count(call->gpus),
+    };
+    return gs_ledger_set_claim(alloc->ledger, &claim, err);
+}
+
+static void make_room(struct gs_allocator *alloc)
+{
+    struct call *oldest = NULL;
+    for (struct call *at = alloc->calls; at; at = at->next) {
+        if (!at->owner)
+            oldest = at;
+    }
+    if (alloc->ownerless >= OWNERLESS_MAX && oldest)
+        gs_call_drop(alloc, oldest);
+}
+
+struct call *gs_call_add(struct gs_allocator *alloc, uint64_t key, struct claimant *owner,
+                         gs_gpu_mask gpus, uint32_t units, struct gs_error *err)
+{
+    struct call *stale;
+    while ((stale = gs_call_find(alloc, key)))
+        gs_call_drop(alloc, stale); /* ids are used again */
+    make_room(alloc);
+    struct call *call = calloc(1, sizeof(*call));
+    if (!call) {
+        gs_fail_nomem(err);
+        return NULL;
+    }
+    *call = (struct call){.owner = owner, .key = key, .gpus = gpus, .units = units};
+    if (!owner && charge(alloc, call, err) < 0) {
+        free(call);
+        return NULL;
+    }
+    call->next = alloc->calls;
+    alloc->calls = call;
+    alloc->ownerless += !owner;
+    return call;
+}
+
+void gs_calls_leave(struct gs_allocator *alloc, const struct claimant *gone)
+{
+    struct call *next;
+    for (struct call *at = alloc->calls; at; at = next) {
+        next = at->next;
+        if (at->owner != gone)
+            continue;
+        if (at->confirmed)
+            gs_call_drop(alloc, at);
+        else
+            gs_call_set_owner(alloc, at, NULL);
+    }
+}

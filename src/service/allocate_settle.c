@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kubelet says whose ids are whose. A container's environment can no longer change, so the
+ * record follows: equal pods that were taken for each other exchange their records, a pod without
+ * one gets it. Only when the truth would overfill a GPU is a start held back.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "allocate_internal.h"
+
+/* Lists in a row that do not name a call's ids before it is taken for over. One is not enough: a
+ * list may have begun before the kubelet wrote down what we answered. */
+enum { MISSES = 3 };
+
+void gs_claimant_recall(struct gs_allocator *alloc, struct claimant *claimant, uint32_t done)
+{
+    claimant->done = done;
+    if (!claimant->truth)
+        claimant->truth = gs_claimant_record(alloc, claimant);
+    if (done < claimant->request_count) {
+        alloc->current = claimant;
+        return;
+    }
+    if (alloc->current == claimant)
+        alloc->current = NULL;
+    if (claimant->truth && !claimant->pod.assigned)
+        gs_write_assigned(alloc, claimant);
+}
+
+/* How many of a pod's requests the units account for that its main containers hold. Init containers
+ * are not listed; they came first. */
+static uint32_t requests_done(const struct claimant *claimant, uint32_t units)
+{
+    uint64_t sum = 0;
+    uint32_t done = 0;
+    for (uint32_t i = 0, r = 0; i < claimant->pod.container_count; i++) {
+        const struct gs_container *container = &claimant->pod.containers[i];
+        if (!container->gpu_units)
+            continue;
+        if (container->kind == GS_CONTAINER_MAIN)
+            sum += container->gpu_units;
+        r++;
+        if (sum <= units)
+            done = r;
+    }
+    return done;
+}
+
+static bool equal(const struct claimant *a, const struct claimant *b)
+{
+    return a->charge.units == b->charge.units && a->charge.gpu_count == b->charge.gpu_count &&
+           a->request_count == b->request_count &&
+           memcmp(a->requests, b->requests, a->request_count * sizeof(*a->requests)) == 0;
+}
+
+static void exchange_calls(struct gs_allocator *alloc, struct claimant *owner,
+                           struct claimant *other)
+{
+    for (struct call *at = alloc->calls; at; at = at->next) {
+        if (at->owner == owner)
+            gs_call_set_owner(alloc, at, other);
+        else if (at->owner == other)
+            gs_call_set_owner(alloc, at, owner);
+    }
+    uint32_t done = owner->done;
+    owner->done = other->done;
+    other->done = done;
+    if (alloc->current == owner || alloc->current == other)
+        alloc->current = alloc->current == owner ? other : owner;
+}
+
+/* Their calls and places change owners; then both records are brought in line, the first patch
+ * naming the partner so that every ledger moves both claims on that one event. */
+static void exchange(struct gs_allocator *alloc, struct claimant *owner, struct claimant *other)
+{
+    gs_gpu_mask here = other->truth;
+    gs_gpu_mask there = owner->truth ? owner->truth : gs_claimant_record(alloc, owner);
+    exchange_calls(alloc, owner, other);
+    owner->truth = here;
+    other->truth = there;
+    gs_claimant_charge(alloc, owner, NULL);
+    gs_claimant_charge(alloc, other, NULL);
+    if (here == there)
+        return;
+    uint64_t first = gs_write_record(alloc, owner, other->pod.uid, 0);
+    if (there)
+        gs_write_record(alloc, other, NULL, first);
+    alloc->stats.swaps++;
+}
+
+/* The environment points to `gpus`: that is where the owner is, if its charge has room there. */
+static void move_record(struct gs_allocator *alloc, struct claimant *owner, gs_gpu_mask gpus)
+{
+    bool elsewhere = owner->truth && owner->truth != gpus && owner->done > 1;
+    if (elsewhere || !gs_claimant_fits(alloc, owner, gpus)) {
+        owner->held = true;
+        return;
+    }
+    owner->held = false;
+    owner->truth = gpus;
+    gs_claimant_charge(alloc, owner, NULL);
+    if (gs_claimant_record(alloc, owner) != gpus)
+        gs_write_record(alloc, owner, NULL, 0);
+    if (owner->done == owner->request_count && !owner->pod.assigned)
+        gs_write_assigned(alloc, owner);
+}
+
+static bool owns_calls(const struct gs_allocator *alloc, const struct claimant *claimant)
+{
+    for (const struct call *at = alloc->calls; at; at = at->next) {
+        if (at->owner == claimant)
+            return true;
+    }
+    return false;
+}
+
+/* One call that was answered in another's name, or in nobody's, is the owner's. */
+static void adopt(struct gs_allocator *alloc, struct claimant *owner, struct call *call)
+{
+    struct claimant *other = call->owner;
+    if (other && equal(owner, other)) {
+        exchange(alloc, owner, other);
+        return;
+    }
+    gs_call_set_owner(alloc, call, owner);
+    if (owner->done < owner->request_count)
+        owner->done++;
+    if (other) {
+        other->done -= other->done > 0;
+        if (!owns_calls(alloc, other)) {
+            other->done = 0; /* its own calls are still to come */
+            other->truth = 0;
+        }
+        gs_claimant_charge(alloc, other, NULL);
+        if (alloc->current == other)
+            alloc->current = NULL;
+    }
+    move_record(alloc, owner, call->gpus);
+}
+
+/* Returns whether any of the ids were answered for by this run. */
+static bool settle_pod(struct gs_allocator *alloc, const struct gs_known_pod *known,
+                       struct claimant *claimant)
+{
+    bool ours = false;
+    for (size_t k = 0; k < known->key_count; k++) {
+        struct call *call = gs_call_find(alloc, known->keys[k]);
+        if (!call)
+            continue;
+        ours = true;
+        if (!claimant) {
+            if (!call->owner) { /* a static pod before its mirror is seen, mostly */
+                call->pod_hash = gs_pod_name_hash(known->ns, known->name);
+                call->missed = 0;
+            }
+            continue;
+        }
+        if (call->owner != claimant)
+            adopt(alloc, claimant, call);
+        call->confirmed = true;
+    }
+    return ours;
+}
+
+/* Calls without owner that the kubelet does not hold any more are over. */
+static void count_misses(struct gs_allocator *alloc, const struct gs_known_pod *known, size_t count)
+{
+    struct call *next;
+    for (struct call *at = alloc->calls; at; at = at->next)
+        at->missed += !at->owner;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < known[i].key_count; k++) {
+            struct call *call = gs_call_find(alloc, known[i].keys[k]);
+            if (call)
+                call->missed = 0;
+        }
+    }
+    for (struct call *at = alloc->calls; at; at = next) {
+        next = at->next;
+        if (at->missed >= MISSES)
+            gs_call_drop(alloc, at);
+    }
+}
+
+void gs_allocator_known(struct gs_allocator *alloc, const struct gs_known_pod *known, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!known[i].key_count)
+            continue;
+        struct claimant *claimant = gs_claimant_named(alloc, known[i].ns, known[i].name);
+        bool ours = settle_pod(alloc, &known[i], claimant);
+        if (claimant && !ours && !claimant->done) {
+            gs_claimant_recall(alloc, claimant, requests_done(claimant, known[i].units));
+            gs_claimant_charge(alloc, claimant, NULL);
+        }
+    }
+    count_misses(alloc, known, count);
+}
+
+void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant)
+{
+    uint64_t hash = gs_pod_name_hash(claimant->pod.ns, claimant->pod.name);
+    for (struct call *at = alloc->calls; at; at = at->next) {
+        if (at->owner || at->pod_hash != hash)
+            continue;
+        adopt(alloc, claimant, at);
+        at->confirmed = true;
+    }
+}
+
+static enum gs_start_result hold_back(struct gs_allocator *alloc, struct claimant *owner,
+                                      struct gs_error *err)
+{
+    static const char why[] =
+        "a container of this pod was given a GPU whose memory belongs to other pods by now; its "
+        "start is held back until there is room, or delete the pod to have it placed anew";
+    alloc->stats.held++;
+    if (!owner->held_said)
+        gs_write_event(alloc, owner, "GpuStartHeld", why);
+    owner->held_said = true;
+    gs_fail(err, GS_EBUSY, "%s", why);
+    return GS_START_HELD;
+}
+
+/* The pod that the kubelet names for these ids. */
+static const struct gs_known_pod *owner_of(const struct gs_start_request *request, uint64_t key)
+{
+    for (size_t i = 0; i < request->known_count; i++) {
+        for (size_t k = 0; k < request->known[i].key_count; k++) {
+            if (request->known[i].keys[k] == key)
+                return &request->known[i];
+        }
+    }
+    return NULL;
+}
+
+enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
+                                        const struct gs_start_request *request,
+                                        struct gs_error *err)
+{
+    uint64_t key = gs_allocate_key(request->ids, request->id_count);
+    if (request->known)
+        gs_allocator_known(alloc, request->known, request->known_count);
+    const struct gs_known_pod *known = owner_of(request, key);
+    struct call *call = gs_call_find(alloc, key);
+    /* An init container is not listed by older kubelets, but its pod's other calls have put it
+     * right. */
+    struct claimant *owner = known  ? gs_claimant_named(alloc, known->ns, known->name)
+                             : call ? call->owner
+                                    : NULL;
+    if (known && !owner && !request->listed)
+        return GS_START_LIST_FIRST;
+    if (!owner || !call)
+        return GS_START_OK; /* a static pod without an API object, or an earlier run's answer */
+    if (owner->held)
+        move_record(alloc, owner, call->gpus);
+    return owner->held ? hold_back(alloc, owner, err) : GS_START_OK;
+}
