@@ -7,6 +7,7 @@
 """
 
 import os
+import shutil
 
 from harness import ledger
 from harness.api import node_path, pod_path
@@ -38,7 +39,7 @@ class Cluster:
         try:
             self.start()
         except BaseException:
-            self.processes.stop_all()
+            self.stop()
             raise
         return self
 
@@ -47,7 +48,12 @@ class Cluster:
             if kind is None and self.extender:
                 self.extender.verify_and_stop()
         finally:
-            self.processes.stop_all()
+            self.stop()
+
+    def stop(self):
+        """Ends all programs. etcd's files are large and tell nothing that the logs do not."""
+        self.processes.stop_all()
+        shutil.rmtree(self.control_plane.path("etcd"), ignore_errors=True)
 
     def start(self):
         self.control_plane.start()
