@@ -92,7 +92,7 @@ step_tsan() {
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
     build_project "$root" tsan
     run_ctest "$root/build-tsan" -j "$(nproc)" --timeout 300 \
-        -E '^(base|model|codec|fuzz)_|^core_test_(ask|ledger|placement|view)|^ledger_property|^out_of'
+        -E '^(base|model|codec|grpc|fuzz)_|^core_test_(ask|ledger|placement|view)|^ledger_property|^out_of'
     echo "note: $ctest_passed tests" >&2
 }
 
@@ -110,11 +110,13 @@ step_fuzz() {
 
 # New inputs go to a scratch folder that is kept, so that the next run starts where this one ended.
 fuzz_one() {
-    local target=$1 seeds=tests/fuzz/corpus/${1#fuzz_} found=build-fuzz/found/$1 log=build-fuzz/$1.log
-    mkdir -p "$found" "$seeds" build-fuzz/crashes
+    local target=$1 found=build-fuzz/found/$1 log=build-fuzz/$1.log
+    local -a corpus=("$found" "tests/fuzz/corpus/${1#fuzz_}")
+    [[ -d ${corpus[1]} ]] || corpus=("$found")
+    mkdir -p "$found" build-fuzz/crashes
     if ! "build-fuzz/tests/$target" -max_total_time="$fuzz_seconds" -timeout=10 \
         -rss_limit_mb=1024 -artifact_prefix="build-fuzz/crashes/$target-" \
-        "$found" "$seeds" >"$log" 2>&1; then
+        "${corpus[@]}" >"$log" 2>&1; then
         echo "$target found something:"
         tail -n 40 "$log"
         return 1
