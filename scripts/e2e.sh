@@ -15,7 +15,7 @@ e2e=$root/tests/e2e
 # shellcheck source=tests/e2e/kube_env.sh
 . "$e2e/kube_env.sh"
 
-programs=(gpushare-extender noop_extender)
+programs=(gpushare-extender gpushare-device-plugin noop_extender)
 case_limit_s=600
 keep=0
 only=()
@@ -56,7 +56,8 @@ prepare() {
     [[ -n ${GPUSHARE_BUILD_DIR:-} ]] || build_project "$root" release "${programs[@]}"
     KUBE_BIN_DIR=$("$e2e/kube_build.sh")
     ETCD=$("$e2e/etcd_fetch.sh")
-    export KUBE_BIN_DIR ETCD PYTHONPATH=$e2e PYTHONDONTWRITEBYTECODE=1
+    NODE_DIR=$("$e2e/node_fetch.sh")
+    export KUBE_BIN_DIR ETCD NODE_DIR PYTHONPATH=$e2e PYTHONDONTWRITEBYTECODE=1
     # A user's own cluster and proxy are none of our business.
     unset KUBECONFIG http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY
 }
@@ -65,7 +66,7 @@ prepare() {
 report_failure() {
     local dir=$1 log
     tail -n 20 "$dir/case.log"
-    for log in "$dir/gpushare-extender.log" "$dir/kube-scheduler.log"; do
+    for log in "$dir"/{gpushare-extender,gpushare-device-plugin,kube-scheduler}.log; do
         [[ -f $log ]] || continue
         echo "--- ${log##*/}"
         tail -n 10 "$log" | cut -c1-400

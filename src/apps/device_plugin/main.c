@@ -116,7 +116,8 @@ static int start_threads(struct plugin *plugin, struct ends *ends, struct gs_err
 static void on_signal(void *ctx, short revents)
 {
     struct plugin *plugin = ctx;
-    gs_log(GS_LOG_INFO, "stopping");
+    if (!plugin->stopping)
+        gs_log(GS_LOG_INFO, "stopping");
     plugin_stop(plugin, 0);
 }
 

@@ -69,19 +69,31 @@ static bool is_final(enum gs_code code)
     return code == GS_ENOENT || code == GS_ECONFLICT || code == GS_EINVAL;
 }
 
+static void log_failure(const struct writing *writing)
+{
+    const struct gs_allocator_write *write = &writing->write;
+    if (writing->node)
+        gs_log(GS_LOG_WARN, "the node's object is not up to date",
+               GS_STR("node", writing->plugin->settings.node_name),
+               GS_STR("why", writing->err.msg));
+    else
+        gs_log(GS_LOG_WARN, "not written", GS_STR("namespace", write->ns),
+               GS_STR("pod", write->name),
+               GS_STR("what", write->event ? write->reason : "annotations"),
+               GS_STR("why", writing->err.msg));
+}
+
 static void log_end(const struct writing *writing)
 {
-    bool failed = writing->result < 0;
-    enum gs_log_level level = failed ? GS_LOG_WARN : GS_LOG_INFO;
-    const char *why = failed ? writing->err.msg : "";
-    if (writing->node && (failed || writing->changed))
-        gs_log(level, failed ? "the node is not up to date" : "the node is up to date",
-               GS_STR("node", writing->plugin->settings.node_name), GS_STR("why", why));
+    const struct gs_allocator_write *write = &writing->write;
+    if (writing->result < 0)
+        log_failure(writing);
     else if (!writing->node)
-        gs_log(level, failed ? "not written" : "written", GS_STR("namespace", writing->write.ns),
-               GS_STR("pod", writing->write.name),
-               GS_STR("what", writing->write.event ? writing->write.reason : "annotations"),
-               GS_STR("why", why));
+        gs_log(GS_LOG_INFO, "written", GS_STR("namespace", write->ns), GS_STR("pod", write->name),
+               GS_STR("what", write->event ? write->reason : "annotations"));
+    else if (writing->changed)
+        gs_log(GS_LOG_INFO, "the node's object is up to date",
+               GS_STR("node", writing->plugin->settings.node_name));
 }
 
 static void pump_later(void *ctx)

@@ -84,6 +84,11 @@ def annotation(pod_object, name):
     return (pod_object["metadata"].get("annotations") or {}).get(name)
 
 
+def node_ready(node_object):
+    conditions = (node_object or {}).get("status", {}).get("conditions") or []
+    return any((c["type"], c["status"]) == ("Ready", "True") for c in conditions)
+
+
 def unschedulable_message(pod_object):
     """What kube-scheduler says about a pod it could not place; "" when it said nothing yet."""
     for condition in pod_object.get("status", {}).get("conditions", []):
