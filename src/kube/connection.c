@@ -24,55 +24,75 @@ static int on_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
     return CURL_SOCKOPT_OK;
 }
 
-static void set_proxy(const struct gs_kube_client *client, CURL *easy)
+/* An option that did not take, for want of memory, may be the one that keeps a connection safe. */
+#define SET(easy, ok, option, value)                                                               \
+    do {                                                                                           \
+        *(ok) = curl_easy_setopt((easy), (option), (value)) == CURLE_OK && *(ok);                  \
+    } while (0)
+
+static void set_proxy(const struct gs_kube_client *client, CURL *easy, bool *ok)
 {
     const struct gs_kube_config *config = &client->config;
     /* Never what curl itself finds in the environment: the configuration has decided. */
-    curl_easy_setopt(easy, CURLOPT_PROXY, config->proxy_url ? config->proxy_url : "");
-    curl_easy_setopt(easy, CURLOPT_NOPROXY, config->no_proxy ? config->no_proxy : "");
-    curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    SET(easy, ok, CURLOPT_PROXY, config->proxy_url ? config->proxy_url : "");
+    SET(easy, ok, CURLOPT_NOPROXY, config->no_proxy ? config->no_proxy : "");
+    SET(easy, ok, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 }
 
-static void set_tls(const struct gs_kube_client *client, CURL *easy)
+static void set_tls(const struct gs_kube_client *client, CURL *easy, bool *ok)
 {
-    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    curl_easy_setopt(easy, CURLOPT_SSLCERTTYPE, "PEM");
-    curl_easy_setopt(easy, CURLOPT_SSLKEYTYPE, "PEM");
-    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, client->config.insecure ? 0L : 1L);
-    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, client->config.insecure ? 0L : 2L);
+    SET(easy, ok, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    SET(easy, ok, CURLOPT_SSLCERTTYPE, "PEM");
+    SET(easy, ok, CURLOPT_SSLKEYTYPE, "PEM");
+    SET(easy, ok, CURLOPT_SSL_VERIFYPEER, client->config.insecure ? 0L : 1L);
+    SET(easy, ok, CURLOPT_SSL_VERIFYHOST, client->config.insecure ? 0L : 2L);
     if (client->connect_to)
-        curl_easy_setopt(easy, CURLOPT_CONNECT_TO, client->connect_to);
+        SET(easy, ok, CURLOPT_CONNECT_TO, client->connect_to);
+}
+
+static void set_http(const struct gs_kube_client *client, CURL *easy, bool *ok)
+{
+    SET(easy, ok, CURLOPT_FOLLOWLOCATION, 0L);
+    SET(easy, ok, CURLOPT_PATH_AS_IS, 1L); /* no object is called ".." */
+    SET(easy, ok, CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(easy, ok, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    SET(easy, ok, CURLOPT_USERAGENT, client->user_agent);
+    SET(easy, ok, CURLOPT_BUFFERSIZE, 128L << 10);
+}
+
+static void set_tcp(const struct gs_kube_client *client, CURL *easy, bool *ok)
+{
+    SET(easy, ok, CURLOPT_TCP_NODELAY, 1L);
+    SET(easy, ok, CURLOPT_TCP_KEEPALIVE, 1L);
+    SET(easy, ok, CURLOPT_TCP_KEEPIDLE, 30L);
+    SET(easy, ok, CURLOPT_TCP_KEEPINTVL, 10L);
+    SET(easy, ok, CURLOPT_SOCKOPTFUNCTION, on_socket);
+    SET(easy, ok, CURLOPT_MAXAGE_CONN, (long)IDLE_CONNECTION_MAX_S);
+    SET(easy, ok, CURLOPT_QUICK_EXIT, 1L); /* a resolver that hangs holds nobody up */
+    SET(easy, ok, CURLOPT_CONNECTTIMEOUT_MS,
+        (long)(client->options.connect_timeout_ns / GS_NS_PER_MS));
 }
 
 struct gs_connection *gs_connection_new(struct gs_kube_client *client)
 {
     struct gs_connection *connection = calloc(1, sizeof(*connection));
     CURL *easy = connection ? curl_easy_init() : NULL;
+    bool ok = true;
     if (!easy) {
         free(connection);
         return NULL;
     }
     connection->easy = easy;
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, connection->error);
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L); /* no object is called ".." */
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    curl_easy_setopt(easy, CURLOPT_USERAGENT, client->user_agent);
-    curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, 30L);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, 10L);
-    curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
-    curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_CONNECTION_MAX_S);
-    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* a resolver that hangs holds nobody up */
-    curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 128L << 10);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-                     (long)(client->options.connect_timeout_ns / GS_NS_PER_MS));
-    set_proxy(client, easy);
-    set_tls(client, easy);
-    return connection;
+    SET(easy, &ok, CURLOPT_ERRORBUFFER, connection->error);
+    SET(easy, &ok, CURLOPT_NOSIGNAL, 1L);
+    set_http(client, easy, &ok);
+    set_tcp(client, easy, &ok);
+    set_proxy(client, easy, &ok);
+    set_tls(client, easy, &ok);
+    if (ok)
+        return connection;
+    gs_connection_free(connection);
+    return NULL;
 }
 
 void gs_connection_free(struct gs_connection *connection)

@@ -28,10 +28,18 @@ static bool is_loopback(const char *host)
     return strcasecmp(host, "localhost") == 0;
 }
 
-static bool has_part(CURLU *url, CURLUPart part)
+/* A part that is absent leaves *ret NULL; *ok is cleared when memory is out. */
+static void get_part(CURLU *url, CURLUPart part, unsigned flags, char **ret, bool *ok)
+{
+    if (curl_url_get(url, part, ret, flags) == CURLUE_OUT_OF_MEMORY)
+        *ok = false;
+}
+
+static bool has_part(CURLU *url, CURLUPart part, bool *ok)
 {
     _cleanup_(curl_strfreep) char *text = NULL;
-    return curl_url_get(url, part, &text, 0) == CURLUE_OK && text[0];
+    get_part(url, part, 0, &text, ok);
+    return text && text[0];
 }
 
 /* "[::1]" → "::1" */
@@ -74,17 +82,22 @@ int gs_url_parse(const char *text, struct gs_url *ret, struct gs_error *err)
     if (code != CURLUE_OK)
         return gs_fail(err, code == CURLUE_OUT_OF_MEMORY ? GS_ENOMEM : GS_EINVAL,
                        "server \"%.100s\": %s", text, curl_url_strerror(code));
-    if (curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK ||
-        curl_url_get(url, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
-        curl_url_get(url, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK ||
-        curl_url_get(url, CURLUPART_PATH, &path, 0) != CURLUE_OK)
+    bool ok = true;
+    get_part(url, CURLUPART_SCHEME, 0, &scheme, &ok);
+    get_part(url, CURLUPART_HOST, 0, &host, &ok);
+    get_part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT, &port, &ok);
+    get_part(url, CURLUPART_PATH, 0, &path, &ok);
+    bool more = has_part(url, CURLUPART_USER, &ok) || has_part(url, CURLUPART_QUERY, &ok) ||
+                has_part(url, CURLUPART_FRAGMENT, &ok);
+    if (!ok)
+        return gs_fail_nomem(err);
+    if (!scheme || !host || !port || !path)
         return gs_fail(err, GS_EINVAL, "server \"%.100s\" is no http or https address", text);
     struct gs_url parsed = {.tls = strcmp(scheme, "https") == 0};
     uint32_t number;
     if (!parsed.tls && strcmp(scheme, "http") != 0)
         return gs_fail(err, GS_EINVAL, "server \"%.100s\" is neither http nor https", text);
-    if (has_part(url, CURLUPART_USER) || has_part(url, CURLUPART_QUERY) ||
-        has_part(url, CURLUPART_FRAGMENT))
+    if (more)
         return gs_fail(err, GS_EINVAL, "server address with a user, a query or a fragment");
     if (!gs_parse_u32(port, strlen(port), &number) || number == 0 || number > UINT16_MAX ||
         !copy_host(host, &parsed) || !copy_prefix(path, &parsed))

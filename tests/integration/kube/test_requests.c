@@ -37,6 +37,25 @@ static void a_request_says_what_it_was_told_to(void **state)
     fixture_stop(&f);
 }
 
+static void a_server_behind_a_prefix_is_asked_there(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = "GET /k8s/clusters/c-1/version?a=b HTTP", .body = "{}"}};
+    struct fixture f = {0};
+    struct gs_error err = {0};
+    struct fake_api *api = fake_api_start(rules, 1);
+    struct gs_kube_config config = {0};
+    assert_true(asprintf(&config.server, "%s/k8s/clusters/c-1", fake_api_url(api)) > 0);
+    fixture_start_with(&f, NULL, 0, &config);
+    struct gs_kube_request request = {.method = "GET", .path = "/version", .query = "a=b"};
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(100);
+    int status = 0;
+    assert_int_equal(gs_kube_request(f.client, &request, &status, &body, &err), 0);
+    assert_int_equal(status, 200);
+    fixture_stop(&f);
+    fake_api_stop(api);
+}
+
 static const struct method_row {
     const char *row;
     const char *method;
@@ -315,6 +334,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_says_what_it_was_told_to),
+        cmocka_unit_test(a_server_behind_a_prefix_is_asked_there),
         cmocka_unit_test(one_handle_serves_every_method_in_turn),
         cmocka_unit_test(what_may_be_tried_again_is),
         cmocka_unit_test(a_retry_after_behind_the_deadline_is_not_waited_for),
