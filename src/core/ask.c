@@ -47,6 +47,18 @@ static bool is_list(struct gs_slice list)
     return true;
 }
 
+/* The first of the four lists that is none, so that the user reads which one to mend. */
+static enum gs_reason broken_list(const struct gs_ask *ask)
+{
+    if (!is_list(ask->model))
+        return GS_REASON_BAD_MODEL;
+    if (!is_list(ask->model_deny))
+        return GS_REASON_BAD_MODEL_DENY;
+    if (!is_list(ask->uuid))
+        return GS_REASON_BAD_UUID;
+    return is_list(ask->uuid_deny) ? GS_FITS : GS_REASON_BAD_UUID_DENY;
+}
+
 static enum gs_reason reason_of(enum gs_charge_result result)
 {
     switch (result) {
@@ -81,9 +93,8 @@ void gs_ask_of_pod(struct gs_ask *ret, const struct gs_pod *pod)
     ask.selects = ask.model.len || ask.model_deny.len || ask.uuid.len || ask.uuid_deny.len;
     if (!broken && pod->placement == GS_PLACEMENT_BROKEN)
         broken = GS_REASON_BAD_PLACEMENT;
-    if (!broken && !(is_list(ask.model) && is_list(ask.model_deny) && is_list(ask.uuid) &&
-                     is_list(ask.uuid_deny)))
-        broken = GS_REASON_BAD_SELECTOR;
+    if (!broken)
+        broken = broken_list(&ask);
     ask.broken = ask.units ? broken : GS_FITS;
     *ret = ask;
 }

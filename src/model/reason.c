@@ -23,13 +23,17 @@ static const struct {
                               "not_usable", false},
     [GS_REASON_NOMINATED] = {"free GPU memory is held for a nominated pod of higher priority",
                              "nominated", false},
-    [GS_REASON_BAD_COUNT] = {"gpu-count of the pod is not a number from 1 to 64", "bad_count",
-                             true},
+    [GS_REASON_BAD_COUNT] = {"label or annotation gpu-count is not a number from 1 to 64",
+                             "bad_count", true},
     [GS_REASON_NOT_DIVISIBLE] = {"GPU memory of a container does not divide by gpu-count",
                                  "not_divisible", true},
     [GS_REASON_BAD_PLACEMENT] = {"annotation gpu-placement names no policy", "bad_placement", true},
-    [GS_REASON_BAD_SELECTOR] = {"annotation gpu-model or gpu-uuid is not a comma list",
-                                "bad_selector", true},
+    [GS_REASON_BAD_MODEL] = {"annotation gpu-model is not a comma list", "bad_model", true},
+    [GS_REASON_BAD_MODEL_DENY] = {"annotation gpu-model-deny is not a comma list", "bad_model_deny",
+                                  true},
+    [GS_REASON_BAD_UUID] = {"annotation gpu-uuid is not a comma list", "bad_uuid", true},
+    [GS_REASON_BAD_UUID_DENY] = {"annotation gpu-uuid-deny is not a comma list", "bad_uuid_deny",
+                                 true},
 };
 
 const char *gs_reason_text(enum gs_reason reason)

@@ -20,10 +20,13 @@ enum gs_reason {
     GS_REASON_TOO_FEW_FREE,  /* several GPUs asked: fewer have room at the same time */
     GS_REASON_NOT_USABLE,    /* GPUs with room are unhealthy or cordoned */
     GS_REASON_NOMINATED,     /* the room is held for a nominated pod of higher priority */
-    GS_REASON_BAD_COUNT,     /* unresolvable: annotation or label gpu-count is broken */
+    GS_REASON_BAD_COUNT,     /* unresolvable: label or annotation gpu-count is broken */
     GS_REASON_NOT_DIVISIBLE, /* unresolvable: a request does not divide by gpu-count */
     GS_REASON_BAD_PLACEMENT, /* unresolvable: annotation gpu-placement names no policy */
-    GS_REASON_BAD_SELECTOR,  /* unresolvable: annotation gpu-model or gpu-uuid is broken */
+    GS_REASON_BAD_MODEL,     /* unresolvable: annotation gpu-model is no comma list */
+    GS_REASON_BAD_MODEL_DENY,
+    GS_REASON_BAD_UUID,
+    GS_REASON_BAD_UUID_DENY,
     GS_REASONS,
 };
 

@@ -49,7 +49,7 @@ static void broken_annotations_end_in_a_reason(void **state)
         {"not divisible", 9, GS_COUNT_VALID, 2, 0, "", GS_REASON_NOT_DIVISIBLE},
         {"too large", UINT32_MAX, GS_COUNT_ABSENT, 0, 0, "", GS_REASON_GPU_TOO_SMALL},
         {"bad placement", 8, GS_COUNT_ABSENT, 0, GS_PLACEMENT_BROKEN, "", GS_REASON_BAD_PLACEMENT},
-        {"bad selector", 8, GS_COUNT_ABSENT, 0, 0, "a,,b", GS_REASON_BAD_SELECTOR},
+        {"bad selector", 8, GS_COUNT_ABSENT, 0, 0, "a,,b", GS_REASON_BAD_MODEL},
         {"the first of several", 8, GS_COUNT_BROKEN, 0, GS_PLACEMENT_BROKEN, ",",
          GS_REASON_BAD_COUNT},
         {"no GPU memory: nothing can be broken", 0, GS_COUNT_BROKEN, 0, GS_PLACEMENT_BROKEN, ",",
@@ -178,6 +178,8 @@ static void lists_with_empty_entries_or_controls_are_broken(void **state)
          false},
         {"inner newline", "a\nb", false},
     };
+    static const enum gs_reason broken[] = {GS_REASON_BAD_MODEL, GS_REASON_BAD_MODEL_DENY,
+                                            GS_REASON_BAD_UUID, GS_REASON_BAD_UUID_DENY};
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_container container = {.kind = GS_CONTAINER_MAIN, .gpu_units = 8};
         for (int which = 0; which < 4; which++) {
@@ -191,7 +193,7 @@ static void lists_with_empty_entries_or_controls_are_broken(void **state)
                            : &pod.gpu_uuid_deny) = r->list;
             struct gs_ask ask;
             gs_ask_of_pod(&ask, &pod);
-            row_equal(r->row, ask.broken, r->ok ? GS_FITS : GS_REASON_BAD_SELECTOR);
+            row_equal(r->row, ask.broken, r->ok ? GS_FITS : broken[which]);
         }
     }
 }

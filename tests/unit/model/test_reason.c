@@ -26,7 +26,7 @@ static void texts_are_few_fixed_and_harmless(void **state)
             assert_string_not_equal(text, gs_reason_text((enum gs_reason)k));
     }
     assert_string_equal(gs_reason_text(GS_REASON_BAD_COUNT),
-                        "gpu-count of the pod is not a number from 1 to 64");
+                        "label or annotation gpu-count is not a number from 1 to 64");
 }
 
 static void labels_are_words_for_metrics(void **state)
@@ -62,7 +62,10 @@ static void what_eviction_cannot_help_is_unresolvable(void **state)
         {"bad count", GS_REASON_BAD_COUNT, true},
         {"not divisible", GS_REASON_NOT_DIVISIBLE, true},
         {"bad placement", GS_REASON_BAD_PLACEMENT, true},
-        {"bad selector", GS_REASON_BAD_SELECTOR, true},
+        {"bad model", GS_REASON_BAD_MODEL, true},
+        {"bad model deny", GS_REASON_BAD_MODEL_DENY, true},
+        {"bad UUID", GS_REASON_BAD_UUID, true},
+        {"bad UUID deny", GS_REASON_BAD_UUID_DENY, true},
     };
     assert_int_equal(GS_COUNT_OF(rows), GS_REASONS);
     GS_FOR_EACH_ROW (r, rows) {
