@@ -10,15 +10,16 @@ struct tenant {
     gs_gpu_mask gpus;
     uint32_t units;
     int32_t priority;
-    bool gone;   /* in the plan under test */
-    bool doomed; /* proposed by kube-scheduler: always gone */
+    bool leaving; /* being deleted already: evicting it harms nobody */
+    bool gone;    /* in the plan under test */
+    bool doomed;  /* proposed by kube-scheduler: always gone */
 };
 
 struct plan {
     const struct gs_ledger *ledger;
     const struct gs_node_view *view;
     const struct gs_ask *ask;
-    struct tenant *tenants; /* lower priority first */
+    struct tenant *tenants; /* first those who go first */
     size_t count, cap;
     bool no_memory;
 };
@@ -36,14 +37,16 @@ static bool collect(void *ctx, const struct gs_claim *claim)
         plan->tenants = wider;
         plan->cap = cap;
     }
-    plan->tenants[plan->count++] =
-        (struct tenant){claim->uid, claim->charged, claim->units, claim->priority, false, false};
+    plan->tenants[plan->count++] = (struct tenant){
+        claim->uid, claim->charged, claim->units, claim->priority, claim->leaving, false, false};
     return true;
 }
 
-static int by_priority(const void *a, const void *b)
+static int by_harm(const void *a, const void *b)
 {
     const struct tenant *left = a, *right = b;
+    if (left->leaving != right->leaving)
+        return left->leaving ? -1 : 1;
     if (left->priority != right->priority)
         return left->priority < right->priority ? -1 : 1;
     if (left->units != right->units) /* among equals the large ones first: fewer must go */
@@ -65,14 +68,19 @@ static void mark_doomed(struct plan *plan, const char *const *victims, size_t vi
 static bool fits(const struct plan *plan)
 {
     struct gs_gpu_state after[GS_GPUS_MAX], room[GS_GPUS_MAX];
+    uint64_t leaving[GS_GPUS_MAX] = {0};
     struct gs_node_view view = *plan->view;
     memcpy(after, view.gpus, view.gpu_count * sizeof(*after));
     view.gpus = after;
     for (size_t t = 0; t < plan->count; t++) {
         const struct tenant *tenant = &plan->tenants[t];
-        for (uint32_t i = 0; tenant->gone && i < view.gpu_count; i++) {
-            if (tenant->gpus & GS_GPU_BIT(after[i].idx))
+        for (uint32_t i = 0; i < view.gpu_count; i++) {
+            if (!(tenant->gpus & GS_GPU_BIT(after[i].idx)))
+                continue;
+            if (tenant->gone)
                 after[i].used_units -= tenant->units;
+            else if (tenant->leaving)
+                leaving[after[i].idx] += tenant->units;
         }
     }
     for (uint32_t i = 0; i < view.gpu_count; i++)
@@ -80,7 +88,7 @@ static bool fits(const struct plan *plan)
                                   ? (uint32_t)(after[i].total_units - after[i].used_units)
                                   : 0;
     gs_view_summarise(&view);
-    return gs_fit_beside_holds(plan->ledger, &view, plan->ask, room, NULL) == GS_FITS;
+    return gs_fit_beside_holds_when(plan->ledger, &view, plan->ask, leaving, room, NULL) == GS_FITS;
 }
 
 static bool may_go(const struct plan *plan, const struct tenant *tenant)
@@ -118,7 +126,7 @@ static struct harm harm_of(const struct plan *plan)
     struct harm harm = {INT64_MIN, 0};
     for (size_t t = 0; t < plan->count; t++) {
         const struct tenant *tenant = &plan->tenants[t];
-        if (!tenant->gone || tenant->doomed)
+        if (!tenant->gone || tenant->doomed || tenant->leaving)
             continue;
         harm.count++;
         harm.highest = tenant->priority > harm.highest ? tenant->priority : harm.highest;
@@ -132,19 +140,16 @@ static bool milder(struct harm a, struct harm b)
 }
 
 /*
- * The GPUs to clear. One GPU asked: try each. Several asked: clearing any lower-priority pod of the
- * node is the widest plan, and trimming it, most important pods first, leaves what is needed.
+ * The GPUs to clear. One GPU asked: try each. Several asked, or nominated pods that must sit
+ * somewhere too: clearing any lower-priority pod of the node is the widest plan, and trimming it,
+ * most important pods first, leaves what is needed.
  */
 static gs_gpu_mask choose_gpus(struct plan *plan, bool *ret_found)
 {
-    gs_gpu_mask best = 0;
+    gs_gpu_mask best = 0, all = ~(gs_gpu_mask)0;
     struct harm least = {0};
     *ret_found = false;
-    if (plan->ask->gpu_count > 1) {
-        *ret_found = trim(plan, ~(gs_gpu_mask)0);
-        return ~(gs_gpu_mask)0;
-    }
-    for (uint32_t i = 0; i < plan->view->gpu_count; i++) {
+    for (uint32_t i = 0; plan->ask->gpu_count == 1 && i < plan->view->gpu_count; i++) {
         gs_gpu_mask gpu = GS_GPU_BIT(plan->view->gpus[i].idx);
         if (!trim(plan, gpu))
             continue;
@@ -155,6 +160,10 @@ static gs_gpu_mask choose_gpus(struct plan *plan, bool *ret_found)
             best = gpu;
         }
     }
+    if (!*ret_found && (plan->ask->gpu_count > 1 || plan->view->nominated)) {
+        *ret_found = trim(plan, all);
+        return all;
+    }
     return best;
 }
 
@@ -163,7 +172,7 @@ static enum gs_eviction hand_out(const struct plan *plan, struct gs_arena *arena
 {
     const char **added = gs_arena_calloc(arena, plan->count, sizeof(*added));
     size_t count = 0;
-    for (size_t t = 0; added && t < plan->count; t++) {
+    for (size_t t = plan->count; added && t-- > 0;) {
         const struct tenant *tenant = &plan->tenants[t];
         if (!tenant->gone || tenant->doomed)
             continue;
@@ -188,7 +197,7 @@ enum gs_eviction gs_plan_eviction(const struct gs_ledger *ledger, const struct g
     enum gs_eviction result = plan.no_memory ? GS_EVICTION_NO_MEMORY : GS_EVICTION_USELESS;
     if (!plan.no_memory) {
         if (plan.count)
-            qsort(plan.tenants, plan.count, sizeof(*plan.tenants), by_priority);
+            qsort(plan.tenants, plan.count, sizeof(*plan.tenants), by_harm);
         mark_doomed(&plan, victims, victim_count);
         bool found = fits(&plan);
         if (!found) {

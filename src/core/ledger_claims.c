@@ -166,6 +166,7 @@ static void fill(struct gs_ledger_claim *to, const struct gs_claim *from)
     to->priority = from->priority;
     to->gpu_count = (uint8_t)from->gpu_count;
     to->state = (uint8_t)from->state;
+    to->leaving = from->leaving;
     to->seen = true;
 }
 
@@ -300,6 +301,7 @@ static struct gs_claim claim_out(const struct gs_ledger *ledger, uint32_t slot)
         .cpu_milli = from->cpu_milli,
         .revision = from->revision,
         .state = (enum gs_claim_state)from->state,
+        .leaving = from->leaving,
     };
 }
 

@@ -75,11 +75,42 @@ bool gs_ledger_release_hold(struct gs_ledger *ledger, const char *uid)
     return true;
 }
 
+enum { TEXTS = 5 };
+
+/* "uid NUL model NUL model_deny NUL uuid NUL uuid_deny NUL" in one allocation. */
+static char *join_texts(const struct gs_hold *hold, size_t *ret_bytes)
+{
+    const char *texts[TEXTS] = {hold->uid, hold->model, hold->model_deny, hold->uuid,
+                                hold->uuid_deny};
+    size_t bytes[TEXTS], total = 0;
+    for (int i = 0; i < TEXTS; i++) {
+        texts[i] = texts[i] ? texts[i] : "";
+        total += bytes[i] = strlen(texts[i]) + 1;
+    }
+    char *joined = malloc(total), *at = joined;
+    for (int i = 0; joined && i < TEXTS; at += bytes[i], i++)
+        memcpy(at, texts[i], bytes[i]);
+    *ret_bytes = total;
+    return joined;
+}
+
+static struct gs_hold hold_out(const struct gs_ledger *ledger, const struct gs_ledger_hold *from)
+{
+    const char *texts[TEXTS] = {from->uid};
+    for (int i = 1; i < TEXTS; i++)
+        texts[i] = texts[i - 1] + strlen(texts[i - 1]) + 1;
+    return (struct gs_hold){from->uid,      ledger->nodes[from->node].name,
+                            from->units,    from->gpu_count,
+                            from->priority, texts[1],
+                            texts[2],       texts[3],
+                            texts[4]};
+}
+
 static bool says_the_same(const struct gs_ledger_hold *old, const struct gs_hold *hold,
-                          uint32_t node)
+                          const char *texts, size_t bytes, uint32_t node)
 {
     return old->node == node && old->units == hold->units && old->gpu_count == hold->gpu_count &&
-           old->priority == hold->priority;
+           old->priority == hold->priority && memcmp(old->uid, texts, bytes) == 0;
 }
 
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err)
@@ -90,8 +121,9 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
                        GS_GPUS_MAX);
     if (gs_ledger_claim_slot(ledger, hold->uid) != GS_INDEX_NONE)
         return 0; /* it has its place already */
-    _cleanup_free_ char *uid = strdup(hold->uid);
-    uint32_t node = uid ? gs_ledger_node_need(ledger, gs_slice_of(hold->node)) : GS_INDEX_NONE;
+    size_t bytes;
+    _cleanup_free_ char *texts = join_texts(hold, &bytes);
+    uint32_t node = texts ? gs_ledger_node_need(ledger, gs_slice_of(hold->node)) : GS_INDEX_NONE;
     if (node == GS_INDEX_NONE)
         return gs_fail_nomem(err);
     if (gs_index_reserve(&ledger->by_hold) < 0 ||
@@ -100,7 +132,7 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
         return gs_fail_nomem(err);
     }
     uint32_t old = find_hold(ledger, hold->uid);
-    if (old != GS_INDEX_NONE && says_the_same(&ledger->holds[old], hold, node)) {
+    if (old != GS_INDEX_NONE && says_the_same(&ledger->holds[old], hold, texts, bytes, node)) {
         ledger->holds[old].seen = true;
         return 0;
     }
@@ -111,7 +143,7 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
     else
         pool->count++;
     ledger->holds[slot] = (struct gs_ledger_hold){
-        .uid = gs_steal(&uid),
+        .uid = gs_steal(&texts),
         .order = ++ledger->hold_order,
         .node = node,
         .units = hold->units,
@@ -131,8 +163,7 @@ void gs_ledger_each_hold(const struct gs_ledger *ledger, uint32_t slot,
 {
     const struct gs_ledger_node *node = &ledger->nodes[slot];
     for (uint32_t at = node->first_hold; at != GS_INDEX_NONE; at = ledger->holds[at].next) {
-        const struct gs_ledger_hold *from = &ledger->holds[at];
-        struct gs_hold hold = {from->uid, node->name, from->units, from->gpu_count, from->priority};
+        struct gs_hold hold = hold_out(ledger, &ledger->holds[at]);
         if (!each(ctx, &hold))
             return;
     }

@@ -36,6 +36,7 @@ struct gs_ledger_claim {
     uint8_t state;
     bool seen;
     bool unplaced;
+    bool leaving;
 };
 
 /* 24 bytes, plus 8 in the index */
@@ -47,7 +48,7 @@ struct gs_ledger_other {
 };
 
 struct gs_ledger_hold {
-    char *uid; /* NULL: unused slot */
+    char *uid; /* uid NUL and the four lists, each with NUL; NULL: unused slot */
     uint64_t order;
     uint32_t node;
     uint32_t next; /* in the node's list, highest priority first; also chains free slots */

@@ -163,8 +163,51 @@ gs_gpu_mask gs_pick_emptiest(const struct gs_node_view *view, const struct gs_as
 struct seating {
     struct gs_node_view *view;
     const struct gs_ask *ask;
+    const uint64_t *leaving; /* by GPU index: of what is used there, what is about to go */
     bool seated;
 };
+
+static struct gs_ask ask_of_hold(const struct gs_hold *hold)
+{
+    struct gs_ask ask = {
+        .units = hold->units,
+        .gpu_count = hold->gpu_count,
+        .model = gs_slice_of(hold->model),
+        .model_deny = gs_slice_of(hold->model_deny),
+        .uuid = gs_slice_of(hold->uuid),
+        .uuid_deny = gs_slice_of(hold->uuid_deny),
+    };
+    ask.selects = ask.model.len || ask.model_deny.len || ask.uuid.len || ask.uuid_deny.len;
+    return ask;
+}
+
+static uint32_t free_once_they_left(const struct gs_gpu_state *gpu, const uint64_t *leaving)
+{
+    uint64_t going = leaving[gpu->idx];
+    uint64_t stays = gpu->used_units > going ? gpu->used_units - going : 0;
+    return stays < gpu->total_units ? (uint32_t)(gpu->total_units - stays) : 0;
+}
+
+/* Where the pod will sit once the victims that it waits for have gone. */
+static gs_gpu_mask pick_for_later(const struct gs_node_view *view, const struct gs_ask *ask,
+                                  const uint64_t *leaving)
+{
+    struct gs_gpu_state later[GS_GPUS_MAX];
+    struct gs_node_view copy = *view;
+    memcpy(later, view->gpus, view->gpu_count * sizeof(*later));
+    copy.gpus = later;
+    for (uint32_t i = 0; i < view->gpu_count; i++)
+        later[i].free_units = free_once_they_left(&view->gpus[i], leaving);
+    return gs_pick_tightest(&copy, ask);
+}
+
+/* What its seat leaves to others: no more than is free now, nor than will be when it sits there. */
+static void occupy(struct gs_gpu_state *gpu, uint32_t units, const uint64_t *leaving)
+{
+    uint32_t later = free_once_they_left(gpu, leaving) - units;
+    gpu->used_units += units;
+    gpu->free_units = later < gpu->free_units ? later : gpu->free_units;
+}
 
 static bool seat(void *ctx, const struct gs_hold *hold)
 {
@@ -173,22 +216,46 @@ static bool seat(void *ctx, const struct gs_hold *hold)
         return false; /* sorted: the rest is lower still */
     if (seating->ask->uid && strcmp(hold->uid, seating->ask->uid) == 0)
         return true;
-    struct gs_ask as = {.units = hold->units, .gpu_count = hold->gpu_count};
+    struct gs_ask as = ask_of_hold(hold);
+    static const uint64_t nobody[GS_GPUS_MAX];
+    const uint64_t *leaving = nobody;
     gs_gpu_mask gpus = gs_pick_tightest(seating->view, &as);
+    if (!gpus) {
+        leaving = seating->leaving;
+        gpus = pick_for_later(seating->view, &as, leaving);
+    }
     for (uint32_t i = 0; i < seating->view->gpu_count; i++) {
         struct gs_gpu_state *gpu = &seating->view->gpus[i];
         if (!(gpus & GS_GPU_BIT(gpu->idx)))
             continue;
-        gpu->used_units += hold->units;
-        gpu->free_units -= hold->units;
+        occupy(gpu, hold->units, leaving);
         seating->seated = true;
     }
+    return true;
+}
+
+static bool note_leaving(void *ctx, const struct gs_claim *claim)
+{
+    uint64_t *leaving = ctx;
+    for (uint32_t idx = 0; claim->leaving && idx < GS_GPUS_MAX; idx++)
+        leaving[idx] += claim->charged & GS_GPU_BIT(idx) ? claim->units : 0;
     return true;
 }
 
 enum gs_reason gs_fit_beside_holds(const struct gs_ledger *ledger, const struct gs_node_view *view,
                                    const struct gs_ask *ask, struct gs_gpu_state *scratch,
                                    struct gs_node_view *ret_view)
+{
+    uint64_t leaving[GS_GPUS_MAX] = {0};
+    if (view->nominated)
+        gs_ledger_each_claim(ledger, view->slot, note_leaving, leaving);
+    return gs_fit_beside_holds_when(ledger, view, ask, leaving, scratch, ret_view);
+}
+
+enum gs_reason gs_fit_beside_holds_when(const struct gs_ledger *ledger,
+                                        const struct gs_node_view *view, const struct gs_ask *ask,
+                                        const uint64_t *leaving, struct gs_gpu_state *scratch,
+                                        struct gs_node_view *ret_view)
 {
     enum gs_reason reason = gs_fit(view, ask);
     if (reason || !ask->units || !view->nominated) {
@@ -200,7 +267,7 @@ enum gs_reason gs_fit_beside_holds(const struct gs_ledger *ledger, const struct 
     memcpy(scratch, view->gpus, view->gpu_count * sizeof(*scratch));
     copy.gpus = scratch;
     copy.version = 0; /* no state of the ledger: nothing may be remembered about it */
-    struct seating seating = {.view = &copy, .ask = ask};
+    struct seating seating = {.view = &copy, .ask = ask, .leaving = leaving};
     gs_ledger_each_hold(ledger, view->slot, seat, &seating);
     if (seating.seated)
         gs_view_summarise(&copy);

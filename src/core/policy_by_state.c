@@ -70,11 +70,26 @@ static struct gs_state take_cpu(const struct judge *judge)
     return after;
 }
 
+/*
+ * Is a GPU better than the best so far? The first of equals, as published; but where rollout sees
+ * no harm in any of them (pods that are all alike and leave nothing over), the tightest: else they
+ * would break up one GPU after the other.
+ */
+static bool better(const struct judge *judge, const struct gs_choice *best, uint32_t best_free,
+                   int64_t loss, uint32_t free_units)
+{
+    if (!best->gpus || loss != best->loss)
+        return !best->gpus || loss < best->loss;
+    int64_t harmless = gs_rollout_loss(0, 0, gs_table_price(judge->table, judge->before.model),
+                                       judge->ask->units, judge->view->max_total_units);
+    return judge->placement == GS_PLACEMENT_ROLLOUT && loss == harmless && free_units < best_free;
+}
+
 /* The best GPU of all that have room; GPUs with the same room are the same. */
 static void choose_one(const struct judge *judge, struct gs_choice *ret)
 {
     gs_gpu_mask candidates = gs_fit_candidates(judge->view, judge->ask);
-    uint32_t tried[GS_GPUS_MAX], tries = 0;
+    uint32_t tried[GS_GPUS_MAX], tries = 0, best_free = 0;
     for (uint32_t i = 0; i < judge->view->gpu_count; i++) {
         const struct gs_gpu_state *gpu = &judge->view->gpus[i];
         uint32_t seen = 0;
@@ -86,8 +101,10 @@ static void choose_one(const struct judge *judge, struct gs_choice *ret)
         struct gs_state after = take_cpu(judge);
         gs_state_take(&after, gpu->free_units, judge->ask->units);
         int64_t loss = loss_of(judge, &after);
-        if (!ret->gpus || loss < ret->loss)
-            *ret = (struct gs_choice){loss, GS_GPU_BIT(gpu->idx)};
+        if (!better(judge, ret, best_free, loss, gpu->free_units))
+            continue;
+        *ret = (struct gs_choice){loss, GS_GPU_BIT(gpu->idx)};
+        best_free = gpu->free_units;
     }
 }
 

@@ -11,20 +11,36 @@ static const char *const *uids_of(const struct gs_victims *node, struct gs_arena
     return uids;
 }
 
-/* Proposed victims stay as they are: they may be needed for CPU, ports or sums that are not seen
- * here. The added ones follow. */
-static int with_added(struct gs_victims *node, const char *const *added, size_t count,
-                      struct gs_arena *arena)
+/* True when `added` is more important than a proposed victim that is known here. */
+static bool goes_before(const struct gs_ledger *ledger, const char *added, const char *proposed)
+{
+    struct gs_claim first, second;
+    return gs_ledger_find_claim(ledger, added, &first) &&
+           gs_ledger_find_claim(ledger, proposed, &second) && first.priority > second.priority;
+}
+
+/*
+ * Proposed victims stay as they are: they may be needed for CPU, ports or sums that are not seen
+ * here. The added ones are merged in by priority, because kube-scheduler takes the first one for
+ * the most important when it compares nodes.
+ */
+static int with_added(const struct gs_ledger *ledger, struct gs_victims *node,
+                      const char *const *added, size_t count, struct gs_arena *arena)
 {
     struct gs_victim *pods = gs_arena_calloc(arena, (size_t)node->pod_count + count, sizeof(*pods));
     if (!pods)
         return -1;
-    if (node->pod_count)
-        memcpy(pods, node->pods, node->pod_count * sizeof(*pods));
-    for (size_t i = 0; i < count; i++)
-        pods[node->pod_count + i] = (struct gs_victim){.uid = added[i]};
+    uint32_t to = 0;
+    size_t next = 0;
+    for (uint32_t i = 0; i < node->pod_count; i++) {
+        while (next < count && goes_before(ledger, added[next], node->pods[i].uid))
+            pods[to++] = (struct gs_victim){.uid = added[next++]};
+        pods[to++] = node->pods[i];
+    }
+    while (next < count)
+        pods[to++] = (struct gs_victim){.uid = added[next++]};
     node->pods = pods;
-    node->pod_count += (uint32_t)count;
+    node->pod_count = to;
     return 0;
 }
 
@@ -45,7 +61,7 @@ static int64_t keep_useful(struct gs_service *service, const struct gs_ask *ask,
                                                         &args->arena, &added, &count)
                                      : GS_EVICTION_NO_MEMORY;
         if (plan == GS_EVICTION_NO_MEMORY ||
-            (plan == GS_EVICTION_FITS && with_added(node, added, count, &args->arena) < 0))
+            (plan == GS_EVICTION_FITS && with_added(ledger, node, added, count, &args->arena) < 0))
             return -1;
         if (plan == GS_EVICTION_FITS)
             args->nodes[kept++] = *node;

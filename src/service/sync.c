@@ -63,6 +63,7 @@ static int sync_claim(struct gs_service *service, const struct gs_pod *pod, stru
         .cpu_milli = clamp_milli(gs_pod_cpu_milli(pod)),
         .revision = revision_of(pod),
         .state = GS_CLAIM_CONFIRMED,
+        .leaving = pod->deleting,
     };
     if (pod->swap_with[0] &&
         gs_swaps_begin(&store->swaps, store->ledger, &claim, pod->swap_with, err) < 0)
@@ -103,14 +104,22 @@ static void end_pod(struct gs_service *service, const struct gs_pod *pod)
 static int sync_hold(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err)
 {
     struct gs_store *store = &service->store;
-    struct gs_charge charge;
-    if (!pod->nominated_node[0] || gs_pod_charge(pod, &charge) != GS_CHARGE_OK) {
+    struct gs_ask ask;
+    gs_ask_of_pod(&ask, pod);
+    if (!pod->nominated_node[0] || ask.broken) {
         if (gs_ledger_release_hold(store->ledger, pod->uid))
             gs_store_freed(store, GS_INDEX_NONE);
         return 0;
     }
-    const struct gs_hold hold = {pod->uid, pod->nominated_node, charge.units, charge.gpu_count,
-                                 pod->priority};
+    const struct gs_hold hold = {.uid = pod->uid,
+                                 .node = pod->nominated_node,
+                                 .units = ask.units,
+                                 .gpu_count = ask.gpu_count,
+                                 .priority = ask.priority,
+                                 .model = pod->gpu_model,
+                                 .model_deny = pod->gpu_model_deny,
+                                 .uuid = pod->gpu_uuid,
+                                 .uuid_deny = pod->gpu_uuid_deny};
     return gs_ledger_hold(store->ledger, &hold, err);
 }
 

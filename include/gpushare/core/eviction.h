@@ -18,8 +18,9 @@ enum gs_eviction {
 /*
  * victims: UIDs that go anyway; those without a claim on this node count for nothing. Added are
  * only claims of lower priority than the ask's, and none that is not needed: the plan that harms
- * the least important pods wins (lowest highest priority, then fewest pods, then lowest GPU).
- * *ret_added: *ret_count UIDs in the arena. Nominated pods of the same or higher priority keep
+ * the least important pods wins (lowest highest priority, then fewest pods, then lowest GPU; who
+ * is being deleted already is not harmed). *ret_added: *ret_count UIDs in the arena, the most
+ * important first. Nominated pods of the same or higher priority keep
  * their place. *ret_* are untouched unless it fits.
  */
 enum gs_eviction gs_plan_eviction(const struct gs_ledger *ledger, const struct gs_node_view *view,

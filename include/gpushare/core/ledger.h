@@ -50,6 +50,7 @@ struct gs_claim {
     uint32_t cpu_milli;
     uint64_t revision; /* resourceVersion as a number, 0 when none */
     enum gs_claim_state state;
+    bool leaving; /* being deleted: charged until it is gone, but nobody need evict it */
 };
 
 struct gs_ledger_stats {
@@ -136,6 +137,7 @@ struct gs_hold {
     uint32_t units;
     uint32_t gpu_count;
     int32_t priority;
+    const char *model, *model_deny, *uuid, *uuid_deny; /* the pod's lists; NULL is "" */
 };
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err);
 

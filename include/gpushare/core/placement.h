@@ -42,12 +42,23 @@ gs_gpu_mask gs_fit_candidates(const struct gs_node_view *view, const struct gs_a
 /*
  * gs_fit() on a node of a ledger as it will be when every nominated pod of the same or higher
  * priority has taken its place there (binpacked, highest priority first), as kube-scheduler itself
- * counts nominated pods. When *ret_view is not NULL it is given that state: its gpus are `scratch`
- * (room for GS_GPUS_MAX), borrowed; without holds in the way it is the ledger's own view.
+ * counts nominated pods. One that fits nowhere yet keeps the GPU where it will fit when the pods
+ * that are being deleted have gone: its victims, mostly. When *ret_view is not NULL it is given
+ * that state: its gpus are `scratch` (room for GS_GPUS_MAX), borrowed; without holds in the way it
+ * is the ledger's own view.
  */
 enum gs_reason gs_fit_beside_holds(const struct gs_ledger *ledger, const struct gs_node_view *view,
                                    const struct gs_ask *ask, struct gs_gpu_state *scratch,
                                    struct gs_node_view *ret_view);
+
+/*
+ * The same for a view that differs from the ledger's: leaving[idx] (GS_GPUS_MAX entries) is how
+ * much of what the view shows as used on a GPU is about to go.
+ */
+enum gs_reason gs_fit_beside_holds_when(const struct gs_ledger *ledger,
+                                        const struct gs_node_view *view, const struct gs_ask *ask,
+                                        const uint64_t *leaving, struct gs_gpu_state *scratch,
+                                        struct gs_node_view *ret_view);
 
 /*
  * Best fit: the gpu_count candidates with the least free memory, lowest index on ties; several

@@ -6,8 +6,8 @@
 
 /*
  * A node in words: GPU sizes as views.h reads them; claims "uid@gpu,gpu:units!priority" apart by
- * blanks; what is asked, what kube-scheduler proposes, and which pods must be added ("-" none,
- * "drop" when the node is of no use).
+ * blanks, with "~" for one that is being deleted; what is asked, what kube-scheduler proposes, and
+ * which pods must be added ("-" none, "drop" when the node is of no use).
  */
 static const struct {
     const char *row;
@@ -40,6 +40,11 @@ static const struct {
     {"two GPUs, one cannot be cleared", "16 16", "a@0:16!1 b@1:16!10", 8, 2, 10, "", "drop"},
     {"an unplaced claim counts everywhere", "16 16", "a@:16!1", 16, 1, 10, "", "a"},
     {"overfull", "16", "a@0:16!1 b@0:16!2", 16, 1, 10, "", "ab"},
+    {"one on its way out goes before a less important one", "16 16", "a@0:16!1 b@1:16!5~", 8, 1, 10,
+     "", "b"},
+    {"one on its way out goes before others of its GPU", "16", "a@0:8!1 b@0:8!5~", 8, 1, 10, "",
+     "b"},
+    {"equals on their way out are not ours to evict", "16", "a@0:16!10~", 8, 1, 10, "", "drop"},
 };
 
 /* "a@0,1:16!5" */
@@ -58,6 +63,7 @@ static void add_claim(struct gs_ledger *ledger, const char *text)
         claim.units = claim.units * 10 + (uint32_t)(*at - '0');
     for (at++; *at >= '0' && *at <= '9'; at++)
         claim.priority = claim.priority * 10 + (*at - '0');
+    claim.leaving = *at == '~';
     claim.gpu_count = claim.gpus ? gs_gpu_mask_count(claim.gpus) : 1;
     struct gs_error err = {0};
     if (gs_ledger_set_claim(ledger, &claim, &err) < 0)
@@ -129,11 +135,62 @@ static void nominated_pods_of_higher_priority_keep_their_place(void **state)
     gs_ledger_free(ledger);
 }
 
+/*
+ * Beside a pod of priority 20 that waits for 16 units here: who asks for 16 more.
+ */
+static void nominated_pods_are_seated_in_the_plan_too(void **state)
+{
+    static const struct {
+        const char *row, *gpus, *claims, *added;
+    } beside[] = {
+        {"its victim is named again, another one is added", "16 16", "a@0:16!1~ b@1:16!1", "ab"},
+        {"both must find a place", "16 16", "a@0:16!1 b@1:16!1", "ab"},
+        {"there is one place for two", "16 16", "a@0:16!1 b@1:16!99", "drop"},
+        {"there is a third GPU", "16 16 16", "a@0:16!1~ b@1:16!5 c@2:16!2", "ac"},
+    };
+    GS_FOR_EACH_ROW (r, beside) {
+        struct gs_ledger *ledger = gs_ledger_new();
+        char words[32];
+        const struct gs_hold hold = {
+            .uid = "v", .node = "n", .units = 16, .gpu_count = 1, .priority = 20};
+        const struct gs_ask ask = {.units = 16, .gpu_count = 1, .priority = 10, .uid = "p"};
+        test_set_node(ledger, "n", r->gpus);
+        add_claims(ledger, r->claims);
+        assert_int_equal(gs_ledger_hold(ledger, &hold, NULL), 0);
+        plan_in_words(ledger, &ask, "", words);
+        row_text(r->row, words, r->added);
+        gs_ledger_free(ledger);
+    }
+}
+
+/* kube-scheduler compares nodes by the first victim, which should be the most important one. */
+static void the_most_important_victim_is_named_first(void **state)
+{
+    struct gs_ledger *ledger = gs_ledger_new();
+    struct gs_arena arena = {0};
+    const char *const *added = NULL;
+    size_t count = 0;
+    const struct gs_ask ask = {.units = 16, .gpu_count = 1, .priority = 10, .uid = "p"};
+    test_set_node(ledger, "n", "16");
+    add_claims(ledger, "a@0:4!1 b@0:8!7 c@0:4!3");
+    assert_int_equal(gs_plan_eviction(ledger, gs_ledger_view(ledger, gs_slice_of("n")), &ask, NULL,
+                                      0, &arena, &added, &count),
+                     GS_EVICTION_FITS);
+    assert_int_equal(count, 3);
+    assert_string_equal(added[0], "b");
+    assert_string_equal(added[1], "c");
+    assert_string_equal(added[2], "a");
+    gs_arena_release(&arena);
+    gs_ledger_free(ledger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(added_victims_are_those_that_are_needed),
         cmocka_unit_test(nominated_pods_of_higher_priority_keep_their_place),
+        cmocka_unit_test(nominated_pods_are_seated_in_the_plan_too),
+        cmocka_unit_test(the_most_important_victim_is_named_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

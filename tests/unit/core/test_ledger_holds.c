@@ -79,6 +79,32 @@ static void the_same_uid_replaces(void **state)
     assert_int_equal(test_stats(ledger).held, 2);
 }
 
+static bool note_lists(void *ctx, const struct gs_hold *held)
+{
+    snprintf(ctx, 100, "%s|%s|%s|%s|%s", held->uid, held->model, held->model_deny, held->uuid,
+             held->uuid_deny);
+    return true;
+}
+
+static void the_pods_lists_are_kept(void **state)
+{
+    char text[100] = "";
+    const struct gs_node_view *view = gs_ledger_view(ledger, GS_SLICE("n1"));
+    struct gs_hold as = {"a", "n1", 1, 1, 5, "A100,H100", "T4", "GPU-1", "GPU-2"};
+    assert_int_equal(gs_ledger_hold(ledger, &as, NULL), 0);
+    gs_ledger_each_hold(ledger, view->slot, note_lists, text);
+    assert_string_equal(text, "a|A100,H100|T4|GPU-1|GPU-2");
+    uint64_t version = view->version;
+    assert_int_equal(gs_ledger_hold(ledger, &as, NULL), 0);
+    assert_true(view->version == version);
+    as.model_deny = NULL;
+    assert_int_equal(gs_ledger_hold(ledger, &as, NULL), 0);
+    assert_true(view->version != version);
+    gs_ledger_each_hold(ledger, view->slot, note_lists, text);
+    assert_string_equal(text, "a|A100,H100||GPU-1|GPU-2");
+    assert_int_equal(nominated("n1"), 1);
+}
+
 static void what_is_no_hold_is_refused(void **state)
 {
     static const struct {
@@ -200,6 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_LEDGER(holds_stand_in_order_of_priority_then_age),
         WITH_LEDGER(the_same_uid_replaces),
+        WITH_LEDGER(the_pods_lists_are_kept),
         WITH_LEDGER(what_is_no_hold_is_refused),
         WITH_LEDGER(release_is_told_whether_there_was_one),
         WITH_LEDGER(a_claim_ends_the_hold_and_prevents_another),

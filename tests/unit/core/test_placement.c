@@ -220,6 +220,87 @@ static void nominated_pods_hold_their_places(void **state)
     }
 }
 
+/*
+ * GPU 0 has 10 of 16 taken by a pod on its way out (or not), GPU 1 has 2 of 16 taken. A nominated
+ * pod waits for `held` units: what is left to others on each GPU.
+ */
+static void a_nominated_pod_keeps_the_gpu_of_its_victims(void **state)
+{
+    static const struct {
+        const char *row;
+        bool leaving;
+        uint32_t held;
+        uint32_t left[2];
+    } rows[] = {
+        {"it fits beside the victim", true, 4, {2, 14}},
+        {"it fits on the other GPU now", true, 8, {6, 6}},
+        {"it will fill the GPU", true, 16, {0, 14}},
+        {"its victim stays: nothing to hold yet", false, 16, {6, 14}},
+        {"it will never fit", true, 17, {6, 14}},
+        {"it will leave less than is free now", true, 15, {1, 14}},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = gs_ledger_new();
+        static struct test_node t;
+        const struct gs_claim victim = {.uid = "victim",
+                                        .node = "n1",
+                                        .gpus = GS_GPU_BIT(0),
+                                        .units = 10,
+                                        .gpu_count = 1,
+                                        .leaving = r->leaving};
+        const struct gs_claim other = {
+            .uid = "other", .node = "n1", .gpus = GS_GPU_BIT(1), .units = 2, .gpu_count = 1};
+        const struct gs_hold hold = {"v", "n1", r->held, 1, 100};
+        const struct gs_ask ask = {.units = 1, .gpu_count = 1, .uid = "me"};
+        struct gs_gpu_state scratch[GS_GPUS_MAX];
+        struct gs_node_view judged;
+        assert_int_equal(gs_ledger_set_node(ledger, test_node_init(&t, "n1", "16 16"), NULL), 0);
+        assert_int_equal(gs_ledger_set_claim(ledger, &victim, NULL), 0);
+        assert_int_equal(gs_ledger_set_claim(ledger, &other, NULL), 0);
+        assert_int_equal(gs_ledger_hold(ledger, &hold, NULL), 0);
+        const struct gs_node_view *view = gs_ledger_view(ledger, GS_SLICE("n1"));
+        row_equal(r->row, gs_fit_beside_holds(ledger, view, &ask, scratch, &judged), GS_FITS);
+        row_equal(r->row, judged.gpus[0].free_units, r->left[0]);
+        row_equal(r->row, judged.gpus[1].free_units, r->left[1]);
+    }
+}
+
+/* GPU 0 is an A100 with 16 free, GPU 1 a T4 with 8: without its lists the pod of 8 would sit on
+ * the second. */
+static void a_nominated_pod_is_seated_on_a_gpu_that_it_allows(void **state)
+{
+    static const struct {
+        const char *row;
+        struct gs_hold hold;
+        uint32_t left[2];
+    } rows[] = {
+        {"no lists", {"v", "n1", 8, 1, 100}, {16, 0}},
+        {"model", {"v", "n1", 8, 1, 100, .model = "a100"}, {8, 8}},
+        {"model denied", {"v", "n1", 8, 1, 100, .model_deny = "t4"}, {8, 8}},
+        {"UUID", {"v", "n1", 8, 1, 100, .uuid = "GPU-0"}, {8, 8}},
+        {"UUID denied", {"v", "n1", 8, 1, 100, .uuid_deny = "GPU-1"}, {8, 8}},
+        {"no GPU allowed", {"v", "n1", 8, 1, 100, .model = "H100"}, {16, 8}},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = gs_ledger_new();
+        static struct test_node t;
+        const struct gs_ask ask = {.units = 1, .gpu_count = 1, .uid = "me"};
+        struct gs_gpu_state scratch[GS_GPUS_MAX];
+        struct gs_node_view judged;
+        test_node_init(&t, "n1", "16 8");
+        for (int i = 0; i < 2; i++) {
+            snprintf(t.gpus[i].model, sizeof(t.gpus[i].model), "%s", i ? "T4" : "A100");
+            snprintf(t.gpus[i].uuid, sizeof(t.gpus[i].uuid), "GPU-%d", i);
+        }
+        assert_int_equal(gs_ledger_set_node(ledger, &t.node, NULL), 0);
+        assert_int_equal(gs_ledger_hold(ledger, &r->hold, NULL), 0);
+        const struct gs_node_view *view = gs_ledger_view(ledger, GS_SLICE("n1"));
+        row_equal(r->row, gs_fit_beside_holds(ledger, view, &ask, scratch, &judged), GS_FITS);
+        row_equal(r->row, judged.gpus[0].free_units, r->left[0]);
+        row_equal(r->row, judged.gpus[1].free_units, r->left[1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +308,8 @@ int main(void)
         cmocka_unit_test(selectors_change_the_reason),
         cmocka_unit_test(picks_are_tight_or_empty_and_repeatable),
         cmocka_unit_test(nominated_pods_hold_their_places),
+        cmocka_unit_test(a_nominated_pod_keeps_the_gpu_of_its_victims),
+        cmocka_unit_test(a_nominated_pod_is_seated_on_a_gpu_that_it_allows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
