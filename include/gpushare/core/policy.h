@@ -18,7 +18,8 @@
  *   fgd       fragmentation gradient descent (Weng et al., USENIX ATC'23): the node where the
  *             memory that a typical pod could not use grows least
  *   rollout   the node where the memory that stays unused after a long run of typical pods grows
- *             least; exact integer arithmetic, the same choice on every machine
+ *             least, and there the GPU of which the same holds (the tightest when no GPU does any
+ *             harm); exact integer arithmetic, the same choice on every machine
  *
  * fgd and rollout need to know which pods there are: they learn it (below), and behave like binpack
  * until they have seen GS_LEARN_MIN pods with GPU memory.
@@ -33,9 +34,9 @@
  *   if (gs_policies_refresh_due(policies))
  *       gs_policies_refresh(policies, &err);                  without any lock; milliseconds
  *
- * A gs_policies object belongs to one ledger (results are remembered by node version) and takes
- * about 9 MiB when fgd or rollout are used on a thousand nodes, at most 16 MiB. All functions may
- * be called from several threads at once; none waits for a refresh. While a refresh ends, one
+ * A gs_policies object belongs to one ledger (results are remembered by node version) and takes 10
+ * MiB at most, little of it while neither fgd nor rollout are used. All functions may be called
+ * from several threads at once; none waits for a refresh, choosing allocates nothing. While a refresh ends, one
  * request may compare losses of the old and the new table: what fits is never wrong, the node may
  * be second best.
  */

@@ -197,19 +197,32 @@ static void rollout_prefers_the_node_that_strands_least(void **state)
     }
 }
 
-static void the_first_of_equally_good_gpus_is_taken(void **state)
+/* Pods that are all alike: any GPU will do. fgd takes the first, as published, and so does rollout
+ * where harm is done. */
+static void of_equally_good_gpus_the_tightest_is_taken(void **state)
 {
-    static const struct test_pods small[] = {{60, 4, 1, 0, NULL}, {0}};
-    static const char *const nodes[] = {"16 16:8", "16:8 16", "16:4 16:8 16"};
+    static const struct {
+        const char *row, *gpus;
+        uint32_t pods_units, units;
+        gs_gpu_mask rollout;
+    } rows[] = {
+        {"used before free", "16 16:8", 4, 4, 2},
+        {"used before free, first", "16:8 16", 4, 4, 1},
+        {"the tightest", "16:4 16:8 16", 4, 4, 2},
+        {"sizes that leave something", "16 16:5", 5, 5, 2},
+        {"the first of two", "16 16:8 16:8", 4, 4, 2},
+        {"equal harm: the first", "16 16:8", 8, 4, 1},
+    };
     static struct test_node t;
-    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
-    test_learn(policies, small);
-    test_refresh(policies);
-    for (size_t i = 0; i < GS_COUNT_OF(nodes); i++) {
-        struct gs_ask ask = test_ask(4, 1, 0, NULL);
-        struct gs_node_view *view = test_cpu_view(&t, nodes[i], 0, 0);
-        assert_int_equal(test_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask).gpus, 1);
-        assert_int_equal(test_choose(policies, GS_PLACEMENT_FGD, view, &ask).gpus, 1);
+    GS_FOR_EACH_ROW (r, rows) {
+        struct test_pods alike[] = {{60, r->pods_units, 1, 0, NULL}, {0}};
+        _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+        test_learn(policies, alike);
+        test_refresh(policies);
+        struct gs_ask ask = test_ask(r->units, 1, 0, NULL);
+        struct gs_node_view *view = test_cpu_view(&t, r->gpus, 0, 0);
+        row_equal(r->row, test_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask).gpus, r->rollout);
+        row_equal(r->row, test_choose(policies, GS_PLACEMENT_FGD, view, &ask).gpus, 1);
     }
 }
 
@@ -272,7 +285,7 @@ int main(void)
         cmocka_unit_test(a_large_node_is_offered_enough_to_fill_it),
         cmocka_unit_test(the_loss_is_the_price_of_a_card),
         cmocka_unit_test(rollout_prefers_the_node_that_strands_least),
-        cmocka_unit_test(the_first_of_equally_good_gpus_is_taken),
+        cmocka_unit_test(of_equally_good_gpus_the_tightest_is_taken),
         cmocka_unit_test(the_size_of_a_unit_does_not_matter),
         cmocka_unit_test(odd_nodes_are_judged_too),
     };
