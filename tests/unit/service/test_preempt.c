@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
+#include "service_rig.h"
+
+/*
+ * Two nodes: n1 has two GPUs of 16, n2 one of 16. Pods "uid@node:gpu:units!priority" apart by
+ * blanks, "~" for one that is being deleted. A pod of priority 10 asks for `units`; `nodes` is what
+ * kube-scheduler proposes and `kept` what must come back, both as the body's JSON with ' for ".
+ */
+struct row {
+    const char *row;
+    const char *pods;
+    unsigned units;
+    const char *nodes;
+    const char *kept;
+};
+
+static struct rig rig;
+
+static int setup(void **state)
+{
+    rig_start(&rig);
+    rig_lists(&rig);
+    rig_node(&rig, "n1", "16,16");
+    rig_node(&rig, "n2", "16");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rig_stop(&rig);
+    return 0;
+}
+
+static void quote(char *text)
+{
+    for (; *text; text++)
+        *text = *text == '\'' ? '"' : *text;
+}
+
+/* "a@n1:0:8!5" */
+static void feed(const char *text)
+{
+    char uid[8] = "", node[8] = "", json[1024];
+    unsigned numbers[3] = {0};
+    size_t len = strcspn(text, "@");
+    memcpy(uid, text, len);
+    text += len + 1;
+    len = strcspn(text, ":");
+    memcpy(node, text, len);
+    text += len;
+    for (int i = 0; i < 3; i++) {
+        for (text++; *text >= '0' && *text <= '9'; text++)
+            numbers[i] = numbers[i] * 10 + (unsigned)(*text - '0');
+    }
+    snprintf(json, sizeof(json),
+             "{'metadata':{'name':'%s','namespace':'default','uid':'%s','resourceVersion':'%llu'%s,"
+             "'annotations':{'ALIYUN_COM_GPU_MEM_IDX':'%u'}},'spec':{'nodeName':'%s','priority':%u,"
+             "'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'%u'}}}]},"
+             "'status':{'phase':'Running'}}",
+             uid, uid, (unsigned long long)++rig.revision,
+             *text == '~' ? ",'deletionTimestamp':'2026-01-01T00:00:00Z'" : "", numbers[0], node,
+             numbers[2], numbers[1]);
+    quote(json);
+    rig_feed(&rig, json, false);
+}
+
+static void feed_all(const char *text)
+{
+    for (; *text; text += strcspn(text, " "), text += *text == ' ')
+        feed(text);
+}
+
+static char *preempt(unsigned units, const char *annotations, const char *form, const char *nodes)
+{
+    char body[4096];
+    snprintf(body, sizeof(body),
+             "{'Pod':{'metadata':{'name':'p','namespace':'default','uid':'up','annotations':{%s}},"
+             "'spec':{'priority':10,'containers':[{'name':'c','resources':{'limits':{"
+             "'aliyun.com/gpu-mem':'%u'}}}]},'status':{'phase':'Pending'}},'%s':{%s}}",
+             annotations, units, form, nodes);
+    quote(body);
+    return rig_ask(&rig, gs_service_preempt, body);
+}
+
+static void expect_nodes(const char *row, char *answer, const char *nodes)
+{
+    char expected[2048];
+    snprintf(expected, sizeof(expected), "{'NodeNameToMetaVictims':{%s}}", nodes);
+    quote(expected);
+    row_text(row, answer, expected);
+    free(answer);
+}
+
+static const struct row rows[] = {
+    {"the proposed victim suffices", "a@n2:0:16!0", 8, "'n2':{'Pods':[{'UID':'a'}]}",
+     "'n2':{'Pods':[{'UID':'a'}],'NumPDBViolations':0}"},
+    {"PDB counts come back", "a@n2:0:16!0", 8, "'n2':{'Pods':[{'UID':'a'}],'NumPDBViolations':3}",
+     "'n2':{'Pods':[{'UID':'a'}],'NumPDBViolations':3}"},
+    {"unknown UIDs pass and count for nothing", "a@n2:0:16!0", 8,
+     "'n2':{'Pods':[{'UID':'stranger'},{'UID':'a'}]}",
+     "'n2':{'Pods':[{'UID':'stranger'},{'UID':'a'}],'NumPDBViolations':0}"},
+    {"only unknown ones: the right one is added", "a@n2:0:16!0", 8,
+     "'n2':{'Pods':[{'UID':'stranger'}]}",
+     "'n2':{'Pods':[{'UID':'stranger'},{'UID':'a'}],'NumPDBViolations':0}"},
+    {"a proposed one is never dropped, though it does not help", "a@n1:0:16!0 b@n1:1:8!0", 8,
+     "'n1':{'Pods':[{'UID':'a'},{'UID':'b'}]}",
+     "'n1':{'Pods':[{'UID':'a'},{'UID':'b'}],'NumPDBViolations':0}"},
+    {"halves on two GPUs: one more on the same GPU", "a@n1:0:8!0 b@n1:0:8!2 c@n1:1:8!1 d@n1:1:8!3",
+     16, "'n1':{'Pods':[{'UID':'a'},{'UID':'c'}]}",
+     "'n1':{'Pods':[{'UID':'b'},{'UID':'a'},{'UID':'c'}],'NumPDBViolations':0}"},
+    {"the most important one comes first", "a@n2:0:4!1 b@n2:0:12!7", 16,
+     "'n2':{'Pods':[{'UID':'a'}]}", "'n2':{'Pods':[{'UID':'b'},{'UID':'a'}],'NumPDBViolations':0}"},
+    {"the less important one comes last", "a@n2:0:4!7 b@n2:0:12!1", 16,
+     "'n2':{'Pods':[{'UID':'a'}]}", "'n2':{'Pods':[{'UID':'a'},{'UID':'b'}],'NumPDBViolations':0}"},
+    {"fragmentation: the empty list is filled", "a@n1:0:10!0 b@n1:1:10!5", 12, "'n1':{'Pods':[]}",
+     "'n1':{'Pods':[{'UID':'a'}],'NumPDBViolations':0}"},
+    {"fragmentation, null for empty", "a@n1:0:10!0 b@n1:1:10!5", 12, "'n1':{'Pods':null}",
+     "'n1':{'Pods':[{'UID':'a'}],'NumPDBViolations':0}"},
+    {"fragmentation by equals: the node goes", "a@n1:0:10!10 b@n1:1:10!99", 12, "'n1':{'Pods':[]}",
+     ""},
+    {"it fits by now: nobody need go", "a@n1:0:10!0", 12, "'n1':{'Pods':[]}",
+     "'n1':{'Pods':[],'NumPDBViolations':0}"},
+    {"the proposal helps the sum, no GPU can be cleared", "a@n1:0:8!99 b@n1:1:8!99 c@n1:0:8!0", 16,
+     "'n1':{'Pods':[{'UID':'c'}]}", ""},
+    {"a node unknown here goes, others stay", "a@n1:0:16!99 b@n1:1:16!99 c@n2:0:16!0", 16,
+     "'n1':{'Pods':[{'UID':'a'}],'NumPDBViolations':2},'n2':{'Pods':[{'UID':'c'}]},'n3':{'Pods':["
+     "{'UID':'x'}]}",
+     "'n1':{'Pods':[{'UID':'a'}],'NumPDBViolations':2},'n2':{'Pods':[{'UID':'c'}],"
+     "'NumPDBViolations':0}"},
+    {"larger than any GPU", "a@n1:0:16!0 b@n1:1:16!0", 17,
+     "'n1':{'Pods':[{'UID':'a'},{'UID':'b'}]}", ""},
+    {"whoever is being deleted goes rather than another", "a@n1:0:16!0 b@n1:1:16!5~", 12,
+     "'n1':{'Pods':[]}", "'n1':{'Pods':[{'UID':'b'}],'NumPDBViolations':0}"},
+    {"no node proposed", "", 8, "", ""},
+    {"no GPU memory asked: nothing is judged", "a@n2:0:16!0", 0,
+     "'n2':{'Pods':[{'UID':'a'}]},'n9':{'Pods':[],'NumPDBViolations':1}",
+     "'n2':{'Pods':[{'UID':'a'}],'NumPDBViolations':0},'n9':{'Pods':[],'NumPDBViolations':1}"},
+};
+
+static void every_rule_with_uids_only(void **state)
+{
+    GS_FOR_EACH_ROW (r, rows) {
+        setup(NULL);
+        feed_all(r->pods);
+        expect_nodes(r->row, preempt(r->units, "", "NodeNameToMetaVictims", r->nodes), r->kept);
+        teardown(NULL);
+    }
+}
+
+/* {'UID':'a'} becomes {'metadata':{'name':'a','uid':'a'},…}. */
+static void as_full_pods(const char *nodes, char *out, size_t size)
+{
+    static const char begin[] = "{'UID':'";
+    size_t len = 0;
+    while (*nodes && len + 200 < size) {
+        if (strncmp(nodes, begin, strlen(begin)) != 0) {
+            out[len++] = *nodes++;
+            continue;
+        }
+        nodes += strlen(begin);
+        int uid = (int)strcspn(nodes, "'");
+        len +=
+            (size_t)snprintf(out + len, size - len,
+                             "{'metadata':{'name':'%.*s','uid':'%.*s'},'spec':{'containers':[]}}",
+                             uid, nodes, uid, nodes);
+        nodes += uid + 2;
+    }
+    out[len] = '\0';
+}
+
+static void every_rule_with_full_victims(void **state)
+{
+    GS_FOR_EACH_ROW (r, rows) {
+        char nodes[2048];
+        setup(NULL);
+        feed_all(r->pods);
+        as_full_pods(r->nodes, nodes, sizeof(nodes));
+        expect_nodes(r->row, preempt(r->units, "", "NodeNameToVictims", nodes), r->kept);
+        teardown(NULL);
+    }
+}
+
+static void broken_annotations_evict_nobody(void **state)
+{
+    static const struct {
+        const char *row, *annotations;
+    } broken[] = {
+        {"placement", "'aliyun.com/gpu-placement':'best'"},
+        {"count", "'aliyun.com/gpu-count':'two'"},
+        {"not divisible", "'aliyun.com/gpu-count':'3'"},
+        {"model", "'aliyun.com/gpu-model':'A100,,T4'"},
+        {"UUID", "'aliyun.com/gpu-uuid-deny':','"},
+        {"no such model", "'aliyun.com/gpu-model':'H100'"},
+    };
+    feed_all("a@n2:0:16!0");
+    GS_FOR_EACH_ROW (r, broken) {
+        expect_nodes(
+            r->row,
+            preempt(8, r->annotations, "NodeNameToMetaVictims", "'n2':{'Pods':[{'UID':'a'}]}"), "");
+    }
+}
+
+static void asking_changes_nothing(void **state)
+{
+    feed_all("a@n2:0:16!0");
+    free(preempt(8, "", "NodeNameToMetaVictims", "'n2':{'Pods':[{'UID':'a'}]}"));
+    assert_int_equal(rig_used(&rig, "n2", 0), 16);
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+    assert_int_equal(rig.binds + rig.gets + rig.patches, 0);
+}
+
+static void nobody_is_evicted_before_the_lists_are_loaded(void **state)
+{
+    struct rig young;
+    rig_start(&young);
+    char body[] = "{'Pod':{'metadata':{'name':'p','uid':'up'},'spec':{'containers':[]}},"
+                  "'NodeNameToMetaVictims':{'n1':{'Pods':[{'UID':'a'}]}}}";
+    quote(body);
+    rig_expect(rig_ask(&young, gs_service_preempt, body), "{\"NodeNameToMetaVictims\":{}}");
+    rig_stop(&young);
+}
+
+/* p was nominated and its victim is on its way out: small pods find what is left beside it. */
+static void a_nominated_pod_keeps_the_gpu_of_its_victim(void **state)
+{
+    char nominated[] =
+        "{'metadata':{'name':'v','namespace':'default','uid':'uv'},'spec':{'priority':100,"
+        "'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'16'}}}]},"
+        "'status':{'phase':'Pending','nominatedNodeName':'n2'}}";
+    char small[1024];
+    quote(nominated);
+    feed_all("a@n2:0:10!0");
+    rig_pod_json(&rig, small, sizeof(small), "s", "us", 4, NULL, NULL, "Pending");
+    rig_expect(rig_filter(&rig, small, "\"n2\""), "\"NodeNames\":[\"n2\"]");
+    feed_all("a@n2:0:10!0~");
+    rig_feed(&rig, nominated, false);
+    rig_expect(rig_filter(&rig, small, "\"n2\""), "held for a nominated pod");
+    rig_feed(&rig, small, false);
+    rig_expect(rig_try_bind(&rig, "s", "us", "n2"), "held for a nominated pod");
+    assert_int_equal(rig.binds, 0);
+    rig_pod_gone(&rig, "a", "a");
+    rig_expect(rig_filter(&rig, small, "\"n2\""), "held for a nominated pod");
+    rig_expect(rig_try_bind(&rig, "v", "uv", "n2"), "\"Error\":\"\"");
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_rule_with_uids_only),
+        cmocka_unit_test(every_rule_with_full_victims),
+        T(broken_annotations_evict_nobody),
+        T(asking_changes_nothing),
+        T(nobody_is_evicted_before_the_lists_are_loaded),
+        T(a_nominated_pod_keeps_the_gpu_of_its_victim),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
