@@ -3,6 +3,7 @@
 
 #include <curl/curl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +45,7 @@ static int start_server(void **state)
     server = fork();
     assert_true(server >= 0);
     if (server == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         struct fake_api *api = fake_api_start(rules, GS_COUNT_OF(rules));
         const char *own = fake_api_url(api);
         if (write(fds[1], own, strlen(own) + 1) < 0)

@@ -138,16 +138,18 @@ struct server {
     uint32_t port;
 };
 
-/* Serves NAME.crt on a port of its own choice; `more` are further words of s_server. */
+/* Serves NAME.crt on a port of its own choice; `more` are further words of s_server. It ends with
+ * this program, however that ends. */
 static struct server start_server(const char *name, const char *const more[])
 {
     char crt[64], key[64];
     snprintf(crt, sizeof(crt), "%s.crt", name);
     snprintf(key, sizeof(key), "%s.key", name);
-    const char *argv[32] = {"openssl", "s_server", "-accept", "127.0.0.1:0", "-cert",
-                            crt,       "-key",     key,       "-WWW",        NULL};
+    const char *argv[32] = {"setpriv", "--pdeathsig", "KILL",  "openssl", "s_server",
+                            "-accept", "127.0.0.1:0", "-cert", crt,       "-key",
+                            key,       "-WWW",        NULL};
     for (size_t i = 0; more && more[i]; i++)
-        argv[9 + i] = more[i];
+        argv[12 + i] = more[i];
     _cleanup_free_ char *out = in_folder("server.out");
     unlink(out);
     struct server server = {.pid = start_program(argv, out)};
