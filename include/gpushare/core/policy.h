@@ -36,9 +36,9 @@
  *
  * A gs_policies object belongs to one ledger (results are remembered by node version) and takes 10
  * MiB at most, little of it while neither fgd nor rollout are used. All functions may be called
- * from several threads at once; none waits for a refresh, choosing allocates nothing. While a refresh ends, one
- * request may compare losses of the old and the new table: what fits is never wrong, the node may
- * be second best.
+ * from several threads at once; none waits for a refresh, choosing allocates nothing. While a
+ * refresh ends, one request may compare losses of the old and the new table: what fits is never
+ * wrong, the node may be second best.
  */
 struct gs_policies;
 
