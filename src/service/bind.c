@@ -89,6 +89,13 @@ static uint32_t gpu_size(const struct gs_node_view *view, gs_gpu_mask gpus)
     return 0;
 }
 
+static uint32_t known_size(const struct gs_service *service, const struct gs_claim *claim)
+{
+    const struct gs_node_view *view =
+        gs_ledger_view(service->store.ledger, gs_slice_of(claim->node));
+    return view ? gpu_size(view, claim->gpus) : 0;
+}
+
 static uint32_t clamp_milli(int64_t milli)
 {
     return milli < 0 ? 0 : milli > UINT32_MAX ? UINT32_MAX : (uint32_t)milli;
@@ -113,8 +120,6 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
         gpus = choose(service, view, ask, &reason);
         if (!gpus) {
             say(outcome, "%s", gs_reason_text(reason));
-            gs_pending_refused(service->pending, pod, service->store.frees,
-                               gs_clock_now_ns(service->config.clock));
             return false;
         }
     }
@@ -157,11 +162,39 @@ void gs_bind_undo(struct gs_service *service, const char *uid)
     gs_limbo_remove(service->limbo, uid);
 }
 
+struct namesake {
+    const struct gs_binding_args *args;
+    bool found;
+};
+
+static bool is_namesake(void *ctx, const struct gs_claim *claim)
+{
+    struct namesake *namesake = ctx;
+    namesake->found = strcmp(claim->name, namesake->args->name) == 0 &&
+                      strcmp(claim->ns, namesake->args->ns) == 0 &&
+                      strcmp(claim->uid, namesake->args->uid) != 0;
+    return !namesake->found;
+}
+
+/* The watch was faster, and showed another pod of this name bound to this node. */
+static bool bound_a_namesake(const struct gs_service *service, const struct gs_binding_args *args)
+{
+    const struct gs_ledger *ledger = service->store.ledger;
+    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(args->node));
+    struct namesake namesake = {args, false};
+    if (view)
+        gs_ledger_each_claim(ledger, view->slot, is_namesake, &namesake);
+    return namesake.found;
+}
+
 static void confirm(struct gs_service *service, const struct gs_binding_args *args)
 {
     gs_store_write(&service->store);
-    gs_ledger_confirm(service->store.ledger, args->uid); /* the watch may have been faster */
-    gs_recent_bind_add(service, args->ns, args->name, args->uid);
+    bool known = gs_ledger_confirm(service->store.ledger, args->uid);
+    if (!known && bound_a_namesake(service, args))
+        gs_wrong_uid_alarm(service, args->ns, args->name, args->uid, args->node);
+    else
+        gs_recent_bind_add(service, args->ns, args->name, args->uid);
     gs_store_unlock(&service->store);
     gs_limbo_remove(service->limbo, args->uid);
     gs_pending_accepted(service->pending, args->uid);
@@ -295,7 +328,10 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     bool bound = known && claim.state == GS_CLAIM_CONFIRMED;
     if (bound && strcmp(claim.node, args->node) != 0)
         say(outcome, "pod is bound to another node already");
-    record.gpus = bound ? claim.gpus : 0;
+    if (bound)
+        record = (struct gs_bind_record){.gpus = claim.gpus,
+                                         .dev_units = known_size(service, &claim),
+                                         .charge = {claim.units, claim.gpu_count}};
     gs_store_unlock(&service->store);
     if (bound) {
         log_bind(args, &record, outcome);
@@ -315,6 +351,8 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     }
     if (go)
         call_api(service, args, pod, &record, outcome);
+    if (outcome->words[0] && ask.units) /* it may fit elsewhere at this moment */
+        gs_pending_refused(service->pending, pod, 0, gs_clock_now_ns(service->config.clock));
     log_bind(args, &record, outcome);
 }
 

@@ -134,18 +134,32 @@ void gs_pending_sweep(struct gs_pending *pending)
     pthread_mutex_unlock(&pending->lock);
 }
 
+static void let_wait(struct entry *entry, uint64_t epoch, int64_t now_ns)
+{
+    entry->waits = true;
+    entry->since_ns = entry->since_ns ? entry->since_ns : now_ns;
+    entry->waiter.pod = &entry->pod;
+    entry->waiter.epoch = epoch;
+    entry->waiter.refused_ns = now_ns;
+    entry->waiter.slot = GS_INDEX_NONE;
+}
+
 void gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, uint64_t epoch,
                         int64_t now_ns)
 {
     pthread_mutex_lock(&pending->lock);
     struct entry *entry = need(pending, pod);
-    if (entry) {
-        entry->waits = true;
-        entry->since_ns = entry->since_ns ? entry->since_ns : now_ns;
-        entry->waiter.pod = &entry->pod;
-        entry->waiter.epoch = epoch;
-        entry->waiter.slot = GS_INDEX_NONE;
-    }
+    if (entry)
+        let_wait(entry, epoch, now_ns);
+    pthread_mutex_unlock(&pending->lock);
+}
+
+void gs_pending_all_wait(struct gs_pending *pending, int64_t now_ns)
+{
+    pthread_mutex_lock(&pending->lock);
+    struct entry *entry, *next;
+    HASH_ITER (hh, pending->entries, entry, next)
+        let_wait(entry, 0, now_ns);
     pthread_mutex_unlock(&pending->lock);
 }
 

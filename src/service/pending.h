@@ -31,9 +31,15 @@ bool gs_pending_remove(struct gs_pending *pending, const char *uid);
 void gs_pending_begin(struct gs_pending *pending);
 void gs_pending_sweep(struct gs_pending *pending);
 
-/* Filter or bind refused the pod everywhere, when `epoch` was the count of frees so far. */
+/*
+ * The pod waits from now on: filter refused it everywhere when `epoch` was the count of frees so
+ * far. epoch 0: it may fit anywhere as things are (another pod's bind was faster, or the API
+ * failed), so it waits for kube-scheduler to look again, not for memory.
+ */
 void gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, uint64_t epoch,
                         int64_t now_ns);
+/* Every pod of the table, with epoch 0: kube-scheduler had no answer about them for a while. */
+void gs_pending_all_wait(struct gs_pending *pending, int64_t now_ns);
 /* The pod was found a place: it does not wait for memory. */
 void gs_pending_accepted(struct gs_pending *pending, const char *uid);
 
@@ -46,14 +52,15 @@ uint32_t gs_pending_count(struct gs_pending *pending);
 /* A pod that waits, as the waker sees it; lent for the call. */
 struct gs_waiter {
     const struct gs_pod *pod;
-    uint64_t epoch;        /* of its last refusal */
-    uint32_t slot;         /* node where it may fit now, or GS_INDEX_NONE */
-    int64_t not_before_ns; /* not woken again before */
-    uint32_t wakes;        /* so far */
+    uint64_t epoch;       /* of its last refusal; 0: look at every node */
+    int64_t refused_ns;   /* time of its last refusal */
+    uint32_t slot;        /* node where it may fit now, or GS_INDEX_NONE */
+    int64_t last_wake_ns; /* 0: never woken */
+    uint32_t wakes;       /* so far; sets the pause to the next */
 };
 
 /* Calls each for every waiting pod, longest wait first, until it returns false; each may write
- * slot, not_before_ns and wakes. Expires pods that the watch never showed. */
+ * slot, last_wake_ns and wakes. Expires pods that the watch never showed. */
 void gs_pending_each_waiter(struct gs_pending *pending, int64_t now_ns,
                             bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/log.h"
+
 struct gs_service *gs_service_new(const struct gs_service_config *config, struct gs_error *err)
 {
     if (config->policy <= GS_PLACEMENT_DEFAULT || config->policy >= GS_PLACEMENT_BROKEN) {
@@ -114,6 +116,16 @@ bool gs_service_ready(const struct gs_service *service, const char **ret_why)
     if (ret_why)
         *ret_why = why ? why : "ready";
     return !why;
+}
+
+/* Deleted and created anew during its bind: the new pod is charged as what it is, on the GPUs that
+ * were chosen for its predecessor. */
+void gs_wrong_uid_alarm(struct gs_service *service, const char *ns, const char *name,
+                        const char *uid, const char *node)
+{
+    atomic_fetch_add(&service->wrong_uid_binds, 1);
+    gs_log(GS_LOG_WARN, "bound under the name of another pod", GS_STR("pod", name),
+           GS_STR("namespace", ns), GS_STR("uid", uid), GS_STR("node", node));
 }
 
 bool gs_service_leads(const struct gs_service *service)

@@ -48,6 +48,7 @@ struct gs_service {
     uint64_t woken_epoch; /* gains up to here were looked at */
     uint64_t gain_epoch;  /* gains up to here will have been, after this pass */
     uint32_t gain_cursor;
+    bool answered; /* at the last tick: ready and leading */
     int64_t next_audit_ns;
     int64_t next_refresh_ns;
 
@@ -75,6 +76,10 @@ bool gs_recent_bind_meant_other(struct gs_service *service, const char *ns, cons
                                 const char *uid);
 
 bool gs_service_leads(const struct gs_service *service);
+
+/* Counts and tells that a bind of this UID bound another pod of its name. */
+void gs_wrong_uid_alarm(struct gs_service *service, const char *ns, const char *name,
+                        const char *uid, const char *node);
 
 /* NULL, or why scheduling verbs cannot be answered now (static text). */
 const char *gs_service_refuses(const struct gs_service *service);

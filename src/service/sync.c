@@ -77,14 +77,8 @@ static int sync_claim(struct gs_service *service, const struct gs_pod *pod, stru
         note_move(store, &before, pod->uid);
     else if (!was_pending)
         learn(service, pod);
-    if (!known && gs_recent_bind_meant_other(service, pod->ns, pod->name, pod->uid)) {
-        /* Deleted and created anew during its bind: charged as what it is, on the GPUs that were
-         * chosen for its predecessor. */
-        atomic_fetch_add(&service->wrong_uid_binds, 1);
-        gs_log(GS_LOG_WARN, "bound under the name of another pod", GS_STR("pod", pod->name),
-               GS_STR("namespace", pod->ns), GS_STR("uid", pod->uid),
-               GS_STR("node", pod->node_name));
-    }
+    if (!known && gs_recent_bind_meant_other(service, pod->ns, pod->name, pod->uid))
+        gs_wrong_uid_alarm(service, pod->ns, pod->name, pod->uid, pod->node_name);
     return 0;
 }
 

@@ -6,15 +6,16 @@
 #include "gpushare/base/log.h"
 
 /*
- * Waking. kube-scheduler parks a refused pod until an event concerns it. Its caches may see memory
- * come free before our ledger does: then it asks too early, is refused, and nothing wakes the pod
- * again for minutes. So: a pod that was refused before a node gained memory, and would fit there
- * now, gets an annotation touched, which makes kube-scheduler look again. Each pod at a growing
- * distance, all pods together at a bounded rate.
+ * Waking. kube-scheduler parks a refused pod until an event concerns it, for minutes. Its caches
+ * may see memory come free before our ledger does, and then it asks too early; another pod's bind
+ * may be faster than this one's; the API may fail a bind; this program may have been away. So a
+ * pod that waits and would fit now gets an annotation touched, which makes kube-scheduler look
+ * again. Each pod at a growing distance, shorter again when memory came free since, all pods
+ * together at a bounded rate.
  */
-enum { WAKES_PER_TICK = 5, NODES_PER_TICK = 256 };
+enum { WAKES_PER_TICK = 5, NODES_PER_TICK = 256, DOUBLINGS_MAX = 6, DOUBLINGS_AFTER_GAIN = 2 };
 #define FIRST_PAUSE_NS   (1 * GS_NS_PER_S)
-#define LAST_PAUSE_NS    (60 * GS_NS_PER_S)
+#define SETTLE_NS        (300 * GS_NS_PER_MS) /* until kube-scheduler has parked a refused pod */
 #define AUDIT_EVERY_NS   (30 * GS_NS_PER_S)
 #define REFRESH_EVERY_NS (1 * GS_NS_PER_S)
 
@@ -31,33 +32,61 @@ static bool fits_now(const struct gs_store *store, const struct gs_waiter *waite
 {
     struct gs_gpu_state room[GS_GPUS_MAX];
     struct gs_ask ask;
-    if (slot >= gs_ledger_slots(store->ledger) || slot >= store->freed_cap ||
-        store->freed_at[slot] <= waiter->epoch)
+    if (slot >= gs_ledger_slots(store->ledger) ||
+        (waiter->epoch && (slot >= store->freed_cap || store->freed_at[slot] <= waiter->epoch)))
         return false;
     const struct gs_node_view *view = gs_ledger_view_at(store->ledger, slot);
     gs_ask_of_pod(&ask, waiter->pod);
     return view && gs_fit_beside_holds(store->ledger, view, &ask, room, NULL) == GS_FITS;
 }
 
-static bool consider(void *ctx, struct gs_waiter *waiter)
+/* Looks for a node: among those that gained memory, or among all for a pod that did not wait for
+ * memory. */
+static void find_node(const struct wake_round *round, struct gs_waiter *waiter)
 {
-    struct wake_round *round = ctx;
     const struct gs_store *store = &round->service->store;
     if (waiter->slot != GS_INDEX_NONE && !fits_now(store, waiter, waiter->slot))
         waiter->slot = GS_INDEX_NONE; /* somebody else took it */
+    if (waiter->slot != GS_INDEX_NONE)
+        return;
     for (uint32_t i = 0; waiter->slot == GS_INDEX_NONE && i < round->slot_count; i++) {
         if (fits_now(store, waiter, round->slots[i]))
             waiter->slot = round->slots[i];
     }
-    if (waiter->slot == GS_INDEX_NONE || waiter->not_before_ns > round->now_ns ||
+    if (waiter->slot != GS_INDEX_NONE && waiter->wakes > DOUBLINGS_AFTER_GAIN)
+        waiter->wakes = DOUBLINGS_AFTER_GAIN;
+    for (uint32_t slot = 0;
+         waiter->slot == GS_INDEX_NONE && !waiter->epoch && slot < gs_ledger_slots(store->ledger);
+         slot++) {
+        if (fits_now(store, waiter, slot))
+            waiter->slot = slot;
+    }
+    if (waiter->slot == GS_INDEX_NONE && !waiter->epoch)
+        waiter->epoch = store->frees; /* nowhere now: from here on it waits for memory */
+}
+
+static int64_t due_ns(const struct gs_waiter *waiter)
+{
+    int64_t due = waiter->refused_ns + SETTLE_NS;
+    if (waiter->wakes) {
+        uint32_t doublings = waiter->wakes - 1 < DOUBLINGS_MAX ? waiter->wakes - 1 : DOUBLINGS_MAX;
+        int64_t again = waiter->last_wake_ns + (FIRST_PAUSE_NS << doublings);
+        due = again > due ? again : due;
+    }
+    return due;
+}
+
+static bool consider(void *ctx, struct gs_waiter *waiter)
+{
+    struct wake_round *round = ctx;
+    find_node(round, waiter);
+    if (waiter->slot == GS_INDEX_NONE || due_ns(waiter) > round->now_ns ||
         round->woken_count == WAKES_PER_TICK)
         return true;
     if (gs_pod_copy(&round->woken[round->woken_count], waiter->pod) < 0)
         return false;
     round->woken_count++;
-    uint32_t doublings = waiter->wakes < 6 ? waiter->wakes : 6;
-    int64_t pause_ns = FIRST_PAUSE_NS << doublings;
-    waiter->not_before_ns = round->now_ns + (pause_ns < LAST_PAUSE_NS ? pause_ns : LAST_PAUSE_NS);
+    waiter->last_wake_ns = round->now_ns;
     waiter->wakes++;
     return true;
 }
@@ -176,7 +205,11 @@ static void audit(struct gs_service *service, int64_t now_ns)
 void gs_service_tick(struct gs_service *service)
 {
     int64_t now_ns = gs_clock_now_ns(service->config.clock);
-    if (gs_service_refuses(service))
+    bool answers = !gs_service_refuses(service);
+    if (answers && !service->answered)
+        gs_pending_all_wait(service->pending, now_ns);
+    service->answered = answers;
+    if (!answers)
         return;
     wake(service, now_ns);
     settle_limbo(service, now_ns);

@@ -156,6 +156,24 @@ static void a_pod_bound_under_anothers_name_is_charged_as_what_it_is(void **stat
     gs_buf_release(&metrics);
 }
 
+static void bind_the_successor_during(struct rig *r)
+{
+    recreate_during(r);
+    rig_pod(r, "p", "u2", 4, "n1", "0", "Pending");
+}
+
+static void the_alarm_comes_also_when_the_watch_is_faster_than_the_answer(void **state)
+{
+    struct gs_buf metrics = GS_BUF(1 << 20);
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    rig.during_bind = bind_the_successor_during;
+    free(rig_try_bind(&rig, "p", "u1", "n1"));
+    assert_int_equal(rig_used(&rig, "n1", 0), 4);
+    gs_service_metrics(rig.service, &metrics);
+    assert_non_null(strstr(metrics.data, "\ngpushare_binds_to_other_uid_total 1\n"));
+    gs_buf_release(&metrics);
+}
+
 static void second_bind_during(struct rig *r)
 {
     r->during_bind = NULL;
@@ -251,6 +269,7 @@ int main(void)
         T(a_repeated_unanswered_bind_takes_the_same_gpu),
         T(a_pod_deleted_during_its_bind_leaves_nothing_behind),
         T(a_pod_bound_under_anothers_name_is_charged_as_what_it_is),
+        T(the_alarm_comes_also_when_the_watch_is_faster_than_the_answer),
         T(two_binds_of_one_pod_at_once_make_one_call),
         T(a_bind_that_does_not_fit_any_more_changes_nothing),
         T(a_pod_that_only_the_api_knows_yet_is_read_from_it),

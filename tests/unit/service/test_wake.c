@@ -110,6 +110,39 @@ static void a_heartbeat_of_the_node_wakes_nobody(void **state)
     assert_int_equal(rig.patches, 0);
 }
 
+static void a_pod_whose_bind_was_refused_is_woken_for_any_node(void **state)
+{
+    rig_node(&rig, "n2", "8");
+    tick(GS_NS_PER_S);
+    rig.patches = 0;
+    rig_pod(&rig, "q", "u2", 8, NULL, NULL, "Pending");
+    rig_expect(rig_try_bind(&rig, "q", "u2", "n1"), "insufficient free GPU memory");
+    tick(GS_NS_PER_S / 10);
+    assert_int_equal(rig.patches, 0); /* not before kube-scheduler has parked it */
+    tick(GS_NS_PER_S);
+    assert_int_equal(rig.patches, 1);
+    assert_string_equal(rig.patched, "default/q aliyun.com/gpu-wake");
+}
+
+static void pods_that_came_while_nobody_answered_are_woken(void **state)
+{
+    rig_stop(&rig);
+    rig_start(&rig);
+    rig_node(&rig, "n1", "16");
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    tick(GS_NS_PER_S);
+    rig.sink.list_begin(rig.sink.ctx, GS_KIND_NODE);
+    rig_node(&rig, "n1", "16");
+    rig.sink.list_end(rig.sink.ctx, GS_KIND_NODE);
+    rig.sink.list_begin(rig.sink.ctx, GS_KIND_POD);
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    rig.sink.list_end(rig.sink.ctx, GS_KIND_POD);
+    assert_int_equal(rig.patches, 0);
+    tick(GS_NS_PER_S);
+    tick(GS_NS_PER_S);
+    assert_int_equal(rig.patches, 1);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -122,6 +155,8 @@ int main(void)
         T(many_waiting_pods_are_woken_at_a_bounded_rate),
         T(a_bigger_gpu_wakes_too),
         T(a_heartbeat_of_the_node_wakes_nobody),
+        T(a_pod_whose_bind_was_refused_is_woken_for_any_node),
+        T(pods_that_came_while_nobody_answered_are_woken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
