@@ -112,10 +112,9 @@ static void a_heartbeat_of_the_node_wakes_nobody(void **state)
 
 static void a_pod_whose_bind_was_refused_is_woken_for_any_node(void **state)
 {
-    rig_node(&rig, "n2", "8");
+    rig_node(&rig, "n2", "4");
     tick(GS_NS_PER_S);
-    rig.patches = 0;
-    rig_pod(&rig, "q", "u2", 8, NULL, NULL, "Pending");
+    rig_pod(&rig, "q", "u2", 4, NULL, NULL, "Pending");
     rig_expect(rig_try_bind(&rig, "q", "u2", "n1"), "insufficient free GPU memory");
     tick(GS_NS_PER_S / 10);
     assert_int_equal(rig.patches, 0); /* not before kube-scheduler has parked it */
