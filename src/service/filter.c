@@ -28,31 +28,55 @@ static bool charge_state(void *ctx, const struct gs_claim *claim)
 }
 
 /* A node object as given: it may not exist yet (Cluster Autoscaler asks about nodes that it might
- * add). Its size comes from the object, what is used on it from the ledger if it is known there. */
+ * add). Its size comes from the object, what is used and held on it from the ledger if it is known
+ * there; *known_all becomes false if it is not. */
 static int judge_object(struct gs_service *service, const struct gs_ask *ask, struct gs_slice json,
-                        struct gs_node *node, uint8_t *ret_reason, struct gs_error *err)
+                        struct gs_node *node, uint8_t *ret_reason, bool *known_all,
+                        struct gs_error *err)
 {
-    struct gs_gpu_state room[GS_GPUS_MAX];
+    struct gs_gpu_state states[GS_GPUS_MAX], room[GS_GPUS_MAX];
     struct gs_node_view view;
     if (gs_codec_node(service->config.names, json, node, err) < 0)
         return -1;
-    gs_view_of_node(&view, node, room);
+    gs_view_of_node(&view, node, states);
     const struct gs_ledger *ledger = service->store.ledger;
     const struct gs_node_view *known = gs_ledger_view(ledger, gs_slice_of(node->name));
-    if (known) {
-        gs_ledger_each_claim(ledger, known->slot, charge_state, &view);
-        gs_view_summarise(&view);
+    if (!known) {
+        *known_all = false;
+        *ret_reason = (uint8_t)gs_fit(&view, ask);
+        return 0;
     }
-    *ret_reason = (uint8_t)gs_fit(&view, ask);
+    view.slot = known->slot;
+    view.nominated = known->nominated;
+    gs_ledger_each_claim(ledger, known->slot, charge_state, &view);
+    gs_view_summarise(&view);
+    *ret_reason = (uint8_t)gs_fit_beside_holds(ledger, &view, ask, room, NULL);
     return 0;
 }
 
+/* *known_all stays true when no node is hypothetical. */
+/* A bind of this pod has no known outcome: its place is kept for it, where the repetition of that
+ * bind will be settled, and no other node can be had before. False: there is no such bind. */
+static bool judge_reserved(const struct gs_ledger *ledger, struct gs_scratch *scratch)
+{
+    const struct gs_filter_args *args = &scratch->args;
+    struct gs_claim own;
+    if (!gs_ledger_find_claim(ledger, args->pod.uid, &own) || own.state != GS_CLAIM_RESERVED)
+        return false;
+    struct gs_slice node = gs_slice_of(own.node);
+    for (uint32_t i = 0; i < args->name_count; i++)
+        scratch->verdicts[i] = gs_slice_eq(args->names[i], node) ? GS_FITS : GS_REASON_BIND_OPEN;
+    return true;
+}
+
 static int judge_all(struct gs_service *service, const struct gs_ask *ask,
-                     struct gs_scratch *scratch, struct gs_error *err)
+                     struct gs_scratch *scratch, bool *known_all, struct gs_error *err)
 {
     const struct gs_filter_args *args = &scratch->args;
     if (args->has_names) {
         struct gs_gpu_state room[GS_GPUS_MAX];
+        if (judge_reserved(service->store.ledger, scratch))
+            return 0;
         for (uint32_t i = 0; i < args->name_count; i++)
             scratch->verdicts[i] =
                 (uint8_t)judge_name(service->store.ledger, ask, args->names[i], room);
@@ -61,7 +85,8 @@ static int judge_all(struct gs_service *service, const struct gs_ask *ask,
     struct gs_node node = {0};
     int result = 0;
     for (uint32_t i = 0; i < args->node_count && result == 0; i++)
-        result = judge_object(service, ask, args->nodes[i], &node, &scratch->verdicts[i], err);
+        result = judge_object(service, ask, args->nodes[i], &node, &scratch->verdicts[i], known_all,
+                              err);
     gs_node_release(&node);
     return result;
 }
@@ -91,13 +116,14 @@ static int filter_gpu_pod(struct gs_service *service, const struct gs_ask *ask,
     uint32_t count = gs_filter_args_count(&scratch->args);
     gs_store_read(&service->store);
     uint64_t epoch = service->store.frees;
-    int result = judge_all(service, ask, scratch, err);
+    bool known_all = true;
+    int result = judge_all(service, ask, scratch, &known_all, err);
     gs_store_unlock(&service->store);
     if (result < 0)
         return -1;
     enum gs_reason why;
     uint32_t fitting = count_verdicts(service, scratch->verdicts, count, &why);
-    if (fitting == 0 && scratch->args.has_names && count > 0) {
+    if (fitting == 0 && known_all && count > 0) {
         gs_pending_refused(service->pending, pod, epoch, gs_clock_now_ns(service->config.clock));
         gs_log(GS_LOG_INFO, "no node fits", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
                GS_INT("units", ask->units), GS_INT("gpus", ask->gpu_count), GS_INT("nodes", count),

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Filter with Node objects: kube-scheduler without nodeCacheCapable, and Cluster Autoscaler, which
+ * asks about nodes that do not exist. */
+#include "rows.h"
+
+#include "service_rig.h"
+
+static struct rig rig;
+
+static int setup(void **state)
+{
+    rig_start(&rig);
+    rig_lists(&rig);
+    rig_node(&rig, "n1", "16");
+    rig_pod(&rig, "q", "uq", 10, "n1", "0", "Running");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rig_stop(&rig);
+    return 0;
+}
+
+static void quote(char *text)
+{
+    for (; *text; text++)
+        *text = *text == '\'' ? '"' : *text;
+}
+
+#define CAPACITY(mem, count)                                                                       \
+    "'status':{'capacity':{'cpu':'8','aliyun.com/gpu-mem':'" mem                                   \
+    "','aliyun.com/gpu-count':'" count "'}}"
+#define SIZED(name, mem, count) "{'metadata':{'name':'" name "'}," CAPACITY(mem, count) "}"
+#define INVENTORY(gpus)                                                                            \
+    "'annotations':{'aliyun.com/gpu-inventory':'{\\'v\\':1,\\'unit\\':\\'GiB\\',\\'gpus\\':[" gpus \
+    "]}'}"
+#define GPU(idx, mem, rest) "{\\'idx\\':" idx ",\\'mem\\':" mem rest "}"
+#define A100                                                                                       \
+    ",\\'model\\':\\'A100\\',\\'uuid\\':\\'GPU-1\\',\\'healthy\\':true,\\'schedulable\\':true"
+#define SICK ",\\'healthy\\':false,\\'schedulable\\':true"
+#define LISTED(name, gpus)                                                                         \
+    "{'metadata':{'name':'" name "'," INVENTORY(gpus) "}," CAPACITY("1", "1") "}"
+
+/* A pod's annotations and units; the nodes asked about; those that must come back, and the reason
+ * that must be among the others. */
+static const struct {
+    const char *row;
+    const char *annotations;
+    unsigned units;
+    const char *nodes;
+    const char *kept;
+    const char *reason;
+} rows[] = {
+    {"capacity divided by count", "", 16, SIZED("new", "32", "2"), SIZED("new", "32", "2"), ""},
+    {"larger than each", "", 17, SIZED("new", "32", "2"), "", "no GPU is as large as the request"},
+    {"no count: no GPUs", "", 1, "{'metadata':{'name':'new'},'status':{'capacity':{'cpu':'8'}}}",
+     "", "node has no shareable GPU memory"},
+    {"the inventory wins over the capacity", "", 24, LISTED("new", GPU("0", "24", A100)),
+     LISTED("new", GPU("0", "24", A100)), ""},
+    {"unhealthy in the inventory", "", 8, LISTED("new", GPU("0", "24", SICK)), "",
+     "unhealthy or cordoned"},
+    {"a broken inventory", "", 8,
+     "{'metadata':{'name':'new','annotations':{'aliyun.com/gpu-inventory':'{'}}," CAPACITY("16",
+                                                                                           "1") "}",
+     "{'metadata':{'name':'new','annotations':{'aliyun.com/gpu-inventory':'{'}}," CAPACITY("16",
+                                                                                           "1") "}",
+     ""},
+    {"model of the inventory", "'aliyun.com/gpu-model':'a100'", 8,
+     LISTED("new", GPU("0", "24", A100)) "," SIZED("plain", "16", "1"),
+     LISTED("new", GPU("0", "24", A100)), "no GPU matches"},
+    {"two GPUs", "'aliyun.com/gpu-count':'2'", 32,
+     SIZED("one", "32", "1") "," SIZED("two", "32", "2"), SIZED("two", "32", "2"),
+     "fewer large enough GPUs"},
+    {"several, in their order", "", 8,
+     SIZED("b", "16", "1") "," SIZED("small", "4", "1") "," SIZED("a", "8", "1"),
+     SIZED("b", "16", "1") "," SIZED("a", "8", "1"), "no GPU is as large"},
+    {"a node that exists counts what is used there", "", 7, SIZED("n1", "16", "1"), "",
+     "insufficient free GPU memory"},
+    {"and has the size of the object", "", 7, SIZED("n1", "20", "1"), SIZED("n1", "20", "1"), ""},
+    {"fields that mean nothing here come back", "", 1,
+     "{'metadata':{'name':'x','labels':{'a':'b'},'uid':'1'},'spec':{'taints':[{'key':'k'}]}"
+     "," CAPACITY("16", "1") "}",
+     "{'metadata':{'name':'x','labels':{'a':'b'},'uid':'1'},'spec':{'taints':[{'key':'k'}]}"
+     "," CAPACITY("16", "1") "}",
+     ""},
+    {"no nodes", "", 1, "", "", ""},
+    {"a pod without GPU memory", "", 0, "{'metadata':{'name':'cpu'}}",
+     "{'metadata':{'name':'cpu'}}", ""},
+};
+
+static char *filter(unsigned units, const char *annotations, const char *nodes)
+{
+    char body[8192];
+    snprintf(body, sizeof(body),
+             "{'Pod':{'metadata':{'name':'p','namespace':'default','uid':'up','annotations':{%s}},"
+             "'spec':{'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'%u'}}}"
+             "]},'status':{'phase':'Pending'}},'Nodes':{'items':[%s]},'NodeNames':null}",
+             annotations, units, nodes);
+    quote(body);
+    return rig_ask(&rig, gs_service_filter, body);
+}
+
+/* The inspect answer: all that the ledger shows to the outside. *Caller frees.* */
+static char *everything(void)
+{
+    struct gs_buf answer = GS_BUF(1 << 20);
+    struct gs_error err = {0};
+    assert_int_equal(gs_service_inspect(rig.service, NULL, &answer, &err), 0);
+    return gs_buf_steal(&answer);
+}
+
+static void nodes_are_judged_as_given_and_echoed(void **state)
+{
+    char *before = everything();
+    GS_FOR_EACH_ROW (r, rows) {
+        char kept[4096];
+        snprintf(kept, sizeof(kept), "\"items\":[%s]", r->kept);
+        quote(kept);
+        char *answer = filter(r->units, r->annotations, r->nodes);
+        if (!strstr(answer, kept) || !strstr(answer, r->reason))
+            fail_msg("%s: %s and \"%s\" expected in %s", r->row, kept, r->reason, answer);
+        free(answer);
+    }
+    char *after = everything();
+    assert_string_equal(after, before);
+    assert_int_equal(rig.binds + rig.gets + rig.patches, 0);
+    free(before);
+    free(after);
+}
+
+static void no_refusal_by_a_hypothetical_node_is_remembered(void **state)
+{
+    rig_pod(&rig, "p", "up", 8, NULL, NULL, "Pending");
+    free(filter(8, "", SIZED("new", "4", "1") "," SIZED("n1", "16", "1")));
+    rig_pod_gone(&rig, "q", "uq");
+    gs_service_tick(rig.service);
+    assert_int_equal(rig.patches, 0);
+}
+
+static void a_refusal_by_nodes_that_exist_is(void **state)
+{
+    rig_pod(&rig, "p", "up", 8, NULL, NULL, "Pending");
+    free(filter(8, "", SIZED("n1", "16", "1")));
+    rig_pod_gone(&rig, "q", "uq");
+    gs_service_tick(rig.service);
+    assert_int_equal(rig.patches, 1);
+}
+
+static void nominated_pods_hold_their_place_here_too(void **state)
+{
+    char json[] = "{'metadata':{'name':'v','namespace':'default','uid':'uv'},'spec':{'priority':9,"
+                  "'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'6'}}}]},"
+                  "'status':{'phase':'Pending','nominatedNodeName':'n1'}}";
+    quote(json);
+    rig_feed(&rig, json, false);
+    rig_expect(filter(2, "", SIZED("n1", "16", "1")), "held for a nominated pod");
+    rig_expect(filter(2, "", SIZED("new", "16", "1")), "\"FailedNodes\":{}");
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(nodes_are_judged_as_given_and_echoed),
+        T(no_refusal_by_a_hypothetical_node_is_remembered),
+        T(a_refusal_by_nodes_that_exist_is),
+        T(nominated_pods_hold_their_place_here_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
