@@ -23,6 +23,8 @@ static const struct {
                               "not_usable", false},
     [GS_REASON_NOMINATED] = {"free GPU memory is held for a nominated pod of higher priority",
                              "nominated", false},
+    [GS_REASON_BIND_OPEN] = {"an earlier bind to another node has no known outcome yet",
+                             "bind_open", false},
     [GS_REASON_BAD_COUNT] = {"label or annotation gpu-count is not a number from 1 to 64",
                              "bad_count", true},
     [GS_REASON_NOT_DIVISIBLE] = {"GPU memory of a container does not divide by gpu-count",
