@@ -57,7 +57,7 @@ bool gs_parse_bool(const char *text, size_t len, bool *ret)
     return false;
 }
 
-/* Length of the unit at text, and its size; 0 when there is none. */
+/* Length of the unit at text, and its size; 0 when there is none. "ms" is tried before "m". */
 static size_t duration_unit(const char *text, size_t len, int64_t *ret_ns)
 {
     static const struct {
@@ -67,8 +67,7 @@ static size_t duration_unit(const char *text, size_t len, int64_t *ret_ns)
                  {"s", 1000000000}, {"m", 60000000000LL}, {"h", 3600000000000LL}};
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         size_t width = strlen(units[i].name);
-        bool ends = len == width || (len > width && text[width] >= '0' && text[width] <= '9');
-        if (len >= width && ends && memcmp(text, units[i].name, width) == 0) {
+        if (len >= width && memcmp(text, units[i].name, width) == 0) {
             *ret_ns = units[i].ns;
             return width;
         }

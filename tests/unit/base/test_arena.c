@@ -60,6 +60,7 @@ static void absurd_sizes_give_null(void **state)
     assert_null(gs_arena_alloc(&arena, SIZE_MAX - 8));
     assert_null(gs_arena_calloc(&arena, SIZE_MAX / 2, 3));
     assert_null(gs_arena_calloc(&arena, SIZE_MAX / 8, 8));
+    assert_null(gs_arena_calloc(&arena, SIZE_MAX / 16 + 2, 16)); /* would wrap to 16 */
     assert_null(gs_arena_strndup(&arena, "abc", SIZE_MAX));
     assert_null(arena.head);
     assert_non_null(gs_arena_calloc(&arena, 3, 5));

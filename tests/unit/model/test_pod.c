@@ -116,6 +116,9 @@ static void a_copy_owns_its_texts(void **state)
         assert_string_equal(to.containers[1].name, "b");
         assert_ptr_not_equal(to.containers[1].name, from.containers[1].name);
         assert_int_equal(to.containers[0].gpu_units, 3);
+        GS_FOR_EACH_ROW (r, texts) {
+            row_true(r->row, *text_of(&to, r->offset) != *text_of(&from, r->offset));
+        }
         assert_int_equal(to.priority, -5);
         assert_int_equal(to.recorded_gpus, 9);
     }
