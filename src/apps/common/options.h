@@ -54,6 +54,7 @@ struct gs_command {
     size_t option_count;
     int min_operands;
     int max_operands; /* -1: any number */
+    bool quiet;       /* --log-level is "error" unless said otherwise: for people at a terminal */
 };
 
 /* Returns the index of the first operand in argv (operands are moved to the end). Exits on bad

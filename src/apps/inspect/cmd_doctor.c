@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "gpushare/base/clock.h"
+#include "inspect/complain.h"
+#include "inspect/doctor.h"
+#include "inspect/fetch.h"
+
+/* kubectl inspect gpushare doctor: what is wrong with this installation, and how to mend it. */
+
+static void read_options(struct doctor *doctor, int argc, char **argv)
+{
+    const struct gs_option table[] = {
+        {"system-namespace", GS_OPT_STRING, &doctor->system_ns, "NAME",
+         "where the extender and the device plugin run (gpushare-system)", NULL, 0, NULL},
+        {"scheduler-config", GS_OPT_STRING, &doctor->scheduler_config, "FILE",
+         "kube-scheduler's configuration, where this machine can read it", NULL, 0, NULL},
+        {"extender", GS_OPT_STRING, &doctor->extender, "URL",
+         "ask the extender here, such as http://127.0.0.1:39999; else through the API server", NULL,
+         0, NULL},
+        COMMON_OPTIONS(&doctor->common, "has no effect"),
+    };
+    const struct gs_command command = {
+        .name = argv[0],
+        .doc = "Looks for what goes wrong in practice. One line per finding: ok, skip (could not "
+               "be looked at), warn, FAIL. Exit code 1 when something failed.",
+        .options = table,
+        .option_count = sizeof(table) / sizeof(table[0]),
+        .quiet = true,
+    };
+    gs_options_parse(&command, argc, argv);
+}
+
+void doctor_say(struct doctor *doctor, enum finding finding, const char *topic, const char *fmt,
+                ...)
+{
+    static const char *const words[] = {"ok  ", "skip", "warn", "FAIL"};
+    static const char *const colours[] = {"\033[32m", "\033[2m", "\033[33m", "\033[31m"};
+    va_list ap;
+    doctor->counts[finding]++;
+    printf("%s%s%s  %s: ", doctor->colour ? colours[finding] : "", words[finding],
+           doctor->colour ? "\033[0m" : "", topic);
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    putchar('\n');
+}
+
+static int load(struct doctor *doctor, const struct app *app, struct gs_error *err)
+{
+    const struct fetch fetch = {.source = &doctor->source,
+                                .names = &doctor->common.names,
+                                .progress = app->terminal.progress};
+    if (snapshot_init(&doctor->snapshot, err) < 0)
+        return -1;
+    const struct gs_watch_sink sink = snapshot_sink(&doctor->snapshot);
+    return fetch_cluster(&fetch, &sink, &doctor->broken, err);
+}
+
+static int examine(struct doctor *doctor, const struct app *app, struct gs_error *err)
+{
+    if (doctor_check_api(doctor, err) < 0)
+        return -1;
+    doctor_check_rights(doctor);
+    doctor_check_scheduler(doctor);
+    doctor_check_extender(doctor);
+    if (load(doctor, app, err) < 0)
+        return -1;
+    doctor_check_nodes(doctor);
+    doctor_check_gpus(doctor);
+    doctor_check_pods(doctor);
+    return 0;
+}
+
+int cmd_doctor(const struct app *app, int argc, char **argv)
+{
+    struct doctor doctor = {
+        .common = COMMON_DEFAULTS, .system_ns = "gpushare-system", .colour = app->terminal.colour};
+    struct gs_error err = {0};
+    read_options(&doctor, argc, argv);
+    int result = common_connect(&doctor.common, app, &doctor.source, &err);
+    if (result == 0)
+        result = examine(&doctor, app, &err);
+    if (result == 0)
+        printf("%" PRIu32 " ok, %" PRIu32 " skipped, %" PRIu32 " warnings, %" PRIu32 " failed\n",
+               doctor.counts[FINDING_OK], doctor.counts[FINDING_SKIP], doctor.counts[FINDING_WARN],
+               doctor.counts[FINDING_FAIL]);
+    snapshot_release(&doctor.snapshot);
+    source_close(&doctor.source);
+    if (result < 0)
+        return complain(&err);
+    return doctor.counts[FINDING_FAIL] ? 1 : 0;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "gpushare/base/clock.h"
+#include "inspect/common.h"
+#include "inspect/complain.h"
+#include "inspect/fetch.h"
+#include "inspect/show.h"
+
+/* kubectl inspect gpushare [NODE]: the tables. */
+
+static bool set_format(void *to, const char *text)
+{
+    static const char *const words[] = {"table", "wide", "json", "yaml"};
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(words[i], text) == 0) {
+            *(enum show_format *)to = (enum show_format)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_options(struct show *show, struct common *common, int argc, char **argv)
+{
+    const struct gs_option table[] = {
+        {"details", GS_OPT_BOOL, &show->details, NULL, "pods per GPU of every node", NULL, 'd',
+         NULL},
+        {"output", GS_OPT_CUSTOM, &show->format, "table|wide|json|yaml", "form of the output", NULL,
+         'o', set_format},
+        {"watch", GS_OPT_BOOL, &show->watch, NULL, "print again whenever something changes", NULL,
+         'w', NULL},
+        {"selector", GS_OPT_STRING, &show->fetch.selector, "SELECTOR",
+         "only nodes whose labels match", NULL, 'l', NULL},
+        {"sort", GS_OPT_CUSTOM, &show->view.sort, "name|free|used",
+         "order of the nodes; most first (name)", NULL, 0, view_sort_parse},
+        COMMON_OPTIONS(common, "only pods of this namespace, and only nodes that run one"),
+    };
+    const struct gs_command command = {
+        .name = argv[0],
+        .doc = "GPU memory of every node, or of NODE: who has how much of which GPU.\v"
+               "Other commands: why POD, what-if, doctor. Each has a --help.",
+        .operands = "[NODE]",
+        .options = table,
+        .option_count = sizeof(table) / sizeof(table[0]),
+        .max_operands = 1,
+        .quiet = true,
+    };
+    int first = gs_options_parse(&command, argc, argv);
+    if (first < argc)
+        show->fetch.node = argv[first];
+}
+
+/* Nothing to show is said on standard error, as kubectl says it. */
+static void say_empty(const struct show *show, const struct view *view)
+{
+    if (view->node_count > 0)
+        return;
+    if (show->fetch.node && !show->view.ns)
+        fprintf(stderr, "Node %s has no GPU memory (%s).\n", show->fetch.node,
+                show->fetch.names->gpu_mem);
+    else if (show->view.ns)
+        fprintf(stderr, "No pod of namespace %s has GPU memory (%s) here.\n", show->view.ns,
+                show->fetch.names->gpu_mem);
+    else
+        fprintf(stderr, "No node%s has GPU memory (%s).\n",
+                show->fetch.selector ? " that matches the selector" : " of this cluster",
+                show->fetch.names->gpu_mem);
+}
+
+static int print(const struct show *show, const struct view *view)
+{
+    switch (show->format) {
+    case SHOW_JSON:
+    case SHOW_YAML:
+        return print_document(view, show->format == SHOW_YAML);
+    case SHOW_TABLE:
+    case SHOW_WIDE:
+        break;
+    }
+    if (view->node_count == 0)
+        return 0;
+    if (view->mixed_units)
+        fputs(PROGRAM ": nodes count in different units, sums mean little (see doctor)\n", stderr);
+    if (show->details)
+        return print_details(view, &show->terminal);
+    return print_summary(view, &show->terminal, show->format == SHOW_WIDE);
+}
+
+int show_once(const struct show *show, struct snapshot *snapshot, struct gs_error *err)
+{
+    struct view view;
+    int result = snapshot_learnt(snapshot, err);
+    if (result == 0)
+        result = view_build(snapshot, &show->view, &view, err);
+    if (result == 0) {
+        say_empty(show, &view);
+        if (print(show, &view) < 0 || fflush(stdout) != 0)
+            result = gs_fail(err, GS_EINTERNAL, "the output cannot be written");
+        view_release(&view);
+    }
+    return result;
+}
+
+static int show_now(const struct show *show, struct gs_error *err)
+{
+    struct snapshot snapshot;
+    uint64_t broken = 0;
+    int result = snapshot_init(&snapshot, err);
+    const struct gs_watch_sink sink = snapshot_sink(&snapshot);
+    if (result == 0)
+        result = fetch_cluster(&show->fetch, &sink, &broken, err);
+    if (result == 0 && show->fetch.node && !snapshot.nodes)
+        result = gs_fail(err, GS_ENOENT, "there is no node %.200s%s (kubectl get nodes)",
+                         show->fetch.node, show->fetch.selector ? " that matches" : "");
+    if (result == 0 && broken)
+        fprintf(stderr, PROGRAM ": %llu objects cannot be read and are left out\n",
+                (unsigned long long)broken);
+    if (result == 0)
+        result = show_once(show, &snapshot, err);
+    snapshot_release(&snapshot);
+    return result;
+}
+
+int cmd_show(const struct app *app, int argc, char **argv)
+{
+    struct common common = COMMON_DEFAULTS;
+    struct show show = {.terminal = app->terminal};
+    struct source source = {0};
+    struct gs_error err = {0};
+    read_options(&show, &common, argc, argv);
+    int result = common_connect(&common, app, &source, &err);
+    show.fetch.source = &source;
+    show.fetch.names = &common.names;
+    show.fetch.progress = app->terminal.progress;
+    show.view.ns = common.ns;
+    if (result == 0)
+        result = show.watch ? show_watch(&show, &err) : show_now(&show, &err);
+    source_close(&source);
+    return result == 0 ? 0 : complain(&err);
+}

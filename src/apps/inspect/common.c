@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/common.h"
+
+int common_connect(struct common *common, const struct app *app, struct source *ret,
+                   struct gs_error *err)
+{
+    const struct connection connection = {.kubeconfig = common->kubeconfig,
+                                          .context = common->context,
+                                          .ns = common->ns,
+                                          .timeout_ns = common->timeout_ns,
+                                          .names = &common->names};
+    if (gs_names_init(&common->names, common->domain, err) < 0)
+        return gs_error_prefix(err, "--domain");
+    return app->connect(&connection, ret, err);
+}

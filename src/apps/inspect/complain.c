@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/complain.h"
+
+#include <stdio.h>
+
+static const char *advice(enum gs_code code)
+{
+    switch (code) {
+    case GS_EAUTH:
+        return "the credentials were refused or have expired: log in again, or renew the token "
+               "of this context";
+    case GS_EDENIED:
+        return "ask an administrator for the right to list nodes and pods (ClusterRole in "
+               "docs/inspect.md)";
+    case GS_EIO:
+        return "is the API server running, and is this the right --context?";
+    case GS_ETIMEOUT:
+        return "try again, or give it more with --request-timeout";
+    case GS_EBUSY:
+        return "the API server is overloaded: try again later";
+    case GS_EPROTO:
+        return "is this address really a Kubernetes API server?";
+    default:
+        return NULL;
+    }
+}
+
+int complain(const struct gs_error *err)
+{
+    const char *what_to_do = advice(err->code);
+    fprintf(stderr, PROGRAM ": %s%s%s\n", err->msg, what_to_do ? "; " : "",
+            what_to_do ? what_to_do : "");
+    return 1;
+}
+
+int complain_usage(const char *command, const char *what)
+{
+    fprintf(stderr, "%s: %s\n", command, what);
+    return 2;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "gpushare/kube/kubeconfig.h"
+#include "inspect/doctor.h"
+#include "inspect/lookup.h"
+
+int doctor_check_api(struct doctor *doctor, struct gs_error *err)
+{
+    json_auto_t *version = lookup_json(&doctor->source, "/version", NULL, err);
+    if (!version)
+        return -1;
+    doctor_say(doctor, FINDING_OK, "api server", "%s at %s",
+               lookup_text(version, "gitVersion", NULL), doctor->source.server);
+    return 0;
+}
+
+/* ---- rights ---- */
+
+struct right {
+    const char *account; /* NULL: the user of this program */
+    const char *verb;
+    const char *group;
+    const char *resource;
+    const char *sub;
+};
+
+/* What the programs cannot do without; manifests/base/<account>/rbac.yaml grant it. */
+static const struct right rights[] = {
+    {NULL, "list", "", "nodes", ""},
+    {NULL, "list", "", "pods", ""},
+    {"gpushare-extender", "watch", "", "nodes", ""},
+    {"gpushare-extender", "watch", "", "pods", ""},
+    {"gpushare-extender", "patch", "", "pods", ""},
+    {"gpushare-extender", "create", "", "pods", "binding"},
+    {"gpushare-device-plugin", "watch", "", "pods", ""},
+    {"gpushare-device-plugin", "patch", "", "pods", ""},
+    {"gpushare-device-plugin", "patch", "", "nodes", ""},
+    {"gpushare-device-plugin", "patch", "", "nodes", "status"},
+};
+
+static char *review_body(const struct doctor *doctor, const struct right *right)
+{
+    char user[512];
+    json_auto_t *attributes =
+        json_pack("{s:s,s:s,s:s,s:s}", "verb", right->verb, "group", right->group, "resource",
+                  right->resource, "subresource", right->sub);
+    json_auto_t *spec = json_pack("{s:O}", "resourceAttributes", attributes);
+    if (right->account) {
+        snprintf(user, sizeof(user), "system:serviceaccount:%.200s:%s", doctor->system_ns,
+                 right->account);
+        json_object_set_new(spec, "user", json_string(user));
+        json_object_set_new(spec, "groups",
+                            json_pack("[s,s]", "system:serviceaccounts", "system:authenticated"));
+    }
+    json_auto_t *body =
+        json_pack("{s:s,s:s,s:O}", "apiVersion", "authorization.k8s.io/v1", "kind",
+                  right->account ? "SubjectAccessReview" : "SelfSubjectAccessReview", "spec", spec);
+    return body ? json_dumps(body, JSON_COMPACT) : NULL;
+}
+
+/* 1 allowed, 0 not, -1 cannot be asked. */
+static int ask_right(const struct doctor *doctor, const struct right *right, struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(1 << 20);
+    _cleanup_free_ char *body = review_body(doctor, right);
+    const char *path = right->account ? "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+                                      : "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    if (!body)
+        return gs_fail_nomem(err);
+    if (source_post(&doctor->source, path, body, &answer, err) < 0)
+        return -1;
+    json_auto_t *tree = json_loadb(answer.data ? answer.data : "", answer.len, 0, NULL);
+    return json_is_true(json_object_get(json_object_get(tree, "status"), "allowed"));
+}
+
+void doctor_check_rights(struct doctor *doctor)
+{
+    size_t count = sizeof(rights) / sizeof(rights[0]);
+    uint32_t granted = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct right *right = &rights[i];
+        struct gs_error err = {0};
+        int allowed = ask_right(doctor, right, &err);
+        if (allowed < 0) {
+            doctor_say(doctor, FINDING_SKIP, "rights", "of %s: %s",
+                       right->account ? right->account : "this user", err.msg);
+            return;
+        }
+        granted += allowed > 0;
+        if (!allowed)
+            doctor_say(doctor, FINDING_FAIL, "rights",
+                       "%s may not %s %s%s%s; apply manifests/base/%s/rbac.yaml",
+                       right->account ? right->account : "this user", right->verb, right->resource,
+                       right->sub[0] ? "/" : "", right->sub,
+                       right->account ? right->account + strlen("gpushare-") : "extender");
+    }
+    if (granted == count)
+        doctor_say(doctor, FINDING_OK, "rights",
+                   "this user, extender and device plugin may do "
+                   "what they have to");
+}
+
+/* ---- the extender ---- */
+
+/* The version's text, and what it means. */
+static void judge_version(struct doctor *doctor, const char *where, const struct gs_buf *body)
+{
+    const char *text = body->data ? body->data : "";
+    int len = (int)strcspn(text, "\n");
+    bool same = strstr(text, GS_VERSION) != NULL;
+    doctor_say(doctor, same ? FINDING_OK : FINDING_WARN, "extender", "%s answers: %.*s%s", where,
+               len > 80 ? 80 : len, text,
+               same ? "" : "; this program is " GS_VERSION ": use the same release");
+}
+
+static void ask_directly(struct doctor *doctor)
+{
+    _cleanup_(gs_kube_config_release) struct gs_kube_config config = {0};
+    _cleanup_(gs_kube_client_freep) struct gs_kube_client *client = NULL;
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(1 << 20);
+    const struct gs_kube_options options = {.program = "inspect",
+                                            .request_timeout_ns = doctor->common.timeout_ns};
+    const struct gs_kube_request ready = {.method = "GET", .path = "/readyz"};
+    const struct gs_kube_request version = {.method = "GET", .path = "/version"};
+    struct gs_error err = {0};
+    int status = 0;
+    if (gs_kube_config_plain(doctor->extender, &config, &err) < 0 ||
+        gs_kube_client_new(&config, &options, &client, &err) < 0 ||
+        gs_kube_request(client, &ready, &status, &body, &err) < 0) {
+        doctor_say(doctor, FINDING_FAIL, "extender", "%s; is it running there?", err.msg);
+        return;
+    }
+    if (status != 200) {
+        doctor_say(doctor, FINDING_FAIL, "extender", "%s is not ready: %.100s; see its log",
+                   doctor->extender, body.data ? body.data : "");
+        return;
+    }
+    if (gs_kube_request(client, &version, &status, &body, &err) == 0 && status == 200)
+        judge_version(doctor, doctor->extender, &body);
+}
+
+static void ask_pod(struct doctor *doctor, const char *name)
+{
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(1 << 20);
+    struct gs_error err = {0};
+    gs_buf_printf(&path, "/api/v1/namespaces/%s/pods/%s:39998/proxy/version", doctor->system_ns,
+                  name);
+    if (gs_buf_failed(&path) || source_get(&doctor->source, path.data, NULL, &body, &err) < 0) {
+        doctor_say(doctor, FINDING_SKIP, "extender",
+                   "pod %s is ready, its version is not known: %s", name, err.msg);
+        return;
+    }
+    judge_version(doctor, name, &body);
+}
+
+static bool is_ready(const json_t *pod)
+{
+    const json_t *ready = lookup_condition(json_object_get(pod, "status"), "Ready");
+    return strcmp(lookup_text(ready, "status", NULL), "True") == 0;
+}
+
+void doctor_check_extender(struct doctor *doctor)
+{
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
+    struct gs_error err = {0};
+    if (doctor->extender) {
+        ask_directly(doctor);
+        return;
+    }
+    gs_buf_puts(&path, "/api/v1/namespaces/");
+    source_escape(&path, doctor->system_ns);
+    gs_buf_puts(&path, "/pods");
+    json_auto_t *list =
+        gs_buf_failed(&path)
+            ? NULL
+            : lookup_json(&doctor->source, path.data,
+                          "labelSelector=app.kubernetes.io%2Fname%3Dgpushare-extender", &err);
+    size_t i, ready = 0, count = json_array_size(json_object_get(list, "items"));
+    json_t *pod;
+    json_array_foreach(json_object_get(list, "items"), i, pod)
+    {
+        if (!is_ready(pod))
+            doctor_say(doctor, FINDING_WARN, "extender",
+                       "pod %s is not ready; kubectl logs -n %s %s",
+                       lookup_text(pod, "metadata", "name", NULL), doctor->system_ns,
+                       lookup_text(pod, "metadata", "name", NULL));
+        else if (ready++ == 0)
+            ask_pod(doctor, lookup_text(pod, "metadata", "name", NULL));
+    }
+    if (!list)
+        doctor_say(doctor, FINDING_SKIP, "extender", "%s", err.msg);
+    else if (!count)
+        doctor_say(doctor, FINDING_SKIP, "extender",
+                   "no pod of it in namespace %s; beside kube-scheduler? give --extender URL, or "
+                   "--system-namespace",
+                   doctor->system_ns);
+    else if (!ready)
+        doctor_say(doctor, FINDING_FAIL, "extender",
+                   "none of its %zu pods is ready: pods with GPU memory stay Pending", count);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_INSPECT_FETCH_H
+#define GPUSHARE_APPS_INSPECT_FETCH_H
+
+#include "inspect/app.h"
+#include "inspect/snapshot.h"
+
+/* Lists from the API server, page by page, into a sink. */
+
+struct fetch {
+    const struct source *source;
+    const struct gs_names *names;
+    const char *node;     /* NULL: all */
+    const char *selector; /* label selector of nodes; NULL: all */
+    bool progress;        /* tell standard error when it takes longer than a second */
+};
+
+/*
+ * Nodes, then pods that are not over yet. Objects that cannot be decoded are passed over and
+ * counted in *ret_broken (NULL is fine). The codes of ports.h; the sink's -1 is GS_ENOMEM.
+ */
+int fetch_cluster(const struct fetch *fetch, const struct gs_watch_sink *sink, uint64_t *ret_broken,
+                  struct gs_error *err);
+
+/* The names of nodes that match fetch->selector are set selected in the snapshot, others not. */
+int fetch_selected(const struct fetch *fetch, struct snapshot *snapshot, struct gs_error *err);
+
+#endif

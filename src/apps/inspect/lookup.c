@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/lookup.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+json_t *lookup_json(const struct source *source, const char *path, const char *query,
+                    struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
+    if (source_get(source, path, query, &body, err) < 0)
+        return NULL;
+    json_t *tree = json_loadb(body.data ? body.data : "", body.len, 0, NULL);
+    if (!tree)
+        gs_fail(err, GS_EPROTO, "the answer to %.120s is no JSON", path);
+    return tree;
+}
+
+const char *lookup_text(const json_t *object, ...)
+{
+    va_list names;
+    const char *name;
+    va_start(names, object);
+    while ((name = va_arg(names, const char *)))
+        object = json_object_get(object, name);
+    va_end(names);
+    const char *text = json_string_value(object);
+    return text ? text : "";
+}
+
+const json_t *lookup_condition(const json_t *status, const char *type)
+{
+    size_t i;
+    json_t *condition;
+    json_array_foreach(json_object_get(status, "conditions"), i, condition)
+    {
+        if (strcmp(lookup_text(condition, "type", NULL), type) == 0)
+            return condition;
+    }
+    return NULL;
+}

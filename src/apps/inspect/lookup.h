@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_INSPECT_LOOKUP_H
+#define GPUSHARE_APPS_INSPECT_LOOKUP_H
+
+#include <jansson.h>
+
+#include "inspect/source.h"
+
+/* Objects of the API as trees, for the few that the model has no struct for. */
+
+/* GET of any path; the caller decrefs. NULL: the codes of ports.h, GS_EPROTO for no JSON. */
+json_t *lookup_json(const struct source *source, const char *path, const char *query,
+                    struct gs_error *err);
+
+/* A string member, found by the names on the way ("status", "phase", NULL); "" when absent. */
+const char *lookup_text(const json_t *object, ...) __attribute__((sentinel));
+
+/* The entry of object.conditions whose type is that; NULL without one. */
+const json_t *lookup_condition(const json_t *status, const char *type);
+
+#endif

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/app.h"
+#include "inspect/connect.h"
+
+int main(int argc, char **argv)
+{
+    const struct app app = {.terminal = terminal_find(), .connect = connect_kube};
+    return run_command(&app, argc, argv);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gpushare/base/cleanup.h"
+#include "inspect/grid.h"
+#include "inspect/print.h"
+
+/* The original's -d: per node its name, its pods with what each takes of each GPU, its totals. */
+
+static void put_header(struct grid *grid, const struct view_node *node, bool brief)
+{
+    grid_column(grid, false, "NAME");
+    grid_column(grid, false, "NAMESPACE");
+    for (uint32_t i = 0; i < node->columns; i++)
+        grid_column(grid, true, brief ? "GPU%u" : "GPU%u(Allocated)", i);
+    if (node->pending_pods)
+        grid_column(grid, true, "Pending(Allocated)");
+}
+
+static void put_pod(struct grid *grid, const struct view_node *node, const struct gs_claim *claim)
+{
+    bool recorded = claim_recorded(claim);
+    grid_row(grid);
+    grid_cell(grid, GRID_PLAIN, "%s", claim->name);
+    grid_cell(grid, GRID_PLAIN, "%s", claim->ns);
+    for (uint32_t i = 0; i < node->columns; i++)
+        grid_cell(grid, GRID_PLAIN, "%" PRIu32,
+                  recorded && (claim->gpus & GS_GPU_BIT(i)) ? claim->units : 0);
+    if (node->pending_pods)
+        grid_cell(grid, recorded ? GRID_PLAIN : GRID_WARN, "%" PRIu64,
+                  recorded ? 0 : (uint64_t)claim->units * claim->gpu_count);
+}
+
+static char *table_of(const struct view_node *node, bool colour, bool brief)
+{
+    struct grid grid;
+    grid_open(&grid, colour);
+    put_header(&grid, node, brief);
+    for (uint32_t i = 0; i < node->claim_count; i++)
+        put_pod(&grid, node, &node->claims[i]);
+    /* A table without rows prints no header. */
+    char *text = node->claim_count ? grid_text(&grid) : strdup("");
+    grid_close(&grid);
+    return text;
+}
+
+static void put_health(const struct view_node *node)
+{
+    if (!node->node->ready)
+        puts("NotReady: the kubelet does not answer");
+    if (node->node->unschedulable)
+        puts("SchedulingDisabled: no new pods");
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        const struct view_gpu *gpu = &node->gpus[i];
+        if (!gpu->gpu->healthy || !gpu->gpu->schedulable || gpu->overfull)
+            printf("GPU%" PRIu32 " (%s):%s%s%s\n", gpu->idx,
+                   gpu->gpu->uuid[0] ? gpu->gpu->uuid : "no UUID known",
+                   gpu->gpu->healthy ? "" : " unhealthy", gpu->gpu->schedulable ? "" : " cordoned",
+                   gpu->overfull ? " overfull" : "");
+    }
+}
+
+static int put_node(const struct view_node *node, const struct terminal *terminal)
+{
+    const char *address = node->node->address;
+    _cleanup_free_ char *text = table_of(node, terminal->colour, false);
+    if (text && terminal->screen && terminal->width && text_width(text) > terminal->width) {
+        free(text);
+        text = table_of(node, terminal->colour, true);
+    }
+    if (!text)
+        return -1;
+    printf("\nNAME:       %s\nIPADDRESS:  %s\n\n%s", node->node->name,
+           address[0] ? address : "unknown", text);
+    printf("Allocated : %" PRIu64 " (%" PRIu64 "%%)\nTotal :     %" PRIu64 "\n", node->used_units,
+           view_percent(node->used_units, node->total_units), node->total_units);
+    put_health(node);
+    size_t width = text_width(text);
+    if (terminal->screen && terminal->width && width > terminal->width)
+        width = terminal->width;
+    put_dashes(width > 40 ? width : 40);
+    return 0;
+}
+
+int print_details(const struct view *view, const struct terminal *terminal)
+{
+    const struct view_sum *sum = &view->sum;
+    for (size_t i = 0; i < view->node_count; i++) {
+        if (put_node(&view->nodes[i], terminal) < 0)
+            return -1;
+    }
+    printf("\n\nAllocated/Total GPU Memory In Cluster:  %" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
+           sum->used_units, sum->total_units, view_percent(sum->used_units, sum->total_units));
+    return 0;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "inspect/doc.h"
+#include "inspect/print.h"
+
+/*
+ * The keys of the extender's inspect answer (name, totalGPU, usedGPU, devs, id, pods), and more.
+ * docs/inspect.md describes them.
+ */
+
+static void put_pod(struct doc *doc, const struct gs_claim *claim, bool pending)
+{
+    doc_object(doc, NULL);
+    doc_text(doc, "name", claim->name);
+    doc_text(doc, "namespace", claim->ns);
+    doc_text(doc, "uid", claim->uid);
+    doc_number(doc, "usedGPU", claim->units);
+    if (pending || claim->gpu_count > 1)
+        doc_number(doc, "gpuCount", claim->gpu_count);
+    doc_end(doc);
+}
+
+static void put_gpu(struct doc *doc, const struct view_node *node, const struct view_gpu *gpu)
+{
+    doc_object(doc, NULL);
+    doc_number(doc, "id", gpu->idx);
+    doc_number(doc, "totalGPU", gpu->total_units);
+    doc_number(doc, "usedGPU", gpu->used_units);
+    doc_number(doc, "freeGPU", gpu->free_units);
+    if (gpu->gpu->uuid[0])
+        doc_text(doc, "uuid", gpu->gpu->uuid);
+    if (gpu->gpu->model[0])
+        doc_text(doc, "model", gpu->gpu->model);
+    doc_bool(doc, "healthy", gpu->gpu->healthy);
+    doc_bool(doc, "schedulable", gpu->gpu->schedulable);
+    doc_bool(doc, "overfull", gpu->overfull);
+    doc_list(doc, "pods");
+    for (uint32_t i = 0; i < node->claim_count; i++) {
+        const struct gs_claim *claim = &node->claims[i];
+        if (claim_recorded(claim) && (claim->gpus & GS_GPU_BIT(gpu->idx)))
+            put_pod(doc, claim, false);
+    }
+    doc_end(doc);
+    doc_end(doc);
+}
+
+static void put_fragmentation(struct doc *doc, const struct gs_fragmentation *part)
+{
+    doc_number(doc, "freeGPU", part->free_units);
+    doc_number(doc, "largestGPU", part->largest_units);
+    if (part->known)
+        doc_number(doc, "strandedGPU", part->stranded_units);
+}
+
+static void put_node(struct doc *doc, const struct view_node *node)
+{
+    doc_object(doc, NULL);
+    doc_text(doc, "name", node->node->name);
+    doc_text(doc, "address", node->node->address);
+    doc_text(doc, "unit", gs_unit_name(node->node->unit));
+    doc_bool(doc, "ready", node->node->ready);
+    doc_bool(doc, "unschedulable", node->node->unschedulable);
+    doc_bool(doc, "inventory", node->node->inventory);
+    doc_number(doc, "totalGPU", node->total_units);
+    doc_number(doc, "usedGPU", node->used_units);
+    doc_number(doc, "pendingGPU", node->pending_units);
+    put_fragmentation(doc, &node->fragmentation);
+    doc_list(doc, "devs");
+    for (uint32_t i = 0; i < node->gpu_count; i++)
+        put_gpu(doc, node, &node->gpus[i]);
+    doc_end(doc);
+    doc_list(doc, "pending");
+    for (uint32_t i = 0; i < node->claim_count; i++) {
+        if (!claim_recorded(&node->claims[i]))
+            put_pod(doc, &node->claims[i], true);
+    }
+    doc_end(doc);
+    doc_end(doc);
+}
+
+static void put_sums(struct doc *doc, const struct view *view)
+{
+    const struct view_sum *sum = &view->sum;
+    doc_list(doc, "namespaces");
+    for (size_t i = 0; i < view->ns_count; i++) {
+        doc_object(doc, NULL);
+        doc_text(doc, "name", view->namespaces[i].name);
+        doc_number(doc, "pods", view->namespaces[i].pods);
+        doc_number(doc, "usedGPU", view->namespaces[i].used_units);
+        doc_end(doc);
+    }
+    doc_end(doc);
+    doc_object(doc, "waiting");
+    doc_number(doc, "pods", view->waiting_pods);
+    doc_number(doc, "requestedGPU", view->waiting_units);
+    doc_end(doc);
+    doc_object(doc, "cluster");
+    doc_number(doc, "nodes", sum->nodes);
+    doc_number(doc, "gpus", sum->gpus);
+    doc_number(doc, "unusableGpus", sum->unusable_gpus);
+    doc_number(doc, "overfullGpus", sum->overfull_gpus);
+    doc_number(doc, "pods", sum->pods);
+    doc_number(doc, "totalGPU", sum->total_units);
+    doc_number(doc, "usedGPU", sum->used_units);
+    doc_number(doc, "pendingGPU", sum->pending_units);
+    put_fragmentation(doc, &sum->fragmentation);
+    doc_end(doc);
+}
+
+int print_document(const struct view *view, bool yaml)
+{
+    struct doc doc;
+    doc_open(&doc, stdout, yaml);
+    doc_text(&doc, "unit", view->unit);
+    doc_list(&doc, "nodes");
+    for (size_t i = 0; i < view->node_count; i++)
+        put_node(&doc, &view->nodes[i]);
+    doc_end(&doc);
+    put_sums(&doc, view);
+    return doc_close(&doc);
+}

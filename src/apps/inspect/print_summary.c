@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gpushare/base/cleanup.h"
+#include "inspect/grid.h"
+#include "inspect/print.h"
+
+/*
+ * The summary: NAME IPADDRESS GPU0(Allocated/Total) … PENDING(Allocated) GPU Memory(GiB), one table
+ * for all nodes, as the original prints it. On a terminal that is too narrow for that: one table
+ * per number of GPUs, then short headers, then blocks of GPU columns.
+ */
+struct shape {
+    const struct view *view;
+    bool colour;
+    bool wide;
+    bool brief;             /* "GPU0" for "GPU0(Allocated/Total)" */
+    bool one_count;         /* only nodes of `count` GPU columns */
+    uint32_t count;         /* GPU columns */
+    uint32_t first, behind; /* of these, shown: first ≤ GPU < behind */
+};
+
+static bool is_in(const struct shape *shape, const struct view_node *node)
+{
+    return !shape->one_count || node->columns == shape->count;
+}
+
+static void put_header(struct grid *grid, const struct shape *shape)
+{
+    bool last = shape->behind == shape->count;
+    grid_column(grid, false, "NAME");
+    grid_column(grid, false, "IPADDRESS");
+    for (uint32_t i = shape->first; i < shape->behind; i++)
+        grid_column(grid, true, shape->brief ? "GPU%u" : "GPU%u(Allocated/Total)", i);
+    if (!last)
+        return;
+    if (shape->view->pending)
+        grid_column(grid, true, "PENDING(Allocated)");
+    grid_column(grid, true, "GPU Memory(%s)", shape->view->unit);
+    if (!shape->wide)
+        return;
+    grid_column(grid, true, "FREE");
+    grid_column(grid, true, "LARGEST");
+    grid_column(grid, true, "STRANDED");
+    grid_column(grid, true, "PODS");
+    grid_column(grid, false, "MODEL");
+    grid_column(grid, false, "STATE");
+}
+
+static enum grid_colour colour_of(const struct view_gpu *gpu)
+{
+    if (gpu->overfull || !gpu->gpu->healthy)
+        return GRID_BAD;
+    if (!gpu->usable)
+        return GRID_FAINT;
+    return gpu->free_units == 0 ? GRID_WARN : GRID_PLAIN;
+}
+
+static const struct view_gpu *gpu_at(const struct view_node *node, uint32_t idx)
+{
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        if (node->gpus[i].idx == idx)
+            return &node->gpus[i];
+    }
+    return NULL;
+}
+
+static void put_gpu(struct grid *grid, const struct view_node *node, uint32_t idx)
+{
+    const struct view_gpu *gpu = gpu_at(node, idx);
+    if (gpu)
+        grid_cell(grid, colour_of(gpu), "%" PRIu64 "/%" PRIu64, gpu->used_units, gpu->total_units);
+    else
+        grid_cell(grid, GRID_FAINT, "0/0");
+}
+
+/* "A100 x4", or "mixed" */
+static void put_model(struct grid *grid, const struct view_node *node)
+{
+    const char *model = node->gpu_count ? node->gpus[0].gpu->model : "";
+    for (uint32_t i = 1; i < node->gpu_count; i++) {
+        if (strcmp(node->gpus[i].gpu->model, model) != 0)
+            model = "mixed";
+    }
+    grid_cell(grid, GRID_PLAIN, "%s", model[0] ? model : "-");
+}
+
+static void put_state(struct grid *grid, const struct view_node *node)
+{
+    char words[512] = "";
+    size_t len = 0;
+    bool bad = !node->node->ready;
+    if (bad)
+        len += (size_t)snprintf(words, sizeof(words), ",NotReady");
+    if (node->node->unschedulable)
+        len += (size_t)snprintf(words + len, sizeof(words) - len, ",SchedulingDisabled");
+    for (uint32_t i = 0; i < node->gpu_count && len < sizeof(words) - 32; i++) {
+        const struct view_gpu *gpu = &node->gpus[i];
+        bad |= gpu->overfull || !gpu->gpu->healthy;
+        if (gpu->overfull)
+            len += (size_t)snprintf(words + len, sizeof(words) - len, ",GPU%u:overfull", gpu->idx);
+        if (!gpu->gpu->healthy)
+            len += (size_t)snprintf(words + len, sizeof(words) - len, ",GPU%u:unhealthy", gpu->idx);
+        if (!gpu->gpu->schedulable)
+            len += (size_t)snprintf(words + len, sizeof(words) - len, ",GPU%u:cordoned", gpu->idx);
+    }
+    grid_cell(grid, bad ? GRID_BAD : len ? GRID_WARN : GRID_GOOD, "%s", len ? words + 1 : "ok");
+}
+
+static void put_wide(struct grid *grid, const struct view_node *node)
+{
+    const struct gs_fragmentation *part = &node->fragmentation;
+    grid_cell(grid, GRID_PLAIN, "%" PRIu64, part->free_units);
+    grid_cell(grid, GRID_PLAIN, "%" PRIu32, part->largest_units);
+    if (part->known)
+        grid_cell(grid, GRID_PLAIN, "%" PRIu64, part->stranded_units);
+    else
+        grid_cell(grid, GRID_PLAIN, "-");
+    grid_cell(grid, GRID_PLAIN, "%" PRIu32, node->claim_count);
+    put_model(grid, node);
+    put_state(grid, node);
+}
+
+static void put_node(struct grid *grid, const struct shape *shape, const struct view_node *node)
+{
+    const char *address = node->node->address;
+    grid_row(grid);
+    grid_cell(grid, GRID_PLAIN, "%s", node->node->name);
+    grid_cell(grid, GRID_PLAIN, "%s", address[0] ? address : "unknown");
+    for (uint32_t i = shape->first; i < shape->behind; i++)
+        put_gpu(grid, node, i);
+    if (shape->behind != shape->count)
+        return;
+    if (shape->view->pending)
+        grid_cell(grid, node->pending_units ? GRID_WARN : GRID_PLAIN, "%" PRIu64,
+                  node->pending_units);
+    grid_cell(grid, node->used_units > node->total_units ? GRID_BAD : GRID_PLAIN,
+              "%" PRIu64 "/%" PRIu64, node->used_units, node->total_units);
+    if (shape->wide)
+        put_wide(grid, node);
+}
+
+/* *caller frees*; NULL: out of memory. */
+static char *table_of(const struct shape *shape)
+{
+    struct grid grid;
+    grid_open(&grid, shape->colour);
+    put_header(&grid, shape);
+    for (size_t i = 0; i < shape->view->node_count; i++) {
+        if (is_in(shape, &shape->view->nodes[i]))
+            put_node(&grid, shape, &shape->view->nodes[i]);
+    }
+    char *text = grid_text(&grid);
+    grid_close(&grid);
+    return text;
+}
+
+static bool fits(const char *text, uint32_t width)
+{
+    return !width || text_width(text) <= width;
+}
+
+static int put(const struct shape *shape, size_t *widest)
+{
+    _cleanup_free_ char *text = table_of(shape);
+    if (!text)
+        return -1;
+    size_t width = text_width(text);
+    if (width > *widest)
+        *widest = width;
+    fputs(text, stdout);
+    return 0;
+}
+
+/* Blocks of as many GPU columns as fit; at least one. */
+static int put_blocks(struct shape *shape, uint32_t width, size_t *widest)
+{
+    for (shape->first = 0; shape->first < shape->count; shape->first = shape->behind) {
+        shape->behind = shape->count;
+        for (;;) {
+            _cleanup_free_ char *text = table_of(shape);
+            if (!text)
+                return -1;
+            if (fits(text, width) || shape->behind <= shape->first + 1)
+                break;
+            shape->behind--;
+        }
+        if (shape->first)
+            putchar('\n');
+        if (put(shape, widest) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int put_count(struct shape *shape, uint32_t width, size_t *widest)
+{
+    shape->first = 0;
+    shape->behind = shape->count;
+    for (int brief = 0; brief < 2; brief++) {
+        shape->brief = brief;
+        _cleanup_free_ char *text = table_of(shape);
+        if (!text)
+            return -1;
+        if (fits(text, width))
+            return put(shape, widest);
+    }
+    return shape->count ? put_blocks(shape, width, widest) : put(shape, widest);
+}
+
+static uint32_t most_columns(const struct view *view)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < view->node_count; i++) {
+        if (view->nodes[i].columns > most)
+            most = view->nodes[i].columns;
+    }
+    return most;
+}
+
+static int put_per_count(struct shape *shape, uint32_t most, uint32_t width, size_t *widest)
+{
+    bool first = true;
+    shape->one_count = true;
+    for (shape->count = 0; shape->count <= most; shape->count++) {
+        bool any = false;
+        for (size_t i = 0; i < shape->view->node_count; i++)
+            any |= shape->view->nodes[i].columns == shape->count;
+        if (!any)
+            continue;
+        if (!first)
+            putchar('\n');
+        first = false;
+        if (put_count(shape, width, widest) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int put_tables(const struct view *view, const struct terminal *terminal, bool wide,
+                      size_t *widest)
+{
+    uint32_t most = most_columns(view);
+    uint32_t width = terminal->screen ? terminal->width : 0;
+    struct shape shape = {
+        .view = view, .colour = terminal->colour, .wide = wide, .count = most, .behind = most};
+    _cleanup_free_ char *text = table_of(&shape);
+    if (!text)
+        return -1;
+    if (!fits(text, width))
+        return put_per_count(&shape, most, width, widest);
+    *widest = text_width(text);
+    fputs(text, stdout);
+    return 0;
+}
+
+/* ---- beyond the original ---- */
+
+static int put_namespaces(const struct view *view)
+{
+    struct grid grid;
+    grid_open(&grid, false);
+    grid_column(&grid, false, "NAMESPACE");
+    grid_column(&grid, true, "PODS");
+    grid_column(&grid, true, "GPU Memory(%s)", view->unit);
+    for (size_t i = 0; i < view->ns_count; i++) {
+        grid_row(&grid);
+        grid_cell(&grid, GRID_PLAIN, "%s", view->namespaces[i].name);
+        grid_cell(&grid, GRID_PLAIN, "%" PRIu32, view->namespaces[i].pods);
+        grid_cell(&grid, GRID_PLAIN, "%" PRIu64, view->namespaces[i].used_units);
+    }
+    _cleanup_free_ char *text = grid_text(&grid);
+    grid_close(&grid);
+    if (!text)
+        return -1;
+    if (view->ns_count)
+        printf("\n%s", text);
+    return 0;
+}
+
+static void put_cluster(const struct view *view)
+{
+    const struct view_sum *sum = &view->sum;
+    printf("\nFree %" PRIu64 ", largest pod that fits on one GPU %" PRIu32,
+           sum->fragmentation.free_units, sum->fragmentation.largest_units);
+    if (sum->fragmentation.known)
+        printf(", stranded %" PRIu64, sum->fragmentation.stranded_units);
+    printf("\n%" PRIu32 " nodes, %" PRIu32 " GPUs (%" PRIu32 " not usable, %" PRIu32
+           " overfull), %" PRIu32 " pods\n",
+           sum->nodes, sum->gpus, sum->unusable_gpus, sum->overfull_gpus, sum->pods);
+    if (view->waiting_pods)
+        printf("Waiting for a node: %" PRIu32 " pods that ask for %" PRIu64 "\n",
+               view->waiting_pods, view->waiting_units);
+}
+
+int print_summary(const struct view *view, const struct terminal *terminal, bool wide)
+{
+    const struct view_sum *sum = &view->sum;
+    size_t widest = 0;
+    if (put_tables(view, terminal, wide, &widest) < 0)
+        return -1;
+    if (terminal->screen && terminal->width && widest > terminal->width)
+        widest = terminal->width;
+    put_dashes(widest);
+    printf("Allocated/Total GPU Memory In Cluster:\n%" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
+           sum->used_units, sum->total_units, view_percent(sum->used_units, sum->total_units));
+    if (!wide)
+        return 0;
+    if (put_namespaces(view) < 0)
+        return -1;
+    put_cluster(view);
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_INSPECT_SHOW_H
+#define GPUSHARE_APPS_INSPECT_SHOW_H
+
+#include "inspect/fetch.h"
+#include "inspect/print.h"
+
+/* The tables, once or again and again. */
+enum show_format { SHOW_TABLE, SHOW_WIDE, SHOW_JSON, SHOW_YAML };
+
+struct show {
+    struct fetch fetch;
+    struct view_options view;
+    struct terminal terminal;
+    enum show_format format;
+    bool details;
+    bool watch;
+};
+
+/* Prints what the snapshot holds. */
+int show_once(const struct show *show, struct snapshot *snapshot, struct gs_error *err);
+
+/* --watch: until SIGINT or SIGTERM. */
+int show_watch(const struct show *show, struct gs_error *err);
+
+#endif

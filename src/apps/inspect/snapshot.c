@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/snapshot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpushare/base/num.h"
+#include "gpushare/core/placement.h"
+
+int snapshot_init(struct snapshot *snapshot, struct gs_error *err)
+{
+    *snapshot = (struct snapshot){.ledger = gs_ledger_new(), .policies = gs_policies_new()};
+    return snapshot->ledger && snapshot->policies ? 0 : gs_fail_nomem(err);
+}
+
+static void free_node(struct snap_node *node)
+{
+    free(node->name);
+    free(node->address);
+    free(node->inventory_error);
+    free(node);
+}
+
+static void free_waiting(struct snap_waiting *pod)
+{
+    free(pod->uid);
+    free(pod->ns);
+    free(pod->name);
+    free(pod);
+}
+
+static void drop_node(struct snapshot *snapshot, struct snap_node *node)
+{
+    HASH_DEL(snapshot->nodes, node);
+    free_node(node);
+}
+
+static void drop_waiting(struct snapshot *snapshot, struct snap_waiting *pod)
+{
+    HASH_DEL(snapshot->waiting, pod);
+    free_waiting(pod);
+}
+
+void snapshot_release(struct snapshot *snapshot)
+{
+    struct snap_node *node, *next_node;
+    struct snap_waiting *pod, *next_pod;
+    HASH_ITER (hh, snapshot->nodes, node, next_node)
+        drop_node(snapshot, node);
+    HASH_ITER (hh, snapshot->waiting, pod, next_pod)
+        drop_waiting(snapshot, pod);
+    if (snapshot->policies)
+        gs_policies_free(snapshot->policies);
+    if (snapshot->ledger)
+        gs_ledger_free(snapshot->ledger);
+    *snapshot = (struct snapshot){0};
+}
+
+struct snap_node *snapshot_node(const struct snapshot *snapshot, const char *name)
+{
+    struct snap_node *found;
+    HASH_FIND_STR(snapshot->nodes, name, found);
+    return found;
+}
+
+/* ---- nodes ---- */
+
+static bool set_text(char **to, const char *text)
+{
+    if (*to && strcmp(*to, text) == 0)
+        return true;
+    char *copy = strdup(text);
+    if (!copy)
+        return false;
+    free(*to);
+    *to = copy;
+    return true;
+}
+
+static struct snap_node *add_node(struct snapshot *snapshot, const char *name)
+{
+    struct snap_node *node = calloc(1, sizeof(*node));
+    if (!node || !set_text(&node->name, name)) {
+        free(node);
+        return NULL;
+    }
+    node->selected = true;
+    HASH_ADD_KEYPTR(hh, snapshot->nodes, node->name, strlen(node->name), node);
+    return node;
+}
+
+static int on_node(void *ctx, const struct gs_node *from)
+{
+    struct snapshot *snapshot = ctx;
+    struct snap_node *node = snapshot_node(snapshot, from->name);
+    if (gs_ledger_set_node(snapshot->ledger, from, NULL) < 0)
+        return -1;
+    if (!node)
+        node = add_node(snapshot, from->name);
+    if (!node || !set_text(&node->address, from->address) ||
+        !set_text(&node->inventory_error, from->inventory_error ? from->inventory_error : ""))
+        return -1;
+    node->unit = from->unit;
+    node->capacity_units = from->capacity_units;
+    node->allocatable_units = from->allocatable_units;
+    node->capacity_count = from->capacity_count;
+    node->ready = from->ready;
+    node->unschedulable = from->unschedulable;
+    node->labelled = from->labelled;
+    node->inventory = from->inventory;
+    node->round = snapshot->rounds[GS_KIND_NODE];
+    return 0;
+}
+
+static int on_node_gone(void *ctx, const struct gs_node *last)
+{
+    struct snapshot *snapshot = ctx;
+    struct snap_node *node = snapshot_node(snapshot, last->name);
+    gs_ledger_drop_node(snapshot->ledger, last->name);
+    if (node)
+        drop_node(snapshot, node);
+    return 0;
+}
+
+/* ---- pods ---- */
+
+bool claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
+{
+    struct gs_charge charge;
+    int64_t cpu_milli = gs_pod_cpu_milli(pod);
+    gs_pod_charge(pod, &charge);
+    if (!pod->node_name[0] || !charge.units)
+        return false;
+    *ret = (struct gs_claim){
+        .uid = pod->uid,
+        .ns = pod->ns,
+        .name = pod->name,
+        .node = pod->node_name,
+        .gpus = pod->recorded == GS_RECORDED_VALID ? pod->recorded_gpus : 0,
+        .units = charge.units,
+        .gpu_count = charge.gpu_count,
+        .priority = pod->priority,
+        .cpu_milli = cpu_milli < 0            ? 0
+                     : cpu_milli > UINT32_MAX ? UINT32_MAX
+                                              : (uint32_t)cpu_milli,
+        .state = GS_CLAIM_CONFIRMED,
+    };
+    gs_parse_u64(pod->resource_version, strlen(pod->resource_version), &ret->revision);
+    return true;
+}
+
+static struct snap_waiting *find_waiting(const struct snapshot *snapshot, const char *uid)
+{
+    struct snap_waiting *found;
+    HASH_FIND_STR(snapshot->waiting, uid, found);
+    return found;
+}
+
+static void learn(struct snapshot *snapshot, const struct gs_pod *pod)
+{
+    struct gs_ask ask;
+    gs_ask_of_pod(&ask, pod);
+    gs_policies_learn(snapshot->policies, &ask);
+}
+
+static struct snap_waiting *add_waiting(struct snapshot *snapshot, const struct gs_pod *pod)
+{
+    struct snap_waiting *made = calloc(1, sizeof(*made));
+    if (!made)
+        return NULL;
+    if (!set_text(&made->uid, pod->uid) || !set_text(&made->ns, pod->ns) ||
+        !set_text(&made->name, pod->name)) {
+        free_waiting(made);
+        return NULL;
+    }
+    HASH_ADD_KEYPTR(hh, snapshot->waiting, made->uid, strlen(made->uid), made);
+    return made;
+}
+
+static int put_waiting(struct snapshot *snapshot, const struct gs_pod *pod)
+{
+    struct snap_waiting *known = find_waiting(snapshot, pod->uid);
+    struct gs_charge charge;
+    bool sound = gs_pod_charge(pod, &charge) == GS_CHARGE_OK;
+    if (!known) {
+        learn(snapshot, pod);
+        known = add_waiting(snapshot, pod);
+    }
+    if (!known)
+        return -1;
+    known->charge = charge;
+    known->round = snapshot->rounds[GS_KIND_POD];
+    if (!pod->nominated_node[0] || !sound) {
+        gs_ledger_release_hold(snapshot->ledger, pod->uid);
+        return 0;
+    }
+    const struct gs_hold hold = {pod->uid, pod->nominated_node, charge.units, charge.gpu_count,
+                                 pod->priority};
+    return gs_ledger_hold(snapshot->ledger, &hold, NULL);
+}
+
+static int on_pod_gone(void *ctx, const struct gs_pod *last)
+{
+    struct snapshot *snapshot = ctx;
+    struct snap_waiting *waiting = find_waiting(snapshot, last->uid);
+    gs_ledger_remove(snapshot->ledger, last->uid, NULL);
+    if (waiting)
+        drop_waiting(snapshot, waiting);
+    return 0;
+}
+
+static void note_override(struct snapshot *snapshot, const struct gs_pod *pod)
+{
+    for (uint32_t i = 0; i < pod->container_count; i++) {
+        if (!pod->containers[i].overrides_visible_devices)
+            continue;
+        if (!snapshot->overriding++)
+            snprintf(snapshot->overriding_example, sizeof(snapshot->overriding_example),
+                     "%.63s/%.253s", pod->ns, pod->name);
+        return;
+    }
+}
+
+static int put_claim(struct snapshot *snapshot, const struct gs_claim *claim,
+                     const struct gs_pod *pod)
+{
+    struct gs_claim before;
+    struct snap_waiting *waiting = find_waiting(snapshot, pod->uid);
+    bool known = gs_ledger_find_claim(snapshot->ledger, pod->uid, &before);
+    if (known && claim->revision < before.revision)
+        return 0; /* the list that follows an earlier event may be older than it */
+    if (!known && !waiting)
+        learn(snapshot, pod);
+    if (waiting)
+        drop_waiting(snapshot, waiting);
+    return gs_ledger_set_claim(snapshot->ledger, claim, NULL);
+}
+
+static int on_pod(void *ctx, const struct gs_pod *pod)
+{
+    struct snapshot *snapshot = ctx;
+    struct gs_claim claim;
+    if (gs_pod_terminal(pod))
+        return on_pod_gone(snapshot, pod);
+    if (gs_pod_wants_gpu(pod))
+        note_override(snapshot, pod);
+    if (claim_of_pod(pod, &claim))
+        return put_claim(snapshot, &claim, pod);
+    if (pod->node_name[0])
+        return gs_ledger_set_other(snapshot->ledger, pod->uid, pod->node_name,
+                                   gs_pod_cpu_milli(pod), NULL);
+    return gs_pod_wants_gpu(pod) ? put_waiting(snapshot, pod) : 0;
+}
+
+/* ---- lists ---- */
+
+static int on_list_begin(void *ctx, enum gs_kind kind)
+{
+    struct snapshot *snapshot = ctx;
+    snapshot->rounds[kind]++;
+    if (kind == GS_KIND_NODE)
+        gs_ledger_begin_nodes(snapshot->ledger);
+    else
+        gs_ledger_begin_pods(snapshot->ledger);
+    return 0;
+}
+
+static void sweep_waiting(struct snapshot *snapshot)
+{
+    struct snap_waiting *pod, *next;
+    HASH_ITER (hh, snapshot->waiting, pod, next) {
+        if (pod->round < snapshot->rounds[GS_KIND_POD])
+            drop_waiting(snapshot, pod);
+    }
+}
+
+static void sweep_nodes(struct snapshot *snapshot)
+{
+    struct snap_node *node, *next;
+    HASH_ITER (hh, snapshot->nodes, node, next) {
+        if (node->round < snapshot->rounds[GS_KIND_NODE])
+            drop_node(snapshot, node);
+    }
+}
+
+static int on_list_end(void *ctx, enum gs_kind kind)
+{
+    struct snapshot *snapshot = ctx;
+    if (kind == GS_KIND_NODE) {
+        gs_ledger_sweep_nodes(snapshot->ledger);
+        sweep_nodes(snapshot);
+    } else {
+        gs_ledger_sweep_pods(snapshot->ledger);
+        sweep_waiting(snapshot);
+    }
+    return 0;
+}
+
+static void on_live(void *ctx, enum gs_kind kind, bool live, const char *why)
+{
+}
+
+struct gs_watch_sink snapshot_sink(struct snapshot *snapshot)
+{
+    return (struct gs_watch_sink){
+        .ctx = snapshot,
+        .list_begin = on_list_begin,
+        .list_end = on_list_end,
+        .node = on_node,
+        .node_gone = on_node_gone,
+        .pod = on_pod,
+        .pod_gone = on_pod_gone,
+        .live = on_live,
+    };
+}
+
+int snapshot_learnt(struct snapshot *snapshot, struct gs_error *err)
+{
+    gs_policies_supply(snapshot->policies, snapshot->ledger);
+    if (!gs_policies_refresh_due(snapshot->policies))
+        return 0;
+    return gs_policies_refresh(snapshot->policies, err);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_INSPECT_SNAPSHOT_H
+#define GPUSHARE_APPS_INSPECT_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "gpushare/core/ledger.h"
+#include "gpushare/core/policy.h"
+#include "gpushare/service/ports.h"
+
+/*
+ * What the API showed, as a ledger and what the ledger has no place for. Filled through the sink
+ * that watches deliver to as well. Not thread-safe: --watch guards it with a lock of its own.
+ */
+struct snap_node {
+    char *name;
+    char *address;         /* "" when unknown */
+    char *inventory_error; /* "" when there is none */
+    enum gs_unit unit;
+    uint64_t capacity_units, allocatable_units;
+    uint32_t capacity_count;
+    bool ready, unschedulable, labelled, inventory;
+    bool selected; /* by --selector; true without one */
+    uint32_t round;
+    UT_hash_handle hh; /* by name */
+};
+
+/* A pod that wants GPU memory and has no node yet. */
+struct snap_waiting {
+    char *uid, *ns, *name;
+    struct gs_charge charge;
+    uint32_t round;
+    UT_hash_handle hh; /* by uid */
+};
+
+struct snapshot {
+    struct gs_ledger *ledger;
+    struct gs_policies *policies;
+    struct snap_node *nodes;
+    struct snap_waiting *waiting;
+    uint32_t rounds[2];  /* lists begun, by enum gs_kind */
+    uint64_t overriding; /* pods that set NVIDIA_VISIBLE_DEVICES themselves, of those listed */
+    char overriding_example[320];
+};
+
+/* GS_ENOMEM. Release it also then. */
+int snapshot_init(struct snapshot *snapshot, struct gs_error *err);
+void snapshot_release(struct snapshot *snapshot);
+
+/* Borrowed until the release. */
+struct gs_watch_sink snapshot_sink(struct snapshot *snapshot);
+
+/* NULL when there is no such node. */
+struct snap_node *snapshot_node(const struct snapshot *snapshot, const char *name);
+
+/* Lets fgd, rollout and the stranded figure know what was learnt. GS_ENOMEM. */
+int snapshot_learnt(struct snapshot *snapshot, struct gs_error *err);
+
+/* A bound pod with GPU memory as the ledger wants it; false: it is none. Strings are borrowed. */
+bool claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret);
+
+/* The claim sits on the GPUs that its pod's annotation names. */
+static inline bool claim_recorded(const struct gs_claim *claim)
+{
+    return claim->gpus && claim->charged == claim->gpus;
+}
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_INSPECT_SOURCE_H
+#define GPUSHARE_APPS_INSPECT_SOURCE_H
+
+#include <stdbool.h>
+
+#include "gpushare/base/buf.h"
+#include "gpushare/base/error.h"
+#include "gpushare/kube/client.h"
+#include "gpushare/service/ports.h"
+
+/*
+ * A cluster to ask: an API server, or one in memory for tests. Fill it with app.connect(), close it
+ * with source_close(). One thread, but for kube.ops->watch.
+ */
+struct source {
+    void *ctx;
+    /* As gs_kube_request(). */
+    int (*ask)(void *ctx, const struct gs_kube_request *request, int *ret_status,
+               struct gs_buf *body, struct gs_error *err);
+    void (*close)(void *ctx);
+    struct gs_kube kube; /* for --watch */
+    char server[256];    /* for messages */
+    char ns[256];        /* namespace of the context, or the one asked for */
+};
+
+enum { SOURCE_BODY_MAX = 64 << 20 };
+
+void source_close(struct source *source);
+
+/* GET; 0 with the body of a 200, else -1 with what the status means (ports.h). */
+int source_get(const struct source *source, const char *path, const char *query,
+               struct gs_buf *body, struct gs_error *err);
+
+/* POST of a JSON body; any 2xx is fine. */
+int source_post(const struct source *source, const char *path, const char *json,
+                struct gs_buf *body, struct gs_error *err);
+
+/* Percent-encodes all but RFC 3986's unreserved characters. */
+void source_escape(struct gs_buf *out, const char *text);
+
+#endif

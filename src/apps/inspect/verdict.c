@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/verdict.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const obstacle_words[] = {
+    [OBSTACLE_NOT_READY] = "the node is not ready",
+    [OBSTACLE_CORDONED] = "the node is cordoned (kubectl uncordon)",
+    [OBSTACLE_NO_PLUGIN] = "the node's device plugin does not run: nothing is advertised",
+    [OBSTACLE_CPU] = "the node has too little CPU left",
+};
+
+enum obstacle verdict_of_node(const struct snapshot *snapshot, const struct snap_node *node,
+                              const struct gs_ask *ask, enum gs_reason *ret_reason)
+{
+    struct gs_gpu_state room[GS_GPUS_MAX];
+    const struct gs_node_view *view = gs_ledger_view(snapshot->ledger, gs_slice_of(node->name));
+    *ret_reason =
+        view ? gs_fit_beside_holds(snapshot->ledger, view, ask, room, NULL) : GS_REASON_NO_GPUS;
+    if (*ret_reason)
+        return OBSTACLE_GPU;
+    if (!node->ready)
+        return OBSTACLE_NOT_READY;
+    if (node->unschedulable)
+        return OBSTACLE_CORDONED;
+    if (!node->allocatable_units)
+        return OBSTACLE_NO_PLUGIN;
+    if (view->cpu_milli > 0 && gs_view_cpu_left_milli(view) < ask->cpu_milli)
+        return OBSTACLE_CPU;
+    return OBSTACLE_NONE;
+}
+
+/* The usable, allowed GPU with most free memory; with several GPUs asked, the scarcest of the best
+ * ones. False: no such set. */
+static bool nearest_gpu(const struct gs_node_view *view, const struct gs_ask *ask,
+                        uint32_t *ret_idx, uint32_t *ret_free)
+{
+    gs_gpu_mask allowed = gs_ask_allowed(ask, view), taken = 0;
+    const struct gs_gpu_state *best = NULL;
+    for (uint32_t n = 0; n < ask->gpu_count; n++) {
+        best = NULL;
+        for (uint32_t i = 0; i < view->gpu_count; i++) {
+            const struct gs_gpu_state *gpu = &view->gpus[i];
+            if (gpu->usable && (allowed & ~taken & GS_GPU_BIT(gpu->idx)) &&
+                (!best || gpu->free_units > best->free_units))
+                best = gpu;
+        }
+        if (!best)
+            return false;
+        taken |= GS_GPU_BIT(best->idx);
+    }
+    *ret_idx = best->idx;
+    *ret_free = best->free_units;
+    return true;
+}
+
+static void count(const struct snapshot *snapshot, const struct snap_node *node,
+                  const struct gs_ask *ask, struct verdict_group *group)
+{
+    uint32_t idx, free_units;
+    const struct gs_node_view *view = gs_ledger_view(snapshot->ledger, gs_slice_of(node->name));
+    group->nodes++;
+    if (!view || !nearest_gpu(view, ask, &idx, &free_units))
+        return;
+    bool better =
+        !group->nearest || free_units > group->nearest_free_units ||
+        (free_units == group->nearest_free_units && strverscmp(node->name, group->nearest) < 0);
+    if (!better)
+        return;
+    group->nearest = node->name;
+    group->nearest_gpu = idx;
+    group->nearest_free_units = free_units;
+}
+
+void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struct verdict *ret)
+{
+    *ret = (struct verdict){0};
+    for (const struct snap_node *node = snapshot->nodes; node; node = node->hh.next) {
+        enum gs_reason reason;
+        enum obstacle obstacle = verdict_of_node(snapshot, node, ask, &reason);
+        ret->nodes++;
+        count(snapshot, node, ask,
+              obstacle == OBSTACLE_GPU ? &ret->gpu[reason] : &ret->other[obstacle]);
+    }
+}
+
+struct line {
+    const struct verdict_group *group;
+    const char *words;
+    bool miss; /* memory is what is missing */
+};
+
+static int most_first(const void *a, const void *b)
+{
+    const struct line *x = a, *y = b;
+    return x->group->nodes != y->group->nodes ? (x->group->nodes < y->group->nodes ? 1 : -1)
+                                              : strcmp(x->words, y->words);
+}
+
+static void print_line(const struct line *line, const struct gs_ask *ask, const char *unit)
+{
+    const struct verdict_group *group = line->group;
+    printf("  %" PRIu32 " %s: %s", group->nodes, group->nodes == 1 ? "node" : "nodes", line->words);
+    if (line->miss && group->nearest && group->nearest_free_units < ask->units)
+        printf("; nearest: %s GPU%" PRIu32 " has %" PRIu32 " %s free, %" PRIu32 " missing",
+               group->nearest, group->nearest_gpu, group->nearest_free_units, unit,
+               ask->units - group->nearest_free_units);
+    else if (group->nearest)
+        printf("; for example %s", group->nearest);
+    putchar('\n');
+}
+
+void verdict_print(const struct verdict *verdict, const struct gs_ask *ask, const char *unit)
+{
+    struct line lines[GS_REASONS + OBSTACLES];
+    size_t used = 0;
+    for (int r = GS_FITS + 1; r < GS_REASONS; r++) {
+        if (verdict->gpu[r].nodes)
+            lines[used++] =
+                (struct line){&verdict->gpu[r], gs_reason_text((enum gs_reason)r), true};
+    }
+    for (int o = 0; o < OBSTACLE_NONE; o++) {
+        if (verdict->other[o].nodes)
+            lines[used++] = (struct line){&verdict->other[o], obstacle_words[o], false};
+    }
+    qsort(lines, used, sizeof(*lines), most_first);
+    for (size_t i = 0; i < used; i++)
+        print_line(&lines[i], ask, unit);
+}
+
+const char *verdict_unit(const struct snapshot *snapshot)
+{
+    enum gs_unit unit = GS_UNIT_UNKNOWN;
+    for (const struct snap_node *node = snapshot->nodes; node; node = node->hh.next) {
+        if (node->unit && unit && node->unit != unit)
+            return "units";
+        unit = unit ? unit : node->unit;
+    }
+    return unit ? gs_unit_name(unit) : "units";
+}

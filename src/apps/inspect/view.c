@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool view_sort_parse(void *to, const char *text)
+{
+    static const char *const words[] = {"name", "free", "used"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(words[i], text) == 0) {
+            *(enum view_sort *)to = (enum view_sort)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t view_percent(uint64_t used, uint64_t total)
+{
+    return total ? (uint64_t)((double)used / (double)total * 100) : 0;
+}
+
+/* ---- one node ---- */
+
+struct collect {
+    struct gs_claim *to;
+    uint32_t count;
+};
+
+static bool collect_claim(void *ctx, const struct gs_claim *claim)
+{
+    struct collect *collect = ctx;
+    collect->to[collect->count++] = *claim;
+    return true;
+}
+
+static int order_claims(const void *a, const void *b)
+{
+    const struct gs_claim *x = a, *y = b;
+    int first_x = claim_recorded(x) ? __builtin_ctzll(x->gpus) : GS_GPUS_MAX;
+    int first_y = claim_recorded(y) ? __builtin_ctzll(y->gpus) : GS_GPUS_MAX;
+    if (first_x != first_y)
+        return first_x - first_y;
+    int order = strcmp(x->ns, y->ns);
+    return order ? order : strcmp(x->name, y->name);
+}
+
+static void count_claim(struct view_node *node, const struct gs_claim *claim)
+{
+    uint64_t all_units = (uint64_t)claim->units * claim->gpu_count;
+    node->used_units += all_units;
+    if (!claim_recorded(claim)) {
+        node->pending_units += all_units;
+        node->pending_pods++;
+        return;
+    }
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        if (claim->gpus & GS_GPU_BIT(node->gpus[i].idx))
+            node->gpus[i].used_units += claim->units;
+    }
+}
+
+static void fill_gpus(struct view_node *node, struct view_gpu *gpus)
+{
+    const struct gs_node_view *state = node->state;
+    node->gpus = gpus;
+    node->gpu_count = state->gpu_count;
+    for (uint32_t i = 0; i < state->gpu_count; i++) {
+        const struct gs_gpu_state *from = &state->gpus[i];
+        gpus[i] = (struct view_gpu){
+            .gpu = &state->inventory[i],
+            .idx = from->idx,
+            .total_units = from->total_units,
+            .free_units = from->usable ? from->free_units : 0,
+            .usable = from->usable,
+            .overfull = from->used_units > from->total_units,
+        };
+        node->columns = from->idx + 1u;
+    }
+}
+
+/* Without an inventory a node has what it advertises, also what does not divide by its GPUs. */
+static uint64_t total_of(const struct view_node *node)
+{
+    if (!node->node->inventory && node->node->allocatable_units)
+        return node->node->allocatable_units;
+    return node->state->sum_total_units;
+}
+
+static void fill_node(const struct snapshot *snapshot, struct view_node *node,
+                      struct view_gpu *gpus, struct gs_claim *claims)
+{
+    struct collect collect = {.to = claims};
+    fill_gpus(node, gpus);
+    gs_ledger_each_claim(snapshot->ledger, node->state->slot, collect_claim, &collect);
+    qsort(claims, collect.count, sizeof(*claims), order_claims);
+    node->claims = claims;
+    node->claim_count = collect.count;
+    for (uint32_t i = 0; i < collect.count; i++)
+        count_claim(node, &claims[i]);
+    node->total_units = total_of(node);
+    gs_fragmentation_of_node(snapshot->policies, node->state, &node->fragmentation);
+}
+
+static void keep_namespace(struct view_node *node, const char *ns)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < node->claim_count; i++) {
+        if (strcmp(node->claims[i].ns, ns) == 0)
+            node->claims[kept++] = node->claims[i];
+    }
+    node->claim_count = kept;
+}
+
+/* ---- all nodes ---- */
+
+static bool wanted(const struct view_node *node, const struct view_options *options)
+{
+    return node->claim_count > 0 || (!options->ns && node->total_units > 0);
+}
+
+static void fill_nodes(const struct snapshot *snapshot, const struct view_options *options,
+                       struct view *view)
+{
+    struct view_gpu *gpus = view->all_gpus;
+    struct gs_claim *claims = view->all_claims;
+    for (const struct snap_node *node = snapshot->nodes; node; node = node->hh.next) {
+        struct view_node *row = &view->nodes[view->node_count];
+        const struct gs_node_view *state =
+            gs_ledger_view(snapshot->ledger, gs_slice_of(node->name));
+        if (!node->selected || !state)
+            continue;
+        *row = (struct view_node){.node = node, .state = state};
+        fill_node(snapshot, row, gpus, claims);
+        gpus += row->gpu_count;
+        claims += row->claim_count;
+        if (options->ns)
+            keep_namespace(row, options->ns);
+        view->node_count += wanted(row, options);
+    }
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct view_node *x = a, *y = b;
+    return strverscmp(x->node->name, y->node->name);
+}
+
+static int by_free(const void *a, const void *b)
+{
+    const struct view_node *x = a, *y = b;
+    uint64_t free_x = x->fragmentation.free_units, free_y = y->fragmentation.free_units;
+    return free_x != free_y ? (free_x < free_y ? 1 : -1) : by_name(a, b);
+}
+
+static int by_used(const void *a, const void *b)
+{
+    const struct view_node *x = a, *y = b;
+    return x->used_units != y->used_units ? (x->used_units < y->used_units ? 1 : -1)
+                                          : by_name(a, b);
+}
+
+static void sort_nodes(struct view *view, enum view_sort sort)
+{
+    static int (*const orders[])(const void *, const void *) = {
+        [SORT_NAME] = by_name, [SORT_FREE] = by_free, [SORT_USED] = by_used};
+    qsort(view->nodes, view->node_count, sizeof(*view->nodes), orders[sort]);
+}
+
+static void sum_nodes(struct view *view)
+{
+    struct view_sum *sum = &view->sum;
+    for (size_t i = 0; i < view->node_count; i++) {
+        const struct view_node *node = &view->nodes[i];
+        sum->nodes++;
+        sum->gpus += node->gpu_count;
+        sum->pods += node->claim_count;
+        sum->total_units += node->total_units;
+        sum->used_units += node->used_units;
+        sum->pending_units += node->pending_units;
+        sum->pending_pods += node->pending_pods;
+        gs_fragmentation_add(&sum->fragmentation, &node->fragmentation);
+        for (uint32_t g = 0; g < node->gpu_count; g++) {
+            sum->overfull_gpus += node->gpus[g].overfull;
+            sum->unusable_gpus += !node->gpus[g].usable;
+        }
+    }
+    view->pending = sum->pending_pods > 0;
+}
+
+/* The inventory's word; without any, the original's guess from the first node: more than 100 of a
+ * unit on one GPU must be MiB. */
+static void find_unit(struct view *view)
+{
+    enum gs_unit unit = GS_UNIT_UNKNOWN;
+    const char *guess = NULL;
+    for (size_t i = 0; i < view->node_count; i++) {
+        const struct view_node *node = &view->nodes[i];
+        enum gs_unit own = node->node->unit;
+        view->mixed_units |= own && unit && own != unit;
+        unit = unit ? unit : own;
+        if (!guess && !own && node->gpu_count)
+            guess = node->total_units / node->gpu_count > 100 ? "MiB" : "GiB";
+    }
+    view->unit = view->mixed_units ? "mixed units" : unit ? gs_unit_name(unit) : guess;
+    if (!view->unit)
+        view->unit = "GiB";
+}
+
+/* ---- namespaces ---- */
+
+static int order_names(const void *a, const void *b)
+{
+    const struct view_ns *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static int order_namespaces(const void *a, const void *b)
+{
+    const struct view_ns *x = a, *y = b;
+    return x->used_units != y->used_units ? (x->used_units < y->used_units ? 1 : -1)
+                                          : strcmp(x->name, y->name);
+}
+
+static int sum_namespaces(struct view *view)
+{
+    size_t count = 0, kept = 0;
+    view->namespaces = calloc(view->sum.pods + 1, sizeof(*view->namespaces));
+    if (!view->namespaces)
+        return -1;
+    for (size_t i = 0; i < view->node_count; i++) {
+        const struct view_node *node = &view->nodes[i];
+        for (uint32_t c = 0; c < node->claim_count; c++) {
+            const struct gs_claim *claim = &node->claims[c];
+            view->namespaces[count++] =
+                (struct view_ns){claim->ns, 1, (uint64_t)claim->units * claim->gpu_count};
+        }
+    }
+    struct view_ns *all = view->namespaces;
+    qsort(all, count, sizeof(*all), order_names);
+    for (size_t i = 0; i < count; i++) {
+        if (kept && strcmp(all[kept - 1].name, all[i].name) == 0) {
+            all[kept - 1].pods++;
+            all[kept - 1].used_units += all[i].used_units;
+        } else {
+            all[kept++] = all[i];
+        }
+    }
+    qsort(all, kept, sizeof(*all), order_namespaces);
+    view->ns_count = kept;
+    return 0;
+}
+
+static void sum_waiting(const struct snapshot *snapshot, const char *ns, struct view *view)
+{
+    for (const struct snap_waiting *pod = snapshot->waiting; pod; pod = pod->hh.next) {
+        if (ns && strcmp(pod->ns, ns) != 0)
+            continue;
+        view->waiting_pods++;
+        view->waiting_units += (uint64_t)pod->charge.units * pod->charge.gpu_count;
+    }
+}
+
+int view_build(const struct snapshot *snapshot, const struct view_options *options,
+               struct view *ret, struct gs_error *err)
+{
+    struct gs_ledger_stats stats;
+    gs_ledger_stats(snapshot->ledger, &stats);
+    *ret = (struct view){0};
+    ret->nodes = calloc(HASH_COUNT(snapshot->nodes) + 1, sizeof(*ret->nodes));
+    ret->all_claims = calloc(stats.claims + 1, sizeof(*ret->all_claims));
+    ret->all_gpus = calloc(stats.gpus + 1, sizeof(*ret->all_gpus));
+    if (!ret->nodes || !ret->all_claims || !ret->all_gpus)
+        return gs_fail_nomem(err);
+    fill_nodes(snapshot, options, ret);
+    sort_nodes(ret, options->sort);
+    sum_nodes(ret);
+    find_unit(ret);
+    if (sum_namespaces(ret) < 0)
+        return gs_fail_nomem(err);
+    sum_waiting(snapshot, options->ns, ret);
+    return 0;
+}
+
+void view_release(struct view *view)
+{
+    free(view->nodes);
+    free(view->namespaces);
+    free(view->all_claims);
+    free(view->all_gpus);
+    *view = (struct view){0};
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_INSPECT_VIEW_H
+#define GPUSHARE_APPS_INSPECT_VIEW_H
+
+#include <stddef.h>
+
+#include "gpushare/core/fragmentation.h"
+#include "inspect/snapshot.h"
+
+/*
+ * The view model: what every printer shows, computed once. Everything borrows from the snapshot,
+ * which must not change while the view is in use.
+ *
+ * A pod whose annotation names its GPUs counts as allocated there. One without (PENDING) counts
+ * once on its node, as the original counts it; for placement, and so in `free`, it is charged to
+ * every GPU that could hold it.
+ */
+struct view_gpu {
+    const struct gs_gpu *gpu; /* UUID, model, health */
+    uint32_t idx;
+    uint64_t total_units;
+    uint64_t used_units; /* by pods that name this GPU */
+    uint64_t free_units; /* for a new pod; 0 when not usable */
+    bool usable;
+    bool overfull;
+};
+
+struct view_node {
+    const struct snap_node *node;
+    const struct gs_node_view *state;
+    struct view_gpu *gpus; /* ascending idx */
+    uint32_t gpu_count;
+    uint32_t columns;        /* highest index + 1 */
+    struct gs_claim *claims; /* by first GPU, namespace, name; those without a GPU last */
+    uint32_t claim_count;
+    uint64_t total_units;
+    uint64_t used_units;    /* with pending */
+    uint64_t pending_units; /* of pods that name no GPU */
+    uint32_t pending_pods;
+    struct gs_fragmentation fragmentation;
+};
+
+struct view_ns {
+    const char *name;
+    uint32_t pods;
+    uint64_t used_units;
+};
+
+struct view_sum {
+    uint32_t nodes, gpus, pods;
+    uint64_t total_units, used_units, pending_units;
+    uint32_t pending_pods, overfull_gpus, unusable_gpus;
+    struct gs_fragmentation fragmentation;
+};
+
+enum view_sort { SORT_NAME, SORT_FREE, SORT_USED };
+
+struct view_options {
+    enum view_sort sort;
+    const char *ns; /* only nodes with pods of this namespace, and of their pods only these */
+};
+
+struct view {
+    struct view_node *nodes;
+    size_t node_count;
+    struct view_ns *namespaces; /* most used first */
+    size_t ns_count;
+    struct view_sum sum; /* of the nodes shown */
+    const char *unit;    /* "GiB", …; "mixed units" when nodes differ */
+    bool mixed_units;
+    bool pending; /* some node has pods that name no GPU */
+    uint32_t waiting_pods;
+    uint64_t waiting_units;
+    struct gs_claim *all_claims;
+    struct view_gpu *all_gpus;
+};
+
+/* GS_ENOMEM. Release it also then. */
+int view_build(const struct snapshot *snapshot, const struct view_options *options,
+               struct view *ret, struct gs_error *err);
+void view_release(struct view *view);
+
+/* "free", "used", "name" */
+bool view_sort_parse(void *to, const char *text);
+
+/* used / total in whole percent, cut as the original cuts it; 0 of nothing. */
+uint64_t view_percent(uint64_t used, uint64_t total);
+
+#endif
