@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api_faults.h"
 #include "api_internal.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
@@ -21,6 +22,7 @@ int gs_sim_api_new(struct gs_sim_cluster *cluster, const struct gs_sim_api_optio
         return gs_fail_nomem(err);
     api->cluster = cluster;
     api->names = options->names;
+    api->faults = options->faults;
     api->bookmark_ns = options->bookmark_ns ? options->bookmark_ns : BOOKMARK_NS_DEFAULT;
     if (options->token && !(api->token = strdup(options->token))) {
         free(api);
@@ -249,7 +251,8 @@ void gs_sim_api_handle(struct gs_sim_api *api, const struct gs_sim_request *requ
     struct gs_sim_call call = {.api = api, .req = request, .ret = ret};
     ret->status = 200;
     ret->content_type = "application/json";
-    if (serve_plain(&path, ret))
+    if (serve_plain(&path, ret) || gs_sim_faults_serve(api->faults, request, ret) ||
+        gs_sim_faults_before(api->faults, request, ret))
         return;
     if (!authorized(api, request->authorization)) {
         gs_fail(&call.err, GS_EAUTH, "Unauthorized");
@@ -269,4 +272,5 @@ void gs_sim_api_handle(struct gs_sim_api *api, const struct gs_sim_request *requ
     if (gs_buf_failed(&ret->body))
         gs_sim_reply_plain_error(ret, 500, "InternalError",
                                  "the answer is too large or memory is out");
+    gs_sim_faults_after(api->faults, request, ret);
 }

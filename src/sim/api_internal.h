@@ -13,6 +13,7 @@ struct gs_sim_api {
     const struct gs_names *names;
     char *token; /* NULL: none is asked for */
     int64_t bookmark_ns;
+    struct gs_sim_faults *faults; /* NULL: none */
 };
 
 /* The path of a request, taken apart; slices of it. */
@@ -79,6 +80,7 @@ struct gs_sim_stream_spec {
     bool bookmarks;
     enum gs_sim_form form;
     enum gs_sim_include include;
+    const char *agent; /* copied */
 };
 
 int gs_sim_stream_open(struct gs_sim_api *api, const struct gs_sim_stream_spec *spec,

@@ -136,6 +136,7 @@ static int do_watch(struct gs_sim_call *call)
     struct gs_sim_stream_spec spec = {
         .query = &about,
         .bookmarks = query_bool(call, "allowWatchBookmarks"),
+        .agent = call->req->agent,
         .form = wanted_form(call),
         .include = wanted_include(call),
     };

@@ -9,6 +9,7 @@
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/slice.h"
 #include "gpushare/sim/cluster.h"
+#include "gpushare/sim/faults.h"
 
 /*
  * The Kubernetes REST API of an embedded cluster, without sockets: a request in, an answer or a
@@ -32,6 +33,7 @@ struct gs_sim_api_options {
     const struct gs_names *names; /* for the columns about GPUs in tables; must be given */
     const char *token;            /* bearer token that every request must bring (401); [none] */
     int64_t bookmark_ns;          /* between bookmarks of a quiet watch [10 s] */
+    struct gs_sim_faults *faults; /* what goes wrong, and GET and PUT /faults; [nothing] */
 };
 
 /* *ret_api: *caller frees*. cluster is *borrowed until* then. GS_ENOMEM. */
@@ -50,6 +52,7 @@ struct gs_sim_request {
     const char *accept;
     const char *content_type;
     const char *authorization;
+    const char *agent; /* User-Agent: whom faults concern */
     struct gs_slice body;
 };
 
@@ -60,12 +63,14 @@ struct gs_sim_reply {
     const char *content_type; /* static */
     struct gs_buf body;
     struct gs_sim_stream *stream; /* a watch: body is empty */
+    int retry_after_s;            /* for a header of that name; 0: none */
+    bool cut;                     /* the connection breaks after these bytes of the body */
 };
 
 enum { GS_SIM_REPLY_BYTES_MAX = 1 << 30 };
 #define GS_SIM_REPLY ((struct gs_sim_reply){.body = GS_BUF(GS_SIM_REPLY_BYTES_MAX)})
 
-/* Always fills *ret. From any thread. */
+/* Always fills *ret. From any thread. With faults it may sleep. */
 void gs_sim_api_handle(struct gs_sim_api *api, const struct gs_sim_request *request,
                        struct gs_sim_reply *ret);
 void gs_sim_reply_release(struct gs_sim_reply *reply);

@@ -27,6 +27,8 @@ struct serve_settings {
     int64_t bookmark_ns;
     uint32_t history;
     uint64_t seed;
+    const char *faults; /* NULL: a server without them */
+    uint64_t fault_seed;
 };
 
 /* What lives as long as the command. */
@@ -34,6 +36,7 @@ struct serve {
     struct serve_settings set;
     struct gs_names names;
     struct gs_sim_cluster *cluster;
+    struct gs_sim_faults *faults;
     struct api_server *server;
     char url[96];
 };
@@ -61,6 +64,12 @@ static void read_settings(struct serve_settings *set, int argc, char **argv)
         {"bookmark-every", GS_OPT_DURATION, &set->bookmark_ns, "TIME", "bookmarks of quiet watches",
          NULL, 0},
         {"seed", GS_OPT_U64, &set->seed, "NUMBER", "of the UIDs", NULL, 0},
+        {"faults", GS_OPT_STRING, &set->faults, "PLAN",
+         "what the server does wrong, as agent=gpushare-extender,lost_answer=50,watch_cut=20: "
+         "chances in 1,000; all=20 for every fault; \"\" for none yet. GET /faults tells what was "
+         "injected how often, PUT /faults changes the plan",
+         NULL, 0},
+        {"fault-seed", GS_OPT_U64, &set->fault_seed, "NUMBER", "of the faults", NULL, 0},
     };
     const struct gs_command command = {
         .name = "gpushare-sim serve",
@@ -127,10 +136,38 @@ static int make_cluster(struct serve *serve, struct gs_error *err)
 
 /* ---- the port ---- */
 
+static int make_faults(struct serve *serve, struct gs_error *err)
+{
+    if (!serve->set.faults)
+        return 0;
+    serve->faults = gs_sim_faults_new(serve->set.fault_seed);
+    if (!serve->faults)
+        return gs_fail_nomem(err);
+    if (gs_sim_faults_plan(serve->faults, gs_slice_of(serve->set.faults), err) < 0)
+        return gs_error_prefix(err, "--faults");
+    return 0;
+}
+
+/* What was injected, for those who read it at the end. */
+static void print_faults(const struct serve *serve)
+{
+    struct gs_buf text = GS_BUF(64 << 10);
+    if (!serve->faults)
+        return;
+    gs_sim_faults_print(serve->faults, &text);
+    if (!gs_buf_failed(&text))
+        fputs(text.data, stdout);
+    gs_buf_release(&text);
+}
+
 static int start_server(struct serve *serve, struct gs_error *err)
 {
     struct gs_sim_api_options options = {
-        .names = &serve->names, .token = serve->set.token, .bookmark_ns = serve->set.bookmark_ns};
+        .names = &serve->names,
+        .token = serve->set.token,
+        .bookmark_ns = serve->set.bookmark_ns,
+        .faults = serve->faults,
+    };
     const char *colon = strrchr(serve->set.listen, ':');
     if (api_server_start(serve->cluster, &options, serve->set.listen, &serve->server, err) < 0)
         return gs_error_prefix(err, "--listen %s", serve->set.listen);
@@ -175,6 +212,8 @@ int cmd_serve(int argc, char **argv)
     gs_signals_block();
     int result = make_cluster(&serve, &err);
     if (result == 0)
+        result = make_faults(&serve, &err);
+    if (result == 0)
         result = start_server(&serve, &err);
     if (result == 0)
         result = write_kubeconfig(&serve, &err);
@@ -188,6 +227,8 @@ int cmd_serve(int argc, char **argv)
         gs_log(GS_LOG_ERROR, "cannot start", GS_STR("why", err.msg));
     }
     api_server_stop(serve.server);
+    print_faults(&serve);
+    gs_sim_faults_free(serve.faults);
     gs_sim_cluster_free(serve.cluster);
     bool usage = err.code == GS_EINVAL;
     return result == 0 ? 0 : usage ? 2 : 1;

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SRC_SIM_API_FAULTS_H
+#define GPUSHARE_SRC_SIM_API_FAULTS_H
+
+#include "gpushare/sim/api.h"
+#include "gpushare/sim/faults.h"
+
+/* Inside sim only: where a fault plan touches replies and watch lines. A plan that is NULL does
+ * nothing. */
+
+/* GET /faults tells the counts, PUT /faults takes a plan; false: the request is something else. */
+bool gs_sim_faults_serve(struct gs_sim_faults *faults, const struct gs_sim_request *request,
+                         struct gs_sim_reply *ret);
+
+/* True when the request shall not be carried out, because *ret is its fate already. May sleep. */
+bool gs_sim_faults_before(struct gs_sim_faults *faults, const struct gs_sim_request *request,
+                          struct gs_sim_reply *ret);
+
+/* Spoils the answer of a request that was carried out. May sleep. */
+void gs_sim_faults_after(struct gs_sim_faults *faults, const struct gs_sim_request *request,
+                         struct gs_sim_reply *ret);
+
+/* The faults of one watch. */
+struct gs_sim_line_faults {
+    struct gs_sim_faults *plan; /* NULL: none */
+    char agent[64];             /* of the client */
+    const char *type_json;      /* of its objects */
+    struct gs_buf held;         /* lines that come after the next one, or soon if none comes */
+};
+
+void gs_sim_line_faults_init(struct gs_sim_line_faults *faults, struct gs_sim_faults *plan,
+                             const char *agent, const char *type_json);
+
+enum gs_sim_line_fate { GS_SIM_LINES_GO_ON, GS_SIM_LINES_END, GS_SIM_LINES_CUT };
+
+/* Spoils whole lines in place; what it returns is to happen after they were sent. May sleep. */
+enum gs_sim_line_fate gs_sim_line_faults_apply(struct gs_sim_line_faults *faults,
+                                               struct gs_buf *lines);
+
+#endif

@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Pods come, are scheduled, finish and go while the API server does everything wrong that it can:
+one fault after the other, then all at once. After each: the ledger equals the API within 5 s, every
+pod that fits is bound, nothing is left when all pods are gone. At the end check_log.py judges every
+moment from the API's own log.
+
+    run.py BUILD_DIR [--pods N] [--seed N] [--fault NAME]... [--keep FOLDER]
+"""
+
+import argparse
+import collections
+import os
+import queue
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from check_log import placement
+from world import NODES, Failure, World, pod, wait_until
+
+SETTLE_S = 5
+SCHEDULERS = 6
+LIVE_MAX = 45
+
+# Chances in 1,000: include/gpushare/sim/faults.h says what each does.
+PLANS = collections.OrderedDict([
+    ("delay", "delay=200"),
+    ("stall", "stall=60,stall_ms=1500"),
+    ("drop", "drop=60"),
+    ("conflict", "conflict=100"),
+    ("gone", "gone=300,watch_end=30"),
+    ("throttle", "throttle=60"),
+    ("internal", "internal=80"),
+    ("unavailable", "unavailable=80"),
+    ("lost_answer", "lost_answer=150"),
+    ("late_timeout", "late_timeout=150"),
+    ("truncated", "truncated=80"),
+    ("oversized", "oversized=30,big_mib=65"),
+    ("old_list", "old_list=1000,watch_gone=30"),
+    ("watch_delay", "watch_delay=200"),
+    ("watch_stall", "watch_stall=10,stall_ms=1500"),
+    ("watch_cut", "watch_cut=40"),
+    ("watch_end", "watch_end=40"),
+    ("watch_gone", "watch_gone=40"),
+    ("watch_error", "watch_error=40"),
+    ("watch_garbage", "watch_garbage=30"),
+    ("watch_big", "watch_big=10"),
+    ("watch_back", "watch_back=30"),
+    ("watch_twice", "watch_twice=200"),
+    ("watch_swap", "watch_swap=60"),
+    ("watch_lose", "watch_lose=100"),
+    ("all", "all=15,stall_ms=700"),
+])
+
+
+class Driver:
+    """Users and kube-scheduler in one: creates, schedules, finishes and deletes pods."""
+
+    def __init__(self, world, rng):
+        self.world, self.rng = world, rng
+        self.work = queue.Queue()
+        self.lock = threading.Lock()
+        self.unbound, self.bound = {}, {}
+        self.errors = collections.Counter()
+        self.serial = 0
+        self.stopping = False
+        self.broken = None
+        self.threads = [threading.Thread(target=self.schedule, daemon=True)
+                        for _ in range(SCHEDULERS)]
+        for thread in self.threads:
+            thread.start()
+
+    def stop(self):
+        self.stopping = True
+        for thread in self.threads:
+            thread.join()
+
+    def create(self):
+        self.serial += 1
+        gpus = 2 if self.rng.random() < 0.15 else 1
+        units = self.rng.choice((1, 2, 3, 4, 6, 8) if gpus == 2 else (1, 2, 4, 6, 8, 10, 16))
+        made = self.world.api.json("POST", "/api/v1/namespaces/default/pods",
+                                   pod(f"p{self.serial}", units, gpus))
+        with self.lock:
+            self.unbound[made["metadata"]["uid"]] = made
+        self.work.put(made)
+
+    def remove(self, made, finish):
+        path = f"/api/v1/namespaces/default/pods/{made['metadata']['name']}"
+        if finish:
+            self.world.api.json("PATCH", f"{path}/status", {"status": {"phase": "Succeeded"}},
+                                "application/merge-patch+json")
+        self.world.api.json("DELETE", path)
+        with self.lock:
+            self.unbound.pop(made["metadata"]["uid"], None)
+            self.bound.pop(made["metadata"]["uid"], None)
+
+    def remove_one(self):
+        with self.lock:
+            pool = self.unbound if self.rng.random() < 0.15 and self.unbound else self.bound
+            made = self.rng.choice(list(pool.values())) if pool else None
+        if made:
+            self.remove(made, self.rng.random() < 0.5)
+
+    def attempt(self, made):
+        """One scheduling cycle. "" when the pod is bound, else why not."""
+        found = self.world.verb("filter", {"Pod": made, "NodeNames": list(NODES)})
+        if found.get("Error") or not found.get("NodeNames"):
+            return found.get("Error") or "fits nowhere"
+        names = found["NodeNames"]
+        scores = self.world.verb("prioritize", {"Pod": made, "NodeNames": names})
+        best = max(scores, key=lambda row: row["Score"])["Host"]
+        meta = made["metadata"]
+        return self.world.verb("bind", {"PodName": meta["name"], "PodNamespace": "default",
+                                        "PodUID": meta["uid"], "Node": best})["Error"]
+
+    def schedule(self):
+        while not self.stopping:
+            try:
+                made = self.work.get(timeout=0.1)
+            except queue.Empty:
+                continue
+            uid = made["metadata"]["uid"]
+            if uid not in self.unbound:
+                continue
+            try:
+                why = self.attempt(made)
+            except Exception as error:  # pylint: disable=broad-except
+                self.broken = error
+                return
+            with self.lock:
+                if not why and uid in self.unbound:
+                    self.bound[uid] = self.unbound.pop(uid)
+            if why:
+                self.errors[why.split(":")[0][:60]] += 1
+                threading.Timer(0.15, self.work.put, (made,)).start()
+
+    def churn(self, count):
+        """count pods come and most of them go; more demand than room."""
+        for _ in range(count):
+            self.create()
+            while len(self.unbound) + len(self.bound) > LIVE_MAX:
+                self.remove_one()
+            time.sleep(0.004)
+            if self.broken:
+                raise self.broken
+
+
+def truth(pods):
+    """The same shape as World.inspect, computed from the API's pods."""
+    held = {(name, i): {} for name, sizes in NODES.items() for i in range(len(sizes))}
+    for one in pods:
+        where = placement(one)
+        for idx in (where[1] or ()) if where else ():
+            held[(where[0], idx)][one["metadata"]["uid"]] = where[2]
+    return held
+
+
+def difference(world):
+    shown, real = world.inspect(), truth(world.pods())
+    keys = [key for key in real if real[key] != shown.get(key)]
+    return f"{keys[0]}: API {real[keys[0]]}, ledger {shown.get(keys[0])}" if keys else None
+
+
+def left_behind(world):
+    """An unbound pod that would fit, or None."""
+    pods = world.pods()
+    held = truth(pods)
+    free = {key: NODES[key[0]][key[1]] - sum(uses.values()) for key, uses in held.items()}
+    for one in pods:
+        if one["spec"].get("nodeName"):
+            continue
+        count = int((one["metadata"].get("labels") or {}).get("aliyun.com/gpu-count", 1))
+        units = int(one["spec"]["containers"][0]["resources"]["limits"]["aliyun.com/gpu-mem"])
+        for name, sizes in NODES.items():
+            if sum(free[(name, i)] >= units // count for i in range(len(sizes))) >= count:
+                return f"{one['metadata']['name']} waits for {count} x {units // count}: {name}"
+    return None
+
+
+def metrics_wrong(world):
+    """After everything is gone."""
+    found = world.metrics()
+    names = ("ledger_drift", "claims", "reserved_claims", "binds_unresolved", "overfull_gpus")
+    wrong = {name: found[f"gpushare_{name}"] for name in names if found[f"gpushare_{name}"]}
+    return str(wrong) if wrong else None
+
+
+def one_phase(world, driver, name, count):
+    began = time.monotonic()
+    before = world.plan(f"agent=gpushare-extender,{PLANS[name]}")
+    driver.errors.clear()
+    driver.churn(count)
+    time.sleep(0.5)
+    after = world.plan("")
+    injected = {key: after[key] - before[key] for key in after if after[key] > before[key]}
+    if name != "all" and not injected.get(name):
+        raise Failure(f"{name} was never injected: {injected}")
+    over = time.monotonic()
+    settled = {}
+    for what, probe in (("ledger equals API", difference), ("nobody left behind", left_behind)):
+        wait_until(what, lambda probe=probe: probe(world), SETTLE_S)
+        settled[what] = time.monotonic() - over
+    wait_until("ledger equals API, still", lambda: difference(world), SETTLE_S)
+    for made in [*driver.unbound.values(), *driver.bound.values()]:
+        driver.remove(made, False)
+    wait_until("an empty ledger", lambda: difference(world) or metrics_wrong(world), SETTLE_S)
+    checks = ", ".join(f"{what} {s:.1f} s" for what, s in settled.items())
+    print(f"{name:14} {injected} in {count} pods, {over - began:.1f} s; {checks}; all freed; "
+          f"refusals {sum(driver.errors.values())}: {dict(driver.errors.most_common(3))}",
+          flush=True)
+
+
+def body(options, folder):
+    rng = random.Random(options.seed)
+    names = options.fault or list(PLANS)
+    with World(options.build, folder, options.seed, ("--reconcile-every", "1s")) as world:
+        driver = Driver(world, rng)
+        try:
+            for name in names:
+                one_phase(world, driver, name, options.pods * (4 if name == "all" else 1))
+        finally:
+            driver.stop()
+        final = int(world.api.json("GET", "/api/v1/pods")["metadata"]["resourceVersion"])
+        wait_until("the whole log",
+                   lambda: None if world.log.version >= final else world.log.version, 10)
+        judged = subprocess.run([sys.executable, os.path.join(os.path.dirname(__file__),
+                                                              "check_log.py"),
+                                 world.path("nodes.json"), world.path("watch.log")],
+                                capture_output=True, text=True, check=False)
+        print(f"check_log.py: {judged.stdout.strip()}{judged.stderr.strip()}")
+        if judged.returncode:
+            raise Failure("the API's log shows it")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("build")
+    parser.add_argument("--pods", type=int, default=120, help="per fault; four times as many for all")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--fault", action="append", choices=list(PLANS))
+    parser.add_argument("--keep", help="where logs go, and stay")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="gpushare-faults.") as own:
+        if options.keep:
+            os.makedirs(options.keep, exist_ok=True)
+        try:
+            body(options, options.keep or own)
+        except Failure as failure:
+            print(f"failed: {failure}", file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
