@@ -1,37 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service_internal.h"
 
-/*
- * A pod without GPU memory is asked about only where the operator wants it (config/: an extender
- * entry without managedResources): GPU nodes are for those who need GPUs.
- */
-enum { CPU_POD_ON_GPU_NODE = 0, CPU_POD_ELSEWHERE = 10 };
-
-static void score_cpu_pod(const struct gs_ledger *ledger, struct gs_scratch *scratch)
+/* A pod without GPU memory is asked about only where the operator wants it (config/packing: an
+ * extender entry without managedResources). Nodes without GPUs, and nodes that are not known here,
+ * have nothing to lose by it. */
+static bool rate(const struct gs_service *service, const struct gs_ask *ask,
+                 const struct gs_node_view *view, int64_t *ret_loss)
 {
-    uint32_t count = gs_filter_args_count(&scratch->args);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct gs_node_view *view =
-            gs_ledger_view(ledger, gs_filter_args_name(&scratch->args, i));
-        scratch->verdicts[i] = view && view->gpu_count ? CPU_POD_ON_GPU_NODE : CPU_POD_ELSEWHERE;
+    struct gs_gpu_state room[GS_GPUS_MAX];
+    struct gs_node_view now;
+    struct gs_choice choice;
+    if (!ask->units && (!view || !view->gpu_count)) {
+        *ret_loss = GS_LOSS_NOTHING_TO_LOSE;
+        return true;
     }
+    if (!view || gs_fit_beside_holds(service->store.ledger, view, ask, room, &now) != GS_FITS ||
+        !gs_policy_choose(service->store.policies, gs_service_placement(service, ask), &now, ask,
+                          &choice))
+        return false;
+    *ret_loss = choice.loss;
+    return true;
 }
 
-static void score_gpu_pod(struct gs_service *service, const struct gs_ask *ask,
-                          struct gs_scratch *scratch)
+static void score(struct gs_service *service, const struct gs_ask *ask, struct gs_scratch *scratch)
 {
-    const struct gs_ledger *ledger = service->store.ledger;
-    enum gs_placement placement = gs_service_placement(service, ask);
     uint32_t count = gs_filter_args_count(&scratch->args);
-    struct gs_gpu_state room[GS_GPUS_MAX];
     for (uint32_t i = 0; i < count; i++) {
         const struct gs_node_view *view =
-            gs_ledger_view(ledger, gs_filter_args_name(&scratch->args, i));
-        struct gs_node_view now;
-        struct gs_choice choice;
-        scratch->fits[i] = view && gs_fit_beside_holds(ledger, view, ask, room, &now) == GS_FITS &&
-                           gs_policy_choose(service->store.policies, placement, &now, ask, &choice);
-        scratch->losses[i] = scratch->fits[i] ? choice.loss : 0;
+            gs_ledger_view(service->store.ledger, gs_filter_args_name(&scratch->args, i));
+        scratch->losses[i] = 0;
+        scratch->fits[i] = rate(service, ask, view, &scratch->losses[i]);
     }
     gs_policy_scores(service->config.quantise, scratch->losses, scratch->fits, count,
                      scratch->verdicts);
@@ -51,10 +49,7 @@ static int prioritize(struct gs_service *service, struct gs_slice body, struct g
         memset(scratch->verdicts, 0, count);
     } else {
         gs_store_read(&service->store);
-        if (ask.units)
-            score_gpu_pod(service, &ask, scratch);
-        else
-            score_cpu_pod(service->store.ledger, scratch);
+        score(service, &ask, scratch);
         gs_store_unlock(&service->store);
     }
     gs_codec_host_priorities(answer, &scratch->args, scratch->verdicts);
