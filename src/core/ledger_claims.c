@@ -295,6 +295,7 @@ static struct gs_claim claim_out(const struct gs_ledger *ledger, uint32_t slot)
         .node = ledger->nodes[from->node].name,
         .gpus = from->gpus,
         .charged = from->charged,
+        .unplaced = from->unplaced,
         .units = from->units,
         .gpu_count = from->gpu_count,
         .priority = from->priority,

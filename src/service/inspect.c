@@ -22,7 +22,7 @@ static bool print_pod(void *ctx, const struct gs_claim *claim)
     gs_buf_json_string(dev->out, claim->uid, strlen(claim->uid));
     gs_buf_printf(dev->out, ",\"usedGPU\":%u,\"reserved\":%s,\"recorded\":%s}", claim->units,
                   claim->state == GS_CLAIM_RESERVED ? "true" : "false",
-                  claim->charged == claim->gpus ? "true" : "false");
+                  claim->unplaced ? "false" : "true");
     return true;
 }
 

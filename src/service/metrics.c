@@ -79,8 +79,17 @@ static void print_service(struct gs_service *service, struct gs_buf *out)
         "Claims whose pod was missing from a full list: their end was not seen.",
         atomic_load(&service->swept_claims));
     one(out, "gpushare_ledger_drift", "gauge",
-        "GPUs whose account differs from the sum of its claims; anything but 0 is a bug.",
-        atomic_load(&service->drift));
+        "GPUs whose account differs from the sum of its claims, and pods whose claim differed from "
+        "the API at the last comparison; anything but 0 is a bug.",
+        atomic_load(&service->drift) + atomic_load(&service->drifted_pods));
+    one(out, "gpushare_ledger_comparisons_total", "counter", "Full comparisons of ledger and API.",
+        atomic_load(&service->comparisons));
+    one(out, "gpushare_ledger_mended_total", "counter",
+        "Claims that differed from the API and were made equal.",
+        atomic_load(&service->mended_pods));
+    one(out, "gpushare_unplaced_events_total", "counter",
+        "Events about pods whose GPU index is not believed.",
+        atomic_load(&service->unbelieved_told));
 }
 
 static void print_gpus(const struct gs_ledger *ledger, bool used, struct gs_buf *out)

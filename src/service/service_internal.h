@@ -14,6 +14,7 @@
 #include "limbo.h"
 #include "meter.h"
 #include "pending.h"
+#include "reconcile.h"
 #include "store.h"
 
 /* What the verbs, the sync and the tick share. */
@@ -51,6 +52,9 @@ struct gs_service {
     bool answered; /* at the last tick: ready and leading */
     int64_t next_audit_ns;
     int64_t next_refresh_ns;
+    struct gs_reconcile reconcile;
+    struct gs_tombs told; /* pods whose GPU index is not believed, and whose Event was written */
+    int64_t next_telling_ns;
 
     struct recent_bind {
         uint64_t pod, uid;     /* hashes of namespace/name and UID */
@@ -64,7 +68,11 @@ struct gs_service {
     atomic_ullong unknown_outcomes;
     atomic_ullong wrong_uid_binds;
     atomic_ullong swept_claims;
-    atomic_ullong drift; /* accounts that differed at the last audit */
+    atomic_ullong drift;        /* accounts that differed at the last audit */
+    atomic_ullong drifted_pods; /* pods that differed at the last comparison */
+    atomic_ullong mended_pods;
+    atomic_ullong comparisons;
+    atomic_ullong unbelieved_told;
 };
 
 /* Remembers a bind that the API confirmed; and whether a pod of another UID was meant by one (an

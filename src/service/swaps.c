@@ -74,6 +74,15 @@ gs_gpu_mask gs_swaps_gpus(struct gs_swaps *swaps, const char *uid, gs_gpu_mask r
     return recorded;
 }
 
+gs_gpu_mask gs_swaps_expected(const struct gs_swaps *swaps, const char *uid, gs_gpu_mask recorded)
+{
+    for (const struct gs_swap *swap = swaps->first; swap; swap = swap->next) {
+        if (strcmp(swap->partner, uid) == 0)
+            return swap->stale == recorded ? swap->real : recorded;
+    }
+    return recorded;
+}
+
 void gs_swaps_forget(struct gs_swaps *swaps, const char *uid)
 {
     struct gs_swap **at = find(swaps, uid);

@@ -32,6 +32,9 @@ int gs_swaps_begin(struct gs_swaps *swaps, struct gs_ledger *ledger, const struc
  * the record is still the old one. Ends the swap when the record has followed. */
 gs_gpu_mask gs_swaps_gpus(struct gs_swaps *swaps, const char *uid, gs_gpu_mask recorded);
 
+/* The same without ending anything. */
+gs_gpu_mask gs_swaps_expected(const struct gs_swaps *swaps, const char *uid, gs_gpu_mask recorded);
+
 /* The pod ended. */
 void gs_swaps_forget(struct gs_swaps *swaps, const char *uid);
 

@@ -4,6 +4,7 @@
 
 #include "bind.h"
 #include "gpushare/base/log.h"
+#include "unbelieved.h"
 
 /*
  * Waking. kube-scheduler parks a refused pod until an event concerns it, for minutes. Its caches
@@ -209,10 +210,13 @@ void gs_service_tick(struct gs_service *service)
     if (answers && !service->answered)
         gs_pending_all_wait(service->pending, now_ns);
     service->answered = answers;
+    if (gs_service_loaded(service))
+        gs_reconcile_tick(service, now_ns); /* a standby's ledger shall be right when it leads */
     if (!answers)
         return;
     wake(service, now_ns);
     settle_limbo(service, now_ns);
+    gs_unbelieved_tick(service, now_ns);
     refresh(service, now_ns);
     audit(service, now_ns);
 }

@@ -38,17 +38,30 @@ void gs_tombs_add(struct gs_tombs *tombs, const char *uid)
     tombs->ring[hash % SETS * WAYS + tombs->next++ % WAYS] = hash;
 }
 
-bool gs_tombs_has(const struct gs_tombs *tombs, const char *uid)
+/* The place of a UID, or NULL. */
+static uint64_t *find(const struct gs_tombs *tombs, const char *uid)
 {
     if (!tombs->ring)
-        return false;
+        return NULL;
     uint64_t hash = hash_of(uid);
-    const uint64_t *set = &tombs->ring[hash % SETS * WAYS];
+    uint64_t *set = &tombs->ring[hash % SETS * WAYS];
     for (int i = 0; i < WAYS; i++) {
         if (set[i] == hash)
-            return true;
+            return &set[i];
     }
-    return false;
+    return NULL;
+}
+
+bool gs_tombs_has(const struct gs_tombs *tombs, const char *uid)
+{
+    return find(tombs, uid) != NULL;
+}
+
+void gs_tombs_remove(struct gs_tombs *tombs, const char *uid)
+{
+    uint64_t *at = find(tombs, uid);
+    if (at)
+        *at = 0;
 }
 
 void gs_tombs_clear(struct gs_tombs *tombs)

@@ -20,6 +20,7 @@ struct gs_tombs {
 
 void gs_tombs_release(struct gs_tombs *tombs);
 void gs_tombs_add(struct gs_tombs *tombs, const char *uid);
+void gs_tombs_remove(struct gs_tombs *tombs, const char *uid);
 bool gs_tombs_has(const struct gs_tombs *tombs, const char *uid);
 void gs_tombs_clear(struct gs_tombs *tombs);
 

@@ -31,12 +31,15 @@ struct rig {
     enum gs_code bind_code;
     enum gs_code get_code;
     const char *get_json;
+    const char *listed[4];                /* what list_pods shows, up to a NULL */
     void (*during_bind)(struct rig *rig); /* what happens while the API call is under way */
     int binds, gets, patches;
     char bound_node[64];
     char bound_uid[64];
     char annotations[1024]; /* of the last bind: "KEY=value;…" */
     char patched[256];      /* of the last patch: "ns/name KEY" */
+    int lists, events;
+    char event[256]; /* the last one: "ns/name Reason" */
 };
 
 static int64_t rig_now(void *ctx)
@@ -81,10 +84,37 @@ static int rig_patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs
     return 0;
 }
 
+static int rig_list_pods(void *ctx, const char *node, int64_t timeout_ns,
+                         int (*each)(void *each_ctx, const struct gs_pod *pod), void *each_ctx,
+                         struct gs_error *err)
+{
+    struct rig *rig = ctx;
+    int result = 0;
+    rig->lists++;
+    for (int i = 0; i < 4 && rig->listed[i] && result == 0; i++) {
+        struct gs_pod pod = {0};
+        assert_int_equal(gs_codec_pod(&rig->names, gs_slice_of(rig->listed[i]), &pod, err), 0);
+        result = each(each_ctx, &pod);
+        gs_pod_release(&pod);
+    }
+    return result < 0 ? gs_fail(err, GS_ECANCELED, "ended") : 0;
+}
+
+static int rig_create_event(void *ctx, const struct gs_event *event, struct gs_error *err)
+{
+    struct rig *rig = ctx;
+    rig->events++;
+    snprintf(rig->event, sizeof(rig->event), "%s/%s %s", event->ns, event->name, event->reason);
+    return 0;
+}
+
 static inline void rig_start_with(struct rig *rig, const struct gs_election *election)
 {
-    static const struct gs_kube_ops ops = {
-        .bind = rig_bind, .get_pod = rig_get_pod, .patch_pod = rig_patch_pod};
+    static const struct gs_kube_ops ops = {.bind = rig_bind,
+                                           .get_pod = rig_get_pod,
+                                           .patch_pod = rig_patch_pod,
+                                           .list_pods = rig_list_pods,
+                                           .create_event = rig_create_event};
     struct gs_error err = {0};
     *rig = (struct rig){.now_ns = 1000000000000};
     assert_int_equal(gs_names_init(&rig->names, "aliyun.com", &err), 0);

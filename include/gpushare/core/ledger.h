@@ -44,6 +44,7 @@ struct gs_claim {
     const char *node;
     gs_gpu_mask gpus;    /* as recorded; 0: none valid */
     gs_gpu_mask charged; /* out only: where it counts now */
+    bool unplaced;       /* out only: the recorded GPUs are not believed */
     uint32_t units;      /* per GPU, at least 1 */
     uint32_t gpu_count;  /* at least 1 */
     int32_t priority;

@@ -53,6 +53,7 @@ static int start_service(struct app *app, struct gs_error *err)
         .election = app->candidate ? candidate_election(app->candidate) : NULL,
         .policy = set->policy,
         .quantise = set->quantise,
+        .reconcile_ns = set->reconcile_ns,
     };
     app->service = gs_service_new(&config, err);
     return app->service ? feed_start(app->service, config.kube, &app->feed, err) : -1;

@@ -67,6 +67,7 @@ void settings_read(struct settings *settings, int argc, char **argv)
         .threads = 2,
         .bind_workers = 16,
         .grace_ns = 10 * GS_NS_PER_S,
+        .reconcile_ns = 300 * GS_NS_PER_S,
     };
     const struct gs_option table[] = {
         {"kubeconfig", GS_OPT_STRING, &settings->kubeconfig, "FILE",
@@ -107,6 +108,8 @@ void settings_read(struct settings *settings, int argc, char **argv)
          NULL, 0, NULL},
         {"grace", GS_OPT_DURATION, &settings->grace_ns, "TIME",
          "how long requests may take to finish after SIGTERM (10s)", NULL, 0, NULL},
+        {"reconcile-every", GS_OPT_DURATION, &settings->reconcile_ns, "TIME",
+         "between full comparisons of ledger and API (5m)", NULL, 0, NULL},
         {"port", GS_OPT_STRING, &settings->port, "PORT", "port on loopback, as the original's PORT",
          "PORT", 0, NULL},
     };

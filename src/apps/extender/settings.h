@@ -28,6 +28,7 @@ struct settings {
     uint32_t threads;
     uint32_t bind_workers;
     int64_t grace_ns;
+    int64_t reconcile_ns;
 };
 
 /* Exits on --help, --version and bad usage. */
