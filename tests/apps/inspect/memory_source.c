@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "memory_source.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gpushare/sim/manifest.h"
+
+struct memory_source memory_source;
+
+static int load_object(void *ctx, enum gs_sim_kind kind, struct gs_slice json, struct gs_error *err)
+{
+    return gs_sim_load(ctx, kind, json, NULL, err);
+}
+
+static int hex(char c)
+{
+    return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
+}
+
+/* Percent-decodes len bytes into a buffer that is large enough. */
+static void decode(char *to, const char *from, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (from[i] == '%' && i + 2 < len) {
+            *to++ = (char)(hex(from[i + 1]) * 16 + hex(from[i + 2]));
+            i += 2;
+        } else {
+            *to++ = from[i];
+        }
+    }
+    *to = 0;
+}
+
+/* Values live as long as the request: each call takes the next buffer. */
+struct query {
+    const char *text;
+    char values[8][8192];
+    size_t next;
+};
+
+static const char *query_value(void *ctx, const char *name)
+{
+    struct query *query = ctx;
+    size_t len = strlen(name);
+    for (const char *at = query->text; at && *at; at += strcspn(at, "&"), at += *at == '&') {
+        size_t pair = strcspn(at, "&");
+        if (strncmp(at, name, len) == 0 && at[len] == '=' && pair < sizeof(query->values[0])) {
+            char *value = query->values[query->next++ % 8];
+            decode(value, at + len + 1, pair - len - 1);
+            return value;
+        }
+    }
+    return NULL;
+}
+
+static bool canned(const struct gs_kube_request *request, int *ret_status, struct gs_buf *body)
+{
+    char key[1024];
+    snprintf(key, sizeof(key), "%s %s", request->method, request->path);
+    const json_t *answer = json_object_get(memory_source.answers, key);
+    if (!answer)
+        return false;
+    const json_t *content = json_object_get(answer, "body");
+    *ret_status = (int)json_integer_value(json_object_get(answer, "status"));
+    char *text = json_is_string(content) ? strdup(json_string_value(content))
+                                         : json_dumps(content, JSON_COMPACT);
+    gs_buf_puts(body, text ? text : "");
+    free(text);
+    return true;
+}
+
+static int ask(void *ctx, const struct gs_kube_request *request, int *ret_status,
+               struct gs_buf *body, struct gs_error *err)
+{
+    char path[4096];
+    struct query query = {.text = request->query};
+    struct gs_sim_reply reply = GS_SIM_REPLY;
+    gs_buf_reset(body);
+    if (canned(request, ret_status, body))
+        return 0;
+    decode(path, request->path, strlen(request->path));
+    const struct gs_sim_request sim = {.method = request->method,
+                                       .path = path,
+                                       .query = query_value,
+                                       .query_ctx = &query,
+                                       .content_type = "application/json",
+                                       .body = {request->body, request->body_len}};
+    gs_sim_api_handle(memory_source.api, &sim, &reply);
+    *ret_status = reply.status;
+    gs_buf_append(body, reply.body.data ? reply.body.data : "", reply.body.len);
+    gs_sim_reply_release(&reply);
+    return gs_buf_failed(body) ? gs_fail(err, GS_ETOOBIG, "the answer is too large") : 0;
+}
+
+static void close_memory(void *ctx)
+{
+    struct memory_source *memory = ctx;
+    gs_sim_port_freep(&memory->port);
+    gs_sim_api_freep(&memory->api);
+    gs_sim_cluster_freep(&memory->cluster);
+}
+
+int memory_connect(const struct connection *connection, struct source *ret, struct gs_error *err)
+{
+    struct memory_source *memory = &memory_source;
+    const struct gs_sim_api_options options = {.names = connection->names, .token = memory->token};
+    if (gs_sim_cluster_new(&(struct gs_sim_options){0}, &memory->cluster, err) < 0 ||
+        gs_sim_manifest_read(memory->cluster_file, load_object, memory->cluster, err) < 0 ||
+        gs_sim_api_new(memory->cluster, &options, &memory->api, err) < 0 ||
+        gs_sim_port_new(memory->cluster, connection->names, &memory->port, err) < 0)
+        return -1;
+    *ret = (struct source){.ctx = memory,
+                           .ask = ask,
+                           .close = close_memory,
+                           .kube = gs_sim_port_kube(memory->port),
+                           .server = "memory"};
+    snprintf(ret->ns, sizeof(ret->ns), "%s", connection->ns ? connection->ns : "default");
+    return 0;
+}
