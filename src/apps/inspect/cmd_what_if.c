@@ -205,11 +205,10 @@ static void print_way(const struct what_if *run, const char *unit)
                                .uuid = GS_SLICE(""),
                                .uuid_deny = GS_SLICE("")};
     struct verdict verdict;
-    uint32_t left = run->replicas - run->placed;
-    if (!left)
+    if (run->placed == run->replicas)
         return;
     verdict_of(&run->snapshot, &ask, &verdict);
-    printf("In the way of %s %" PRIu32 ":\n", run->placed ? "the other" : "all", left);
+    puts(run->placed ? "In the way of the others:" : "In the way:");
     if (!verdict.nodes)
         puts("  the cluster has no nodes");
     verdict_print(&verdict, &ask, unit);
@@ -220,9 +219,12 @@ static int tell(struct what_if *run, struct gs_error *err)
     const char *unit = verdict_unit(&run->snapshot);
     if (run->place_count)
         qsort(run->places, run->place_count, sizeof(*run->places), by_place);
-    printf("%" PRIu32 " of %" PRIu32 " pods with %" PRIu32 " %s on %" PRIu32 " %s fit now\n",
-           run->placed, run->replicas, run->ask.units, unit, run->ask.gpu_count,
-           run->ask.gpu_count == 1 ? "GPU" : "GPUs each");
+    printf("%" PRIu32 " of %" PRIu32 " pods with %" PRIu32 " %s ", run->placed, run->replicas,
+           run->ask.units, unit);
+    if (run->ask.gpu_count > 1)
+        printf("on each of %" PRIu32 " GPUs fit now\n", run->ask.gpu_count);
+    else
+        puts("on one GPU fit now");
     if (print_places(run) < 0)
         return gs_fail_nomem(err);
     print_way(run, unit);

@@ -102,10 +102,12 @@ static void tell_waiting(struct why *why)
     gs_ask_of_pod(&ask, &why->pod);
     verdict_of(&why->snapshot, &ask, &verdict);
     uint32_t fits = verdict.other[OBSTACLE_NONE].nodes;
-    printf("%s/%s waits for %" PRIu32 " %s on %" PRIu32 " %s: %" PRIu32 " of %" PRIu32
-           " nodes could take it now\n",
-           why->pod.ns, why->pod.name, ask.units, unit, ask.gpu_count,
-           ask.gpu_count == 1 ? "GPU" : "GPUs each", fits, verdict.nodes);
+    printf("%s/%s waits for %" PRIu32 " %s ", why->pod.ns, why->pod.name, ask.units, unit);
+    if (ask.gpu_count > 1)
+        printf("on each of %" PRIu32 " GPUs", ask.gpu_count);
+    else
+        printf("on one GPU");
+    printf(": %" PRIu32 " of %" PRIu32 " nodes could take it now\n", fits, verdict.nodes);
     verdict_print(&verdict, &ask, unit);
     if (fits)
         printf("  %" PRIu32 " %s: GPU memory and CPU would do, for example %s; if it stays "

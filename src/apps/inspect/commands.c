@@ -10,9 +10,9 @@ static const struct {
     int (*run)(const struct app *app, int argc, char **argv);
 } commands[] = {
     {"show", cmd_show},
-    //    {"why", cmd_why},
-    //    {"what-if", cmd_what_if},
-    //    {"doctor", cmd_doctor},
+    {"why", cmd_why},
+    {"what-if", cmd_what_if},
+    {"doctor", cmd_doctor},
 };
 
 /* Options before the command's name whose value is a word of its own. */

@@ -2,6 +2,7 @@
 #include "inspect/complain.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char *advice(enum gs_code code)
 {
@@ -27,7 +28,8 @@ static const char *advice(enum gs_code code)
 
 int complain(const struct gs_error *err)
 {
-    const char *what_to_do = advice(err->code);
+    /* the client's own words about connections and certificates say it already */
+    const char *what_to_do = strchr(err->msg, '?') ? NULL : advice(err->code);
     fprintf(stderr, PROGRAM ": %s%s%s\n", err->msg, what_to_do ? "; " : "",
             what_to_do ? what_to_do : "");
     return 1;

@@ -23,9 +23,12 @@ static void close_client(void *ctx)
 /* Says what to do about a configuration that cannot be used. */
 static int fail_config(const struct gs_error *why, struct gs_error *err)
 {
-    bool absent = why->code == GS_ENOENT;
-    return gs_fail(err, why->code, "%.200s%s", why->msg,
-                   absent ? " (see --kubeconfig, --context, $KUBECONFIG)" : "");
+    const char *what_to_do = "";
+    if (why->code == GS_EINVAL)
+        what_to_do = "; mend it, or name another file with --kubeconfig";
+    else if (why->code == GS_ENOENT && !strstr(why->msg, "--kubeconfig"))
+        what_to_do = "; see --kubeconfig, --context, $KUBECONFIG";
+    return gs_fail(err, why->code, "%.200s%s", why->msg, what_to_do);
 }
 
 int connect_kube(const struct connection *connection, struct source *ret, struct gs_error *err)

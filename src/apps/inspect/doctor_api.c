@@ -129,7 +129,9 @@ static void ask_directly(struct doctor *doctor)
     if (gs_kube_config_plain(doctor->extender, &config, &err) < 0 ||
         gs_kube_client_new(&config, &options, &client, &err) < 0 ||
         gs_kube_request(client, &ready, &status, &body, &err) < 0) {
-        doctor_say(doctor, FINDING_FAIL, "extender", "%s; is it running there?", err.msg);
+        doctor_say(doctor, FINDING_FAIL, "extender", "%s%s; is it running there?",
+                   err.code == GS_EIO ? doctor->extender : err.msg,
+                   err.code == GS_EIO ? " does not answer" : "");
         return;
     }
     if (status != 200) {

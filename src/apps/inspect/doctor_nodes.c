@@ -40,8 +40,11 @@ static int by_name(const struct snap_node *a, const struct snap_node *b)
 static void say_list(struct doctor *doctor, enum finding finding, const char *topic,
                      const struct names_list *list, const char *what)
 {
-    if (list->count)
-        doctor_say(doctor, finding, topic, "%" PRIu32 " %s: %s", list->count, what, list->text);
+    if (list->count > NAMED)
+        doctor_say(doctor, finding, topic, "%s (%" PRIu32 " in all): %s", list->text, list->count,
+                   what);
+    else if (list->count)
+        doctor_say(doctor, finding, topic, "%s: %s", list->text, what);
 }
 
 static void check_plugin(struct doctor *doctor)
@@ -63,19 +66,22 @@ static void check_plugin(struct doctor *doctor)
             add_name(&silent, node->name);
         good += advertises;
     }
-    say_list(doctor, FINDING_FAIL, "device plugin", &silent,
-             "nodes labelled gpushare=true advertise no GPU memory; does the plugin run there "
-             "(kubectl get pods -o wide), has the driver loaded?");
+    say_list(
+        doctor, FINDING_FAIL, "device plugin", &silent,
+        "labelled gpushare=true, but advertises no GPU memory; does the plugin run there (kubectl "
+        "get pods -o wide), is the driver loaded?");
     say_list(doctor, FINDING_FAIL, "device plugin", &empty,
-             "nodes had a plugin, but advertise no GPU memory now; see the plugin's log there");
+             "had a plugin, but advertises no GPU memory now; see the plugin's log there");
     say_list(doctor, FINDING_FAIL, "inventory", &unbelieved,
-             "nodes have an inventory annotation that cannot be read; restart the plugin there");
-    say_list(doctor, FINDING_WARN, "inventory", &divided,
-             "nodes have no inventory (the original's plugin): every GPU counts as equally large, "
-             "health is not known");
-    say_list(doctor, FINDING_WARN, "device plugin", &unlabelled,
-             "nodes advertise GPU memory without the label gpushare=true: the DaemonSet will not "
-             "keep its plugin there; kubectl label node NAME gpushare=true");
+             "the inventory annotation cannot be read; restart the plugin there");
+    say_list(
+        doctor, FINDING_WARN, "inventory", &divided,
+        "no inventory (the original's plugin): every GPU counts as equally large, health is not "
+        "known");
+    say_list(
+        doctor, FINDING_WARN, "device plugin", &unlabelled,
+        "advertises GPU memory without the label gpushare=true: the DaemonSet does not keep its "
+        "plugin there; kubectl label node NAME gpushare=true");
     if (good)
         doctor_say(doctor, FINDING_OK, "device plugin", "%" PRIu32 " nodes advertise %s", good,
                    doctor->common.names.gpu_mem);
@@ -122,7 +128,7 @@ static void check_capacity(struct doctor *doctor)
             add_name(&differ, node->name);
     }
     say_list(doctor, FINDING_FAIL, "capacity", &differ,
-             "nodes whose inventory annotation and capacity disagree; restart the plugin there");
+             "inventory annotation and capacity disagree; restart the plugin there");
     if (!differ.count)
         doctor_say(doctor, FINDING_OK, "capacity", "inventories and capacities agree");
 }
@@ -135,7 +141,8 @@ static void check_ready(struct doctor *doctor)
         if (!node->ready && (node->labelled || node->inventory))
             add_name(&away, node->name);
     }
-    say_list(doctor, FINDING_WARN, "nodes", &away, "GPU nodes are not ready");
+    say_list(doctor, FINDING_WARN, "nodes", &away,
+             "has GPUs and is not ready; kubectl describe node NAME");
 }
 
 void doctor_check_nodes(struct doctor *doctor)
@@ -172,13 +179,14 @@ void doctor_check_gpus(struct doctor *doctor)
                 add_name(&cordoned, name);
         }
     }
-    say_list(doctor, FINDING_FAIL, "gpus", &full,
-             "GPUs hold more than they have; pods without a recorded GPU count on each that could "
-             "hold them (see below), otherwise delete a pod there");
+    say_list(
+        doctor, FINDING_FAIL, "gpus", &full,
+        "holds more than it has; a pod without a recorded GPU counts on each that could hold it "
+        "(see below), otherwise delete a pod there");
     say_list(doctor, FINDING_WARN, "gpus", &sick,
-             "GPUs are unhealthy, nothing new is placed there; see dmesg for Xid messages");
+             "unhealthy, nothing new is placed there; see dmesg for Xid messages");
     say_list(doctor, FINDING_WARN, "gpus", &cordoned,
-             "GPUs are cordoned; remove them from the node's gpu-cordon annotation to use them");
+             "cordoned; to use it again, take it out of the node's gpu-cordon annotation");
     if (count && !full.count && !sick.count)
         doctor_say(doctor, FINDING_OK, "gpus", "%" PRIu32 " GPUs, none overfull, all healthy",
                    count);
@@ -200,10 +208,11 @@ void doctor_check_pods(struct doctor *doctor)
 {
     struct names_list unrecorded = {0};
     gs_ledger_each(doctor->snapshot.ledger, note_unrecorded, &unrecorded);
-    say_list(doctor, FINDING_FAIL, "pods", &unrecorded,
-             "bound pods name no GPU of their node that could hold them (bound without the "
-             "extender, or the annotation was changed): they are charged to every GPU that could; "
-             "delete them, so that they are scheduled properly");
+    say_list(
+        doctor, FINDING_FAIL, "pods", &unrecorded,
+        "bound, but names no GPU of its node that could hold it (bound without the extender, or "
+        "the annotation was changed): charged to every GPU that could; delete it, so that it is "
+        "scheduled properly");
     if (doctor->snapshot.overriding)
         doctor_say(doctor, FINDING_WARN, "pods",
                    "%" PRIu64 " pods set NVIDIA_VISIBLE_DEVICES themselves and so may run on "

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gpushare/base/cleanup.h"
 #include "inspect/grid.h"
@@ -33,6 +34,7 @@ static void put_pod(struct grid *grid, const struct view_node *node, const struc
                   recorded ? 0 : (uint64_t)claim->units * claim->gpu_count);
 }
 
+/* *caller frees*; NULL: out of memory. */
 static char *table_of(const struct view_node *node, bool colour, bool brief)
 {
     struct grid grid;
@@ -40,9 +42,13 @@ static char *table_of(const struct view_node *node, bool colour, bool brief)
     put_header(&grid, node, brief);
     for (uint32_t i = 0; i < node->claim_count; i++)
         put_pod(&grid, node, &node->claims[i]);
-    /* A table without rows prints no header. */
-    char *text = node->claim_count ? grid_text(&grid) : strdup("");
+    if (!node->claim_count)
+        grid_row(&grid);
+    char *text = grid_text(&grid);
     grid_close(&grid);
+    /* libsmartcols prints no header without a row: here was an empty one */
+    if (text && !node->claim_count)
+        strchr(text, '\n')[1] = '\0';
     return text;
 }
 

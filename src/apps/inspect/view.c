@@ -61,9 +61,16 @@ static void count_claim(struct view_node *node, const struct gs_claim *claim)
     }
 }
 
+/* New pods may come: else nothing on it is free, whatever its GPUs hold. */
+static bool is_open(const struct snap_node *node)
+{
+    return node->ready && !node->unschedulable && node->allocatable_units > 0;
+}
+
 static void fill_gpus(struct view_node *node, struct view_gpu *gpus)
 {
     const struct gs_node_view *state = node->state;
+    bool open = is_open(node->node);
     node->gpus = gpus;
     node->gpu_count = state->gpu_count;
     for (uint32_t i = 0; i < state->gpu_count; i++) {
@@ -72,7 +79,7 @@ static void fill_gpus(struct view_node *node, struct view_gpu *gpus)
             .gpu = &state->inventory[i],
             .idx = from->idx,
             .total_units = from->total_units,
-            .free_units = from->usable ? from->free_units : 0,
+            .free_units = from->usable && open ? from->free_units : 0,
             .usable = from->usable,
             .overfull = from->used_units > from->total_units,
         };
@@ -100,7 +107,8 @@ static void fill_node(const struct snapshot *snapshot, struct view_node *node,
     for (uint32_t i = 0; i < collect.count; i++)
         count_claim(node, &claims[i]);
     node->total_units = total_of(node);
-    gs_fragmentation_of_node(snapshot->policies, node->state, &node->fragmentation);
+    if (is_open(node->node))
+        gs_fragmentation_of_node(snapshot->policies, node->state, &node->fragmentation);
 }
 
 static void keep_namespace(struct view_node *node, const char *ns)

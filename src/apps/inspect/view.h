@@ -20,7 +20,7 @@ struct view_gpu {
     uint32_t idx;
     uint64_t total_units;
     uint64_t used_units; /* by pods that name this GPU */
-    uint64_t free_units; /* for a new pod; 0 when not usable */
+    uint64_t free_units; /* for a new pod; 0 when the GPU or its node takes none */
     bool usable;
     bool overfull;
 };
