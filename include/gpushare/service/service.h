@@ -38,6 +38,7 @@ struct gs_service_config {
     enum gs_placement policy;           /* for pods that name none: a real policy */
     enum gs_quantise quantise;          /* how losses become 0..10 */
     const struct gs_election *election; /* borrowed; NULL: no election, this replica leads */
+    int64_t reconcile_ns;               /* between full comparisons with the API; 0: 5 minutes */
 };
 
 /* *caller frees*; NULL with GS_ENOMEM or GS_EINVAL. */
