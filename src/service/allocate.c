@@ -41,6 +41,7 @@ void gs_allocator_free(struct gs_allocator *alloc)
     gs_writes_free(alloc);
     gs_tombs_release(&alloc->tombs);
     free(alloc->met);
+    free(alloc->others);
     gs_ledger_free(alloc->ledger);
     free(alloc);
 }
@@ -235,7 +236,7 @@ static void follow_state(struct gs_allocator *alloc, struct claimant *claimant, 
         warn_of_override(alloc, claimant);
     if (fresh && ran)
         gs_claimant_recall(alloc, claimant, claimant->request_count);
-    if (claimant->pod.phase == GS_PHASE_RUNNING && claimant->done < claimant->request_count)
+    if (!fresh && claimant->pod.phase == GS_PHASE_RUNNING && !claimant->pod.assigned)
         gs_claimant_recall(alloc, claimant, claimant->request_count);
 }
 
@@ -283,6 +284,8 @@ static int take(struct gs_allocator *alloc, struct claimant *claimant, const str
 int gs_allocator_pod(struct gs_allocator *alloc, const struct gs_pod *pod, struct gs_error *err)
 {
     struct claimant *claimant = gs_claimant_find(alloc, pod->uid);
+    if (claimant)
+        claimant->doubted = false;
     if (outdated(alloc, claimant, pod))
         return 0;
     if (!gs_pod_terminal(pod) && gs_pod_wants_gpu(pod) &&
@@ -290,7 +293,7 @@ int gs_allocator_pod(struct gs_allocator *alloc, const struct gs_pod *pod, struc
         return take(alloc, claimant, pod, err);
     if (claimant)
         remove_claimant(alloc, claimant);
-    return 0;
+    return gs_other_set(alloc, pod, err);
 }
 
 void gs_allocator_pod_gone(struct gs_allocator *alloc, const char *uid)
@@ -298,8 +301,8 @@ void gs_allocator_pod_gone(struct gs_allocator *alloc, const char *uid)
     struct claimant *claimant = gs_claimant_find(alloc, uid);
     if (claimant)
         remove_claimant(alloc, claimant);
-    else
-        gs_tombs_add(&alloc->tombs, uid);
+    gs_tombs_add(&alloc->tombs, uid);
+    gs_other_drop(alloc, uid);
 }
 
 void gs_allocator_list_begin(struct gs_allocator *alloc)
@@ -307,6 +310,8 @@ void gs_allocator_list_begin(struct gs_allocator *alloc)
     alloc->in_list = true;
     for (struct claimant *at = alloc->first; at; at = at->next)
         at->seen = at->fresh = false;
+    for (size_t i = 0; i < alloc->other_count; i++)
+        alloc->others[i].seen = false;
 }
 
 void gs_allocator_list_end(struct gs_allocator *alloc)
@@ -319,6 +324,26 @@ void gs_allocator_list_end(struct gs_allocator *alloc)
         if (!at->seen)
             remove_claimant(alloc, at);
     }
+    gs_others_sweep(alloc, false);
+}
+
+void gs_allocator_quick_begin(struct gs_allocator *alloc)
+{
+    for (struct claimant *at = alloc->first; at; at = at->next)
+        at->doubted = true;
+    for (size_t i = 0; i < alloc->other_count; i++)
+        alloc->others[i].doubted = true;
+}
+
+void gs_allocator_quick_end(struct gs_allocator *alloc)
+{
+    struct claimant *next;
+    for (struct claimant *at = alloc->first; at; at = next) {
+        next = at->next;
+        if (at->doubted)
+            remove_claimant(alloc, at);
+    }
+    gs_others_sweep(alloc, true);
 }
 
 void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_stats *ret)

@@ -99,7 +99,8 @@ struct call *gs_call_add(struct gs_allocator *alloc, uint64_t key, struct claima
         gs_fail_nomem(err);
         return NULL;
     }
-    *call = (struct call){.owner = owner, .key = key, .gpus = gpus, .units = units};
+    *call =
+        (struct call){.owner = owner, .key = key, .gpus = gpus, .units = units, .run = alloc->run};
     if (!owner && charge(alloc, call, err) < 0) {
         free(call);
         return NULL;
@@ -108,6 +109,13 @@ struct call *gs_call_add(struct gs_allocator *alloc, uint64_t key, struct claima
     alloc->calls = call;
     alloc->ownerless += !owner;
     return call;
+}
+
+void gs_call_disown(struct gs_allocator *alloc, struct call *call, uint64_t pod_hash)
+{
+    gs_call_set_owner(alloc, call, NULL);
+    call->pod_hash = pod_hash;
+    charge(alloc, call, NULL);
 }
 
 void gs_calls_leave(struct gs_allocator *alloc, const struct claimant *gone)

@@ -26,6 +26,7 @@ struct claimant {
     uint64_t revision; /* resourceVersion as a number, 0 when it is none */
     bool seen;         /* in this list round */
     bool fresh;        /* came in this list round */
+    bool doubted;      /* known before the quick list under way, not named by it yet */
     bool held;         /* its environment points to a GPU without room for it */
     bool held_said;    /* there is an event about that */
 };
@@ -37,10 +38,18 @@ struct call {
     uint64_t key;
     gs_gpu_mask gpus;
     uint32_t units;    /* of the container */
+    uint64_t run;      /* calls of one run are one pod's */
     bool confirmed;    /* the kubelet said that it is the owner's */
     uint64_t pod_hash; /* without owner: hash of the pod's name that the kubelet told, or 0 */
     uint32_t missed;   /* without owner: times in a row that the kubelet did not name it */
     char uid[40];      /* without owner: of its claim in the ledger, "" when not charged */
+};
+
+/* A pod of this node that has no claim: it asks for nothing, or has ended. Its name in the
+ * kubelet's list means nothing. */
+struct other {
+    uint64_t uid_hash, name_hash;
+    bool seen, doubted; /* as a claimant's */
 };
 
 enum write_kind { WRITE_RECORD, WRITE_ASSIGNED, WRITE_EVENT };
@@ -65,9 +74,11 @@ struct gs_allocator {
     struct claimant *current; /* begun and not finished: the kubelet is inside this pod */
     bool in_list;
     struct gs_tombs tombs;
+    struct other *others;
+    size_t other_count, other_cap;
     struct call *calls;
-    uint32_t ownerless;  /* of the calls */
-    bool last_ownerless; /* the newest call has no owner: a pod may go on there */
+    uint32_t ownerless; /* of the calls */
+    uint64_t run;       /* of the pod that the kubelet is taking in */
     uint64_t claim_number;
     uint64_t *met; /* sorted hashes of the names that the kubelet knew at the last call */
     size_t met_count;
@@ -93,6 +104,13 @@ uint32_t gs_allocator_gpu_size(const struct gs_allocator *alloc, gs_gpu_mask gpu
 /* The record, when it can be believed on this node; else 0. */
 gs_gpu_mask gs_claimant_record(const struct gs_allocator *alloc, const struct claimant *claimant);
 
+/* allocate_others.c */
+int gs_other_set(struct gs_allocator *alloc, const struct gs_pod *pod, struct gs_error *err);
+void gs_other_drop(struct gs_allocator *alloc, const char *uid);
+bool gs_other_named(const struct gs_allocator *alloc, uint64_t name_hash);
+/* Forgets those that are not seen, or are doubted. */
+void gs_others_sweep(struct gs_allocator *alloc, bool doubted);
+
 /* allocate_calls.c */
 /* The newest call answered for these ids, or NULL. */
 struct call *gs_call_find(struct gs_allocator *alloc, uint64_t key);
@@ -102,6 +120,8 @@ struct call *gs_call_add(struct gs_allocator *alloc, uint64_t key, struct claima
 void gs_call_drop(struct gs_allocator *alloc, struct call *call);
 void gs_calls_free(struct gs_allocator *alloc);
 void gs_call_set_owner(struct gs_allocator *alloc, struct call *call, struct claimant *owner);
+/* The kubelet names a pod for it that is not known here. */
+void gs_call_disown(struct gs_allocator *alloc, struct call *call, uint64_t pod_hash);
 /* The pod ended: what the kubelet never confirmed may be another pod's and is kept. */
 void gs_calls_leave(struct gs_allocator *alloc, const struct claimant *gone);
 

@@ -74,22 +74,24 @@ static bool asks_for(const struct claimant *claimant, size_t units)
     return claimant->done < claimant->request_count && claimant->requests[claimant->done] == units;
 }
 
-/* A pod that was not begun. The kubelet is taking in the newest pod it knows; where that does not
- * tell, the order of the binds does. */
-static struct claimant *unbegun(const struct round *round)
+/*
+ * A pod that was not begun. With the kubelet's list it is one that came since the last call, the
+ * newest of them: what came before it is finished or given up. Without, the order of the binds
+ * decides. seen_before: take any that the kubelet knows, as a last resort.
+ */
+static struct claimant *unbegun(const struct round *round, bool seen_before)
 {
-    struct claimant *first = NULL, *newest = NULL;
+    struct claimant *found = NULL;
     for (struct claimant *at = round->alloc->first; at; at = at->next) {
         if (at->done || !asks_for(at, round->request->id_count))
             continue;
-        if (round->request->known && !known_entry(round->request, at))
-            continue;
-        if (!first)
-            first = at;
-        if (!was_met(round->alloc, gs_pod_name_hash(at->pod.ns, at->pod.name)))
-            newest = at;
+        if (!round->request->known)
+            return at;
+        if (known_entry(round->request, at) &&
+            (seen_before || !was_met(round->alloc, gs_pod_name_hash(at->pod.ns, at->pod.name))))
+            found = at;
     }
-    return round->request->known && newest ? newest : first;
+    return found;
 }
 
 /* The pod a call is for, or NULL. */
@@ -98,70 +100,114 @@ static struct claimant *match(const struct round *round)
     struct claimant *current = round->alloc->current;
     if (current && !round->moved_on && asks_for(current, round->request->id_count))
         return current;
-    return unbegun(round);
+    return unbegun(round, false);
 }
 
-/* All that was given in `from`'s name was `to`'s, which goes on there; `from` starts over. */
-static bool hand_over(struct gs_allocator *alloc, struct claimant *from, struct claimant *to)
+/* The kubelet has taken a pod in that the watch has not shown: the call may be for that one. */
+static bool has_strangers(const struct round *round)
 {
-    gs_gpu_mask place = from->truth;
-    for (struct call *at = alloc->calls; at; at = at->next) {
-        if (at->owner == from)
-            gs_call_set_owner(alloc, at, to);
-    }
-    to->done = from->done;
-    from->done = 0;
-    from->truth = 0;
-    to->truth = 0;
-    gs_claimant_charge(alloc, from, NULL);
-    bool fits = gs_claimant_fits(alloc, to, place);
-    to->truth = place;
-    if (gs_claimant_charge(alloc, to, NULL) < 0)
-        return false;
-    gs_write_record(alloc, to, NULL, 0);
-    return fits;
-}
-
-static bool begins_like(const struct claimant *whole, const struct claimant *part, uint32_t count)
-{
-    return whole->request_count >= count && part->request_count >= count &&
-           memcmp(whole->requests, part->requests, count * sizeof(*whole->requests)) == 0;
-}
-
-/* No call in this pod's name was confirmed by the kubelet: it may have been another's. */
-static bool is_guess(const struct gs_allocator *alloc, const struct claimant *claimant)
-{
-    for (const struct call *at = alloc->calls; at; at = at->next) {
-        if (at->owner == claimant)
-            return !at->confirmed;
+    for (size_t i = 0; round->moved_on && i < round->request->known_count; i++) {
+        const struct gs_known_pod *known = &round->request->known[i];
+        uint64_t hash = gs_pod_name_hash(known->ns, known->name);
+        if (!was_met(round->alloc, hash) && !gs_other_named(round->alloc, hash) &&
+            !gs_claimant_named(round->alloc, known->ns, known->name))
+            return true;
     }
     return false;
 }
 
-/*
- * Without the kubelet's word a pod's calls may have been another's that starts alike:
- *   (4) was given in the name of a pod of (4), then 2 comes, and a pod of (4, 2) waits;
- *   (4) was given in the name of a pod of (4, 2), then 4 comes, and a pod of (4) waits.
- * Then the calls were the waiting pod's, and the other one starts over. Returns the pod that the
- * call in hand is for, or NULL; *ret_room: whether there is room for it where it was begun.
- */
-static struct claimant *rematch(struct gs_allocator *alloc, size_t units, bool *ret_room)
+/* How many new pods the call may be for. */
+static uint32_t candidates(const struct round *round)
 {
-    struct claimant *last = alloc->calls ? alloc->calls->owner : NULL;
-    if (!last || !is_guess(alloc, last))
+    uint32_t count = 0;
+    for (const struct claimant *at = round->alloc->first; round->moved_on && at; at = at->next)
+        count += !at->done && asks_for(at, round->request->id_count) &&
+                 known_entry(round->request, at) &&
+                 !was_met(round->alloc, gs_pod_name_hash(at->pod.ns, at->pod.name));
+    return count;
+}
+
+/* What was answered to the pod that the kubelet is taking in, oldest first; at most `max`. */
+static uint32_t present_run(const struct gs_allocator *alloc, struct call **calls, uint32_t max)
+{
+    uint32_t count = 0;
+    for (struct call *at = alloc->calls; at && at->run == alloc->run; at = at->next)
+        count++;
+    if (count > max)
+        return 0;
+    uint32_t left = count;
+    for (struct call *at = alloc->calls; left; at = at->next)
+        calls[--left] = at;
+    return count;
+}
+
+/* The pod asks, from its start, for what the calls were given. */
+static bool begins_with(const struct claimant *claimant, struct call *const *calls, uint32_t count)
+{
+    if (claimant->request_count < count)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (claimant->requests[i] != calls[i]->units)
+            return false;
+    }
+    return true;
+}
+
+/* The calls were this pod's, which goes on where they point; whoever they were taken for starts
+ * over. False: there is no room for the pod there. */
+static bool hand_over(struct gs_allocator *alloc, struct call *const *calls, uint32_t count,
+                      struct claimant *to)
+{
+    gs_gpu_mask place = calls[0]->gpus;
+    struct claimant *from = calls[0]->owner;
+    for (uint32_t i = 0; i < count; i++)
+        gs_call_set_owner(alloc, calls[i], to);
+    to->done = count;
+    to->truth = 0;
+    if (from) {
+        from->done = 0;
+        from->truth = 0;
+        gs_claimant_charge(alloc, from, NULL);
+    }
+    bool fits = gs_claimant_fits(alloc, to, place);
+    to->truth = place;
+    gs_claimant_charge(alloc, to, NULL);
+    gs_write_record(alloc, to, NULL, 0);
+    return fits;
+}
+
+enum { RUN_MAX = 64 };
+
+/*
+ * No pod goes on with this call, so the calls before it were not whose we thought, but of a pod
+ * that starts alike:
+ *   4 was given to a pod of (4), then 2 comes, and a pod of (4, 2) waits;
+ *   4 was given to a pod of (4, 2), then 4 comes, and a pod of (4) waits (only without the
+ *   kubelet's list, which would tell that another pod's turn has come).
+ * Returns the pod that the call in hand is for, or NULL; *ret_room: there is room for it where it
+ * was begun.
+ */
+static struct claimant *rematch(const struct round *round, bool *ret_room)
+{
+    struct gs_allocator *alloc = round->alloc;
+    size_t units = round->request->id_count;
+    struct call *calls[RUN_MAX];
+    uint32_t count = present_run(alloc, calls, RUN_MAX);
+    struct claimant *last = count ? calls[0]->owner : NULL;
+    if (!count || calls[count - 1]->confirmed)
         return NULL;
     for (struct claimant *at = alloc->first; at; at = at->next) {
-        if (at->done || at == last || !begins_like(at, last, last->done))
+        if (at->done || at == last || !begins_with(at, calls, count) ||
+            (round->request->known && !known_entry(round->request, at)))
             continue;
-        if (at->request_count > last->done && at->requests[last->done] == units) {
-            *ret_room = hand_over(alloc, last, at);
+        if (at->request_count > count && at->requests[count] == units) {
+            *ret_room = hand_over(alloc, calls, count, at);
             return at;
         }
-        if (at->request_count == last->done && last->done < last->request_count &&
+        if (!round->request->known && at->request_count == count && last &&
             last->requests[0] == units) {
-            hand_over(alloc, last, at);
+            hand_over(alloc, calls, count, at);
             gs_write_assigned(alloc, at);
-            *ret_room = true;
             return last;
         }
     }
@@ -229,7 +275,8 @@ static gs_gpu_mask fit_unclaimed(const struct round *round, const struct gs_ask 
     struct gs_allocator *alloc = round->alloc;
     const struct gs_node_view *view = gs_allocator_view(alloc);
     gs_gpu_mask beside = 0;
-    if (alloc->last_ownerless && alloc->calls && !alloc->calls->owner && !round->moved_on) {
+    if (alloc->calls && alloc->calls->run == alloc->run && !alloc->calls->owner &&
+        !round->moved_on) {
         beside = gs_fit_candidates(view, ask) & alloc->calls->gpus;
         if (beside || round->request->known)
             return beside;
@@ -246,10 +293,11 @@ static enum gs_allocate_result give_unclaimed(const struct round *round,
     gs_gpu_mask gpus = fit_unclaimed(round, &ask);
     if (!gpus)
         return no_room(alloc, err);
+    if (round->moved_on || !alloc->calls || alloc->calls->owner)
+        alloc->run++;
     uint64_t key = gs_allocate_key(request->ids, request->id_count);
     if (!gs_call_add(alloc, key, NULL, gpus, ask.units, err))
         return GS_ALLOCATE_FAILED;
-    alloc->last_ownerless = true;
     alloc->current = NULL;
     alloc->stats.unclaimed++;
     alloc->stats.allocated++;
@@ -262,13 +310,13 @@ static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant 
                                     struct gs_allocate_answer *ret, struct gs_error *err)
 {
     struct gs_error why = {0};
-    alloc->last_ownerless = false;
     if (!decide(alloc, claimant, &why)) {
         if (why.code == GS_OK)
             return no_room(alloc, err);
         gs_fail(err, why.code, "%s", why.msg);
         return GS_ALLOCATE_FAILED;
     }
+    alloc->run += claimant->done == 0;
     uint64_t key = gs_allocate_key(request->ids, request->id_count);
     if (!gs_call_add(alloc, key, claimant, claimant->truth, (uint32_t)request->id_count, err))
         return GS_ALLOCATE_FAILED;
@@ -281,6 +329,13 @@ static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant 
          request->id_count, ret);
     snprintf(ret->owner, sizeof(ret->owner), "%s/%s", claimant->pod.ns, claimant->pod.name);
     return GS_ALLOCATE_DONE;
+}
+
+/* What the extender recorded seems to be full: pods may have ended that are still known here. */
+static bool doubtful(const struct gs_allocator *alloc, const struct claimant *claimant)
+{
+    gs_gpu_mask recorded = gs_claimant_record(alloc, claimant);
+    return !claimant->truth && recorded && !gs_claimant_fits(alloc, claimant, recorded);
 }
 
 enum gs_allocate_result gs_allocator_allocate(struct gs_allocator *alloc,
@@ -297,10 +352,13 @@ enum gs_allocate_result gs_allocator_allocate(struct gs_allocator *alloc,
     const struct round round = {alloc, request, request->known && has_moved_on(alloc, request)};
     bool room = true;
     struct claimant *claimant = match(&round);
-    if (!claimant && !request->listed)
+    if (!request->listed &&
+        (!claimant || candidates(&round) > 1 || doubtful(alloc, claimant) || has_strangers(&round)))
         return GS_ALLOCATE_LIST_FIRST;
     if (!claimant && !round.moved_on)
-        claimant = rematch(alloc, request->id_count, &room);
+        claimant = rematch(&round, &room);
+    if (!claimant && request->known)
+        claimant = unbegun(&round, true);
     if (request->known)
         remember_met(alloc, request);
     if (!room)

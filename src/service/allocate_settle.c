@@ -83,21 +83,34 @@ static void exchange(struct gs_allocator *alloc, struct claimant *owner, struct 
     gs_claimant_charge(alloc, other, NULL);
     if (here == there)
         return;
-    uint64_t first = gs_write_record(alloc, owner, other->pod.uid, 0);
+    uint64_t first = gs_write_record(alloc, owner, there ? other->pod.uid : NULL, 0);
     if (there)
         gs_write_record(alloc, other, NULL, first);
     alloc->stats.swaps++;
 }
 
-/* The environment points to `gpus`: that is where the owner is, if its charge has room there. */
-static void move_record(struct gs_allocator *alloc, struct claimant *owner, gs_gpu_mask gpus)
+/* Where the environments of all its containers point to; 0: to different GPUs, or to another number
+ * of them than the pod asks for. */
+static gs_gpu_mask environment(const struct gs_allocator *alloc, const struct claimant *claimant)
 {
-    bool elsewhere = owner->truth && owner->truth != gpus && owner->done > 1;
-    if (elsewhere || !gs_claimant_fits(alloc, owner, gpus)) {
-        owner->held = true;
-        return;
+    gs_gpu_mask gpus = 0;
+    for (const struct call *at = alloc->calls; at; at = at->next) {
+        if (at->owner != claimant)
+            continue;
+        if (gpus && gpus != at->gpus)
+            return 0;
+        gpus = at->gpus;
     }
-    owner->held = false;
+    return gs_gpu_mask_count(gpus) == claimant->charge.gpu_count ? gpus : 0;
+}
+
+/* The owner is where its environment points to, if its charge has room there. */
+static void move_record(struct gs_allocator *alloc, struct claimant *owner)
+{
+    gs_gpu_mask gpus = environment(alloc, owner);
+    owner->held = !gpus || !gs_claimant_fits(alloc, owner, gpus);
+    if (owner->held)
+        return;
     owner->truth = gpus;
     gs_claimant_charge(alloc, owner, NULL);
     if (gs_claimant_record(alloc, owner) != gpus)
@@ -106,37 +119,58 @@ static void move_record(struct gs_allocator *alloc, struct claimant *owner, gs_g
         gs_write_assigned(alloc, owner);
 }
 
-static bool owns_calls(const struct gs_allocator *alloc, const struct claimant *claimant)
+static bool owns_calls(const struct gs_allocator *alloc, const struct claimant *claimant,
+                       bool confirmed)
 {
     for (const struct call *at = alloc->calls; at; at = at->next) {
-        if (at->owner == claimant)
+        if (at->owner == claimant && (at->confirmed || !confirmed))
             return true;
     }
     return false;
+}
+
+/* A call in this pod's name was not its. */
+static void lose_call(struct gs_allocator *alloc, struct claimant *loser)
+{
+    loser->done -= loser->done > 0;
+    if (!owns_calls(alloc, loser, false)) {
+        loser->done = 0; /* its own calls are still to come */
+        loser->truth = 0;
+    }
+    gs_claimant_charge(alloc, loser, NULL);
+    if (alloc->current == loser)
+        alloc->current = NULL;
 }
 
 /* One call that was answered in another's name, or in nobody's, is the owner's. */
 static void adopt(struct gs_allocator *alloc, struct claimant *owner, struct call *call)
 {
     struct claimant *other = call->owner;
-    if (other && equal(owner, other)) {
+    if (other && equal(owner, other) && !owns_calls(alloc, owner, true) &&
+        !owns_calls(alloc, other, true)) {
         exchange(alloc, owner, other);
         return;
     }
     gs_call_set_owner(alloc, call, owner);
     if (owner->done < owner->request_count)
         owner->done++;
-    if (other) {
-        other->done -= other->done > 0;
-        if (!owns_calls(alloc, other)) {
-            other->done = 0; /* its own calls are still to come */
-            other->truth = 0;
-        }
-        gs_claimant_charge(alloc, other, NULL);
-        if (alloc->current == other)
-            alloc->current = NULL;
-    }
-    move_record(alloc, owner, call->gpus);
+    if (other)
+        lose_call(alloc, other);
+    move_record(alloc, owner);
+}
+
+/* The kubelet names a pod that is not known here (yet): a static pod before its mirror is seen, or
+ * one of which the watch is late. */
+static void leave_to_stranger(struct gs_allocator *alloc, struct call *call, uint64_t pod_hash)
+{
+    struct claimant *loser = call->owner;
+    if (!loser && call->pod_hash == pod_hash)
+        return;
+    if (loser || !call->uid[0])
+        gs_call_disown(alloc, call, pod_hash);
+    call->pod_hash = pod_hash;
+    if (loser)
+        lose_call(alloc, loser);
 }
 
 /* Returns whether any of the ids were answered for by this run. */
@@ -150,10 +184,7 @@ static bool settle_pod(struct gs_allocator *alloc, const struct gs_known_pod *kn
             continue;
         ours = true;
         if (!claimant) {
-            if (!call->owner) { /* a static pod before its mirror is seen, mostly */
-                call->pod_hash = gs_pod_name_hash(known->ns, known->name);
-                call->missed = 0;
-            }
+            leave_to_stranger(alloc, call, gs_pod_name_hash(known->ns, known->name));
             continue;
         }
         if (call->owner != claimant)
@@ -254,6 +285,8 @@ enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
     if (!owner || !call)
         return GS_START_OK; /* a static pod without an API object, or an earlier run's answer */
     if (owner->held)
-        move_record(alloc, owner, call->gpus);
+        move_record(alloc, owner);
+    if (owner->held && !request->listed)
+        return GS_START_LIST_FIRST; /* who is in the way may be gone */
     return owner->held ? hold_back(alloc, owner, err) : GS_START_OK;
 }

@@ -97,7 +97,9 @@ uint64_t gs_write_record(struct gs_allocator *alloc, const struct claimant *clai
 uint64_t gs_write_assigned(struct gs_allocator *alloc, const struct claimant *claimant)
 {
     struct queued_write *old = waiting(alloc, claimant->pod.uid, WRITE_RECORD);
-    if (old) /* a record says ASSIGNED too */
+    if (!old) /* a record says ASSIGNED too */
+        old = waiting(alloc, claimant->pod.uid, WRITE_ASSIGNED);
+    if (old)
         return old->number;
     struct queued_write *write = new_write(alloc, claimant, WRITE_ASSIGNED);
     if (!write)
@@ -184,6 +186,20 @@ static void drop(struct gs_allocator *alloc, struct queued_write *write)
     free_write(write);
 }
 
+/* Not when the pod is gone, its place open again, or its allocation not whole any more. */
+static bool holds_still(const struct queued_write *write, const struct claimant *claimant)
+{
+    switch (write->kind) {
+    case WRITE_RECORD:
+        return claimant && claimant->truth;
+    case WRITE_ASSIGNED:
+        return claimant && claimant->done == claimant->request_count;
+    case WRITE_EVENT:
+        break;
+    }
+    return true;
+}
+
 static void move_to_end(struct gs_allocator *alloc, struct queued_write *write)
 {
     struct queued_write **at = &alloc->writes;
@@ -199,10 +215,9 @@ bool gs_allocator_next_write(struct gs_allocator *alloc, struct gs_allocator_wri
     for (struct queued_write *write = alloc->writes; write; write = next) {
         next = write->next;
         struct claimant *claimant = gs_claimant_find(alloc, write->uid);
-        if (write->kind != WRITE_EVENT &&
-            (!claimant || !(claimant->truth || write->kind == WRITE_ASSIGNED))) {
+        if (!holds_still(write, claimant)) {
             if (!write->under_way)
-                drop(alloc, write); /* the pod is gone, or its place is open again */
+                drop(alloc, write);
             continue;
         }
         if (write->under_way || still_waits(alloc, write->after))

@@ -57,6 +57,12 @@ void gs_allocator_pod_gone(struct gs_allocator *alloc, const char *uid);
 void gs_allocator_list_begin(struct gs_allocator *alloc);
 void gs_allocator_list_end(struct gs_allocator *alloc);
 
+/* Around a quick list: begin before the API is asked, end after its pods were given. Pods that were
+ * known before and are not named are gone; the watch may bring others in between. Ending without
+ * begin, as after a failed list, does nothing: begin again. */
+void gs_allocator_quick_begin(struct gs_allocator *alloc);
+void gs_allocator_quick_end(struct gs_allocator *alloc);
+
 /* A call's device ids, by the hash of the smallest: the kubelet names them in any order. */
 uint64_t gs_allocate_key(const char *const *ids, size_t count);
 
@@ -97,7 +103,8 @@ struct gs_allocate_answer {
 
 enum gs_allocate_result {
     GS_ALLOCATE_DONE,
-    GS_ALLOCATE_LIST_FIRST, /* no pod asks for that: list this node's pods, then ask again */
+    GS_ALLOCATE_LIST_FIRST, /* no pod asks for that, or its GPU seems full: list this node's pods,
+                               then ask again */
     GS_ALLOCATE_NO_ROOM,    /* "no GPU on this node has that much left" */
     GS_ALLOCATE_FAILED,     /* out of memory, or no GPUs: see err */
 };
@@ -117,7 +124,7 @@ struct gs_start_request {
 
 enum gs_start_result {
     GS_START_OK,         /* the record is true, or a write is queued that makes it so */
-    GS_START_LIST_FIRST, /* the owner is not known here: list this node's pods, then ask again */
+    GS_START_LIST_FIRST, /* as above */
     GS_START_HELD,       /* the record cannot be made true without overfilling a GPU: see err */
 };
 

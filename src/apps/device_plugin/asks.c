@@ -88,11 +88,13 @@ static void list_done(void *ctx)
     struct plugin *plugin = list->plugin;
     uint64_t round = plugin->list_round;
     plugin->listing = false;
-    if (list->batch)
+    if (list->batch) {
         pod_batch_apply(plugin, list->batch);
-    else
+        gs_allocator_quick_end(plugin->alloc);
+    } else {
         gs_log(GS_LOG_WARN, "the API did not tell this node's pods in time",
                GS_STR("why", list->err.msg));
+    }
     free(list);
     for (struct ask *ask = plugin->asks, *next; ask; ask = next) {
         next = ask->next;
@@ -112,6 +114,7 @@ static void list_start(struct plugin *plugin)
     list->plugin = plugin;
     plugin->list_round++;
     plugin->listing = true;
+    gs_allocator_quick_begin(plugin->alloc);
     worker_submit(plugin->lister, &(struct worker_job){list_work, list_done, list});
 }
 

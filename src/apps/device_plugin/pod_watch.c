@@ -158,8 +158,7 @@ static void *run(void *arg)
 {
     struct pod_watch *watch = arg;
     struct plugin *plugin = watch->plugin;
-    const struct gs_watch_spec spec = {
-        .kind = GS_KIND_POD, .node = plugin->settings.node_name, .skip_other_pods = true};
+    const struct gs_watch_spec spec = {.kind = GS_KIND_POD, .node = plugin->settings.node_name};
     const struct gs_watch_sink sink = {.ctx = watch,
                                        .list_begin = on_list_begin,
                                        .list_end = on_list_end,
@@ -203,7 +202,7 @@ void pod_watch_stop(struct plugin *plugin)
 
 static int on_listed(void *ctx, const struct gs_pod *pod)
 {
-    return gs_pod_wants_gpu(pod) ? batch_add(ctx, pod, false) : 0;
+    return batch_add(ctx, pod, false);
 }
 
 struct pod_batch *pod_batch_list(const struct plugin *plugin, int64_t timeout_ns,
