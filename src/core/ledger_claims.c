@@ -340,8 +340,10 @@ void gs_ledger_each(const struct gs_ledger *ledger,
 
 void gs_ledger_begin_pods(struct gs_ledger *ledger)
 {
-    for (uint32_t i = 0; i < ledger->claim_pool.count; i++)
+    for (uint32_t i = 0; i < ledger->claim_pool.count; i++) {
         ledger->claims[i].seen = false;
+        ledger->claims[i].revision = 0; /* a restored API server counts from less: believe it */
+    }
     for (uint32_t i = 0; i < ledger->other_pool.count; i++)
         ledger->others[i].seen = 0;
     for (uint32_t i = 0; i < ledger->hold_pool.count; i++)

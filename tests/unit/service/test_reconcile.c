@@ -173,6 +173,17 @@ static void a_pod_whose_bind_is_open_fits_only_where_its_place_is_kept(void **st
     assert_int_equal(rig_used(&rig, "n1", 1), 16);
 }
 
+static void a_list_is_believed_although_its_versions_are_older(void **state)
+{
+    char before[TEXT], after[TEXT];
+    rig_feed(&rig, pod_json(before, &(struct side){"n1", "0", "Running", 100}), false);
+    rig.sink.list_begin(rig.sink.ctx, GS_KIND_POD); /* from a backup of etcd */
+    rig_feed(&rig, pod_json(after, &(struct side){"n1", "1", "Running", 50}), false);
+    rig.sink.list_end(rig.sink.ctx, GS_KIND_POD);
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+    assert_int_equal(rig_used(&rig, "n1", 1), 4);
+}
+
 static void a_forged_index_is_told_once(void **state)
 {
     static const struct {
@@ -222,6 +233,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_unknown_bind_is_not_drift, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pod_whose_bind_is_open_fits_only_where_its_place_is_kept,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(a_list_is_believed_although_its_versions_are_older, setup,
+                                        teardown),
         cmocka_unit_test(a_forged_index_is_told_once),
         cmocka_unit_test_setup_teardown(many_forged_pods_are_told_a_few_at_a_time, setup, teardown),
     };
