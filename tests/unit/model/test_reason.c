@@ -59,6 +59,7 @@ static void what_eviction_cannot_help_is_unresolvable(void **state)
         {"too few free", GS_REASON_TOO_FEW_FREE, false},
         {"not usable", GS_REASON_NOT_USABLE, false},
         {"nominated", GS_REASON_NOMINATED, false},
+        {"bind open", GS_REASON_BIND_OPEN, false},
         {"bad count", GS_REASON_BAD_COUNT, true},
         {"not divisible", GS_REASON_NOT_DIVISIBLE, true},
         {"bad placement", GS_REASON_BAD_PLACEMENT, true},
