@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# bash completion for kubectl-inspect-gpushare. Install as
+# /usr/share/bash-completion/completions/kubectl-inspect-gpushare. For `kubectl inspect gpushare`
+# itself see kubectl_complete-inspect-gpushare beside this file.
+
+# Prints the candidates for the last word: words of the command line behind the program's name.
+_gpushare_candidates() {
+    local last=${*: -1} before='' command='' word
+    local common='--kubeconfig --context --namespace --domain --request-timeout --help --version'
+    (($# > 1)) && before=${*: -2:1}
+    for word in "${@:1:$#-1}"; do
+        case $word in
+        show | why | what-if | doctor) [[ -n $command ]] || command=$word ;;
+        esac
+    done
+    case $before in
+    -o | --output) echo 'table wide json yaml' && return ;;
+    --sort) echo 'name free used' && return ;;
+    --policy) echo 'binpack spread fgd rollout' && return ;;
+    --context) kubectl config get-contexts -o name 2>/dev/null && return ;;
+    -n | --namespace) kubectl get namespaces -o name 2>/dev/null | sed 's|.*/||' && return ;;
+    --kubeconfig | --config | --scheduler-config) compgen -f -- "$last" && return ;;
+    esac
+    case $command in
+    why)
+        [[ $last == -* ]] && echo "$common" && return
+        kubectl get pods -o name 2>/dev/null | sed 's|.*/||'
+        ;;
+    what-if) echo "--gpu-mem --gpu-count --replicas --gpu-model --policy $common" ;;
+    doctor) echo "--system-namespace --scheduler-config --extender $common" ;;
+    *)
+        if [[ $last == -* ]]; then
+            echo "--details --output --watch --selector --sort $common"
+        else
+            [[ -n $command ]] || echo 'show why what-if doctor'
+            kubectl get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
+        fi
+        ;;
+    esac
+}
+
+_kubectl_inspect_gpushare() {
+    local last=${COMP_WORDS[COMP_CWORD]}
+    mapfile -t COMPREPLY < <(compgen -W "$(_gpushare_candidates \
+        "${COMP_WORDS[@]:1:COMP_CWORD}")" -- "$last")
+}
+
+complete -F _kubectl_inspect_gpushare kubectl-inspect-gpushare
