@@ -15,7 +15,7 @@ e2e=$root/tests/e2e
 # shellcheck source=tests/e2e/kube_env.sh
 . "$e2e/kube_env.sh"
 
-programs=(gpushare-extender gpushare-device-plugin noop_extender)
+programs=(gpushare-extender gpushare-device-plugin noop_extender kubectl-inspect-gpushare)
 case_limit_s=600
 keep=0
 only=()
