@@ -56,6 +56,7 @@ void gs_service_free(struct gs_service *service)
     gs_pending_free(service->pending);
     gs_limbo_free(service->limbo);
     gs_reconcile_release(&service->reconcile);
+    gs_newcomers_release(&service->newcomers);
     gs_tombs_release(&service->told);
     gs_store_release(&service->store);
     pthread_mutex_destroy(&service->scratch_lock);

@@ -13,6 +13,7 @@
 #include "gpushare/service/service.h"
 #include "limbo.h"
 #include "meter.h"
+#include "newcomers.h"
 #include "pending.h"
 #include "reconcile.h"
 #include "store.h"
@@ -53,6 +54,7 @@ struct gs_service {
     int64_t next_audit_ns;
     int64_t next_refresh_ns;
     struct gs_reconcile reconcile;
+    struct gs_newcomers newcomers; /* guarded by the store's lock */
     struct gs_tombs told; /* pods whose GPU index is not believed, and whose Event was written */
     int64_t next_telling_ns;
 

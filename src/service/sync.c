@@ -173,11 +173,14 @@ static int on_node(void *ctx, const struct gs_node *node)
     const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(node->name));
     uint32_t max_before = view ? view->max_free_units : 0;
     uint64_t sum_before = view ? view->sum_free_units : 0;
+    bool had_gpus = view && view->gpu_count;
     int result = gs_ledger_set_node(store->ledger, node, &err);
     if (result == 0) {
         view = gs_ledger_view(store->ledger, gs_slice_of(node->name));
         if (view->max_free_units > max_before || view->sum_free_units > sum_before)
             gs_store_freed(store, view->slot);
+        if (view->gpu_count && !had_gpus && atomic_load(&service->listed[GS_KIND_POD]))
+            gs_newcomers_add(&service->newcomers, node->name);
     }
     gs_store_unlock(store);
     if (result < 0)

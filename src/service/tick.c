@@ -210,8 +210,10 @@ void gs_service_tick(struct gs_service *service)
     if (answers && !service->answered)
         gs_pending_all_wait(service->pending, now_ns);
     service->answered = answers;
-    if (gs_service_loaded(service))
-        gs_reconcile_tick(service, now_ns); /* a standby's ledger shall be right when it leads */
+    if (gs_service_loaded(service)) { /* a standby's ledger shall be right when it leads */
+        gs_reconcile_tick(service, now_ns);
+        gs_newcomers_tick(service);
+    }
     if (!answers)
         return;
     wake(service, now_ns);

@@ -173,6 +173,21 @@ static void a_node_that_leaves_and_returns_finds_its_claims(void **state)
     gs_buf_release(&answer);
 }
 
+static void cpu_of_pods_that_were_there_before_the_gpus_is_read_again(void **state)
+{
+    static const char *const other =
+        "{\"metadata\":{\"name\":\"o\",\"namespace\":\"default\",\"uid\":\"uo\"},\"spec\":{"
+        "\"nodeName\":\"late\",\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{"
+        "\"cpu\":\"2\"}}}]},\"status\":{\"phase\":\"Running\"}}";
+    rig_feed(&rig, other, false);
+    rig.listed[0] = other;
+    gs_service_tick(rig.service); /* n1 is read: it gained its GPUs after the lists */
+    expect_metric("\ngpushare_other_pods 0\n");
+    rig_node(&rig, "late", "16");
+    gs_service_tick(rig.service);
+    expect_metric("\ngpushare_other_pods 1\n");
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -187,6 +202,7 @@ int main(void)
         T(both_claims_move_on_the_first_patch_of_a_swap),
         T(a_swap_seen_only_in_part_charges_the_partner_everywhere),
         T(a_node_that_leaves_and_returns_finds_its_claims),
+        T(cpu_of_pods_that_were_there_before_the_gpus_is_read_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SERVICE_NEWCOMERS_H
+#define GPUSHARE_SERVICE_NEWCOMERS_H
+
+#include <stdint.h>
+
+/*
+ * Nodes that have gained GPUs since the pods were listed. Of pods without GPU memory the ledger
+ * keeps the CPU on GPU nodes only, so those that were there already have to be read once more.
+ * The names are guarded by the store's lock.
+ */
+enum { GS_NEWCOMERS_MAX = 256 };
+
+struct gs_service;
+
+struct gs_newcomers {
+    char *names[GS_NEWCOMERS_MAX];
+    uint32_t count;
+};
+
+void gs_newcomers_release(struct gs_newcomers *newcomers);
+
+/* Store locked for writing. Best effort: beyond the maximum or without memory the CPU of a node's
+ * pods comes in with their next events. */
+void gs_newcomers_add(struct gs_newcomers *newcomers, const char *node);
+
+/* Reads the pods of one such node; the next one at the next tick. Call without the lock. */
+void gs_newcomers_tick(struct gs_service *service);
+
+#endif
