@@ -10,6 +10,7 @@
 #include "inspect/complain.h"
 #include "inspect/fetch.h"
 #include "inspect/grid.h"
+#include "inspect/progress.h"
 #include "inspect/rehearsal.h"
 #include "inspect/verdict.h"
 
@@ -28,6 +29,7 @@ struct what_if {
     struct rehearsal_ask ask;
     uint32_t replicas;
     enum gs_placement policy;
+    bool progress;
     struct source source;
     struct snapshot snapshot;
     struct rehearsal *rehearsal;
@@ -92,7 +94,7 @@ TEE(list_end, enum gs_kind)
 TEE(node, const struct gs_node *)
 TEE(pod, const struct gs_pod *)
 
-static int load(struct what_if *run, const struct app *app, struct gs_error *err)
+static int load(struct what_if *run, struct gs_error *err)
 {
     const struct gs_watch_sink sink = {.ctx = run,
                                        .list_begin = on_list_begin,
@@ -100,7 +102,7 @@ static int load(struct what_if *run, const struct app *app, struct gs_error *err
                                        .node = on_node,
                                        .pod = on_pod};
     const struct fetch fetch = {
-        .source = &run->source, .names = &run->common.names, .progress = app->terminal.progress};
+        .source = &run->source, .names = &run->common.names, .progress = run->progress};
     if (snapshot_init(&run->snapshot, err) < 0 ||
         rehearsal_new(&run->common.names, run->policy, &run->rehearsal, err) < 0)
         return -1;
@@ -150,7 +152,9 @@ static int note_place(struct what_if *run, const struct gs_pod *pod, struct gs_e
 static int place_all(struct what_if *run, struct gs_error *err)
 {
     struct gs_pod pod = {0};
+    struct progress progress;
     int result = offer_nodes(run, err);
+    progress_begin(&progress, run->progress);
     while (result == 0 && run->placed < run->replicas) {
         int more = rehearsal_place(run->rehearsal, &run->ask, &pod, err);
         if (more <= 0) {
@@ -158,8 +162,9 @@ static int place_all(struct what_if *run, struct gs_error *err)
             break;
         }
         result = note_place(run, &pod, err);
-        run->placed++;
+        progress_tell(&progress, ++run->placed, run->replicas, "pods placed");
     }
+    progress_end(&progress);
     gs_pod_release(&pod);
     return result;
 }
@@ -246,14 +251,15 @@ int cmd_what_if(const struct app *app, int argc, char **argv)
     struct what_if run = {.common = COMMON_DEFAULTS,
                           .ask = {.gpu_count = 1},
                           .replicas = 1,
-                          .policy = GS_PLACEMENT_BINPACK};
+                          .policy = GS_PLACEMENT_BINPACK,
+                          .progress = app->terminal.progress};
     struct gs_error err = {0};
     read_options(&run, argc, argv);
     if (wrong(&run))
         return complain_usage(argv[0], wrong(&run));
     int result = common_connect(&run.common, app, &run.source, &err);
     if (result == 0)
-        result = load(&run, app, &err);
+        result = load(&run, &err);
     if (result == 0)
         result = place_all(&run, &err);
     if (result == 0)

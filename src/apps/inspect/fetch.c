@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inspect/fetch.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "gpushare/base/clock.h"
 #include "gpushare/codec/list.h"
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/pod.h"
-#include "inspect/complain.h"
+#include "inspect/progress.h"
 
 /* A page of 500 pods is a few megabytes. One that is too large is asked for in smaller ones; a list
  * whose continue token the server forgot begins anew, so often. */
 enum { PAGE_LIMIT = 500, SHRINK = 8, RESTARTS_MAX = 5 };
-
-#define QUIET_NS      GS_NS_PER_S
-#define TELL_EVERY_NS (200 * GS_NS_PER_MS)
 
 /* One list in progress. */
 struct list {
@@ -32,28 +27,15 @@ struct list {
     uint32_t restarts;
     uint64_t seen;
     uint64_t broken;
-    int64_t begun_ns, told_ns;
+    struct progress progress;
     struct gs_error *err;
 };
 
 static void tell(struct list *list)
 {
-    int64_t now_ns = gs_clock_now_ns(gs_clock_system());
-    if (!list->fetch->progress || now_ns - list->begun_ns < QUIET_NS ||
-        now_ns - list->told_ns < TELL_EVERY_NS)
-        return;
-    list->told_ns = now_ns;
-    fprintf(stderr, "\r" PROGRAM ": %llu", (unsigned long long)list->seen);
-    if (list->meta.remaining > 0)
-        fprintf(stderr, " of %llu",
-                (unsigned long long)list->seen + (unsigned long long)list->meta.remaining);
-    fprintf(stderr, " %s\033[K", list->kind == GS_KIND_NODE ? "nodes" : "pods");
-}
-
-static void tell_end(const struct list *list)
-{
-    if (list->told_ns)
-        fputs("\r\033[K", stderr);
+    int64_t left = list->meta.remaining;
+    progress_tell(&list->progress, list->seen, left > 0 ? list->seen + (uint64_t)left : 0,
+                  list->kind == GS_KIND_NODE ? "nodes" : "pods");
 }
 
 static int on_item(void *ctx, struct gs_slice item)
@@ -161,7 +143,7 @@ static int run(struct list *list, uint64_t *broken)
         result = next_page(list, &done);
     if (result == 0 && list->sink->list_end(list->sink->ctx, list->kind) < 0)
         result = gs_fail_nomem(list->err);
-    tell_end(list);
+    progress_end(&list->progress);
     *broken += list->broken;
     return result;
 }
@@ -178,9 +160,9 @@ static int fetch_kind(const struct fetch *fetch, enum gs_kind kind,
         .selectors = GS_BUF(16 << 10),
         .body = GS_BUF(SOURCE_BODY_MAX),
         .limit = PAGE_LIMIT,
-        .begun_ns = gs_clock_now_ns(gs_clock_system()),
         .err = &own,
     };
+    progress_begin(&list.progress, fetch->progress);
     int result = run(&list, broken);
     gs_buf_release(&list.selectors);
     gs_buf_release(&list.body);

@@ -5,17 +5,22 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "gpushare/codec/scan.h"
 #include "gpushare/sim/port.h"
 #include "inspect/lookup.h"
 
 #define REPLICA_NAMESPACE "what-if"
+
+enum { NAME_BYTES = 256 };
 
 struct rehearsal {
     const struct gs_names *names;
     struct gs_sim_cluster *cluster;
     struct gs_sim_port *port;
     struct gs_service *service;
-    json_t *nodes; /* names that took the last replica's filter; memory only gets less */
+    /* JSON array of the names that passed the last replica's filter, as the service wrote it;
+     * memory only gets less */
+    struct gs_buf nodes;
     uint32_t made;
 };
 
@@ -26,7 +31,8 @@ int rehearsal_new(const struct gs_names *names, enum gs_placement policy, struct
     if (!made)
         return gs_fail_nomem(err);
     made->names = names;
-    made->nodes = json_array();
+    made->nodes = GS_BUF(SOURCE_BODY_MAX);
+    gs_buf_putc(&made->nodes, '[');
     if (gs_sim_cluster_new(&(struct gs_sim_options){0}, &made->cluster, err) < 0 ||
         gs_sim_port_new(made->cluster, names, &made->port, err) < 0) {
         rehearsal_free(made);
@@ -40,7 +46,7 @@ int rehearsal_new(const struct gs_names *names, enum gs_placement policy, struct
         .quantise = GS_QUANTISE_ONE_HOT,
     };
     made->service = gs_service_new(&config, err);
-    if (!made->service || !made->nodes) {
+    if (!made->service) {
         rehearsal_free(made);
         return gs_fail_nomem(err);
     }
@@ -52,7 +58,7 @@ void rehearsal_free(struct rehearsal *rehearsal)
 {
     if (!rehearsal)
         return;
-    json_decref(rehearsal->nodes);
+    gs_buf_release(&rehearsal->nodes);
     gs_service_freep(&rehearsal->service);
     gs_sim_port_freep(&rehearsal->port);
     gs_sim_cluster_freep(&rehearsal->cluster);
@@ -66,7 +72,11 @@ struct gs_watch_sink rehearsal_sink(struct rehearsal *rehearsal)
 
 int rehearsal_node(struct rehearsal *rehearsal, const char *name, struct gs_error *err)
 {
-    return json_array_append_new(rehearsal->nodes, json_string(name)) < 0 ? gs_fail_nomem(err) : 0;
+    struct gs_buf *nodes = &rehearsal->nodes;
+    if (nodes->len > 1)
+        gs_buf_putc(nodes, ',');
+    gs_buf_json_string(nodes, name, strlen(name));
+    return gs_buf_failed(nodes) ? gs_fail_nomem(err) : 0;
 }
 
 /* ---- the pod ---- */
@@ -88,25 +98,16 @@ static json_t *pod_tree(const struct rehearsal *rehearsal, const struct rehearsa
     return tree;
 }
 
-/* Creates the next replica; the API's form of it, or NULL. */
-static json_t *create_pod(struct rehearsal *rehearsal, const struct rehearsal_ask *ask,
-                          struct gs_error *err)
+static int create_pod(struct rehearsal *rehearsal, const struct rehearsal_ask *ask,
+                      struct gs_sim_object **ret, struct gs_error *err)
 {
-    _cleanup_(gs_sim_object_unrefp) struct gs_sim_object *object = NULL;
     json_auto_t *tree = pod_tree(rehearsal, ask);
     _cleanup_free_ char *text = tree ? json_dumps(tree, JSON_COMPACT) : NULL;
-    if (!text) {
-        gs_fail_nomem(err);
-        return NULL;
-    }
+    if (!text)
+        return gs_fail_nomem(err);
     rehearsal->made++;
-    if (gs_sim_create(rehearsal->cluster, GS_SIM_PODS, REPLICA_NAMESPACE, gs_slice_of(text),
-                      &object, err) < 0)
-        return NULL;
-    json_t *made = json_loadb(object->json, object->json_len, 0, NULL);
-    if (!made)
-        gs_fail_nomem(err);
-    return made;
+    return gs_sim_create(rehearsal->cluster, GS_SIM_PODS, REPLICA_NAMESPACE, gs_slice_of(text), ret,
+                         err);
 }
 
 /* ---- the cycle ---- */
@@ -114,91 +115,131 @@ static json_t *create_pod(struct rehearsal *rehearsal, const struct rehearsal_as
 typedef int verb_fn(struct gs_service *service, const char *body, size_t len, struct gs_buf *answer,
                     struct gs_error *err);
 
-/* The decoded answer; NULL when there is none, or an Error in it. */
-static json_t *ask_service(struct rehearsal *rehearsal, verb_fn *verb, const json_t *args,
-                           struct gs_error *err)
+/* The answer of filter or prioritize about the nodes that are left. */
+static int ask_nodes(struct rehearsal *rehearsal, verb_fn *verb, const char *pod,
+                     struct gs_buf *answer, struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
+    gs_buf_printf(&body, "{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":", pod);
+    gs_buf_append(&body, rehearsal->nodes.data, rehearsal->nodes.len);
+    gs_buf_putc(&body, '}');
+    if (gs_buf_failed(&body))
+        return gs_fail_nomem(err);
+    return verb(rehearsal->service, body.data, body.len, answer, err);
+}
+
+/* Takes an answer's Error as ours; 0 when there is none. */
+static int check_error(struct gs_scan_text error, struct gs_error *err)
+{
+    char words[200] = "the service refused";
+    if (!error.at || !error.len)
+        return 0;
+    gs_scan_text_copy(error, words, sizeof(words));
+    return gs_fail(err, GS_EINTERNAL, "%s", words);
+}
+
+/* Leaves the nodes that pass; *ret_any: there are some. */
+static int filter(struct rehearsal *rehearsal, const char *pod, bool *ret_any, struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(SOURCE_BODY_MAX);
-    _cleanup_free_ char *body = args ? json_dumps(args, JSON_COMPACT) : NULL;
-    if (!body) {
-        gs_fail_nomem(err);
-        return NULL;
-    }
-    if (verb(rehearsal->service, body, strlen(body), &answer, err) < 0)
-        return NULL;
-    json_t *tree = json_loadb(answer.data, answer.len, 0, NULL);
-    const char *error = lookup_text(tree, "Error", NULL);
-    if (tree && !error[0])
-        return tree;
-    json_decref(tree);
-    gs_fail(err, GS_EINTERNAL, "%.200s", error[0] ? error : "the service's answer is no JSON");
-    return NULL;
-}
-
-static json_t *filter_args(const struct rehearsal *rehearsal, json_t *pod)
-{
-    return json_pack("{s:O,s:n,s:O}", "Pod", pod, "Nodes", "NodeNames", rehearsal->nodes);
-}
-
-static int filter(struct rehearsal *rehearsal, json_t *pod, struct gs_error *err)
-{
-    json_auto_t *args = filter_args(rehearsal, pod);
-    json_auto_t *answer = ask_service(rehearsal, gs_service_filter, args, err);
-    if (!answer)
+    struct gs_scan_text key, error = {0};
+    struct gs_slice names = GS_SLICE("[]");
+    struct gs_scan scan;
+    if (ask_nodes(rehearsal, gs_service_filter, pod, &answer, err) < 0)
         return -1;
-    json_t *left = json_object_get(answer, "NodeNames");
-    json_decref(rehearsal->nodes);
-    rehearsal->nodes = json_is_array(left) ? json_incref(left) : json_array();
+    gs_scan_init(&scan, (struct gs_slice){answer.data, answer.len});
+    gs_scan_object(&scan, "the filter's answer");
+    while (gs_scan_key(&scan, &key)) {
+        if (gs_scan_text_is(key, "NodeNames") && !gs_scan_null(&scan))
+            gs_scan_raw(&scan, &names);
+        else if (gs_scan_text_is(key, "Error"))
+            gs_scan_string(&scan, "Error", &error);
+        else if (!gs_scan_text_is(key, "NodeNames"))
+            gs_scan_skip(&scan);
+    }
+    if (gs_scan_finish(&scan, err) < 0 || check_error(error, err) < 0)
+        return -1;
+    gs_buf_reset(&rehearsal->nodes);
+    gs_buf_append(&rehearsal->nodes, names.at, names.len);
+    *ret_any = names.len > 2;
+    return gs_buf_failed(&rehearsal->nodes) ? gs_fail_nomem(err) : 0;
+}
+
+static void read_score(struct gs_scan *scan, struct gs_scan_text *host, int64_t *score)
+{
+    struct gs_scan_text key;
+    gs_scan_object(scan, "a score");
+    while (gs_scan_key(scan, &key)) {
+        if (gs_scan_text_is(key, "Host"))
+            gs_scan_string(scan, "Host", host);
+        else if (gs_scan_text_is(key, "Score"))
+            gs_scan_i64(scan, "Score", score);
+        else
+            gs_scan_skip(scan);
+    }
+}
+
+/* The node of the highest score, the first of equals. */
+static int best_node(struct rehearsal *rehearsal, const char *pod, char ret[NAME_BYTES],
+                     struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(SOURCE_BODY_MAX);
+    struct gs_scan_text best = {0};
+    int64_t best_score = -1;
+    struct gs_scan scan;
+    if (ask_nodes(rehearsal, gs_service_prioritize, pod, &answer, err) < 0)
+        return -1;
+    gs_scan_init(&scan, (struct gs_slice){answer.data, answer.len});
+    gs_scan_array(&scan, "the scores");
+    while (gs_scan_element(&scan)) {
+        struct gs_scan_text host = {0};
+        int64_t score = -1;
+        read_score(&scan, &host, &score);
+        if (score > best_score) {
+            best_score = score;
+            best = host;
+        }
+    }
+    if (gs_scan_finish(&scan, err) < 0)
+        return -1;
+    if (!best.at || !gs_scan_text_copy(best, ret, NAME_BYTES))
+        return gs_fail(err, GS_EINTERNAL, "prioritize named no node");
     return 0;
 }
 
-/* The best node, the first of equals: borrowed from *answer. */
-static const char *best(const json_t *answer)
+static int bind_to(struct rehearsal *rehearsal, const struct gs_sim_object *pod, const char *node,
+                   struct gs_error *err)
 {
-    const char *host = NULL;
-    json_int_t score = -1;
-    size_t i;
-    json_t *entry;
-    json_array_foreach(answer, i, entry)
-    {
-        json_int_t own = json_integer_value(json_object_get(entry, "Score"));
-        if (own > score) {
-            score = own;
-            host = lookup_text(entry, "Host", NULL);
-        }
-    }
-    return host;
-}
-
-static int bind_best(struct rehearsal *rehearsal, json_t *pod, struct gs_error *err)
-{
-    const json_t *meta = json_object_get(pod, "metadata");
-    json_auto_t *args = filter_args(rehearsal, pod);
-    json_auto_t *scores = ask_service(rehearsal, gs_service_prioritize, args, err);
-    const char *node = scores ? best(scores) : NULL;
-    if (!node)
-        return gs_fail(err, GS_EINTERNAL, "prioritize gave no scores");
-    json_auto_t *binding =
-        json_pack("{s:s,s:s,s:s,s:s}", "PodName", lookup_text(meta, "name", NULL), "PodNamespace",
-                  REPLICA_NAMESPACE, "PodUID", lookup_text(meta, "uid", NULL), "Node", node);
-    json_auto_t *answer = ask_service(rehearsal, gs_service_bind, binding, err);
-    return answer ? 0 : -1;
+    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(1 << 16);
+    json_auto_t *args = json_pack("{s:s,s:s,s:s,s:s}", "PodName", pod->name, "PodNamespace",
+                                  pod->ns, "PodUID", pod->uid, "Node", node);
+    _cleanup_free_ char *body = args ? json_dumps(args, JSON_COMPACT) : NULL;
+    if (!body)
+        return gs_fail_nomem(err);
+    if (gs_service_bind(rehearsal->service, body, strlen(body), &answer, err) < 0)
+        return -1;
+    json_auto_t *tree = json_loadb(answer.data, answer.len, 0, NULL);
+    const char *error = lookup_text(tree, "Error", NULL);
+    return error[0] ? gs_fail(err, GS_EINTERNAL, "%.200s", error) : 0;
 }
 
 int rehearsal_place(struct rehearsal *rehearsal, const struct rehearsal_ask *ask,
                     struct gs_pod *pod, struct gs_error *err)
 {
     const struct gs_kube kube = gs_sim_port_kube(rehearsal->port);
-    if (rehearsal->made == 0)
+    _cleanup_(gs_sim_object_unrefp) struct gs_sim_object *made = NULL;
+    char node[NAME_BYTES];
+    bool any;
+    if (rehearsal->made == 0) {
+        gs_buf_putc(&rehearsal->nodes, ']');
         gs_service_tick(rehearsal->service); /* fgd and rollout take in what they learnt */
-    json_auto_t *tree = create_pod(rehearsal, ask, err);
-    if (!tree || filter(rehearsal, tree, err) < 0)
+    }
+    if (create_pod(rehearsal, ask, &made, err) < 0 || filter(rehearsal, made->json, &any, err) < 0)
         return -1;
-    if (json_array_size(rehearsal->nodes) == 0)
+    if (!any)
         return 0;
-    if (bind_best(rehearsal, tree, err) < 0)
+    if (best_node(rehearsal, made->json, node, err) < 0 || bind_to(rehearsal, made, node, err) < 0)
         return -1;
     gs_pod_reset(pod);
-    const char *name = lookup_text(tree, "metadata", "name", NULL);
-    return kube.ops->get_pod(kube.ctx, REPLICA_NAMESPACE, name, pod, err) < 0 ? -1 : 1;
+    return kube.ops->get_pod(kube.ctx, made->ns, made->name, pod, err) < 0 ? -1 : 1;
 }
