@@ -134,6 +134,7 @@ static void no_refusal_by_a_hypothetical_node_is_remembered(void **state)
     rig_pod(&rig, "p", "up", 8, NULL, NULL, "Pending");
     free(filter(8, "", SIZED("new", "4", "1") "," SIZED("n1", "16", "1")));
     rig_pod_gone(&rig, "q", "uq");
+    rig.now_ns += GS_NS_PER_S;
     gs_service_tick(rig.service);
     assert_int_equal(rig.patches, 0);
 }
@@ -143,6 +144,7 @@ static void a_refusal_by_nodes_that_exist_is(void **state)
     rig_pod(&rig, "p", "up", 8, NULL, NULL, "Pending");
     free(filter(8, "", SIZED("n1", "16", "1")));
     rig_pod_gone(&rig, "q", "uq");
+    rig.now_ns += GS_NS_PER_S;
     gs_service_tick(rig.service);
     assert_int_equal(rig.patches, 1);
 }
