@@ -267,8 +267,7 @@ static void apply(struct parse *parse)
 
 int gs_options_parse(const struct gs_command *command, int argc, char **argv)
 {
-    struct parse parse = {
-        .command = command, .format = GS_LOG_TEXT, .first_operand = argc};
+    struct parse parse = {.command = command, .format = GS_LOG_TEXT, .first_operand = argc};
     parse.level = command->quiet ? GS_LOG_ERROR : GS_LOG_INFO;
     parse.own[0] = (struct gs_option){"log-level",
                                       GS_OPT_CUSTOM,

@@ -13,6 +13,7 @@ static int setup(void **state)
     rig_lists(&rig);
     rig_node(&rig, "n1", "16");
     rig_pod(&rig, "q", "uq", 10, "n1", "0", "Running");
+    gs_service_tick(rig.service);
     return 0;
 }
 
