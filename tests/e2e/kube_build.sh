@@ -24,11 +24,14 @@ debian_release=bookworm
 debian_key=/usr/share/keyrings/debian-archive-keyring.gpg
 go_root=/usr/lib/go-1.19
 components=(kube-apiserver kube-scheduler kube-controller-manager kubelet kube-proxy kubectl)
+# 1.20.2 forgets its extenders when it preempts (kubernetes/kubernetes#102971, corrected in 1.20.10):
+# a second kube-scheduler, with that one line, serves the cases about the verb "preempt".
+preempting=kube-scheduler-preempt
 work=""
 
 complete() {
     local name
-    for name in "${components[@]}"; do
+    for name in "${components[@]}" "$preempting"; do
         [[ -x $KUBE_BIN_DIR/$name ]] || return 1
     done
 }
@@ -118,6 +121,10 @@ compile() {
     targets=("${components[@]/#/./cmd/}")
     mkdir "$work/bin"
     go build -ldflags "-s -w $(version_flags)" -o "$work/bin/" "${targets[@]}"
+    sed -i 's/^\t*frameworkruntime\.WithPodNominator(nominator),$/&\nframeworkruntime.WithExtenders(extenders),/' \
+        pkg/scheduler/factory.go
+    grep -q 'frameworkruntime.WithExtenders' pkg/scheduler/factory.go
+    go build -ldflags "-s -w $(version_flags)" -o "$work/bin/$preempting" ./cmd/kube-scheduler
 }
 
 install_result() {

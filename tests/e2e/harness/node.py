@@ -34,7 +34,7 @@ KUBELET_CONFIG = {
     "evictionHard": {"memory.available": "1Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
     "makeIPTablesUtilChains": False, "maxPods": 250, "registryPullQPS": 0, "eventRecordQPS": 0,
     "kubeAPIQPS": 500, "kubeAPIBurst": 500, "nodeStatusUpdateFrequency": "2s",
-    "syncFrequency": "5s", "fileCheckFrequency": "1s",
+    "syncFrequency": "5s", "fileCheckFrequency": "1s", "contentType": "application/json",
 }
 
 
@@ -82,6 +82,9 @@ class Plugin:
             "--http-listen", f"{HOST}:{self.port}"))
         if wait:
             wait_for("gpushare-device-plugin is ready", self.ready)
+
+    def kill(self):
+        self.process.kill()
 
     def ask(self, path):
         conn = http.client.HTTPConnection(HOST, self.port, timeout=5)
@@ -144,14 +147,20 @@ class NodeCluster(Cluster):
         self.containerd.start()
         self.start_kubelet()
         self.control_plane.apply("base/namespace.yaml", *PLUGIN_MANIFESTS)
-        self.plugin = Plugin(self.processes, self.plugin_kubeconfig(), self.pod_resources,
-                             self.plugin_flags)
+        self.plugin = Plugin(self.processes, self.plugin_kubeconfig(),
+                             self.plugin_pod_resources(), self.plugin_flags)
         if self.wait_for_plugin:
             self.start_plugin()
 
     def plugin_kubeconfig(self):
         return self.control_plane.service_account_kubeconfig(EXTENDER_NAMESPACE,
                                                              "gpushare-device-plugin")
+
+    def kubelet_kubeconfig(self):
+        return self.control_plane.kubeconfig("admin")
+
+    def plugin_pod_resources(self):
+        return self.pod_resources
 
     def start_plugin(self):
         self.plugin.start()
@@ -169,7 +178,7 @@ class NodeCluster(Cluster):
         os.makedirs(os.path.join(self.run_dir, "static-pods"), exist_ok=True)
         self.kubelet = self.processes.start("kubelet", [
             kube_program("kubelet"), "--config", config,
-            "--kubeconfig", self.control_plane.kubeconfig("admin"),
+            "--kubeconfig", self.kubelet_kubeconfig(),
             "--root-dir", self.kubelet_dir, "--cert-dir", os.path.join(self.kubelet_dir, "pki"),
             "--hostname-override", NODE, "--node-labels=gpushare=true",
             "--container-runtime=remote",

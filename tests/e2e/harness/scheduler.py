@@ -52,6 +52,7 @@ class Scheduler:
     def __init__(self, processes, control_plane):
         self.processes = processes
         self.control_plane = control_plane
+        self.program = "kube-scheduler"
         self.process = None
 
     def start(self, extender_url, fast_client=False, edit=lambda text: text):
@@ -73,7 +74,7 @@ class Scheduler:
     def launch(self, flags):
         port = free_port()
         self.process = self.processes.start("kube-scheduler", [
-            kube_program("kube-scheduler"), *flags, f"--bind-address={HOST}",
+            kube_program(self.program), *flags, f"--bind-address={HOST}",
             f"--secure-port={port}", f"--cert-dir={self.control_plane.path('scheduler')}", "-v=2"])
         wait_for("kube-scheduler is healthy", lambda: self.healthy(port))
 

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Three replicas behind a Service: the leader is killed, then the next one frozen, in mid-burst."""
+
+import json
+import random
+import signal
+
+from harness import ledger
+from harness.case import check, run
+from harness.cluster import Cluster
+from harness.objects import pod
+from harness.processes import Failure, wait_for
+from harness.replicas import Outage, Replicas
+from harness.watch import PodWatch
+from harness.workload import random_nodes, random_pod
+
+SEED = 31
+NODES = 40
+OUTAGE_S = 20
+
+
+def never_overfull(api_nodes):
+    def look(pods):
+        over = ledger.overfull(ledger.build(api_nodes, pods.values()))
+        if over:
+            raise Failure(over[0])
+    return look
+
+
+def burst(cluster, name, count):
+    rng = random.Random(f"{SEED}{name}")
+    cluster.create_pods([random_pod(f"{name}-{i:03}", rng) for i in range(count)])
+
+
+def must_refuse(cluster, replica, name):
+    """Asked behind the Service's back, a replica that does not lead binds nothing."""
+    waiting = cluster.create_pods([pod(name, 1, schedulerName="nobody")])[0]
+    meta = waiting["metadata"]
+    answer = replica.verb("bind", {"PodName": name, "PodNamespace": meta["namespace"],
+                                   "PodUID": meta["uid"], "Node": "node-000"})
+    check("standby" in answer["Error"], f"a replica that does not lead answered {answer}")
+    cluster.delete_pod(name)
+
+
+def other_leader(replicas, old):
+    def probe():
+        names = [name for name in replicas.labelled() if replicas.replicas[name] is not old]
+        return replicas.replicas[names[0]] if names else None
+    return wait_for("another replica leads", probe, OUTAGE_S + 10)
+
+
+def lose(cluster, replicas, watch, name, number):
+    """The leader gets a signal while pods are being bound. Returns it and its successor."""
+    leader = replicas.leader()
+    for index, replica in enumerate(replicas.replicas.values()):
+        if replica is not leader and replica.process.running():
+            must_refuse(cluster, replica, f"standby-{name}-{index}")
+    before = len(watch.bound_at)
+    burst(cluster, name, 120)
+    check(watch.wait(lambda w: len(w.bound_at) >= before + 20, 60), "20 pods were never bound")
+    leader.process.signal(number)
+    return leader, other_leader(replicas, leader)
+
+
+def body():
+    question = {"Pod": pod("question", 1), "NodeNames": ["node-000"]}
+    with Cluster(nodes=random_nodes(NODES, SEED), extender=False, scheduler=None) as cluster:
+        with Replicas(cluster, 3) as replicas, \
+                PodWatch(cluster.api, never_overfull(cluster.api.nodes())) as watch:
+            cluster.scheduler.start(replicas.service.url)
+            with Outage(replicas.service, json.dumps(question).encode()) as killed:
+                dead, _ = lose(cluster, replicas, watch, "kill", signal.SIGKILL)
+                cluster.wait_settled(150)
+            # its Deployment would replace the pod: its label goes with it
+            cluster.api.delete("/api/v1/namespaces/gpushare-system/pods/" +
+                               next(n for n, r in replicas.replicas.items() if r is dead), 0)
+            with Outage(replicas.service, json.dumps(question).encode()) as frozen:
+                sleeper, _ = lose(cluster, replicas, watch, "freeze", signal.SIGSTOP)
+                sleeper.process.signal(signal.SIGCONT)
+                must_refuse(cluster, sleeper, "woken")
+                cluster.wait_settled(150)
+            wait_for("one label is left", lambda: len(replicas.labelled()) == 1, 10)
+            for replica in (sleeper, replicas.leader()):
+                cluster.extender = replica
+                cluster.wait_inspect_agrees(15)
+            cluster.extender = None
+            print(f"note: without a leader: {killed.longest:.1f} s after SIGKILL, "
+                  f"{frozen.longest:.1f} s after SIGSTOP; {len(watch.bound_at)} pods bound")
+            for outage in (killed, frozen):
+                check(outage.answers > 10 and outage.longest <= OUTAGE_S,
+                      f"{outage.longest:.1f} s without service, {outage.answers} answers")
+
+
+run(body)

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Two equal pods that the plugin took for each other: their records are exchanged, and no bind in
+between or afterwards overfills a GPU."""
+
+from harness.case import check, run
+from harness.delays import DelayedCluster
+from harness.node import real_pod
+from harness.objects import IDX, annotation
+from harness.processes import wait_for
+
+METRIC = "gpushare_device_plugin_"
+
+
+def recorded(cluster, name):
+    return annotation(cluster.pod(name), IDX)
+
+
+def mix_up(cluster):
+    """The kubelet sees "a" first, the plugin sees "b" first and cannot ask the kubelet."""
+    cluster.plugin_api.hide("a")
+    cluster.kubelet_api.hide("b")
+    cluster.create_pods([real_pod("b", 12)])
+    cluster.wait_bound("b")
+    cluster.pod_resources_proxy.on = False
+    cluster.create_pods([real_pod("a", 12)])
+    cluster.wait_bound("a")
+    check((recorded(cluster, "a"), recorded(cluster, "b")) == ("1", "0"), "not bound as expected")
+    wait_for("a is allocated", lambda: cluster.plugin.metric(f"{METRIC}allocated_total") == 1)
+    cluster.plugin_api.show("a")
+    wait_for("the plugin sees a", lambda: cluster.plugin.metric(f"{METRIC}pods") == 2)
+    cluster.kubelet_api.show("b")
+    wait_for("b is allocated", lambda: cluster.plugin.metric(f"{METRIC}allocated_total") == 2)
+
+
+def body():
+    with DelayedCluster(gpus="1x16GiB,1x24GiB") as cluster:
+        cluster.plugin_api.hold_patches("b")
+        mix_up(cluster)
+        cluster.pod_resources_proxy.on = True
+        wait_for("the first of the two patches", lambda: recorded(cluster, "a") == "0")
+        check(recorded(cluster, "b") == "0", "the second patch did not wait")
+        # To a naive ledger GPU 1 is empty now; in truth it holds b.
+        cluster.create_pods([real_pod("between", 12)])
+        cluster.wait_bound("between")
+        check(recorded(cluster, "between") == "1", "a bind between the patches overfills GPU 0")
+        cluster.plugin_api.let_patches("b")
+        for name, gpu in (("a", "0"), ("b", "1"), ("between", "1")):
+            check(cluster.wait_true_record(name) == gpu, f"{name} should be on GPU {gpu}")
+        check(cluster.plugin.metric(f"{METRIC}swaps_total") == 1, "there was no swap")
+        check(cluster.plugin.metric(f"{METRIC}held_total") == 0, "a start was held back")
+        check(not cluster.problems(complete=False), f"{cluster.problems(complete=False)}")
+        cluster.wait_inspect_agrees()
+        cluster.delete_pod("b")
+        cluster.create_pods([real_pod("next", 12)])
+        cluster.wait_bound("next")
+        check(cluster.wait_true_record("next") == "1", "the free GPU is the one that b was on")
+        cluster.wait_inspect_agrees()
+
+
+run(body)
