@@ -207,7 +207,8 @@ static int put_count(struct shape *shape, uint32_t width, size_t *widest)
         if (fits(text, width))
             return put(shape, widest);
     }
-    return shape->count ? put_blocks(shape, width, widest) : put(shape, widest);
+    /* what the wide form adds about a node would not fit either way */
+    return shape->count && !shape->wide ? put_blocks(shape, width, widest) : put(shape, widest);
 }
 
 static uint32_t most_columns(const struct view *view)

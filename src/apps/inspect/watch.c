@@ -104,12 +104,17 @@ static int print(struct watcher *watcher, struct gs_error *err)
 }
 
 /* Labels are not part of the snapshot: which nodes are meant is asked again when nodes changed. */
-static int refresh_selected(struct watcher *watcher, int64_t *due_ns, struct gs_error *err)
+static bool selection_due(const struct watcher *watcher, int64_t due_ns)
 {
-    int64_t now_ns = gs_clock_now_ns(gs_clock_system());
-    if (!watcher->show->fetch.selector || !watcher->nodes_changed || now_ns < *due_ns)
+    return watcher->show->fetch.selector && watcher->nodes_changed &&
+           gs_clock_now_ns(gs_clock_system()) >= due_ns;
+}
+
+static int refresh_selection(struct watcher *watcher, int64_t *due_ns, struct gs_error *err)
+{
+    if (!selection_due(watcher, *due_ns))
         return 0;
-    *due_ns = now_ns + SELECT_NS;
+    *due_ns = gs_clock_now_ns(gs_clock_system()) + SELECT_NS;
     watcher->nodes_changed = false;
     return fetch_selected(&watcher->show->fetch, &watcher->snapshot, err);
 }
@@ -134,9 +139,10 @@ static int one_round(struct watcher *watcher, int64_t *select_due_ns, bool *ret_
 {
     int result = 0;
     pthread_mutex_lock(&watcher->lock);
-    *ret_printed = watcher->listed[0] && watcher->listed[1] && watcher->changed;
+    *ret_printed = watcher->listed[0] && watcher->listed[1] &&
+                   (watcher->changed || selection_due(watcher, *select_due_ns));
     if (*ret_printed) {
-        result = refresh_selected(watcher, select_due_ns, err);
+        result = refresh_selection(watcher, select_due_ns, err);
         if (result == 0)
             result = print(watcher, err);
     }
