@@ -54,7 +54,6 @@ static int judge_object(struct gs_service *service, const struct gs_ask *ask, st
     return 0;
 }
 
-/* *known_all stays true when no node is hypothetical. */
 /* A bind of this pod has no known outcome: its place is kept for it, where the repetition of that
  * bind will be settled, and no other node can be had before. False: there is no such bind. */
 static bool judge_reserved(const struct gs_ledger *ledger, struct gs_scratch *scratch)
@@ -69,6 +68,7 @@ static bool judge_reserved(const struct gs_ledger *ledger, struct gs_scratch *sc
     return true;
 }
 
+/* *known_all stays true when no node is hypothetical. */
 static int judge_all(struct gs_service *service, const struct gs_ask *ask,
                      struct gs_scratch *scratch, bool *known_all, struct gs_error *err)
 {
