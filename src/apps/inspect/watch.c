@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "common/signals.h"
@@ -70,9 +71,10 @@ static int on_list_end(void *ctx, enum gs_kind kind)
 static void on_live(void *ctx, enum gs_kind kind, bool live, const char *why)
 {
     struct watcher *watcher = ctx;
+    const char *lost = live ? "" : why;
     pthread_mutex_lock(&watcher->lock);
-    snprintf(watcher->lost, sizeof(watcher->lost), "%s", live ? "" : why);
-    watcher->changed = true;
+    watcher->changed |= strncmp(watcher->lost, lost, sizeof(watcher->lost) - 1) != 0;
+    snprintf(watcher->lost, sizeof(watcher->lost), "%s", lost);
     pthread_mutex_unlock(&watcher->lock);
 }
 

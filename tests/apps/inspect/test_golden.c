@@ -6,9 +6,9 @@
  * runs terminal   optional "WIDTH" or "WIDTH colour": standard output is taken for such a terminal
  *   token      optional: the API server wants this one
  *   answers.json  optional: answers to what the cluster in memory does not serve
- *   change.json   optional, for --watch: created once the first output is there; after the second
- *                 one the program gets SIGTERM
- *   stdout, stderr, exit   what must come out; absent: nothing, nothing, 0
+ *   change.json   optional, for --watch: a pod that is created once the first output is there;
+ * after the second one the program gets SIGTERM. A merge patch of pod "a"'s status, when it begins
+ * with "status" stdout, stderr, exit   what must come out; absent: nothing, nothing, 0
  * UPDATE_GOLDEN=1 writes the last three instead of comparing: read the difference before you
  * commit it.
  */
@@ -84,7 +84,12 @@ static void *change_and_stop(void *folder)
     _cleanup_free_ char *change = read_text(folder, "change.json");
     wait_for_output(0);
     off_t size = output_size();
-    gs_sim_create(memory_source.cluster, GS_SIM_PODS, "default", gs_slice_of(change), NULL, NULL);
+    if (strncmp(change, "{\"status\"", 9) == 0)
+        gs_sim_patch(memory_source.cluster, GS_SIM_PODS, GS_SIM_STATUS, GS_SIM_PATCH_MERGE,
+                     "default", "a", gs_slice_of(change), NULL, NULL);
+    else
+        gs_sim_create(memory_source.cluster, GS_SIM_PODS, "default", gs_slice_of(change), NULL,
+                      NULL);
     wait_for_output(size);
     kill(getpid(), SIGTERM);
     return NULL;
