@@ -85,8 +85,6 @@ void gs_recent_bind_add(struct gs_service *service, const char *ns, const char *
 bool gs_recent_bind_meant_other(struct gs_service *service, const char *ns, const char *name,
                                 const char *uid);
 
-bool gs_service_leads(const struct gs_service *service);
-
 /* Counts and tells that a bind of this UID bound another pod of its name. */
 void gs_wrong_uid_alarm(struct gs_service *service, const char *ns, const char *name,
                         const char *uid, const char *node);

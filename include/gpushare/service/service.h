@@ -55,6 +55,9 @@ bool gs_service_loaded(const struct gs_service *service);
 /* Loaded, and both watches stand; *ret_why (static text) says what is missing. */
 bool gs_service_ready(const struct gs_service *service, const char **ret_why);
 
+/* No election, or this replica holds its lease now. */
+bool gs_service_leads(const struct gs_service *service);
+
 /*
  * The verbs: an extender/v1 request body in, the answer's body out (k8s.io/kube-scheduler
  * extender/v1). 0 with an answer also when the request fails: the reason is in its Error. -1 when

@@ -32,6 +32,8 @@ static void answer_verb(verb_fn *verb, void *ctx, const struct gs_http_request *
 {
     struct routes_ctx *app = ctx;
     struct gs_error err = {0};
+    if (!gs_service_leads(app->service)) /* the next connection finds the leader */
+        gs_http_add_header(res, "Connection", "close");
     if (verb(app->service, req->body, req->body_len, &res->body, &err) < 0)
         gs_http_error(res, status_of(err.code), "%s", err.msg);
 }

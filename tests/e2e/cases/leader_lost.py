@@ -88,7 +88,7 @@ def body():
             print(f"note: without a leader: {killed.longest:.1f} s after SIGKILL, "
                   f"{frozen.longest:.1f} s after SIGSTOP; {len(watch.bound_at)} pods bound")
             for outage in (killed, frozen):
-                check(outage.answers > 10 and outage.longest <= OUTAGE_S,
+                check(outage.answers > 2 and outage.longest <= OUTAGE_S,
                       f"{outage.longest:.1f} s without service, {outage.answers} answers")
 
 
