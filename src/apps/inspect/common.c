@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inspect/common.h"
 
+#include <stdlib.h>
+
+#include "inspect/complain.h"
+
 int common_connect(struct common *common, const struct app *app, struct source *ret,
                    struct gs_error *err)
 {
@@ -10,6 +14,6 @@ int common_connect(struct common *common, const struct app *app, struct source *
                                           .timeout_ns = common->timeout_ns,
                                           .names = &common->names};
     if (gs_names_init(&common->names, common->domain, err) < 0)
-        return gs_error_prefix(err, "--domain");
+        exit(complain_usage(PROGRAM, err->msg)); /* as any other bad option */
     return app->connect(&connection, ret, err);
 }

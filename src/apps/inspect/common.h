@@ -47,7 +47,7 @@ struct common {
             "how long one answer of the API server may take (30s)", NULL, 0, NULL                  \
     }
 
-/* Names from the domain, then app->connect(). The error is GS_EINVAL for a bad domain too. */
+/* Names from the domain, then app->connect(). A bad domain is bad usage and exits. */
 int common_connect(struct common *common, const struct app *app, struct source *ret,
                    struct gs_error *err);
 
