@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 #include "common/signals.h"
 #include "device_plugin/advertise.h"
 #include "device_plugin/asks.h"
+#include "device_plugin/footprint.h"
 #include "device_plugin/gpu_thread.h"
 #include "device_plugin/plugin.h"
 #include "device_plugin/pod_watch.h"
@@ -163,14 +163,6 @@ static void tear_down(struct plugin *plugin, struct ends *ends)
         close(ends->signal_fd);
 }
 
-/* One arena: five threads with little to do must not keep five heaps. */
-static void save_memory(void)
-{
-    mallopt(M_ARENA_MAX, 1);
-    mallopt(M_TRIM_THRESHOLD, 64 << 10);
-    mallopt(M_MMAP_THRESHOLD, 64 << 10);
-}
-
 static int serve(struct plugin *plugin, struct gs_error *err)
 {
     struct ends ends = {.signal_fd = -1};
@@ -195,7 +187,7 @@ int main(int argc, char **argv)
 {
     static struct plugin plugin;
     struct gs_error err = {0};
-    save_memory();
+    footprint_limit();
     settings_read(&plugin.settings, argc, argv);
     if (gs_names_init(&plugin.names, plugin.settings.domain, &err) < 0) {
         gs_log(GS_LOG_ERROR, "bad usage", GS_STR("why", err.msg));

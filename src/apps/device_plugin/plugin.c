@@ -3,6 +3,7 @@
 #include "device_plugin/plugin.h"
 
 #include "device_plugin/asks.h"
+#include "device_plugin/footprint.h"
 #include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
 
@@ -119,7 +120,9 @@ static void on_tick(void *ctx)
     gs_loop_timer_arm(plugin->loop, &plugin->tick, gs_loop_now_ns(plugin->loop) + TICK_NS);
     if (plugin->stopping)
         return;
-    if (++plugin->ticks % TICKS_PER_LOOK == 0) {
+    if (++plugin->ticks == 1)
+        footprint_trim();
+    if (plugin->ticks % TICKS_PER_LOOK == 0) {
         plugin->node.due = plugin->have_gpus;
         asks_reconcile(plugin);
         writes_pump(plugin);

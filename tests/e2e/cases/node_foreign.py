@@ -21,7 +21,7 @@ def static_pod(cluster, name, mem):
 
 
 def body():
-    with NodeCluster(gpus="1x16GiB,1x24GiB") as cluster:
+    with NodeCluster(gpus="1x16GiB,1x24GiB,1x6GiB") as cluster:
         cluster.create_pods([real_pod("proper", 10)])
         check(cluster.wait_true_record("proper") == "0", "binpack would have taken GPU 0")
         cluster.create_pods([real_pod("by-hand", 8, node_name=NODE)])

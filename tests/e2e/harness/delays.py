@@ -19,10 +19,12 @@ def pod_name(event):
 
 
 class ApiProxy:
-    """Plain HTTP on loopback, TLS to the API server; passes the caller's own token on."""
+    """Plain HTTP on loopback, TLS to the API server. Passes the caller's own token on, or the one
+    given here: client-go sends none without TLS."""
 
-    def __init__(self, control_plane):
+    def __init__(self, control_plane, token=None):
         self.api = control_plane.admin
+        self.token = token
         self.changed = threading.Condition()
         self.hidden = set()
         self.held_patches = set()
@@ -83,6 +85,8 @@ class ApiProxy:
                 upstream = proxy.api.connect(timeout_s=None)
                 headers = {key: value for key, value in self.headers.items()
                            if key.lower() not in ("host", "accept-encoding", "connection")}
+                if proxy.token:
+                    headers["Authorization"] = f"Bearer {proxy.token}"
                 upstream.request(self.command, self.path, body or None, headers)
                 response = upstream.getresponse()
                 try:
@@ -231,7 +235,7 @@ class DelayedCluster(NodeCluster):
 
     def kubelet_kubeconfig(self):
         if self.kubelet_api is None:
-            self.kubelet_api = ApiProxy(self.control_plane)
+            self.kubelet_api = ApiProxy(self.control_plane, self.control_plane.tokens["admin"])
         return self.through(super().kubelet_kubeconfig(), self.kubelet_api)
 
     def plugin_kubeconfig(self):
