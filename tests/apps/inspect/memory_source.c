@@ -111,6 +111,7 @@ int memory_connect(const struct connection *connection, struct source *ret, stru
         gs_sim_api_new(memory->cluster, &options, &memory->api, err) < 0 ||
         gs_sim_port_new(memory->cluster, connection->names, &memory->port, err) < 0)
         return -1;
+    memory->open_cluster = memory->cluster;
     *ret = (struct source){.ctx = memory,
                            .ask = ask,
                            .close = close_memory,

@@ -85,10 +85,10 @@ static void *change_and_stop(void *folder)
     wait_for_output(0);
     off_t size = output_size();
     if (strncmp(change, "{\"status\"", 9) == 0)
-        gs_sim_patch(memory_source.cluster, GS_SIM_PODS, GS_SIM_STATUS, GS_SIM_PATCH_MERGE,
+        gs_sim_patch(memory_source.open_cluster, GS_SIM_PODS, GS_SIM_STATUS, GS_SIM_PATCH_MERGE,
                      "default", "a", gs_slice_of(change), NULL, NULL);
     else
-        gs_sim_create(memory_source.cluster, GS_SIM_PODS, "default", gs_slice_of(change), NULL,
+        gs_sim_create(memory_source.open_cluster, GS_SIM_PODS, "default", gs_slice_of(change), NULL,
                       NULL);
     wait_for_output(size);
     kill(getpid(), SIGTERM);
