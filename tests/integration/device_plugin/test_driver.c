@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/nvml/driver.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rows.h"
+
+/* A driver, and a clock that stands still until it is moved. */
+struct rig {
+    char dir[64], file[128];
+    int64_t now_ns;
+    struct gs_clock clock;
+    struct gs_gpu_source source;
+};
+
+static int64_t rig_now(void *ctx)
+{
+    return ((struct rig *)ctx)->now_ns;
+}
+
+static void show(struct rig *rig, const char *text)
+{
+    FILE *file = fopen(rig->file, "we");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void rig_up(struct rig *rig, const char *library, const char *text)
+{
+    struct gs_error err = {0};
+    *rig = (struct rig){.dir = "/tmp/gpushare-nvml.XXXXXX", .now_ns = 1000 * GS_NS_PER_S};
+    assert_non_null(mkdtemp(rig->dir));
+    snprintf(rig->file, sizeof(rig->file), "%s/state", rig->dir);
+    setenv("GS_FAKE_NVML", rig->file, 1);
+    show(rig, text);
+    rig->clock = (struct gs_clock){.monotonic_ns = rig_now, .wall_ns = rig_now, .ctx = rig};
+    const struct gs_nvml_config config = {
+        .library = library, .sysfs = rig->dir, .clock = &rig->clock};
+    assert_int_equal(gs_gpus_from_driver(&config, &rig->source, &err), 0);
+}
+
+static void rig_down(struct rig *rig)
+{
+    rig->source.ops->close(rig->source.ctx);
+    unlink(rig->file);
+    rmdir(rig->dir);
+}
+
+static struct gs_gpu_set read_set(struct rig *rig)
+{
+    struct gs_gpu_set set;
+    struct gs_error err = {0};
+    if (rig->source.ops->read(rig->source.ctx, &set, &err) < 0)
+        fail_msg("read: %s", err.msg);
+    return set;
+}
+
+static int wait_once(struct rig *rig)
+{
+    struct gs_error err = {0};
+    return rig->source.ops->wait(rig->source.ctx, GS_NS_PER_MS, &err);
+}
+
+#define TWO                                                                                        \
+    "gpu GPU-a 81559 0 00000000:3B:00.0\n"                                                         \
+    "gpu GPU-b 16384 0 00000000:AF:00.0\n"
+
+static void what_is_wrong_is_named(void **state)
+{
+    static const struct {
+        const char *row, *library, *text, *words;
+        enum gs_code code;
+    } rows[] = {
+        {"no library", "/nowhere/libnvidia-ml.so.1", "", "/nowhere/libnvidia-ml.so.1", GS_ENOENT},
+        {"old driver", FAKE_NVML_OLD, TWO, "nvmlDeviceGetMemoryInfo", GS_ENOENT},
+        {"driver not loaded", FAKE_NVML, "init 9\n", "Driver Not Loaded", GS_EIO},
+        {"no memory told", FAKE_NVML, "gpu GPU-a 0 0 x\n", "does not tell its memory", GS_EIO},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_gpu_set set;
+        struct gs_error err = {0};
+        rig_up(&rig, r->library, r->text);
+        row_equal(r->row, rig.source.ops->read(rig.source.ctx, &set, &err), -1);
+        row_equal(r->row, err.code, r->code);
+        row_true(r->row, strstr(err.msg, r->words) != NULL);
+        rig_down(&rig);
+    }
+}
+
+static void a_failed_driver_is_read_again_when_it_came(void **state)
+{
+    struct rig rig;
+    struct gs_gpu_set set;
+    rig_up(&rig, FAKE_NVML, "init 9\n");
+    assert_int_equal(rig.source.ops->read(rig.source.ctx, &set, NULL), -1);
+    show(&rig, TWO);
+    assert_int_equal(read_set(&rig).count, 2);
+    rig_down(&rig);
+}
+
+static void cards_are_described(void **state)
+{
+    struct rig rig;
+    char path[256], numa[300];
+    rig_up(&rig, FAKE_NVML, TWO);
+    snprintf(path, sizeof(path), "%s/bus", rig.dir);
+    mkdir(path, 0700);
+    snprintf(path, sizeof(path), "%s/bus/pci", rig.dir);
+    mkdir(path, 0700);
+    snprintf(path, sizeof(path), "%s/bus/pci/devices", rig.dir);
+    mkdir(path, 0700);
+    snprintf(path, sizeof(path), "%s/bus/pci/devices/0000:3b:00.0", rig.dir);
+    mkdir(path, 0700);
+    snprintf(numa, sizeof(numa), "%s/numa_node", path);
+    FILE *file = fopen(numa, "we");
+    assert_non_null(file);
+    fputs("1\n", file);
+    fclose(file);
+    struct gs_gpu_set set = read_set(&rig);
+    assert_int_equal(set.count, 2);
+    assert_string_equal(set.gpus[0].uuid, "GPU-a");
+    assert_string_equal(set.gpus[0].model, "Fake A0");
+    assert_int_equal(set.gpus[0].mem_mib, 81559);
+    assert_int_equal(set.gpus[0].numa, 1);
+    assert_int_equal(set.gpus[1].numa, GS_NUMA_NONE);
+    assert_true(set.gpus[0].healthy && set.gpus[1].healthy);
+    unlink(numa);
+    for (int i = 0; i < 4; i++) {
+        rmdir(path);
+        *strrchr(path, '/') = '\0';
+    }
+    rig_down(&rig);
+}
+
+static void a_card_with_mig_is_left_out_and_said(void **state)
+{
+    struct rig rig;
+    rig_up(&rig, FAKE_NVML, "gpu GPU-a 1024 1 x\ngpu GPU-b 2048 0 x\n");
+    struct gs_gpu_set set = read_set(&rig);
+    assert_int_equal(set.count, 1);
+    assert_int_equal(set.gpus[0].idx, 1);
+    assert_non_null(strstr(set.refused, "GPU 0 has MIG enabled"));
+    rig_down(&rig);
+}
+
+static void events_hurt_a_gpu_unless_an_application_did_it(void **state)
+{
+    static const struct {
+        const char *row, *event;
+        bool healthy;
+    } rows[] = {
+        {"XID 48, double bit ECC", "event 1 8 48\n", false},
+        {"XID 79, fell off the bus", "event 1 8 79\n", false},
+        {"ECC event", "event 1 2 0\n", false},
+        {"XID 13, application", "event 1 8 13\n", true},
+        {"XID 31, application", "event 1 8 31\n", true},
+        {"XID 43, application", "event 1 8 43\n", true},
+        {"XID 45, application", "event 1 8 45\n", true},
+        {"XID 68, application", "event 1 8 68\n", true},
+        {"XID 109, application", "event 1 8 109\n", true},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        char text[300];
+        rig_up(&rig, FAKE_NVML, TWO);
+        read_set(&rig);
+        row_equal(r->row, wait_once(&rig), 0);
+        snprintf(text, sizeof(text), "%s%s", TWO, r->event);
+        show(&rig, text);
+        row_equal(r->row, wait_once(&rig), r->healthy ? 0 : 1);
+        row_equal(r->row, read_set(&rig).gpus[1].healthy, r->healthy);
+        row_equal(r->row, read_set(&rig).gpus[0].healthy, true);
+        rig.now_ns += GS_NVML_QUIET_NS;
+        row_equal(r->row, read_set(&rig).gpus[1].healthy, true);
+        rig_down(&rig);
+    }
+}
+
+static void a_lost_gpu_is_gone_and_comes_back(void **state)
+{
+    struct rig rig;
+    rig_up(&rig, FAKE_NVML, TWO);
+    read_set(&rig);
+    show(&rig, "gpu GPU-a 81559 0 x\nlost\n");
+    struct gs_gpu_set set = read_set(&rig);
+    assert_int_equal(set.count, 2);
+    assert_true(set.gone == GS_GPU_BIT(1));
+    assert_false(set.gpus[1].healthy);
+    assert_int_equal(set.gpus[1].mem_mib, 16384);
+    show(&rig, TWO);
+    set = read_set(&rig);
+    assert_true(set.gone == 0 && set.gpus[1].healthy);
+    rig_down(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(a_failed_driver_is_read_again_when_it_came),
+        cmocka_unit_test(cards_are_described),
+        cmocka_unit_test(a_card_with_mig_is_left_out_and_said),
+        cmocka_unit_test(events_hurt_a_gpu_unless_an_application_did_it),
+        cmocka_unit_test(a_lost_gpu_is_gone_and_comes_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

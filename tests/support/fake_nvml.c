@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A libnvidia-ml.so for tests. What it shows is in the file that $GS_FAKE_NVML names, read anew at
+ * every call; one line each:
+ *   init CODE                       nvmlInit fails
+ *   gpu UUID MIB MIG(0|1) BUSID     the next card; MIB 0: its memory cannot be read
+ *   lost                            the next card does not answer (NVML_ERROR_GPU_IS_LOST)
+ *   event IDX TYPE DATA             comes out of nvmlEventSetWait once, in order
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CARDS = 8, OK = 0, UNKNOWN = 999, NOT_FOUND = 6, TIMED_OUT = 10, LOST = 15 };
+
+struct card {
+    char uuid[96], bus[32];
+    unsigned long long mib;
+    unsigned mig;
+    int lost;
+};
+
+struct state {
+    struct card cards[CARDS];
+    unsigned count;
+    int init;
+    struct {
+        unsigned idx;
+        unsigned long long type, data;
+    } events[CARDS];
+    unsigned events_count;
+};
+
+static struct card *handles[CARDS]; /* a handle is an address of one of these */
+static unsigned events_seen;
+
+static void read_line(struct state *state, FILE *in, const char *word)
+{
+    struct card *card = &state->cards[state->count];
+    if (strcmp(word, "init") == 0) {
+        if (fscanf(in, "%d", &state->init) != 1)
+            abort();
+    } else if (strcmp(word, "lost") == 0) {
+        card->lost = 1;
+        state->count++;
+    } else if (strcmp(word, "gpu") == 0) {
+        if (fscanf(in, "%95s %llu %u %31s", card->uuid, &card->mib, &card->mig, card->bus) != 4)
+            abort();
+        state->count++;
+    } else if (strcmp(word, "event") == 0) {
+        if (fscanf(in, "%u %llu %llu", &state->events[state->events_count].idx,
+                   &state->events[state->events_count].type,
+                   &state->events[state->events_count].data) != 3)
+            abort();
+        state->events_count++;
+    } else {
+        abort();
+    }
+}
+
+static struct state look(void)
+{
+    struct state state = {0};
+    char word[16];
+    const char *path = getenv("GS_FAKE_NVML");
+    FILE *file = path ? fopen(path, "re") : NULL;
+    while (file && fscanf(file, "%15s", word) == 1)
+        read_line(&state, file, word);
+    if (file)
+        fclose(file);
+    return state;
+}
+
+static unsigned index_of(struct card **handle)
+{
+    return (unsigned)(handle - handles);
+}
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int nvmlInit_v2(void);
+EXPORT int nvmlInit_v2(void)
+{
+    return look().init;
+}
+
+EXPORT int nvmlShutdown(void);
+EXPORT int nvmlShutdown(void)
+{
+    return OK;
+}
+
+EXPORT const char *nvmlErrorString(int code);
+EXPORT const char *nvmlErrorString(int code)
+{
+    return code == 9 ? "Driver Not Loaded" : code == LOST ? "GPU is lost" : "Unknown Error";
+}
+
+EXPORT int nvmlDeviceGetCount_v2(unsigned *ret);
+EXPORT int nvmlDeviceGetCount_v2(unsigned *ret)
+{
+    *ret = look().count;
+    return OK;
+}
+
+EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned idx, struct card ***ret);
+EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned idx, struct card ***ret)
+{
+    struct state state = look();
+    if (idx >= state.count)
+        return NOT_FOUND;
+    if (state.cards[idx].lost)
+        return LOST;
+    *ret = &handles[idx];
+    return OK;
+}
+
+EXPORT int nvmlDeviceGetUUID(struct card **device, char *ret, unsigned size);
+EXPORT int nvmlDeviceGetUUID(struct card **device, char *ret, unsigned size)
+{
+    snprintf(ret, size, "%s", look().cards[index_of(device)].uuid);
+    return OK;
+}
+
+EXPORT int nvmlDeviceGetName(struct card **device, char *ret, unsigned size);
+EXPORT int nvmlDeviceGetName(struct card **device, char *ret, unsigned size)
+{
+    snprintf(ret, size, "Fake A%u", index_of(device));
+    return OK;
+}
+
+#ifndef FAKE_NVML_OLD
+EXPORT int nvmlDeviceGetMemoryInfo(struct card **device, unsigned long long ret[3]);
+EXPORT int nvmlDeviceGetMemoryInfo(struct card **device, unsigned long long ret[3])
+{
+    ret[0] = look().cards[index_of(device)].mib << 20;
+    return ret[0] ? OK : UNKNOWN;
+}
+#endif
+
+struct pci {
+    char legacy[16];
+    unsigned numbers[5];
+    char bus[32];
+};
+
+EXPORT int nvmlDeviceGetPciInfo_v3(struct card **device, struct pci *ret);
+EXPORT int nvmlDeviceGetPciInfo_v3(struct card **device, struct pci *ret)
+{
+    snprintf(ret->bus, sizeof(ret->bus), "%s", look().cards[index_of(device)].bus);
+    return OK;
+}
+
+EXPORT int nvmlDeviceGetMigMode(struct card **device, unsigned *ret, unsigned *pending);
+EXPORT int nvmlDeviceGetMigMode(struct card **device, unsigned *ret, unsigned *pending)
+{
+    *ret = *pending = look().cards[index_of(device)].mig;
+    return OK;
+}
+
+EXPORT int nvmlEventSetCreate(void **ret);
+EXPORT int nvmlEventSetCreate(void **ret)
+{
+    *ret = &events_seen;
+    return OK;
+}
+
+EXPORT int nvmlEventSetFree(void *set);
+EXPORT int nvmlEventSetFree(void *set)
+{
+    return OK;
+}
+
+EXPORT int nvmlDeviceRegisterEvents(struct card **device, unsigned long long types, void *set);
+EXPORT int nvmlDeviceRegisterEvents(struct card **device, unsigned long long types, void *set)
+{
+    return OK;
+}
+
+struct event {
+    struct card **device;
+    unsigned long long type, data;
+    unsigned gpu, compute;
+};
+
+EXPORT int nvmlEventSetWait_v2(void *set, struct event *ret, unsigned timeout_ms);
+EXPORT int nvmlEventSetWait_v2(void *set, struct event *ret, unsigned timeout_ms)
+{
+    struct state state = look();
+    if (events_seen >= state.events_count)
+        return TIMED_OUT;
+    *ret = (struct event){.device = &handles[state.events[events_seen].idx],
+                          .type = state.events[events_seen].type,
+                          .data = state.events[events_seen].data};
+    events_seen++;
+    return OK;
+}
