@@ -98,8 +98,10 @@ void m_set_hold(struct model *model, uint32_t uid, const struct m_hold *as)
 
 void m_begin_pods(struct model *model)
 {
-    for (uint32_t i = 0; i < M_UIDS; i++)
+    for (uint32_t i = 0; i < M_UIDS; i++) {
         model->claims[i].seen = model->others[i].seen = model->holds[i].seen = false;
+        model->claims[i].revision = 0; /* the list counts, whatever was known before */
+    }
 }
 
 uint32_t m_sweep_pods(struct model *model)
