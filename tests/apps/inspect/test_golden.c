@@ -137,7 +137,9 @@ static void run_child(const char *folder, const char *out, const char *errors)
         sigemptyset(&set);
         sigaddset(&set, SIGTERM);
         pthread_sigmask(SIG_BLOCK, &set, NULL);
-        pthread_create(&thread, NULL, change_and_stop, (void *)(uintptr_t)folder);
+        if (pthread_create(&thread, NULL, change_and_stop, (void *)(uintptr_t)folder) != 0)
+            _exit(99);
+        pthread_detach(thread);
     }
     int count = split(args, words);
     int code = run_command(&app, count, words);
