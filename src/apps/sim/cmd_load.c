@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/options.h"
+#include "gpushare/base/clock.h"
+#include "gpushare/base/num.h"
+#include "sim/commands.h"
+#include "sim/load.h"
+
+/* gpushare-sim load: as many requests as an extender answers, or at a fixed rate. */
+
+static const char *const verb_names[LOAD_VERBS] = {
+    [LOAD_FILTER] = "filter", [LOAD_PRIORITIZE] = "prioritize", [LOAD_BIND] = "bind",
+    [LOAD_DIRECT] = "direct", [LOAD_EVENT] = "event",           [LOAD_CREATE] = "create",
+};
+
+const char *load_verb_name(enum load_verb verb)
+{
+    return verb_names[verb];
+}
+
+static bool set_weight(uint32_t *weights, const char *at, size_t len)
+{
+    const char *equals = memchr(at, '=', len);
+    size_t name_len = equals ? (size_t)(equals - at) : len;
+    uint32_t weight = 1;
+    if (equals && (!gs_parse_u32(equals + 1, len - name_len - 1, &weight) || weight > 32))
+        return false;
+    for (int v = 0; v < LOAD_VERBS; v++) {
+        if (strlen(verb_names[v]) == name_len && memcmp(verb_names[v], at, name_len) == 0) {
+            weights[v] = weight;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool set_verbs(void *to, const char *text)
+{
+    uint32_t weights[LOAD_VERBS] = {0}, sum = 0;
+    for (const char *at = text;;) {
+        size_t len = strcspn(at, ",");
+        if (!set_weight(weights, at, len))
+            return false;
+        if (!at[len])
+            break;
+        at += len + 1;
+    }
+    for (int v = 0; v < LOAD_VERBS; v++)
+        sum += weights[v];
+    if (!sum)
+        return false;
+    memcpy(to, weights, sizeof(weights));
+    return true;
+}
+
+static void read_settings(struct load_settings *set, int argc, char **argv)
+{
+    *set = (struct load_settings){.extender = "127.0.0.1:39999",
+                                  .api = "http://127.0.0.1:8001",
+                                  .weights = {[LOAD_FILTER] = 1},
+                                  .clients = 1,
+                                  .names = 1000,
+                                  .classes = 1,
+                                  .duration_ns = 5 * GS_NS_PER_S,
+                                  .warmup = 20};
+    const struct gs_option table[] = {
+        {"extender", GS_OPT_STRING, &set->extender, "ADDR:PORT", "whom to ask (127.0.0.1:39999)",
+         NULL, 0, NULL},
+        {"api", GS_OPT_STRING, &set->api, "URL",
+         "API server of bind, direct, event and create (http://127.0.0.1:8001)", NULL, 0, NULL},
+        {"verb", GS_OPT_CUSTOM, set->weights, "VERB[=WEIGHT],...",
+         "filter, prioritize, bind (pods that wait at the API server), direct (the same without an "
+         "extender), event (patches of pods), create (pods that wait)",
+         NULL, 0, set_verbs},
+        {"clients", GS_OPT_U32, &set->clients, "NUMBER", "keep-alive connections (1)", NULL, 0,
+         NULL},
+        {"rate", GS_OPT_U32, &set->rate, "NUMBER",
+         "requests per second of all clients together, timed from when they were due; without it "
+         "the next one follows the answer",
+         NULL, 0, NULL},
+        {"duration", GS_OPT_DURATION, &set->duration_ns, "TIME", "(5s); 0: until --requests", NULL,
+         0, NULL},
+        {"requests", GS_OPT_U32, &set->requests, "NUMBER", "end after so many", NULL, 0, NULL},
+        {"warmup", GS_OPT_U32, &set->warmup, "NUMBER",
+         "first requests of a client, not counted "
+         "(20)",
+         NULL, 0, NULL},
+        {"names", GS_OPT_U32, &set->names, "NUMBER", "nodes in a request: node-00000 ... (1000)",
+         NULL, 0, NULL},
+        {"node-bytes", GS_OPT_U32, &set->node_bytes, "NUMBER",
+         "send Node objects of this size instead of names", NULL, 0, NULL},
+        {"classes", GS_OPT_U32, &set->classes, "NUMBER", "kinds of pods asked about (1)", NULL, 0,
+         NULL},
+        {"json", GS_OPT_BOOL, &set->json, NULL, "print JSON", NULL, 0, NULL},
+    };
+    const struct gs_command command = {
+        .name = "gpushare-sim load",
+        .doc = "Requests to an extender over kept connections, and how long the answers took.",
+        .options = table,
+        .option_count = sizeof(table) / sizeof(table[0]),
+    };
+    gs_options_parse(&command, argc, argv);
+}
+
+static const char *wrong_settings(const struct load_settings *set)
+{
+    if (!set->clients || set->clients > 256)
+        return "--clients is 1 to 256";
+    if (!set->names || set->names > 100000 || !set->classes || set->classes > 1000)
+        return "--names is 1 to 100000, --classes 1 to 1000";
+    if (!set->duration_ns && !set->requests)
+        return "--duration 0 needs --requests";
+    if (strncmp(set->api, "http://", 7) != 0)
+        return "--api is http://ADDR:PORT";
+    return NULL;
+}
+
+/* ---- the report ---- */
+
+static int by_time(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* In ms. The samples are sorted, and there is one. */
+static double quantile_ms(const struct load_samples *samples, unsigned permille)
+{
+    size_t at = samples->count * permille / 1000;
+    return (double)samples->ns[at < samples->count ? at : samples->count - 1] / 1e6;
+}
+
+static void print_verb(const struct load_settings *set, struct load_result *result, int verb,
+                       double seconds, bool first)
+{
+    struct load_samples *samples = &result->samples[verb];
+    qsort(samples->ns, samples->count, sizeof(*samples->ns), by_time);
+    double p50 = quantile_ms(samples, 500), p90 = quantile_ms(samples, 900);
+    double p99 = quantile_ms(samples, 990), max = quantile_ms(samples, 1000);
+    double per_s = (double)samples->count / seconds;
+    if (set->json)
+        printf("%s\"%s\":{\"count\":%zu,\"per_s\":%.1f,\"p50_ms\":%.4f,\"p90_ms\":%.4f,"
+               "\"p99_ms\":%.4f,\"max_ms\":%.4f,\"errors\":%" PRIu64 "}",
+               first ? "" : ",", verb_names[verb], samples->count, per_s, p50, p90, p99, max,
+               result->errors[verb]);
+    else
+        printf("%-10s %8zu %9.1f %9.4f %9.4f %9.4f %9.4f %6" PRIu64 "\n", verb_names[verb],
+               samples->count, per_s, p50, p90, p99, max, result->errors[verb]);
+}
+
+/* True when every answer was good, and there were some. */
+static bool report(const struct load_settings *set, struct load_result *result)
+{
+    double seconds = (double)(result->end_ns - result->begin_ns) / 1e9;
+    size_t count = 0;
+    uint64_t errors = 0;
+    if (set->json)
+        printf("{\"seconds\":%.3f,\"clients\":%u,\"verbs\":{", seconds, set->clients);
+    else
+        printf("%-10s %8s %9s %9s %9s %9s %9s %6s\n", "verb", "count", "per_s", "p50_ms", "p90_ms",
+               "p99_ms", "max_ms", "errors");
+    for (int v = 0; v < LOAD_VERBS; v++) {
+        errors += result->errors[v];
+        if (result->samples[v].count)
+            print_verb(set, result, v, seconds, count == 0);
+        count += result->samples[v].count;
+    }
+    if (set->json)
+        printf("},\"per_s\":%.1f,\"errors\":%" PRIu64 "}\n", (double)count / seconds, errors);
+    else
+        printf("%-10s %8zu %9.1f\n", "all", count, (double)count / seconds);
+    if (errors)
+        fprintf(stderr, "gpushare-sim load: %s\n", result->first_error);
+    return count && !errors;
+}
+
+int cmd_load(int argc, char **argv)
+{
+    struct load_settings set;
+    struct load_set sets[LOAD_VERBS] = {0};
+    struct load_result result = {0};
+    struct gs_error err = {0};
+    read_settings(&set, argc, argv);
+    const char *wrong = wrong_settings(&set);
+    if (wrong) {
+        fprintf(stderr, "gpushare-sim load: %s\n", wrong);
+        return 2;
+    }
+    int failed =
+        load_requests_make(&set, sets, &err) < 0 || load_run(&set, sets, &result, &err) < 0;
+    if (failed)
+        fprintf(stderr, "gpushare-sim load: %s\n", err.msg);
+    else
+        failed = !report(&set, &result);
+    load_result_release(&result);
+    for (int v = 0; v < LOAD_VERBS; v++)
+        load_set_release(&sets[v]);
+    return failed ? 1 : 0;
+}
