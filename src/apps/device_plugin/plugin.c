@@ -144,4 +144,5 @@ void plugin_stop_clocks(struct plugin *plugin)
     gs_loop_timer_disarm(plugin->loop, &plugin->give_up);
     gs_loop_timer_disarm(plugin->loop, &plugin->tick);
     gs_loop_timer_disarm(plugin->loop, &plugin->write_again);
+    gs_loop_timer_disarm(plugin->loop, &plugin->node_again);
 }

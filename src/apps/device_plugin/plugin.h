@@ -54,8 +54,8 @@ struct plugin {
     /* writes to the API (writes.c) */
     struct worker *writer;
     bool writing;
-    struct gs_loop_timer write_again;
-    uint32_t write_failures; /* in a row */
+    struct gs_loop_timer write_again, node_again;
+    uint32_t write_failures, node_failures; /* in a row */
     struct node_truth node;
 
     struct gs_loop_timer patience; /* with an API that does not tell the pods */

@@ -101,53 +101,74 @@ static void pump_later(void *ctx)
     writes_pump(ctx);
 }
 
-/* A new attempt after a pause that doubles with every failure in a row. */
-static void pause_writes(struct plugin *plugin)
+static void node_later(void *ctx)
 {
-    uint32_t doublings =
-        plugin->write_failures < DOUBLINGS_MAX ? plugin->write_failures : DOUBLINGS_MAX;
-    plugin->write_failures++;
-    plugin->write_again = (struct gs_loop_timer){.fn = pump_later, .ctx = plugin};
-    gs_loop_timer_arm(plugin->loop, &plugin->write_again,
-                      gs_loop_now_ns(plugin->loop) + (FIRST_PAUSE_NS << doublings));
+    struct plugin *plugin = ctx;
+    plugin->node.due = true;
+    writes_pump(plugin);
+}
+
+static int64_t pause_ns(uint32_t failures)
+{
+    return FIRST_PAUSE_NS << (failures < DOUBLINGS_MAX ? failures : DOUBLINGS_MAX);
+}
+
+/* A new attempt after a pause that doubles with every failure in a row. Pods do not wait for the
+ * node's object, nor it for them. */
+static void pause_writes(struct plugin *plugin, bool node)
+{
+    struct gs_loop_timer *timer = node ? &plugin->node_again : &plugin->write_again;
+    uint32_t *failures = node ? &plugin->node_failures : &plugin->write_failures;
+    gs_loop_timer_disarm(plugin->loop, timer);
+    *timer = (struct gs_loop_timer){.fn = node ? node_later : pump_later, .ctx = plugin};
+    gs_loop_timer_arm(plugin->loop, timer, gs_loop_now_ns(plugin->loop) + pause_ns(*failures));
+    ++*failures;
 }
 
 static void done(void *ctx)
 {
     struct writing *writing = ctx;
     struct plugin *plugin = writing->plugin;
-    bool again = writing->result < 0 && (writing->node || !is_final(writing->err.code));
+    bool node = writing->node;
+    bool again = writing->result < 0 && (node || !is_final(writing->err.code));
     log_end(writing);
     plugin->writing = false;
-    if (!writing->node)
+    if (!node)
         gs_allocator_write_done(plugin->alloc, writing->write.number, !again);
-    else if (again)
-        plugin->node.due = true;
     free(writing);
     if (plugin->stopping)
         return;
-    if (again) {
-        pause_writes(plugin);
-    } else {
+    if (again)
+        pause_writes(plugin, node);
+    else if (node)
+        plugin->node_failures = 0;
+    else
         plugin->write_failures = 0;
-        writes_pump(plugin);
-    }
+    writes_pump(plugin);
     plugin_changed(plugin);
 }
 
-void writes_pump(struct plugin *plugin)
+/* The next thing to send, or false. */
+static bool next(struct plugin *plugin, struct writing *writing)
 {
-    if (plugin->writing || plugin->stopping || !plugin->writer || plugin->write_again.armed)
-        return;
-    struct writing *writing = calloc(1, sizeof(*writing));
-    if (!writing)
-        return; /* the next change, or the minute, comes here again */
     writing->plugin = plugin;
     if (plugin->node.due) {
         writing->node = true;
         writing->truth = plugin->node;
         plugin->node.due = false;
-    } else if (!gs_allocator_next_write(plugin->alloc, &writing->write)) {
+        return true;
+    }
+    return !plugin->write_again.armed && gs_allocator_next_write(plugin->alloc, &writing->write);
+}
+
+void writes_pump(struct plugin *plugin)
+{
+    if (plugin->writing || plugin->stopping || !plugin->writer)
+        return;
+    struct writing *writing = calloc(1, sizeof(*writing));
+    if (!writing)
+        return; /* the next change, or the next look, comes here again */
+    if (!next(plugin, writing)) {
         free(writing);
         return;
     }

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The program itself, against a scripted kubelet (registration, PodResources, Allocate and
+ * PreStartContainer by hand) and the simulator's API server: pods come and go ten thousand times,
+ * and the program does not grow.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gpushare/base/buf.h"
+#include "gpushare/base/num.h"
+#include "gpushare/grpc/client.h"
+#include "gpushare/grpc/server.h"
+#include "gpushare/kube/client.h"
+#include "gpushare/kube/kubeconfig.h"
+#include "rows.h"
+
+enum { ROUNDS = 10000, WARM = 1000, UNITS = 4, GROWTH_KIB = 256 };
+#define PATIENCE_NS (20 * GS_NS_PER_S)
+
+struct rig {
+    char dir[64], kubelet[128], pod_resources[128], kubeconfig[128], plugin[128];
+    pid_t sim, program;
+    struct gs_loop *loop;
+    struct gs_grpc_server *registration, *lister;
+    struct gs_kube_client *client;
+    bool registered;
+    int round;  /* whose pod is there */
+    bool holds; /* its container has its ids */
+    bool answered;
+    enum gs_grpc_status status;
+    bool names_gpu; /* the answer had a GPU's UUID in it */
+};
+
+/* ---- protobuf by hand: strings and messages of less than 128 bytes ---- */
+
+static void put_field(struct gs_buf *buf, unsigned field, const void *bytes, size_t len)
+{
+    assert_true(len < 128);
+    gs_buf_putc(buf, (char)(field << 3 | 2));
+    gs_buf_putc(buf, (char)len);
+    gs_buf_append(buf, bytes, len);
+}
+
+static void put_ids(struct gs_buf *buf, unsigned field, int round)
+{
+    for (int i = 0; i < UNITS; i++) {
+        char id[32];
+        snprintf(id, sizeof(id), "g-%d", (round * 7 + i) % 32);
+        put_field(buf, field, id, strlen(id));
+    }
+}
+
+static void put_list(struct gs_buf *out, const struct rig *rig)
+{
+    struct gs_buf devices = GS_BUF(128), container = GS_BUF(128), pod = GS_BUF(256);
+    char name[32];
+    snprintf(name, sizeof(name), "p%d", rig->round);
+    put_field(&devices, 1, "aliyun.com/gpu-mem", strlen("aliyun.com/gpu-mem"));
+    put_ids(&devices, 2, rig->round);
+    put_field(&container, 1, "c", 1);
+    if (rig->holds)
+        put_field(&container, 2, devices.data, devices.len);
+    put_field(&pod, 1, name, strlen(name));
+    put_field(&pod, 2, "default", strlen("default"));
+    put_field(&pod, 3, container.data, container.len);
+    put_field(out, 1, pod.data, pod.len);
+    gs_buf_release(&devices);
+    gs_buf_release(&container);
+    gs_buf_release(&pod);
+}
+
+/* ---- the kubelet ---- */
+
+static void on_register(struct gs_grpc_call *call, const void *message, size_t len, void *ctx)
+{
+    ((struct rig *)ctx)->registered = true;
+    struct gs_grpc_message *empty = gs_grpc_message_take(NULL, 0);
+    gs_grpc_call_send(call, empty);
+    gs_grpc_message_unref(empty);
+    gs_grpc_call_finish(call, GS_GRPC_OK, NULL);
+}
+
+static void on_list(struct gs_grpc_call *call, const void *message, size_t len, void *ctx)
+{
+    struct gs_buf list = GS_BUF(512);
+    put_list(&list, ctx);
+    size_t list_len = list.len;
+    struct gs_grpc_message *reply = gs_grpc_message_take(gs_buf_steal(&list), list_len);
+    gs_grpc_call_send(call, reply);
+    gs_grpc_message_unref(reply);
+    gs_grpc_call_finish(call, GS_GRPC_OK, NULL);
+}
+
+static const struct gs_grpc_method registration[] = {
+    {"/v1beta1.Registration/Register", on_register, NULL}};
+static const struct gs_grpc_method lister[] = {{"/v1.PodResourcesLister/List", on_list, NULL}};
+
+static void on_reply(void *ctx, const struct gs_grpc_reply *reply)
+{
+    struct rig *rig = ctx;
+    rig->answered = true;
+    rig->status = reply->status;
+    rig->names_gpu = reply->len && memmem(reply->message, reply->len, "GPU-fake-", 9) != NULL;
+}
+
+static void step_until(struct rig *rig, const bool *done, const char *what)
+{
+    int64_t until_ns = gs_loop_now_ns(rig->loop) + PATIENCE_NS;
+    while (!*done) {
+        struct gs_error err = {0};
+        if (gs_loop_step(rig->loop, 100 * GS_NS_PER_MS, &err) < 0)
+            fail_msg("loop: %s", err.msg);
+        if (gs_loop_now_ns(rig->loop) > until_ns)
+            fail_msg("%s: not in time", what);
+    }
+}
+
+static void call_plugin(struct rig *rig, const char *method, const struct gs_buf *message)
+{
+    const struct gs_grpc_unary_options options = {.socket_path = rig->plugin,
+                                                  .method_path = method,
+                                                  .timeout_ns = PATIENCE_NS,
+                                                  .max_reply_bytes = 65536,
+                                                  .done = on_reply,
+                                                  .ctx = rig};
+    struct gs_error err = {0};
+    rig->answered = false;
+    if (gs_grpc_unary_start(rig->loop, &options, message->data, message->len, NULL, &err) < 0)
+        fail_msg("%s: %s", method, err.msg);
+    step_until(rig, &rig->answered, method);
+    if (rig->status != GS_GRPC_OK)
+        fail_msg("round %d, %s: %s", rig->round, method, gs_grpc_status_name(rig->status));
+}
+
+/* ---- the API ---- */
+
+static void ask_api(struct rig *rig, const char *method, const char *path, const char *body)
+{
+    const struct gs_kube_request request = {
+        .method = method, .path = path, .body = body, .body_len = body ? strlen(body) : 0};
+    struct gs_buf answer = GS_BUF(1 << 20);
+    struct gs_error err = {0};
+    int status = 0;
+    if (gs_kube_request(rig->client, &request, &status, &answer, &err) < 0)
+        fail_msg("%s %s: %s", method, path, err.msg);
+    if (status >= 300)
+        fail_msg("%s %s: %d %s", method, path, status, answer.data);
+    gs_buf_release(&answer);
+}
+
+static void one_round(struct rig *rig, int round)
+{
+    struct gs_buf ids = GS_BUF(256), request = GS_BUF(256);
+    char path[128], body[1024];
+    rig->round = round;
+    rig->holds = false;
+    snprintf(body, sizeof(body),
+             "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"p%d\",\"namespace\":"
+             "\"default\",\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"%d\","
+             "\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"false\"}},\"spec\":{\"nodeName\":\"n1\","
+             "\"containers\":[{\"name\":\"c\",\"image\":\"i\",\"resources\":{\"limits\":"
+             "{\"aliyun.com/gpu-mem\":\"%d\"}}}]}}",
+             round, round % 2, UNITS);
+    ask_api(rig, "POST", "/api/v1/namespaces/default/pods", body);
+    put_ids(&ids, 1, round);
+    put_field(&request, 1, ids.data, ids.len);
+    call_plugin(rig, "/v1beta1.DevicePlugin/Allocate", &request);
+    assert_true(rig->names_gpu);
+    rig->holds = true;
+    call_plugin(rig, "/v1beta1.DevicePlugin/PreStartContainer", &ids);
+    snprintf(path, sizeof(path), "/api/v1/namespaces/default/pods/p%d", round);
+    ask_api(rig, "DELETE", path, "{\"gracePeriodSeconds\":0}");
+    gs_buf_release(&ids);
+    gs_buf_release(&request);
+}
+
+/* ---- processes ---- */
+
+static pid_t start(const char *log, const char *const argv[])
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+        dup2(fd, 1);
+        dup2(fd, 2);
+        execv(argv[0], (char *const *)argv);
+        _exit(127);
+    }
+    return pid;
+}
+
+static int stop(pid_t pid)
+{
+    int status = 0;
+    kill(pid, SIGTERM);
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Private_Dirty and friends of the whole process, in KiB. */
+static uint64_t private_kib(pid_t pid)
+{
+    char path[64], line[256];
+    uint64_t sum = 0, value;
+    snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)pid);
+    FILE *file = fopen(path, "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof(line), file)) {
+        const char *at = strpbrk(line, "0123456789");
+        if (strncmp(line, "Private_", 8) == 0 && at &&
+            gs_parse_u64(at, strspn(at, "0123456789"), &value))
+            sum += value;
+    }
+    fclose(file);
+    return sum;
+}
+
+static void connect_api(struct rig *rig)
+{
+    static struct gs_names names;
+    struct gs_kube_config config = {0};
+    struct gs_error err = {0};
+    assert_int_equal(gs_names_init(&names, "aliyun.com", &err), 0);
+    const struct gs_kubeconfig_source source = {.path = rig->kubeconfig, .env = gs_kube_getenv};
+    const struct gs_kube_options options = {.program = "test", .names = &names};
+    for (int i = 0; i < 100 && access(rig->kubeconfig, R_OK) < 0; i++)
+        usleep(50000);
+    if (gs_kube_config_load(&source, &config, &err) < 0 ||
+        gs_kube_client_new(&config, &options, &rig->client, &err) < 0)
+        fail_msg("API: %s", err.msg);
+    gs_kube_config_release(&config);
+    ask_api(rig, "POST", "/api/v1/nodes",
+            "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n1\"}}");
+}
+
+static void serve_kubelet(struct rig *rig)
+{
+    struct gs_error err = {0};
+    assert_int_equal(gs_loop_new(gs_clock_system(), &rig->loop, &err), 0);
+    if (gs_grpc_server_new(rig->loop, registration, 1, rig, &rig->registration, &err) < 0 ||
+        gs_grpc_server_listen(rig->registration, rig->kubelet, &err) < 0 ||
+        gs_grpc_server_new(rig->loop, lister, 1, rig, &rig->lister, &err) < 0 ||
+        gs_grpc_server_listen(rig->lister, rig->pod_resources, &err) < 0)
+        fail_msg("kubelet: %s", err.msg);
+}
+
+static void rig_up(struct rig *rig)
+{
+    char sim_log[128], program_log[128];
+    *rig = (struct rig){.dir = "/tmp/gpushare-dp.XXXXXX"};
+    assert_non_null(mkdtemp(rig->dir));
+    snprintf(rig->kubelet, sizeof(rig->kubelet), "%s/kubelet.sock", rig->dir);
+    snprintf(rig->pod_resources, sizeof(rig->pod_resources), "%s/pr.sock", rig->dir);
+    snprintf(rig->kubeconfig, sizeof(rig->kubeconfig), "%s/kubeconfig", rig->dir);
+    snprintf(rig->plugin, sizeof(rig->plugin), "%s/aliyungpushare.sock", rig->dir);
+    snprintf(sim_log, sizeof(sim_log), "%s/sim.log", rig->dir);
+    snprintf(program_log, sizeof(program_log), "%s/program.log", rig->dir);
+    rig->sim =
+        start(sim_log, (const char *const[]){GS_BINARY_DIR "/gpushare-sim", "serve", "--listen",
+                                             "127.0.0.1:0", "--kubeconfig-out", rig->kubeconfig,
+                                             "--history", "64", "--log-level", "error", NULL});
+    connect_api(rig);
+    serve_kubelet(rig);
+    rig->program =
+        start(program_log,
+              (const char *const[]){GS_BINARY_DIR "/gpushare-device-plugin", "--kubeconfig",
+                                    rig->kubeconfig, "--node-name", "n1", "--fake-gpus", "2x16GiB",
+                                    "--device-plugin-dir", rig->dir, "--pod-resources-socket",
+                                    rig->pod_resources, "--log-level", "warn", NULL});
+    step_until(rig, &rig->registered, "registration");
+}
+
+static void rig_down(struct rig *rig)
+{
+    char command[128];
+    assert_int_equal(stop(rig->program), 0);
+    stop(rig->sim);
+    gs_grpc_server_free(rig->registration);
+    gs_grpc_server_free(rig->lister);
+    gs_loop_free(rig->loop);
+    gs_kube_client_free(rig->client);
+    const char *const left[] = {"sim.log", "program.log", "kubeconfig"};
+    for (size_t i = 0; i < GS_COUNT_OF(left); i++) {
+        snprintf(command, sizeof(command), "%s/%s", rig->dir, left[i]);
+        unlink(command);
+    }
+    rmdir(rig->dir);
+}
+
+static void ten_thousand_pods_leave_nothing_behind(void **state)
+{
+    struct rig rig;
+    uint64_t warm_kib = 0;
+    rig_up(&rig);
+    for (int round = 0; round < ROUNDS; round++) {
+        if (round == WARM)
+            warm_kib = private_kib(rig.program);
+        one_round(&rig, round);
+    }
+    uint64_t end_kib = private_kib(rig.program);
+    print_message("private memory: %llu KiB after %d rounds, %llu KiB after %d\n",
+                  (unsigned long long)warm_kib, WARM, (unsigned long long)end_kib, ROUNDS);
+    assert_true(end_kib <= warm_kib + GROWTH_KIB);
+    rig_down(&rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ten_thousand_pods_leave_nothing_behind),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
