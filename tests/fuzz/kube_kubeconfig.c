@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
+#include <strings.h>
 
 #include "gpushare/kube/kubeconfig.h"
 
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         return 0;
     }
-    if (!config.ns || !config.source || strncmp(config.server, "http", 4) != 0)
+    if (!config.ns || !config.source || strncasecmp(config.server, "http", 4) != 0)
         abort();
     if (config.ca.data && (config.ca.file || config.ca.data[config.ca.len] != '\0'))
         abort();
