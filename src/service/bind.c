@@ -371,6 +371,8 @@ int gs_service_bind(struct gs_service *service, const char *body, size_t len, st
         else
             bind_pod(service, &args, &pod, &outcome);
         gs_codec_binding_result(answer, outcome.words);
+        if (gs_buf_failed(answer))
+            result = gs_fail(err, GS_ENOMEM, "the answer does not fit");
     }
     gs_pod_release(&pod);
     gs_binding_args_release(&args);
