@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/service/allocate.h"
+
+#include "rows.h"
+
+/* Pods of one line: "NAME UNITS[+UNITS...] [GPU]", bound to node n1 in this order. */
+struct rig {
+    struct gs_names names;
+    struct gs_allocator *alloc;
+    int calls; /* makes ids that differ */
+    uint64_t revision;
+};
+
+static void rig_up(struct rig *rig)
+{
+    const struct gs_gpu gpus[] = {
+        {.idx = 0, .mem_units = 16, .numa = GS_NUMA_NONE, .healthy = true, .schedulable = true},
+        {.idx = 1, .mem_units = 24, .numa = GS_NUMA_NONE, .healthy = true, .schedulable = true},
+    };
+    *rig = (struct rig){0};
+    assert_int_equal(gs_names_init(&rig->names, "aliyun.com", NULL), 0);
+    const struct gs_allocator_config config = {.names = &rig->names, .node = "n1"};
+    rig->alloc = gs_allocator_new(&config);
+    assert_non_null(rig->alloc);
+    assert_int_equal(gs_allocator_set_gpus(rig->alloc, gpus, 2, NULL), 0);
+}
+
+struct given_pod {
+    const char *name;
+    uint32_t units[3]; /* of its containers */
+    int gpu;           /* recorded; -1: none */
+    bool overrides;
+    uint64_t revision; /* 0: newer than all before */
+    enum gs_pod_phase phase;
+};
+
+static void give_pod(struct rig *rig, const struct given_pod *given)
+{
+    struct gs_container containers[3] = {0};
+    char revision[24];
+    struct gs_error err = {0};
+    uint32_t count = 0;
+    for (int i = 0; i < 3 && given->units[i]; i++)
+        containers[count++] = (struct gs_container){.name = "c",
+                                                    .kind = GS_CONTAINER_MAIN,
+                                                    .gpu_units = given->units[i],
+                                                    .overrides_visible_devices = given->overrides};
+    uint64_t number = given->revision ? given->revision : ++rig->revision;
+    snprintf(revision, sizeof(revision), "%llu", (unsigned long long)number);
+    const struct gs_pod pod = {
+        .uid = given->name,
+        .ns = "ns",
+        .name = given->name,
+        .resource_version = revision,
+        .node_name = "n1",
+        .nominated_node = "",
+        .owner_uid = "",
+        .swap_with = "",
+        .gpu_model = "",
+        .gpu_model_deny = "",
+        .gpu_uuid = "",
+        .gpu_uuid_deny = "",
+        .phase = given->phase ? given->phase : GS_PHASE_PENDING,
+        .containers = containers,
+        .container_count = count,
+        .recorded = given->gpu >= 0 ? GS_RECORDED_VALID : GS_RECORDED_NONE,
+        .recorded_gpus = given->gpu >= 0 ? GS_GPU_BIT(given->gpu) : 0,
+        .created_s = 1,
+    };
+    if (gs_allocator_pod(rig->alloc, &pod, &err) < 0)
+        fail_msg("%s: %s", given->name, err.msg);
+}
+
+static void make_ids(int call, uint32_t units, char texts[][16], const char **ids)
+{
+    for (uint32_t i = 0; i < units; i++) {
+        snprintf(texts[i], 16, "%d-%u", call, i);
+        ids[i] = texts[i];
+    }
+}
+
+/* Returns the GPU's index, or -1; *ret_key names the call. */
+static int allocate(struct rig *rig, uint32_t units, const struct gs_known_pod *known,
+                    size_t known_count, uint64_t *ret_key, struct gs_error *err)
+{
+    char texts[64][16];
+    const char *ids[64];
+    struct gs_allocate_answer answer;
+    make_ids(rig->calls++, units, texts, ids);
+    if (ret_key)
+        *ret_key = gs_allocate_key(ids, units);
+    const struct gs_allocate_request request = {
+        .ids = ids, .id_count = units, .known = known, .known_count = known_count, .listed = true};
+    if (gs_allocator_allocate(rig->alloc, &request, &answer, err) != GS_ALLOCATE_DONE)
+        return -1;
+    return __builtin_ctzll(answer.gpus);
+}
+
+static const char *value_of(const struct gs_allocator_write *write, const char *key)
+{
+    for (size_t i = 0; i < write->annotation_count; i++) {
+        if (strcmp(write->annotations[i].key, key) == 0)
+            return write->annotations[i].value;
+    }
+    return NULL;
+}
+
+static void unequal_pods_in_any_order_stay_whole_without_the_kubelets_word(void **state)
+{
+    static const struct {
+        const char *row;
+        struct given_pod first, second; /* in the order of binds */
+        uint32_t calls[3];              /* in the kubelet's order */
+        int gpus[3];
+    } rows[] = {
+        {"4 bound, 4+2 bound; 4+2 first", {"a", {4}, 0}, {"b", {4, 2}, 1}, {4, 2, 4}, {0, 0, 0}},
+        {"4 bound, 4+2 bound; 4 first", {"a", {4}, 0}, {"b", {4, 2}, 1}, {4, 4, 2}, {0, 1, 1}},
+        {"4+2 bound, 4 bound; 4 first", {"a", {4, 2}, 0}, {"b", {4}, 1}, {4, 4, 2}, {0, 0, 0}},
+        {"4+2 bound, 4 bound; 4+2 first", {"a", {4, 2}, 0}, {"b", {4}, 1}, {4, 2, 4}, {0, 0, 1}},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        rig_up(&rig);
+        give_pod(&rig, &r->first);
+        give_pod(&rig, &r->second);
+        for (int i = 0; i < 3; i++)
+            row_equal(r->row, allocate(&rig, r->calls[i], NULL, 0, NULL, NULL), r->gpus[i]);
+        gs_allocator_free(rig.alloc);
+    }
+}
+
+static void exchanged_pods_get_each_others_records(void **state)
+{
+    struct rig rig;
+    struct gs_allocator_write write, second;
+    uint64_t key_a, key_b;
+    rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){"b", {12}, 0});
+    give_pod(&rig, &(struct given_pod){"a", {12}, 1});
+    assert_int_equal(allocate(&rig, 12, NULL, 0, &key_a, NULL), 0); /* was for a */
+    assert_int_equal(allocate(&rig, 12, NULL, 0, &key_b, NULL), 1);
+    while (gs_allocator_next_write(rig.alloc, &write))
+        gs_allocator_write_done(rig.alloc, write.number, true);
+    const struct gs_known_pod known[] = {{"ns", "a", 12, &key_a, 1}, {"ns", "b", 12, &key_b, 1}};
+    gs_allocator_known(rig.alloc, known, 2);
+    assert_true(gs_allocator_next_write(rig.alloc, &write));
+    assert_string_equal(write.name, "a");
+    assert_string_equal(value_of(&write, rig.names.idx), "0");
+    assert_string_equal(value_of(&write, rig.names.swap_with), "b");
+    assert_string_equal(value_of(&write, rig.names.assigned), "true");
+    assert_false(gs_allocator_next_write(rig.alloc, &second)); /* waits for the first */
+    gs_allocator_write_done(rig.alloc, write.number, false);
+    assert_true(gs_allocator_next_write(rig.alloc, &write));
+    assert_string_equal(write.name, "a");
+    gs_allocator_write_done(rig.alloc, write.number, true);
+    assert_true(gs_allocator_next_write(rig.alloc, &second));
+    assert_string_equal(second.name, "b");
+    assert_string_equal(value_of(&second, rig.names.idx), "1");
+    assert_null(value_of(&second, rig.names.swap_with));
+    gs_allocator_write_done(rig.alloc, second.number, true);
+    assert_false(gs_allocator_next_write(rig.alloc, &write));
+    gs_allocator_free(rig.alloc);
+}
+
+static void a_pod_without_a_true_record_gets_the_tightest_gpu(void **state)
+{
+    static const struct {
+        const char *row;
+        struct given_pod given;
+        int gpu;
+    } rows[] = {
+        {"no record", {"p", {8}, -1}, 0},
+        {"too large for GPU 0", {"p", {20}, -1}, 1},
+        {"record of a GPU that is not there", {"p", {8}, 5}, 0},
+        {"record of a GPU that is full", {"p", {12}, 0}, 1},
+        {"fits nowhere", {"p", {25}, -1}, -1},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_error err = {0};
+        struct gs_allocator_write write;
+        rig_up(&rig);
+        if (strstr(r->row, "full")) {
+            give_pod(&rig, &(struct given_pod){"before", {8}, 0});
+            allocate(&rig, 8, NULL, 0, NULL, NULL);
+            while (gs_allocator_next_write(rig.alloc, &write))
+                gs_allocator_write_done(rig.alloc, write.number, true);
+        }
+        give_pod(&rig, &r->given);
+        row_equal(r->row, allocate(&rig, r->given.units[0], NULL, 0, NULL, &err), r->gpu);
+        if (r->gpu < 0) {
+            row_text(r->row, err.msg, "no GPU on this node has that much left");
+        } else {
+            row_true(r->row, gs_allocator_next_write(rig.alloc, &write));
+            row_text(r->row, value_of(&write, rig.names.idx), r->gpu ? "1" : "0");
+            gs_allocator_write_done(rig.alloc, write.number, true);
+        }
+        gs_allocator_free(rig.alloc);
+    }
+}
+
+static void a_quick_list_brings_nobody_back(void **state)
+{
+    struct rig rig;
+    struct gs_allocator_stats stats;
+    rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){"p", {8}, 0, .revision = 10});
+    gs_allocator_pod_gone(rig.alloc, "p");
+    give_pod(&rig, &(struct given_pod){"p", {8}, 0, .revision = 9});
+    gs_allocator_stats(rig.alloc, &stats);
+    assert_int_equal(stats.pods, 0);
+    give_pod(&rig, &(struct given_pod){"q", {8}, 1, .revision = 20});
+    give_pod(&rig, &(struct given_pod){"q", {8}, 0, .revision = 19});
+    assert_int_equal(allocate(&rig, 8, NULL, 0, NULL, NULL), 1);
+    gs_allocator_free(rig.alloc);
+}
+
+static void pods_that_a_quick_list_does_not_name_are_gone(void **state)
+{
+    struct rig rig;
+    struct gs_allocator_stats stats;
+    rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){"stays", {4}, 0});
+    give_pod(&rig, &(struct given_pod){"went", {4}, 0});
+    gs_allocator_quick_begin(rig.alloc);
+    give_pod(&rig, &(struct given_pod){"meanwhile", {4}, 0});
+    give_pod(&rig, &(struct given_pod){"stays", {4}, 0, .revision = 1});
+    gs_allocator_quick_end(rig.alloc);
+    gs_allocator_stats(rig.alloc, &stats);
+    assert_int_equal(stats.pods, 2);
+    assert_int_equal(stats.used_units[0], 8);
+    gs_allocator_free(rig.alloc);
+}
+
+static void a_pod_that_sets_its_devices_itself_is_warned_of(void **state)
+{
+    struct rig rig;
+    struct gs_allocator_write write;
+    rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){"p", {8}, 0, .overrides = true});
+    assert_true(gs_allocator_next_write(rig.alloc, &write));
+    assert_true(write.event && write.warning);
+    assert_string_equal(write.reason, "GpuEnvironmentOverridden");
+    gs_allocator_write_done(rig.alloc, write.number, true);
+    assert_false(gs_allocator_next_write(rig.alloc, &write));
+    gs_allocator_free(rig.alloc);
+}
+
+static void an_unclaimed_call_is_charged_until_the_kubelet_forgets_it(void **state)
+{
+    struct rig rig;
+    struct gs_allocator_stats stats;
+    uint64_t key;
+    rig_up(&rig);
+    assert_int_equal(allocate(&rig, 10, NULL, 0, &key, NULL), 0);
+    const struct gs_known_pod known = {"ns", "static", 10, &key, 1};
+    for (int i = 0; i < 5; i++)
+        gs_allocator_known(rig.alloc, &known, 1);
+    gs_allocator_stats(rig.alloc, &stats);
+    assert_int_equal(stats.used_units[0], 10);
+    for (int i = 0; i < 3; i++)
+        gs_allocator_known(rig.alloc, NULL, 0);
+    gs_allocator_stats(rig.alloc, &stats);
+    assert_int_equal(stats.used_units[0], 0);
+    gs_allocator_free(rig.alloc);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unequal_pods_in_any_order_stay_whole_without_the_kubelets_word),
+        cmocka_unit_test(exchanged_pods_get_each_others_records),
+        cmocka_unit_test(a_pod_without_a_true_record_gets_the_tightest_gpu),
+        cmocka_unit_test(a_quick_list_brings_nobody_back),
+        cmocka_unit_test(pods_that_a_quick_list_does_not_name_are_gone),
+        cmocka_unit_test(a_pod_that_sets_its_devices_itself_is_warned_of),
+        cmocka_unit_test(an_unclaimed_call_is_charged_until_the_kubelet_forgets_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
