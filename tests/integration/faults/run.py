@@ -26,7 +26,8 @@ SETTLE_S = 5
 SCHEDULERS = 6
 LIVE_MAX = 45
 
-# Chances in 1,000: include/gpushare/sim/faults.h says what each does.
+# Chances in 1,000: include/gpushare/sim/faults.h says what each does. A lost answer is dangerous
+# while the watch lags behind, so these two come together.
 PLANS = collections.OrderedDict([
     ("delay", "delay=200"),
     ("stall", "stall=60,stall_ms=1500"),
@@ -36,8 +37,8 @@ PLANS = collections.OrderedDict([
     ("throttle", "throttle=60"),
     ("internal", "internal=80"),
     ("unavailable", "unavailable=80"),
-    ("lost_answer", "lost_answer=150"),
-    ("late_timeout", "late_timeout=150"),
+    ("lost_answer", "lost_answer=250,watch_stall=60,stall_ms=700"),
+    ("late_timeout", "late_timeout=250,watch_stall=60,stall_ms=700"),
     ("truncated", "truncated=80"),
     ("oversized", "oversized=30,big_mib=65"),
     ("old_list", "old_list=1000,watch_gone=30"),
