@@ -73,7 +73,8 @@ static void a_verb_answers_or_says_that_memory_is_out(void **state)
             gs_buf_release(&answer);
             end();
         }
-        print_message("%s: %u allocations, %u attempts without answer\n", rows[i].row, n - 2, failures);
+        print_message("%s: %u allocations, %u attempts without answer\n", rows[i].row, n - 2,
+                      failures);
         assert_in_range(n, 3, N_MAX - 1);
     }
 }
