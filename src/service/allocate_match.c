@@ -94,13 +94,14 @@ static struct claimant *unbegun(const struct round *round, bool seen_before)
     return found;
 }
 
-/* The pod a call is for, or NULL. */
+/* The pod a call is for, or NULL. Without the kubelet's list a pod that was begun and does not go
+ * on like this was rather taken for another than given up midway: see rematch(). */
 static struct claimant *match(const struct round *round)
 {
     struct claimant *current = round->alloc->current;
     if (current && !round->moved_on && asks_for(current, round->request->id_count))
         return current;
-    return unbegun(round, false);
+    return current && !round->request->known ? NULL : unbegun(round, false);
 }
 
 /* The kubelet has taken a pod in that the watch has not shown: the call may be for that one. */
@@ -357,7 +358,7 @@ enum gs_allocate_result gs_allocator_allocate(struct gs_allocator *alloc,
         return GS_ALLOCATE_LIST_FIRST;
     if (!claimant && !round.moved_on)
         claimant = rematch(&round, &room);
-    if (!claimant && request->known)
+    if (!claimant)
         claimant = unbegun(&round, true);
     if (request->known)
         remember_met(alloc, request);

@@ -284,7 +284,7 @@ enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
         return GS_START_LIST_FIRST;
     if (!owner || !call)
         return GS_START_OK; /* a static pod without an API object, or an earlier run's answer */
-    if (owner->held)
+    if (owner->held || environment(alloc, owner) != owner->truth)
         move_record(alloc, owner);
     if (owner->held && !request->listed)
         return GS_START_LIST_FIRST; /* who is in the way may be gone */
