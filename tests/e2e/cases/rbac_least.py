@@ -62,7 +62,12 @@ def body():
                  for account, verb, resource, namespace, expected in RIGHTS
                  if allowed(cluster, account, verb, resource, namespace) != expected]
         check(not wrong, "; ".join(wrong))
+        policies = cluster.control_plane.manifest("policies")
+        served = "validatingadmissionpolicies" in cluster.control_plane.kubectl("api-resources")
         for path in every_manifest(cluster):
+            if path.startswith(policies) and not served:
+                print(f"       {os.path.basename(path)} needs a newer API server than this one")
+                continue
             cluster.control_plane.kubectl("apply", "--dry-run=server", "-f", path)
 
 
