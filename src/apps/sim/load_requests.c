@@ -43,17 +43,23 @@ static void put_request(struct load_set *set, const char *method, const char *pa
 
 /* ---- bodies ---- */
 
-/* Classes differ in memory, CPU and, every fifth, number of GPUs. */
-static void put_pod(struct gs_buf *out, const char *name, uint32_t class)
+/* Classes differ in memory, CPU and, every fifth, number of GPUs. One that does not exist yet has
+ * nothing of what the API server gives it. */
+static void put_pod(struct gs_buf *out, const char *name, uint32_t class, bool exists)
 {
     uint32_t gpus = class % 5 == 4 ? 2 : 1, units = gpus * (1 + class / 2);
     uint32_t cpu = 100 * (1 + class % 8);
     gs_buf_printf(out,
                   "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"%s\","
-                  "\"namespace\":\"team-00\",\"uid\":\"9b2f3c1e-0000-4000-8000-%012x\","
-                  "\"resourceVersion\":\"123456\",\"creationTimestamp\":\"2025-01-01T00:00:00Z\","
-                  "\"labels\":{\"app\":\"web-%u\",\"pod-template-hash\":\"7c9d4b5f68\"",
-                  name, class, class);
+                  "\"namespace\":\"team-00\",",
+                  name);
+    if (exists)
+        gs_buf_printf(out,
+                      "\"uid\":\"9b2f3c1e-0000-4000-8000-%012x\",\"resourceVersion\":\"123456\","
+                      "\"creationTimestamp\":\"2025-01-01T00:00:00Z\",",
+                      class);
+    gs_buf_printf(out, "\"labels\":{\"app\":\"web-%u\",\"pod-template-hash\":\"7c9d4b5f68\"",
+                  class);
     if (gpus > 1)
         gs_buf_printf(out, ",\"aliyun.com/gpu-count\":\"%u\"", gpus);
     gs_buf_printf(
@@ -67,7 +73,7 @@ static void put_pod(struct gs_buf *out, const char *name, uint32_t class)
         "\"memory\":\"1Gi\",\"aliyun.com/gpu-mem\":\"%u\"}},\"volumeMounts\":[{\"name\":"
         "\"token\",\"readOnly\":true,\"mountPath\":\"/var/run/secrets/kubernetes.io\"}],"
         "\"imagePullPolicy\":\"IfNotPresent\"}],\"restartPolicy\":\"Always\",\"schedulerName\":"
-        "\"default-scheduler\",\"priority\":0,\"tolerations\":[{\"key\":"
+        "\"default-scheduler\",\"tolerations\":[{\"key\":"
         "\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\",\"effect\":\"NoExecute\","
         "\"tolerationSeconds\":300}]},\"status\":{\"phase\":\"Pending\",\"qosClass\":"
         "\"Burstable\"}}",
@@ -127,7 +133,7 @@ static int make_args(const struct load_settings *set, enum load_verb verb, struc
     to->tail = verb == LOAD_FILTER ? "\"Error\":\"\"}" : "}]";
     for (uint32_t class = 0; class < set->classes; class ++) {
         gs_buf_puts(&body, "{\"Pod\":");
-        put_pod(&body, "web", class);
+        put_pod(&body, "web", class, true);
         gs_buf_putc(&body, ',');
         if (set->node_bytes)
             put_nodes(&body, set->names, set->node_bytes);
@@ -152,7 +158,7 @@ static int make_creates(const struct load_settings *set, struct load_set *to, st
     for (uint32_t i = 0; i < count; i++) {
         char name[32];
         snprintf(name, sizeof(name), "load-%06u", i);
-        put_pod(&body, name, i % set->classes);
+        put_pod(&body, name, i % set->classes, false);
         put_request(to, "POST", "/api/v1/namespaces/team-00/pods", "application/json", &body);
     }
     return 0;
