@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kube-scheduler with config/packing, the profile for GPU farms."""
+
+import os
+
+from harness.control_plane import HOST
+from harness.processes import free_port
+from harness.scheduler import SHIPPED_ADDRESS, SHIPPED_KUBECONFIG, config_file, shipped
+
+FLAGS = ("--policy", "rollout", "--quantise", "one-hot")
+
+
+def start_scheduler(cluster, fast_client=False):
+    """For Cluster(scheduler=None, extender_flags=FLAGS)."""
+    client = cluster.control_plane.kubeconfig("system:kube-scheduler")
+    if fast_client:
+        client += "\n  qps: 5000\n  burst: 5000"
+    text = shipped(os.path.join("packing", config_file()))
+    text = text.replace(SHIPPED_KUBECONFIG, client).replace(SHIPPED_ADDRESS, cluster.extender.url)
+    if "v1beta1" in text:
+        address = f"{HOST}:{free_port()}"
+        text += f"healthzBindAddress: {address}\nmetricsBindAddress: {address}\n"
+    cluster.scheduler.start(None, edit=lambda _shipped: text)
