@@ -143,6 +143,21 @@ static bool wait_for_news(struct gpu_thread *thread)
     return true;
 }
 
+static bool same_gpu(const struct gs_gpu *a, const struct gs_gpu *b)
+{
+    return a->idx == b->idx && a->mem_mib == b->mem_mib && a->numa == b->numa &&
+           a->healthy == b->healthy && a->schedulable == b->schedulable &&
+           strcmp(a->uuid, b->uuid) == 0 && strcmp(a->model, b->model) == 0;
+}
+
+static bool same_set(const struct gs_gpu_set *a, const struct gs_gpu_set *b)
+{
+    bool same = a->count == b->count && a->gone == b->gone && strcmp(a->refused, b->refused) == 0;
+    for (uint32_t i = 0; same && i < a->count; i++)
+        same = same_gpu(&a->gpus[i], &b->gpus[i]);
+    return same;
+}
+
 static void *run(void *arg)
 {
     struct gpu_thread *thread = arg;
@@ -151,7 +166,6 @@ static void *run(void *arg)
     int pause = FIRST_PAUSE_S;
     while (!atomic_load(&thread->stop)) {
         struct gs_error err = {0};
-        memset(&set, 0, sizeof(set)); /* compared with padding */
         if (thread->source.ops->read(thread->source.ctx, &set, &err) < 0) {
             post(thread, NULL, &err);
             told = false;
@@ -159,9 +173,9 @@ static void *run(void *arg)
             pause = pause * 2 < LAST_PAUSE_S ? pause * 2 : LAST_PAUSE_S;
             continue;
         }
-        if (!told || memcmp(&set, &last, sizeof(set)) != 0)
+        if (!told || !same_set(&set, &last))
             post(thread, &set, NULL);
-        memcpy(&last, &set, sizeof(set));
+        last = set;
         told = true;
         if (wait_for_news(thread))
             pause = FIRST_PAUSE_S;
