@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Every figure of docs/performance.md, measured here and now: a table of target and measured, or
+# JSON. Options: see --help. The scheduling rate needs the Kubernetes programs that scripts/e2e.sh
+# fetches: it is measured when they are there, or with --cluster.
+set -euo pipefail
+exec </dev/null
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=scripts/lib/apt.sh
+. "$root/scripts/lib/apt.sh"
+# shellcheck source=scripts/lib/build.sh
+. "$root/scripts/lib/build.sh"
+
+main() {
+    local word
+    for word in "$@"; do
+        [[ $word == --help || $word == -h ]] && exec python3 "$root/tests/bench/bench.py" --help
+    done
+    apt_need python3 curl
+    build_project "$root" release gpushare-sim gpushare-extender floor static_files
+    exec python3 "$root/tests/bench/bench.py" "$@"
+}
+
+main "$@"

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures each row of docs/performance.md on the embedded cluster and prints target and figure."""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FULL = "nodes=5000,gpus=8,mem=80,pods=100000,other=400000"
+P50_MS = {100: 0.08, 1000: 0.15, 5000: 0.6}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def status_kib(pid, field):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(re.search(rf"^{field}:\s+(\d+) kB", text, re.M).group(1))
+
+
+def answers(port, path):
+    """True when the server says 200; http.client would cost more than what is waited for."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as conn:
+            conn.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+            return conn.recv(64).startswith(b"HTTP/1.1 200")
+    except OSError:
+        return False
+
+
+class Bench:
+    def __init__(self, args, scratch):
+        self.args = args
+        self.build = pathlib.Path(args.build)
+        self.scratch = pathlib.Path(scratch)
+        self.rows = []
+        self.stack = contextlib.ExitStack()
+
+    # --- programs ---
+
+    def start(self, *command, cwd=None):
+        log = self.stack.enter_context(open(self.scratch / "log", "ab"))
+        process = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log, cwd=cwd)
+        self.stack.callback(self.stop, process)
+        return process
+
+    @staticmethod
+    def stop(process):
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def wait(self, process, holds):
+        began = time.monotonic()
+        while not holds():
+            if process.poll() is not None or time.monotonic() - began > 300:
+                sys.exit((self.scratch / "log").read_text(encoding="utf-8")[-2000:])
+            time.sleep(0.002)
+
+    def serve(self, spec):
+        """(port, kubeconfig) of an API server with that cluster."""
+        port = free_port()
+        config = self.scratch / f"kubeconfig-{port}"
+        process = self.start(self.build / "gpushare-sim", "serve", "--synthetic", spec, "--listen",
+                             f"127.0.0.1:{port}", "--kubeconfig-out", config)
+        self.wait(process, config.exists)
+        return port, config
+
+    def extend(self, config):
+        """(process, port, seconds from its start until it is ready)."""
+        port = free_port()
+        began = time.monotonic()
+        process = self.start(self.build / "gpushare-extender", "--kubeconfig", config, "--listen",
+                             f"127.0.0.1:{port}")
+        self.wait(process, lambda: answers(port, "/readyz"))
+        return process, port, time.monotonic() - began
+
+    def load(self, port, *options, api=None):
+        command = [self.build / "gpushare-sim", "load", "--json", "--extender", f"127.0.0.1:{port}"]
+        command += ["--api", f"http://127.0.0.1:{api}"] if api else []
+        done = subprocess.run([str(word) for word in (*command, *options)], capture_output=True,
+                              text=True, check=False)
+        if done.returncode:
+            sys.exit(f"gpushare-sim load {' '.join(map(str, options))}: {done.stderr.strip()}")
+        return json.loads(done.stdout)
+
+    def alternate(self, *runs):
+        """Medians over rounds of what each of the functions returns, called in turn."""
+        rounds = [[run() for run in runs] for _ in range(self.args.rounds)]
+        return [statistics.median(column) for column in zip(*rounds)]
+
+    # --- rows ---
+
+    def row(self, what, measured, target, unit="", least=False):
+        met = measured >= target if least else measured <= target
+        self.rows.append({"what": what, "target": target, "measured": round(measured, 4),
+                          "unit": unit, "least": least, "met": met})
+        if not self.args.json:
+            print(f"{what:<58} {'>=' if least else '<='} {target:<7g} {measured:>9.4g} {unit:<5}"
+                  f" {'met' if met else 'NOT MET'}", flush=True)
+
+    def verb(self, port, verb, *options, quantile="p50_ms"):
+        took = ["--duration", self.args.duration] if "--duration" not in options else []
+        return self.load(port, "--verb", verb, *took, *options)["verbs"][verb][quantile]
+
+    def filters(self, ours, floor):
+        for names, target in P50_MS.items():
+            rounds = [self.load(ours, "--names", names, "--duration", self.args.duration)
+                      for _ in range(self.args.rounds)]
+            seen = [run["verbs"]["filter"] for run in rounds]
+            p50 = statistics.median(run["p50_ms"] for run in seen)
+            p99 = statistics.median(run["p99_ms"] for run in seen)
+            self.row(f"filter({names}) p50", p50, target, "ms")
+            self.row(f"filter({names}) p99 / p50", p99 / p50, 3)
+        mine, public = self.alternate(lambda: self.verb(ours, "filter", "--names", 5000),
+                                      lambda: self.verb(floor, "filter", "--names", 5000))
+        self.row(f"filter(5000) / floor ({public:.2f} ms)", mine / public, 0.5)
+        whole = ("--names", 5000, "--node-bytes", 3200, "--warmup", 1, "--duration", "3s")
+        mine, public = self.alternate(lambda: self.verb(ours, "filter", *whole),
+                                      lambda: self.verb(floor, "filter", *whole))
+        self.row(f"5000 Node objects / floor ({public:.0f} ms)", mine / public, 0.3)
+
+    def prioritizes(self, ours):
+        for classes in (1, 50):
+            options = ("--names", 5000, "--classes", classes)
+            mine, filters = self.alternate(lambda: self.verb(ours, "prioritize", *options),
+                                           lambda: self.verb(ours, "filter", *options))
+            self.row(f"prioritize(5000) / filter(5000), {classes} classes in turn", mine / filters,
+                     1.5)
+
+    def binds(self, ours, api):
+        options = ("--verb", "bind,direct", "--requests", 600, "--duration", 0, "--names", 5000)
+
+        def once():
+            verbs = self.load(ours, *options, api=api)["verbs"]
+            return verbs["bind"]["p50_ms"] - verbs["direct"]["p50_ms"]
+        self.row("bind beyond the API server's own time", self.alternate(once)[0], 0.3, "ms")
+
+    def concurrency(self, ours, api):
+        """Clients, API server and extender share the machine's processors, as they are."""
+        mix = ("--verb", "filter,prioritize,bind", "--names", 1000)
+        events = self.start(self.build / "gpushare-sim", "load", "--api", f"http://127.0.0.1:{api}",
+                            "--verb", "event", "--rate", 2000, "--duration", "600s")
+
+        def rate(clients):
+            return self.load(ours, *mix, "--clients", clients, "--duration", self.args.duration,
+                             api=api)["per_s"]
+        one, many = self.alternate(lambda: rate(1), lambda: rate(16))
+        self.row("throughput of 16 clients / of one, mixed, 2000 events/s", many / one, 1.3,
+                 least=True)
+        half = max(1, int(many / 2))
+        p99 = self.alternate(lambda: self.load(
+            ours, *mix, "--clients", 16, "--rate", half, "--duration", self.args.duration,
+            api=api)["verbs"]["filter"]["p99_ms"])[0]
+        self.row(f"filter(1000) p99, 16 clients, {half}/s, 2000 events/s", p99, 3, "ms")
+        self.stop(events)
+
+    def lists(self, api):
+        """curl's time for both lists from a file server."""
+        folder = self.scratch / "lists"
+        folder.mkdir()
+        for kind in ("nodes", "pods"):
+            subprocess.run(["curl", "-sf", "-o", folder / kind,
+                            f"http://127.0.0.1:{api}/api/v1/{kind}"], check=True)
+        port = free_port()
+        files = self.start(self.build / "tests" / "static_files", port, cwd=folder)
+        self.wait(files, lambda: answers(port, "/nodes"))
+        urls = [word for kind in ("nodes", "pods")
+                for word in ("-o", "/dev/null", f"http://127.0.0.1:{port}/{kind}")]
+
+        def once():
+            began = time.monotonic()
+            subprocess.run(["curl", "-sf", *urls], check=True)
+            return time.monotonic() - began
+        return once
+
+    def start_to_ready(self, config, api):
+        def once():
+            process, _, seconds = self.extend(config)
+            self.stop(process)
+            return seconds
+        ready, download = self.alternate(once, self.lists(api))
+        self.row(f"start to ready / curl's download ({download:.2f} s)", ready / download, 1.3)
+
+    def growth(self, crowded):
+        """Names: time per name at 5000 over that at 1000. Pods: crowded cluster over an empty."""
+        per_name = self.alternate(*[lambda n=n: self.verb(crowded, "filter", "--names", n)
+                                    for n in (1000, 5000)])
+        self.row("filter: time per name at 5000 / at 1000", per_name[1] / per_name[0] / 5, 1.2)
+        _, empty_config = self.serve("nodes=5000,gpus=8,mem=80")
+        _, empty, _ = self.extend(empty_config)
+        busy, idle = self.alternate(*[lambda p=p: self.verb(p, "filter", "--names", 5000)
+                                      for p in (crowded, empty)])
+        self.row("filter(5000): 500000 pods / none", busy / idle, 1.2)
+
+    def scheduling_rate(self):
+        command = [ROOT / "tests/bench/e2e_rate/run.sh", "--rounds", max(1, self.args.rounds),
+                   "--least", 0]
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                              check=False)
+        rates = {place: float(rate) for place, rate in
+                 re.findall(r"^(none|noop|ours) +median +([0-9.]+) pods/s", done.stdout, re.M)}
+        if done.returncode or len(rates) != 3:
+            sys.exit(f"e2e_rate: {(done.stdout + done.stderr)[-2000:]}")
+        self.row(f"scheduling rate / no-op extender ({rates['noop']:.0f} pods/s)",
+                 rates["ours"] / rates["noop"], 0.97, least=True)
+        self.row(f"scheduling rate / no extender ({rates['none']:.0f} pods/s)",
+                 rates["ours"] / rates["none"], 0.85, least=True)
+
+    def measure(self):
+        with self.stack:
+            api, config = self.serve(FULL)
+            self.start_to_ready(config, api)
+            process, ours, _ = self.extend(config)
+            self.row("resident memory once ready", status_kib(process.pid, "VmRSS") / 1024, 64,
+                     "MiB")
+            floor = free_port()
+            program = self.start(self.build / "tests" / "floor", floor)
+            self.wait(program, lambda: not answers(floor, "/") and self.listening(floor))
+            self.filters(ours, floor)
+            self.growth(ours)
+            self.load(ours, "--verb", "create", "--classes", 50, "--requests", 60000, "--duration",
+                      0, "--warmup", 0, api=api)
+            self.prioritizes(ours)
+            self.binds(ours, api)
+            self.concurrency(ours, api)
+        if self.args.cluster or (self.args.cluster is None and self.have_kubernetes()):
+            self.scheduling_rate()
+
+    @staticmethod
+    def listening(port):
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    @staticmethod
+    def have_kubernetes():
+        cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache"))
+        return "KUBE_BIN_DIR" in os.environ or any(cache.glob("gpushare/kube-*/bin"))
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="scripts/bench.sh", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="JSON instead of the table")
+    parser.add_argument("--quick", action="store_true", help="one short round of each")
+    parser.add_argument("--rounds", type=int, help="of which the median counts (5)")
+    parser.add_argument("--cluster", action=argparse.BooleanOptionalAction,
+                        help="the scheduling rate of a real control plane (default: when its "
+                             "programs are there)")
+    parser.add_argument("--trace", metavar="DIR", help="then packing, with the openb trace in DIR")
+    parser.add_argument("--build", default=ROOT / "build", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    args.rounds = args.rounds or (1 if args.quick else 5)
+    args.duration = "500ms" if args.quick else "2s"
+    return args
+
+
+def main():
+    args = arguments()
+    load_before = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory(prefix="gpushare-bench-") as scratch:
+        bench = Bench(args, scratch)
+        if not args.json:
+            print(f"{'what':<58} {'target':<10} {'measured':>9}")
+        bench.measure()
+    if args.json:
+        print(json.dumps({"rows": bench.rows, "load_before": load_before,
+                          "processors": os.cpu_count()}))
+    else:
+        missed = sum(not row["met"] for row in bench.rows)
+        print(f"{len(bench.rows) - missed} of {len(bench.rows)} met; {os.cpu_count()} processors, "
+              f"load average before {load_before:.1f}")
+    if args.trace:
+        return subprocess.run([str(ROOT / "tests/bench/packing.sh"), "--trace", args.trace],
+                              check=False).returncode
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
