@@ -137,6 +137,14 @@ class NodeCluster(Cluster):
     def pod_resources(self):
         return os.path.join(self.kubelet_dir, "pod-resources/kubelet.sock")
 
+    def __enter__(self):
+        try:
+            return super().__enter__()
+        except BaseException:
+            self.containerd.clean_up()
+            self.remove_traces()
+            raise
+
     def start(self):
         os.makedirs(DEVICE_PLUGINS, exist_ok=True)
         self.lock = open(f"{DEVICE_PLUGINS}/../.gpushare-e2e.lock", "w", encoding="ascii")
