@@ -119,6 +119,7 @@ void gs_service_metrics(struct gs_service *service, struct gs_buf *out)
     gs_ledger_stats(service->store.ledger, &stats);
     print_gpus(service->store.ledger, false, out);
     print_gpus(service->store.ledger, true, out);
+    gs_service_metrics_fragmentation(&service->store, out);
     gs_store_unlock(&service->store);
     print_ledger(&stats, out);
 }

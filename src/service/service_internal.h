@@ -101,4 +101,7 @@ void gs_scratch_give(struct gs_service *service, struct gs_scratch *scratch);
 /* The policy that counts for an ask. */
 enum gs_placement gs_service_placement(const struct gs_service *service, const struct gs_ask *ask);
 
+/* free, largest placeable, stranded; with the store locked for reading. */
+void gs_service_metrics_fragmentation(const struct gs_store *store, struct gs_buf *out);
+
 #endif
