@@ -13,7 +13,7 @@
  * recognised (the lockless transposition table of computer chess; Hyatt and Mann, 2002).
  *
  * The key stands for the thing: two things with the same 64 mixed bits would be confused. With the
- * 2^18 entries here that is one chance in 2^46 per look-up at most.
+ * 2^19 entries here that is one chance in 2^45 per look-up at most.
  */
 struct gs_memo_entry {
     _Atomic uint64_t check;
@@ -35,10 +35,12 @@ struct gs_memo_value {
 int gs_memo_init(struct gs_memo *memo, unsigned bits);
 void gs_memo_release(struct gs_memo *memo);
 
-/* key is never 0 and well mixed: see gs_mix_end(). */
-static inline bool gs_memo_get(const struct gs_memo *memo, uint64_t key, struct gs_memo_value *ret)
+/* key is never 0 and well mixed: see gs_mix_end(). place says where the result lies, modulo the
+ * size: the key itself, or neighbours for what is asked for in a row. */
+static inline bool gs_memo_get(const struct gs_memo *memo, uint64_t place, uint64_t key,
+                               struct gs_memo_value *ret)
 {
-    const struct gs_memo_entry *entry = &memo->entries[key & memo->mask];
+    const struct gs_memo_entry *entry = &memo->entries[place & memo->mask];
     uint64_t check = atomic_load_explicit(&entry->check, memory_order_relaxed);
     uint64_t first = atomic_load_explicit(&entry->first, memory_order_relaxed);
     uint64_t second = atomic_load_explicit(&entry->second, memory_order_relaxed);
@@ -48,9 +50,10 @@ static inline bool gs_memo_get(const struct gs_memo *memo, uint64_t key, struct 
     return true;
 }
 
-static inline void gs_memo_put(struct gs_memo *memo, uint64_t key, struct gs_memo_value value)
+static inline void gs_memo_put(struct gs_memo *memo, uint64_t place, uint64_t key,
+                               struct gs_memo_value value)
 {
-    struct gs_memo_entry *entry = &memo->entries[key & memo->mask];
+    struct gs_memo_entry *entry = &memo->entries[place & memo->mask];
     atomic_store_explicit(&entry->check, key ^ value.first ^ value.second, memory_order_relaxed);
     atomic_store_explicit(&entry->first, value.first, memory_order_relaxed);
     atomic_store_explicit(&entry->second, value.second, memory_order_relaxed);

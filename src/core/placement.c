@@ -246,9 +246,13 @@ enum gs_reason gs_fit_beside_holds(const struct gs_ledger *ledger, const struct 
                                    const struct gs_ask *ask, struct gs_gpu_state *scratch,
                                    struct gs_node_view *ret_view)
 {
+    if (!view->nominated) { /* nearly always; and then nobody's place is to be worked out */
+        if (ret_view)
+            *ret_view = *view;
+        return gs_fit(view, ask);
+    }
     uint64_t leaving[GS_GPUS_MAX] = {0};
-    if (view->nominated)
-        gs_ledger_each_claim(ledger, view->slot, note_leaving, leaving);
+    gs_ledger_each_claim(ledger, view->slot, note_leaving, leaving);
     return gs_fit_beside_holds_when(ledger, view, ask, leaving, scratch, ret_view);
 }
 

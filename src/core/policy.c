@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 
-enum { CHOICE_BITS = 18, STATE_BITS = 17 };
+enum { CHOICE_BITS = 19, STATE_BITS = 17, ROW_BITS = CHOICE_BITS - 6 };
+_Static_assert((1 << (CHOICE_BITS - ROW_BITS)) == GS_CHOICE_ROWS, "a row for each");
 
 struct gs_policies *gs_policies_new(void)
 {
@@ -73,13 +74,11 @@ static uint64_t mix_text(uint64_t hash, struct gs_slice text)
     return gs_mix(hash, tail);
 }
 
-/* All that a choice depends on, besides the node: what is not mixed in here must not be looked at
- * by a policy. */
-static uint64_t choice_key(uint64_t generation, enum gs_placement placement,
-                           const struct gs_node_view *view, const struct gs_ask *ask)
+/* All that a choice depends on, besides the node and the table: what is not mixed in here must not
+ * be looked at by a policy. */
+static uint64_t ask_key(enum gs_placement placement, const struct gs_ask *ask)
 {
-    uint64_t hash = gs_mix(GS_MIX_START, generation << 8 | (uint64_t)placement);
-    hash = gs_mix(hash, view->version);
+    uint64_t hash = gs_mix(GS_MIX_START, (uint64_t)placement);
     hash = gs_mix(hash, (uint64_t)ask->units << 32 | ask->gpu_count);
     hash = gs_mix(hash, (uint64_t)ask->cpu_milli);
     if (ask->selects) {
@@ -89,6 +88,25 @@ static uint64_t choice_key(uint64_t generation, enum gs_placement placement,
         hash = mix_text(hash, ask->uuid_deny);
     }
     return gs_mix_end(hash);
+}
+
+/*
+ * Where the results of one kind of pod begin. They lie in a row by node slot, because a request
+ * names the nodes in about that order: scattered over megabytes, each would cost a cache miss. Rows
+ * are found again by their key; a kind too many takes another's place. Nodes beyond a row's length
+ * use the next row's: nothing is wrong then, only forgotten, since every entry has its whole key.
+ */
+static uint64_t row_of(struct gs_policies *policies, uint64_t ask)
+{
+    enum { PROBES = 16 };
+    for (unsigned probe = 0; probe < PROBES; probe++) {
+        uint64_t row = (ask + probe) % GS_CHOICE_ROWS, owner = 0;
+        if (atomic_load_explicit(&policies->rows[row], memory_order_relaxed) == ask ||
+            atomic_compare_exchange_strong(&policies->rows[row], &owner, ask) || owner == ask)
+            return row << ROW_BITS;
+    }
+    atomic_store_explicit(&policies->rows[ask % GS_CHOICE_ROWS], ask, memory_order_relaxed);
+    return ask % GS_CHOICE_ROWS << ROW_BITS;
 }
 
 /* fgd and rollout: nodes that did not change since the same kind of pod was last asked about cost
@@ -102,14 +120,17 @@ static void choose_remembered(struct gs_policies *policies, enum gs_placement pl
         gs_policy_by_state(policies, placement, view, ask, ret);
         return;
     }
-    uint64_t key = choice_key(generation, placement, view, ask);
+    uint64_t kind = ask_key(placement, ask);
+    uint64_t key = gs_mix_end(gs_mix(gs_mix(kind, generation), view->version));
+    uint64_t place = row_of(policies, kind) + view->slot;
     struct gs_memo_value value;
-    if (gs_memo_get(&policies->choices, key, &value)) {
+    if (gs_memo_get(&policies->choices, place, key, &value)) {
         *ret = (struct gs_choice){(int64_t)value.first, value.second};
         return;
     }
     gs_policy_by_state(policies, placement, view, ask, ret);
-    gs_memo_put(&policies->choices, key, (struct gs_memo_value){(uint64_t)ret->loss, ret->gpus});
+    gs_memo_put(&policies->choices, place, key,
+                (struct gs_memo_value){(uint64_t)ret->loss, ret->gpus});
 }
 
 bool gs_policy_choose(struct gs_policies *policies, enum gs_placement placement,

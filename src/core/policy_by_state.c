@@ -26,14 +26,14 @@ static double remembered_unusable(struct gs_policies *policies, const struct gs_
     uint64_t key = gs_state_key(state, table->generation << 2 | PURPOSE_FGD);
     struct gs_memo_value value;
     double unusable;
-    if (gs_memo_get(&policies->states, key, &value)) {
+    if (gs_memo_get(&policies->states, key, key, &value)) {
         memcpy(&unusable, &value.first, sizeof(unusable));
         return unusable;
     }
     unusable = gs_fgd_unusable(table, state);
     value.second = 0;
     memcpy(&value.first, &unusable, sizeof(unusable));
-    gs_memo_put(&policies->states, key, value);
+    gs_memo_put(&policies->states, key, key, value);
     return unusable;
 }
 
@@ -42,10 +42,10 @@ uint64_t gs_rollout_remembered(struct gs_policies *policies, const struct gs_pol
 {
     uint64_t key = gs_state_key(state, table->generation << 2 | PURPOSE_ROLLOUT);
     struct gs_memo_value value;
-    if (gs_memo_get(&policies->states, key, &value))
+    if (gs_memo_get(&policies->states, key, key, &value))
         return value.first;
     value = (struct gs_memo_value){gs_rollout_stranded(table, state), 0};
-    gs_memo_put(&policies->states, key, value);
+    gs_memo_put(&policies->states, key, key, value);
     return value.first;
 }
 

@@ -12,6 +12,9 @@
 #include "state.h"
 #include "table.h"
 
+/* Kinds of pods whose choices are remembered at a time. */
+enum { GS_CHOICE_ROWS = 64 };
+
 struct gs_policies {
     pthread_mutex_t table_lock; /* guards the pointer and refs: held for a few instructions */
     struct gs_policy_table *table;
@@ -27,8 +30,9 @@ struct gs_policies {
 
     pthread_mutex_t refresh_lock; /* one refresh at a time */
 
-    struct gs_memo choices; /* by ask and node version */
-    struct gs_memo states;  /* by node state */
+    struct gs_memo choices;                /* by ask and node version */
+    _Atomic uint64_t rows[GS_CHOICE_ROWS]; /* whose results lie in which part of choices */
+    struct gs_memo states;                 /* by node state */
 };
 
 /* The table in service, or NULL; give it back with gs_policies_unpin(). */

@@ -34,7 +34,7 @@
  *   if (gs_policies_refresh_due(policies))
  *       gs_policies_refresh(policies, &err);                  without any lock; milliseconds
  *
- * A gs_policies object belongs to one ledger (results are remembered by node version) and takes 10
+ * A gs_policies object belongs to one ledger (results are remembered by node version) and takes 16
  * MiB at most, little of it while neither fgd nor rollout are used. All functions may be called
  * from several threads at once; none waits for a refresh, choosing allocates nothing. While a
  * refresh ends, one request may compare losses of the old and the new table: what fits is never
