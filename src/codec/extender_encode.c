@@ -146,25 +146,51 @@ void gs_codec_filter_error(struct gs_buf *out, const char *error)
     gs_buf_putc(out, '}');
 }
 
+static char *copy(char *to, const void *bytes, size_t len)
+{
+    memcpy(to, bytes, len);
+    return to + len;
+}
+
+/* In one piece: with a call for each part, the calls would cost more than the bytes. */
+static void put_priority(struct gs_buf *out, struct gs_slice name, uint8_t score)
+{
+    static const char head[] = ",{\"Host\":\"", tail[] = "\",\"Score\":";
+    char *begin = gs_buf_reserve(out, sizeof(head) + name.len + sizeof(tail) + sizeof("255}"));
+    if (!begin)
+        return;
+    char *to = copy(begin, head, sizeof(head) - 1);
+    to = copy(to, name.at, name.len);
+    to = copy(to, tail, sizeof(tail) - 1);
+    if (score >= 100)
+        *to++ = (char)('0' + score / 100);
+    if (score >= 10)
+        *to++ = (char)('0' + score / 10 % 10);
+    *to++ = (char)('0' + score % 10);
+    *to++ = '}';
+    gs_buf_advance(out, (size_t)(to - begin));
+}
+
 void gs_codec_host_priorities(struct gs_buf *out, const struct gs_filter_args *args,
                               const uint8_t *scores)
 {
     uint32_t count = gs_filter_args_count(args);
     bool plain = plain_names(args);
-    gs_buf_putc(out, '[');
+    size_t begin = out->len;
     for (uint32_t i = 0; i < count; i++) {
-        char score[] = ",\"Score\":000}";
-        size_t len = sizeof(",\"Score\":") - 1;
-        if (scores[i] >= 100)
-            score[len++] = (char)('0' + scores[i] / 100);
-        if (scores[i] >= 10)
-            score[len++] = (char)('0' + scores[i] / 10 % 10);
-        score[len++] = (char)('0' + scores[i] % 10);
-        score[len++] = '}';
-        gs_buf_puts(out, i ? ",{\"Host\":" : "{\"Host\":");
-        put_name(out, gs_filter_args_name(args, i), plain);
-        gs_buf_append(out, score, len);
+        struct gs_slice name = gs_filter_args_name(args, i);
+        if (plain) {
+            put_priority(out, name, scores[i]);
+        } else {
+            gs_buf_puts(out, ",{\"Host\":");
+            gs_buf_json_string(out, name.at, name.len);
+            gs_buf_printf(out, ",\"Score\":%u}", scores[i]);
+        }
     }
+    if (!count)
+        gs_buf_putc(out, '[');
+    else if (!gs_buf_failed(out))
+        out->data[begin] = '['; /* where the first one's comma was */
     gs_buf_putc(out, ']');
 }
 
