@@ -35,6 +35,7 @@ steps=(
     "analyze  gcc's static analyser finds no double free, use after free or unchecked allocation"
     "asan     all tests under address and undefined-behaviour sanitizers, leaks included"
     "tsan     tests with threads under the thread sanitizer"
+    "callgrind filter takes as many instructions as it did"
     "fuzz     every fuzz target for a few seconds (--long: a minute)"
 )
 
@@ -96,6 +97,12 @@ step_tsan() {
     echo "note: $ctest_passed tests" >&2
 }
 
+step_callgrind() {
+    apt_need valgrind
+    build_project "$root" release filter_once
+    "$root/tests/bench/callgrind.sh"
+}
+
 step_fuzz() {
     apt_need clang libclang-rt-14-dev
     local targets
@@ -138,7 +145,7 @@ run_step() {
         "step_$name"
     ) >"$log" 2>&1 &
     wait $! || word=FAIL
-    printf '%-4s %-8s %4d s  %s\n' "$word" "$name" "$((SECONDS - started))" \
+    printf '%-4s %-9s %4d s  %s\n' "$word" "$name" "$((SECONDS - started))" \
         "$(sed -n 's/^note: //p' "$log" | paste -sd ';')"
     if [[ $word == FAIL ]]; then
         failed+=("$name")
