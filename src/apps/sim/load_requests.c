@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gpushare/base/cleanup.h"
+#include "gpushare/base/index.h"
 #include "gpushare/model/names.h"
 #include "sim/load.h"
 #include "sim/rest.h"
@@ -157,7 +158,7 @@ static int make_creates(const struct load_settings *set, struct load_set *to, st
     to->once = to->at_api = true;
     for (uint32_t i = 0; i < count; i++) {
         char name[32];
-        snprintf(name, sizeof(name), "load-%06u", i);
+        snprintf(name, sizeof(name), "load-%u-%06u", set->classes, i);
         put_pod(&body, name, i % set->classes, false);
         put_request(to, "POST", "/api/v1/namespaces/team-00/pods", "application/json", &body);
     }
@@ -195,12 +196,12 @@ static void put_binding(struct load_set *to, bool direct, const json_t *meta, ui
     put_request(to, "POST", path, "application/json", body);
 }
 
-static void put_event(struct load_set *to, const json_t *meta, uint32_t number, struct gs_buf *body)
+static void put_event(struct load_set *to, const json_t *meta, size_t value, struct gs_buf *body)
 {
     char path[600];
     snprintf(path, sizeof(path), "/api/v1/namespaces/%.253s/pods/%.253s",
              rest_text(meta, "namespace"), rest_text(meta, "name"));
-    gs_buf_printf(body, "{\"metadata\":{\"annotations\":{\"load\":\"%u\"}}}", number);
+    gs_buf_printf(body, "{\"metadata\":{\"annotations\":{\"load\":\"%zu\"}}}", value);
     put_request(to, "PATCH", path, "application/merge-patch+json", body);
 }
 
@@ -221,6 +222,13 @@ static int list_pods(const struct load_settings *set, enum load_verb verb, json_
     return rest_call(client, "GET", path, NULL, NULL, ret, err);
 }
 
+/* The same pod in every run, other pods elsewhere: runs do not all fill the first nodes. */
+static uint32_t node_of(const json_t *meta, uint32_t nodes)
+{
+    const char *uid = rest_text(meta, "uid");
+    return (uint32_t)(gs_hash_bytes(uid, strlen(uid)) % nodes);
+}
+
 /* Two verbs that bind in one run share the pods: bind takes every other one. */
 static int make_about_pods(const struct load_settings *set, enum load_verb verb,
                            struct load_set *to, struct gs_error *err)
@@ -231,19 +239,21 @@ static int make_about_pods(const struct load_settings *set, enum load_verb verb,
         return -1;
     const json_t *items = json_object_get(tree, "items");
     size_t count = json_array_size(items);
-    if (set_init(to, (uint32_t)count, err) < 0)
+    /* a patch that changes nothing is no event: every pod once with each of two values */
+    size_t rounds = verb == LOAD_EVENT ? 2 : 1;
+    if (set_init(to, (uint32_t)(count * rounds), err) < 0)
         return -1;
     to->at_api = verb != LOAD_BIND;
     to->once = verb != LOAD_EVENT;
     to->tail = verb == LOAD_BIND ? "\"Error\":\"\"}" : NULL;
     bool shared = set->weights[LOAD_BIND] && set->weights[LOAD_DIRECT];
-    for (size_t i = 0; i < count; i++) {
-        const json_t *meta = json_object_get(json_array_get(items, i), "metadata");
+    for (size_t i = 0; i < count * rounds; i++) {
+        const json_t *meta = json_object_get(json_array_get(items, i % count), "metadata");
         bool bind_takes = i % 2 == 0;
         if (verb == LOAD_EVENT)
-            put_event(to, meta, (uint32_t)i, &body);
+            put_event(to, meta, i / count, &body);
         else if (!shared || bind_takes == (verb == LOAD_BIND))
-            put_binding(to, verb == LOAD_DIRECT, meta, (uint32_t)i % set->names, &body);
+            put_binding(to, verb == LOAD_DIRECT, meta, node_of(meta, set->names), &body);
     }
     return to->count ? 0 : gs_fail(err, GS_ENOENT, "the API server has no pods for it");
 }
