@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "gpushare/base/num.h"
+
 static const char *const placements[] = {
     [GS_PLACEMENT_DEFAULT] = "",        [GS_PLACEMENT_BINPACK] = "binpack",
     [GS_PLACEMENT_SPREAD] = "spread",   [GS_PLACEMENT_FGD] = "fgd",
@@ -81,6 +83,13 @@ int gs_pod_copy(struct gs_pod *to, const struct gs_pod *from)
     }
     *to = copy;
     return 0;
+}
+
+uint64_t gs_pod_revision(const struct gs_pod *pod)
+{
+    uint64_t revision = 0;
+    gs_parse_u64(pod->resource_version, strlen(pod->resource_version), &revision);
+    return revision;
 }
 
 bool gs_pod_wants_gpu(const struct gs_pod *pod)

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "allocate_internal.h"
-#include "gpushare/base/num.h"
 
 struct gs_allocator *gs_allocator_new(const struct gs_allocator_config *config)
 {
@@ -240,13 +239,6 @@ static void follow_state(struct gs_allocator *alloc, struct claimant *claimant, 
         gs_claimant_recall(alloc, claimant, claimant->request_count);
 }
 
-static uint64_t revision_of(const struct gs_pod *pod)
-{
-    uint64_t revision = 0;
-    gs_parse_u64(pod->resource_version, strlen(pod->resource_version), &revision);
-    return revision;
-}
-
 /* News that is older than what is known: a quick list may be. A full list is the truth. */
 static bool outdated(struct gs_allocator *alloc, const struct claimant *claimant,
                      const struct gs_pod *pod)
@@ -256,7 +248,7 @@ static bool outdated(struct gs_allocator *alloc, const struct claimant *claimant
             gs_tombs_clear(&alloc->tombs); /* the cluster was set back to an earlier state */
         return false;
     }
-    uint64_t revision = revision_of(pod);
+    uint64_t revision = gs_pod_revision(pod);
     return gs_tombs_has(&alloc->tombs, pod->uid) ||
            (claimant && revision && revision < claimant->revision);
 }
@@ -273,7 +265,7 @@ static int take(struct gs_allocator *alloc, struct claimant *claimant, const str
     if (!claimant || (!fresh && gs_pod_copy(&claimant->pod, pod) < 0))
         return gs_fail_nomem(err);
     claimant->seen = true;
-    claimant->revision = revision_of(pod);
+    claimant->revision = gs_pod_revision(pod);
     gs_pod_charge(pod, &claimant->charge);
     if (fresh)
         gs_claimant_inherit(alloc, claimant);

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "gpushare/base/log.h"
-#include "gpushare/base/num.h"
 #include "service_internal.h"
 
 #define LIST_TIMEOUT_NS (60 * GS_NS_PER_S)
@@ -53,13 +52,6 @@ static void add_suspect(struct gs_reconcile *reconcile, const char *ns, const ch
 }
 
 /* ---- one pod ---- */
-
-static uint64_t revision_of(const struct gs_pod *pod)
-{
-    uint64_t revision = 0;
-    gs_parse_u64(pod->resource_version, strlen(pod->resource_version), &revision);
-    return revision;
-}
 
 static bool holds(const struct gs_pod *pod)
 {
@@ -123,7 +115,7 @@ static int on_listed(void *ctx, const struct gs_pod *pod)
     if (holds(pod) && remember(round, pod->uid) < 0)
         return -1;
     if (!pod_agrees(round->service, pod))
-        add_suspect(&round->service->reconcile, pod->ns, pod->name, pod->uid, revision_of(pod));
+        add_suspect(&round->service->reconcile, pod->ns, pod->name, pod->uid, gs_pod_revision(pod));
     return 0;
 }
 
@@ -180,7 +172,7 @@ static bool is_drift(struct gs_service *service, const struct gs_suspect *suspec
         return false; /* not known now: the next round */
     *ret_gone = result < 0 || strcmp(pod->uid, suspect->uid) != 0;
     if (!*ret_gone)
-        return suspect->revision && revision_of(pod) == suspect->revision &&
+        return suspect->revision && gs_pod_revision(pod) == suspect->revision &&
                !pod_agrees(service, pod);
     struct gs_claim claim;
     gs_store_read(&service->store);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the watches tell goes into the ledger. */
 #include "gpushare/base/log.h"
-#include "gpushare/base/num.h"
 #include "service_internal.h"
 
 /* Outside a list an event older than what the ledger knows is a repetition or came late. */
@@ -9,13 +8,6 @@ static bool is_stale(const struct gs_ledger *ledger, const struct gs_pod *pod, u
 {
     struct gs_claim known;
     return revision && gs_ledger_find_claim(ledger, pod->uid, &known) && revision < known.revision;
-}
-
-static uint64_t revision_of(const struct gs_pod *pod)
-{
-    uint64_t revision = 0;
-    gs_parse_u64(pod->resource_version, strlen(pod->resource_version), &revision);
-    return revision;
 }
 
 static uint32_t clamp_milli(int64_t milli)
@@ -61,7 +53,7 @@ static int sync_claim(struct gs_service *service, const struct gs_pod *pod, stru
         .gpu_count = charge.gpu_count,
         .priority = pod->priority,
         .cpu_milli = clamp_milli(gs_pod_cpu_milli(pod)),
-        .revision = revision_of(pod),
+        .revision = gs_pod_revision(pod),
         .state = GS_CLAIM_CONFIRMED,
         .leaving = pod->deleting,
     };
@@ -124,7 +116,7 @@ static int sync_pod(struct gs_service *service, const struct gs_pod *pod, struct
         end_pod(service, pod);
         return 0;
     }
-    if (gs_tombs_has(&store->tombs, pod->uid) || is_stale(store->ledger, pod, revision_of(pod)))
+    if (gs_tombs_has(&store->tombs, pod->uid) || is_stale(store->ledger, pod, gs_pod_revision(pod)))
         return 0;
     bool wants = gs_pod_wants_gpu(pod);
     if (pod->node_name[0]) {

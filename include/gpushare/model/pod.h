@@ -142,6 +142,9 @@ uint32_t gs_container_units(const struct gs_pod *pod, const struct gs_container 
 int64_t gs_pod_cpu_milli(const struct gs_pod *pod);
 int64_t gs_pod_memory_bytes(const struct gs_pod *pod);
 
+/* resource_version as a number, to tell an older event from a newer one; 0 when it is none. */
+uint64_t gs_pod_revision(const struct gs_pod *pod);
+
 /* Some container asks for GPU memory. */
 bool gs_pod_wants_gpu(const struct gs_pod *pod);
 
