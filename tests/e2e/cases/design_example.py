@@ -11,6 +11,7 @@ from harness.case import check, run
 from harness.cluster import Cluster
 from harness.objects import annotation, bound_node, node, original_annotations, pod
 
+KUBE = ">=1.20"
 GPU = 16276
 ASK = 8138
 

@@ -16,6 +16,7 @@ from harness.ledger import per_gpu
 from harness.objects import bound_node, node, pod
 from harness.watch import PodWatch
 
+KUBE = ">=1.20"
 CLUSTERS = 4
 ROUNDS_EACH = 50
 NODES = 10

@@ -13,6 +13,7 @@ from harness.control_plane import built_program, kube_program
 from harness.objects import bound_node, key, node, pod
 from harness.processes import wait_for
 
+KUBE = ">=1.20"
 PROGRAM = "kubectl-inspect-gpushare"
 PODS = [
     pod("one", 5),

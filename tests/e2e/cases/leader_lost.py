@@ -15,6 +15,7 @@ from harness.replicas import Outage, Replicas
 from harness.watch import PodWatch
 from harness.workload import random_nodes, random_pod
 
+KUBE = ">=1.20"
 SEED = 31
 NODES = 40
 OUTAGE_S = 20

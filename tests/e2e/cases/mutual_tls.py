@@ -15,6 +15,8 @@ from harness.objects import node, pod
 from harness.processes import wait_for
 from harness.scheduler import replace_once
 
+KUBE = ">=1.20"
+
 
 def with_tls(ca_file, cert, key):
     """The shipped configuration as an administrator would change it for TLS."""

@@ -5,6 +5,8 @@
 from harness.case import check, run
 from harness.node import NodeCluster, real_pod
 
+KUBE = ">=1.20"
+
 
 def body():
     with NodeCluster(gpus="2x16GiB,1x24GiB") as cluster:

@@ -11,6 +11,8 @@ from harness.node import NODE, NodeCluster, real_pod
 from harness.objects import IDX, annotation
 from harness.processes import wait_for
 
+KUBE = ">=1.20"
+
 
 def static_pod(cluster, name, mem):
     made = real_pod(name, mem)

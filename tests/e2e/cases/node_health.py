@@ -12,6 +12,7 @@ from harness.node import NODE, NodeCluster, real_pod
 from harness.objects import IDX, annotation, inventory
 from harness.processes import wait_for
 
+KUBE = ">=1.20"
 CORDON = "aliyun.com/gpu-cordon"
 
 

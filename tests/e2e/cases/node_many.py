@@ -6,6 +6,8 @@ from harness.case import check, run
 from harness.node import NodeCluster, real_pod
 from harness.objects import IDX, annotation
 
+KUBE = ">=1.20"
+
 
 def body():
     with NodeCluster(gpus="4x16GiB") as cluster:

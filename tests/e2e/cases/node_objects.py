@@ -7,6 +7,8 @@ from harness.cluster import Cluster
 from harness.objects import bound_node, node, pod
 from harness.scheduler import replace_once
 
+KUBE = ">=1.20"
+
 
 def send_objects(config):
     return replace_once(config, "nodeCacheCapable: true", "nodeCacheCapable: false")

@@ -8,6 +8,8 @@ from harness.case import check, run
 from harness.node import NodeCluster, real_pod
 from harness.processes import wait_for
 
+KUBE = ">=1.20"
+
 
 def second_copy_refuses(cluster):
     second = subprocess.run(cluster.plugin.argv(), capture_output=True, text=True, timeout=20,

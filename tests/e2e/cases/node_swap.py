@@ -9,6 +9,7 @@ from harness.node import real_pod
 from harness.objects import IDX, annotation
 from harness.processes import wait_for
 
+KUBE = ">=1.20"
 METRIC = "gpushare_device_plugin_"
 
 

@@ -2,21 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """While victims end, a stream of small pods does not take the GPU of the pod they made room for."""
 
-import os
 import time
 
+from harness import release
 from harness.case import check, run
 from harness.cluster import Cluster
 from harness.objects import IDX, annotation, bound_node, node, pod
 from harness.processes import wait_for
 from harness.shapes import create_priorities, only_on, resident, start_preempting_scheduler
 
-
-def split_node_is_preempted():
-    """A node whose sums would do: newer releases do not try preemption there."""
-    return int(os.environ["KUBE_VERSION"].split(".")[1]) <= 20
-
-
+KUBE = ">=1.20"
 # GPU of 16: what its high pod takes. Beside 2, the sum of the node has room for small pods even
 # while it counts the victim and the nominated pod both, so that only the extender can refuse them.
 BESIDE = {"full": 8, "split": 2}
@@ -70,7 +65,7 @@ def body():
         start_preempting_scheduler(cluster)
         create_priorities(cluster, {"low": 10, "urgent": 500, "high": 1000})
         no_steal(cluster, "full")
-        if split_node_is_preempted():
+        if release.PREEMPTS_WHEN_THE_SUM_FITS:
             no_steal(cluster, "split")
 
 

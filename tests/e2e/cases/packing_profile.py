@@ -7,6 +7,7 @@ from harness.case import check, run
 from harness.cluster import Cluster
 from harness.objects import bound_node, node, pod
 
+KUBE = ">=1.20"
 GPU_NODES = {f"gpu-{i}" for i in range(4)}
 
 

@@ -6,6 +6,8 @@ from harness.case import check, run
 from harness.cluster import Cluster
 from harness.objects import IDX, annotation, node, pod
 
+KUBE = "<1.23"
+
 
 def body():
     with Cluster(nodes=[node("n1", [16, 16]), node("n2", [8])], scheduler="policy") as cluster:

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preemption by PriorityClass: the right victims on the right GPU, and no needless one."""
 
-import os
 import time
 
+from harness import release
 from harness.case import check, run
 from harness.cluster import Cluster
 from harness.objects import IDX, annotation, bound_node, node, pod
 from harness.shapes import create_priorities, only_on, resident, start_preempting_scheduler
 
+KUBE = ">=1.20"
 PRIORITIES = {"low": 10, "mid": 100, "urgent": 500, "high": 1000}
 # node: ((pod, GPU, units), ...), a pod's priority is the first part of its name
 RESIDENTS = {
@@ -71,13 +72,8 @@ def nobody_goes_in_vain(cluster):
     cluster.delete_pod("fourth")
 
 
-def asks_when_the_sum_fits():
-    """Newer releases do not try preemption on a node whose sums would do without it."""
-    return int(os.environ["KUBE_VERSION"].split(".")[1]) <= 20
-
-
 def fragmentation(cluster):
-    if asks_when_the_sum_fits():
+    if release.PREEMPTS_WHEN_THE_SUM_FITS:
         place = preempts(cluster, "fifth", 12, ("split",))
         check(place == ("split", "1", {"low-6"}), f"only low-6 is needed: {place}")
 

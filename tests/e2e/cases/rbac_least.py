@@ -8,6 +8,7 @@ import os
 from harness.case import check, run
 from harness.cluster import Cluster
 
+KUBE = ">=1.20"
 MANIFESTS = ("base/device-plugin/rbac.yaml", "second-scheduler/rbac.yaml")
 # (ServiceAccount, verb, resource, namespace, expected)
 RIGHTS = (

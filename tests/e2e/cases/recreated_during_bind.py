@@ -2,27 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pod is deleted and re-created under its name during its bind: charged once, as it is."""
 
-import os
 import threading
 
-from harness import ledger
+from harness import ledger, release
 from harness.case import check, run
 from harness.cluster import Cluster
 from harness.objects import NAMESPACE, bound_node, node, pod
 from harness.processes import wait_for
 from harness.webhook import BindingHook
 
+KUBE = ">=1.20"
 ROUNDS = 10
-
-
-def bindings_ignore_uid():
-    """Newer API servers refuse a binding whose UID is not the pod's; 1.20 does not look."""
-    return int(os.environ["KUBE_VERSION"].split(".")[1]) <= 20
 
 
 def stale_binding_must_win(name):
     """Nobody schedules every other new pod, so that only the old pod's binding can reach it."""
-    return bindings_ignore_uid() and int(name[1:]) % 2 == 0
+    return not release.BINDING_CHECKS_UID and int(name[1:]) % 2 == 0
 
 
 class Swap:

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A ResourceQuota on requests.aliyun.com/gpu-mem limits a namespace, as of any resource."""
 
+from harness import release
 from harness.api import ApiError, pod_path
 from harness.case import check, run
 from harness.cluster import Cluster
@@ -9,6 +10,7 @@ from harness.control_plane import HOST, kube_program
 from harness.objects import GPU_MEM, node, pod
 from harness.processes import free_port, wait_for
 
+KUBE = ">=1.20"
 TEAM = "team-a"
 RESOURCE = f"requests.{GPU_MEM}"
 QUOTAS = f"/api/v1/namespaces/{TEAM}/resourcequotas"
@@ -20,7 +22,8 @@ def start_quota_controller(cluster):
     cluster.processes.start("kube-controller-manager", [
         kube_program("kube-controller-manager"), "--controllers=resourcequota",
         f"--kubeconfig={control_plane.kubeconfig('admin')}", "--leader-elect=false",
-        f"--bind-address={HOST}", f"--secure-port={free_port()}", "--port=0",
+        f"--bind-address={HOST}", f"--secure-port={free_port()}",
+        *release.controller_manager_flags(),
         f"--cert-dir={control_plane.path('controller-manager')}"])
 
 

@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 
+from harness import release
 from harness.cluster import Cluster
 from harness.containers import IMAGE, Containerd, unmount_below
 from harness.control_plane import EXTENDER_NAMESPACE, HOST, built_program, kube_program
@@ -181,7 +182,7 @@ class NodeCluster(Cluster):
     def start_kubelet(self):
         config = os.path.join(self.run_dir, "kubelet.json")
         with open(config, "w", encoding="ascii") as out:
-            json.dump({**KUBELET_CONFIG, "port": free_port(),
+            json.dump({**KUBELET_CONFIG, **release.kubelet_config(), "port": free_port(),
                        "staticPodPath": os.path.join(self.run_dir, "static-pods")}, out)
         os.makedirs(os.path.join(self.run_dir, "static-pods"), exist_ok=True)
         self.kubelet = self.processes.start("kubelet", [
@@ -189,9 +190,8 @@ class NodeCluster(Cluster):
             "--kubeconfig", self.kubelet_kubeconfig(),
             "--root-dir", self.kubelet_dir, "--cert-dir", os.path.join(self.kubelet_dir, "pki"),
             "--hostname-override", NODE, "--node-labels=gpushare=true",
-            "--container-runtime=remote",
             f"--container-runtime-endpoint=unix://{self.containerd.socket}",
-            f"--pod-infra-container-image={IMAGE}", "-v=2"])
+            *release.kubelet_flags(IMAGE), "-v=2"])
         wait_for("the node is ready", lambda: self.kubelet.must_run() or
                  node_ready(self.find_node()), 60)
 

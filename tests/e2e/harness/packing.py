@@ -3,9 +3,10 @@
 
 import os
 
+from harness import release
 from harness.control_plane import HOST
 from harness.processes import free_port
-from harness.scheduler import SHIPPED_ADDRESS, SHIPPED_KUBECONFIG, config_file, shipped
+from harness.scheduler import SHIPPED_ADDRESS, SHIPPED_KUBECONFIG, shipped
 
 FLAGS = ("--policy", "rollout", "--quantise", "one-hot")
 
@@ -15,9 +16,7 @@ def start_scheduler(cluster, fast_client=False):
     client = cluster.control_plane.kubeconfig("system:kube-scheduler")
     if fast_client:
         client += "\n  qps: 5000\n  burst: 5000"
-    text = shipped(os.path.join("packing", config_file()))
+    text = shipped(os.path.join("packing", release.SCHEDULER_CONFIG))
     text = text.replace(SHIPPED_KUBECONFIG, client).replace(SHIPPED_ADDRESS, cluster.extender.url)
-    if "v1beta1" in text:
-        address = f"{HOST}:{free_port()}"
-        text += f"healthzBindAddress: {address}\nmetricsBindAddress: {address}\n"
+    text += release.scheduler_addresses(f"{HOST}:{free_port()}")
     cluster.scheduler.start(None, edit=lambda _shipped: text)

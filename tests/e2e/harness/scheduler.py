@@ -5,17 +5,12 @@ import http.client
 import os
 import ssl
 
+from harness import release
 from harness.control_plane import HOST, ROOT, kube_program
 from harness.processes import free_port, wait_for
 
 SHIPPED_ADDRESS = "http://127.0.0.1:39999"
 SHIPPED_KUBECONFIG = "/etc/kubernetes/scheduler.conf"
-
-
-def config_file():
-    """Which of the shipped files this Kubernetes understands."""
-    minor = int(os.environ["KUBE_VERSION"].split(".")[1])
-    return "kube-scheduler-config-v1.yaml" if minor >= 25 else "kube-scheduler-config-v1beta1.yaml"
 
 
 def shipped(name):
@@ -32,18 +27,14 @@ def replace_once(text, old, new):
 def render_config(kubeconfig, extender_url, fast_client=False):
     """The shipped configuration with this run's addresses. extender_url None: no extender at all;
     fast_client: without the limit of 50 requests/s that would hide what is being measured."""
-    text = shipped(config_file())
+    text = shipped(release.SCHEDULER_CONFIG)
     client = f"{kubeconfig}\n  qps: 5000\n  burst: 5000" if fast_client else kubeconfig
     text = replace_once(text, SHIPPED_KUBECONFIG, client)
     if extender_url is None:
         text = text[:text.index("extenders:")]
     else:
         text = replace_once(text, SHIPPED_ADDRESS, extender_url)
-    if "v1beta1" in text:
-        # Otherwise an insecure port on every address. It cannot be switched off in this file.
-        address = f"{HOST}:{free_port()}"
-        text += f"healthzBindAddress: {address}\nmetricsBindAddress: {address}\n"
-    return text
+    return text + release.scheduler_addresses(f"{HOST}:{free_port()}")
 
 
 class Scheduler:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """More shapes of nodes and pods: priorities, GPUs of several models, pods that run already."""
 
-import os
-
+from harness import release
 from harness.objects import INVENTORY, inventory, node, original_annotations, pod
 
 
@@ -15,10 +14,8 @@ def create_priorities(cluster, priorities):
 
 
 def start_preempting_scheduler(cluster):
-    """For Cluster(scheduler=None). 1.20 up to 1.20.9 forgets its extenders when it preempts, so
-    that it has to be the one with upstream's correction; see kube_build.sh."""
-    if os.environ["KUBE_VERSION"] == "1.20.2":
-        cluster.scheduler.program = "kube-scheduler-preempt"
+    """For Cluster(scheduler=None)."""
+    cluster.scheduler.program = release.PREEMPTING_SCHEDULER
     cluster.scheduler.start(cluster.extender.url)
 
 

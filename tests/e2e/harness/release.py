@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Kubernetes release under test, and all that the harness does differently from one to another.
+
+A case that holds for some releases only, or whose outcome depends on the release, says which at its
+top: KUBE = "<1.23". cases.py reads that line.
+"""
+
+import os
+
+MINOR = int(os.environ["KUBE_VERSION"].split(".")[1])
+
+# Up to 1.20 the API server ignores the UID that a Binding names.
+BINDING_CHECKS_UID = MINOR > 20
+# Up to 1.20 preemption is tried on nodes whose sums would do without it, too.
+PREEMPTS_WHEN_THE_SUM_FITS = MINOR <= 20
+# 1.20 up to 1.20.9 forgets its extenders when it preempts: kube_build.sh makes a corrected one.
+PREEMPTING_SCHEDULER = ("kube-scheduler-preempt" if os.environ["KUBE_VERSION"] == "1.20.2" else
+                        "kube-scheduler")
+
+SCHEDULER_CONFIG = ("kube-scheduler-config-v1.yaml" if MINOR >= 25 else
+                    "kube-scheduler-config-v1beta1.yaml")
+
+
+def scheduler_addresses(address):
+    """Lines of the scheduler's configuration. v1beta1 has an insecure port on every address, which
+    can be moved to loopback but not switched off."""
+    if MINOR >= 25:
+        return ""
+    return f"healthzBindAddress: {address}\nmetricsBindAddress: {address}\n"
+
+
+def controller_manager_flags():
+    return ["--port=0"] if MINOR < 24 else []  # the insecure port
+
+
+def kubelet_flags(sandbox_image):
+    """dockershim was the default, and the sandbox image the kubelet's choice."""
+    if MINOR >= 24:
+        return []
+    return ["--container-runtime=remote", f"--pod-infra-container-image={sandbox_image}"]
+
+
+def kubelet_config():
+    """From 1.35 on a kubelet does not start on cgroup v1 unless told to."""
+    return {"failCgroupV1": False} if MINOR >= 31 else {}

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The cases and the Kubernetes releases they are for.
+
+    select_cases.py --list             a line for people on every case
+    select_cases.py                    "run NAME" or "other NAME RANGE" for every case
+    select_cases.py --release-dependent   the same, but only of cases whose outcome depends on it
+
+A case says its releases at its top, KUBE = ">=1.30" or "<1.23"; one that runs on all of them, but
+whose outcome the release decides, says ">=1.20". Without that line it runs everywhere, and once is
+enough.
+"""
+
+import ast
+import glob
+import operator
+import os
+import re
+import sys
+
+CASES = os.path.join(os.path.dirname(os.path.realpath(__file__)), "cases")
+COMPARISONS = {">=": operator.ge, "<": operator.lt}
+
+
+def parts(version):
+    return tuple(int(part) for part in version.split(".")[:2])
+
+
+def holds(releases, version):
+    """Whether ">=1.30" or "<1.23" is true of a version; anything else in the case is an error."""
+    found = re.fullmatch(r"(>=|<)(1\.\d+)", releases)
+    if not found:
+        raise SystemExit(f"KUBE = {releases!r} is neither like '>=1.30' nor like '<1.23'")
+    return COMPARISONS[found[1]](parts(version), parts(found[2]))
+
+
+def read_case(path):
+    """(releases or None, first paragraph of the description). The case is not run."""
+    with open(path, encoding="utf-8") as source:
+        tree = ast.parse(source.read(), path)
+    releases = None
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "KUBE":
+            releases = ast.literal_eval(statement.value)
+    return releases, " ".join(ast.get_docstring(tree).split("\n\n")[0].split())
+
+
+def main(arguments):
+    for path in sorted(glob.glob(f"{CASES}/*.py")):
+        name = os.path.basename(path).removesuffix(".py")
+        releases, about = read_case(path)
+        if "--list" in arguments:
+            print(f"{name:28} {releases or '':7} {about}")
+        elif releases or "--release-dependent" not in arguments:
+            fits = releases is None or holds(releases, os.environ["KUBE_VERSION"])
+            print("run" if fits else "other", name, releases or "")
+
+
+main(sys.argv[1:])
