@@ -35,6 +35,7 @@ steps=(
     "analyze  gcc's static analyser finds no double free, use after free or unchecked allocation"
     "asan     all tests under address and undefined-behaviour sanitizers, leaks included"
     "tsan     tests with threads under the thread sanitizer"
+    "images   two clones give one digest; the images hold what they need and nothing else"
     "callgrind filter takes as many instructions as it did"
     "fuzz     every fuzz target for a few seconds (--long: a minute)"
 )
@@ -95,6 +96,10 @@ step_tsan() {
     run_ctest "$root/build-tsan" -j "$(nproc)" --timeout 300 \
         -E '^(base|model|codec|grpc|fuzz)_|^core_test_(ask|ledger|placement|view)|^ledger_property|^out_of'
     echo "note: $ctest_passed tests" >&2
+}
+
+step_images() {
+    tests/images/run.sh | sed 's/^gpushare/note: &/'
 }
 
 step_callgrind() {

@@ -1,0 +1,188 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The images: two clones in different folders give one digest, an archive is what it says, holds
+# what it should and nothing else, and the programs in it find all that they load.
+#
+#   tests/images/run.sh              of the tree as it is, changes included
+set -euo pipefail
+export LC_ALL=C
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck source=scripts/lib/apt.sh
+. "$root/scripts/lib/apt.sh"
+failures=0
+
+say_wrong() {
+    echo "FAIL $*"
+    failures=$((failures + 1))
+}
+
+# --- the two clones ---
+
+# A commit of the tree as it is, so that what is tested need not be committed.
+first_clone() {
+    mkdir -p "$1"
+    git -C "$root" ls-files -z --cached --others --exclude-standard |
+        tar -C "$root" --null --ignore-failed-read -T - -cf - 2>/dev/null | tar -C "$1" -xf -
+    git -C "$1" init -q
+    git -C "$1" add -A
+    git -C "$1" -c user.name=test -c user.email=test@example.invalid commit -qm test
+}
+
+# Neither the caller's compiler cache nor his programs: what is compared is built twice.
+build_images() {
+    env -u GPUSHARE_BUILD_DIR -u SOURCE_DATE_EPOCH -u CMAKE_C_COMPILER_LAUNCHER CCACHE_DISABLE=1 \
+        "$1/scripts/image.sh" --out "$2" >"$2.said"
+}
+
+same_digests() {
+    sed -E 's/ [^ ]+\.tar / /' "$tmp/one.said" >"$tmp/one.digests"
+    sed -E 's/ [^ ]+\.tar / /' "$tmp/two.said" >"$tmp/two.digests"
+    diff "$tmp/one.digests" "$tmp/two.digests" || say_wrong "two clones, two digests"
+    (cd "$tmp/one" && sha256sum ./*.tar) | (cd "$tmp/two" && sha256sum --quiet -c -) ||
+        say_wrong "two clones, two archives"
+}
+
+# --- one archive ---
+
+blob() {
+    echo "$1/blobs/${2/://}"
+}
+
+# Every digest and size that is written down is that of the blob.
+layout_is_consistent() {
+    local layout=$1 file manifest config digest size
+    for file in "$layout"/blobs/sha256/*; do
+        [[ $(sha256sum "$file" | cut -d' ' -f1) == "${file##*/}" ]] || say_wrong "$file: wrong name"
+    done
+    manifest=$(blob "$layout" "$(jq -r '.manifests[0].digest' "$layout/index.json")")
+    config=$(blob "$layout" "$(jq -r .config.digest "$manifest")")
+    while read -r digest size; do
+        [[ $(stat -c %s "$(blob "$layout" "$digest")") == "$size" ]] ||
+            say_wrong "$digest has not the size $size"
+    done < <(jq -r '.manifests[] | "\(.digest) \(.size)"' "$layout/index.json"
+        jq -r '.config, .layers[] | "\(.digest) \(.size)"' "$manifest")
+    [[ $(jq -r '.rootfs.diff_ids[0]' "$config") == \
+        "sha256:$(zcat "$(blob "$layout" "$(jq -r '.layers[0].digest' "$manifest")")" |
+            sha256sum | cut -d' ' -f1)" ]] || say_wrong "the layer is not what the config names"
+    for file in "$layout/$(jq -r '.[0].Config' "$layout/manifest.json")" \
+        "$layout/$(jq -r '.[0].Layers[0]' "$layout/manifest.json")"; do
+        [[ -f $file ]] || say_wrong "manifest.json names $file"
+    done
+}
+
+# column of the config, expected
+says() {
+    local config=$1 key=$2 expected=$3 found
+    found=$(jq -r "$key" "$config")
+    [[ $found == "$expected" ]] || say_wrong "$key is '$found', not '$expected'"
+}
+
+config_says() {
+    local layout=$1 program=$2 user=$3 config commit
+    config=$(blob "$layout" "$(jq -r '.manifests[0].digest' "$layout/index.json")")
+    config=$(blob "$layout" "$(jq -r .config.digest "$config")")
+    commit=$(git -C "$tmp/clone" rev-parse HEAD)
+    says "$config" .config.User "$user"
+    says "$config" '.config.Entrypoint | join(" ")' "/usr/bin/$program"
+    says "$config" '.config.Labels["org.opencontainers.image.title"]' "$program"
+    says "$config" '.config.Labels["org.opencontainers.image.licenses"]' Apache-2.0
+    says "$config" '.config.Labels["org.opencontainers.image.revision"]' "$commit"
+    says "$layout/index.json" '.manifests[0].annotations["io.containerd.image.name"]' \
+        "docker.io/gpushare/$program:$version"
+}
+
+# The program, libraries, certificates. Nothing that only this machine has, nothing privileged.
+holds_nothing_else() {
+    local rootfs=$1 program=$2 found
+    found=$(cd "$rootfs" && find . ! -type d | grep -vxE \
+        "\./usr/bin/$program|\./usr/lib/[a-z0-9_]+-linux-gnu/lib[^/]+\.so\.[0-9.]+|\./lib(64)?/ld-linux-[^/]+|\./etc/ssl/certs/ca-certificates\.crt") &&
+        say_wrong "$program: what is $found doing there"
+    found=$(find "$rootfs" \( -perm /7022 -o ! -uid 0 -o ! -gid 0 -o -type l \))
+    [[ -z $found ]] || say_wrong "$program: owner or mode of $found"
+    found=$(grep -c BEGIN "$rootfs/etc/ssl/certs/ca-certificates.crt")
+    ((found == $(find /usr/share/ca-certificates/mozilla -name '*.crt' | wc -l))) ||
+        say_wrong "$program: $found certificates"
+}
+
+# --- the programs in their root file systems ---
+
+within() {
+    env -i "PATH=/usr/bin:/usr/sbin:/bin:/sbin" timeout 20 chroot --userspec=65532:65532 "$@"
+}
+
+answers() {
+    local expected=$1 said
+    shift
+    said=$(within "$@" 2>&1) || say_wrong "${*:2}: $said"
+    grep -qF -- "$expected" <<<"$said" || say_wrong "${*:2} says '$said', not '$expected'"
+}
+
+# glibc resolves names without any file beside libc: the extender reaches a server by a name that
+# only /etc/hosts knows, and is told 501.
+resolves_names() {
+    local rootfs=$1 port said
+    coproc server { exec python3 -u -c '
+import http.server
+server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+print(server.server_port)
+server.serve_forever()' 2>/dev/null; }
+    # shellcheck disable=SC2154  # set by coproc
+    local pid=$server_PID
+    read -r port <&"${server[0]}"
+    echo "127.0.0.1 api.example.test" >"$rootfs/etc/hosts"
+    cat >"$rootfs/kubeconfig" <<END
+{"apiVersion": "v1", "kind": "Config", "current-context": "c",
+ "clusters": [{"name": "c", "cluster": {"server": "http://api.example.test:$port"}}],
+ "users": [{"name": "u", "user": {}}],
+ "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}]}
+END
+    said=$(within "$rootfs" /usr/bin/gpushare-extender --kubeconfig=/kubeconfig \
+        --listen=127.0.0.1:0 --log-level=debug 2>&1 & sleep 2; kill -TERM $! 2>/dev/null; wait) || true
+    kill "$pid"
+    wait "$pid" 2>/dev/null || true
+    rm "$rootfs/etc/hosts" "$rootfs/kubeconfig"
+    grep -q 501 <<<"$said" || say_wrong "a name in /etc/hosts is not resolved: $said"
+}
+
+# --- all ---
+
+image_is_right() {
+    local name=$1 program=$2 user=$3 work=$tmp/check/$1 layer
+    mkdir -p "$work/layout" "$work/rootfs"
+    tar -xf "$tmp/one/gpushare-$name-$version-$(dpkg --print-architecture).tar" -C "$work/layout"
+    layout_is_consistent "$work/layout"
+    config_says "$work/layout" "$program" "$user"
+    layer=$(blob "$work/layout" "$(jq -r '.manifests[0].digest' "$work/layout/index.json")")
+    layer=$(blob "$work/layout" "$(jq -r '.layers[0].digest' "$layer")")
+    tar -xzf "$layer" -C "$work/rootfs" --numeric-owner
+    holds_nothing_else "$work/rootfs" "$program"
+    answers "$version" "$work/rootfs" "/usr/bin/$program" --version
+}
+
+main() {
+    apt_need git jq python3 tar
+    ((EUID == 0)) || { echo "needs root, for chroot" >&2 && exit 2; }
+    tmp=$(mktemp -d)
+    trap 'rm -rf "$tmp"' EXIT
+    chmod 755 "$tmp"
+    version=$(sed -nE 's/^project\(gpushare VERSION ([0-9.]+).*/\1/p' "$root/CMakeLists.txt")
+    first_clone "$tmp/clone"
+    git clone -q "$tmp/clone" "$tmp/another folder"
+    build_images "$tmp/clone" "$tmp/one"
+    (
+        umask 077
+        TZ=Asia/Tokyo build_images "$tmp/another folder" "$tmp/two"
+    )
+    same_digests
+    image_is_right extender gpushare-extender 65532:65532
+    image_is_right device-plugin gpushare-device-plugin 0:0
+    answers "16 units of GiB" "$tmp/check/device-plugin/rootfs" /usr/bin/gpushare-device-plugin \
+        --print-inventory --fake-gpus=1x16384MiB
+    resolves_names "$tmp/check/extender/rootfs"
+    cat "$tmp/one.digests"
+    ((failures == 0))
+}
+
+main "$@"
