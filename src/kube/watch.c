@@ -69,6 +69,7 @@ static void list(struct gs_watcher *watcher)
         .item = gs_watcher_list_item,
         .ctx = watcher,
     };
+    int64_t begun_ns = now_ns(watcher);
     int result = gs_list_pages(watcher->client, &watcher->runner, &listing, rv, &why);
     if (result == 0 && rv[0] == '\0')
         result = gs_fail(&why, GS_EPROTO, "the list has no resourceVersion");
@@ -84,6 +85,7 @@ static void list(struct gs_watcher *watcher)
     memcpy(watcher->rv, rv, sizeof(rv));
     watcher->barren = 0;
     GS_COUNT(watcher->client, lists, 1);
+    GS_COUNT(watcher->client, list_ns, (uint64_t)(now_ns(watcher) - begun_ns));
     if (watcher->listed)
         GS_COUNT(watcher->client, relists, 1);
     watcher->listed = true;

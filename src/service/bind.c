@@ -11,12 +11,15 @@
 
 /* What became of an attempt. words is for kube-scheduler, "" for success. */
 struct outcome {
+    enum gs_bind_result result;
     char words[256];
 };
 
-__attribute__((format(printf, 2, 3))) static void say(struct outcome *outcome, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void
+say(struct outcome *outcome, enum gs_bind_result result, const char *fmt, ...)
 {
     va_list ap;
+    outcome->result = result;
     va_start(ap, fmt);
     vsnprintf(outcome->words, sizeof(outcome->words), fmt, ap);
     va_end(ap);
@@ -47,16 +50,17 @@ static bool settled(struct gs_service *service, const struct gs_binding_args *ar
     bool same_node = strcmp(claim.node, args->node) == 0;
     if (claim.state == GS_CLAIM_CONFIRMED) {
         if (!same_node)
-            say(outcome, "pod is bound to another node already");
+            say(outcome, GS_BIND_CONFLICT, "pod is bound to another node already");
         return true;
     }
     if (!gs_limbo_has(service->limbo, args->uid)) {
-        say(outcome, "another bind of this pod is under way");
+        say(outcome, GS_BIND_REFUSED, "another bind of this pod is under way");
         return true;
     }
     /* An earlier attempt has no answer yet and may still succeed: repeat it as it was. */
     if (!same_node) {
-        say(outcome, "an earlier bind of this pod to another node has no known outcome yet");
+        say(outcome, GS_BIND_REFUSED,
+            "an earlier bind of this pod to another node has no known outcome yet");
         return true;
     }
     *ret_keep = claim.gpus;
@@ -112,14 +116,14 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
         return false;
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(args->node));
     if (!view) {
-        say(outcome, "%s", gs_reason_text(GS_REASON_UNKNOWN_NODE));
+        say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(GS_REASON_UNKNOWN_NODE));
         return false;
     }
     if (!gpus) {
         enum gs_reason reason;
         gpus = choose(service, view, ask, &reason);
         if (!gpus) {
-            say(outcome, "%s", gs_reason_text(reason));
+            say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(reason));
             return false;
         }
     }
@@ -141,7 +145,7 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
     };
     struct gs_error err = {0};
     if (gs_ledger_set_claim(ledger, &claim, &err) < 0) {
-        say(outcome, "%s", err.msg);
+        say(outcome, GS_BIND_FAILED, "%s", err.msg);
         return false;
     }
     return true;
@@ -243,7 +247,7 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
 {
     if (definitely_failed(why->code)) {
         gs_bind_undo(service, args->uid);
-        say(outcome, "bind failed: %s", why->msg);
+        say(outcome, GS_BIND_FAILED, "bind failed: %s", why->msg);
         return;
     }
     struct gs_error err = {0};
@@ -253,26 +257,26 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
         confirm(service, args);
         return;
     case GS_BIND_ELSEWHERE:
-        say(outcome, "pod is bound to another node already");
+        say(outcome, GS_BIND_CONFLICT, "pod is bound to another node already");
         return;
     case GS_BIND_POD_GONE:
         gs_bind_undo(service, args->uid);
-        say(outcome, "bind failed: the pod is gone");
+        say(outcome, GS_BIND_CONFLICT, "bind failed: the pod is gone");
         return;
     case GS_BIND_UNBOUND:
         if (refused && !gs_limbo_has(service->limbo, args->uid)) {
             gs_bind_undo(service, args->uid);
-            say(outcome, "bind failed: %s", why->msg);
+            say(outcome, GS_BIND_CONFLICT, "bind failed: %s", why->msg);
             return;
         }
         break;
     case GS_BIND_UNKNOWN:
         break;
     }
-    atomic_fetch_add(&service->unknown_outcomes, 1);
     gs_limbo_add(service->limbo, args->ns, args->name, args->uid,
                  gs_clock_now_ns(service->config.clock));
-    say(outcome, "bind has no known outcome yet, the place stays reserved: %s", why->msg);
+    say(outcome, GS_BIND_OPEN, "bind has no known outcome yet, the place stays reserved: %s",
+        why->msg);
 }
 
 static void log_bind(const struct gs_binding_args *args, const struct gs_bind_record *record,
@@ -301,7 +305,7 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
     if (record->gpus && gs_codec_bind_annotations(service->config.names, pod, record, &arena, &kv,
                                                   &binding.annotation_count, &err) < 0) {
         gs_bind_undo(service, args->uid);
-        say(outcome, "bind failed: %s", err.msg);
+        say(outcome, GS_BIND_FAILED, "bind failed: %s", err.msg);
         gs_arena_release(&arena);
         return;
     }
@@ -313,7 +317,7 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
     else if (result < 0 && record->gpus)
         settle_failure(service, args, &err, outcome);
     else if (result < 0)
-        say(outcome, "bind failed: %s", err.msg);
+        say(outcome, GS_BIND_FAILED, "bind failed: %s", err.msg);
 }
 
 static void bind_pod(struct gs_service *service, const struct gs_binding_args *args,
@@ -327,7 +331,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     bool known = gs_ledger_find_claim(service->store.ledger, args->uid, &claim);
     bool bound = known && claim.state == GS_CLAIM_CONFIRMED;
     if (bound && strcmp(claim.node, args->node) != 0)
-        say(outcome, "pod is bound to another node already");
+        say(outcome, GS_BIND_CONFLICT, "pod is bound to another node already");
     if (bound)
         record = (struct gs_bind_record){.gpus = claim.gpus,
                                          .dev_units = known_size(service, &claim),
@@ -338,7 +342,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
         return;
     }
     if (find_pod(service, args, pod, &err) < 0) {
-        say(outcome, "bind failed: %s", err.msg);
+        say(outcome, GS_BIND_FAILED, "bind failed: %s", err.msg);
         log_bind(args, &record, outcome);
         return;
     }
@@ -352,7 +356,8 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     if (go)
         call_api(service, args, pod, &record, outcome);
     if (outcome->words[0] && ask.units) /* it may fit elsewhere at this moment */
-        gs_pending_refused(service->pending, pod, 0, gs_clock_now_ns(service->config.clock));
+        gs_pending_refused(service->pending, pod, GS_FITS, 0,
+                           gs_clock_now_ns(service->config.clock));
     log_bind(args, &record, outcome);
 }
 
@@ -362,14 +367,15 @@ int gs_service_bind(struct gs_service *service, const char *body, size_t len, st
     int64_t start_ns = gs_clock_now_ns(service->config.clock);
     struct gs_binding_args args = {0};
     struct gs_pod pod = {0};
-    struct outcome outcome = {.words = ""};
+    struct outcome outcome = {.result = GS_BIND_DONE};
     const char *refuses = gs_service_refuses(service);
     int result = gs_codec_binding_args((struct gs_slice){body, len}, &args, err);
     if (result == 0) {
         if (refuses)
-            say(&outcome, "%s", refuses);
+            say(&outcome, GS_BIND_REFUSED, "%s", refuses);
         else
             bind_pod(service, &args, &pod, &outcome);
+        atomic_fetch_add_explicit(&service->binds[outcome.result], 1, memory_order_relaxed);
         gs_codec_binding_result(answer, outcome.words);
         if (gs_buf_failed(answer))
             result = gs_fail(err, GS_ENOMEM, "the answer does not fit");

@@ -9,6 +9,7 @@
 struct gs_election {
     struct gs_election_config config;
     atomic_llong leads_until_ns; /* monotonic; 0: does not lead */
+    atomic_ullong terms;
     /* The lease as it was last seen, and when it last changed by our clock: other replicas' clocks
      * are not trusted. */
     struct gs_lease seen;
@@ -32,6 +33,11 @@ void gs_election_free(struct gs_election *election)
 bool gs_election_leads(const struct gs_election *election)
 {
     return gs_clock_now_ns(election->config.clock) < atomic_load(&election->leads_until_ns);
+}
+
+uint64_t gs_election_terms(const struct gs_election *election)
+{
+    return atomic_load(&election->terms);
 }
 
 static bool same_lease(const struct gs_lease *a, const struct gs_lease *b)
@@ -109,6 +115,8 @@ int64_t gs_election_step(struct gs_election *election, struct gs_error *err)
     if (take(election, &lease, err) < 0)
         return next_ns;
     note(election, &lease, now_ns);
+    if (now_ns >= atomic_load(&election->leads_until_ns))
+        atomic_fetch_add(&election->terms, 1);
     atomic_store(&election->leads_until_ns, now_ns + GS_ELECTION_DEADLINE_NS);
     return next_ns;
 }

@@ -91,7 +91,21 @@ static int judge_all(struct gs_service *service, const struct gs_ask *ask,
     return result;
 }
 
-/* Counts the verdicts; returns how many nodes fit, and the reason that most others share. */
+/* Nodes without GPUs say little about why a pod waits. */
+static bool is_dull(enum gs_reason reason)
+{
+    return reason == GS_FITS || reason == GS_REASON_NO_GPUS || reason == GS_REASON_UNKNOWN_NODE;
+}
+
+static bool tells_more(const uint32_t *by_reason, enum gs_reason reason, enum gs_reason than)
+{
+    if (is_dull(reason) != is_dull(than))
+        return is_dull(than);
+    return by_reason[reason] > by_reason[than];
+}
+
+/* Counts the verdicts; returns how many nodes fit, and the reason that most others share: of the
+ * nodes with GPUs, if there are any. */
 static uint32_t count_verdicts(struct gs_service *service, const uint8_t *verdicts, uint32_t count,
                                enum gs_reason *ret_main)
 {
@@ -102,7 +116,7 @@ static uint32_t count_verdicts(struct gs_service *service, const uint8_t *verdic
     for (int r = GS_FITS + 1; r < GS_REASONS; r++) {
         if (by_reason[r])
             atomic_fetch_add_explicit(&service->refusals[r], by_reason[r], memory_order_relaxed);
-        if (by_reason[r] && (main == GS_FITS || by_reason[r] > by_reason[main]))
+        if (by_reason[r] && tells_more(by_reason, (enum gs_reason)r, main))
             main = (enum gs_reason)r;
     }
     *ret_main = main;
@@ -124,7 +138,8 @@ static int filter_gpu_pod(struct gs_service *service, const struct gs_ask *ask,
     enum gs_reason why;
     uint32_t fitting = count_verdicts(service, scratch->verdicts, count, &why);
     if (fitting == 0 && known_all && count > 0) {
-        gs_pending_refused(service->pending, pod, epoch, gs_clock_now_ns(service->config.clock));
+        gs_pending_refused(service->pending, pod, why, epoch,
+                           gs_clock_now_ns(service->config.clock));
         gs_log(GS_LOG_INFO, "no node fits", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
                GS_INT("units", ask->units), GS_INT("gpus", ask->gpu_count), GS_INT("nodes", count),
                GS_STR("why", gs_reason_text(why)));

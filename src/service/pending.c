@@ -14,6 +14,7 @@ struct entry {
     struct gs_pod pod;
     struct gs_waiter waiter;
     bool waits;
+    enum gs_reason why; /* of its last refusal; GS_FITS: none is known */
     bool from_watch;
     bool seen;
     int64_t since_ns; /* when filter brought it, for pods the watch has not shown */
@@ -134,9 +135,10 @@ void gs_pending_sweep(struct gs_pending *pending)
     pthread_mutex_unlock(&pending->lock);
 }
 
-static void let_wait(struct entry *entry, uint64_t epoch, int64_t now_ns)
+static void let_wait(struct entry *entry, enum gs_reason why, uint64_t epoch, int64_t now_ns)
 {
     entry->waits = true;
+    entry->why = why;
     entry->since_ns = entry->since_ns ? entry->since_ns : now_ns;
     entry->waiter.pod = &entry->pod;
     entry->waiter.epoch = epoch;
@@ -144,13 +146,13 @@ static void let_wait(struct entry *entry, uint64_t epoch, int64_t now_ns)
     entry->waiter.slot = GS_INDEX_NONE;
 }
 
-void gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, uint64_t epoch,
-                        int64_t now_ns)
+void gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, enum gs_reason why,
+                        uint64_t epoch, int64_t now_ns)
 {
     pthread_mutex_lock(&pending->lock);
     struct entry *entry = need(pending, pod);
     if (entry)
-        let_wait(entry, epoch, now_ns);
+        let_wait(entry, why, epoch, now_ns);
     pthread_mutex_unlock(&pending->lock);
 }
 
@@ -159,7 +161,7 @@ void gs_pending_all_wait(struct gs_pending *pending, int64_t now_ns)
     pthread_mutex_lock(&pending->lock);
     struct entry *entry, *next;
     HASH_ITER (hh, pending->entries, entry, next)
-        let_wait(entry, 0, now_ns);
+        let_wait(entry, entry->why, 0, now_ns);
     pthread_mutex_unlock(&pending->lock);
 }
 
@@ -190,6 +192,22 @@ uint32_t gs_pending_count(struct gs_pending *pending)
     uint32_t count = HASH_COUNT(pending->entries);
     pthread_mutex_unlock(&pending->lock);
     return count;
+}
+
+void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pending_stats *ret)
+{
+    struct gs_pending_stats stats = {0};
+    pthread_mutex_lock(&pending->lock);
+    struct entry *entry, *next;
+    HASH_ITER (hh, pending->entries, entry, next) {
+        if (!entry->waits || entry->why == GS_FITS)
+            continue;
+        stats.refused[entry->why]++;
+        if (now_ns - entry->since_ns > stats.oldest_ns)
+            stats.oldest_ns = now_ns - entry->since_ns;
+    }
+    pthread_mutex_unlock(&pending->lock);
+    *ret = stats;
 }
 
 void gs_pending_each_waiter(struct gs_pending *pending, int64_t now_ns,

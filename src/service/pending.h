@@ -7,6 +7,7 @@
 
 #include "gpushare/base/error.h"
 #include "gpushare/model/pod.h"
+#include "gpushare/model/reason.h"
 
 /*
  * The pods that ask for GPU memory and are not bound yet: bind takes their requests from here, and
@@ -32,12 +33,12 @@ void gs_pending_begin(struct gs_pending *pending);
 void gs_pending_sweep(struct gs_pending *pending);
 
 /*
- * The pod waits from now on: filter refused it everywhere when `epoch` was the count of frees so
- * far. epoch 0: it may fit anywhere as things are (another pod's bind was faster, or the API
- * failed), so it waits for kube-scheduler to look again, not for memory.
+ * The pod waits from now on: filter refused it everywhere, mostly for `why`, when `epoch` was the
+ * count of frees so far. epoch 0 and GS_FITS: it may fit anywhere as things are (another pod's bind
+ * was faster, or the API failed), so it waits for kube-scheduler to look again, not for memory.
  */
-void gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, uint64_t epoch,
-                        int64_t now_ns);
+void gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, enum gs_reason why,
+                        uint64_t epoch, int64_t now_ns);
 /* Every pod of the table, with epoch 0: kube-scheduler had no answer about them for a while. */
 void gs_pending_all_wait(struct gs_pending *pending, int64_t now_ns);
 /* The pod was found a place: it does not wait for memory. */
@@ -48,6 +49,13 @@ int gs_pending_get(struct gs_pending *pending, const char *uid, struct gs_pod *r
                    struct gs_error *err);
 
 uint32_t gs_pending_count(struct gs_pending *pending);
+
+/* How many pods wait, by why they were refused last; those without a reason are not among them. */
+struct gs_pending_stats {
+    uint32_t refused[GS_REASONS];
+    int64_t oldest_ns; /* since the first refusal of the one that waits longest; 0: none waits */
+};
+void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pending_stats *ret);
 
 /* A pod that waits, as the waker sees it; lent for the call. */
 struct gs_waiter {

@@ -22,6 +22,16 @@
 
 enum gs_verb { GS_VERB_FILTER, GS_VERB_PRIORITIZE, GS_VERB_BIND, GS_VERB_PREEMPT, GS_VERBS };
 
+/* What became of an attempt to bind. */
+enum gs_bind_result {
+    GS_BIND_DONE,
+    GS_BIND_REFUSED,  /* no room (any more), or another attempt is under way; nothing was sent */
+    GS_BIND_CONFLICT, /* the pod is bound elsewhere, or was deleted meanwhile */
+    GS_BIND_FAILED,   /* the API server said no, or could not be asked for the pod */
+    GS_BIND_OPEN,     /* no answer: the outcome is not known yet */
+    GS_BIND_RESULTS,
+};
+
 enum { GS_RECENT_BINDS = 64 };
 
 /* Memory that a request needs and the next one uses again. */
@@ -67,7 +77,7 @@ struct gs_service {
     atomic_ullong refusals[GS_REASONS]; /* nodes refused, by reason */
     atomic_ullong wakes;
     atomic_ullong wake_failures;
-    atomic_ullong unknown_outcomes;
+    atomic_ullong binds[GS_BIND_RESULTS];
     atomic_ullong wrong_uid_binds;
     atomic_ullong swept_claims;
     atomic_ullong drift;        /* accounts that differed at the last audit */
@@ -101,7 +111,7 @@ void gs_scratch_give(struct gs_service *service, struct gs_scratch *scratch);
 /* The policy that counts for an ask. */
 enum gs_placement gs_service_placement(const struct gs_service *service, const struct gs_ask *ask);
 
-/* free, largest placeable, stranded; with the store locked for reading. */
-void gs_service_metrics_fragmentation(const struct gs_store *store, struct gs_buf *out);
+/* Memory per GPU and in the cluster; with the store locked for reading. */
+void gs_service_metrics_memory(const struct gs_service *service, struct gs_buf *out);
 
 #endif

@@ -161,7 +161,7 @@ class Bench:
     def events_seen(port):
         done = subprocess.run(["curl", "-sf", f"http://127.0.0.1:{port}/metrics"], check=True,
                               capture_output=True, text=True)
-        return int(re.search(r"^gpushare_watch_events_total (\d+)", done.stdout, re.M).group(1))
+        return sum(map(int, re.findall(r"^gpushare_watch_events_total.* (\d+)", done.stdout, re.M)))
 
     def concurrency(self, ours, api):
         """Clients, API server and extender share the machine's processors, as they are."""

@@ -101,6 +101,7 @@ struct gs_kube_stats {
     uint64_t throttled;    /* 429 */
     uint64_t unauthorized; /* 401 */
     uint64_t lists;        /* full lists by watches, completed */
+    uint64_t list_ns;      /* time that these took together */
     uint64_t relists;      /* of these, not the first of their watch */
     uint64_t pages;
     uint64_t watch_starts;  /* watch requests answered 200 */

@@ -51,6 +51,9 @@ int64_t gs_election_step(struct gs_election *election, struct gs_error *err);
 /* This replica leads now. Any thread. */
 bool gs_election_leads(const struct gs_election *election);
 
+/* How often it began to lead. Any thread. */
+uint64_t gs_election_terms(const struct gs_election *election);
+
 /* Gives the lease back, so that another replica need not wait it out. Leads no more, whatever the
  * API says. The thread of step. */
 void gs_election_resign(struct gs_election *election);

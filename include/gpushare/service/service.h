@@ -39,6 +39,7 @@ struct gs_service_config {
     enum gs_quantise quantise;          /* how losses become 0..10 */
     const struct gs_election *election; /* borrowed; NULL: no election, this replica leads */
     int64_t reconcile_ns;               /* between full comparisons with the API; 0: 5 minutes */
+    bool no_gpu_metrics;                /* gs_service_metrics() leaves out the series per GPU */
 };
 
 /* *caller frees*; NULL with GS_ENOMEM or GS_EINVAL. */

@@ -59,6 +59,8 @@ static void fail(struct ask *ask, const struct gs_error *why)
 {
     gs_log(GS_LOG_WARN, ask->kind == ASK_ALLOCATE ? "not allocated" : "start held back",
            GS_INT("units", ask->wanted[ask->at].count), GS_STR("why", why->msg));
+    if (ask->kind == ASK_ALLOCATE && why->code != GS_EBUSY)
+        ask->plugin->calls.failed++;
     gs_dp_call_fail(ask->call, why);
     writes_pump(ask->plugin);
     ask_free(ask);
@@ -178,6 +180,8 @@ static void decide_allocate(struct ask *ask, bool listed)
         log_allocated(ask, &answer);
     }
     gs_dp_allocate_reply(ask->call, ask->answers, ask->count);
+    plugin->calls.answered++;
+    plugin->calls.answered_ns += (uint64_t)(gs_loop_now_ns(plugin->loop) - ask->since_ns);
     writes_pump(plugin);
     ask_free(ask);
 }

@@ -3,7 +3,9 @@
 
 #include <stdio.h>
 
+#include "common/metrics.h"
 #include "gpushare/base/clock.h"
+#include "gpushare/base/metric.h"
 #include "gpushare/http/server.h"
 
 /* The loop beats every few seconds, whatever happens. */
@@ -71,72 +73,78 @@ static void on_readyz(void *ctx, const struct gs_http_request *req, struct gs_ht
     gs_buf_printf(&res->body, "%s\n", why);
 }
 
-static void head(struct gs_buf *out, const char *name, const char *type, const char *help)
-{
-    gs_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-static void one(struct gs_buf *out, const char *name, const char *type, const char *help,
-                unsigned long long value)
-{
-    head(out, name, type, help);
-    gs_buf_printf(out, "%s %llu\n", name, value);
-}
-
 #define PREFIX "gpushare_device_plugin_"
 
 static void print_gpus(const struct board_state *state, struct gs_buf *out)
 {
-    static const char *const names[] = {PREFIX "gpu_units", PREFIX "gpu_used_units",
-                                        PREFIX "gpu_healthy"};
-    static const char *const helps[] = {"Size of a GPU.", "Of these, given to pods.",
-                                        "1: new pods may come."};
+    static const char *const names[] = {PREFIX "gpu_memory_bytes",
+                                        PREFIX "gpu_memory_allocated_bytes", PREFIX "gpu_healthy"};
+    static const char *const helps[] = {"Memory of a GPU, as advertised.",
+                                        "Of this, given to pods.", "1: new pods may come."};
+    const uint64_t unit_bytes = (uint64_t)gs_unit_mib(state->unit) << 20;
     for (int what = 0; what < 3; what++) {
-        head(out, names[what], "gauge", helps[what]);
+        gs_metric_family(out, names[what], "gauge", helps[what]);
         for (uint32_t i = 0; i < state->set.count; i++) {
             const struct gs_gpu *gpu = &state->set.gpus[i];
-            const unsigned long long values[] = {gpu->mem_units, state->stats.used_units[gpu->idx],
-                                                 gpu->healthy};
-            gs_buf_printf(out, "%s{gpu=\"%u\"} %llu\n", names[what], gpu->idx, values[what]);
+            const uint64_t values[] = {gpu->mem_units * unit_bytes,
+                                       state->stats.used_units[gpu->idx] * unit_bytes,
+                                       gpu->healthy};
+            char idx[16];
+            snprintf(idx, sizeof(idx), "%u", gpu->idx);
+            gs_metric_sample(out, names[what], "gpu", idx, values[what]);
         }
     }
 }
 
-void board_metrics(const struct board_state *state, struct gs_buf *out)
+static void print_allocations(const struct board_state *state, struct gs_buf *out)
 {
     const struct gs_allocator_stats *stats = &state->stats;
+    const char *name = PREFIX "allocations_total";
+    gs_metric_family(out, name, "counter",
+                     "Containers that the kubelet asked GPU memory for: claimed by a pod that was "
+                     "known; unclaimed, served best fit; no_room and failed, their pods failed.");
+    gs_metric_sample(out, name, "outcome", "claimed", stats->allocated - stats->unclaimed);
+    gs_metric_sample(out, name, "outcome", "unclaimed", stats->unclaimed);
+    gs_metric_sample(out, name, "outcome", "no_room", stats->no_room);
+    gs_metric_sample(out, name, "outcome", "failed", state->calls.failed);
+    gs_metric_summary(out, PREFIX "allocate_duration_seconds",
+                      "Allocate calls answered, and their time: the node admits no pod meanwhile.",
+                      state->calls.answered, state->calls.answered_ns);
+    gs_metric_counter(out, PREFIX "swaps_total", "Pairs of pods whose records were exchanged.",
+                      stats->swaps);
+    gs_metric_counter(out, PREFIX "held_starts_total",
+                      "Container starts held back: the GPU's memory belongs to others by now.",
+                      stats->held);
+}
+
+void board_metrics(const struct board_state *state, struct gs_buf *out)
+{
+    const char *why;
     print_gpus(state, out);
-    one(out, PREFIX "pods", "gauge", "Pods with GPU memory on this node.", stats->pods);
-    one(out, PREFIX "pods_waiting", "gauge", "Of these, not fully allocated.", stats->waiting);
-    one(out, PREFIX "writes_queued", "gauge", "Patches and events still to be sent.",
-        stats->writes_queued);
-    one(out, PREFIX "allocated_total", "counter", "Containers answered.", stats->allocated);
-    one(out, PREFIX "unclaimed_total", "counter", "Of these, claimed by no pod at that time.",
-        stats->unclaimed);
-    one(out, PREFIX "no_room_total", "counter", "Containers refused for lack of memory.",
-        stats->no_room);
-    one(out, PREFIX "swaps_total", "counter", "Pairs of pods whose records were exchanged.",
-        stats->swaps);
-    one(out, PREFIX "held_total", "counter", "Starts held back.", stats->held);
-    one(out, PREFIX "registrations_total", "counter", "Registrations that the kubelet accepted.",
-        state->registrations);
-    one(out, PREFIX "kubelet_listens", "gauge", "1: the kubelet reads our list of devices.",
-        state->linked);
+    print_allocations(state, out);
+    gs_metric_gauge(out, PREFIX "pods", "Pods with GPU memory on this node.", state->stats.pods);
+    gs_metric_gauge(out, PREFIX "waiting_pods", "Of these, not fully allocated.",
+                    state->stats.waiting);
+    gs_metric_gauge(out, PREFIX "queued_writes", "Patches and events still to be sent.",
+                    state->stats.writes_queued);
+    gs_metric_gauge(out, PREFIX "ready",
+                    "1: the GPUs are read, the pods are listed, the kubelet listens.",
+                    board_ready(state, &why) == 200);
+    gs_metric_gauge(out, PREFIX "registered", "1: the kubelet reads our list of devices.",
+                    state->linked);
+    gs_metric_counter(out, PREFIX "registrations_total", "Registrations that the kubelet accepted.",
+                      state->registrations);
 }
 
 static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
     struct board *board = ctx;
     struct board_state state;
-    struct gs_kube_stats kube;
     copy_state(board, &state);
-    gs_kube_client_stats(board->client, &kube);
     res->content_type = "text/plain; version=0.0.4; charset=utf-8";
     board_metrics(&state, &res->body);
-    one(&res->body, "gpushare_api_requests_total", "counter", "Answers from the API server.",
-        kube.requests);
-    one(&res->body, "gpushare_api_failures_total", "counter", "Requests without an answer.",
-        kube.failed);
+    metrics_kube(board->client, &res->body);
+    metrics_process(&res->body);
 }
 
 static const struct gs_http_route routes[] = {

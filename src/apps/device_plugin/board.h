@@ -14,6 +14,12 @@
  * What the HTTP thread shows of the loop's state: the loop puts it here after every change, the
  * handlers read it, under one lock.
  */
+struct board_calls { /* the kubelet's Allocate */
+    uint64_t answered;
+    uint64_t answered_ns; /* time that these took together */
+    uint64_t failed;      /* for another reason than lack of room */
+};
+
 struct board_state {
     char gpu_error[256]; /* "" while the GPUs are known */
     bool pods_listed;
@@ -21,7 +27,9 @@ struct board_state {
     int64_t beat_ns; /* when the loop was last seen to turn */
     uint32_t registrations;
     struct gs_gpu_set set;
+    enum gs_unit unit;
     struct gs_allocator_stats stats;
+    struct board_calls calls;
 };
 
 struct board {

@@ -25,7 +25,9 @@ static void refresh_board(struct plugin *plugin)
     state->linked = gs_dp_streams(plugin->dp) > 0;
     state->beat_ns = gs_loop_now_ns(plugin->loop);
     state->set = plugin->set;
+    state->unit = plugin->settings.unit;
     state->stats = stats;
+    state->calls = plugin->calls;
     pthread_mutex_unlock(&plugin->board.lock);
 }
 

@@ -47,6 +47,7 @@ struct plugin {
 
     /* kubelet calls that wait for something (asks.c) */
     struct ask *asks;
+    struct board_calls calls;
     struct worker *lister;
     uint64_t list_round; /* of the list that runs, or ran last */
     bool listing, list_again;

@@ -54,6 +54,7 @@ static int start_service(struct app *app, struct gs_error *err)
         .policy = set->policy,
         .quantise = set->quantise,
         .reconcile_ns = set->reconcile_ns,
+        .no_gpu_metrics = !set->gpu_metrics,
     };
     app->service = gs_service_new(&config, err);
     return app->service ? feed_start(app->service, config.kube, &app->feed, err) : -1;

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-#include "extender/process_metrics.h"
+#include "common/metrics.h"
+#include "extender/http_metrics.h"
 #include "gpushare/codec/extender.h"
 
 static unsigned status_of(enum gs_code code)
@@ -95,7 +96,11 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
     struct routes_ctx *app = ctx;
     res->content_type = "text/plain; version=0.0.4; charset=utf-8";
     gs_service_metrics(app->service, &res->body);
-    process_metrics(app, &res->body);
+    struct gs_http_server *server = app->server;
+    if (server)
+        http_metrics(server, &res->body);
+    metrics_kube(app->client, &res->body);
+    metrics_process(&res->body);
 }
 
 #define PREFIX "/gpushare-scheduler"

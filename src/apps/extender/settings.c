@@ -68,6 +68,7 @@ void settings_read(struct settings *settings, int argc, char **argv)
         .bind_workers = 16,
         .grace_ns = 10 * GS_NS_PER_S,
         .reconcile_ns = 300 * GS_NS_PER_S,
+        .gpu_metrics = true,
     };
     const struct gs_option table[] = {
         {"kubeconfig", GS_OPT_STRING, &settings->kubeconfig, "FILE",
@@ -110,6 +111,8 @@ void settings_read(struct settings *settings, int argc, char **argv)
          "how long requests may take to finish after SIGTERM (10s)", NULL, 0, NULL},
         {"reconcile-every", GS_OPT_DURATION, &settings->reconcile_ns, "TIME",
          "between full comparisons of ledger and API (5m)", NULL, 0, NULL},
+        {"gpu-metrics", GS_OPT_BOOL, &settings->gpu_metrics, NULL,
+         "two metrics per GPU of the cluster; false leaves the sums (true)", NULL, 0, NULL},
         {"port", GS_OPT_STRING, &settings->port, "PORT", "port on loopback, as the original's PORT",
          "PORT", 0, NULL},
     };

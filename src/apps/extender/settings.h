@@ -29,6 +29,7 @@ struct settings {
     uint32_t bind_workers;
     int64_t grace_ns;
     int64_t reconcile_ns;
+    bool gpu_metrics; /* two series per GPU of the cluster */
 };
 
 /* Exits on --help, --version and bad usage. */

@@ -11,6 +11,7 @@ from harness.processes import wait_for
 
 KUBE = ">=1.20"
 METRIC = "gpushare_device_plugin_"
+CALLS = f"{METRIC}allocate_duration_seconds_count"
 
 
 def recorded(cluster, name):
@@ -27,11 +28,11 @@ def mix_up(cluster):
     cluster.create_pods([real_pod("a", 12)])
     cluster.wait_bound("a")
     check((recorded(cluster, "a"), recorded(cluster, "b")) == ("1", "0"), "not bound as expected")
-    wait_for("a is allocated", lambda: cluster.plugin.metric(f"{METRIC}allocated_total") == 1)
+    wait_for("a is allocated", lambda: cluster.plugin.metric(CALLS) == 1)
     cluster.plugin_api.show("a")
     wait_for("the plugin sees a", lambda: cluster.plugin.metric(f"{METRIC}pods") == 2)
     cluster.kubelet_api.show("b")
-    wait_for("b is allocated", lambda: cluster.plugin.metric(f"{METRIC}allocated_total") == 2)
+    wait_for("b is allocated", lambda: cluster.plugin.metric(CALLS) == 2)
 
 
 def body():
@@ -49,7 +50,7 @@ def body():
         for name, gpu in (("a", "0"), ("b", "1"), ("between", "1")):
             check(cluster.wait_true_record(name) == gpu, f"{name} should be on GPU {gpu}")
         check(cluster.plugin.metric(f"{METRIC}swaps_total") == 1, "there was no swap")
-        check(cluster.plugin.metric(f"{METRIC}held_total") == 0, "a start was held back")
+        check(cluster.plugin.metric(f"{METRIC}held_starts_total") == 0, "a start was held back")
         check(not cluster.problems(complete=False), f"{cluster.problems(complete=False)}")
         cluster.wait_inspect_agrees()
         cluster.delete_pod("b")

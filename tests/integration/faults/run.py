@@ -186,7 +186,7 @@ def left_behind(world):
 def metrics_wrong(world):
     """After everything is gone."""
     found = world.metrics()
-    names = ("ledger_drift", "claims", "reserved_claims", "binds_unresolved", "overfull_gpus")
+    names = ("ledger_drift", "claims", "reserved_claims", "unresolved_binds", "overfull_gpus")
     wrong = {name: found[f"gpushare_{name}"] for name in names if found[f"gpushare_{name}"]}
     return str(wrong) if wrong else None
 

@@ -34,23 +34,24 @@ static void expect(const char *series, const char *line)
 
 static void free_and_largest_are_of_the_whole_cluster(void **state)
 {
-    expect("gpushare_free_units", "\ngpushare_free_units 22\n");
-    expect("gpushare_largest_placeable_units", "\ngpushare_largest_placeable_units 16\n");
+    expect("gpushare_memory_free_bytes", "\ngpushare_memory_free_bytes 23622320128\n");
+    expect("gpushare_memory_largest_free_bytes",
+           "\ngpushare_memory_largest_free_bytes 17179869184\n");
     rig_pod_gone(&rig, "old", "u0");
-    expect("gpushare_free_units", "\ngpushare_free_units 32\n");
+    expect("gpushare_memory_free_bytes", "\ngpushare_memory_free_bytes 34359738368\n");
 }
 
 static void a_full_cluster_has_nothing_free(void **state)
 {
     rig_pod(&rig, "more", "u1", 6, "n1", "0", "Running");
     rig_pod(&rig, "all", "u2", 16, "n2", "0", "Running");
-    expect("gpushare_free_units", "\ngpushare_free_units 0\n");
-    expect("gpushare_largest_placeable_units", "\ngpushare_largest_placeable_units 0\n");
+    expect("gpushare_memory_free_bytes", "\ngpushare_memory_free_bytes 0\n");
+    expect("gpushare_memory_largest_free_bytes", "\ngpushare_memory_largest_free_bytes 0\n");
 }
 
 static void stranded_memory_is_not_told_before_it_is_known(void **state)
 {
-    expect("gpushare_stranded_units", NULL);
+    expect("gpushare_memory_stranded_bytes", NULL);
 }
 
 /* All pods ask for 10: what a GPU of 16 has left beside one is of no use to the next. */
@@ -64,10 +65,10 @@ static void what_no_known_pod_can_use_is_stranded(void **state)
     }
     rig.now_ns += 2 * GS_NS_PER_S;
     gs_service_tick(rig.service);
-    expect("gpushare_stranded_units", "\ngpushare_stranded_units 12\n");
+    expect("gpushare_memory_stranded_bytes", "\ngpushare_memory_stranded_bytes 12884901888\n");
     rig_pod_gone(&rig, "old", "u0");
-    expect("gpushare_free_units", "\ngpushare_free_units 32\n");
-    expect("gpushare_stranded_units", "\ngpushare_stranded_units 12\n");
+    expect("gpushare_memory_free_bytes", "\ngpushare_memory_free_bytes 34359738368\n");
+    expect("gpushare_memory_stranded_bytes", "\ngpushare_memory_stranded_bytes 12884901888\n");
 }
 
 int main(void)

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_BASE_METRIC_H
+#define GPUSHARE_BASE_METRIC_H
+
+#include <stdint.h>
+
+#include "gpushare/base/buf.h"
+
+/*
+ * Prometheus text format 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats), and only what
+ * OpenMetrics would take too: every family has its HELP and TYPE, counters end in _total, units are
+ * seconds and bytes, and no two families differ in _total alone.
+ *
+ *   gs_metric_gauge(out, "gpushare_nodes", "Nodes known.", 3);
+ *   gs_metric_family(out, "gpushare_wakes_total", "counter", "Pods woken, by outcome.");
+ *   gs_metric_sample(out, "gpushare_wakes_total", "outcome", "sent", 7);
+ *
+ * Labels come from fixed words, and from what only an administrator can name (nodes, GPUs): a pod's
+ * name is never one, because whoever may create pods could then create series.
+ */
+
+/* The head of a family; its samples follow. type: "counter", "gauge", "histogram", "summary". */
+void gs_metric_family(struct gs_buf *out, const char *name, const char *type, const char *help);
+
+/* One sample with one label. */
+void gs_metric_sample(struct gs_buf *out, const char *name, const char *label, const char *value,
+                      uint64_t number);
+
+/* `label="value"`, escaped as the format wants it. */
+void gs_metric_label(struct gs_buf *out, const char *label, const char *value);
+
+/* A family of one sample without labels. */
+void gs_metric_gauge(struct gs_buf *out, const char *name, const char *help, uint64_t number);
+void gs_metric_counter(struct gs_buf *out, const char *name, const char *help, uint64_t number);
+
+/* A family of one sample in seconds. */
+void gs_metric_seconds(struct gs_buf *out, const char *name, const char *type, const char *help,
+                       double seconds);
+
+/* A summary without quantiles: how often, and how long together. */
+void gs_metric_summary(struct gs_buf *out, const char *name, const char *help, uint64_t count,
+                       uint64_t sum_ns);
+
+#endif

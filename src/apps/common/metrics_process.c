@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/metrics.h"
+#include "gpushare/base/metric.h"
+#include "gpushare/base/num.h"
+
+/* Words of /proc/self/stat behind the program's name (proc(5)), counted from 0: state is 0. */
+enum { UTIME = 11, STIME = 12, STARTTIME = 19, VSIZE = 20, RSS = 21, WORDS = 22 };
+
+/* *ret[n] of a word that is no number is 0. */
+static void read_stat(uint64_t ret[WORDS])
+{
+    char text[2048] = "";
+    FILE *file = fopen("/proc/self/stat", "re");
+    memset(ret, 0, WORDS * sizeof(*ret));
+    if (!file)
+        return;
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    fclose(file);
+    const char *at = strrchr(text, ')'); /* the name may hold spaces and parentheses */
+    for (int i = 0; at && i < WORDS; i++) {
+        at += strspn(at, ") ");
+        size_t len = strcspn(at, " \n");
+        gs_parse_u64(at, len, &ret[i]);
+        at += len;
+    }
+}
+
+static double now_s(clockid_t clock)
+{
+    struct timespec now = {0};
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Itself, "." and ".." are not counted. */
+static uint64_t open_fds(void)
+{
+    uint64_t count = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    while (dir && readdir(dir))
+        count++;
+    if (dir)
+        closedir(dir);
+    return count > 3 ? count - 3 : 0;
+}
+
+static uint64_t max_fds(void)
+{
+    struct rlimit limit = {0};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    return limit.rlim_cur;
+}
+
+void metrics_process(struct gs_buf *out)
+{
+    uint64_t stat[WORDS];
+    const double ticks_per_s = (double)sysconf(_SC_CLK_TCK);
+    read_stat(stat);
+    double booted_s = now_s(CLOCK_REALTIME) - now_s(CLOCK_BOOTTIME);
+    gs_metric_family(out, "gpushare_build_info", "gauge", "1, with the program's version.");
+    gs_metric_sample(out, "gpushare_build_info", "version", GS_VERSION, 1);
+    gs_metric_seconds(out, "process_cpu_seconds_total", "counter",
+                      "User and system CPU time spent.",
+                      (double)(stat[UTIME] + stat[STIME]) / ticks_per_s);
+    gs_metric_seconds(out, "process_start_time_seconds", "gauge",
+                      "Start of the process, in seconds since the Unix epoch.",
+                      booted_s + (double)stat[STARTTIME] / ticks_per_s);
+    gs_metric_gauge(out, "process_virtual_memory_bytes", "Virtual memory.", stat[VSIZE]);
+    gs_metric_gauge(out, "process_resident_memory_bytes", "Resident memory.",
+                    stat[RSS] * (uint64_t)sysconf(_SC_PAGESIZE));
+    gs_metric_gauge(out, "process_open_fds", "Open file descriptors.", open_fds());
+    gs_metric_gauge(out, "process_max_fds", "Most file descriptors that may be open.", max_fds());
+}

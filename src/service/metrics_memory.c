@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GPU memory, in bytes whatever the nodes' units are. */
+#include "gpushare/base/metric.h"
+#include "gpushare/core/fragmentation.h"
+#include "service_internal.h"
+
+/* The original's plugin names no unit. Its CLI guesses one, and so do we: no GPU has 100 TiB, and
+ * none has less than 100 MiB. */
+enum { GIB_UNITS_MAX = 100 };
+
+static uint64_t unit_bytes(const struct gs_ledger *ledger, const struct gs_node_view *view)
+{
+    enum gs_unit unit = gs_ledger_node_unit(ledger, view->slot);
+    if (unit == GS_UNIT_UNKNOWN)
+        unit = view->max_total_units > GIB_UNITS_MAX ? GS_UNIT_MIB : GS_UNIT_GIB;
+    return (uint64_t)gs_unit_mib(unit) << 20;
+}
+
+static void print_gpus(const struct gs_ledger *ledger, bool used, struct gs_buf *out)
+{
+    const char *name = used ? "gpushare_gpu_memory_allocated_bytes" : "gpushare_gpu_memory_bytes";
+    gs_metric_family(out, name, "gauge",
+                     used ? "Memory of a GPU that is charged to pods." : "Memory of a GPU.");
+    for (uint32_t slot = 0; slot < gs_ledger_slots(ledger); slot++) {
+        const struct gs_node_view *view = gs_ledger_view_at(ledger, slot);
+        for (uint32_t i = 0; view && i < view->gpu_count; i++) {
+            const struct gs_gpu_state *gpu = &view->gpus[i];
+            uint64_t units = used ? gpu->used_units : gpu->total_units;
+            gs_buf_printf(out, "%s{", name);
+            gs_metric_label(out, "node", gs_ledger_node_name(ledger, slot));
+            gs_buf_printf(out, ",gpu=\"%u\"} %llu\n", gpu->idx,
+                          (unsigned long long)(units * unit_bytes(ledger, view)));
+        }
+    }
+}
+
+struct sums {
+    uint64_t total, used, free, largest, stranded; /* bytes */
+    uint32_t unhealthy, cordoned;
+    bool known; /* enough pods were seen to tell what is stranded */
+};
+
+static void add_node(const struct gs_store *store, const struct gs_node_view *view,
+                     struct sums *sums)
+{
+    uint64_t bytes = unit_bytes(store->ledger, view);
+    struct gs_fragmentation part;
+    gs_fragmentation_of_node(store->policies, view, &part);
+    sums->total += view->sum_total_units * bytes;
+    sums->used += view->sum_used_units * bytes;
+    sums->free += part.free_units * bytes;
+    sums->stranded += part.stranded_units * bytes;
+    sums->known = sums->known || part.known;
+    if (part.largest_units * bytes > sums->largest)
+        sums->largest = part.largest_units * bytes;
+    for (uint32_t i = 0; view->inventory && i < view->gpu_count; i++) {
+        sums->unhealthy += !view->inventory[i].healthy;
+        sums->cordoned += !view->inventory[i].schedulable;
+    }
+}
+
+/* The cluster's sums: few series whatever the cluster's size. */
+static void print_sums(const struct gs_store *store, struct gs_buf *out)
+{
+    struct sums sums = {0};
+    for (uint32_t slot = 0; slot < gs_ledger_slots(store->ledger); slot++) {
+        const struct gs_node_view *view = gs_ledger_view_at(store->ledger, slot);
+        if (view)
+            add_node(store, view, &sums);
+    }
+    gs_metric_gauge(out, "gpushare_memory_bytes", "GPU memory of the cluster.", sums.total);
+    gs_metric_gauge(out, "gpushare_memory_allocated_bytes", "Of this, charged to pods.", sums.used);
+    gs_metric_gauge(out, "gpushare_memory_free_bytes",
+                    "GPU memory that is free on healthy GPUs without a cordon.", sums.free);
+    gs_metric_gauge(out, "gpushare_memory_largest_free_bytes",
+                    "Free memory of the GPU that has most: no larger pod fits on one GPU.",
+                    sums.largest);
+    /* 0 would say that all of it is of use, when nobody knows. */
+    if (sums.known)
+        gs_metric_gauge(out, "gpushare_memory_stranded_bytes",
+                        "Free GPU memory that more pods such as those seen so far would leave "
+                        "unused; absent until enough pods were seen.",
+                        sums.stranded);
+    gs_metric_gauge(out, "gpushare_unhealthy_gpus",
+                    "GPUs that their device plugin calls unhealthy.", sums.unhealthy);
+    gs_metric_gauge(out, "gpushare_cordoned_gpus", "GPUs that an administrator cordoned.",
+                    sums.cordoned);
+}
+
+void gs_service_metrics_memory(const struct gs_service *service, struct gs_buf *out)
+{
+    const struct gs_store *store = &service->store;
+    if (!service->config.no_gpu_metrics) {
+        print_gpus(store->ledger, false, out);
+        print_gpus(store->ledger, true, out);
+    }
+    print_sums(store, out);
+}
