@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Sourced by kube_build.sh: Kubernetes from the Go module proxy. Its programs are main packages of
+# the module k8s.io/kubernetes, which go builds like any other package once a module of ours asks
+# for it. That module's go.mod is the release's own, with the parts that lie beside it in its
+# repository (./staging) taken at the release's number instead; its go.sum says that every other
+# part is what the release was made of.
+# shellcheck disable=SC2154 # work and components are kube_build.sh's
+
+kube_module=k8s.io/kubernetes@v$KUBE_VERSION
+
+# The machine's own module and build caches are used: Go keeps them in bounds, and a build that was
+# killed goes on where it was.
+use_go() {
+    export GO111MODULE=on GOFLAGS=-mod=mod GOWORK=off CGO_ENABLED=0
+}
+
+# A Go that may fetch a newer one of itself (GOTOOLCHAIN) is new enough.
+source_possible() {
+    local wanted have
+    command -v go >/dev/null || {
+        echo "Kubernetes $KUBE_VERSION needs Go, and this machine has none"
+        return 1
+    }
+    wanted=$(use_go && cd / && go list -m -f 'go{{.GoVersion}}' "$kube_module") || {
+        echo "the Go module proxy does not give $kube_module"
+        return 1
+    }
+    have=$(go env GOVERSION)
+    [[ $(go env GOTOOLCHAIN) != local ]] || printf '%s\n' "$wanted" "$have" | sort -VC || {
+        echo "Kubernetes $KUBE_VERSION needs $wanted, and this machine has $have"
+        return 1
+    }
+}
+
+prepare_source() {
+    source_possible >&2
+}
+
+write_module() {
+    local release
+    release=$(cd / && go mod download -json "$kube_module" | sed -n 's/^\t*"Dir": "\(.*\)",$/\1/p')
+    sed -e 's,^module .*,module kubernetes.e2e,' \
+        -e "s,=> \./staging/src/\(k8s\.io/[a-z-]*\)$,=> \1 v0.${KUBE_VERSION#*.}," \
+        "$release/go.mod" >"$work/go.mod"
+    cp --no-preserve=mode "$release/go.sum" "$work/go.sum"
+    go mod edit -require="$kube_module"
+}
+
+build_programs() {
+    cd "$work" || return
+    use_go
+    echo "fetching Kubernetes $KUBE_VERSION from $(go env GOPROXY)" >&2
+    write_module
+    echo "compiling ${components[*]}" >&2
+    go build -buildvcs=false -trimpath -ldflags "-s -w $(version_flags k8s.io)" -o "$work/bin/" \
+        "${components[@]/#/k8s.io/kubernetes/cmd/}"
+}
