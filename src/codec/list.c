@@ -5,7 +5,7 @@
 
 struct list_reader {
     struct gs_reader reader;
-    int (*each)(void *ctx, struct gs_slice item);
+    int (*each)(void *ctx, struct gs_scan *scan);
     void *ctx;
     struct gs_scan_text resource_version, continue_token;
     int64_t remaining;
@@ -33,17 +33,10 @@ static void read_metadata(struct list_reader *lr)
 static void read_items(struct list_reader *lr)
 {
     struct gs_reader *reader = &lr->reader;
-    struct gs_slice item;
     if (!gs_read_array(reader, "items"))
         return;
-    while (gs_scan_element(&reader->scan)) {
-        if (!gs_scan_raw(&reader->scan, &item))
-            return;
-        if (lr->each(lr->ctx, item) != 0) {
-            lr->stopped = true;
-            return;
-        }
-    }
+    while (!lr->stopped && gs_scan_element(&reader->scan))
+        lr->stopped = lr->each(lr->ctx, &reader->scan) != 0;
 }
 
 static void read_list(struct list_reader *lr)
@@ -61,12 +54,13 @@ static void read_list(struct list_reader *lr)
     }
 }
 
-int gs_codec_list_items(struct gs_slice json, int (*each)(void *ctx, struct gs_slice item),
+int gs_codec_list_items(struct gs_slice json, int (*each)(void *ctx, struct gs_scan *scan),
                         void *ctx, struct gs_list_meta *ret, struct gs_error *err)
 {
     struct list_reader lr = {.each = each, .ctx = ctx, .remaining = -1};
     struct gs_list_meta meta;
     gs_scan_init(&lr.reader.scan, json);
+    lr.reader.scan.trusting = true;
     read_list(&lr);
     if (lr.stopped)
         return gs_fail(err, GS_ECANCELED, "stopped by the receiver of the list");

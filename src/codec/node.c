@@ -34,9 +34,9 @@ static void read_annotations(struct node_reader *nr)
     if (!gs_read_object(reader, "metadata.annotations"))
         return;
     while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_eq(key, gs_slice_of(nr->names->inventory)))
+        if (gs_scan_text_is_name(key, nr->names->inventory))
             gs_read_text(reader, "annotation gpu-inventory", &nr->inventory);
-        else if (gs_scan_text_eq(key, gs_slice_of(nr->names->cordon)))
+        else if (gs_scan_text_is_name(key, nr->names->cordon))
             gs_read_text(reader, "annotation gpu-cordon", &nr->cordon);
         else
             gs_scan_skip(&reader->scan);
@@ -88,9 +88,9 @@ static void read_capacity(struct node_reader *nr)
     if (!gs_read_object(reader, "status.capacity"))
         return;
     while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_eq(key, gs_slice_of(nr->names->gpu_mem)))
+        if (gs_scan_text_is_name(key, nr->names->gpu_mem))
             gs_read_whole(reader, "GPU memory in status.capacity", &units);
-        else if (gs_scan_text_eq(key, gs_slice_of(nr->names->gpu_count)))
+        else if (gs_scan_text_is_name(key, nr->names->gpu_count))
             gs_read_whole(reader, "GPU count in status.capacity", &count);
         else
             gs_scan_skip(&reader->scan);
@@ -107,7 +107,7 @@ static void read_allocatable(struct node_reader *nr)
     if (!gs_read_object(reader, "status.allocatable"))
         return;
     while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_eq(key, gs_slice_of(nr->names->gpu_mem)))
+        if (gs_scan_text_is_name(key, nr->names->gpu_mem))
             gs_read_whole(reader, "GPU memory in status.allocatable", &units);
         else if (gs_scan_text_is(key, "cpu"))
             gs_read_milli(reader, "cpu in status.allocatable", &nr->node->cpu_milli);
@@ -263,14 +263,14 @@ static int apply_cordon(struct node_reader *nr, struct gs_error *err)
     return 0;
 }
 
-int gs_codec_node(const struct gs_names *names, struct gs_slice json, struct gs_node *node,
-                  struct gs_error *err)
+int gs_codec_node_take(const struct gs_names *names, struct gs_scan *from, struct gs_node *node,
+                       struct gs_error *err)
 {
     gs_node_reset(node);
     struct node_reader nr = {.reader = {.arena = &node->arena}, .names = names, .node = node};
-    gs_scan_init(&nr.reader.scan, json);
+    gs_reader_enter(&nr.reader, from);
     read_node(&nr);
-    int result = gs_reader_finish(&nr.reader, err);
+    int result = gs_reader_leave(&nr.reader, from, err);
     if (result == 0)
         result = take_inventory(&nr, err);
     if (result == 0 && !node->inventory && gs_node_divide_capacity(node) < 0)
@@ -280,4 +280,17 @@ int gs_codec_node(const struct gs_names *names, struct gs_slice json, struct gs_
     if (result < 0)
         gs_node_reset(node);
     return result;
+}
+
+int gs_codec_node(const struct gs_names *names, struct gs_slice json, struct gs_node *node,
+                  struct gs_error *err)
+{
+    struct gs_scan scan;
+    gs_scan_init(&scan, json);
+    if (gs_codec_node_take(names, &scan, node, err) < 0)
+        return -1;
+    if (gs_scan_finish(&scan, err) == 0)
+        return 0;
+    gs_node_reset(node);
+    return -1;
 }

@@ -46,7 +46,7 @@ static void read_labels(struct gs_pod_reader *pr)
     if (!gs_read_object(reader, "metadata.labels"))
         return;
     while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_eq(key, gs_slice_of(pr->names->gpu_count)))
+        if (gs_scan_text_is_name(key, pr->names->gpu_count))
             gs_read_text(reader, "label gpu-count", &pr->count_label);
         else
             gs_scan_skip(&reader->scan);
@@ -75,7 +75,7 @@ static bool find_annotation(struct gs_pod_reader *pr, struct gs_scan_text key,
         {names->uuid_deny, "annotation gpu-uuid-deny", &pr->uuid_deny},
     };
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (gs_scan_text_eq(key, gs_slice_of(known[i].name))) {
+        if (gs_scan_text_is_name(key, known[i].name)) {
             *ret_what = known[i].what;
             *ret = known[i].to;
             return true;
@@ -175,7 +175,7 @@ static enum gs_pod_phase phase_of(struct gs_scan_text text)
         {"Failed", GS_PHASE_FAILED},
     };
     for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
-        if (gs_scan_text_eq(text, gs_slice_of(phases[i].word)))
+        if (gs_scan_text_is_name(text, phases[i].word))
             return phases[i].phase;
     }
     return GS_PHASE_UNKNOWN;
@@ -253,14 +253,14 @@ static int keep_lists(const struct gs_pod_reader *pr)
     return 0;
 }
 
-int gs_codec_pod(const struct gs_names *names, struct gs_slice json, struct gs_pod *pod,
-                 struct gs_error *err)
+int gs_codec_pod_take(const struct gs_names *names, struct gs_scan *from, struct gs_pod *pod,
+                      struct gs_error *err)
 {
     gs_pod_reset(pod);
     struct gs_pod_reader pr = {.reader = {.arena = &pod->arena}, .names = names, .pod = pod};
-    gs_scan_init(&pr.reader.scan, json);
+    gs_reader_enter(&pr.reader, from);
     read_pod(&pr);
-    int result = gs_reader_finish(&pr.reader, err);
+    int result = gs_reader_leave(&pr.reader, from, err);
     if (result == 0 && (gs_pod_reader_join(&pr) < 0 || keep_lists(&pr) < 0))
         result = gs_fail_nomem(err);
     if (result < 0) {
@@ -271,4 +271,17 @@ int gs_codec_pod(const struct gs_names *names, struct gs_slice json, struct gs_p
     judge_recorded(&pr);
     judge_words(&pr);
     return 0;
+}
+
+int gs_codec_pod(const struct gs_names *names, struct gs_slice json, struct gs_pod *pod,
+                 struct gs_error *err)
+{
+    struct gs_scan scan;
+    gs_scan_init(&scan, json);
+    if (gs_codec_pod_take(names, &scan, pod, err) < 0)
+        return -1;
+    if (gs_scan_finish(&scan, err) == 0)
+        return 0;
+    gs_pod_reset(pod);
+    return -1;
 }

@@ -21,7 +21,7 @@ static void read_amounts(struct gs_pod_reader *pr, const char *what, struct amou
             gs_read_milli(reader, "cpu of a container", &ret->cpu_milli);
         else if (gs_scan_text_is(key, "memory"))
             gs_read_value(reader, "memory of a container", &ret->memory_bytes);
-        else if (gs_scan_text_eq(key, gs_slice_of(pr->names->gpu_mem)))
+        else if (gs_scan_text_is_name(key, pr->names->gpu_mem))
             gs_read_whole(reader, "GPU memory of a container", &ret->gpu_units);
         else
             gs_scan_skip(&reader->scan);

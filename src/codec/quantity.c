@@ -58,7 +58,7 @@ static bool parse_exponent(struct gs_slice text, int *ret)
 static bool parse_suffix(struct gs_slice text, struct parts *parts)
 {
     static const struct {
-        const char *name;
+        char name[3];
         int exp10, exp2;
     } suffixes[] = {
         {"", 0, 0},    {"n", -9, 0},  {"u", -6, 0},  {"m", -3, 0},  {"k", 3, 0},   {"M", 6, 0},
@@ -66,7 +66,9 @@ static bool parse_suffix(struct gs_slice text, struct parts *parts)
         {"Gi", 0, 30}, {"Ti", 0, 40}, {"Pi", 0, 50}, {"Ei", 0, 60},
     };
     for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-        if (gs_slice_eq(text, gs_slice_of(suffixes[i].name))) {
+        const char *name = suffixes[i].name;
+        if (text.len < sizeof(suffixes[i].name) && memcmp(name, text.at, text.len) == 0 &&
+            name[text.len] == '\0') {
             parts->exp10 = suffixes[i].exp10;
             parts->exp2 = suffixes[i].exp2;
             return true;

@@ -19,6 +19,23 @@ int gs_reader_finish(struct gs_reader *reader, struct gs_error *err)
     return gs_scan_finish(&reader->scan, err);
 }
 
+void gs_reader_enter(struct gs_reader *reader, struct gs_scan *from)
+{
+    (void)gs_scan_peek(from); /* past the space before it */
+    gs_scan_init(&reader->scan, (struct gs_slice){from->at, (size_t)(from->end - from->at)});
+    reader->scan.trusting = true;
+}
+
+int gs_reader_leave(struct gs_reader *reader, struct gs_scan *from, struct gs_error *err)
+{
+    if (!reader->scan.failed && !from->failed) {
+        from->at = reader->scan.at;
+        return 0;
+    }
+    gs_scan_skip(from);
+    return gs_reader_finish(reader, err);
+}
+
 bool gs_read_object(struct gs_reader *reader, const char *what)
 {
     return !gs_scan_null(&reader->scan) && gs_scan_object(&reader->scan, what);

@@ -25,6 +25,13 @@ bool gs_reader_stop(struct gs_reader *reader, enum gs_code code, const char *wha
 /* What gs_scan_finish() does, with that code. */
 int gs_reader_finish(struct gs_reader *reader, struct gs_error *err);
 
+/*
+ * A decoder of its own for the next value of *from, so that its failures are not those of *from;
+ * gs_reader_leave() says how it went, and takes that value off *from, whatever became of it.
+ */
+void gs_reader_enter(struct gs_reader *reader, struct gs_scan *from);
+int gs_reader_leave(struct gs_reader *reader, struct gs_scan *from, struct gs_error *err);
+
 /* Enters; false also for null, so: if (gs_read_object(…)) while (gs_scan_key(…)) */
 bool gs_read_object(struct gs_reader *reader, const char *what);
 bool gs_read_array(struct gs_reader *reader, const char *what);

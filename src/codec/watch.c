@@ -25,6 +25,7 @@ int gs_codec_watch_event(struct gs_slice line, struct gs_watch_event *ret, struc
     struct gs_scan_text key, type = {0};
     struct gs_watch_event event = {0};
     gs_scan_init(&scan, line);
+    scan.trusting = true;
     gs_scan_object(&scan, "watch event");
     while (gs_scan_key(&scan, &key)) {
         if (gs_scan_text_is(key, "type"))
@@ -64,6 +65,7 @@ int gs_codec_object_rv(struct gs_slice object, char ret[GS_RV_BYTES], struct gs_
     struct gs_reader reader = {0};
     struct gs_scan_text key, version = {0};
     gs_scan_init(&reader.scan, object);
+    reader.scan.trusting = true;
     gs_scan_object(&reader.scan, "object");
     while (gs_scan_key(&reader.scan, &key)) {
         if (gs_scan_text_is(key, "metadata"))

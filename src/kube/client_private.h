@@ -117,7 +117,6 @@ int gs_call(struct gs_kube_client *client, struct gs_runner *runner,
 
 /*
  * list.c: a list in pages of options.page_limit, fewer where a page is larger than body_max_bytes.
- * Each item is *borrowed* for the call.
  */
 struct gs_listing {
     const char *path;
@@ -127,7 +126,7 @@ struct gs_listing {
     /* Before the first item, and again when the server lost the list in its middle (410). NULL:
      * that is GS_EGONE then. */
     int (*begin)(void *ctx, struct gs_error *err);
-    int (*item)(void *ctx, struct gs_slice item, struct gs_error *err);
+    int (*item)(void *ctx, struct gs_scan *scan, struct gs_error *err); /* takes the item */
     void *ctx;
 };
 

@@ -23,10 +23,10 @@ struct pages {
     struct gs_error *err;
 };
 
-static int on_item(void *ctx, struct gs_slice item)
+static int on_item(void *ctx, struct gs_scan *scan)
 {
     struct pages *pages = ctx;
-    return pages->listing->item(pages->listing->ctx, item, pages->err);
+    return pages->listing->item(pages->listing->ctx, scan, pages->err);
 }
 
 static void build_query(const struct pages *pages, struct gs_buf *query)
@@ -129,15 +129,17 @@ struct receiver {
     struct gs_node node;
 };
 
-static int on_object(void *ctx, struct gs_slice item, struct gs_error *err)
+static int on_object(void *ctx, struct gs_scan *scan, struct gs_error *err)
 {
     struct receiver *receiver = ctx;
     const struct gs_names *names = receiver->client->options.names;
     struct gs_error why = {0};
-    int result = receiver->each_pod ? gs_codec_pod(names, item, &receiver->pod, &why)
-                                    : gs_codec_node(names, item, &receiver->node, &why);
+    int result = receiver->each_pod ? gs_codec_pod_take(names, scan, &receiver->pod, &why)
+                                    : gs_codec_node_take(names, scan, &receiver->node, &why);
     if (result < 0 && why.code == GS_ENOMEM)
         return gs_fail_nomem(err);
+    if (scan->failed)
+        return 0; /* the list itself is broken, and says so */
     if (result < 0) {
         gs_client_broken(receiver->client, &why);
         return 0;

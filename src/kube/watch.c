@@ -199,8 +199,6 @@ static int prepare(struct gs_watcher *watcher, struct gs_error *err)
 {
     bool pods = watcher->spec->kind == GS_KIND_POD;
     watcher->path = pods ? "/api/v1/pods" : "/api/v1/nodes";
-    const char *slash = strrchr(watcher->client->options.names->gpu_mem, '/');
-    watcher->needle = slash ? slash + 1 : watcher->client->options.names->gpu_mem;
     if (watcher->spec->node)
         gs_buf_printf(&watcher->selector, "%s=%s", pods ? "spec.nodeName" : "metadata.name",
                       watcher->spec->node);

@@ -24,20 +24,13 @@ int gs_watcher_list_begin(void *ctx, struct gs_error *err)
     return 0;
 }
 
-/* Cheaper than decoding, for the thousands of pods that have nothing to do with GPUs. */
-static bool may_be_skipped(const struct gs_watcher *watcher, struct gs_slice object)
-{
-    return watcher->spec->kind == GS_KIND_POD && watcher->spec->skip_other_pods &&
-           !memmem(object.at, object.len, watcher->needle, strlen(watcher->needle));
-}
-
 /* 0: in watcher->pod or ->node. -1 with why. */
-static int decode(struct gs_watcher *watcher, struct gs_slice object, struct gs_error *why)
+static int decode(struct gs_watcher *watcher, struct gs_scan *scan, struct gs_error *why)
 {
     const struct gs_names *names = watcher->client->options.names;
     if (watcher->spec->kind == GS_KIND_POD)
-        return gs_codec_pod(names, object, &watcher->pod, why);
-    return gs_codec_node(names, object, &watcher->node, why);
+        return gs_codec_pod_take(names, scan, &watcher->pod, why);
+    return gs_codec_node_take(names, scan, &watcher->node, why);
 }
 
 static int deliver(struct gs_watcher *watcher)
@@ -59,31 +52,30 @@ static int deliver_gone(struct gs_watcher *watcher)
 }
 
 /* An object that cannot be read is counted and passed over: one broken object must not keep all
- * others from us. */
-static int upsert(struct gs_watcher *watcher, struct gs_slice object, struct gs_error *err)
+ * others from us. Where the text around it is broken, its owner says so. */
+static int upsert(struct gs_watcher *watcher, struct gs_scan *scan, struct gs_error *err)
 {
     struct gs_error why = {0};
-    if (may_be_skipped(watcher, object))
-        return 0;
-    if (decode(watcher, object, &why) < 0) {
+    if (decode(watcher, scan, &why) < 0) {
         if (why.code == GS_ENOMEM)
             return fail_sink(watcher, err);
-        gs_client_broken(watcher->client, &why);
+        if (!scan->failed)
+            gs_client_broken(watcher->client, &why);
         return 0;
     }
     return deliver(watcher) < 0 ? fail_sink(watcher, err) : 0;
 }
 
-int gs_watcher_list_item(void *ctx, struct gs_slice item, struct gs_error *err)
+int gs_watcher_list_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
 {
-    return upsert(ctx, item, err);
+    return upsert(ctx, scan, err);
 }
 
 /* What is gone but cannot be read would stay charged for ever: a new list tells. */
-static int gone(struct gs_watcher *watcher, struct gs_slice object, struct gs_error *err)
+static int gone(struct gs_watcher *watcher, struct gs_scan *scan, struct gs_error *err)
 {
     struct gs_error why = {0};
-    if (decode(watcher, object, &why) < 0) {
+    if (decode(watcher, scan, &why) < 0) {
         watcher->must_list = true;
         if (why.code != GS_ENOMEM)
             gs_client_broken(watcher->client, &why);
@@ -120,16 +112,18 @@ static int handle(struct gs_watcher *watcher, const struct gs_watch_event *event
                   struct gs_error *err)
 {
     struct gs_kube_client *client = watcher->client;
+    struct gs_scan scan;
+    gs_scan_init(&scan, event->object);
     switch (event->type) {
     case GS_WATCH_ADDED:
         GS_COUNT(client, events_added, 1);
-        return upsert(watcher, event->object, err);
+        return upsert(watcher, &scan, err);
     case GS_WATCH_MODIFIED:
         GS_COUNT(client, events_modified, 1);
-        return upsert(watcher, event->object, err);
+        return upsert(watcher, &scan, err);
     case GS_WATCH_DELETED:
         GS_COUNT(client, events_deleted, 1);
-        return gone(watcher, event->object, err);
+        return gone(watcher, &scan, err);
     case GS_WATCH_BOOKMARK:
         GS_COUNT(client, events_bookmark, 1);
         return 0;

@@ -12,7 +12,6 @@ struct gs_watcher {
     struct gs_runner runner;
     const char *path;
     struct gs_buf selector; /* field selector, data NULL: none */
-    const char *needle;     /* stands in every object that can ask for GPU memory */
     char rv[GS_RV_BYTES];   /* where we are in the history; "": list anew */
     bool listed;            /* at least once */
     bool live;              /* as the sink was told */
@@ -29,7 +28,7 @@ struct gs_watcher {
 
 /* watch_events.c: callbacks of the list and of the stream; ctx is the watcher. */
 int gs_watcher_list_begin(void *ctx, struct gs_error *err);
-int gs_watcher_list_item(void *ctx, struct gs_slice item, struct gs_error *err);
+int gs_watcher_list_item(void *ctx, struct gs_scan *scan, struct gs_error *err);
 int gs_watcher_line(void *ctx, const char *line, size_t len, struct gs_error *err);
 
 #endif

@@ -113,6 +113,20 @@ static inline const char *scan_compare_value_(struct gs_scan *scan, const json_t
     }
 }
 
+/* What is skipped on trust ends where the grammar says, when it is JSON. */
+static inline const char *scan_compare_trusting_(const char *bytes, size_t len, bool accepted)
+{
+    struct gs_scan scan;
+    gs_scan_init(&scan, (struct gs_slice){bytes, len});
+    scan.trusting = true;
+    bool taken = gs_scan_skip(&scan);
+    if (scan.at < bytes || scan.at > bytes + len)
+        return "left the text on trust";
+    if (accepted && (!taken || gs_scan_finish(&scan, NULL) < 0))
+        return "another end on trust";
+    return NULL;
+}
+
 /* jansson refuses what the grammar allows: numbers beyond its types, NUL in keys. */
 static inline bool scan_compare_own_limit_(const json_error_t *error)
 {
@@ -128,6 +142,9 @@ static inline const char *scan_compare(const char *bytes, size_t len)
     gs_scan_skip(&scan);
     bool accepted = gs_scan_finish(&scan, NULL) == 0;
     bool too_deep = scan.failed && strcmp(scan.why, "more than 64 levels") == 0;
+    const char *trusting = scan_compare_trusting_(bytes, len, accepted);
+    if (trusting)
+        return trusting;
 
     /* a NUL is never JSON; jansson 2.14 loses one that follows a number */
     if (len && memchr(bytes, 0, len))

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "gpushare/base/error.h"
-#include "gpushare/base/slice.h"
+#include "gpushare/codec/scan.h"
 
 /*
  * A list answer (PodList, NodeList, …): {"metadata":{"resourceVersion":…,"continue":…,
@@ -20,13 +20,14 @@ struct gs_list_meta {
 };
 
 /*
- * Calls each for every item, in order, while the text is still being scanned: items are handed out
- * before it is known whether the rest is well-formed. An item is *borrowed* from json. A return
- * other than 0 ends it with -1 and GS_ECANCELED, unless the receiver filled the same *err before.
+ * Calls each for every item, in order, while the text is being scanned: nobody knows yet whether
+ * the rest is well-formed. The receiver takes exactly that item off *scan, with
+ * gs_codec_pod_take() or gs_scan_raw() for example. A return other than 0 ends it with -1 and
+ * GS_ECANCELED, unless the receiver filled the same *err before.
  * items absent or null: an empty list. GS_EPROTO; GS_ETOOBIG: resourceVersion or continue beyond
  * their sizes. *ret is untouched on failure.
  */
-int gs_codec_list_items(struct gs_slice json, int (*each)(void *ctx, struct gs_slice item),
+int gs_codec_list_items(struct gs_slice json, int (*each)(void *ctx, struct gs_scan *scan),
                         void *ctx, struct gs_list_meta *ret, struct gs_error *err);
 
 #endif

@@ -3,7 +3,7 @@
 #define GPUSHARE_CODEC_NODE_H
 
 #include "gpushare/base/error.h"
-#include "gpushare/base/slice.h"
+#include "gpushare/codec/scan.h"
 #include "gpushare/model/names.h"
 #include "gpushare/model/node.h"
 
@@ -19,10 +19,15 @@
  *     annotation was not believed, when there is one.
  * The cordon annotation (names.cordon: a comma list of GPU indices or UUIDs, spaces around them
  * allowed, words that name no GPU of the node without effect) sets schedulable to false.
+ * Parts that are not read are passed over, as in a pod (codec/pod.h).
  * GS_EPROTO: no JSON, or a field this project reads has the wrong type or no valid value.
  * GS_ENOMEM. *node is empty (as after gs_node_reset) on failure.
  */
 int gs_codec_node(const struct gs_names *names, struct gs_slice json, struct gs_node *node,
                   struct gs_error *err);
+
+/* The same for the next value of *from: see gs_codec_pod_take(). */
+int gs_codec_node_take(const struct gs_names *names, struct gs_scan *from, struct gs_node *node,
+                       struct gs_error *err);
 
 #endif

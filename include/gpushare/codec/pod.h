@@ -3,7 +3,7 @@
 #define GPUSHARE_CODEC_POD_H
 
 #include "gpushare/base/error.h"
-#include "gpushare/base/slice.h"
+#include "gpushare/codec/scan.h"
 #include "gpushare/model/names.h"
 #include "gpushare/model/pod.h"
 
@@ -18,6 +18,8 @@
  *     of its enum, or 0 (assume_time_ns). Both gpu-count label and annotation, different: BROKEN;
  *   - a container that asks for more GPU memory than 2^31 - 1 units sets gpu_units_overflow and
  *     counts 2^31 - 1.
+ * Parts that this project does not read are passed over bracket by bracket: json comes from an API
+ * server, or was checked when it was cut out of a request.
  * GS_EPROTO: no JSON, or a field this project reads has the wrong type or no valid value (the
  * message names it: "resources of a container is not an object"); GPU memory that is negative or no
  * whole number is one of these, because API servers refuse such pods. GS_ETOOBIG: more than
@@ -28,5 +30,10 @@ enum { GS_POD_CONTAINERS_MAX = 2048 };
 
 int gs_codec_pod(const struct gs_names *names, struct gs_slice json, struct gs_pod *pod,
                  struct gs_error *err);
+
+/* The same for the next value of *from, such as an item of a list: that value is taken off *from in
+ * one pass, also on failure, after which from->failed says whether the text itself is at fault. */
+int gs_codec_pod_take(const struct gs_names *names, struct gs_scan *from, struct gs_pod *pod,
+                      struct gs_error *err);
 
 #endif

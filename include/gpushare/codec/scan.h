@@ -14,7 +14,7 @@
 /*
  * A pull scanner over JSON text that lies in memory: no tree, no copy, no allocation. Strict RFC
  * 8259: well-formed UTF-8, no lone surrogates, nothing after the value, at most GS_SCAN_DEPTH_MAX
- * levels. What is skipped is checked as strictly as what is read.
+ * levels. What is skipped is checked as strictly as what is read, unless `trusting` is set.
  * Not thread-safe; plain data, a copy of it is a bookmark.
  *
  *   struct gs_scan scan;
@@ -44,6 +44,8 @@ struct gs_scan {
     uint32_t depth;
     bool first;       /* nothing taken yet from the innermost object or array */
     bool failed;      /* see gs_scan_finish() */
+    bool trusting;    /* set after init, for what an API server wrote: objects and arrays that are
+                         skipped are not judged, only followed to their closing bracket */
     const char *what; /* of the failure; NULL when only `why` counts */
     const char *why;
 };
@@ -114,6 +116,15 @@ static inline bool gs_scan_text_eq(struct gs_scan_text text, struct gs_slice oth
     if (__builtin_expect(text.escaped, 0))
         return gs_scan_text_eq_escaped(text, other, false);
     return text.at && text.len == other.len && memcmp(text.at, other.at, other.len) == 0;
+}
+
+/* The same for a name that is known at run time only, without measuring it first. */
+static inline bool gs_scan_text_is_name(struct gs_scan_text text, const char *name)
+{
+    if (__builtin_expect(text.escaped, 0))
+        return gs_scan_text_eq_escaped(text, gs_slice_of(name), false);
+    return text.len && text.at[0] == name[0] && strncmp(name, text.at, text.len) == 0 &&
+           name[text.len] == '\0';
 }
 
 /* The same with ASCII letters in any case, as Go's encoding/json finds fields. */

@@ -38,14 +38,16 @@ static void tell(struct list *list)
                   list->kind == GS_KIND_NODE ? "nodes" : "pods");
 }
 
-static int on_item(void *ctx, struct gs_slice item)
+static int on_item(void *ctx, struct gs_scan *scan)
 {
     struct list *list = ctx;
     const struct gs_names *names = list->fetch->names;
     struct gs_error why = {0};
     bool is_node = list->kind == GS_KIND_NODE;
-    int result = is_node ? gs_codec_node(names, item, &list->node, &why)
-                         : gs_codec_pod(names, item, &list->pod, &why);
+    int result = is_node ? gs_codec_node_take(names, scan, &list->node, &why)
+                         : gs_codec_pod_take(names, scan, &list->pod, &why);
+    if (scan->failed)
+        return 0; /* the list itself is broken, and says so */
     list->seen++;
     if (result < 0 && why.code != GS_ENOMEM) {
         list->broken++;

@@ -10,9 +10,12 @@ struct seen {
     struct gs_error *err;
 };
 
-static int see(void *ctx, struct gs_slice item)
+static int see(void *ctx, struct gs_scan *scan)
 {
     struct seen *seen = ctx;
+    struct gs_slice item;
+    if (!gs_scan_raw(scan, &item))
+        return 0;
     size_t len = strlen(seen->items);
     snprintf(seen->items + len, sizeof(seen->items) - len, "%.*s|", (int)item.len, item.at);
     if (--seen->stop_after == 0)

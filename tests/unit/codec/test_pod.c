@@ -352,7 +352,7 @@ static void a_field_that_cannot_be_read_is_named(void **state)
         {"priority", "{'spec':{'priority':3000000000}}",
          "spec.priority is not a whole number that fits"},
         {"phase", "{'status':{'phase':true}}", "status.phase is not a string"},
-        {"broken in what is not read", "{'spec':{'volumes':[{]}}", "JSON: syntax"},
+        {"cut in what is not read", "{'spec':{'volumes':[{]}}", "JSON: text ends too early"},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_pod pod = {0};
@@ -393,6 +393,74 @@ static void a_pod_has_a_ceiling_of_containers(void **state)
     }
 }
 
+/* What users may write into strings, in parts that are read and in parts that are passed over. */
+static void strings_that_look_like_json_are_strings(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *hostile; /* as it stands between quotes */
+    } rows[] = {
+        {"closing brackets", "}]}}]}"},
+        {"a pod's end", "\\\"}},\\\"spec\\\":{}"},
+        {"quotes", "\\\"\\\"\\\""},
+        {"backslashes", "\\\\\\\\\\\\"},
+        {"backslashes before a quote", "\\\\\\\""},
+        {"another limit", "\\\"limits\\\":{\\\"aliyun.com/gpu-mem\\\":\\\"99\\\"}"},
+        {"escaped letters", "\\u0022}\\u005c"},
+    };
+    const struct gs_names names = default_names();
+    GS_FOR_EACH_ROW (r, rows) {
+        for (int pad = 0; pad < 130; pad++) {
+            _cleanup_(gs_buf_release) struct gs_buf json = GS_BUF(4096);
+            gs_buf_printf(&json,
+                          "{\"metadata\":{\"annotations\":{\"a\":\"%s\"},\"managedFields\":"
+                          "[{\"%*s\":\"%s\"}],\"uid\":\"u\"},\"spec\":{\"volumes\":[[\"%s\"]],"
+                          "\"containers\":[{\"resources\":{\"limits\":{\"aliyun.com\\/gpu-mem\":"
+                          "\"3\"}}}]}}",
+                          r->hostile, pad, "", r->hostile, r->hostile);
+            struct gs_pod pod = {0};
+            row_equal(r->row,
+                      gs_codec_pod(&names, (struct gs_slice){json.data, json.len}, &pod, NULL), 0);
+            row_text(r->row, pod.uid, "u");
+            row_equal(r->row, pod.container_count, 1);
+            row_equal(r->row, pod.containers[0].gpu_units, 3);
+            gs_pod_release(&pod);
+        }
+    }
+}
+
+static void a_pod_is_taken_off_a_list_whatever_becomes_of_it(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+        int result;
+        const char *rest;
+        bool failed; /* of the text around it */
+    } rows[] = {
+        {"first of two", " {'metadata':{'uid':'a'}} , {}]", 0, " , {}]", false},
+        {"wrong type", "{'metadata':7,'a':[{}]}]", -1, "]", false},
+        {"no object", "[{}],1", -1, ",1", false},
+        {"cut", "{'metadata':{'uid':'a'}", -1, "", true},
+        {"no value", "]", -1, "]", true},
+        {"nothing", "", -1, "", true},
+    };
+    const struct gs_names names = default_names();
+    GS_FOR_EACH_ROW (r, rows) {
+        _cleanup_free_ char *text = quoted(r->json);
+        struct gs_pod pod = {0};
+        struct gs_scan scan;
+        struct gs_error err = {0};
+        gs_scan_init(&scan, gs_slice_of(text));
+        scan.trusting = true;
+        row_equal(r->row, gs_codec_pod_take(&names, &scan, &pod, &err), r->result);
+        row_text(r->row, scan.at, r->rest);
+        row_equal(r->row, scan.failed, r->failed);
+        row_equal(r->row, err.code, r->result < 0 ? GS_EPROTO : GS_OK);
+        gs_pod_release(&pod);
+    }
+}
+
 static void another_domain_has_other_names(void **state)
 {
     struct gs_names names;
@@ -418,6 +486,8 @@ int main(void)
         cmocka_unit_test(small_fields_are_read),
         cmocka_unit_test(an_environment_that_names_devices_is_noticed),
         cmocka_unit_test(a_field_that_cannot_be_read_is_named),
+        cmocka_unit_test(strings_that_look_like_json_are_strings),
+        cmocka_unit_test(a_pod_is_taken_off_a_list_whatever_becomes_of_it),
         cmocka_unit_test(a_pod_has_a_ceiling_of_containers),
         cmocka_unit_test(another_domain_has_other_names),
     };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 
+#include "gpushare/base/cleanup.h"
 #include "gpushare/codec/scan.h"
 
 /* Memory of exactly the text's size, so that a sanitizer sees a read past its end. */
@@ -145,6 +146,47 @@ static void strings_end_wherever_they_stand(void **state)
                 }
                 free(copy);
             }
+        }
+    }
+}
+
+/* On trust, too: each byte meets each place of a block, and the seam between two. */
+static void what_is_skipped_on_trust_ends_where_it_ends(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *before, *after; /* padding goes between */
+        const char *rest;           /* NULL: the text ends too early */
+    } rows[] = {
+        {"object", "{\"a\":\"", "\"},1", ",1"},
+        {"array", "[[\"", "\"],{}]]", "]"},
+        {"brackets in a string", "[\"]}", "[{\"]]", "]"},
+        {"escaped quote", "[\"", "\\\"]\"]]", "]"},
+        {"escaped backslash", "[\"", "\\\\\"]]", "]"},
+        {"three backslashes", "[\"", "\\\\\\\"]\"]]", "]"},
+        {"four backslashes", "[\"", "\\\\\\\\\"]]", "]"},
+        {"escape at the start", "[\"\\\"", "\"]]", "]"},
+        {"nested", "{\"a\":[{\"b\":[\"", "\"]},{}],\"c\":{}}}", "}"},
+        {"open string", "[\"", "]", NULL},
+        {"open string after an escape", "[\"", "\\\"]", NULL},
+        {"open array", "[[\"", "\"]", NULL},
+        {"backslash at the end", "[\"", "\\", NULL},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        for (size_t pad = 0; pad < 200; pad++) {
+            char text[300];
+            size_t len = strlen(r->before);
+            memcpy(text, r->before, len);
+            memset(text + len, 'x', pad);
+            memcpy(text + len + pad, r->after, strlen(r->after));
+            len += pad + strlen(r->after);
+            _cleanup_free_ char *copy = exact(text, len);
+            struct gs_scan scan;
+            gs_scan_init(&scan, (struct gs_slice){copy, len});
+            scan.trusting = true;
+            row_equal(r->row, gs_scan_skip(&scan), r->rest != NULL);
+            row_equal(r->row, scan.failed, r->rest == NULL);
+            row_equal(r->row, copy + len - scan.at, r->rest ? strlen(r->rest) : 0);
         }
     }
 }
@@ -405,6 +447,7 @@ int main(void)
         cmocka_unit_test(json_is_accepted_by_its_grammar_only),
         cmocka_unit_test(nesting_ends_at_its_ceiling),
         cmocka_unit_test(strings_end_wherever_they_stand),
+        cmocka_unit_test(what_is_skipped_on_trust_ends_where_it_ends),
         cmocka_unit_test(a_value_of_another_type_fails_with_its_name),
         cmocka_unit_test(a_failure_sticks_and_ends_every_loop),
         cmocka_unit_test(a_value_that_is_not_taken_is_noticed),

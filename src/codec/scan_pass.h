@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_CODEC_SCAN_PASS_H
+#define GPUSHARE_CODEC_SCAN_PASS_H
+
+/*
+ * Private to scan.c: the end of the object or array that begins at `at`, found by following strings
+ * and brackets only, 64 bytes at a time; NULL when the text ends before. In JSON it is the end that
+ * the grammar says; in what is no JSON it is somewhere inside the text.
+ */
+const char *gs_scan_pass(const char *at, const char *end);
+
+#endif
