@@ -123,11 +123,14 @@ step_fuzz() {
 # New inputs go to a scratch folder that is kept, so that the next run starts where this one ended.
 fuzz_one() {
     local target=$1 found=build-fuzz/found/$1 log=build-fuzz/$1.log
-    local -a corpus=("$found" "tests/fuzz/corpus/${1#fuzz_}")
-    [[ -d ${corpus[1]} ]] || corpus=("$found")
+    local -a corpus=("$found")
+    local folder
+    for folder in tests/fuzz/{corpus,grown}/"${1#fuzz_}"; do
+        [[ ! -d $folder ]] || corpus+=("$folder")
+    done
     mkdir -p "$found" build-fuzz/crashes
     if ! "build-fuzz/tests/$target" -max_total_time="$fuzz_seconds" -timeout=10 \
-        -rss_limit_mb=1024 -artifact_prefix="build-fuzz/crashes/$target-" \
+        -dict=tests/fuzz/words.dict -rss_limit_mb=1024 -artifact_prefix="build-fuzz/crashes/$target-" \
         "${corpus[@]}" >"$log" 2>&1; then
         echo "$target found something:"
         tail -n 40 "$log"

@@ -2,7 +2,6 @@
 #include "gpushare/base/clock.h"
 
 #include <stddef.h>
-#include <time.h>
 
 static int64_t read_clock(clockid_t id)
 {
@@ -13,7 +12,7 @@ static int64_t read_clock(clockid_t id)
 
 static int64_t monotonic_ns(void *ctx)
 {
-    return read_clock(CLOCK_MONOTONIC);
+    return read_clock(CLOCK_BOOTTIME);
 }
 
 static int64_t wall_ns(void *ctx)
@@ -25,4 +24,11 @@ const struct gs_clock *gs_clock_system(void)
 {
     static const struct gs_clock system = {monotonic_ns, wall_ns, NULL};
     return &system;
+}
+
+struct timespec gs_clock_wait_until(int64_t at_ns)
+{
+    int64_t left_ns = at_ns - read_clock(CLOCK_BOOTTIME);
+    int64_t until_ns = read_clock(CLOCK_MONOTONIC) + (left_ns > 0 ? left_ns : 0);
+    return (struct timespec){until_ns / GS_NS_PER_S, until_ns % GS_NS_PER_S};
 }

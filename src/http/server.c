@@ -161,8 +161,7 @@ static uint64_t open_count(const struct gs_http_server *server)
 
 static void wait_closed(struct gs_http_server *server, int64_t grace_ns)
 {
-    int64_t until_ns = gs_now_ns() + grace_ns;
-    struct timespec until = {.tv_sec = until_ns / GS_NS_PER_S, .tv_nsec = until_ns % GS_NS_PER_S};
+    struct timespec until = gs_clock_wait_until(gs_now_ns() + grace_ns);
     pthread_mutex_lock(&server->closed_lock);
     int why = 0;
     while (open_count(server) > 0 && why == 0)

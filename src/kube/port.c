@@ -44,10 +44,11 @@ static int build_path(struct gs_buf *path, const char *root, const char *ns, con
     return gs_buf_failed(path) ? gs_fail_nomem(err) : 0;
 }
 
-/* Sends it; an answer that is no 2xx is a failure. *ret_body: the answer. */
-static int send_request(struct gs_kube_client *client, const char *method,
-                        const struct gs_buf *path, const char *type, const struct gs_buf *body,
-                        struct gs_buf *ret_body, struct gs_error *err)
+/* Sends it, again where that is right, for so long (0: the client's time); an answer that is no 2xx
+ * is a failure. *ret_body: the answer. */
+static int send_within(struct gs_kube_client *client, int64_t timeout_ns, const char *method,
+                       const struct gs_buf *path, const char *type, const struct gs_buf *body,
+                       struct gs_buf *ret_body, struct gs_error *err)
 {
     if (body && gs_buf_failed(body) == GS_ETOOBIG)
         return gs_fail(err, GS_EINVAL, "the request is larger than %zu bytes", body->max);
@@ -59,6 +60,7 @@ static int send_request(struct gs_kube_client *client, const char *method,
         .content_type = type,
         .body = body ? body->data : NULL,
         .body_len = body ? body->len : 0,
+        .timeout_ns = timeout_ns,
     };
     int status;
     if (gs_call(client, NULL, &request, &status, ret_body, err) < 0)
@@ -66,6 +68,13 @@ static int send_request(struct gs_kube_client *client, const char *method,
     if (status >= 200 && status < 300)
         return 0;
     return gs_kube_fail_status(status, ret_body->data ? ret_body->data : "", ret_body->len, err);
+}
+
+static int send_request(struct gs_kube_client *client, const char *method,
+                        const struct gs_buf *path, const char *type, const struct gs_buf *body,
+                        struct gs_buf *ret_body, struct gs_error *err)
+{
+    return send_within(client, 0, method, path, type, body, ret_body, err);
 }
 
 static struct gs_slice slice_of(const struct gs_buf *buf)
@@ -83,7 +92,9 @@ static int op_bind(void *ctx, const struct gs_binding *binding, struct gs_error 
         build_path(&path, "/api/v1", binding->ns, "pods", binding->name, "binding", err) < 0)
         return gs_fail(err, GS_EINVAL, "a binding without a pod");
     gs_codec_binding(&body, binding);
-    return send_request(client, "POST", &path, GS_TYPE_JSON, &body, &answer, err);
+    int64_t most_ns = client->options.request_timeout_ns;
+    int64_t timeout_ns = binding->timeout_ns < most_ns ? binding->timeout_ns : 0;
+    return send_within(client, timeout_ns, "POST", &path, GS_TYPE_JSON, &body, &answer, err);
 }
 
 /* *ret_answer: the object's JSON. */

@@ -245,13 +245,15 @@ static bool definitely_failed(enum gs_code code)
 static void settle_failure(struct gs_service *service, const struct gs_binding_args *args,
                            const struct gs_error *why, struct outcome *outcome)
 {
-    if (definitely_failed(why->code)) {
+    /* This attempt did not bind it; an earlier one without an answer still may. */
+    bool refused = definitely_failed(why->code) || why->code == GS_ECONFLICT;
+    bool open = gs_limbo_has(service->limbo, args->uid);
+    if (definitely_failed(why->code) && (!open || why->code == GS_ENOENT)) {
         gs_bind_undo(service, args->uid);
         say(outcome, GS_BIND_FAILED, "bind failed: %s", why->msg);
         return;
     }
     struct gs_error err = {0};
-    bool refused = why->code == GS_ECONFLICT; /* an answer: this attempt did not bind it */
     switch (gs_bind_read_back(service, args->ns, args->name, args->uid, args->node, &err)) {
     case GS_BIND_BOUND:
         confirm(service, args);
@@ -264,7 +266,7 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
         say(outcome, GS_BIND_CONFLICT, "bind failed: the pod is gone");
         return;
     case GS_BIND_UNBOUND:
-        if (refused && !gs_limbo_has(service->limbo, args->uid)) {
+        if (refused && !open) {
             gs_bind_undo(service, args->uid);
             say(outcome, GS_BIND_CONFLICT, "bind failed: %s", why->msg);
             return;
@@ -273,8 +275,9 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
     case GS_BIND_UNKNOWN:
         break;
     }
-    gs_limbo_add(service->limbo, args->ns, args->name, args->uid,
-                 gs_clock_now_ns(service->config.clock));
+    if (!refused || !open)
+        gs_limbo_add(service->limbo, args->ns, args->name, args->uid,
+                     gs_clock_now_ns(service->config.clock));
     say(outcome, GS_BIND_OPEN, "bind has no known outcome yet, the place stays reserved: %s",
         why->msg);
 }
@@ -292,6 +295,20 @@ static void log_bind(const struct gs_binding_args *args, const struct gs_bind_re
                GS_INT("units", record->charge.units), GS_INT("size", record->dev_units));
 }
 
+/* Nothing is sent when the lease may be another's: reading the pod may have taken long, and so may
+ * attempts. Not sent is EBUSY: surely not bound. */
+static int send_binding(struct gs_service *service, struct gs_binding *binding,
+                        struct gs_error *err)
+{
+    const struct gs_kube *kube = &service->config.kube;
+    if (service->config.election) {
+        binding->timeout_ns = gs_election_left_ns(service->config.election);
+        if (binding->timeout_ns <= 0)
+            return gs_fail(err, GS_EBUSY, "this replica leads no more");
+    }
+    return kube->ops->bind(kube->ctx, binding, err);
+}
+
 static void call_api(struct gs_service *service, const struct gs_binding_args *args,
                      const struct gs_pod *pod, const struct gs_bind_record *record,
                      struct outcome *outcome)
@@ -301,7 +318,6 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
     struct gs_binding binding = {
         .ns = args->ns, .name = args->name, .uid = args->uid, .node = args->node};
     struct gs_kv *kv = NULL;
-    const struct gs_kube *kube = &service->config.kube;
     if (record->gpus && gs_codec_bind_annotations(service->config.names, pod, record, &arena, &kv,
                                                   &binding.annotation_count, &err) < 0) {
         gs_bind_undo(service, args->uid);
@@ -310,7 +326,7 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
         return;
     }
     binding.annotations = kv;
-    int result = kube->ops->bind(kube->ctx, &binding, &err);
+    int result = send_binding(service, &binding, &err);
     gs_arena_release(&arena);
     if (result == 0 && record->gpus)
         confirm(service, args);

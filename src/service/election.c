@@ -30,9 +30,14 @@ void gs_election_free(struct gs_election *election)
     free(election);
 }
 
+int64_t gs_election_left_ns(const struct gs_election *election)
+{
+    return atomic_load(&election->leads_until_ns) - gs_clock_now_ns(election->config.clock);
+}
+
 bool gs_election_leads(const struct gs_election *election)
 {
-    return gs_clock_now_ns(election->config.clock) < atomic_load(&election->leads_until_ns);
+    return gs_election_left_ns(election) > 0;
 }
 
 uint64_t gs_election_terms(const struct gs_election *election)
@@ -106,6 +111,9 @@ int64_t gs_election_step(struct gs_election *election, struct gs_error *err)
     int64_t next_ns = now_ns + GS_ELECTION_RETRY_NS;
     if (look(election, &lease, err) < 0)
         return next_ns; /* leads_until_ns runs out by itself */
+    /* What is new may have been written while the answer was under way: its time counts from
+     * after the answer, or a slow API server would shorten it. */
+    now_ns = gs_clock_now_ns(election->config.clock);
     note(election, &lease, now_ns);
     if (is_taken(election, &lease, now_ns)) {
         atomic_store(&election->leads_until_ns, 0);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a fuzz target over the seeds of a folder without libFuzzer: each one whole, and cut short at
- * every length (seeds up to CUT_MAX_BYTES). Each input lies in memory of exactly its size, so that
- * a sanitizer sees a read past its end. Fails when there is no seed.
+ * Runs a fuzz target over the inputs of two folders without libFuzzer: each one whole, and those of
+ * the first also cut short at every length (up to CUT_MAX_BYTES). Each input lies in memory of
+ * exactly its size, so that a sanitizer sees a read past its end. Fails when there is no seed in
+ * the first; the second may be missing.
  */
 #include <dirent.h>
+#include <stdbool.h>
 
 #include "fuzz.h"
 #include "gpushare/base/cleanup.h"
@@ -22,7 +24,7 @@ static int run(const uint8_t *bytes, size_t len)
     return 0;
 }
 
-static int replay(const char *folder, const char *name)
+static int replay(const char *folder, const char *name, bool cuts)
 {
     char path[4096];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
@@ -35,31 +37,34 @@ static int replay(const char *folder, const char *name)
     size_t len = bytes ? fread(bytes, 1, SEED_MAX_BYTES, file) : 0;
     int result = bytes && !ferror(file) ? run(bytes, len) : -1;
     fclose(file);
-    for (size_t cut = 0; result == 0 && cut < len && len <= CUT_MAX_BYTES; cut++)
+    for (size_t cut = 0; cuts && result == 0 && cut < len && len <= CUT_MAX_BYTES; cut++)
         result = run(bytes, cut);
     return result;
 }
 
-int main(int argc, char **argv)
+/* How many inputs there were, -1 when one cannot be read. */
+static int replay_all(const char *folder, bool cuts)
 {
-    int seeds = 0;
-    if (argc != 2) {
-        fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
-        return 2;
-    }
-    DIR *dir = opendir(argv[1]);
-    if (!dir) {
-        perror(argv[1]);
-        return 1;
-    }
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        if (entry->d_name[0] == '.')
-            continue;
-        if (replay(argv[1], entry->d_name) < 0)
-            return 1;
-        seeds++;
+    int count = 0;
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return 0;
+    for (struct dirent *entry; count >= 0 && (entry = readdir(dir));) {
+        if (entry->d_name[0] != '.')
+            count = replay(folder, entry->d_name, cuts) < 0 ? -1 : count + 1;
     }
     closedir(dir);
-    printf("%d seeds\n", seeds);
-    return seeds ? 0 : 1;
+    return count;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "usage: %s SEEDS GROWN\n", argv[0]);
+        return 2;
+    }
+    int seeds = replay_all(argv[1], true);
+    int grown = replay_all(argv[2], false);
+    printf("%d seeds, %d grown\n", seeds, grown);
+    return seeds > 0 && grown >= 0 ? 0 : 1;
 }

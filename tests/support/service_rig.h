@@ -33,6 +33,8 @@ struct rig {
     const char *get_json;
     const char *listed[4];                /* what list_pods shows, up to a NULL */
     void (*during_bind)(struct rig *rig); /* what happens while the API call is under way */
+    int64_t get_ns;                       /* how long get_pod takes */
+    int64_t bind_timeout_ns;              /* what the last bind was given */
     int binds, gets, patches;
     char bound_node[64];
     char bound_uid[64];
@@ -51,6 +53,7 @@ static int rig_bind(void *ctx, const struct gs_binding *binding, struct gs_error
 {
     struct rig *rig = ctx;
     rig->binds++;
+    rig->bind_timeout_ns = binding->timeout_ns;
     snprintf(rig->bound_node, sizeof(rig->bound_node), "%s", binding->node);
     snprintf(rig->bound_uid, sizeof(rig->bound_uid), "%s", binding->uid);
     rig->annotations[0] = '\0';
@@ -69,6 +72,7 @@ static int rig_get_pod(void *ctx, const char *ns, const char *name, struct gs_po
 {
     struct rig *rig = ctx;
     rig->gets++;
+    rig->now_ns += rig->get_ns;
     if (rig->get_code)
         return gs_fail(err, rig->get_code, "scripted");
     assert_non_null(rig->get_json);

@@ -3,6 +3,7 @@
 #define GPUSHARE_BASE_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
 
 /*
  * Time as a parameter: code that waits or stamps takes a clock, so that tests and the simulator
@@ -17,8 +18,13 @@ struct gs_clock {
 #define GS_NS_PER_MS ((int64_t)1000000)
 #define GS_NS_PER_S  ((int64_t)1000000000)
 
-/* The machine's clocks; static, never freed. */
+/* The machine's clocks; static, never freed. Monotonic is CLOCK_BOOTTIME: time goes on while the
+ * machine is suspended, so that a leader that wakes up knows that its lease has run out. */
 const struct gs_clock *gs_clock_system(void);
+
+/* A moment of gs_clock_system()'s monotonic time in CLOCK_MONOTONIC, which is what condition
+ * variables and sleeps can wait for. */
+struct timespec gs_clock_wait_until(int64_t at_ns);
 
 static inline int64_t gs_clock_now_ns(const struct gs_clock *clock)
 {

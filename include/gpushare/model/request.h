@@ -22,6 +22,7 @@ struct gs_binding {
     const char *node;
     const struct gs_kv *annotations;
     size_t annotation_count;
+    int64_t timeout_ns; /* nothing is sent later than this; 0: the port's own */
 };
 
 /* A JSON merge patch of metadata. uid and resource_version, when not NULL or "", are preconditions:

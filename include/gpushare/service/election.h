@@ -54,6 +54,9 @@ bool gs_election_leads(const struct gs_election *election);
 /* How often it began to lead. Any thread. */
 uint64_t gs_election_terms(const struct gs_election *election);
 
+/* For how much longer, if it cannot renew; 0 or less: it does not lead. Any thread. */
+int64_t gs_election_left_ns(const struct gs_election *election);
+
 /* Gives the lease back, so that another replica need not wait it out. Leads no more, whatever the
  * API says. The thread of step. */
 void gs_election_resign(struct gs_election *election);

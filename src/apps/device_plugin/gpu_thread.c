@@ -212,9 +212,8 @@ void gpu_thread_stop(struct plugin *plugin)
     if (!thread)
         return;
     atomic_store(&thread->stop, true);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 2;
-    if (pthread_timedjoin_np(thread->thread, NULL, &until) != 0) {
+    until = gs_clock_wait_until(gs_clock_now_ns(gs_clock_system()) + 2 * GS_NS_PER_S);
+    if (pthread_clockjoin_np(thread->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
         gs_log(GS_LOG_WARN, "the driver does not come back: ending without it");
         _exit(plugin->result);
     }

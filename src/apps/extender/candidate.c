@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "gpushare/base/log.h"
 
@@ -64,7 +63,7 @@ static void *run(void *arg)
         pthread_mutex_unlock(&candidate->lock);
         step(candidate, &next_ns);
         pthread_mutex_lock(&candidate->lock);
-        const struct timespec until = {next_ns / GS_NS_PER_S, next_ns % GS_NS_PER_S};
+        const struct timespec until = gs_clock_wait_until(next_ns);
         if (!candidate->stop)
             pthread_cond_timedwait(&candidate->stopped, &candidate->lock, &until);
     }

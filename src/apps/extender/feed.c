@@ -4,11 +4,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "gpushare/base/log.h"
 
-#define TICK_NS 100000000L
+#define TICK_NS (100 * GS_NS_PER_MS)
 
 struct feed {
     struct gs_service *service;
@@ -51,15 +50,14 @@ static void *watch_pods(void *arg)
 static void *tick(void *arg)
 {
     struct feed *feed = arg;
-    struct timespec due;
-    clock_gettime(CLOCK_MONOTONIC, &due);
+    const struct gs_clock *clock = gs_clock_system();
+    int64_t due_ns = gs_clock_now_ns(clock);
     pthread_mutex_lock(&feed->lock);
     while (!atomic_load(&feed->stop)) {
-        due.tv_nsec += TICK_NS;
-        if (due.tv_nsec >= GS_NS_PER_S) {
-            due.tv_sec++;
-            due.tv_nsec -= GS_NS_PER_S;
-        }
+        /* ticks that a stopped or suspended process missed are not made up for */
+        int64_t now_ns = gs_clock_now_ns(clock);
+        due_ns = due_ns + TICK_NS > now_ns ? due_ns + TICK_NS : now_ns;
+        struct timespec due = gs_clock_wait_until(due_ns);
         while (!atomic_load(&feed->stop) &&
                pthread_cond_timedwait(&feed->changed, &feed->lock, &due) != ETIMEDOUT)
             ;

@@ -215,7 +215,7 @@ static int64_t wait_for_turn(const struct client *client, uint64_t n)
         return now_ns();
     uint64_t place = n * run->set->clients + client->number;
     int64_t due = run->begin_ns + (int64_t)(place * (uint64_t)GS_NS_PER_S / run->set->rate);
-    const struct timespec at = {.tv_sec = due / GS_NS_PER_S, .tv_nsec = due % GS_NS_PER_S};
+    const struct timespec at = gs_clock_wait_until(due);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
         ;
     return due;

@@ -242,8 +242,7 @@ void sched_state_stop(struct sched *sched)
 
 static void wait_until(struct sched *sched, int64_t at_ns)
 {
-    struct timespec at = {.tv_sec = (time_t)(at_ns / GS_NS_PER_S),
-                          .tv_nsec = (long)(at_ns % GS_NS_PER_S)};
+    struct timespec at = gs_clock_wait_until(at_ns);
     pthread_cond_timedwait(&sched->changed, &sched->lock, &at);
 }
 

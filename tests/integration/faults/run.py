@@ -20,11 +20,13 @@ import threading
 import time
 
 from check_log import placement
+from clocks import KINDS, Clocks
 from world import NODES, Failure, World, pod, wait_until
 
 SETTLE_S = 5
 SCHEDULERS = 6
 LIVE_MAX = 45
+JUMPS_MIN = 8
 
 # Chances in 1,000: include/gpushare/sim/faults.h says what each does. A lost answer is dangerous
 # while the watch lags behind, so these two come together.
@@ -54,6 +56,10 @@ PLANS = collections.OrderedDict([
     ("watch_twice", "watch_twice=200"),
     ("watch_swap", "watch_swap=60"),
     ("watch_lose", "watch_lose=100"),
+    # the extender's own clocks (clocks.py); a bind whose answer comes too late by them is lost
+    ("clock_wall", ""),
+    ("clock_pause", "delay=100,lost_answer=100,watch_stall=60,stall_ms=400"),
+    ("clock_suspend", "delay=100,lost_answer=100,watch_stall=60,stall_ms=400"),
     ("all", "all=15,stall_ms=700"),
 ])
 
@@ -195,12 +201,18 @@ def one_phase(world, driver, name, count):
     began = time.monotonic()
     before = world.plan(f"agent=gpushare-extender,{PLANS[name]}")
     driver.errors.clear()
+    kinds = KINDS if name == "all" else [name] if name in KINDS else []
+    if kinds:
+        world.clocks.start(kinds)
     driver.churn(count)
+    pods = count
     for _ in range(10):  # a rare fault may need more pods than were asked for
-        if name == "all" or world.counts()[name] > before[name]:
+        if name == "all" or world.counts()[name] >= before[name] + (JUMPS_MIN if kinds else 1):
             break
         driver.churn(count)
+        pods += count
     time.sleep(0.5)
+    world.clocks.stop()
     after = world.plan("")
     injected = {key: after[key] - before[key] for key in after if after[key] > before[key]}
     if name != "all" and not injected.get(name):
@@ -215,7 +227,7 @@ def one_phase(world, driver, name, count):
         driver.remove(made, False)
     wait_until("an empty ledger", lambda: difference(world) or metrics_wrong(world), SETTLE_S)
     checks = ", ".join(f"{what} {s:.1f} s" for what, s in settled.items())
-    print(f"{name:14} {injected} in {count} pods, {over - began:.1f} s; {checks}; all freed; "
+    print(f"{name:14} {injected} in {pods} pods, {over - began:.1f} s; {checks}; all freed; "
           f"refusals {sum(driver.errors.values())}: {dict(driver.errors.most_common(3))}",
           flush=True)
 
@@ -223,12 +235,14 @@ def one_phase(world, driver, name, count):
 def body(options, folder):
     rng = random.Random(options.seed)
     names = options.fault or list(PLANS)
-    with World(options.build, folder, options.seed, ("--reconcile-every", "1s")) as world:
+    clocks = Clocks(os.path.join(folder, "clocks"), options.seed)
+    with World(options.build, folder, options.seed, ("--reconcile-every", "1s"), clocks) as world:
         driver = Driver(world, rng)
         try:
             for name in names:
                 one_phase(world, driver, name, options.pods * (4 if name == "all" else 1))
         finally:
+            clocks.stop()
             driver.stop()
         final = int(world.api.json("GET", "/api/v1/pods")["metadata"]["resourceVersion"])
         wait_until("the whole log",

@@ -107,18 +107,22 @@ class Log:
 class World:
     """API server with faults, extender, and the log of everything that the API told."""
 
-    def __init__(self, build, folder, seed, extender_flags=()):
-        self.build, self.folder, self.seed = build, folder, seed
+    def __init__(self, build, folder, seed, extender_flags=(), clocks=None):
+        self.build, self.folder, self.seed, self.clocks = build, folder, seed, clocks
         self.flags = list(extender_flags)
         self.running = []
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def start(self, program, *args):
+    def start(self, program, *args, clocks=None):
+        path = os.path.join(self.build, program)
+        env = {**os.environ, **(clocks.environment(self.build, path) if clocks else {})}
         with open(self.path(f"{program}.log"), "ab") as log:
-            process = subprocess.Popen([os.path.join(self.build, program), *args],
-                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            process = subprocess.Popen([path, *args], stdin=subprocess.DEVNULL, stdout=log,
+                                       stderr=log, env=env)
+        if clocks:
+            clocks.pid = process.pid
         self.running.append((program, process))
         return process
 
@@ -156,7 +160,8 @@ class World:
     def start_extender(self):
         log = self.path("gpushare-extender.log")
         self.start("gpushare-extender", "--kubeconfig", self.path("kubeconfig"), "--listen",
-                   f"{HOST}:{self.free_port()}", "--log-level", "info", *self.flags)
+                   f"{HOST}:{self.free_port()}", "--log-level", "info", *self.flags,
+                   clocks=self.clocks)
         self.extender = Http(f"http://{HOST}:{self.port}")
 
         def probe():
@@ -196,7 +201,7 @@ class World:
         return counts
 
     def counts(self):
-        return self.api.json("GET", "/faults")
+        return {**self.api.json("GET", "/faults"), **(self.clocks.counts if self.clocks else {})}
 
     def metrics(self):
         lines = self.extender.ask("GET", "/metrics")[1].splitlines()

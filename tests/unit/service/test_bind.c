@@ -124,6 +124,37 @@ static void a_repeated_unanswered_bind_takes_the_same_gpu(void **state)
     assert_int_equal(rig_used(&rig, "n1", 0), 8);
 }
 
+/* The place is given back only when no attempt can bind the pod any more. */
+static void a_refused_repetition_does_not_undo_an_unanswered_bind(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_code code;
+        long charged;
+    } rows[] = {
+        {"throttled", GS_EBUSY, 8},        {"not allowed", GS_EDENIED, 8},
+        {"no login", GS_EAUTH, 8},         {"refused", GS_EINVAL, 8},
+        {"conflict", GS_ECONFLICT, 8},     {"lost", GS_EIO, 8},
+        {"the pod is gone", GS_ENOENT, 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char json[2048];
+        teardown(NULL);
+        setup(NULL);
+        print_message("%s\n", rows[i].row);
+        rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+        rig.bind_code = GS_ETIMEOUT;
+        rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending");
+        rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
+        rig.bind_code = rows[i].code;
+        free(rig_try_bind(&rig, "p", "u1", "n1"));
+        assert_int_equal(rig_used(&rig, "n1", 0), rows[i].charged);
+        rig.now_ns += 66 * GS_NS_PER_S;
+        gs_service_tick(rig.service);
+        assert_int_equal(rig_used(&rig, "n1", 0), 0);
+    }
+}
+
 static void delete_during(struct rig *r)
 {
     rig_pod_gone(r, "p", "u1");
@@ -258,6 +289,51 @@ static void a_standby_binds_nothing(void **state)
     rig_start(&rig);
 }
 
+static int no_lease(void *ctx, struct gs_lease *lease, struct gs_error *err)
+{
+    return gs_fail(err, GS_ENOENT, "none");
+}
+
+static int put_lease(void *ctx, struct gs_lease *lease, struct gs_error *err)
+{
+    return 0;
+}
+
+/* The pod is read from the API, which takes longer than the lease has left. */
+static void a_leader_whose_lease_ends_during_a_bind_sends_none(void **state)
+{
+    static const struct gs_kube_ops ops = {.get_lease = no_lease, .put_lease = put_lease};
+    const struct {
+        const char *row;
+        int64_t get_ns;
+        const char *answer;
+        int binds;
+    } rows[] = {
+        {"in time", GS_ELECTION_DEADLINE_NS - 1, "{\"Error\":\"\"}", 1},
+        {"too late", GS_ELECTION_DEADLINE_NS, "leads no more", 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char json[2048];
+        teardown(NULL);
+        const struct gs_election_config config = {
+            .kube = {&ops, NULL}, .clock = &rig.clock, .ns = "n", .name = "l", .identity = "i"};
+        struct gs_election *election = gs_election_new(&config);
+        rig_start_with(&rig, election);
+        rig_lists(&rig);
+        rig_node(&rig, "n1", "16");
+        gs_election_step(election, NULL);
+        rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending");
+        rig.get_ns = rows[i].get_ns;
+        rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), rows[i].answer);
+        assert_int_equal(rig.binds, rows[i].binds);
+        assert_int_equal(rig.bind_timeout_ns, rows[i].binds);
+        assert_int_equal(rig_used(&rig, "n1", 0), rows[i].binds ? 8 : 0);
+        gs_election_free(election);
+    }
+    teardown(NULL);
+    rig_start(&rig);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -267,6 +343,7 @@ int main(void)
         cmocka_unit_test(a_failed_call_is_undone_only_when_it_surely_failed),
         T(an_unanswered_bind_keeps_its_place_until_the_api_shows_its_end),
         T(a_repeated_unanswered_bind_takes_the_same_gpu),
+        T(a_refused_repetition_does_not_undo_an_unanswered_bind),
         T(a_pod_deleted_during_its_bind_leaves_nothing_behind),
         T(a_pod_bound_under_anothers_name_is_charged_as_what_it_is),
         T(the_alarm_comes_also_when_the_watch_is_faster_than_the_answer),
@@ -276,6 +353,7 @@ int main(void)
         T(a_pod_without_gpu_memory_is_bound_plainly),
         T(malformed_requests_are_refused_and_charge_nothing),
         T(a_standby_binds_nothing),
+        T(a_leader_whose_lease_ends_during_a_bind_sends_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,8 @@ static struct {
     bool exists, away;
     int version;
     int64_t now_ns;
+    int64_t answer_after_ns; /* a read is carried out at its end */
+    void (*meanwhile)(void); /* what happens during the read, once */
 } api;
 
 static int64_t read_now(void *ctx)
@@ -26,8 +28,13 @@ static const struct gs_clock clock_of_api = {read_now, read_now, NULL};
 
 static int get_lease(void *ctx, struct gs_lease *lease, struct gs_error *err)
 {
+    void (*meanwhile)(void) = api.meanwhile;
+    api.meanwhile = NULL;
     if (api.away)
         return gs_fail(err, GS_EIO, "away");
+    api.now_ns += api.answer_after_ns;
+    if (meanwhile)
+        meanwhile();
     if (!api.exists)
         return gs_fail(err, GS_ENOENT, "none");
     *lease = api.lease;
@@ -151,6 +158,30 @@ static void of_two_that_try_at_once_one_wins(void **state)
     assert_true(gs_election_leads(a));
 }
 
+static void a_renews(void)
+{
+    int64_t after_ns = api.answer_after_ns;
+    api.answer_after_ns = 0;
+    gs_election_step(a, NULL);
+    api.answer_after_ns = after_ns;
+}
+
+/* b's read takes 9 s, and a renews just before its end. */
+static void a_slow_answer_does_not_make_a_lease_older_than_it_is(void **state)
+{
+    pass(0, true, true);
+    api.answer_after_ns = 9 * GS_NS_PER_S;
+    api.meanwhile = a_renews;
+    pass(0, false, true);
+    api.answer_after_ns = 0;
+    for (int i = 0; i < 9; i++)
+        pass(GS_NS_PER_S, false, true); /* says that not both lead */
+    assert_true(gs_election_leads(a));
+    assert_int_equal(gs_election_left_ns(a), GS_NS_PER_S);
+    pass(6 * GS_NS_PER_S, false, true);
+    assert_true(gs_election_leads(b));
+}
+
 static void anothers_clock_is_not_trusted(void **state)
 {
     pass(0, true, false);
@@ -169,6 +200,7 @@ int main(void)
         T(a_leader_without_the_api_stops_before_another_can_begin),
         T(resigning_lets_the_next_begin_at_once),
         T(of_two_that_try_at_once_one_wins),
+        T(a_slow_answer_does_not_make_a_lease_older_than_it_is),
         T(anothers_clock_is_not_trusted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
