@@ -136,7 +136,7 @@ static void read_file(struct doctor *doctor, const char *path)
     parse(doctor, text, len, path);
 }
 
-/* The second scheduler's ConfigMap (manifests/second-scheduler). */
+/* The second scheduler's ConfigMap (manifests/overlays/second-scheduler). */
 static void read_config_map(struct doctor *doctor)
 {
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);

@@ -17,7 +17,7 @@ from harness.objects import NAMESPACE, bound_node, unschedulable_message
 from harness.processes import Failure, Processes, wait_for
 from harness.scheduler import Scheduler
 
-EXTENDER_MANIFESTS = ("base/namespace.yaml", "base/extender/rbac.yaml")
+EXTENDER_MANIFESTS = ("base/namespace/namespace.yaml", "base/extender/rbac.yaml")
 
 
 class Cluster:

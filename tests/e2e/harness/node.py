@@ -155,7 +155,7 @@ class NodeCluster(Cluster):
         super().start()
         self.containerd.start()
         self.start_kubelet()
-        self.control_plane.apply("base/namespace.yaml", *PLUGIN_MANIFESTS)
+        self.control_plane.apply("base/namespace/namespace.yaml", *PLUGIN_MANIFESTS)
         self.plugin = Plugin(self.processes, self.plugin_kubeconfig(),
                              self.plugin_pod_resources(), self.plugin_flags)
         if self.wait_for_plugin:

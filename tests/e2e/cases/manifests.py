@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every overlay renders, is accepted by the API server, agrees with itself and with the programs."""
+
+import glob
+import json
+import os
+import re
+import subprocess
+
+from harness.case import check, run
+from harness.cluster import Cluster
+from harness.control_plane import EXTENDER_NAMESPACE, ROOT, built_program
+
+KUBE = ">=1.20"
+
+OVERLAYS = ("ha-mtls", "kubeadm", "original-nodeport", "second-scheduler",
+            "second-scheduler-v1beta1")
+OURS = re.compile(r"^docker\.io/gpushare/(gpushare-[a-z-]+):(.+)$")
+# file of manifests/policies: the resource that an API server must know for it
+POLICIES = {"device-plugin-own-node.yaml": "validatingadmissionpolicies",
+            "visible-devices.yaml": "validatingadmissionpolicies",
+            "disruption-budget.yaml": "policy/v1 "}
+
+
+def version():
+    with open(os.path.join(ROOT, "CMakeLists.txt"), encoding="utf-8") as text:
+        return re.search(r"project\(gpushare VERSION ([0-9.]+)", text.read()).group(1)
+
+
+def objects(cluster, overlay):
+    """What the API server makes of it; nothing is stored."""
+    path = cluster.control_plane.manifest(f"overlays/{overlay}")
+    return json.loads(cluster.control_plane.kubectl(
+        "apply", "--dry-run=server", "-o", "json", "-k", path))["items"]
+
+
+def of_kind(items, *kinds):
+    return [item for item in items if item["kind"] in kinds]
+
+
+def names(items, kind):
+    return {item["metadata"]["name"] for item in of_kind(items, kind)}
+
+
+def port_of(container, flag):
+    """The port in a flag such as --listen=0.0.0.0:39999, or None."""
+    found = [arg for arg in container.get("args", []) if arg.startswith(f"{flag}=")]
+    return int(found[0].rpartition(":")[2]) if found else None
+
+
+def wrong_flags(container, program):
+    """The program itself reads its flags; --version ends it after the last one."""
+    done = subprocess.run([built_program(program), *container.get("args", []), "--version"],
+                          capture_output=True, text=True, timeout=20, check=False)
+    return [] if done.returncode == 0 else [done.stderr.strip()]
+
+
+def wrong_ports(container):
+    """Each port that is named listens, and each that probes ask is named."""
+    ports = {port["name"]: port["containerPort"] for port in container.get("ports", [])}
+    listening = {port_of(container, flag)
+                 for flag in ("--listen", "--health-listen", "--http-listen")}
+    wrong = [f"nothing listens on {name}" for name, port in ports.items() if port not in listening]
+    for probe in ("livenessProbe", "readinessProbe"):
+        port = container.get(probe, {}).get("httpGet", {}).get("port")
+        if port not in ports:
+            wrong.append(f"{probe} asks {port}")
+    return wrong
+
+
+def wrong_container(container):
+    found = OURS.match(container["image"])
+    if not found:
+        return []
+    program, tag = found.groups()
+    wrong = [] if tag == version() else [f"image of version {tag}"]
+    security = container["securityContext"]
+    if not (security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"] and
+            security["capabilities"]["drop"] == ["ALL"]):
+        wrong.append("may do more than it needs")
+    if "memory" not in container["resources"].get("limits", {}):
+        wrong.append("no memory limit")
+    return wrong + wrong_flags(container, program) + wrong_ports(container)
+
+
+def wrong_pod(template, items):
+    """What a pod names exists: account, volumes, ConfigMaps."""
+    spec = template["spec"]
+    wrong = []
+    if spec["serviceAccountName"] not in names(items, "ServiceAccount"):
+        wrong.append("its ServiceAccount is not there")
+    volumes = {volume["name"]: volume for volume in spec.get("volumes", [])}
+    for volume in volumes.values():
+        if "configMap" in volume and volume["configMap"]["name"] not in names(items, "ConfigMap"):
+            wrong.append(f"no ConfigMap {volume['configMap']['name']}")
+    for container in spec["containers"]:
+        wrong += [f"no volume {mount['name']}" for mount in container.get("volumeMounts", [])
+                  if mount["name"] not in volumes]
+        wrong += [f"{container['name']}: {what}" for what in wrong_container(container)]
+    return wrong
+
+
+def wrong_bindings(items):
+    """Every account that is given a right exists."""
+    return [f"{item['metadata']['name']} binds to no account"
+            for item in of_kind(items, "RoleBinding", "ClusterRoleBinding")
+            for subject in item["subjects"] if subject["name"] not in names(items, "ServiceAccount")]
+
+
+def wrong_services(items):
+    """A Service's port is a port of the pods that it selects."""
+    wrong = []
+    for service in of_kind(items, "Service"):
+        # the leader's label is put on by the extender itself
+        wanted = {key: value for key, value in service["spec"]["selector"].items()
+                  if key != "gpushare/leader"}
+        pods = [item["spec"]["template"] for item in of_kind(items, "Deployment", "DaemonSet")
+                if wanted.items() <= item["spec"]["template"]["metadata"]["labels"].items()]
+        named = {port["name"] for pod in pods for container in pod["spec"]["containers"]
+                 for port in container.get("ports", [])}
+        wrong += [f"Service port {port['targetPort']} is nobody's"
+                  for port in service["spec"]["ports"] if port["targetPort"] not in named]
+    return wrong
+
+
+def wrong_overlay(items):
+    wrong = wrong_bindings(items) + wrong_services(items)
+    for item in of_kind(items, "Deployment", "DaemonSet"):
+        found = wrong_pod(item["spec"]["template"], items)
+        wrong += [f"{item['metadata']['name']}: {what}" for what in found]
+    return wrong
+
+
+def check_overlays(cluster):
+    found = sorted(os.listdir(cluster.control_plane.manifest("overlays")))
+    check(found == sorted(OVERLAYS), f"overlays are {found}")
+    for overlay in OVERLAYS:
+        items = objects(cluster, overlay)
+        wrong = wrong_overlay(items)
+        check(not wrong, f"{overlay}: {'; '.join(wrong)}")
+        check(names(items, "DaemonSet") >= {"gpushare-device-plugin"}, f"{overlay}: no plugin")
+
+
+def check_policies(cluster):
+    known = cluster.control_plane.kubectl("api-resources") + "".join(
+        f"{group} " for group in cluster.control_plane.kubectl("api-versions").splitlines())
+    for path in glob.glob(cluster.control_plane.manifest("policies/*.yaml")):
+        if POLICIES[os.path.basename(path)] in known:
+            cluster.control_plane.kubectl("apply", "--dry-run=server", "-f", path)
+        else:
+            print(f"note: {os.path.basename(path)} needs a newer API server than this one")
+
+
+def check_kubeadm_patch(cluster):
+    """kubeadm's manifest and the shipped patch give the shipped example."""
+    kubectl = cluster.control_plane.kubectl
+    shipped = os.path.join(ROOT, "config", "kube-scheduler-static-pod.yaml")
+    wanted = json.loads(kubectl("patch", "--local", "-p", "{}", "-o", "json", "-f", shipped))
+    before = json.loads(json.dumps(wanted))
+    container = before["spec"]["containers"][0]
+    container["command"].remove("--config=/etc/kubernetes/gpushare/kube-scheduler-config.yaml")
+    for mounts in (container["volumeMounts"], before["spec"]["volumes"]):
+        mounts.remove(next(mount for mount in mounts if mount["name"] == "gpushare"))
+    path = cluster.control_plane.path("kube-scheduler.json")
+    with open(path, "w", encoding="ascii") as out:
+        json.dump(before, out)
+    with open(os.path.join(ROOT, "config/kubeadm/kube-scheduler+json.yaml"), encoding="utf-8") as text:
+        patched = kubectl("patch", "--local", "--type=json", "-p", text.read(), "-o", "json", "-f", path)
+    check(json.loads(patched) == wanted, "the patch does not give the example")
+
+
+def body():
+    with Cluster(scheduler=None, extender=False) as cluster:
+        cluster.control_plane.apply("base/namespace/namespace.yaml")
+        check(EXTENDER_NAMESPACE in cluster.control_plane.kubectl("get", "namespaces"), "namespace")
+        check_overlays(cluster)
+        check_policies(cluster)
+        check_kubeadm_patch(cluster)
+
+
+run(body)
