@@ -20,11 +20,13 @@ images=(
     "device-plugin  gpushare-device-plugin  0:0          40"
 )
 out=$root/build/images
+rootfs=""
 only=()
 
 usage() {
     cat <<'EOF'
 Usage: scripts/image.sh [--out DIR] [extender|device-plugin]...
+       scripts/image.sh --rootfs DIR extender|device-plugin
 
 Writes DIR/IMAGE-VERSION-ARCH.tar (default: build/images), an OCI archive, and prints its image's
 digest and size. Import it where a container runtime is:
@@ -32,6 +34,8 @@ digest and size. Import it where a container runtime is:
   ctr -n k8s.io images import FILE           containerd, on each node
   podman load -i FILE; docker load -i FILE
   skopeo copy oci-archive:FILE docker://REGISTRY/NAME:TAG
+
+--rootfs writes no archive, only the files of one image, into the empty folder DIR (Dockerfile.*).
 
   GPUSHARE_BUILD_DIR  folder with the programs, built already (default: build, built now)
   SOURCE_DATE_EPOCH   time of every file and of the image (default: the commit's)
@@ -177,6 +181,10 @@ make_layout() {
 
 make_image() {
     local name=$1 program=$2 user=$3 most_mib=$4 work=$tmp/$1 file bytes digest
+    if [[ -n $rootfs ]]; then
+        fill_rootfs "$build/$program" "$rootfs"
+        return
+    fi
     file=$out/gpushare-$name-$version-$arch.tar
     mkdir -p "$work/rootfs" "$out"
     fill_rootfs "$build/$program" "$work/rootfs"
@@ -211,8 +219,8 @@ facts() {
 parse() {
     while (($#)); do
         case $1 in
-        --out)
-            out=$(realpath -m "${2:?--out needs a folder}")
+        --out | --rootfs)
+            printf -v "${1#--}" '%s' "$(realpath -m "${2:?$1 needs a folder}")"
             shift
             ;;
         --help | -h) usage && exit 0 ;;
@@ -223,6 +231,7 @@ parse() {
         esac
         shift
     done
+    [[ -z $rootfs || ${#only[@]} == 1 ]] || { usage >&2 && exit 2; }
     ((${#only[@]})) || mapfile -t only < <(printf '%s\n' "${images[@]}" | cut -d' ' -f1)
 }
 

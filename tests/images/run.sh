@@ -158,6 +158,9 @@ image_is_right() {
     layer=$(blob "$work/layout" "$(jq -r '.layers[0].digest' "$layer")")
     tar -xzf "$layer" -C "$work/rootfs" --numeric-owner
     holds_nothing_else "$work/rootfs" "$program"
+    # what the Dockerfiles take is the same
+    GPUSHARE_BUILD_DIR=$tmp/clone/build "$tmp/clone/scripts/image.sh" --rootfs "$work/again" "$name"
+    diff -r "$work/rootfs" "$work/again" || say_wrong "$name: --rootfs gives something else"
     answers "$version" "$work/rootfs" "/usr/bin/$program" --version
 }
 
