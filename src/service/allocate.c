@@ -80,7 +80,8 @@ struct claimant *gs_claimant_find(struct gs_allocator *alloc, const char *uid)
     return at;
 }
 
-struct claimant *gs_claimant_named(struct gs_allocator *alloc, const char *ns, const char *name)
+struct claimant *gs_claimant_named(const struct gs_allocator *alloc, const char *ns,
+                                   const char *name)
 {
     struct claimant *at = alloc->first;
     while (at && (strcmp(at->pod.name, name) != 0 || strcmp(at->pod.ns, ns) != 0))
@@ -338,16 +339,44 @@ void gs_allocator_quick_end(struct gs_allocator *alloc)
     gs_others_sweep(alloc, true);
 }
 
+/* Its units are some GPU's: a change of the unit would change what it has. */
+static bool is_placed(const struct claimant *claimant)
+{
+    return claimant->done || claimant->pod.recorded == GS_RECORDED_VALID;
+}
+
 void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_stats *ret)
 {
     struct gs_allocator_stats stats = alloc->stats;
     for (const struct claimant *at = alloc->first; at; at = at->next) {
         stats.pods++;
         stats.waiting += at->done < at->request_count;
+        stats.placed += is_placed(at);
+        if (at->pod.phase == GS_PHASE_RUNNING && at->charge.units > stats.largest_share)
+            stats.largest_share = at->charge.units;
     }
     stats.writes_queued = gs_writes_count(alloc);
     const struct gs_node_view *view = gs_allocator_view(alloc);
     for (uint32_t i = 0; view && i < view->gpu_count; i++)
         stats.used_units[view->gpus[i].idx] = view->gpus[i].used_units;
     *ret = stats;
+}
+
+gs_gpu_mask gs_allocator_place(const struct gs_allocator *alloc, const char *ns, const char *name)
+{
+    const struct claimant *claimant = gs_claimant_named(alloc, ns, name);
+    return claimant ? place_of(alloc, claimant) : 0;
+}
+
+enum { NAMED = 3 };
+
+void gs_allocator_name_placed(const struct gs_allocator *alloc, struct gs_buf *out)
+{
+    uint32_t count = 0;
+    for (const struct claimant *at = alloc->first; at; at = at->next) {
+        if (is_placed(at) && count++ < NAMED)
+            gs_buf_printf(out, "%s%s/%s", count > 1 ? ", " : "", at->pod.ns, at->pod.name);
+    }
+    if (count > NAMED)
+        gs_buf_printf(out, " and %u more", count - NAMED);
 }

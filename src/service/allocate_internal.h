@@ -89,7 +89,8 @@ struct gs_allocator {
 
 /* allocate.c */
 struct claimant *gs_claimant_find(struct gs_allocator *alloc, const char *uid);
-struct claimant *gs_claimant_named(struct gs_allocator *alloc, const char *ns, const char *name);
+struct claimant *gs_claimant_named(const struct gs_allocator *alloc, const char *ns,
+                                   const char *name);
 uint64_t gs_pod_name_hash(const char *ns, const char *name);
 /* Brings the ledger's claim in line with truth, or the record while truth is open. */
 int gs_claimant_charge(struct gs_allocator *alloc, const struct claimant *claimant,

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpushare/base/buf.h"
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/error.h"
 #include "gpushare/model/gpu.h"
@@ -164,7 +165,15 @@ struct gs_allocator_stats {
     uint64_t swaps;
     uint64_t held;
     uint64_t used_units[GS_GPUS_MAX]; /* by GPU index, from this node's pods */
+    uint32_t placed;                  /* of the pods: were given GPUs, or have some recorded */
+    uint32_t largest_share;           /* units on one GPU of the largest pod that runs */
 };
 void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_stats *ret);
+
+/* The GPUs that a pod was given, or has recorded; 0 when it is not known here, or its GPUs. */
+gs_gpu_mask gs_allocator_place(const struct gs_allocator *alloc, const char *ns, const char *name);
+
+/* Appends the names of some placed pods: "ns/a, ns/b, ns/c and 4 more". */
+void gs_allocator_name_placed(const struct gs_allocator *alloc, struct gs_buf *out);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/cleanup.h"
 #include "gpushare/base/index.h"
 #include "gpushare/codec/inventory.h"
 
@@ -35,7 +36,7 @@ static bool fits_kubelet(uint64_t units)
     return units <= ADVERTISE_MAX_DEVICES && units * worst_device_bytes() <= GS_DP_LIST_MAX_BYTES;
 }
 
-static int check_size(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_error *err)
+int advertise_check(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_error *err)
 {
     uint64_t units = count_units(set, unit);
     if (fits_kubelet(units))
@@ -52,31 +53,158 @@ static int check_size(const struct gs_gpu_set *set, enum gs_unit unit, struct gs
                    (unsigned long long)units, gs_unit_name(unit));
 }
 
-int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
-                      struct gs_dp_device **ret_devices, size_t *ret_count, struct gs_error *err)
+enum state { LEFT_OUT, WELL, SICK };
+
+/* One id of ours and what becomes of it. */
+struct own {
+    char id[ADVERTISE_ID_BYTES];
+    const struct gs_gpu *gpu;
+    bool gone, held;
+    enum state state;
+};
+
+/* The list in the making. */
+struct plan {
+    const struct held *held;
+    gs_gpu_mask gone;
+    struct own *own;
+    size_t own_count;
+    bool *ours;      /* per held id */
+    size_t held_own; /* held ids that are ours */
+    size_t held_sick, foreign_bytes;
+};
+
+static bool is_sick(const struct plan *plan, size_t held)
 {
-    if (check_size(set, unit, err) < 0)
-        return -1;
-    size_t count = count_units(set, unit);
-    struct gs_dp_device *devices = calloc(count + 1, sizeof(*devices) + ADVERTISE_ID_BYTES);
-    if (!devices)
-        return gs_fail_nomem(err);
-    char *id = (char *)(devices + count + 1); /* the texts follow in the same block */
+    return (plan->held->ids[held].gpus & plan->gone) != 0;
+}
+
+static void name_own(struct plan *plan, const struct gs_gpu_set *set)
+{
     size_t at = 0;
     for (uint32_t g = 0; g < set->count; g++) {
         const struct gs_gpu *gpu = &set->gpus[g];
         uint32_t hash = (uint32_t)(gs_hash_bytes(gpu->uuid, strlen(gpu->uuid)) >> 32);
-        for (uint32_t n = 0; n < gpu->mem_units && at < count; n++, id += ADVERTISE_ID_BYTES) {
-            snprintf(id, ADVERTISE_ID_BYTES, "%08x-%u", hash, n);
-            devices[at++] = (struct gs_dp_device){
-                .id = id,
-                .healthy = !(set->gone & GS_GPU_BIT(gpu->idx)),
-                .numa_node = gpu->numa,
-            };
+        for (uint32_t n = 0; n < gpu->mem_units && at < plan->own_count; n++) {
+            struct own *own = &plan->own[at++];
+            *own = (struct own){.gpu = gpu, .gone = (set->gone & GS_GPU_BIT(gpu->idx)) != 0};
+            snprintf(own->id, sizeof(own->id), "%08x-%u", hash, n);
         }
     }
-    *ret_devices = devices;
+    plan->own_count = at;
+}
+
+/* What pods hold: among ours, and beside them. */
+static void mark_held(struct plan *plan)
+{
+    for (size_t i = 0; plan->held->count && i < plan->own_count; i++) {
+        struct own *own = &plan->own[i];
+        ptrdiff_t found = held_find(plan->held, own->id);
+        if (found < 0)
+            continue;
+        own->held = plan->ours[found] = true;
+        own->state = is_sick(plan, (size_t)found) ? SICK : WELL;
+        plan->held_own++;
+    }
+    for (size_t i = 0; i < plan->held->count; i++) {
+        const struct gs_dp_device worst = {
+            .id = plan->held->ids[i].id, .healthy = false, .numa_node = 255};
+        plan->held_sick += is_sick(plan, i);
+        plan->foreign_bytes += plan->ours[i] ? 0 : gs_dp_list_bytes(&worst, 1);
+    }
+}
+
+/* Free units beside what is held: as many as make the sum of all units, and fit the limit. */
+static size_t free_slots(const struct plan *plan, size_t *ret_dropped)
+{
+    size_t free_own = plan->own_count - plan->held_own;
+    size_t foreign = plan->held->count - plan->held_own;
+    size_t slots = free_own > foreign ? free_own - foreign : 0;
+    size_t room = GS_DP_LIST_MAX_BYTES / worst_device_bytes();
+    size_t taken = plan->held_own + plan->foreign_bytes / worst_device_bytes() + 1;
+    size_t fitting = foreign && room > taken ? room - taken : foreign ? 0 : slots;
+    *ret_dropped = slots > fitting ? slots - fitting : 0;
+    return slots - *ret_dropped;
+}
+
+/* The first free units of present or gone GPUs get this state, while there are slots. */
+static void choose(struct plan *plan, bool gone, enum state state, size_t *slots)
+{
+    for (size_t i = 0; *slots && i < plan->own_count; i++) {
+        struct own *own = &plan->own[i];
+        if (own->held || own->gone != gone || own->state != LEFT_OUT)
+            continue;
+        own->state = state;
+        --*slots;
+    }
+}
+
+/* Free units: those of GPUs that are there first, so that a list changes as little as can be. */
+static void choose_free(struct plan *plan, size_t slots)
+{
+    size_t gone_units = 0;
+    for (size_t i = 0; i < plan->own_count; i++)
+        gone_units += plan->own[i].gone;
+    size_t sick = gone_units > plan->held_sick ? gone_units - plan->held_sick : 0;
+    sick = sick < slots ? sick : slots;
+    size_t well = slots - sick;
+    choose(plan, false, WELL, &well);
+    choose(plan, true, SICK, &sick);
+    choose(plan, true, WELL, &well);
+    choose(plan, false, SICK, &sick);
+}
+
+/* The texts follow the devices in the same block. */
+static struct gs_dp_device *write_down(const struct plan *plan, size_t *ret_count)
+{
+    size_t most = plan->own_count + plan->held->count;
+    struct gs_dp_device *devices =
+        calloc(1, (most + 1) * sizeof(*devices) + (plan->own_count + 1) * ADVERTISE_ID_BYTES);
+    if (!devices)
+        return NULL;
+    char *id = (char *)(devices + most + 1);
+    size_t at = 0;
+    for (size_t i = 0; i < plan->own_count; i++, id += ADVERTISE_ID_BYTES) {
+        const struct own *own = &plan->own[i];
+        if (own->state == LEFT_OUT)
+            continue;
+        memcpy(id, own->id, ADVERTISE_ID_BYTES);
+        devices[at++] = (struct gs_dp_device){
+            .id = id, .healthy = own->state == WELL, .numa_node = own->gpu->numa};
+    }
+    for (size_t i = 0; i < plan->held->count; i++) {
+        if (plan->ours[i])
+            continue;
+        devices[at++] = (struct gs_dp_device){
+            .id = plan->held->ids[i].id, .healthy = !is_sick(plan, i), .numa_node = GS_NUMA_NONE};
+    }
     *ret_count = at;
+    return devices;
+}
+
+int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit, const struct held *held,
+                      struct advertised *ret, struct gs_error *err)
+{
+    static const struct held nothing;
+    if (advertise_check(set, unit, err) < 0)
+        return -1;
+    struct plan plan = {
+        .held = held ? held : &nothing, .gone = set->gone, .own_count = count_units(set, unit)};
+    _cleanup_free_ struct own *own = calloc(plan.own_count + 1, sizeof(*own));
+    _cleanup_free_ bool *ours = calloc(plan.held->count + 1, sizeof(*ours));
+    if (!own || !ours)
+        return gs_fail_nomem(err);
+    plan.own = own;
+    plan.ours = ours;
+    struct advertised made = {0};
+    name_own(&plan, set);
+    mark_held(&plan);
+    choose_free(&plan, free_slots(&plan, &made.dropped));
+    made.foreign = plan.held->count - plan.held_own;
+    made.devices = write_down(&plan, &made.count);
+    if (!made.devices)
+        return gs_fail_nomem(err);
+    *ret = made;
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #ifndef GPUSHARE_APPS_DEVICE_PLUGIN_ADVERTISE_H
 #define GPUSHARE_APPS_DEVICE_PLUGIN_ADVERTISE_H
 
+#include "device_plugin/held.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/base/error.h"
 #include "gpushare/grpc/device_plugin.h"
@@ -17,15 +18,33 @@ enum { ADVERTISE_ID_BYTES = 20, ADVERTISE_MAX_DEVICES = 107000 };
 /* Divides every GPU's MiB by the unit, floored, into mem_units. */
 void advertise_divide(struct gs_gpu_set *set, enum gs_unit unit);
 
+/* GS_ETOOBIG: one id per unit does not fit the kubelet's limit in the worst case (all unhealthy,
+ * with NUMA nodes); the message names the smallest unit that fits. */
+int advertise_check(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_error *err);
+
+struct advertised {
+    struct gs_dp_device *devices; /* *caller frees* with one free(); ids that are not ours are
+                                   *borrowed* from held */
+    size_t count;
+    size_t foreign; /* of these, held ids that are not ours: another plugin's, or another unit's */
+    size_t dropped; /* free units that are not listed, so that the held ones fit the limit */
+};
+
 /*
- * The devices of the set. A GPU that is gone has Unhealthy units; one that is only sick keeps its
- * units healthy (flipping them endangers its pods at the next kubelet restart): placement reads the
- * inventory. GS_ETOOBIG: the list would not fit the kubelet's limit even in the worst case (all
- * unhealthy, with NUMA nodes); the message names the smallest unit that fits.
- * *ret_devices: *caller frees* with one free().
+ * The devices of the set, as many as there are units. Ids that pods hold are listed in any case,
+ * foreign ones in place of as many free ones of ours, so that capacity stays what it is; only when
+ * pods hold more than there is, it is more.
+ *
+ * A unit says how much memory there is, not where: the kubelet draws ids at random, and a pod on
+ * one GPU holds ids made for another. So a held id is Unhealthy when the GPU of the pod that holds
+ * it is gone, whatever GPU it was made for, and as many free ones that all units of gone GPUs are
+ * accounted for. One that is only sick keeps its units healthy (flipping them endangers its pods at
+ * the next kubelet restart): placement reads the inventory.
+ *
+ * Errors as advertise_check(), and GS_ENOMEM.
  */
-int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
-                      struct gs_dp_device **ret_devices, size_t *ret_count, struct gs_error *err);
+int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit, const struct held *held,
+                      struct advertised *ret, struct gs_error *err);
 
 /* The inventory annotation's text. */
 void advertise_inventory(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_buf *out);

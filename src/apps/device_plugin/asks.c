@@ -182,6 +182,7 @@ static void decide_allocate(struct ask *ask, bool listed)
     gs_dp_allocate_reply(ask->call, ask->answers, ask->count);
     plugin->calls.answered++;
     plugin->calls.answered_ns += (uint64_t)(gs_loop_now_ns(plugin->loop) - ask->since_ns);
+    devices_ask_soon(plugin); /* ids that were just freed may have been given out again */
     writes_pump(plugin);
     ask_free(ask);
 }
@@ -213,22 +214,22 @@ static void decide_start(struct ask *ask, bool listed)
     ask_free(ask);
 }
 
-static void decide_reconcile(struct ask *ask)
+static void decide_reconcile(struct ask *ask, const struct gs_podres_list *list)
 {
+    struct plugin *plugin = ask->plugin;
     if (ask->known.pods)
-        gs_allocator_known(ask->plugin->alloc, ask->known.pods, ask->known.count);
-    writes_pump(ask->plugin);
+        gs_allocator_known(plugin->alloc, ask->known.pods, ask->known.count);
     ask_free(ask);
+    devices_take_held(plugin, list);
+    writes_pump(plugin);
 }
 
 static void decide(struct ask *ask, bool listed)
 {
     if (ask->kind == ASK_ALLOCATE)
         decide_allocate(ask, listed);
-    else if (ask->kind == ASK_START)
-        decide_start(ask, listed);
     else
-        decide_reconcile(ask);
+        decide_start(ask, listed);
 }
 
 /* ---- the kubelet's list ---- */
@@ -245,6 +246,10 @@ static void kubelet_told(void *ctx, const struct gs_podres_list *list,
         known_build(&ask->known, list, plugin->names.gpu_mem);
     else
         gs_log(GS_LOG_WARN, "the kubelet did not tell its pods", GS_STR("why", failure->msg));
+    if (ask->kind == ASK_RECONCILE) {
+        decide_reconcile(ask, list);
+        return;
+    }
     int64_t now_ns = gs_loop_now_ns(plugin->loop);
     if (!ask->known.pods && ask->kind == ASK_START && now_ns - ask->since_ns < START_PATIENCE_NS &&
         !plugin->stopping) {

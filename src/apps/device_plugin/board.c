@@ -134,6 +134,13 @@ void board_metrics(const struct board_state *state, struct gs_buf *out)
                     state->linked);
     gs_metric_counter(out, PREFIX "registrations_total", "Registrations that the kubelet accepted.",
                       state->registrations);
+    gs_metric_gauge(
+        out, PREFIX "foreign_ids",
+        "Device ids of another plugin or unit that pods hold: listed in place of as many of ours.",
+        state->foreign_ids);
+    gs_metric_gauge(out, PREFIX "unit_change_waiting",
+                    "1: --memory-unit is not taken up while pods hold units of another.",
+                    state->unit_waits);
 }
 
 static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)

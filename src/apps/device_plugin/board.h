@@ -26,6 +26,8 @@ struct board_state {
     bool linked;     /* the kubelet listens to us */
     int64_t beat_ns; /* when the loop was last seen to turn */
     uint32_t registrations;
+    size_t foreign_ids; /* listed in place of ours */
+    bool unit_waits;    /* --memory-unit is not in force yet */
     struct gs_gpu_set set;
     enum gs_unit unit;
     struct gs_allocator_stats stats;

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "device_plugin/advertise.h"
 #include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
 #include "gpushare/nvml/driver.h"
@@ -48,19 +47,10 @@ int gpu_source_open(const struct settings *settings, struct gs_gpu_source *ret,
 /* ---- on the loop ---- */
 
 /* False: the old devices stay. */
-static bool advertise(struct plugin *plugin, struct gs_gpu_set *set)
+static bool advertise(struct plugin *plugin, const struct gs_gpu_set *found)
 {
-    struct gs_dp_device *devices = NULL;
-    size_t count;
     struct gs_error err = {0};
-    advertise_divide(set, plugin->settings.unit);
-    int result = advertise_devices(set, plugin->settings.unit, &devices, &count, &err);
-    if (result == 0)
-        result = gs_dp_set_devices(plugin->dp, devices, count, &err);
-    free(devices);
-    if (result == 0)
-        result = gs_allocator_set_gpus(plugin->alloc, set->gpus, set->count, &err);
-    if (result == 0)
+    if (devices_take_gpus(plugin, found, &err) == 0)
         return true;
     gs_log(GS_LOG_ERROR, "these GPUs cannot be advertised", GS_STR("why", err.msg));
     if (!plugin->have_gpus)
@@ -94,10 +84,8 @@ static void take_news(void *ctx)
         if (!plugin->have_gpus)
             plugin->gpus_since_ns = gs_loop_now_ns(plugin->loop);
         plugin->have_gpus = news->set.count > 0;
-        plugin->set = news->set;
-        plugin->node.set = news->set;
         plugin->node.due = true;
-        log_gpus(&news->set);
+        log_gpus(&plugin->set);
         board_set_gpu_error(&plugin->board, plugin->have_gpus ? "" : "there are no GPUs");
         writes_pump(plugin);
     }

@@ -40,11 +40,7 @@ static int print_inventory(const struct settings *settings, struct gs_error *err
     if (gs_buf_failed(&text))
         return gs_fail_nomem(err);
     fputs(text.data, stdout);
-    struct gs_dp_device *devices = NULL;
-    size_t count;
-    result = advertise_devices(&set, settings->unit, &devices, &count, err);
-    free(devices);
-    return result;
+    return advertise_check(&set, settings->unit, err);
 }
 
 static int connect_api(struct plugin *plugin, struct gs_error *err)
@@ -87,7 +83,6 @@ static int build(struct plugin *plugin, struct gs_error *err)
 {
     const struct gs_allocator_config config = {.names = &plugin->names,
                                                .node = plugin->settings.node_name};
-    plugin->node.unit = plugin->settings.unit;
     plugin->alloc = gs_allocator_new(&config);
     if (!plugin->alloc)
         return gs_fail_nomem(err);

@@ -52,6 +52,17 @@ static int write_count(const struct gs_kube *kube, const struct gs_names *names,
     return kube->ops->patch_node_status(kube->ctx, &patch, err);
 }
 
+int node_truth_read(const struct gs_kube *kube, const char *node, enum gs_unit *ret_unit,
+                    struct gs_error *err)
+{
+    struct gs_node found = {0};
+    if (kube->ops->get_node(kube->ctx, node, &found, err) < 0)
+        return -1;
+    *ret_unit = found.inventory ? found.unit : GS_UNIT_UNKNOWN;
+    gs_node_release(&found);
+    return 0;
+}
+
 int node_truth_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
                      const struct node_truth *truth, bool *ret_changed, struct gs_error *err)
 {

@@ -13,6 +13,10 @@ struct node_truth {
     bool due; /* to be looked at */
 };
 
+/* Any thread: the unit of the node's inventory; unknown when it has none that can be believed. */
+int node_truth_read(const struct gs_kube *kube, const char *node, enum gs_unit *ret_unit,
+                    struct gs_error *err);
+
 /*
  * Any thread: reads the node and writes what differs: the inventory annotation and the number of
  * GPUs in capacity and allocatable. *ret_changed: something was written. Errors are the port's.

@@ -25,7 +25,9 @@ static void refresh_board(struct plugin *plugin)
     state->linked = gs_dp_streams(plugin->dp) > 0;
     state->beat_ns = gs_loop_now_ns(plugin->loop);
     state->set = plugin->set;
-    state->unit = plugin->settings.unit;
+    state->unit = plugin->devices.unit;
+    state->foreign_ids = plugin->devices.foreign;
+    state->unit_waits = plugin->devices.unit_waits;
     state->stats = stats;
     state->calls = plugin->calls;
     pthread_mutex_unlock(&plugin->board.lock);
@@ -43,6 +45,7 @@ static void on_link(void *ctx, enum gs_kubelet_link_event event, const struct gs
         pthread_mutex_unlock(&plugin->board.lock);
         plugin->node.due = true; /* a kubelet that starts anew may have reset the node */
         writes_pump(plugin);
+        asks_reconcile(plugin);
         break;
     case GS_KUBELET_LINK_LOST:
         gs_log(GS_LOG_WARN, "the kubelet is gone");
@@ -75,14 +78,15 @@ static void out_of_patience(void *ctx)
     plugin_changed(ctx);
 }
 
-/* Not before it is known what runs here already: an Allocate now would be answered blindly. But the
- * API may be away for long, and pods without the device list are refused for good. */
+/* Not before it is known what runs here already: an Allocate now would be answered blindly, and ids
+ * that pods hold would leave the list. But the API may be away for long, and pods without the
+ * device list are refused for good. */
 static bool may_link(struct plugin *plugin)
 {
     if (plugin->link || plugin->stopping || !plugin->have_gpus)
         return false;
     int64_t until_ns = plugin->gpus_since_ns + PODS_PATIENCE_NS;
-    if (plugin->pods_listed || gs_loop_now_ns(plugin->loop) >= until_ns)
+    if (devices_known(plugin) || gs_loop_now_ns(plugin->loop) >= until_ns)
         return true;
     gs_loop_timer_arm(plugin->loop, &plugin->patience, until_ns);
     return false;
@@ -90,6 +94,7 @@ static bool may_link(struct plugin *plugin)
 
 void plugin_changed(struct plugin *plugin)
 {
+    devices_follow(plugin);
     if (may_link(plugin))
         link_kubelet(plugin);
     refresh_board(plugin);
@@ -124,6 +129,7 @@ static void on_tick(void *ctx)
         return;
     if (++plugin->ticks == 1)
         footprint_trim();
+    devices_ask_soon(plugin);
     if (plugin->ticks % TICKS_PER_LOOK == 0) {
         plugin->node.due = plugin->have_gpus;
         asks_reconcile(plugin);
@@ -137,6 +143,7 @@ void plugin_start_clocks(struct plugin *plugin)
     plugin->patience = (struct gs_loop_timer){.fn = out_of_patience, .ctx = plugin};
     plugin->give_up = (struct gs_loop_timer){.fn = end_of_patience, .ctx = plugin};
     plugin->tick = (struct gs_loop_timer){.fn = on_tick, .ctx = plugin};
+    devices_start(plugin);
     gs_loop_timer_arm(plugin->loop, &plugin->tick, gs_loop_now_ns(plugin->loop) + TICK_NS);
 }
 
@@ -145,6 +152,7 @@ void plugin_stop_clocks(struct plugin *plugin)
     gs_loop_timer_disarm(plugin->loop, &plugin->patience);
     gs_loop_timer_disarm(plugin->loop, &plugin->give_up);
     gs_loop_timer_disarm(plugin->loop, &plugin->tick);
+    devices_stop(plugin);
     gs_loop_timer_disarm(plugin->loop, &plugin->write_again);
     gs_loop_timer_disarm(plugin->loop, &plugin->node_again);
 }

@@ -3,6 +3,7 @@
 #define GPUSHARE_APPS_DEVICE_PLUGIN_PLUGIN_H
 
 #include "device_plugin/board.h"
+#include "device_plugin/devices.h"
 #include "device_plugin/node_truth.h"
 #include "device_plugin/settings.h"
 #include "device_plugin/worker.h"
@@ -38,7 +39,8 @@ struct plugin {
     bool stopping;
 
     /* gpus */
-    struct gs_gpu_set set; /* mem_units are set */
+    struct devices devices;
+    struct gs_gpu_set set; /* mem_units are set, in the unit in force */
     bool have_gpus;
     int64_t gpus_since_ns;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device_plugin/writes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "gpushare/base/log.h"
@@ -8,11 +9,15 @@
 #define FIRST_PAUSE_NS (500 * GS_NS_PER_MS)
 enum { DOUBLINGS_MAX = 6 };
 
+enum job { JOB_READ_NODE, JOB_WRITE_NODE, JOB_NODE_EVENT, JOB_POD };
+
 /* One write on its way; a copy, so that the loop may go on. */
 struct writing {
     struct plugin *plugin;
-    bool node; /* else the allocator's */
+    enum job job;
     struct node_truth truth;
+    enum gs_unit inventory;          /* read: of the node */
+    char event[512];                 /* of the node */
     struct gs_allocator_write write; /* lent by the allocator until it is told */
     bool changed;
     int result;
@@ -48,19 +53,51 @@ static int send_patch(const struct plugin *plugin, const struct gs_allocator_wri
     return plugin->kube.ops->patch_pod(plugin->kube.ctx, &patch, err);
 }
 
+/* `kubectl describe node` looks for events whose UID is the node's name, as the kubelet's are. */
+static int send_node_event(const struct plugin *plugin, const char *message, struct gs_error *err)
+{
+    const struct gs_event event = {
+        .kind = "Node",
+        .name = plugin->settings.node_name,
+        .uid = plugin->settings.node_name,
+        .warning = true,
+        .reason = "GpuMemoryUnitHeld",
+        .message = message,
+        .component = "gpushare-device-plugin",
+    };
+    return plugin->kube.ops->create_event(plugin->kube.ctx, &event, err);
+}
+
+static int do_job(struct writing *writing, struct gs_error *err)
+{
+    const struct plugin *plugin = writing->plugin;
+    const char *node = plugin->settings.node_name;
+    switch (writing->job) {
+    case JOB_READ_NODE:
+        return node_truth_read(&plugin->kube, node, &writing->inventory, err);
+    case JOB_WRITE_NODE:
+        return node_truth_write(&plugin->kube, &plugin->names, node, &writing->truth,
+                                &writing->changed, err);
+    case JOB_NODE_EVENT:
+        return send_node_event(plugin, writing->event, err);
+    case JOB_POD:
+        break;
+    }
+    return writing->write.event ? send_event(plugin, &writing->write, err)
+                                : send_patch(plugin, &writing->write, err);
+}
+
 /* Writer's thread. */
 static void work(void *ctx)
 {
     struct writing *writing = ctx;
-    const struct plugin *plugin = writing->plugin;
-    if (writing->node)
-        writing->result =
-            node_truth_write(&plugin->kube, &plugin->names, plugin->settings.node_name,
-                             &writing->truth, &writing->changed, &writing->err);
-    else if (writing->write.event)
-        writing->result = send_event(plugin, &writing->write, &writing->err);
-    else
-        writing->result = send_patch(plugin, &writing->write, &writing->err);
+    writing->result = do_job(writing, &writing->err);
+}
+
+/* About the node's object; its failures are not those of pods. */
+static bool is_node(const struct writing *writing)
+{
+    return writing->job == JOB_READ_NODE || writing->job == JOB_WRITE_NODE;
 }
 
 /* The pod is gone, or its name another's now, or the API refuses these words for good. */
@@ -72,8 +109,11 @@ static bool is_final(enum gs_code code)
 static void log_failure(const struct writing *writing)
 {
     const struct gs_allocator_write *write = &writing->write;
-    if (writing->node)
-        gs_log(GS_LOG_WARN, "the node's object is not up to date",
+    if (writing->job != JOB_POD)
+        gs_log(GS_LOG_WARN,
+               writing->job == JOB_WRITE_NODE  ? "the node's object is not up to date"
+               : writing->job == JOB_READ_NODE ? "the node's object cannot be read"
+                                               : "not written",
                GS_STR("node", writing->plugin->settings.node_name),
                GS_STR("why", writing->err.msg));
     else
@@ -88,7 +128,7 @@ static void log_end(const struct writing *writing)
     const struct gs_allocator_write *write = &writing->write;
     if (writing->result < 0)
         log_failure(writing);
-    else if (!writing->node)
+    else if (writing->job == JOB_POD)
         gs_log(GS_LOG_INFO, "written", GS_STR("namespace", write->ns), GS_STR("pod", write->name),
                GS_STR("what", write->event ? write->reason : "annotations"));
     else if (writing->changed)
@@ -129,12 +169,16 @@ static void done(void *ctx)
 {
     struct writing *writing = ctx;
     struct plugin *plugin = writing->plugin;
-    bool node = writing->node;
+    bool node = is_node(writing);
     bool again = writing->result < 0 && (node || !is_final(writing->err.code));
+    bool node_read = writing->job == JOB_READ_NODE && writing->result == 0;
+    enum gs_unit inventory = writing->inventory;
     log_end(writing);
     plugin->writing = false;
-    if (!node)
+    if (writing->job == JOB_POD)
         gs_allocator_write_done(plugin->alloc, writing->write.number, !again);
+    if (writing->job == JOB_NODE_EVENT)
+        plugin->devices.event_due = again;
     free(writing);
     if (plugin->stopping)
         return;
@@ -144,6 +188,10 @@ static void done(void *ctx)
         plugin->node_failures = 0;
     else
         plugin->write_failures = 0;
+    if (node_read) {
+        plugin->node.due = true;
+        devices_take_node(plugin, inventory);
+    }
     writes_pump(plugin);
     plugin_changed(plugin);
 }
@@ -153,12 +201,20 @@ static bool next(struct plugin *plugin, struct writing *writing)
 {
     writing->plugin = plugin;
     if (plugin->node.due) {
-        writing->node = true;
+        writing->job = plugin->devices.node_read ? JOB_WRITE_NODE : JOB_READ_NODE;
         writing->truth = plugin->node;
         plugin->node.due = false;
         return true;
     }
-    return !plugin->write_again.armed && gs_allocator_next_write(plugin->alloc, &writing->write);
+    if (plugin->write_again.armed)
+        return false;
+    if (plugin->devices.event_due) {
+        writing->job = JOB_NODE_EVENT;
+        snprintf(writing->event, sizeof(writing->event), "%s", plugin->devices.event);
+        return true;
+    }
+    writing->job = JOB_POD;
+    return gs_allocator_next_write(plugin->alloc, &writing->write);
 }
 
 void writes_pump(struct plugin *plugin)

@@ -265,6 +265,52 @@ static void an_unclaimed_call_is_charged_until_the_kubelet_forgets_it(void **sta
     gs_allocator_free(rig.alloc);
 }
 
+static void a_pod_is_placed_once_it_has_units_of_a_gpu(void **state)
+{
+    static const struct {
+        const char *row;
+        struct given_pod pod;
+        uint32_t placed, largest_share;
+        gs_gpu_mask place;
+    } rows[] = {
+        {"bound by hand", {"p", {8}, -1}, 0, 0, 0},
+        {"bound by an extender", {"p", {8}, 1}, 1, 0, 2},
+        {"on a GPU that is not there", {"p", {8}, 7}, 1, 0, 0},
+        {"runs", {"p", {4, 2}, 0, .phase = GS_PHASE_RUNNING}, 1, 6, 1},
+        {"runs without a record", {"p", {8}, -1, .phase = GS_PHASE_RUNNING}, 1, 8, 0},
+        {"has ended", {"p", {8}, 0, .phase = GS_PHASE_SUCCEEDED}, 0, 0, 0},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_allocator_stats stats;
+        struct gs_buf names = GS_BUF(64);
+        rig_up(&rig);
+        give_pod(&rig, &r->pod);
+        gs_allocator_stats(rig.alloc, &stats);
+        row_equal(r->row, stats.placed, r->placed);
+        row_equal(r->row, stats.largest_share, r->largest_share);
+        row_equal(r->row, gs_allocator_place(rig.alloc, "ns", "p"), r->place);
+        row_equal(r->row, gs_allocator_place(rig.alloc, "ns", "q"), 0);
+        gs_allocator_name_placed(rig.alloc, &names);
+        row_text(r->row, names.len ? names.data : "", r->placed ? "ns/p" : "");
+        gs_buf_release(&names);
+        gs_allocator_free(rig.alloc);
+    }
+}
+
+static void of_many_placed_pods_some_are_named(void **state)
+{
+    struct rig rig;
+    struct gs_buf names = GS_BUF(64);
+    rig_up(&rig);
+    for (const char *name = "abcde"; *name; name++)
+        give_pod(&rig, &(struct given_pod){(const char[2]){*name}, {1}, 0});
+    gs_allocator_name_placed(rig.alloc, &names);
+    assert_string_equal(names.data, "ns/a, ns/b, ns/c and 2 more");
+    gs_buf_release(&names);
+    gs_allocator_free(rig.alloc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +321,8 @@ int main(void)
         cmocka_unit_test(pods_that_a_quick_list_does_not_name_are_gone),
         cmocka_unit_test(a_pod_that_sets_its_devices_itself_is_warned_of),
         cmocka_unit_test(an_unclaimed_call_is_charged_until_the_kubelet_forgets_it),
+        cmocka_unit_test(a_pod_is_placed_once_it_has_units_of_a_gpu),
+        cmocka_unit_test(of_many_placed_pods_some_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

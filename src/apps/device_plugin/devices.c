@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/devices.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "device_plugin/advertise.h"
+#include "device_plugin/asks.h"
+#include "device_plugin/plugin.h"
+#include "device_plugin/unit.h"
+#include "device_plugin/writes.h"
+#include "gpushare/base/log.h"
+
+#define SOON_NS          (500 * GS_NS_PER_MS)
+#define FIRST_ASK_NS     (1 * GS_NS_PER_S)
+#define LAST_ASK_NS      (60 * GS_NS_PER_S)
+#define EVENT_PODS_BYTES 256
+
+/* ---- the kubelet's word on ids ---- */
+
+static void ask_now(void *ctx)
+{
+    asks_reconcile(ctx);
+}
+
+static void ask_in(struct plugin *plugin, int64_t pause_ns)
+{
+    if (plugin->stopping || plugin->devices.ask.armed)
+        return;
+    gs_loop_timer_arm(plugin->loop, &plugin->devices.ask, gs_loop_now_ns(plugin->loop) + pause_ns);
+}
+
+void devices_ask_soon(struct plugin *plugin)
+{
+    if (plugin->devices.foreign)
+        ask_in(plugin, SOON_NS);
+}
+
+/* ---- the unit ---- */
+
+static enum gs_unit choose_unit(const struct plugin *plugin, const struct gs_allocator_stats *stats)
+{
+    const struct devices *devices = &plugin->devices;
+    bool known = plugin->pods_listed && (devices->told || plugin->link);
+    const struct unit_facts facts = {
+        .wanted = plugin->settings.unit,
+        .inventory = devices->inventory,
+        .node_read = devices->node_read,
+        .held = !known || stats->placed || devices->held.count,
+        .largest_share = stats->largest_share,
+    };
+    return unit_in_force(&facts, &devices->found);
+}
+
+static void compose_event(struct plugin *plugin)
+{
+    struct devices *devices = &plugin->devices;
+    _cleanup_(gs_buf_release) struct gs_buf pods = GS_BUF(EVENT_PODS_BYTES);
+    gs_allocator_name_placed(plugin->alloc, &pods);
+    const char *names = gs_buf_failed(&pods) || !pods.len ? "pods" : pods.data;
+    const char *unit = gs_unit_name(devices->unit);
+    snprintf(
+        devices->event, sizeof(devices->event),
+        "--memory-unit %s is not taken up while pods hold units of %s: %s. It is once they are "
+        "deleted; to keep them as they are, start the device plugin with --memory-unit %s",
+        gs_unit_name(plugin->settings.unit), unit, names, unit);
+}
+
+/* Says once that the wanted unit has to wait, and once that it is there. */
+static void tell_unit(struct plugin *plugin)
+{
+    struct devices *devices = &plugin->devices;
+    bool waits = devices->unit != plugin->settings.unit;
+    if (waits == devices->unit_waits || !devices_known(plugin))
+        return;
+    devices->unit_waits = waits;
+    if (waits) {
+        compose_event(plugin);
+        gs_log(GS_LOG_WARN, devices->event);
+        devices->event_due = true;
+        writes_pump(plugin);
+    } else {
+        gs_log(GS_LOG_INFO, "the unit of memory has changed",
+               GS_STR("unit", gs_unit_name(devices->unit)));
+    }
+}
+
+/* ---- the list ---- */
+
+static void tell_foreign(const struct devices *devices, const struct advertised *made)
+{
+    if (made->foreign != devices->foreign)
+        gs_log(GS_LOG_INFO, "pods hold device ids of another plugin or unit: they stay listed",
+               GS_INT("ids", made->foreign));
+    if (made->dropped && made->dropped != devices->dropped)
+        gs_log(GS_LOG_WARN, "free units are left out, the list would be too long for the kubelet",
+               GS_INT("units", made->dropped));
+}
+
+static int apply(struct plugin *plugin, enum gs_unit unit, struct gs_error *err)
+{
+    struct devices *devices = &plugin->devices;
+    struct gs_gpu_set set = devices->found;
+    struct advertised made;
+    advertise_divide(&set, unit);
+    if (advertise_devices(&set, unit, &devices->held, &made, err) < 0)
+        return -1;
+    int result = gs_dp_set_devices(plugin->dp, made.devices, made.count, err);
+    free(made.devices);
+    if (result == 0)
+        result = gs_allocator_set_gpus(plugin->alloc, set.gpus, set.count, err);
+    if (result < 0)
+        return -1;
+    tell_foreign(devices, &made);
+    devices->foreign = made.foreign;
+    devices->dropped = made.dropped;
+    devices->unit = unit;
+    if (devices->node_read)
+        devices->inventory = unit;
+    plugin->set = plugin->node.set = set;
+    plugin->node.unit = unit;
+    return 0;
+}
+
+/* Makes the list anew from what is known now. */
+static int renew(struct plugin *plugin, struct gs_error *err)
+{
+    struct gs_allocator_stats stats;
+    gs_allocator_stats(plugin->alloc, &stats);
+    enum gs_unit unit = choose_unit(plugin, &stats);
+    bool changed = unit != plugin->devices.unit;
+    if (apply(plugin, unit, err) < 0)
+        return -1;
+    if (changed) {
+        plugin->node.due = true;
+        writes_pump(plugin);
+    }
+    tell_unit(plugin);
+    return 0;
+}
+
+static void renew_or_say(struct plugin *plugin)
+{
+    struct gs_error err = {0};
+    if (plugin->have_gpus && renew(plugin, &err) < 0)
+        gs_log(GS_LOG_ERROR, "the list of devices stays as it was", GS_STR("why", err.msg));
+}
+
+/* ---- what changed ---- */
+
+int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, struct gs_error *err)
+{
+    struct gs_gpu_set before = plugin->devices.found;
+    plugin->devices.found = *found;
+    if (renew(plugin, err) < 0) {
+        plugin->devices.found = before;
+        return -1;
+    }
+    if (!plugin->devices.told)
+        ask_in(plugin, 0);
+    return 0;
+}
+
+void devices_take_node(struct plugin *plugin, enum gs_unit inventory)
+{
+    plugin->devices.inventory = inventory;
+    plugin->devices.node_read = true;
+    renew_or_say(plugin);
+    plugin_changed(plugin);
+}
+
+void devices_take_held(struct plugin *plugin, const struct gs_podres_list *list)
+{
+    struct devices *devices = &plugin->devices;
+    if (!list || held_build(&devices->held, list, plugin->names.gpu_mem, plugin->alloc) < 0) {
+        if (!devices->told) {
+            ask_in(plugin, devices->ask_pause_ns);
+            devices->ask_pause_ns *= devices->ask_pause_ns < LAST_ASK_NS ? 2 : 1;
+        }
+        return;
+    }
+    if (devices->held.unlistable)
+        gs_log(GS_LOG_WARN, "pods hold device ids that no list can carry",
+               GS_INT("ids", devices->held.unlistable));
+    devices->told = true;
+    renew_or_say(plugin);
+    plugin_changed(plugin);
+}
+
+void devices_follow(struct plugin *plugin)
+{
+    struct devices *devices = &plugin->devices;
+    struct gs_allocator_stats stats;
+    gs_allocator_stats(plugin->alloc, &stats);
+    if (stats.pods < devices->pods)
+        devices_ask_soon(plugin);
+    devices->pods = stats.pods;
+    if (plugin->have_gpus && choose_unit(plugin, &stats) != devices->unit)
+        renew_or_say(plugin);
+}
+
+bool devices_known(const struct plugin *plugin)
+{
+    return plugin->pods_listed && plugin->devices.node_read &&
+           (plugin->devices.told || plugin->link);
+}
+
+void devices_start(struct plugin *plugin)
+{
+    plugin->devices.unit = plugin->settings.unit;
+    plugin->devices.ask_pause_ns = FIRST_ASK_NS;
+    plugin->devices.ask = (struct gs_loop_timer){.fn = ask_now, .ctx = plugin};
+}
+
+void devices_stop(struct plugin *plugin)
+{
+    gs_loop_timer_disarm(plugin->loop, &plugin->devices.ask);
+    held_release(&plugin->devices.held);
+}

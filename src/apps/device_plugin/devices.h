@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_DEVICES_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_DEVICES_H
+
+#include "device_plugin/held.h"
+#include "gpushare/grpc/loop.h"
+#include "gpushare/service/gpu_source.h"
+
+struct plugin;
+
+/*
+ * The list of devices, made of the GPUs, the unit of memory and the ids that pods hold, and brought
+ * to the kubelet, the allocator and the node's object whenever one of them changes. Loop thread.
+ */
+struct devices {
+    struct gs_gpu_set found; /* as read, without units */
+    enum gs_unit unit;       /* in force (unit.h) */
+    enum gs_unit inventory;  /* the node's, when it was read; then what we make of it */
+    bool node_read;
+    struct held held;
+    bool told;      /* held is known */
+    size_t foreign; /* held ids that are not ours, in place of as many of ours */
+    size_t dropped; /* see struct advertised */
+    uint32_t pods;  /* seen last */
+    bool unit_waits;
+    bool event_due; /* `event` is to be written to the node */
+    char event[512];
+    struct gs_loop_timer ask; /* the kubelet, whose ids are whose */
+    int64_t ask_pause_ns;
+};
+
+/* The GPUs were read. -1: they cannot be advertised, the old ones stay; see err. */
+int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, struct gs_error *err);
+/* The node's object was read: the unit of its inventory, unknown without one. */
+void devices_take_node(struct plugin *plugin, enum gs_unit inventory);
+/* The kubelet told whose ids are whose; NULL: it did not. */
+void devices_take_held(struct plugin *plugin, const struct gs_podres_list *list);
+/* Pods came or went: the unit may change, ids may be free. */
+void devices_follow(struct plugin *plugin);
+/* Ids were given out, or may have been freed: asks the kubelet soon. */
+void devices_ask_soon(struct plugin *plugin);
+
+/* Enough is known to tell the kubelet the truth at the first time. */
+bool devices_known(const struct plugin *plugin);
+
+void devices_start(struct plugin *plugin);
+void devices_stop(struct plugin *plugin);
+
+#endif

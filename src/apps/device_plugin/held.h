@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_HELD_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_HELD_H
+
+#include "gpushare/base/arena.h"
+#include "gpushare/grpc/pod_resources.h"
+#include "gpushare/service/allocate.h"
+
+/*
+ * The device ids that pods hold, as the kubelet told. They stay listed whatever plugin gave them
+ * out, since newer kubelets fail a running pod whose ids left the list
+ * (pkg/kubelet/cm/devicemanager/manager.go, devicesToAllocate: "previously allocated devices are no
+ * longer healthy"). Zeroed: nothing is held.
+ */
+struct held_id {
+    const char *id;
+    gs_gpu_mask gpus; /* where the pod that holds it is; 0: not known */
+};
+
+struct held {
+    struct gs_arena arena;
+    struct held_id *ids; /* ascending, none twice */
+    size_t count;
+    size_t unlistable; /* left out: an id that no list may carry (over 63 bytes, not UTF-8) */
+};
+
+/* Copies what pods hold of the resource. -1: out of memory, *held is as it was. */
+int held_build(struct held *held, const struct gs_podres_list *list, const char *resource,
+               const struct gs_allocator *alloc);
+void held_release(struct held *held);
+
+/* Where the id is in held->ids, or -1. */
+ptrdiff_t held_find(const struct held *held, const char *id);
+
+#endif

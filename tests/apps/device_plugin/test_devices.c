@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/advertise.h"
+#include "device_plugin/unit.h"
+#include "gpushare/base/index.h"
+#include "rows.h"
+
+/* Ids are written short: "a3" is unit 3 of GPU 0 as we name it, "b3" of GPU 1, anything else stands
+ * as it is. "@0" behind one says on which GPU its pod is. */
+enum { IDS = 12, ID_TEXT = 96 };
+
+static void uuid_of(uint32_t idx, char out[GS_UUID_BYTES])
+{
+    snprintf(out, GS_UUID_BYTES, "GPU-%u", idx);
+}
+
+static struct gs_gpu_set make_set(const uint32_t mib[2], gs_gpu_mask gone, enum gs_unit unit)
+{
+    struct gs_gpu_set set = {.gone = gone};
+    for (uint32_t i = 0; i < 2 && mib[i]; i++) {
+        struct gs_gpu *gpu = &set.gpus[set.count++];
+        *gpu = (struct gs_gpu){.idx = i, .mem_mib = mib[i], .numa = (int16_t)i, .healthy = true};
+        uuid_of(i, gpu->uuid);
+    }
+    advertise_divide(&set, unit);
+    return set;
+}
+
+static void spell(const char *word, char out[ID_TEXT])
+{
+    char uuid[GS_UUID_BYTES];
+    bool ours = (word[0] == 'a' || word[0] == 'b') && word[1] >= '0' && word[1] <= '9';
+    size_t len = strcspn(word, "@");
+    if (!ours) {
+        snprintf(out, ID_TEXT, "%.*s", (int)len, word);
+        return;
+    }
+    uuid_of(word[0] == 'b', uuid);
+    snprintf(out, ID_TEXT, "%08x-%.*s", (uint32_t)(gs_hash_bytes(uuid, strlen(uuid)) >> 32),
+             (int)len - 1, word + 1);
+}
+
+/* A PodResources list: every id is a pod's of its own, whose place the allocator does not know; the
+ * place is written in afterwards. */
+static void hold(const char *const words[IDS], struct held *held)
+{
+    char texts[IDS][ID_TEXT];
+    const char *ids[IDS];
+    struct gs_names names;
+    size_t count = 0;
+    for (; count < IDS && words[count]; count++) {
+        spell(words[count], texts[count]);
+        ids[count] = texts[count];
+    }
+    const struct gs_podres_devices devices[] = {
+        {.resource_name = "aliyun.com/gpu-mem", .ids = ids, .id_count = count},
+        {.resource_name = "example.com/nic", .ids = (const char *[]){"nic"}, .id_count = 1},
+    };
+    const struct gs_podres_container container = {"c", devices, 2};
+    const struct gs_podres_pod pod = {"ns", "p", &container, 1};
+    const struct gs_podres_list list = {&pod, 1};
+    assert_int_equal(gs_names_init(&names, "aliyun.com", NULL), 0);
+    struct gs_allocator *alloc =
+        gs_allocator_new(&(struct gs_allocator_config){.names = &names, .node = "n1"});
+    assert_int_equal(held_build(held, &list, "aliyun.com/gpu-mem", alloc), 0);
+    gs_allocator_free(alloc);
+    for (size_t i = 0; i < count; i++) {
+        const char *place = strchr(words[i], '@');
+        ptrdiff_t at = held_find(held, texts[i]);
+        if (place && at >= 0)
+            held->ids[at].gpus = GS_GPU_BIT(place[1] - '0');
+    }
+}
+
+static const struct gs_dp_device *find(const struct advertised *made, const char *word)
+{
+    char id[ID_TEXT];
+    spell(word, id);
+    for (size_t i = 0; i < made->count; i++) {
+        if (strcmp(made->devices[i].id, id) == 0)
+            return &made->devices[i];
+    }
+    return NULL;
+}
+
+static size_t healthy(const struct advertised *made)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < made->count; i++)
+        sum += made->devices[i].healthy;
+    return sum;
+}
+
+#define OLD(n) "GPU-00000000-0000-0000-0000-000000000000-_-" #n
+
+static void held_ids_stay_listed_in_place_of_as_many_free_ones(void **state)
+{
+    static const struct {
+        const char *row;
+        uint32_t mib[2];
+        gs_gpu_mask gone;
+        const char *held[IDS];
+        size_t count, healthy, foreign;
+        const char *in[IDS], *sick[IDS], *out[IDS];
+    } rows[] = {
+        {"nothing held", {4096, 4096}, 0, {0}, 8, 8, 0, {"a0", "a3", "b0", "b3"}, {0}, {"a4"}},
+        {"no GPU", {0}, 0, {0}, 0, 0, 0, {0}, {0}, {"a0"}},
+        {"ours held", {4096, 4096}, 0, {"b3", "a0"}, 8, 8, 0, {"a0", "b3", "a1"}, {0}, {0}},
+        {"the original's",
+         {4096, 4096},
+         0,
+         {OLD(0), OLD(7)},
+         8,
+         8,
+         2,
+         {OLD(0), OLD(7), "a0", "b1"},
+         {0},
+         {"b2", "b3"}},
+        {"the original's beside ours that would be left out",
+         {4096, 4096},
+         0,
+         {OLD(0), OLD(7), "b3", "b2"},
+         8,
+         8,
+         2,
+         {OLD(0), OLD(7), "b3", "b2", "a3"},
+         {0},
+         {"b0", "b1"}},
+        {"all is held by the original's",
+         {2048, 0},
+         0,
+         {OLD(0), OLD(1)},
+         2,
+         2,
+         2,
+         {OLD(0), OLD(1)},
+         {0},
+         {"a0", "a1"}},
+        {"more is held than there is",
+         {1024, 0},
+         0,
+         {OLD(0), OLD(1), "a0"},
+         3,
+         3,
+         2,
+         {OLD(0), OLD(1), "a0"},
+         {0},
+         {0}},
+        {"held twice, as by an init container",
+         {2048, 0},
+         0,
+         {OLD(0), OLD(0)},
+         2,
+         2,
+         1,
+         {OLD(0), "a0"},
+         {0},
+         {"a1"}},
+        {"ours of a finer unit", {2048, 0}, 0, {"a7", "a1"}, 2, 2, 1, {"a7", "a1"}, {0}, {"a0"}},
+        {"no list can carry it",
+         {2048, 0},
+         0,
+         {"0123456789012345678901234567890123456789012345678901234567890123", "\xff", "x"},
+         2,
+         2,
+         1,
+         {"x", "a0"},
+         {0},
+         {"\xff", "a1"}},
+        {"a GPU is gone", {2048, 2048}, 2, {0}, 4, 2, 0, {"a0", "a1"}, {"b0", "b1"}, {0}},
+        {"a gone GPU's units held by a pod of another",
+         {2048, 2048},
+         2,
+         {"b0@0"},
+         4,
+         2,
+         0,
+         {"b0", "a0"},
+         {"b1", "a1"},
+         {0}},
+        {"a pod of the gone GPU",
+         {2048, 2048},
+         2,
+         {"a0@1", OLD(1) "@1"},
+         4,
+         2,
+         1,
+         {"a1", "b0"},
+         {"a0", OLD(1)},
+         {"b1"}},
+        {"a pod of nowhere holds a gone GPU's unit",
+         {2048, 2048},
+         2,
+         {"b0"},
+         4,
+         2,
+         0,
+         {"b0", "a0"},
+         {"b1", "a1"},
+         {0}},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        const struct gs_gpu_set set = make_set(r->mib, r->gone, GS_UNIT_GIB);
+        struct held held = {0};
+        struct advertised made;
+        hold(r->held, &held);
+        row_equal(r->row, advertise_devices(&set, GS_UNIT_GIB, &held, &made, NULL), 0);
+        row_equal(r->row, made.count, r->count);
+        row_equal(r->row, healthy(&made), r->healthy);
+        row_equal(r->row, made.foreign, r->foreign);
+        row_equal(r->row, made.dropped, 0);
+        for (int i = 0; i < IDS && r->in[i]; i++) {
+            const struct gs_dp_device *found = find(&made, r->in[i]);
+            row_true(r->in[i], found && found->healthy);
+        }
+        for (int i = 0; i < IDS && r->sick[i]; i++) {
+            const struct gs_dp_device *found = find(&made, r->sick[i]);
+            row_true(r->sick[i], found && !found->healthy);
+        }
+        for (int i = 0; i < IDS && r->out[i]; i++)
+            row_true(r->out[i], !find(&made, r->out[i]));
+        for (size_t i = 0; i < made.count; i++)
+            for (size_t j = 0; j < i; j++)
+                row_true(r->row, strcmp(made.devices[i].id, made.devices[j].id) != 0);
+        free(made.devices);
+        held_release(&held);
+    }
+}
+
+/* Freed one by one, the list grows back and never loses an id that it had. */
+static void a_list_grows_back_as_ids_are_freed(void **state)
+{
+    const struct gs_gpu_set set = make_set((uint32_t[2]){8192, 8192}, 0, GS_UNIT_GIB);
+    const char *words[IDS] = {OLD(0), OLD(1), OLD(2), OLD(3), OLD(4), OLD(5)};
+    char before[16][ID_TEXT];
+    size_t before_count = 0;
+    for (size_t left = 6; left + 1 > 0; left--) {
+        struct held held = {0};
+        struct advertised made;
+        words[left] = NULL;
+        hold(words, &held);
+        assert_int_equal(advertise_devices(&set, GS_UNIT_GIB, &held, &made, NULL), 0);
+        assert_int_equal(made.count, 16);
+        assert_int_equal(made.foreign, left);
+        for (size_t i = 0; i < before_count; i++) {
+            bool old = strchr(before[i], '_') != NULL;
+            bool here = false;
+            for (size_t j = 0; j < made.count; j++)
+                here |= strcmp(before[i], made.devices[j].id) == 0;
+            row_true(before[i], here || old);
+        }
+        before_count = made.count;
+        for (size_t i = 0; i < made.count; i++)
+            snprintf(before[i], ID_TEXT, "%s", made.devices[i].id);
+        free(made.devices);
+        held_release(&held);
+    }
+}
+
+/* The kubelet takes 4 MiB: what is held comes first, free units give way to longer foreign ids. */
+static void a_long_list_fits_the_kubelet(void **state)
+{
+    static const struct {
+        const char *row;
+        uint32_t mib;
+        size_t held; /* of the original's */
+        bool dropped;
+    } rows[] = {
+        {"as many as the original could have", 68000, 68000, false},
+        {"half of them", 68000, 34000, false},
+        {"more than the original could list", 107000, 60000, true},
+        {"no foreign id, no room to spare", 107000, 0, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        const struct gs_gpu_set set = make_set((uint32_t[2]){r->mib, 0}, 0, GS_UNIT_MIB);
+        struct held held = {0};
+        struct advertised made;
+        struct gs_error err = {0};
+        held.ids = gs_arena_calloc(&held.arena, r->held + 1, sizeof(*held.ids));
+        for (size_t i = 0; i < r->held; i++) {
+            char id[ID_TEXT];
+            snprintf(id, sizeof(id), "GPU-00000000-0000-0000-0000-000000000000-_-%05zu", i);
+            held.ids[held.count++].id = gs_arena_strndup(&held.arena, id, strlen(id));
+        }
+        if (advertise_devices(&set, GS_UNIT_MIB, &held, &made, &err) < 0)
+            fail_msg("%s: %s", r->row, err.msg);
+        row_true(r->row, gs_dp_list_bytes(made.devices, made.count) <= GS_DP_LIST_MAX_BYTES);
+        row_equal(r->row, made.foreign, r->held);
+        row_equal(r->row, made.count + made.dropped, r->mib);
+        row_equal(r->row, made.dropped > 0, r->dropped);
+        free(made.devices);
+        held_release(&held);
+    }
+}
+
+static void a_unit_that_does_not_fit_is_refused(void **state)
+{
+    const struct gs_gpu_set set = make_set((uint32_t[2]){81920, 81920}, 0, GS_UNIT_MIB);
+    struct advertised made = {.count = 7};
+    struct gs_error err = {0};
+    assert_int_equal(advertise_devices(&set, GS_UNIT_MIB, NULL, &made, &err), -1);
+    assert_int_equal(err.code, GS_ETOOBIG);
+    assert_non_null(strstr(err.msg, "--memory-unit 64MiB"));
+    assert_int_equal(made.count, 7);
+}
+
+static void the_unit_changes_only_while_nothing_is_held(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_unit wanted, inventory;
+        bool node_read, held;
+        uint32_t largest_share;
+        enum gs_unit expected;
+    } rows[] = {
+        {"a new node", GS_UNIT_MIB, 0, true, false, 0, GS_UNIT_MIB},
+        {"nothing held", GS_UNIT_MIB, GS_UNIT_GIB, true, false, 0, GS_UNIT_MIB},
+        {"held, no change", GS_UNIT_GIB, GS_UNIT_GIB, true, true, 8, GS_UNIT_GIB},
+        {"held, to a finer unit", GS_UNIT_MIB, GS_UNIT_GIB, true, true, 8, GS_UNIT_GIB},
+        {"held, to a coarser unit", GS_UNIT_GIB, GS_UNIT_256MIB, true, true, 8, GS_UNIT_256MIB},
+        {"held, API away", GS_UNIT_MIB, 0, false, true, 8, GS_UNIT_MIB},
+        {"the original's GiB", GS_UNIT_MIB, 0, true, true, 8, GS_UNIT_GIB},
+        {"the original's GiB, a whole GPU", GS_UNIT_MIB, 0, true, true, 24, GS_UNIT_GIB},
+        {"the original's MiB", GS_UNIT_GIB, 0, true, true, 25, GS_UNIT_MIB},
+        {"the original's MiB under an old inventory", GS_UNIT_GIB, GS_UNIT_GIB, true, true, 2048,
+         GS_UNIT_MIB},
+    };
+    const struct gs_gpu_set set = make_set((uint32_t[2]){16384, 24576}, 0, GS_UNIT_GIB);
+    const struct gs_gpu_set none = {0};
+    GS_FOR_EACH_ROW (r, rows) {
+        const struct unit_facts facts = {.wanted = r->wanted,
+                                         .inventory = r->inventory,
+                                         .node_read = r->node_read,
+                                         .held = r->held,
+                                         .largest_share = r->largest_share};
+        row_equal(r->row, unit_in_force(&facts, &set), r->expected);
+        row_equal(r->row, unit_in_force(&facts, &none), r->wanted);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(held_ids_stay_listed_in_place_of_as_many_free_ones),
+        cmocka_unit_test(a_list_grows_back_as_ids_are_freed),
+        cmocka_unit_test(a_long_list_fits_the_kubelet),
+        cmocka_unit_test(a_unit_that_does_not_fit_is_refused),
+        cmocka_unit_test(the_unit_changes_only_while_nothing_is_held),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
