@@ -31,6 +31,7 @@ steps=(
     "spdx     every file names its licence"
     "todo     nothing is left for later"
     "guards   header guards are right and unique"
+    "alerts   metrics, alert rules and dashboard agree; every alert fires when it should, and only then"
     "clang    clang builds it without a warning, clang-tidy agrees"
     "analyze  gcc's static analyser finds no double free, use after free or unchecked allocation"
     "asan     all tests under address and undefined-behaviour sanitizers, leaks included"
@@ -58,6 +59,24 @@ step_shell() {
     local scripts
     mapfile -t scripts < <(files_of scripts tests .ci -- '*.sh' run)
     shellcheck -x "${scripts[@]}"
+}
+
+step_alerts() {
+    local promtool dir page
+    apt_need python3 curl
+    promtool=$(tests/e2e/prometheus_fetch.sh)/promtool
+    build_project "$root" release gpushare-extender gpushare-device-plugin gpushare-sim
+    dir=$(mktemp -d)
+    # shellcheck disable=SC2064  # the folder as it is now
+    trap "rm -rf '$dir'" EXIT
+    tests/monitoring/pages.sh "$root/build" "$dir"
+    for page in "$dir"/*.prom; do
+        "$promtool" check metrics <"$page"
+    done
+    python3 tests/monitoring/names.py "$dir"
+    "$promtool" check rules manifests/monitoring/rules.yaml
+    scripts/monitoring.sh --stdout | diff - manifests/monitoring/prometheusrule.yaml
+    python3 tests/monitoring/rules.py "$promtool" "$root/manifests/monitoring/rules.yaml"
 }
 
 step_clang() {

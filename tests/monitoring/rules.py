@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every alert of manifests/monitoring/rules.yaml, firing and silent, under promtool's clock.
+
+    rules.py PROMTOOL RULES
+
+A row is: alert, what happens, {series: values, one a minute}, minute, how many alerts fire then.
+Values are promtool's: "0x10" is eleven zeroes, "0+3x10" counts up by three, "_" is no sample.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+
+ATTEMPTS = "gpushare_bind_attempts_total"
+BUCKET = "gpushare_request_duration_seconds_bucket"
+PLUGIN = "gpushare_device_plugin_"
+READY = "gpushare_ready"
+
+
+def buckets(verb, fast, slow):
+    """A histogram that counts so many fast and slow requests a minute."""
+    return {f'{BUCKET}{{verb="{verb}",le="0.0512"}}': f"0+{fast}x60",
+            f'{BUCKET}{{verb="{verb}",le="0.4096"}}': f"0+{fast + slow}x60",
+            f'{BUCKET}{{verb="{verb}",le="+Inf"}}': f"0+{fast + slow}x60"}
+
+
+def binds(bound, failed, outcome="failed"):
+    return {f'{ATTEMPTS}{{outcome="bound"}}': f"0+{bound}x60",
+            f'{ATTEMPTS}{{outcome="{outcome}"}}': f"0+{failed}x60"}
+
+
+ROWS = [
+    ("GpushareExtenderAbsent", "nobody is scraped", {"up": "1x10"}, 3, 1),
+    ("GpushareExtenderAbsent", "one replica of two is left",
+     {READY + '{instance="a"}': "1x10", READY + '{instance="b"}': "1 1 _x9"}, 10, 0),
+    ("GpushareExtenderAbsent", "a restart of a minute", {READY: "1 1 1 1 1 _ 1x20"}, 6, 0),
+    ("GpushareNoLeader", "two standbys",
+     {'gpushare_leader{instance="a"}': "0x10", 'gpushare_leader{instance="b"}': "0x10"}, 2, 1),
+    ("GpushareNoLeader", "one of them leads",
+     {'gpushare_leader{instance="a"}': "0x10", 'gpushare_leader{instance="b"}': "1x10"}, 2, 0),
+    ("GpushareExtenderNotReady", "one replica of two never gets its lists",
+     {READY + '{instance="a"}': "1x10", READY + '{instance="b"}': "0x10"}, 6, 1),
+    ("GpushareExtenderNotReady", "loading takes three minutes", {READY: "0 0 0 1x20"}, 6, 0),
+    ("GpushareLeaderFlaps", "five changes in half an hour",
+     {'gpushare_leader_transitions_total{instance="a"}': "0x4 1x5 2x5 3x20",
+      'gpushare_leader_transitions_total{instance="b"}': "0x8 1x5 2x20"}, 30, 1),
+    ("GpushareLeaderFlaps", "a rolling update",
+     {'gpushare_leader_transitions_total{instance="a"}': "0x10 1x30",
+      'gpushare_leader_transitions_total{instance="b"}': "0x12 1x30"}, 30, 0),
+    ("GpushareWatchStale", "the pods' watch is away",
+     {'gpushare_watch_live{kind="nodes"}': "1x10", 'gpushare_watch_live{kind="pods"}': "0x10"},
+     3, 1),
+    ("GpushareWatchStale", "it comes back", {'gpushare_watch_live{kind="pods"}': "1 0 1x10"}, 3, 0),
+    ("GpushareGpuOversubscribed", "one GPU, seen by two replicas",
+     {'gpushare_overfull_gpus{instance="a"}': "1x10",
+      'gpushare_overfull_gpus{instance="b"}': "1x10"}, 2, 1),
+    ("GpushareGpuOversubscribed", "none", {"gpushare_overfull_gpus": "0x10"}, 2, 0),
+    ("GpushareLedgerDrift", "totals differ", {"gpushare_ledger_drift": "0 0 1x10"}, 3, 1),
+    ("GpushareLedgerDrift", "claims were mended", {"gpushare_ledger_mended_total": "0 0 2x10"},
+     4, 1),
+    ("GpushareLedgerDrift", "neither",
+     {"gpushare_ledger_drift": "0x10", "gpushare_ledger_mended_total": "7x10"}, 4, 0),
+    ("GpushareUnplacedClaims", "for twenty minutes", {"gpushare_unplaced_claims": "2x30"}, 20, 1),
+    ("GpushareUnplacedClaims", "until the plugin recorded it",
+     {"gpushare_unplaced_claims": "2x5 0x30"}, 20, 0),
+    ("GpushareBindErrors", "one of ten", binds(9, 1), 20, 1),
+    ("GpushareBindErrors", "answers are lost", binds(5, 5, "unknown"), 20, 1),
+    ("GpushareBindErrors", "one of a hundred", binds(99, 1), 20, 0),
+    ("GpushareBindErrors", "no room is no error", binds(5, 5, "refused"), 20, 0),
+    ("GpushareBindErrors", "nothing is bound", binds(0, 0), 20, 0),
+    ("GpushareBindsUnresolved", "for six minutes", {"gpushare_unresolved_binds": "1x10"}, 6, 1),
+    ("GpushareBindsUnresolved", "for one", {"gpushare_unresolved_binds": "0 1 0x10"}, 6, 0),
+    ("GpushareBindToOtherPod", "one", {"gpushare_binds_to_other_uid_total": "0 0 1x10"}, 5, 1),
+    ("GpushareBindToOtherPod", "an hour ago", {"gpushare_binds_to_other_uid_total": "0 1x90"},
+     80, 0),
+    ("GpusharePodsPending", "forty minutes", {"gpushare_refused_pod_oldest_seconds": "0+60x40"},
+     40, 1),
+    ("GpusharePodsPending", "twenty minutes", {"gpushare_refused_pod_oldest_seconds": "0+60x20"},
+     20, 0),
+    ("GpushareFragmented", "half an hour",
+     {'gpushare_refused_pods{reason="fragmented"}': "3x60"}, 40, 1),
+    ("GpushareFragmented", "the memory is not there at all",
+     {'gpushare_refused_pods{reason="no_room"}': "3x60"}, 40, 0),
+    ("GpushareSlowScheduling", "2 % of filter take long", buckets("filter", 980, 20), 30, 1),
+    ("GpushareSlowScheduling", "1 in 1000 does", buckets("filter", 999, 1), 30, 0),
+    ("GpushareSlowScheduling", "bind waits for the API server", buckets("bind", 10, 90), 30, 0),
+    ("GpushareUnauthorized", "every minute", {"gpushare_api_unauthorized_total": "0+1x30"}, 20, 1),
+    ("GpushareUnauthorized", "once, when the token was renewed",
+     {"gpushare_api_unauthorized_total": "0 1x30"}, 20, 0),
+    ("GpushareCertificateUnusable", "once",
+     {"gpushare_http_tls_reload_failures_total": "0 0 1x30"}, 20, 1),
+    ("GpushareCertificateUnusable", "never",
+     {"gpushare_http_tls_reload_failures_total": "0x30"}, 20, 0),
+    ("GpusharePluginNotRegistered", "two nodes of three",
+     {PLUGIN + 'registered{instance="a"}': "0x10", PLUGIN + 'registered{instance="b"}': "0x10",
+      PLUGIN + 'registered{instance="c"}': "1x10"}, 6, 2),
+    ("GpusharePluginNotRegistered", "a restart of the kubelet",
+     {PLUGIN + "registered": "1 0 0 1x10"}, 6, 0),
+    ("GpusharePluginNotReady", "the driver is gone",
+     {PLUGIN + "ready": "0x10", PLUGIN + "registered": "1x10"}, 6, 1),
+    ("GpusharePluginNotReady", "the kubelet is gone: another alert",
+     {PLUGIN + "ready": "0x10", PLUGIN + "registered": "0x10"}, 6, 0),
+    ("GpusharePluginNotReady", "all is well",
+     {PLUGIN + "ready": "1x10", PLUGIN + "registered": "1x10"}, 6, 0),
+    ("GpushareGpuUnhealthy", "one of two",
+     {PLUGIN + 'gpu_healthy{gpu="0"}': "1x10", PLUGIN + 'gpu_healthy{gpu="1"}': "0x10"}, 6, 1),
+    ("GpushareGpuUnhealthy", "it recovers", {PLUGIN + 'gpu_healthy{gpu="1"}': "1 0 0 1x10"}, 6, 0),
+    ("GpushareAllocationsFail", "no room",
+     {PLUGIN + 'allocations_total{outcome="no_room"}': "0 0 1x10"}, 5, 1),
+    ("GpushareAllocationsFail", "pods without the extender are served",
+     {PLUGIN + 'allocations_total{outcome="unclaimed"}': "0+1x10"}, 5, 0),
+    ("GpushareStartsHeld", "one", {PLUGIN + "held_starts_total": "0 0 1x10"}, 5, 1),
+    ("GpushareStartsHeld", "none since long", {PLUGIN + "held_starts_total": "4x30"}, 20, 0),
+]
+
+
+def test_of(row):
+    alert, what, series, minute, fires = row
+    firing = f'ALERTS{{alertname="{alert}",alertstate="firing"}}'
+    return {
+        "name": f"{alert}: {what}",
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [{"expr": f"count({firing}) or vector(0)", "eval_time": f"{minute}m",
+                              "exp_samples": [{"labels": "{}", "value": fires}]}],
+    }
+
+
+def untested(rules):
+    with open(rules, encoding="utf-8") as text:
+        alerts = set(re.findall(r"^\s*- alert: (\w+)$", text.read(), re.M))
+    for alert in sorted(alerts | {row[0] for row in ROWS}):
+        fires = [row[4] > 0 for row in ROWS if row[0] == alert]
+        if alert not in alerts:
+            yield f"{alert}: tested, but there is no such rule"
+        elif True not in fires or False not in fires:
+            yield f"{alert}: is not tested both firing and silent"
+
+
+def main():
+    promtool, rules = sys.argv[1:]
+    problems = list(untested(rules))
+    for problem in problems:
+        print(problem)
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as out:
+        # JSON is YAML
+        json.dump({"rule_files": [rules], "evaluation_interval": "1m",
+                   "tests": [test_of(row) for row in ROWS]}, out)
+        out.flush()
+        done = subprocess.run([promtool, "test", "rules", out.name], check=False,
+                              capture_output=True, text=True)
+    if done.returncode:
+        print(done.stdout + done.stderr)
+    else:
+        print(f"note: {len(ROWS)} situations", file=sys.stderr)
+    sys.exit(1 if problems or done.returncode else 0)
+
+
+main()
