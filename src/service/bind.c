@@ -305,6 +305,8 @@ static int send_binding(struct gs_service *service, struct gs_binding *binding,
         binding->timeout_ns = gs_election_left_ns(service->config.election);
         if (binding->timeout_ns <= 0)
             return gs_fail(err, GS_EBUSY, "this replica leads no more");
+        if (binding->timeout_ns > GS_ELECTION_BIND_NS)
+            binding->timeout_ns = GS_ELECTION_BIND_NS;
     }
     return kube->ops->bind(kube->ctx, binding, err);
 }

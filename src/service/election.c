@@ -15,6 +15,9 @@ struct gs_election {
     struct gs_lease seen;
     int64_t changed_ns;
     bool known;
+    /* Following. */
+    bool renewed;    /* it changed since the first look, so that changed_ns means something */
+    int64_t from_ns; /* binds of the holder before are over */
 };
 
 struct gs_election *gs_election_new(const struct gs_election_config *config)
@@ -76,18 +79,25 @@ static int look(struct gs_election *election, struct gs_lease *ret, struct gs_er
 
 static bool is_ours(const struct gs_election *election, const struct gs_lease *lease)
 {
-    return strcmp(lease->holder, election->config.identity) == 0;
+    const char *identity = election->config.identity;
+    size_t len = strlen(identity);
+    if (election->config.follows)
+        return strncmp(lease->holder, identity, len) == 0 && lease->holder[len] == '_';
+    return strcmp(lease->holder, identity) == 0;
 }
 
 /* Somebody else holds it, and may still believe so. */
+static int64_t duration_of(const struct gs_lease *lease)
+{
+    return lease->duration_s > 0 ? lease->duration_s * GS_NS_PER_S : GS_ELECTION_LEASE_NS;
+}
+
 static bool is_taken(const struct gs_election *election, const struct gs_lease *lease,
                      int64_t now_ns)
 {
     if (!lease->holder[0] || is_ours(election, lease))
         return false;
-    int64_t duration_ns =
-        lease->duration_s > 0 ? lease->duration_s * GS_NS_PER_S : GS_ELECTION_LEASE_NS;
-    return now_ns - election->changed_ns < duration_ns;
+    return now_ns - election->changed_ns < duration_of(lease);
 }
 
 static int take(struct gs_election *election, struct gs_lease *lease, struct gs_error *err)
@@ -104,13 +114,61 @@ static int take(struct gs_election *election, struct gs_lease *lease, struct gs_
     return config->kube.ops->put_lease(config->kube.ctx, lease, err);
 }
 
+static void lead_until(struct gs_election *election, int64_t now_ns, int64_t until_ns)
+{
+    if (until_ns > now_ns && now_ns >= atomic_load(&election->leads_until_ns))
+        atomic_fetch_add(&election->terms, 1);
+    atomic_store(&election->leads_until_ns, until_ns);
+}
+
+static bool starts_reign(const struct gs_election *election, const struct gs_lease *lease)
+{
+    return is_ours(election, lease) && (!is_ours(election, &election->seen) ||
+                                        lease->transitions != election->seen.transitions);
+}
+
+/* When the holder before has no bind in flight. A lease that ran out while we looked was long
+ * enough for that; one that was given back, or whose end we missed, was not. */
+static int64_t last_binds_over_ns(const struct gs_election *election, const struct gs_lease *lease,
+                                  int64_t now_ns)
+{
+    const struct gs_lease *before = &election->seen;
+    int64_t over_ns = now_ns + GS_ELECTION_BIND_NS;
+    int64_t ran_out_ns = election->changed_ns + duration_of(before);
+    bool watched = election->known && before->holder[0] && !is_ours(election, before) &&
+                   lease->transitions <= before->transitions + 1;
+    return watched && ran_out_ns < over_ns ? ran_out_ns : over_ns;
+}
+
+/*
+ * The holder renewed at most one look before changed_ns, and nobody else takes the lease before its
+ * duration has passed since: until then this replica's last bind must be over.
+ */
+static void follow(struct gs_election *election, const struct gs_lease *lease, int64_t now_ns)
+{
+    bool first = !election->known;
+    if (first || starts_reign(election, lease))
+        election->from_ns = last_binds_over_ns(election, lease, now_ns);
+    note(election, lease, now_ns);
+    election->renewed = election->renewed || (!first && election->changed_ns == now_ns);
+    int64_t margin_ns = GS_ELECTION_BIND_NS + GS_ELECTION_FOLLOW_NS;
+    int64_t until_ns = election->changed_ns + duration_of(lease) - margin_ns;
+    bool leads = is_ours(election, lease) && election->renewed && now_ns >= election->from_ns;
+    lead_until(election, now_ns, leads ? until_ns : 0);
+}
+
 int64_t gs_election_step(struct gs_election *election, struct gs_error *err)
 {
     struct gs_lease lease;
     int64_t now_ns = gs_clock_now_ns(election->config.clock);
-    int64_t next_ns = now_ns + GS_ELECTION_RETRY_NS;
+    bool follows = election->config.follows;
+    int64_t next_ns = now_ns + (follows ? GS_ELECTION_FOLLOW_NS : GS_ELECTION_RETRY_NS);
     if (look(election, &lease, err) < 0)
         return next_ns; /* leads_until_ns runs out by itself */
+    if (follows) {
+        follow(election, &lease, now_ns);
+        return next_ns;
+    }
     /* What is new may have been written while the answer was under way: its time counts from
      * after the answer, or a slow API server would shorten it. */
     now_ns = gs_clock_now_ns(election->config.clock);
@@ -123,9 +181,7 @@ int64_t gs_election_step(struct gs_election *election, struct gs_error *err)
     if (take(election, &lease, err) < 0)
         return next_ns;
     note(election, &lease, now_ns);
-    if (now_ns >= atomic_load(&election->leads_until_ns))
-        atomic_fetch_add(&election->terms, 1);
-    atomic_store(&election->leads_until_ns, now_ns + GS_ELECTION_DEADLINE_NS);
+    lead_until(election, now_ns, now_ns + GS_ELECTION_DEADLINE_NS);
     return next_ns;
 }
 
@@ -134,7 +190,8 @@ void gs_election_resign(struct gs_election *election)
     struct gs_lease lease;
     bool led = gs_election_leads(election);
     atomic_store(&election->leads_until_ns, 0);
-    if (!led || look(election, &lease, NULL) < 0 || !is_ours(election, &lease))
+    if (election->config.follows || !led || look(election, &lease, NULL) < 0 ||
+        !is_ours(election, &lease))
         return;
     lease.holder[0] = '\0';
     lease.duration_s = 1;

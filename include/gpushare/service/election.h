@@ -11,13 +11,22 @@
 #include "gpushare/service/ports.h"
 
 /*
- * Leader election through a coordination.k8s.io/v1 Lease, by client-go's rules
- * (k8s.io/client-go/tools/leaderelection): a lease is taken when it is free or was not renewed for
- * its duration as seen by our own clock; it is renewed every retry period.
+ * Who binds, of several replicas. Leader election through a coordination.k8s.io/v1 Lease, by
+ * client-go's rules (k8s.io/client-go/tools/leaderelection): a lease is taken when it is free or
+ * was not renewed for its duration as seen by our own clock; it is renewed every retry period.
  *
  * Fencing: a leader is one only until its last renewal plus the renew deadline, which is shorter
  * than the lease. That is asked of the clock at every use, so a process that was stopped and goes
  * on knows at once that it leads no more, before anybody else can begin.
+ *
+ * Following: beside a kube-scheduler on loopback, the lease is kube-scheduler's own, and is read
+ * only. A replica leads while the holder is the kube-scheduler of its own host (client-go's
+ * identity is HOSTNAME_UUID) and was seen to renew. The same fence then holds for binds that an old
+ * kube-scheduler, frozen and woken, still has in hand. A new leader waits until the last binds of
+ * the one before it are over, which it need not when that one's lease ran out.
+ *
+ * A bind that began while its replica led is given up after GS_ELECTION_BIND_NS, which is before
+ * anybody else can lead.
  *
  *   struct gs_election *election = gs_election_new(&config);
  *   one thread:  sleep until gs_election_step(election)
@@ -29,13 +38,16 @@ struct gs_election;
 #define GS_ELECTION_LEASE_NS    ((int64_t)15 * 1000000000)
 #define GS_ELECTION_DEADLINE_NS ((int64_t)10 * 1000000000)
 #define GS_ELECTION_RETRY_NS    ((int64_t)2 * 1000000000)
+#define GS_ELECTION_FOLLOW_NS   ((int64_t)1 * 1000000000) /* between looks at a followed lease */
+#define GS_ELECTION_BIND_NS     ((int64_t)4 * 1000000000)
 
 struct gs_election_config {
     struct gs_kube kube;          /* borrowed */
     const struct gs_clock *clock; /* borrowed */
     const char *ns;               /* of the lease; strings are borrowed */
     const char *name;
-    const char *identity; /* unique among the replicas; the pod's name */
+    const char *identity; /* unique among the replicas: the pod's name; following: the host's */
+    bool follows;         /* read kube-scheduler's lease, take part in nothing */
 };
 
 /* *caller frees*; NULL when out of memory. */
@@ -43,9 +55,9 @@ struct gs_election *gs_election_new(const struct gs_election_config *config);
 void gs_election_free(struct gs_election *election);
 GS_DEFINE_CLEANUP(struct gs_election *, gs_election_free)
 
-/* Takes, renews or watches the lease: one or two calls to the API. Returns the monotonic time of
- * the next step. err, when not NULL, says why a renewal or attempt failed (being a standby is no
- * failure). One thread. */
+/* Takes, renews, watches or follows the lease: one or two calls to the API. Returns the monotonic
+ * time of the next step. err, when not NULL, says why a renewal or attempt failed (being a standby
+ * is no failure). One thread. */
 int64_t gs_election_step(struct gs_election *election, struct gs_error *err);
 
 /* This replica leads now. Any thread. */
@@ -57,8 +69,8 @@ uint64_t gs_election_terms(const struct gs_election *election);
 /* For how much longer, if it cannot renew; 0 or less: it does not lead. Any thread. */
 int64_t gs_election_left_ns(const struct gs_election *election);
 
-/* Gives the lease back, so that another replica need not wait it out. Leads no more, whatever the
- * API says. The thread of step. */
+/* Gives a lease that is its own back, so that another replica need not wait it out. Leads no more,
+ * whatever the API says. The thread of step. */
 void gs_election_resign(struct gs_election *election);
 
 #endif

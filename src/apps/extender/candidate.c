@@ -10,8 +10,7 @@
 #define LEADER_LABEL "gpushare/leader"
 
 struct candidate {
-    struct gs_kube kube;
-    const char *ns, *pod;
+    struct gs_election_config config;
     struct gs_election *election;
     pthread_t thread;
     bool running;
@@ -29,13 +28,16 @@ const struct gs_election *candidate_election(const struct candidate *candidate)
 /* Brings the label in line; what fails is tried again at the next step. */
 static void put_label(struct candidate *candidate, bool leads)
 {
-    if (candidate->labelled == (int)leads)
+    const struct gs_kube *kube = &candidate->config.kube;
+    if (candidate->config.follows || candidate->labelled == (int)leads)
         return;
     const struct gs_kv label = {LEADER_LABEL, leads ? "true" : NULL};
-    const struct gs_meta_patch patch = {
-        .ns = candidate->ns, .name = candidate->pod, .labels = &label, .label_count = 1};
+    const struct gs_meta_patch patch = {.ns = candidate->config.ns,
+                                        .name = candidate->config.identity,
+                                        .labels = &label,
+                                        .label_count = 1};
     struct gs_error err = {0};
-    if (candidate->kube.ops->patch_pod(candidate->kube.ctx, &patch, &err) == 0)
+    if (kube->ops->patch_pod(kube->ctx, &patch, &err) == 0)
         candidate->labelled = leads;
     else
         gs_log(GS_LOG_WARN, "leader's label not written", GS_STR("why", err.msg));
@@ -48,9 +50,11 @@ static void step(struct candidate *candidate, int64_t *ret_next_ns)
     *ret_next_ns = gs_election_step(candidate->election, &err);
     bool leads = gs_election_leads(candidate->election);
     if (err.code)
-        gs_log(GS_LOG_WARN, "lease not held", GS_STR("why", err.msg));
+        gs_log(GS_LOG_WARN, candidate->config.follows ? "lease not read" : "lease not held",
+               GS_STR("why", err.msg));
     if (led != leads)
-        gs_log(GS_LOG_INFO, leads ? "leading" : "standing by", GS_STR("pod", candidate->pod));
+        gs_log(GS_LOG_INFO, leads ? "leading" : "standing by",
+               GS_STR("as", candidate->config.identity));
     put_label(candidate, leads);
 }
 
@@ -73,17 +77,13 @@ static void *run(void *arg)
     return NULL;
 }
 
-int candidate_start(struct gs_kube kube, const char *ns, const char *lease, const char *pod,
-                    struct candidate **ret_candidate, struct gs_error *err)
+int candidate_start(const struct gs_election_config *config, struct candidate **ret_candidate,
+                    struct gs_error *err)
 {
-    const struct gs_election_config config = {
-        .kube = kube, .clock = gs_clock_system(), .ns = ns, .name = lease, .identity = pod};
     struct candidate *candidate = calloc(1, sizeof(*candidate));
     if (!candidate)
         return gs_fail_nomem(err);
-    candidate->kube = kube;
-    candidate->ns = ns;
-    candidate->pod = pod;
+    candidate->config = *config;
     candidate->labelled = -1;
     pthread_mutex_init(&candidate->lock, NULL);
     pthread_condattr_t attr;
@@ -91,7 +91,7 @@ int candidate_start(struct gs_kube kube, const char *ns, const char *lease, cons
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&candidate->stopped, &attr);
     pthread_condattr_destroy(&attr);
-    candidate->election = gs_election_new(&config);
+    candidate->election = gs_election_new(config);
     int error =
         candidate->election ? pthread_create(&candidate->thread, NULL, run, candidate) : ENOMEM;
     candidate->running = error == 0;

@@ -7,14 +7,16 @@
 #include "gpushare/service/ports.h"
 
 /*
- * The thread that takes part in the election, and labels this replica's pod gpushare/leader=true
- * while it leads, so that a Service can select the leader although standbys are ready too.
+ * The thread of the election. When it takes part itself, it labels this replica's pod, which has
+ * the name of its identity, gpushare/leader=true while it leads, so that a Service can select the
+ * leader although standbys are ready too. Following kube-scheduler's lease, it only looks.
  */
 struct candidate;
 
-/* Strings and kube are borrowed until candidate_stop(). *ret_candidate: *caller frees* with it. */
-int candidate_start(struct gs_kube kube, const char *ns, const char *lease, const char *pod,
-                    struct candidate **ret_candidate, struct gs_error *err);
+/* The config is copied; what it points to is borrowed until candidate_stop(). *ret_candidate:
+ * *caller frees* with it. */
+int candidate_start(const struct gs_election_config *config, struct candidate **ret_candidate,
+                    struct gs_error *err);
 
 /* Borrowed from the candidate. */
 const struct gs_election *candidate_election(const struct candidate *candidate);

@@ -43,8 +43,18 @@ static int start_service(struct app *app, struct gs_error *err)
 {
     const struct settings *set = &app->settings;
     struct gs_kube kube = gs_kube_client_port(app->client);
-    if (set->leader_elect && candidate_start(kube, set->pod_namespace, set->lease_name,
-                                             set->pod_name, &app->candidate, err) < 0)
+    struct gs_election_config election = {.kube = kube, .clock = gs_clock_system()};
+    if (set->leader_elect) {
+        election.ns = set->pod_namespace;
+        election.name = set->lease_name;
+        election.identity = set->pod_name;
+    } else if (set->scheduler_lease) {
+        election.ns = set->scheduler_lease_ns;
+        election.name = set->scheduler_lease_name;
+        election.identity = set->host;
+        election.follows = true;
+    }
+    if (election.name && candidate_start(&election, &app->candidate, err) < 0)
         return -1;
     const struct gs_service_config config = {
         .names = &app->names,

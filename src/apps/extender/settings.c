@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/options.h"
 #include "gpushare/base/clock.h"
@@ -33,7 +34,21 @@ static bool is_loopback(const char *listen)
     return strncmp(listen, "127.", 4) == 0 || strncmp(listen, "[::1]:", 6) == 0;
 }
 
-static void check(const struct settings *settings)
+/* "kube-system/kube-scheduler" in its parts. */
+static bool split_lease(struct settings *settings)
+{
+    static char ns[64];
+    const char *slash = strchr(settings->scheduler_lease, '/');
+    size_t len = slash ? (size_t)(slash - settings->scheduler_lease) : 0;
+    if (!len || len >= sizeof(ns) || !slash[1] || strchr(slash + 1, '/'))
+        return false;
+    memcpy(ns, settings->scheduler_lease, len);
+    settings->scheduler_lease_ns = ns;
+    settings->scheduler_lease_name = slash + 1;
+    return gethostname(settings->host, sizeof(settings->host) - 1) == 0 && settings->host[0];
+}
+
+static void check(struct settings *settings)
 {
     const char *wrong = NULL;
     if (!settings->tls_cert != !settings->tls_key)
@@ -46,6 +61,10 @@ static void check(const struct settings *settings)
                 "--tls-client-ca, or --plain-http-anywhere if something else protects the port";
     else if (settings->leader_elect && !settings->pod_name)
         wrong = "--leader-elect needs --pod-name (or POD_NAME): the name in the Lease";
+    else if (settings->scheduler_lease && settings->leader_elect)
+        wrong = "--scheduler-lease and --leader-elect are for different layouts: give one";
+    else if (settings->scheduler_lease && !split_lease(settings))
+        wrong = "--scheduler-lease is NAMESPACE/NAME";
     else if (settings->threads < 1 || settings->threads > 64 || settings->bind_workers < 1 ||
              settings->bind_workers > 256)
         wrong = "--threads is 1 to 64, --bind-workers 1 to 256";
@@ -98,6 +117,11 @@ void settings_read(struct settings *settings, int argc, char **argv)
          "one of several replicas behind a Service answers: needs a Lease", NULL, 0, NULL},
         {"lease-name", GS_OPT_STRING, &settings->lease_name, "NAME",
          "the Lease of the election (gpushare-extender)", NULL, 0, NULL},
+        {"scheduler-lease", GS_OPT_STRING, &settings->scheduler_lease, "NAMESPACE/NAME",
+         "bind only while this Lease is held by the kube-scheduler of this host (none); for "
+         "several "
+         "hosts with a kube-scheduler and an extender each: kube-system/kube-scheduler",
+         NULL, 0, NULL},
         {"pod-name", GS_OPT_STRING, &settings->pod_name, "NAME",
          "this replica's pod: it is labelled gpushare/leader=true while it leads", "POD_NAME", 0,
          NULL},

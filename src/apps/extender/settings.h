@@ -23,6 +23,10 @@ struct settings {
     bool plain_http_anywhere;
     bool leader_elect;
     const char *lease_name;
+    const char *scheduler_lease;    /* NAMESPACE/NAME of kube-scheduler's, or NULL */
+    const char *scheduler_lease_ns; /* its parts */
+    const char *scheduler_lease_name;
+    char host[256];            /* as kube-scheduler's identity in its Lease begins */
     const char *pod_name;      /* this replica's; identity in the election */
     const char *pod_namespace; /* its namespace, and the lease's */
     uint32_t threads;

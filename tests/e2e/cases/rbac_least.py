@@ -16,6 +16,7 @@ RIGHTS = (
     ("gpushare-extender", "create", "events", "default", True),
     ("gpushare-extender", "create", "leases.coordination.k8s.io", "gpushare-system", True),
     ("gpushare-extender", "create", "leases.coordination.k8s.io", "kube-system", False),
+    ("gpushare-extender", "update", "leases.coordination.k8s.io", "kube-system", False),
     ("gpushare-extender", "create", "pods", "default", False),
     ("gpushare-extender", "delete", "pods", "default", False),
     ("gpushare-extender", "patch", "pods/status", "default", False),

@@ -5,7 +5,7 @@ import http.client
 import json
 
 from harness.control_plane import HOST, built_program
-from harness.processes import Failure, free_port, wait_for
+from harness.processes import Failure, free_port, on_host, wait_for
 
 PREFIX = "/gpushare-scheduler"
 
@@ -18,10 +18,12 @@ def shown_device(dev):
 class Extender:
     """Runs with the ServiceAccount of the shipped manifest. Keeps its ports over a restart."""
 
-    def __init__(self, processes, kubeconfig, flags=()):
+    def __init__(self, processes, kubeconfig, flags=(), host=None):
         self.processes = processes
         self.kubeconfig = kubeconfig
         self.flags = list(flags)
+        self.host = host
+        self.timeout_s = 10
         self.port, self.health_port = free_port(), free_port()
         self.process = None
 
@@ -30,7 +32,7 @@ class Extender:
         return f"http://{HOST}:{self.port}"
 
     def start(self, wait=True):
-        self.process = self.processes.start("gpushare-extender", [
+        self.process = self.processes.start("gpushare-extender", [*on_host(self.host),
             built_program("gpushare-extender"), "--kubeconfig", self.kubeconfig,
             "--listen", f"{HOST}:{self.port}",
             "--health-listen", f"{HOST}:{self.health_port}", "--log-level", "info", *self.flags])
@@ -46,7 +48,7 @@ class Extender:
 
     def ask(self, method, path, body=None, port=None):
         """One request on a connection of its own: (status, body text)."""
-        conn = http.client.HTTPConnection(HOST, port or self.port, timeout=10)
+        conn = http.client.HTTPConnection(HOST, port or self.port, timeout=self.timeout_s)
         try:
             data = None if body is None else json.dumps(body)
             conn.request(method, path, data, {"Content-Type": "application/json"})

@@ -35,6 +35,13 @@ def wait_for(what, probe, timeout_s=30, interval_s=0.1):
         time.sleep(interval_s)
 
 
+def on_host(name):
+    """Words before a command, with which it sees this host name; [] for the machine's own."""
+    if name is None:
+        return []
+    return ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', name]
+
+
 class Process:
     """One running program. setpriv has the kernel end it should this harness be killed itself."""
 

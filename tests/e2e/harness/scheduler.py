@@ -7,7 +7,7 @@ import ssl
 
 from harness import release
 from harness.control_plane import HOST, ROOT, kube_program
-from harness.processes import free_port, wait_for
+from harness.processes import free_port, on_host, wait_for
 
 SHIPPED_ADDRESS = "http://127.0.0.1:39999"
 SHIPPED_KUBECONFIG = "/etc/kubernetes/scheduler.conf"
@@ -38,18 +38,20 @@ def render_config(kubeconfig, extender_url, fast_client=False):
 
 
 class Scheduler:
-    """One kube-scheduler; several may run after each other on the same control plane."""
+    """One kube-scheduler; several may run on the same control plane, after each other or, with
+    names and hosts of their own, side by side."""
 
-    def __init__(self, processes, control_plane):
+    def __init__(self, processes, control_plane, name="kube-scheduler", host=None):
         self.processes = processes
         self.control_plane = control_plane
         self.program = "kube-scheduler"
+        self.name, self.host = name, host
         self.process = None
 
     def start(self, extender_url, fast_client=False, edit=lambda text: text):
         """edit: what a case changes in the shipped configuration, on purpose."""
         kubeconfig = self.control_plane.kubeconfig("system:kube-scheduler")
-        path = self.control_plane.path("kube-scheduler-config.yaml")
+        path = self.control_plane.path(f"{self.name}-config.yaml")
         with open(path, "w", encoding="utf-8") as out:
             out.write(edit(render_config(kubeconfig, extender_url, fast_client)))
         self.launch([f"--config={path}"])
@@ -64,9 +66,9 @@ class Scheduler:
 
     def launch(self, flags):
         port = free_port()
-        self.process = self.processes.start("kube-scheduler", [
+        self.process = self.processes.start(self.name, [*on_host(self.host),
             kube_program(self.program), *flags, f"--bind-address={HOST}",
-            f"--secure-port={port}", f"--cert-dir={self.control_plane.path('scheduler')}", "-v=2"])
+            f"--secure-port={port}", f"--cert-dir={self.control_plane.path(self.name)}", "-v=2"])
         wait_for("kube-scheduler is healthy", lambda: self.healthy(port))
 
     def healthy(self, port):

@@ -190,8 +190,138 @@ static void anothers_clock_is_not_trusted(void **state)
     assert_false(gs_election_leads(b));
 }
 
+/* kube-schedulers of two hosts, and what follows them. */
+enum { KUBE_LEASE_S = 12 };
+
+static void holds(const char *holder)
+{
+    if (strcmp(api.lease.holder, holder) != 0)
+        api.lease.transitions++;
+    snprintf(api.lease.holder, sizeof(api.lease.holder), "%s", holder);
+    api.lease.duration_s = holder[0] ? KUBE_LEASE_S : 1;
+    api.lease.renew_ns = api.now_ns;
+    snprintf(api.lease.resource_version, sizeof(api.lease.resource_version), "%d", ++api.version);
+    api.exists = true;
+}
+
+static int setup_followers(void **state)
+{
+    struct gs_election_config config = {.kube = {&ops, NULL},
+                                        .clock = &clock_of_api,
+                                        .ns = "kube-system",
+                                        .name = "kube-scheduler",
+                                        .identity = "a",
+                                        .follows = true};
+    memset(&api, 0, sizeof(api));
+    api.now_ns = 1000 * GS_NS_PER_S;
+    a = gs_election_new(&config);
+    config.identity = "b";
+    b = gs_election_new(&config);
+    return a && b ? 0 : -1;
+}
+
+/* Both look once a second; a holder that lives renews every other second. */
+static void seconds(int count, const char *renews)
+{
+    for (int i = 0; i < count; i++) {
+        if (renews && i % 2 == 0)
+            holds(renews);
+        pass(GS_NS_PER_S, true, true);
+    }
+}
+
+static void a_follower_leads_while_its_hosts_scheduler_renews(void **state)
+{
+    pass(0, true, true); /* no lease at all */
+    assert_false(gs_election_leads(a));
+    seconds(10, "a_1");
+    assert_true(gs_election_leads(a));
+    assert_int_equal(api.version, 5); /* it only read */
+    seconds(3, "a_2");                /* a restart: another scheduler of the same host */
+    seconds(10, "a_2");
+    assert_true(gs_election_leads(a));
+    gs_election_resign(a);
+    assert_false(gs_election_leads(a));
+    assert_string_equal(api.lease.holder, "a_2");
+}
+
+static void hosts_whose_names_begin_alike_are_two(void **state)
+{
+    seconds(10, "ab_1");
+    assert_false(gs_election_leads(a));
+    seconds(10, "a");
+    assert_false(gs_election_leads(a));
+}
+
+static void a_lease_that_is_never_renewed_leads_nobody(void **state)
+{
+    holds("a_1"); /* left behind by a scheduler that died, seen by a new extender */
+    for (int i = 0; i < 30; i++) {
+        pass(GS_NS_PER_S, true, true);
+        assert_false(gs_election_leads(a));
+    }
+}
+
+static void a_follower_stops_early_enough_for_its_last_bind(void **state)
+{
+    seconds(10, "a_1");
+    holds("a_1");
+    int64_t renewed_ns = api.now_ns; /* the last time: the scheduler is frozen */
+    while (gs_election_leads(a))
+        pass(GS_NS_PER_S / 10, false, true);
+    assert_in_range(api.now_ns - renewed_ns, 0, (KUBE_LEASE_S * GS_NS_PER_S) - GS_ELECTION_BIND_NS);
+    while (api.now_ns - renewed_ns < KUBE_LEASE_S * GS_NS_PER_S)
+        pass(GS_NS_PER_S, true, true);
+    holds("b_1");
+    pass(GS_NS_PER_S, true, true);
+    assert_true(gs_election_leads(b)); /* no need to wait: a's binds are over */
+}
+
+static void a_frozen_host_leads_no_more_when_it_wakes(void **state)
+{
+    seconds(10, "a_1");
+    for (int i = 0; i < 20; i++) {
+        if (i >= KUBE_LEASE_S && i % 2 == 0)
+            holds("b_1");
+        pass(GS_NS_PER_S, false, true);
+    }
+    assert_true(gs_election_leads(b));
+    assert_false(gs_election_leads(a));
+    pass(0, true, false);
+    assert_false(gs_election_leads(a));
+}
+
+static void a_lease_that_was_given_back_has_binds_in_flight(void **state)
+{
+    seconds(10, "a_1");
+    holds("");
+    pass(GS_NS_PER_S, true, true);
+    holds("b_1");
+    int64_t taken_ns = api.now_ns;
+    pass(GS_NS_PER_S, true, true);
+    while (!gs_election_leads(b))
+        seconds(1, "b_1");
+    assert_true(api.now_ns - taken_ns >= GS_ELECTION_BIND_NS);
+    assert_true(api.now_ns - taken_ns <= GS_ELECTION_BIND_NS + 2 * GS_NS_PER_S);
+}
+
+static void a_reign_that_was_missed_has_binds_in_flight(void **state)
+{
+    seconds(10, "a_1");
+    api.now_ns += 60 * GS_NS_PER_S; /* the extender of a sleeps; b came and went */
+    holds("b_1");
+    holds("a_2");
+    int64_t taken_ns = api.now_ns;
+    while (!gs_election_leads(a)) {
+        holds("a_2");
+        pass(GS_NS_PER_S, true, true);
+    }
+    assert_true(api.now_ns - taken_ns >= GS_ELECTION_BIND_NS);
+}
+
 int main(void)
 {
+#define F(name) cmocka_unit_test_setup_teardown(name, setup_followers, teardown)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(the_first_takes_a_free_lease_and_keeps_it),
@@ -202,6 +332,13 @@ int main(void)
         T(of_two_that_try_at_once_one_wins),
         T(a_slow_answer_does_not_make_a_lease_older_than_it_is),
         T(anothers_clock_is_not_trusted),
+        F(a_follower_leads_while_its_hosts_scheduler_renews),
+        F(hosts_whose_names_begin_alike_are_two),
+        F(a_lease_that_is_never_renewed_leads_nobody),
+        F(a_follower_stops_early_enough_for_its_last_bind),
+        F(a_frozen_host_leads_no_more_when_it_wakes),
+        F(a_lease_that_was_given_back_has_binds_in_flight),
+        F(a_reign_that_was_missed_has_binds_in_flight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

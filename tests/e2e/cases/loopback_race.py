@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""An old kube-scheduler's last bind is in flight when the other host's begins: both extenders would
+choose the same GPU, unless they follow kube-scheduler's lease."""
+
+import concurrent.futures
+import datetime
+import signal
+import threading
+import time
+
+from harness import ledger
+from harness.case import check, run
+from harness.cluster import EXTENDER_MANIFESTS, Cluster
+from harness.control_plane import EXTENDER_NAMESPACE
+from harness.extender import Extender
+from harness.loopback import FOLLOW, LEASE
+from harness.objects import NAMESPACE, bound_node, node, pod
+from harness.processes import Failure, wait_for
+from harness.watch import PodWatch
+from harness.webhook import BindingHook
+
+BIND_TIMEOUT_S = 4
+
+
+class Gate:
+    """The API server keeps a binding of such a pod until the gate is opened."""
+
+    def __init__(self, name):
+        self.name = name
+        self.reached, self.opened = threading.Event(), threading.Event()
+
+    def __call__(self, _namespace, name):
+        if name == self.name:
+            self.reached.set()
+            self.opened.wait(9)  # the API server itself waits ten seconds
+
+
+class Lease:
+    """kube-scheduler's, held and renewed by whom the case says, as kube-scheduler would."""
+
+    def __init__(self, api):
+        self.api = api
+        self.holder = None
+        self.transitions = 0
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.renew, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopping.set()
+        self.thread.join()
+
+    def give(self, host):
+        self.transitions += 1
+        self.holder = f"{host}_1"
+        self.write()
+
+    def write(self):
+        now = f"{datetime.datetime.utcnow().isoformat(timespec='microseconds')}Z"
+        spec = {"holderIdentity": self.holder, "leaseDurationSeconds": 12, "acquireTime": now,
+                "renewTime": now, "leaseTransitions": self.transitions}
+        if self.api.find(LEASE):
+            self.api.patch(LEASE, {"spec": spec})
+        else:
+            self.api.create(LEASE.rsplit("/", 1)[0], {
+                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                "metadata": {"name": "kube-scheduler"}, "spec": spec})
+
+    def renew(self):
+        while not self.stopping.wait(1):
+            if self.holder:
+                self.write()
+
+
+def start_pair(cluster, flags):
+    control_plane = cluster.control_plane
+    kubeconfig = control_plane.service_account_kubeconfig(EXTENDER_NAMESPACE, "gpushare-extender")
+    pair = [Extender(cluster.processes, kubeconfig, flags, host=name)
+            for name in ("host-a", "host-b")]
+    for extender in pair:
+        extender.start()
+    return pair
+
+
+def stop_pair(pair):
+    for extender in pair:
+        extender.verify_and_stop()
+
+
+def bind(extender, made):
+    meta = made["metadata"]
+    return extender.verb("bind", {"PodName": meta["name"], "PodNamespace": NAMESPACE,
+                                  "PodUID": meta["uid"], "Node": "n1"})["Error"]
+
+
+def two_pods(cluster, prefix):
+    """Each fits any of the node's two GPUs, no two of them fit one."""
+    return cluster.create_pods([pod(f"{prefix}-{name}", 12, schedulerName="nobody")
+                                for name in "ab"])
+
+
+def overfull(cluster):
+    return ledger.overfull(ledger.build(cluster.api.nodes(), cluster.api.pods()))
+
+
+def without_the_lease(cluster, pool):
+    """What the gate forces every time: nobody knows of the bind in flight but who sent it."""
+    pair = start_pair(cluster, ())
+    first, second = two_pods(cluster, "plain")
+    gate = Gate("plain-a")
+    with BindingHook(cluster.control_plane, gate):
+        in_flight = pool.submit(bind, pair[0], first)
+        check(gate.reached.wait(10), "the first bind never came")
+        check(bind(pair[1], second) == "", "the second extender did not bind")
+        gate.opened.set()
+        check(in_flight.result() == "", f"the first bind: {in_flight.result()}")
+    over = overfull(cluster)
+    check(over, "both binds found a GPU of their own: the gate shows nothing")
+    print(f"note: without --scheduler-lease: {over[0]}")
+    wait_for("both extenders see it", lambda: all(
+        e.metrics().get("gpushare_overfull_gpus") == 1 for e in pair))
+    stop_pair(pair)
+    for made in (first, second):
+        cluster.delete_pod(made["metadata"]["name"])
+
+
+def never_overfull(api_nodes):
+    def look(pods):
+        over = ledger.overfull(ledger.build(api_nodes, pods.values()))
+        if over:
+            raise Failure(over[0])
+    return look
+
+
+def bound_soon(extender, made):
+    """Asked until it leads, as kube-scheduler asks again. Returns the seconds that took."""
+    started = time.monotonic()
+    wait_for("the new holder binds", lambda: bind(extender, made) == "", 15)
+    return time.monotonic() - started
+
+
+def given_back_in_flight(cluster, lease, pair, pool):
+    """The lease moves at once while the old holder's bind is on its way."""
+    first, second = two_pods(cluster, "back")
+    lease.give("host-a")
+    nobody = {"metadata": {"name": "nobody", "uid": "0"}}
+    wait_for("host-a leads", lambda: "standby" not in bind(pair[0], nobody), 15)
+    check("standby" in bind(pair[1], second), "both extenders bind at the same time")
+    gate = Gate("back-a")
+    with BindingHook(cluster.control_plane, gate):
+        in_flight = pool.submit(bind, pair[0], first)
+        check(gate.reached.wait(10), "the first bind never came")
+        sent = time.monotonic()
+        lease.give("host-b")
+        waited = bound_soon(pair[1], second)
+        check(time.monotonic() - sent >= BIND_TIMEOUT_S, f"host-b binds after {waited:.1f} s")
+        answer = in_flight.result()
+        check(answer, "the first bind succeeded beside the second")
+        gate.opened.set()
+    print(f"note: with it, host-b begins {waited:.1f} s later, and host-a's bind: {answer[:70]}")
+    wait_for("the API settles what is in flight", lambda: bound_node(cluster.pod("back-b")))
+    for made in (first, second):
+        cluster.delete_pod(made["metadata"]["name"])
+
+
+def woken_host(cluster, lease, pair, pool):
+    """host-b's machine is frozen, with a bind in its hands, and wakes when host-a works."""
+    first, second = two_pods(cluster, "woken")
+    pair[1].timeout_s = 60
+    pair[1].process.signal(signal.SIGSTOP)
+    in_flight = pool.submit(bind, pair[1], second)
+    time.sleep(12)
+    lease.give("host-a")
+    waited = bound_soon(pair[0], first)
+    pair[1].process.signal(signal.SIGCONT)
+    answer = in_flight.result()
+    check("standby" in answer, f"the woken extender answered {answer!r}")
+    print(f"note: after a freeze the other host begins after {waited:.1f} s")
+
+
+def body():
+    with Cluster(nodes=[node("n1", [16, 16])], extender=False, scheduler=None) as cluster, \
+            concurrent.futures.ThreadPoolExecutor() as pool:
+        cluster.control_plane.apply(*EXTENDER_MANIFESTS)
+        without_the_lease(cluster, pool)
+        with Lease(cluster.api) as lease, \
+                PodWatch(cluster.api, never_overfull(cluster.api.nodes())):
+            pair = start_pair(cluster, FOLLOW)
+            given_back_in_flight(cluster, lease, pair, pool)
+            woken_host(cluster, lease, pair, pool)
+            for extender in pair:
+                cluster.extender = extender
+                cluster.wait_inspect_agrees()
+            cluster.extender = None
+            stop_pair(pair)
+
+
+run(body)
