@@ -132,6 +132,43 @@ static void read_overhead(struct gs_pod_reader *pr)
     }
 }
 
+static void read_own_requests(struct gs_pod_reader *pr)
+{
+    struct gs_reader *reader = &pr->reader;
+    struct gs_scan_text key;
+    int64_t cpu_milli = -1, memory_bytes = -1;
+    if (!gs_read_object(reader, "spec.resources.requests"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "cpu"))
+            gs_read_milli(reader, "cpu of spec.resources", &cpu_milli);
+        else if (gs_scan_text_is(key, "memory"))
+            gs_read_value(reader, "memory of spec.resources", &memory_bytes);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+    struct gs_pod *pod = pr->pod;
+    pod->has_own_cpu = cpu_milli >= 0;
+    pod->own_cpu_milli = first_said(cpu_milli, 0);
+    pod->has_own_memory = memory_bytes >= 0;
+    pod->own_memory_bytes = first_said(memory_bytes, 0);
+}
+
+/* Limits alone say nothing: the API server makes requests of them. */
+static void read_own_resources(struct gs_pod_reader *pr)
+{
+    struct gs_scan *scan = &pr->reader.scan;
+    struct gs_scan_text key;
+    if (!gs_read_object(&pr->reader, "spec.resources"))
+        return;
+    while (gs_scan_key(scan, &key)) {
+        if (gs_scan_text_is(key, "requests"))
+            read_own_requests(pr);
+        else
+            gs_scan_skip(scan);
+    }
+}
+
 void gs_read_pod_spec(struct gs_pod_reader *pr)
 {
     struct gs_reader *reader = &pr->reader;
@@ -149,6 +186,8 @@ void gs_read_pod_spec(struct gs_pod_reader *pr)
             gs_read_i32(reader, "spec.priority", &pr->pod->priority);
         else if (gs_scan_text_is(key, "overhead"))
             read_overhead(pr);
+        else if (gs_scan_text_is(key, "resources"))
+            read_own_resources(pr);
         else
             gs_scan_skip(&reader->scan);
     }

@@ -4,7 +4,8 @@
 /*
  * The peak of a resource over a pod's two phases, as Kubernetes counts it
  * (k8s.io/component-helpers resource/helpers.go, PodRequests): init containers run one after the
- * other beside the sidecars that started before them; main containers run beside all sidecars.
+ * other beside the sidecars that started before them; main containers run beside all sidecars. What
+ * the pod itself asks for (spec.resources) takes the place of all that, for CPU and memory.
  */
 static int64_t sat_add(int64_t a, int64_t b)
 {
@@ -88,10 +89,11 @@ uint32_t gs_container_units(const struct gs_pod *pod, const struct gs_container 
 
 int64_t gs_pod_cpu_milli(const struct gs_pod *pod)
 {
-    return sat_add(peak(pod, amount_cpu), pod->overhead_cpu_milli);
+    int64_t asked = pod->has_own_cpu ? pod->own_cpu_milli : peak(pod, amount_cpu);
+    return sat_add(asked, pod->overhead_cpu_milli);
 }
 
 int64_t gs_pod_memory_bytes(const struct gs_pod *pod)
 {
-    return peak(pod, amount_memory);
+    return pod->has_own_memory ? pod->own_memory_bytes : peak(pod, amount_memory);
 }

@@ -77,6 +77,10 @@ struct gs_pod {
     uint32_t container_count;
     bool gpu_units_overflow; /* a container asks for more than 2^31 units: fits nowhere */
     int64_t overhead_cpu_milli;
+    /* spec.resources (1.34 or newer): what the pod asks for as a whole, in place of what its
+     * containers say. CPU and memory only: the API server refuses anything else there. */
+    bool has_own_cpu, has_own_memory;
+    int64_t own_cpu_milli, own_memory_bytes;
 
     /* Annotations (names without the domain's prefix); values as they stand, untrusted. */
     enum gs_count_kind count_kind;
@@ -138,7 +142,7 @@ enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *
 /* What one container gets of each of its GPUs: its units divided as gs_pod_charge() divides. */
 uint32_t gs_container_units(const struct gs_pod *pod, const struct gs_container *container);
 
-/* Peak CPU request by the same two phases, plus overhead; saturated. */
+/* Peak CPU request by the same two phases, or the pod's own, plus overhead; saturated. */
 int64_t gs_pod_cpu_milli(const struct gs_pod *pod);
 int64_t gs_pod_memory_bytes(const struct gs_pod *pod);
 

@@ -147,6 +147,42 @@ static void amounts_come_from_limits_or_requests(void **state)
     }
 }
 
+static void a_pods_own_requests_take_the_place_of_its_containers(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *resources;
+        int64_t cpu_milli, memory_bytes;
+    } rows[] = {
+        {"null", "null", 2000, 1024},
+        {"nothing", "{}", 2000, 1024},
+        {"null requests", "{'requests':null}", 2000, 1024},
+        {"requests", "{'requests':{'cpu':'500m','memory':'2Ki'}}", 500, 2048},
+        {"zero is an answer", "{'requests':{'cpu':'0','memory':0}}", 0, 0},
+        {"CPU alone", "{'requests':{'cpu':'3'}}", 3000, 1024},
+        {"limits alone are no request", "{'limits':{'cpu':'3','memory':'1'}}", 2000, 1024},
+        {"both sides", "{'limits':{'cpu':'8','memory':'9'},'requests':{'cpu':'4','memory':'5'}}",
+         4000, 5},
+        {"beyond 64 bits", "{'requests':{'cpu':'1e30','memory':'1e30'}}", INT64_MAX, INT64_MAX},
+        {"GPU memory stays its containers'", "{'requests':{'aliyun.com/gpu-mem':'7'}}", 2000, 1024},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_pod pod = {0};
+        struct gs_charge charge;
+        char json[512];
+        snprintf(json, sizeof(json),
+                 "{'spec':{'resources':%s,'containers':[{'name':'c','resources':{"
+                 "'limits':{'aliyun.com/gpu-mem':'8','cpu':'2','memory':'1Ki'}}}]}}",
+                 r->resources);
+        row_equal(r->row, decode(json, &pod, NULL), 0);
+        row_equal(r->row, gs_pod_cpu_milli(&pod), r->cpu_milli);
+        row_equal(r->row, gs_pod_memory_bytes(&pod), r->memory_bytes);
+        row_equal(r->row, gs_pod_charge(&pod, &charge), GS_CHARGE_OK);
+        row_equal(r->row, charge.units, 8);
+        gs_pod_release(&pod);
+    }
+}
+
 static void gpu_count_is_read_from_label_and_annotation(void **state)
 {
     static const struct {
@@ -349,6 +385,8 @@ static void a_field_that_cannot_be_read_is_named(void **state)
          "GPU memory of a container is negative"},
         {"cpu", "{'spec':{'containers':[{'resources':{'limits':{'cpu':[]}}}]}}",
          "cpu of a container is not a string"},
+        {"the pod's own CPU", "{'spec':{'resources':{'requests':{'cpu':[]}}}}",
+         "cpu of spec.resources is not a string"},
         {"priority", "{'spec':{'priority':3000000000}}",
          "spec.priority is not a whole number that fits"},
         {"phase", "{'status':{'phase':true}}", "status.phase is not a string"},
@@ -481,6 +519,7 @@ int main(void)
         cmocka_unit_test(a_whole_pod_is_read),
         cmocka_unit_test(containers_are_read_in_order_init_first),
         cmocka_unit_test(amounts_come_from_limits_or_requests),
+        cmocka_unit_test(a_pods_own_requests_take_the_place_of_its_containers),
         cmocka_unit_test(gpu_count_is_read_from_label_and_annotation),
         cmocka_unit_test(annotations_that_users_break_are_told_not_failed),
         cmocka_unit_test(small_fields_are_read),
