@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The chart renders to the same objects as the overlays, refuses values that its schema does not
+know, documents every value, and prints what is left to do by hand.
+
+    tests/charts/run.py FOLDER_WITH_HELM_AND_KUSTOMIZE
+"""
+
+import difflib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import yaml
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
+CHART = os.path.join(ROOT, "manifests/chart")
+NAMESPACE = "gpushare-system"
+
+# overlay, --set of the chart, Kubernetes release: they have to give the same objects
+SAME = (
+    ("kubeadm", ["layout=kubeadm"], "1.32.0"),
+    ("ha-mtls", ["layout=haMtls"], "1.32.0"),
+    ("original-nodeport", ["layout=originalNodePort"], "1.32.0"),
+    ("second-scheduler", ["layout=secondScheduler"], "1.32.0"),
+    ("second-scheduler", [], "1.32.0-gke.100"),
+    ("second-scheduler-v1beta1", [], "1.20.2"),
+)
+
+# --set, what must be in the rendered text
+SHOWN = (
+    (["layout=secondScheduler", "domain=example.com"], "--domain=example.com"),
+    (["layout=secondScheduler", "domain=example.com"], "- name: example.com/gpu-mem"),
+    (["layout=kubeadm", "extender.policy=fgd"], "--policy=fgd"),
+    (["layout=haMtls", "image.repository=registry.example.com/x", "image.tag=v7"],
+     "registry.example.com/x/gpushare-extender:v7"),
+    (["layout=haMtls", "disruptionBudget=true"], "kind: PodDisruptionBudget"),
+    (["devicePlugin.runtimeClassName=nvidia"], "runtimeClassName: nvidia"),
+    (["devicePlugin.extraArgs={--fake-gpus=1x1GiB}"], "--fake-gpus=1x1GiB"),
+    (["devicePlugin.kubeletDir=/data/kubelet"], "path: /data/kubelet/device-plugins"),
+    (["image.pullSecrets[0].name=mine"], "imagePullSecrets:"),
+    (["image.pullPolicy=Never"], "imagePullPolicy: Never"),
+)
+
+# --set, what the schema has to say
+REFUSED = (
+    (["layout=other"], "layout"),
+    (["devicePlugin.memoryUnit=GB"], "memoryUnit"),
+    (["extender.replicas=0"], "replicas"),
+    (["extender.polcy=fgd"], "polcy"),
+    (["devicePlugin.extraArgs={fake}"], "extraArgs"),
+    (["nodePort=70000"], "nodePort"),
+)
+
+# layout, what the notes must name: the steps by hand
+NOTES = (
+    ("kubeadm", ("kubeadm init phase control-plane scheduler", "kube-scheduler-static-pod.yaml",
+                 "kubectl label node NODE gpushare=true")),
+    ("secondScheduler", ("schedulerName: gpushare-scheduler",)),
+    ("haMtls", ("scripts/extender_certificates.sh", "/etc/kubernetes/gpushare/")),
+    ("originalNodePort", ("WARNING", "32766")),
+)
+
+
+class Tools:
+    def __init__(self, folder):
+        self.folder = folder
+
+    def run(self, program, *args):
+        done = subprocess.run([os.path.join(self.folder, program), *args], capture_output=True,
+                              text=True, timeout=60, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def must(self, program, *args):
+        code, out, err = self.run(program, *args)
+        if code:
+            raise RuntimeError(f"{program} {' '.join(args)}: {err.strip()}")
+        return out
+
+    def template(self, values, release="1.32.0"):
+        sets = [word for value in values for word in ("--set", value)]
+        return self.run("helm", "template", "gpushare", CHART, "--namespace", NAMESPACE,
+                        "--kube-version", release, *sets)
+
+    def notes(self, layout):
+        """Helm prints them after an installation only, so a copy of the chart shows them in an
+        object."""
+        with tempfile.TemporaryDirectory() as folder:
+            chart = os.path.join(folder, "gpushare")
+            shutil.copytree(CHART, chart)
+            templates = os.path.join(chart, "templates")
+            with open(os.path.join(templates, "NOTES.txt"), encoding="utf-8") as text:
+                define = '{{ define "notes" }}' + text.read() + "{{ end }}"
+            with open(os.path.join(templates, "_notes.tpl"), "w", encoding="utf-8") as out:
+                out.write(define)
+            with open(os.path.join(templates, "notes.yaml"), "w", encoding="utf-8") as out:
+                out.write('{kind: Notes, apiVersion: v1, notes: {{ include "notes" . | quote }}}')
+            return yaml.safe_load(self.must(
+                "helm", "template", "gpushare", chart, "--namespace", NAMESPACE, "--set",
+                f"layout={layout}", "--show-only", "templates/notes.yaml"))["notes"]
+
+
+def without_empty(value):
+    """kustomize leaves empty lists where a patch removed the last entry."""
+    if isinstance(value, dict):
+        return {key: without_empty(one) for key, one in value.items() if one not in ([], None)}
+    if isinstance(value, list):
+        return [without_empty(one) for one in value]
+    return value
+
+
+# Only Helm writes these.
+HELM_LABELS = ("helm.sh/chart", "app.kubernetes.io/managed-by")
+
+
+def normal(item):
+    item = without_empty(item)
+    for label in HELM_LABELS:
+        item["metadata"].get("labels", {}).pop(label, None)
+    if not item["metadata"].get("labels", True):
+        del item["metadata"]["labels"]
+    template = item.get("spec", {}).get("template", {}).get("metadata", {})
+    if template.get("annotations", {}).pop("checksum/config", None) and not template["annotations"]:
+        del template["annotations"]
+    return item
+
+
+def objects(text):
+    """By kind and name. The namespace is Helm's to make (--create-namespace)."""
+    found = {}
+    for item in yaml.safe_load_all(text):
+        if item and item["kind"] != "Namespace":
+            key = (item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"])
+            if key in found:
+                raise RuntimeError(f"{key} twice")
+            found[key] = normal(item)
+    return found
+
+
+def differences(ours, theirs):
+    wrong = [f"only in {where}: {' '.join(key)}"
+             for one, other, where in ((ours, theirs, "chart"), (theirs, ours, "overlay"))
+             for key in one if key not in other]
+    for key in sorted(set(ours) & set(theirs)):
+        lines = [yaml.safe_dump(one[key]).splitlines() for one in (theirs, ours)]
+        changed = [line for line in difflib.unified_diff(*lines, "overlay", "chart", n=1, lineterm="")]
+        if changed:
+            wrong.append(f"{' '.join(key)}:\n" + "\n".join(changed))
+    return wrong
+
+
+def same_objects(tools):
+    for overlay, values, release in SAME:
+        code, text, err = tools.template(values, release)
+        if code:
+            yield f"{overlay}: {err.strip()}"
+            continue
+        chart = objects(text)
+        kustomized = objects(tools.must("kustomize", "build",
+                                        os.path.join(ROOT, "manifests/overlays", overlay)))
+        yield from (f"{overlay}, {values}: {what}" for what in differences(chart, kustomized))
+
+
+def shown(tools):
+    for values, wanted in SHOWN:
+        code, text, err = tools.template(values)
+        if code or wanted not in text:
+            yield f"{values}: no '{wanted}' {err.strip()}"
+
+
+def refused(tools):
+    for values, wanted in REFUSED:
+        code, _, err = tools.template(values)
+        if code == 0 or wanted not in err:
+            yield f"{values} is taken, or '{wanted}' is not named: {err.strip()}"
+
+
+def notes(tools):
+    for layout, wanted in NOTES:
+        text = tools.notes(layout)
+        yield from (f"notes of {layout} do not name '{word}'" for word in wanted if word not in text)
+
+
+def lint(tools):
+    for layout in {values[0] for _, values, _ in SAME if values}:
+        code, out, _ = tools.run("helm", "lint", "--strict", CHART, "--set", layout)
+        if code:
+            yield f"helm lint, {layout}: {out.strip()}"
+
+
+def version(_):
+    with open(os.path.join(ROOT, "CMakeLists.txt"), encoding="utf-8") as text:
+        wanted = re.search(r"project\(gpushare VERSION ([0-9.]+)", text.read()).group(1)
+    with open(os.path.join(CHART, "Chart.yaml"), encoding="utf-8") as text:
+        chart = yaml.safe_load(text)
+    for key in ("version", "appVersion"):
+        if chart[key] != wanted:
+            yield f"Chart.yaml: {key} is {chart[key]}, the project's version {wanted}"
+
+
+def leaves(value, schema, path=""):
+    """Values that an operator sets, with their schema; a free-form object is one value."""
+    if "properties" not in schema:
+        yield path, schema
+        return
+    for key, one in value.items():
+        yield from leaves(one, schema["properties"].get(key, {}), f"{path}.{key}" if path else key)
+
+
+def documented(_):
+    """Every value has a schema and a comment above it; every one in the schema exists."""
+    with open(os.path.join(CHART, "values.yaml"), encoding="utf-8") as text:
+        lines = text.read()
+    with open(os.path.join(CHART, "values.schema.json"), encoding="utf-8") as text:
+        schema = json.load(text)
+    values = yaml.safe_load(lines)
+    for path, found in leaves(values, schema):
+        name = path.rpartition(".")[2]
+        if not found:
+            yield f"{path} is not in values.schema.json"
+        if not re.search(rf"^ *# --[^\n]*\n(?: *#[^\n]*\n)* *{name}:", lines, re.M) and \
+                name not in ("resources", "tolerations"):
+            yield f"values.yaml does not explain {path}"
+    for key, one in schema["properties"].items():
+        if key != "global" and key not in values:
+            yield f"{key} is in the schema only"
+        for sub in one.get("properties", {}):
+            if key in values and sub not in values[key]:
+                yield f"{key}.{sub} is in the schema only"
+
+
+def main():
+    tools = Tools(sys.argv[1])
+    failures = 0
+    for test in (lint, version, documented, same_objects, shown, refused, notes):
+        for wrong in test(tools):
+            print(f"FAIL {test.__name__}: {wrong}")
+            failures += 1
+    print(f"{len(SAME)} overlays compared, {len(SHOWN)} values shown, {len(REFUSED)} refused")
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
