@@ -54,11 +54,23 @@ static void read_list(struct list_reader *lr)
     }
 }
 
+static int keep_meta(const struct list_reader *lr, struct gs_list_meta *ret, struct gs_error *err)
+{
+    struct gs_list_meta meta;
+    if (!gs_scan_text_copy(lr->resource_version, meta.resource_version,
+                           sizeof(meta.resource_version)))
+        return gs_fail(err, GS_ETOOBIG, "metadata.resourceVersion is too long");
+    if (!gs_scan_text_copy(lr->continue_token, meta.continue_token, sizeof(meta.continue_token)))
+        return gs_fail(err, GS_ETOOBIG, "metadata.continue is too long");
+    meta.remaining = lr->remaining;
+    *ret = meta;
+    return 0;
+}
+
 int gs_codec_list_items(struct gs_slice json, int (*each)(void *ctx, struct gs_scan *scan),
                         void *ctx, struct gs_list_meta *ret, struct gs_error *err)
 {
     struct list_reader lr = {.each = each, .ctx = ctx, .remaining = -1};
-    struct gs_list_meta meta;
     gs_scan_init(&lr.reader.scan, json);
     lr.reader.scan.trusting = true;
     read_list(&lr);
@@ -66,12 +78,22 @@ int gs_codec_list_items(struct gs_slice json, int (*each)(void *ctx, struct gs_s
         return gs_fail(err, GS_ECANCELED, "stopped by the receiver of the list");
     if (gs_reader_finish(&lr.reader, err) < 0)
         return -1;
-    if (!gs_scan_text_copy(lr.resource_version, meta.resource_version,
-                           sizeof(meta.resource_version)))
-        return gs_fail(err, GS_ETOOBIG, "metadata.resourceVersion is too long");
-    if (!gs_scan_text_copy(lr.continue_token, meta.continue_token, sizeof(meta.continue_token)))
-        return gs_fail(err, GS_ETOOBIG, "metadata.continue is too long");
-    meta.remaining = lr.remaining;
-    *ret = meta;
-    return 0;
+    return keep_meta(&lr, ret, err);
+}
+
+bool gs_codec_list_head(struct gs_slice json, struct gs_list_meta *ret)
+{
+    struct list_reader lr = {.remaining = -1};
+    struct gs_scan *scan = &lr.reader.scan;
+    struct gs_scan_text key;
+    gs_scan_init(scan, json);
+    gs_scan_object(scan, "list");
+    while (gs_scan_key(scan, &key) && !gs_scan_text_is(key, "items")) {
+        if (gs_scan_text_is(key, "metadata")) {
+            read_metadata(&lr);
+            return !scan->failed && keep_meta(&lr, ret, NULL) == 0;
+        }
+        gs_scan_skip(scan);
+    }
+    return false;
 }

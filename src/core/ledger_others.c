@@ -8,33 +8,28 @@ struct uid_bits {
     uint64_t hi, lo;
 };
 
-static int hex_digit(char c)
+/* `len` lower-case hexadecimal digits behind those before; false: they are none. No branch on any
+ * of them: half a million UIDs are read in a row when lists are loaded. */
+static inline bool add_digits(uint64_t *bits, const char *at, size_t len)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return -1;
+    unsigned odd = 0;
+    for (size_t i = 0; i < len; i++) {
+        const unsigned c = (unsigned char)at[i];
+        odd |= (c - '0' > 9) & (c - 'a' > 5);
+        *bits = *bits << 4 | ((c & 0xf) + (c >> 6) * 9);
+    }
+    return !odd;
 }
 
-/* A UUID is its 128 bits; any other text two different hashes of it. */
+/* A UUID as API servers write it is its 128 bits; any other text two different hashes of it. */
 static struct uid_bits bits_of(const char *uid)
 {
     struct uid_bits bits = {0};
-    size_t digits = 0, len = strlen(uid);
-    for (size_t i = 0; i < len; i++) {
-        int digit = hex_digit(uid[i]);
-        if (digit < 0 && uid[i] == '-')
-            continue;
-        if (digit < 0 || digits == 32) {
-            digits = 0;
-            break;
-        }
-        bits.hi = bits.hi << 4 | bits.lo >> 60;
-        bits.lo = bits.lo << 4 | (uint64_t)digit;
-        digits++;
-    }
-    if (digits == 32)
+    const size_t len = strlen(uid);
+    if (len == 36 && uid[8] == '-' && uid[13] == '-' && uid[18] == '-' && uid[23] == '-' &&
+        add_digits(&bits.hi, uid, 8) && add_digits(&bits.hi, uid + 9, 4) &&
+        add_digits(&bits.hi, uid + 14, 4) && add_digits(&bits.lo, uid + 19, 4) &&
+        add_digits(&bits.lo, uid + 24, 12))
         return bits;
     uint64_t fnv = 0xcbf29ce484222325u;
     for (size_t i = 0; i < len; i++)

@@ -116,7 +116,7 @@ int gs_call(struct gs_kube_client *client, struct gs_runner *runner,
             struct gs_error *err);
 
 /*
- * list.c: a list in pages of options.page_limit, fewer where a page is larger than body_max_bytes.
+ * list.c: a list in pages, the first of options.page_limit objects, later ones by weight.
  */
 struct gs_listing {
     const char *path;

@@ -28,5 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         gs_codec_list_items((struct gs_slice){(const char *)data, size}, item, &seen, &meta, &err);
     FUZZ_CHECK((result == 0) == (err.code == GS_OK));
     FUZZ_CHECK(result == 0 || meta.remaining == -7);
+    struct gs_list_meta head;
+    if (gs_codec_list_head((struct gs_slice){(const char *)data, size}, &head))
+        FUZZ_CHECK(strlen(head.continue_token) < sizeof(head.continue_token));
     return 0;
 }

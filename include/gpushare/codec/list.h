@@ -2,6 +2,7 @@
 #ifndef GPUSHARE_CODEC_LIST_H
 #define GPUSHARE_CODEC_LIST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gpushare/base/error.h"
@@ -29,5 +30,9 @@ struct gs_list_meta {
  */
 int gs_codec_list_items(struct gs_slice json, int (*each)(void *ctx, struct gs_scan *scan),
                         void *ctx, struct gs_list_meta *ret, struct gs_error *err);
+
+/* What is told before the items. True when metadata was, as API servers do, and could be read: then
+ * *ret is filled, and the next page can be asked for while this one is read. */
+bool gs_codec_list_head(struct gs_slice json, struct gs_list_meta *ret);
 
 #endif

@@ -47,7 +47,7 @@ struct gs_kube_options {
     int64_t retry_after_max_ns;   /* longest wait for a 429 that is honoured in full [10 s] */
     size_t body_max_bytes;        /* one answer; a larger page is asked for in parts [64 MiB] */
     size_t event_max_bytes;       /* one line of a watch [16 MiB] */
-    uint32_t page_limit;          /* objects per page [500] */
+    uint32_t page_limit;          /* objects of a list's first page, later ones weigh 2 MiB [500] */
     int64_t backoff_min_ns;       /* between attempts of a watch [800 ms] */
     int64_t backoff_max_ns;       /* [30 s] */
     int64_t watch_timeout_ns;     /* a watch ends between this and its double [5 min] */

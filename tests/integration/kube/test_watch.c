@@ -97,6 +97,99 @@ static void pages_make_one_list(void **state)
     assert_int_equal(stats.relists, 0);
 }
 
+/* A sink that takes in the first pod only when the second page has been asked for. */
+struct slow_sink {
+    struct fake_api *api;
+    atomic_bool stop;
+    bool asked_ahead;
+    char names[64];
+};
+
+static int slow_begin(void *ctx, enum gs_kind kind)
+{
+    return 0;
+}
+
+static int slow_end(void *ctx, enum gs_kind kind)
+{
+    struct slow_sink *slow = ctx;
+    atomic_store(&slow->stop, true);
+    return 0;
+}
+
+static int slow_pod(void *ctx, const struct gs_pod *pod)
+{
+    struct slow_sink *slow = ctx;
+    if (slow->names[0] == '\0')
+        slow->asked_ahead = fake_api_wait(slow->api, IS_LIST, 2);
+    strncat(slow->names, pod->name, sizeof(slow->names) - strlen(slow->names) - 1);
+    return 0;
+}
+
+static void slow_live(void *ctx, enum gs_kind kind, bool live, const char *why)
+{
+}
+
+static void a_page_is_on_its_way_while_the_one_before_is_read(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = IS_LIST, .contains = "continue=2", .body = LIST("9", "3", POD("c", "3"))},
+        {.match = IS_LIST, .contains = "continue=3", .body = LIST("9", "", POD("d", "4"))},
+        {.match = IS_LIST, .body = LIST("9", "2", POD("a", "1") "," POD("b", "2"))}};
+    struct fixture f = {0};
+    fixture_start(&f, rules, 3);
+    struct slow_sink slow = {.api = f.api};
+    const struct gs_watch_sink sink = {.ctx = &slow,
+                                       .list_begin = slow_begin,
+                                       .list_end = slow_end,
+                                       .pod = slow_pod,
+                                       .live = slow_live};
+    assert_int_equal(f.kube.ops->watch(f.kube.ctx, &pods, &sink, &slow.stop, NULL), 0);
+    assert_true(slow.asked_ahead);
+    assert_string_equal(slow.names, "abcd");
+    /* the third page is asked for when it is known what the first one weighed */
+    assert_non_null(strstr(fake_api_request(f.api, IS_LIST, 1), "?limit=100&continue=2 "));
+    assert_non_null(strstr(fake_api_request(f.api, IS_LIST, 2), "?limit=800&continue=3 "));
+    assert_int_equal(fake_api_count(f.api, IS_LIST), 3);
+    assert_int_equal(fake_api_connections(f.api), 1);
+    fixture_stop(&f);
+}
+
+static void a_server_that_tells_the_token_last_is_listed_in_turn(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = IS_LIST, .contains = "continue=2", .body = LIST("9", "", POD("b", "2"))},
+        {.match = IS_LIST,
+         .body = "{\"items\":[" POD("a", "1") "],\"metadata\":{\"resourceVersion\":\"9\","
+                                              "\"continue\":\"2\"}}"}};
+    struct fixture f = {0};
+    struct watch_recorder *recorder = start(&f, rules, 2);
+    assert_true(recorder_wait(recorder, NULL, "live"));
+    assert_int_equal(recorder_count(recorder, "pod d/a"), 1);
+    assert_int_equal(recorder_count(recorder, "pod d/b"), 1);
+    assert_int_equal(fake_api_count(f.api, IS_LIST), 2);
+    stop(&f, recorder);
+}
+
+static void a_sink_without_memory_ends_the_list_with_a_page_on_its_way(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = IS_LIST, .contains = "continue=2", .body = LIST("9", "", POD("b", "2"))},
+        {.match = IS_LIST, .body = LIST("9", "2", POD("a", "1"))}};
+    struct fixture f = {0};
+    size_t at = 0;
+    fixture_start(&f, rules, 2);
+    struct watch_recorder *recorder = recorder_start_refusing(f.kube, &pods, 1);
+    assert_true(recorder_wait(recorder, &at, "begin"));
+    assert_true(recorder_wait(recorder, &at, "lost: "));
+    assert_true(recorder_wait(recorder, &at, "begin"));
+    assert_true(recorder_wait(recorder, &at, "pod d/a"));
+    assert_true(recorder_wait(recorder, &at, "pod d/b"));
+    assert_true(recorder_wait(recorder, &at, "end"));
+    assert_int_equal(fake_api_count(f.api, IS_LIST), 4);
+    stop(&f, recorder);
+}
+
 static void a_token_lost_between_pages_begins_the_list_anew(void **state)
 {
     static const struct fake_rule rules[] = {
@@ -228,9 +321,16 @@ static void a_stop_interrupts_whatever_is_going_on(void **state)
         const char *row;
         struct fake_rule list, watch;
         size_t lists, watches;
+        struct fake_rule ahead; /* of pages with a token */
     } rows[] = {
         {"a list without an answer", {.status = -1, .end = FAKE_STALL}, {0}, 1, 0},
         {"a list in its middle", {.stream = "{\"items\":[", .end = FAKE_STALL}, {0}, 1, 0},
+        {"a page that is fetched ahead",
+         {.body = LIST("5", "2", "")},
+         {0},
+         2,
+         0,
+         {.status = -1, .end = FAKE_STALL}},
         {"a pause after failures", {.status = 403}, {0}, 2, 0},
         {"a list's own retries", {.status = 429, .headers = "Retry-After: 1\r\n"}, {0}, 1, 0},
         {"a watch without an answer",
@@ -241,11 +341,12 @@ static void a_stop_interrupts_whatever_is_going_on(void **state)
         {"a quiet watch", {.body = LIST("5", "", "")}, {.stream = "", .end = FAKE_STALL}, 1, 1},
     };
     GS_FOR_EACH_ROW (r, rows) {
-        struct fake_rule rules[] = {r->list, r->watch};
-        rules[0].match = IS_LIST;
-        rules[1].match = IS_WATCH;
+        struct fake_rule rules[] = {r->ahead, r->list, r->watch};
+        rules[0].match = rules[1].match = IS_LIST;
+        rules[0].contains = "continue=";
+        rules[2].match = IS_WATCH;
         struct fixture f = {0};
-        fixture_start(&f, rules, 2);
+        fixture_start(&f, rules, 3);
         struct watch_recorder *recorder = recorder_start(f.kube, &pods);
         row_true(r->row, fake_api_wait(f.api, IS_LIST, r->lists));
         row_true(r->row, fake_api_wait(f.api, IS_WATCH, r->watches));
@@ -307,6 +408,9 @@ int main(void)
         TEST(the_requests_are_what_api_servers_expect),
         TEST(selectors_are_encoded),
         TEST(pages_make_one_list),
+        TEST(a_page_is_on_its_way_while_the_one_before_is_read),
+        TEST(a_server_that_tells_the_token_last_is_listed_in_turn),
+        TEST(a_sink_without_memory_ends_the_list_with_a_page_on_its_way),
         TEST(a_token_lost_between_pages_begins_the_list_anew),
         TEST(a_page_that_is_too_large_is_asked_for_in_parts),
         TEST(a_list_that_fails_is_tried_again_and_told),
