@@ -239,6 +239,9 @@ bool gs_stream_stalled(struct gs_http_stream *stream, int64_t before_ns);
 /* tls.c. new: *ret stays NULL when the configuration asks for none. */
 int gs_tls_new(const struct gs_http_config *config, struct gs_tls **ret, struct gs_error *err);
 void gs_tls_free(struct gs_tls *tls);
+/* Looks whether the files have changed, or can be used by now. */
+void gs_tls_poll(struct gs_http_server *server);
+void gs_tls_status(struct gs_tls *tls, bool *ret_stale, int64_t *ret_expires_s);
 /* libmicrohttpd wants certificates of its own: this callback has none, so that a session without
  * ours fails. */
 int gs_tls_no_certificate(gnutls_session_t session, const struct gnutls_cert_retr_st *info,

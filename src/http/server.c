@@ -245,6 +245,8 @@ void gs_http_server_stats(struct gs_http_server *server, struct gs_http_stats *r
         .tls_reload_failures = gs_counted(&from->tls_reload_failures),
         .buffered_bytes = atomic_load_explicit(&server->buffered_bytes, memory_order_relaxed),
     };
+    if (server->tls)
+        gs_tls_status(server->tls, &stats.tls_stale, &stats.tls_expires_s);
     stats.connections_open = stats.connections - closed;
     for (size_t i = 0; i < sizeof(stats.requests) / sizeof(stats.requests[0]); i++)
         stats.requests[i] = gs_counted(&from->requests[i]);

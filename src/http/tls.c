@@ -21,6 +21,7 @@ enum { FILE_MAX_BYTES = 1 << 20, NAME_BYTES = 128, FILES = 3 };
 struct creds {
     atomic_uint refs;
     gnutls_certificate_credentials_t gnutls;
+    int64_t expires_s;
 };
 
 struct file_stamp {
@@ -36,6 +37,7 @@ struct gs_tls {
     /* Guarded by lock. */
     struct creds *creds;             /* the newest that could be read */
     struct file_stamp stamps[FILES]; /* of the files last tried */
+    bool stale;                      /* they could not be used */
 };
 
 struct gs_tls_conn {
@@ -101,6 +103,20 @@ static gnutls_datum_t as_datum(struct gs_buf *buf)
     return (gnutls_datum_t){.data = (unsigned char *)buf->data, .size = (unsigned)buf->len};
 }
 
+/* Unix time when the server's certificate ends; 0: not known. */
+static int64_t read_expiry(gnutls_certificate_credentials_t gnutls)
+{
+    gnutls_x509_crt_t *chain = NULL;
+    unsigned count = 0;
+    if (gnutls_certificate_get_x509_crt(gnutls, 0, &chain, &count) < 0)
+        return 0;
+    int64_t expires_s = count > 0 ? (int64_t)gnutls_x509_crt_get_expiration_time(chain[0]) : 0;
+    for (unsigned i = 0; i < count; i++)
+        gnutls_x509_crt_deinit(chain[i]);
+    gnutls_free(chain);
+    return expires_s;
+}
+
 static int set_key(const struct gs_tls *tls, struct creds *creds, struct gs_error *err)
 {
     _cleanup_(wipe) struct gs_buf cert = GS_BUF(FILE_MAX_BYTES);
@@ -110,7 +126,10 @@ static int set_key(const struct gs_tls *tls, struct creds *creds, struct gs_erro
     gnutls_datum_t cert_datum = as_datum(&cert), key_datum = as_datum(&key);
     int code = gnutls_certificate_set_x509_key_mem2(creds->gnutls, &cert_datum, &key_datum,
                                                     GNUTLS_X509_FMT_PEM, NULL, 0);
-    return code < 0 ? fail_gnutls(err, code, tls->paths[0]) : 0;
+    if (code < 0)
+        return fail_gnutls(err, code, tls->paths[0]);
+    creds->expires_s = read_expiry(creds->gnutls);
+    return 0;
 }
 
 static int set_client_ca(const struct gs_tls *tls, struct creds *creds, struct gs_error *err)
@@ -197,19 +216,49 @@ void gs_tls_free(struct gs_tls *tls)
     free(tls);
 }
 
-/* What new connections use. Files that do not fit together (yet) leave the old ones in force. */
-static struct creds *current(struct gs_tls *tls, atomic_uint_fast64_t *reload_failures)
+/* Under lock. Files that do not fit together (yet) leave the old ones in force. */
+static void reload(struct gs_http_server *server, bool retry)
+{
+    struct gs_tls *tls = server->tls;
+    struct creds *fresh = NULL;
+    struct gs_error err = {0};
+    bool news = changed(tls);
+    if (!news && !(retry && tls->stale))
+        return;
+    bool failed = load(tls, &fresh, &err) < 0;
+    if (!failed) {
+        unref_creds(tls->creds);
+        tls->creds = fresh;
+    } else if (news) {
+        gs_count(&server->counters.tls_reload_failures);
+    }
+    news = news || failed != tls->stale;
+    tls->stale = failed;
+    if (news && server->config.on_tls_files)
+        server->config.on_tls_files(server->config.ctx, failed ? err.msg : NULL);
+}
+
+void gs_tls_poll(struct gs_http_server *server)
+{
+    pthread_mutex_lock(&server->tls->lock);
+    reload(server, true); /* a file may be written without its stamp changing */
+    pthread_mutex_unlock(&server->tls->lock);
+}
+
+void gs_tls_status(struct gs_tls *tls, bool *ret_stale, int64_t *ret_expires_s)
 {
     pthread_mutex_lock(&tls->lock);
-    if (changed(tls)) {
-        struct creds *fresh = NULL;
-        if (load(tls, &fresh, NULL) == 0) {
-            unref_creds(tls->creds);
-            tls->creds = fresh;
-        } else {
-            gs_count(reload_failures);
-        }
-    }
+    *ret_stale = tls->stale;
+    *ret_expires_s = tls->creds->expires_s;
+    pthread_mutex_unlock(&tls->lock);
+}
+
+/* What new connections use. */
+static struct creds *current(struct gs_http_server *server)
+{
+    struct gs_tls *tls = server->tls;
+    pthread_mutex_lock(&tls->lock);
+    reload(server, false);
     struct creds *creds = tls->creds;
     atomic_fetch_add_explicit(&creds->refs, 1, memory_order_relaxed);
     pthread_mutex_unlock(&tls->lock);
@@ -279,7 +328,7 @@ struct gs_tls_conn *gs_tls_conn_new(struct gs_http_server *server, struct MHD_Co
         return NULL;
     gnutls_session_t session =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
-    conn->creds = current(server->tls, &server->counters.tls_reload_failures);
+    conn->creds = current(server);
     gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, conn->creds->gnutls);
     gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
                                        finished);

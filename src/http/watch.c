@@ -126,6 +126,8 @@ static void sweep(struct gs_http_server *server)
     for (unsigned i = 0; i < server->loop_count; i++)
         sweep_loop(&server->loops[i], now_ns);
     gs_linger_sweep(&server->linger, now_ns);
+    if (server->tls)
+        gs_tls_poll(server);
 }
 
 static uint64_t open_count(const struct gs_http_server *server)

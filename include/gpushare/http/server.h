@@ -68,10 +68,14 @@ struct gs_http_config {
      * while bytes wait. */
     int64_t response_timeout_ns;
 
-    /* PEM files; NULL: plain HTTP. They are read again when they change, for new connections. */
+    /* PEM files; NULL: plain HTTP. They are read again when they change, for new connections; while
+     * they cannot be used (half written, a key of another certificate) the old ones stay. */
     const char *tls_cert;      /* chain, server's first */
     const char *tls_key;       /* together with tls_cert */
     const char *tls_client_ca; /* clients must show a certificate of these; NULL: none is asked */
+    /* Told once per change of the files; why NULL: they are in use now. NULL: nobody is told. Any
+     * thread of the server's; must not call the server. */
+    void (*on_tls_files)(void *ctx, const char *why);
 };
 
 #define GS_HTTP_CONFIG_DEFAULTS                                                                    \
@@ -129,6 +133,8 @@ struct gs_http_stats {
     uint64_t tls_refused;         /* ended before the handshake was complete: bad or no client
                                      certificate, no common version, not TLS at all */
     uint64_t tls_reload_failures; /* changed files that could not be used; the old ones stay */
+    bool tls_stale;               /* and so it is now */
+    int64_t tls_expires_s;        /* Unix time: end of the certificate in use; 0: plain HTTP */
     uint64_t buffered_bytes;      /* now, in all requests' bodies */
 };
 

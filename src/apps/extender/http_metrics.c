@@ -40,4 +40,12 @@ void http_metrics(struct gs_http_server *server, struct gs_buf *out)
     gs_metric_counter(out, "gpushare_http_tls_reload_failures_total",
                       "Changed certificates that could not be used; the old ones stay.",
                       http.tls_reload_failures);
+    if (http.tls_expires_s) {
+        gs_metric_gauge(out, "gpushare_http_tls_stale",
+                        "1: the files hold no usable certificate, an older one is in use.",
+                        http.tls_stale);
+        gs_metric_gauge(out, "gpushare_http_tls_expires_seconds",
+                        "Unix time when the server's certificate in use ends.",
+                        (uint64_t)http.tls_expires_s);
+    }
 }

@@ -70,6 +70,15 @@ static int start_service(struct app *app, struct gs_error *err)
     return app->service ? feed_start(app->service, config.kube, &app->feed, err) : -1;
 }
 
+static void tell_tls_files(void *ctx, const char *why)
+{
+    if (why)
+        gs_log(GS_LOG_ERROR, "changed TLS files cannot be used: the old ones stay",
+               GS_STR("why", why));
+    else
+        gs_log(GS_LOG_INFO, "changed TLS files are in use");
+}
+
 static int serve(struct app *app, struct gs_error *err)
 {
     const struct settings *set = &app->settings;
@@ -86,6 +95,7 @@ static int serve(struct app *app, struct gs_error *err)
     config.tls_cert = set->tls_cert;
     config.tls_key = set->tls_key;
     config.tls_client_ca = set->tls_client_ca;
+    config.on_tls_files = tell_tls_files;
     if (gs_http_server_start(&config, &app->server, err) < 0)
         return gs_error_prefix(err, "--listen %s", set->listen);
     app->routes.server = app->server;

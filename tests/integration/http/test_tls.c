@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "fixture.h"
 #include "tls_kit.h"
@@ -178,19 +181,185 @@ static void changed_files_are_used_and_old_connections_stay(void **state)
     fixture_stop(&fix);
 }
 
-static void a_changed_client_ca_is_used(void **state)
+static void a_changed_client_ca_is_used_for_new_connections(void **state)
 {
     struct fixture fix;
+    struct tls_client old;
     char out[OUT];
     const struct tls_kit *kit = kit_of(state);
     tls_kit_copy(kit, "ca.pem", "now-ca.pem");
     start(&fix, kit, "now-ca.pem");
     assert_int_equal(visit(&fix, kit, "client", NULL, out), 200);
     assert_int_equal(visit(&fix, kit, "foreign", NULL, out), 0);
+    assert_true(tls_client_open(&old, fix.port, kit, "client", NULL));
+    assert_int_equal(tls_client_get(&old, "/whoami", out, OUT), 200);
     tls_kit_copy(kit, "other-ca.pem", "now-ca.pem");
     assert_int_equal(visit(&fix, kit, "client", NULL, out), 0);
     assert_int_equal(visit(&fix, kit, "foreign", NULL, out), 200);
+    assert_int_equal(tls_client_get(&old, "/slow", out, OUT), 200);
+    tls_client_close(&old);
     fixture_stop(&fix);
+}
+
+static struct {
+    atomic_int good, bad;
+    char why[256]; /* the last one */
+} told;
+
+static void note_files(void *ctx, const char *why)
+{
+    if (why)
+        snprintf(told.why, sizeof(told.why), "%s", why);
+    atomic_fetch_add(why ? &told.bad : &told.good, 1);
+}
+
+static void start_telling(struct fixture *fix, const struct tls_kit *kit, const char *folder)
+{
+    char name[64];
+    atomic_store(&told.good, 0);
+    atomic_store(&told.bad, 0);
+    fixture_init(fix);
+    fix->config.routes = routes;
+    fix->config.route_count = sizeof(routes) / sizeof(routes[0]);
+    const char **const files[] = {&fix->config.tls_cert, &fix->config.tls_key,
+                                  &fix->config.tls_client_ca};
+    static const char *const names[] = {"now.pem", "now.key", "now-ca.pem"};
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof(name), "%s%s", folder, names[i]);
+        *files[i] = tls_kit_path(kit, 2 + i, name);
+    }
+    fix->config.on_tls_files = note_files;
+    fixture_start(fix);
+}
+
+/* In place, as `cp` does. */
+static void overwrite(const struct tls_kit *kit, const char *file, const char *from, int pct)
+{
+    char text[8192];
+    FILE *in = fopen(tls_kit_path(kit, 0, from), "re");
+    assert_non_null(in);
+    size_t len = fread(text, 1, sizeof(text), in);
+    fclose(in);
+    FILE *out = fopen(tls_kit_path(kit, 0, file), "we");
+    assert_non_null(out);
+    fwrite(text, 1, len * (size_t)pct / 100, out);
+    fclose(out);
+}
+
+/* The old ones are used, it is told once and shown; the whole files are used without anybody having
+ * to connect. */
+static void files_that_cannot_be_used_change_nothing(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *file, *from;
+        int pct; /* of it; -1: removed */
+        const char *why;
+    } rows[] = {
+        {"half a certificate", "now.pem", "server-2.pem", 50, "now.pem"},
+        {"no certificate yet", "now.pem", "server-2.pem", 0, "now.pem"},
+        {"a certificate without its key", "now.pem", "server-2.pem", 100, "not match"},
+        {"half a key", "now.key", "server.key", 50, "now.pem"},
+        {"the key of another", "now.key", "server-2.key", 100, "not match"},
+        {"half a CA", "now-ca.pem", "other-ca.pem", 50, "now-ca.pem"},
+        {"no CA yet", "now-ca.pem", "other-ca.pem", 0, "now-ca.pem"},
+        {"a CA removed", "now-ca.pem", NULL, -1, "now-ca.pem"},
+        {"a key removed", "now.key", NULL, -1, "now.key"},
+    };
+    const struct tls_kit *kit = kit_of(state);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fixture fix;
+        char out[OUT];
+        print_message("  %s\n", rows[i].row);
+        tls_kit_copy(kit, "server.pem", "now.pem");
+        tls_kit_copy(kit, "server.key", "now.key");
+        tls_kit_copy(kit, "ca.pem", "now-ca.pem");
+        start_telling(&fix, kit, "");
+        int64_t expires_s = fixture_stats(&fix).tls_expires_s;
+        assert_in_range(expires_s, time(NULL) + DAY_S - 60, time(NULL) + DAY_S);
+
+        if (rows[i].pct < 0)
+            assert_int_equal(unlink(tls_kit_path(kit, 0, rows[i].file)), 0);
+        else
+            overwrite(kit, rows[i].file, rows[i].from, rows[i].pct);
+        wait_for(&told.bad, 1);
+        for (int visits = 0; visits < 3; visits++) {
+            assert_int_equal(visit(&fix, kit, "client", NULL, out), 200);
+            assert_int_equal(visit(&fix, kit, "foreign", NULL, out), 0);
+        }
+        assert_non_null(strstr(told.why, rows[i].why));
+        assert_true(fixture_stats(&fix).tls_stale);
+        assert_int_equal(fixture_stats(&fix).tls_expires_s, expires_s);
+
+        /* Between the two writes it may look once more. */
+        tls_kit_copy(kit, "server-2.pem", "now.pem");
+        tls_kit_copy(kit, "server-2.key", "now.key");
+        tls_kit_copy(kit, "other-ca.pem", "now-ca.pem");
+        wait_for(&told.good, 1);
+        for (int ms = 0; fixture_stats(&fix).tls_stale && ms < 10000; ms += 10)
+            sleep_ms(10);
+        assert_false(fixture_stats(&fix).tls_stale);
+        assert_int_equal(visit(&fix, kit, "client", NULL, out), 0);
+        assert_int_equal(visit(&fix, kit, "foreign", NULL, out), 200);
+        assert_in_range(atomic_load(&told.bad), 1, 4);
+        assert_in_range(fixture_stats(&fix).tls_reload_failures, 1, 4);
+        fixture_stop(&fix);
+    }
+}
+
+/* A Secret's folder: the names point into ..data, which is renamed to another folder. */
+static void a_mounted_secret_is_replaced_in_one_step(void **state)
+{
+    static const char *const names[] = {"now.pem", "now.key", "now-ca.pem"};
+    static const char *const versions[][3] = {{"server.pem", "server.key", "ca.pem"},
+                                              {"server-2.pem", "server-2.key", "other-ca.pem"}};
+    const struct tls_kit *kit = kit_of(state);
+    struct fixture fix;
+    struct tls_client old, fresh;
+    char out[OUT], file[64], target[64];
+    assert_int_equal(mkdir(tls_kit_path(kit, 0, "mount"), 0700), 0);
+    for (int version = 0; version < 2; version++) {
+        snprintf(file, sizeof(file), "mount/..%d", version);
+        assert_int_equal(mkdir(tls_kit_path(kit, 0, file), 0700), 0);
+        for (int i = 0; i < 3; i++) {
+            snprintf(file, sizeof(file), "mount/..%d/%s", version, names[i]);
+            tls_kit_copy(kit, versions[version][i], file);
+        }
+    }
+    assert_int_equal(symlink("..0", tls_kit_path(kit, 0, "mount/..data")), 0);
+    for (int i = 0; i < 3; i++) {
+        snprintf(file, sizeof(file), "mount/%s", names[i]);
+        snprintf(target, sizeof(target), "..data/%s", names[i]);
+        assert_int_equal(symlink(target, tls_kit_path(kit, 0, file)), 0);
+    }
+    start_telling(&fix, kit, "mount/");
+    assert_true(tls_client_open(&old, fix.port, kit, "client", NULL));
+    assert_string_equal(old.server_name, "server");
+    assert_int_equal(tls_client_get(&old, "/whoami", out, OUT), 200);
+
+    assert_int_equal(symlink("..1", tls_kit_path(kit, 0, "mount/..tmp")), 0);
+    assert_int_equal(
+        rename(tls_kit_path(kit, 0, "mount/..tmp"), tls_kit_path(kit, 1, "mount/..data")), 0);
+    wait_for(&told.good, 1); /* nobody connected */
+    assert_true(tls_client_open(&fresh, fix.port, kit, "foreign", NULL));
+    assert_string_equal(fresh.server_name, "server-2");
+    assert_int_equal(tls_client_get(&fresh, "/whoami", out, OUT), 200);
+    assert_int_equal(tls_client_get(&old, "/slow", out, OUT), 200);
+    assert_int_equal(visit(&fix, kit, "client", NULL, out), 0);
+    assert_int_equal(atomic_load(&told.bad), 0);
+    tls_client_close(&fresh);
+    tls_client_close(&old);
+    fixture_stop(&fix);
+
+    unlink(tls_kit_path(kit, 0, "mount/..data"));
+    static const char *const folders[] = {"mount/", "mount/..0/", "mount/..1/"};
+    for (int i = 0; i < 9; i++) {
+        snprintf(file, sizeof(file), "%s%s", folders[i / 3], names[i % 3]);
+        assert_int_equal(unlink(tls_kit_path(kit, 0, file)), 0);
+    }
+    assert_int_equal(rmdir(tls_kit_path(kit, 0, "mount/..0")), 0);
+    assert_int_equal(rmdir(tls_kit_path(kit, 0, "mount/..1")), 0);
+    assert_int_equal(rmdir(tls_kit_path(kit, 0, "mount")), 0);
 }
 
 static void what_is_not_tls_is_cut_at_the_deadline(void **state)
@@ -263,7 +432,9 @@ int main(void)
         cmocka_unit_test(versions_below_1_2_are_refused),
         cmocka_unit_test(only_verified_clients_reach_a_handler),
         cmocka_unit_test(changed_files_are_used_and_old_connections_stay),
-        cmocka_unit_test(a_changed_client_ca_is_used),
+        cmocka_unit_test(a_changed_client_ca_is_used_for_new_connections),
+        cmocka_unit_test(files_that_cannot_be_used_change_nothing),
+        cmocka_unit_test(a_mounted_secret_is_replaced_in_one_step),
         cmocka_unit_test(what_is_not_tls_is_cut_at_the_deadline),
         cmocka_unit_test(wrong_files_are_told_at_start),
     };
