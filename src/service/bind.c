@@ -12,7 +12,7 @@
 /* What became of an attempt. words is for kube-scheduler, "" for success. */
 struct outcome {
     enum gs_bind_result result;
-    char words[256];
+    char words[sizeof(((struct gs_error *)0)->msg) + 64]; /* room for a whole error's */
 };
 
 __attribute__((format(printf, 3, 4))) static void
@@ -21,7 +21,7 @@ say(struct outcome *outcome, enum gs_bind_result result, const char *fmt, ...)
     va_list ap;
     outcome->result = result;
     va_start(ap, fmt);
-    vsnprintf(outcome->words, sizeof(outcome->words), fmt, ap);
+    gs_words(outcome->words, sizeof(outcome->words), fmt, ap);
     va_end(ap);
 }
 

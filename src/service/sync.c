@@ -15,15 +15,30 @@ static uint32_t clamp_milli(int64_t milli)
     return milli < 0 ? 0 : milli > UINT32_MAX ? UINT32_MAX : (uint32_t)milli;
 }
 
-/* Memory came free where a claim was, when it is now elsewhere or smaller. */
-static void note_move(struct gs_store *store, const struct gs_claim *before, const char *uid)
+/* Where a claim is, in numbers: what names the node goes with the node's last claim. */
+struct place {
+    bool known;
+    uint32_t slot; /* GS_INDEX_NONE: a node that the API did not show */
+    gs_gpu_mask charged;
+    uint32_t units;
+};
+
+static struct place place_of(const struct gs_ledger *ledger, const char *uid)
 {
-    struct gs_claim after;
-    if (gs_ledger_find_claim(store->ledger, uid, &after) && after.charged == before->charged &&
-        after.units == before->units)
-        return;
-    const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(before->node));
-    gs_store_freed(store, view ? view->slot : GS_INDEX_NONE);
+    struct gs_claim claim;
+    if (!gs_ledger_find_claim(ledger, uid, &claim))
+        return (struct place){.slot = GS_INDEX_NONE};
+    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(claim.node));
+    return (struct place){true, view ? view->slot : GS_INDEX_NONE, claim.charged, claim.units};
+}
+
+/* Memory came free where a claim was, when it is now elsewhere or smaller. */
+static void note_move(struct gs_store *store, const struct place *before, const char *uid)
+{
+    struct place after = place_of(store->ledger, uid);
+    if (after.slot != before->slot || after.charged != before->charged ||
+        after.units != before->units)
+        gs_store_freed(store, before->slot);
 }
 
 /* The policies learn which pods there are, each once. */
@@ -61,15 +76,14 @@ static int sync_claim(struct gs_service *service, const struct gs_pod *pod, stru
         gs_swaps_begin(&store->swaps, store->ledger, &claim, pod->swap_with, err) < 0)
         return -1;
     claim.gpus = gs_swaps_gpus(&store->swaps, pod->uid, recorded);
-    struct gs_claim before;
-    bool known = gs_ledger_find_claim(store->ledger, pod->uid, &before);
+    struct place before = place_of(store->ledger, pod->uid);
     if (gs_ledger_set_claim(store->ledger, &claim, err) < 0)
         return -1;
-    if (known)
+    if (before.known)
         note_move(store, &before, pod->uid);
     else if (!was_pending)
         learn(service, pod);
-    if (!known && gs_recent_bind_meant_other(service, pod->ns, pod->name, pod->uid))
+    if (!before.known && gs_recent_bind_meant_other(service, pod->ns, pod->name, pod->uid))
         gs_wrong_uid_alarm(service, pod->ns, pod->name, pod->uid, pod->node_name);
     return 0;
 }

@@ -7,12 +7,16 @@
  *
  *   struct gs_error err = {0};
  *   if (gs_load(path, &cfg, &err) < 0)
- *       log it: err.msg is a whole sentence without a final newline
+ *       log it: err.msg is a whole sentence without a final newline; one that was too long ends
+ *       in "…"
  *
  * Functions that can fail return 0 or -1 and take `struct gs_error *err` last. The first failure
  * wins: a second gs_fail() on the same object leaves code and message as they are. A NULL err is
  * allowed where the caller does not care. "Does not fit" is never an error, it is a value.
  */
+
+#include <stdarg.h>
+#include <stddef.h>
 
 enum gs_code {
     GS_OK = 0,
@@ -56,6 +60,11 @@ int gs_error_prefix(struct gs_error *err, const char *fmt, ...)
 
 /* Makes *err empty again, for a retry. */
 void gs_error_clear(struct gs_error *err);
+
+/* vsnprintf() whose text ends in "…" when it did not fit, behind a whole UTF-8 character. size is
+ * at least 8. */
+void gs_words(char *out, size_t size, const char *fmt, va_list ap)
+    __attribute__((format(printf, 3, 0)));
 
 /* A short constant name, "EINVAL"; for logs and metrics. */
 const char *gs_code_name(enum gs_code code);

@@ -51,6 +51,37 @@ static void prefix_goes_before_the_words(void **state)
     assert_int_equal(err.code, GS_EPROTO);
 }
 
+static void a_cut_shows_and_leaves_characters_whole(void **state)
+{
+    enum { ROOM = sizeof(((struct gs_error *)0)->msg) - 1 };
+    static const struct {
+        const char *row;
+        const char *character;
+    } rows[] = {{"one byte", "a"}, {"two bytes", "é"}, {"three", "漢"}, {"four", "😀"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        size_t width = strlen(rows[i].character);
+        for (size_t before = 0; before < 8; before++) {
+            char text[600] = "";
+            struct gs_error err = {0};
+            memset(text, '.', before);
+            for (size_t at = before; at + width < sizeof(text) - 1; at += width)
+                memcpy(text + at, rows[i].character, width);
+            gs_fail(&err, GS_EINVAL, "%s", text);
+            size_t len = strlen(err.msg);
+            print_message("%s after %zu: %zu\n", rows[i].row, before, len);
+            assert_in_range(len, ROOM - 3, ROOM);
+            assert_string_equal(err.msg + len - 3, "…");
+            assert_int_equal((len - 3 - before) % width, 0);
+            assert_memory_equal(err.msg, text, len - 3);
+        }
+    }
+    struct gs_error err = {0};
+    gs_fail(&err, GS_EINVAL, "%*s", ROOM, "x");
+    assert_int_equal(err.msg[ROOM - 1], 'x'); /* it fits: nothing is cut */
+    gs_error_prefix(&err, "p");
+    assert_string_equal(err.msg + ROOM - 3, "…");
+}
+
 static void long_words_are_cut_not_overrun(void **state)
 {
     char long_text[600];
@@ -89,6 +120,7 @@ int main(void)
         cmocka_unit_test(nobody_need_care),
         cmocka_unit_test(errno_is_told_in_words),
         cmocka_unit_test(prefix_goes_before_the_words),
+        cmocka_unit_test(a_cut_shows_and_leaves_characters_whole),
         cmocka_unit_test(long_words_are_cut_not_overrun),
         cmocka_unit_test(every_code_has_its_own_name),
     };

@@ -173,6 +173,18 @@ static void a_node_that_leaves_and_returns_finds_its_claims(void **state)
     gs_buf_release(&answer);
 }
 
+/* A node that the API did not show is known by its claims alone, and its name goes with the last.
+ */
+static void a_pod_may_leave_a_node_that_was_never_shown(void **state)
+{
+    rig_pod(&rig, "p", "u1", 8, "nowhere", "0", "Running");
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+    rig_pod(&rig, "p", "u1", 8, "n1", "0", "Running");
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+    rig_pod(&rig, "p", "u1", 8, "nowhere else", "0", "Running");
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+}
+
 static void cpu_of_pods_that_were_there_before_the_gpus_is_read_again(void **state)
 {
     static const char *const other =
@@ -202,6 +214,7 @@ int main(void)
         T(both_claims_move_on_the_first_patch_of_a_swap),
         T(a_swap_seen_only_in_part_charges_the_partner_everywhere),
         T(a_node_that_leaves_and_returns_finds_its_claims),
+        T(a_pod_may_leave_a_node_that_was_never_shown),
         T(cpu_of_pods_that_were_there_before_the_gpus_is_read_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

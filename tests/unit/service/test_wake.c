@@ -41,6 +41,17 @@ static void a_refused_pod_is_woken_when_memory_comes_free(void **state)
     assert_string_equal(rig.patched, "default/p aliyun.com/gpu-wake");
 }
 
+/* The same index and units: only the node's name says that it moved. */
+static void memory_that_a_pod_leaves_for_another_node_wakes(void **state)
+{
+    rig_node(&rig, "n2", "16");
+    rig_pod(&rig, "old", "u0", 16, "n2", "0", "Running");
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+    assert_int_equal(rig_used(&rig, "n2", 0), 16);
+    tick(GS_NS_PER_S);
+    assert_int_equal(rig.patches, 1);
+}
+
 static void too_little_memory_wakes_nobody(void **state)
 {
     rig_pod(&rig, "small", "u5", 4, "n1", "0", "Running");
@@ -147,6 +158,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(a_refused_pod_is_woken_when_memory_comes_free),
+        T(memory_that_a_pod_leaves_for_another_node_wakes),
         T(too_little_memory_wakes_nobody),
         T(a_pod_that_is_not_bound_is_woken_again_at_growing_distances),
         T(a_bound_pod_is_not_woken),
