@@ -17,6 +17,8 @@ e2e=$root/tests/e2e
 
 programs=(gpushare-extender gpushare-device-plugin noop_extender kubectl-inspect-gpushare)
 case_limit_s=600
+cases=$e2e/cases
+seclude=() # what starts a case in namespaces of its own
 keep=0
 only=()
 select=()
@@ -26,10 +28,12 @@ logs=""
 
 usage() {
     cat <<'EOF'
-Usage: scripts/e2e.sh [--only NAME]... [--keep] [--list]
+Usage: scripts/e2e.sh [--as-deployed] [--only NAME]... [--keep] [--list]
        scripts/e2e.sh --cluster [--nodes N] [--gpus 16,16] ...
        scripts/e2e.sh --exec FILE.py [ARGUMENT]...
 
+  --as-deployed the cases of tests/e2e/deployed instead: this project in pods, from its own images
+                and manifests, on a cluster with a controller manager, kube-proxy and real rights
   --only NAME   run this case (a file of tests/e2e/cases without its ending); may be repeated
   --keep        keep every case's logs; those of failed cases are always kept
   --release-dependent   only the cases whose outcome depends on the Kubernetes release
@@ -44,7 +48,7 @@ EOF
 
 list_cases() {
     apt_need python3
-    python3 "$e2e/select_cases.py" --list
+    python3 "$e2e/select_cases.py" --list "${select[@]}"
 }
 
 # A case for other releases is named, and counts as nothing.
@@ -73,6 +77,14 @@ prepare() {
     unset KUBECONFIG http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY
 }
 
+# A case has a network, mounts and processes of its own: whatever happens to it, nothing stays.
+prepare_deployed() {
+    apt_need iproute2 iptables mount
+    seclude=(unshare --net --mount --pid --fork --kill-child --mount-proc)
+    export GPUSHARE_IMAGES=$logs/images
+    "$root/scripts/image.sh" --out "$GPUSHARE_IMAGES" >&2
+}
+
 # The case prints why it failed; the programs' last words follow, for machines whose logs are lost.
 report_failure() {
     local dir=$1 log
@@ -88,8 +100,8 @@ report_failure() {
 run_case() {
     local name=$1 dir=$logs/$1 started=$SECONDS
     mkdir -p "$dir"
-    if GPUSHARE_RUN_DIR=$dir timeout -k 30 "$case_limit_s" \
-        python3 "$e2e/cases/$name.py" >"$dir/case.log" 2>&1; then
+    if GPUSHARE_RUN_DIR=$dir timeout -k 30 "$case_limit_s" "${seclude[@]}" \
+        python3 "$cases/$name.py" >"$dir/case.log" 2>&1; then
         echo "ok   $name ($((SECONDS - started)) s)"
         sed -n 's/^note: /       /p' "$dir/case.log"
         ((keep)) || rm -rf "$dir"
@@ -101,7 +113,7 @@ run_case() {
 
 # A machine has room for one kubelet: cases that start one run after each other, beside the others.
 needs_kubelet() {
-    grep -q '^from harness.node import' "$e2e/cases/$1.py"
+    grep -qE '^from harness.(node|deployed) import' "$cases/$1.py"
 }
 
 # What one case prints stays together.
@@ -131,7 +143,7 @@ summarise() {
     local passed failed
     passed=$(grep -c '^ok ' "$logs/results" || true)
     failed=$(grep -c '^FAIL ' "$logs/results" || true)
-    rm -f "$logs/results" "$logs/.lock"
+    rm -rf "$logs/results" "$logs/.lock" "$logs/images"
     if ((keep)); then echo "logs: $logs"; fi
     rmdir "$logs" 2>/dev/null || true
     echo "$passed passed, $failed failed, $others for other releases than Kubernetes $KUBE_VERSION"
@@ -142,12 +154,16 @@ parse_options() {
     while (($#)); do
         case $1 in
         --only)
-            [[ -f $e2e/cases/${2:-}.py ]] || { echo "no case '${2:-}'" >&2 && exit 2; }
+            [[ -f $cases/${2:-}.py ]] || { echo "no case '${2:-}'" >&2 && exit 2; }
             only+=("$2")
             shift
             ;;
+        --as-deployed)
+            cases=$e2e/deployed
+            select+=(--as-deployed)
+            ;;
         --keep) keep=1 ;;
-        --release-dependent) select=(--release-dependent) ;;
+        --release-dependent) select+=(--release-dependent) ;;
         --list) list_cases && exit 0 ;;
         --help | -h) usage && exit 0 ;;
         *) usage >&2 && exit 2 ;;
@@ -171,6 +187,7 @@ main() {
     prepare
     logs=$(mktemp -d "${TMPDIR:-/tmp}/gpushare-e2e.XXXXXX")
     select_cases
+    [[ $cases == "$e2e/cases" ]] || prepare_deployed
     run_cases "${selected[@]}"
     summarise "${#selected[@]}"
 }

@@ -5,6 +5,7 @@
     select_cases.py --list             a line for people on every case
     select_cases.py                    "run NAME" or "other NAME RANGE" for every case
     select_cases.py --release-dependent   the same, but only of cases whose outcome depends on it
+    select_cases.py --as-deployed      with any of these: the cases of the folder deployed/
 
 A case says its releases at its top, KUBE = ">=1.30" or "<1.23"; one that runs on all of them, but
 whose outcome the release decides, says ">=1.20". Without that line it runs everywhere, and once is
@@ -18,7 +19,7 @@ import os
 import re
 import sys
 
-CASES = os.path.join(os.path.dirname(os.path.realpath(__file__)), "cases")
+HERE = os.path.dirname(os.path.realpath(__file__))
 COMPARISONS = {">=": operator.ge, "<": operator.lt}
 
 
@@ -46,7 +47,8 @@ def read_case(path):
 
 
 def main(arguments):
-    for path in sorted(glob.glob(f"{CASES}/*.py")):
+    folder = "deployed" if "--as-deployed" in arguments else "cases"
+    for path in sorted(glob.glob(f"{HERE}/{folder}/*.py")):
         name = os.path.basename(path).removesuffix(".py")
         releases, about = read_case(path)
         if "--list" in arguments:

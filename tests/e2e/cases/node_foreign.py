@@ -12,6 +12,7 @@ from harness.objects import IDX, annotation
 from harness.processes import wait_for
 
 KUBE = ">=1.20"
+GPUS = "1x16GiB,1x24GiB,1x6GiB"
 
 
 def static_pod(cluster, name, mem):
@@ -22,25 +23,30 @@ def static_pod(cluster, name, mem):
     return f"{name}-{NODE}"
 
 
+def show(cluster):
+    cluster.create_pods([real_pod("proper", 10)])
+    check(cluster.wait_true_record("proper") == "0", "binpack would have taken GPU 0")
+    cluster.create_pods([real_pod("by-hand", 8, node_name=NODE)])
+    check(cluster.wait_true_record("by-hand") == "1", "GPU 0 has no room for 8 more")
+    cluster.create_pods([real_pod("forged", containers=[4, 4], node_name=NODE,
+                                  annotations={IDX: "0", "ALIYUN_COM_GPU_MEM_ASSIGNED": "false"})])
+    check(cluster.wait_true_record("forged") == "1", "a forged record was believed")
+    mirror = static_pod(cluster, "static", 6)
+    wait_for("the mirror pod is recorded", lambda: annotation(
+        cluster.find_pod(mirror) or {"metadata": {}}, IDX) == "0", 60)
+    cluster.wait_inspect_agrees()
+    check(not cluster.problems(complete=False), f"{cluster.problems(complete=False)}")
+    cluster.create_pods([real_pod("too-much", 9, node_name=NODE)])
+    failed = wait_for("a pod without room is refused for good", lambda: cluster.pod("too-much")
+                      if cluster.pod("too-much")["status"]["phase"] == "Failed" else None)
+    check("no GPU on this node has that much left" in failed["status"]["message"],
+          f"the reason is: {failed['status']['message']}")
+
+
 def body():
-    with NodeCluster(gpus="1x16GiB,1x24GiB,1x6GiB") as cluster:
-        cluster.create_pods([real_pod("proper", 10)])
-        check(cluster.wait_true_record("proper") == "0", "binpack would have taken GPU 0")
-        cluster.create_pods([real_pod("by-hand", 8, node_name=NODE)])
-        check(cluster.wait_true_record("by-hand") == "1", "GPU 0 has no room for 8 more")
-        cluster.create_pods([real_pod("forged", containers=[4, 4], node_name=NODE,
-                                      annotations={IDX: "0", "ALIYUN_COM_GPU_MEM_ASSIGNED": "false"})])
-        check(cluster.wait_true_record("forged") == "1", "a forged record was believed")
-        mirror = static_pod(cluster, "static", 6)
-        wait_for("the mirror pod is recorded", lambda: annotation(
-            cluster.find_pod(mirror) or {"metadata": {}}, IDX) == "0", 60)
-        cluster.wait_inspect_agrees()
-        check(not cluster.problems(complete=False), f"{cluster.problems(complete=False)}")
-        cluster.create_pods([real_pod("too-much", 9, node_name=NODE)])
-        failed = wait_for("a pod without room is refused for good", lambda: cluster.pod("too-much")
-                          if cluster.pod("too-much")["status"]["phase"] == "Failed" else None)
-        check("no GPU on this node has that much left" in failed["status"]["message"],
-              f"the reason is: {failed['status']['message']}")
+    with NodeCluster(gpus=GPUS) as cluster:
+        show(cluster)
 
 
-run(body)
+if __name__ == "__main__":
+    run(body)

@@ -9,6 +9,7 @@ from harness.node import NodeCluster, real_pod
 from harness.processes import wait_for
 
 KUBE = ">=1.20"
+GPUS = "2x16GiB"
 
 
 def second_copy_refuses(cluster):
@@ -27,25 +28,32 @@ def all_true(cluster, names):
     cluster.wait_inspect_agrees()
 
 
+def show(cluster):
+    cluster.create_pods([real_pod("before", 10), real_pod("pair", containers=[6, 4])])
+    all_true(cluster, ("before", "pair"))
+    cluster.plugin.kill()
+    cluster.start_plugin()
+    wait_for("the kubelet offers the GPUs again", lambda: cluster.gpu_memory() == 32)
+    cluster.create_pods([real_pod("after-crash", 6)])
+    all_true(cluster, ("before", "pair", "after-crash"))
+    started = cluster.pod("before")["status"]["containerStatuses"][0]["containerID"]
+    cluster.restart_kubelet()
+    wait_for("the plugin registered again", lambda: cluster.plugin.metric(
+        "gpushare_device_plugin_registrations_total") == 2)
+    wait_for("the kubelet offers the GPUs again", lambda: cluster.gpu_memory() == 32)
+    cluster.create_pods([real_pod("after-restart", 6)])
+    all_true(cluster, ("before", "pair", "after-crash", "after-restart"))
+    check(cluster.pod("before")["status"]["containerStatuses"][0]["containerID"] == started,
+          "a running container was restarted with the kubelet")
+
+
 def body():
-    with NodeCluster(gpus="2x16GiB") as cluster:
-        cluster.create_pods([real_pod("before", 10), real_pod("pair", containers=[6, 4])])
-        all_true(cluster, ("before", "pair"))
+    with NodeCluster(gpus=GPUS) as cluster:
         second_copy_refuses(cluster)
-        cluster.plugin.kill()
-        cluster.start_plugin()
-        wait_for("the kubelet offers the GPUs again", lambda: cluster.gpu_memory() == 32)
-        cluster.create_pods([real_pod("after-crash", 6)])
-        all_true(cluster, ("before", "pair", "after-crash"))
-        started = cluster.pod("before")["status"]["containerStatuses"][0]["containerID"]
-        cluster.restart_kubelet()
-        wait_for("the plugin registered again", lambda: cluster.plugin.metric(
-            "gpushare_device_plugin_registrations_total") == 2)
-        wait_for("the kubelet offers the GPUs again", lambda: cluster.gpu_memory() == 32)
-        cluster.create_pods([real_pod("after-restart", 6)])
-        all_true(cluster, ("before", "pair", "after-crash", "after-restart"))
-        check(cluster.pod("before")["status"]["containerStatuses"][0]["containerID"] == started,
-              "a running container was restarted with the kubelet")
+        show(cluster)
+        second_copy_refuses(cluster)
+        all_true(cluster, ("before", "after-restart"))
 
 
-run(body)
+if __name__ == "__main__":
+    run(body)

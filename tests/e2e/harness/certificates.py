@@ -24,13 +24,14 @@ class Authority:
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def issue(self, name, usage="clientAuth", days=2):
-        """days below 0: it has expired."""
+    def issue(self, name, usage="clientAuth", days=2, groups=(), address=HOST):
+        """days below 0: it has expired. groups: what Kubernetes reads as the user's groups."""
         cert, key, request = (self.path(f"{name}.{end}") for end in ("crt", "key", "csr"))
         extensions = self.path(f"{name}.ext")
         with open(extensions, "w", encoding="ascii") as out:
-            out.write(f"extendedKeyUsage={usage}\nsubjectAltName=IP:{HOST}\n")
-        openssl("req", "-new", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}",
+            out.write(f"extendedKeyUsage={usage}\nsubjectAltName=IP:{address}\n")
+        subject = "".join(f"/O={group}" for group in groups) + f"/CN={name}"
+        openssl("req", "-new", "-newkey", "rsa:2048", "-nodes", "-subj", subject,
                 "-keyout", key, "-out", request)
         openssl("x509", "-req", "-in", request, "-CA", self.cert, "-CAkey", self.key,
                 "-CAcreateserial", "-days", str(days), "-extfile", extensions, "-out", cert)

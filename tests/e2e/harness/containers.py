@@ -39,9 +39,11 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
     conf_dir = "{dir}/cni"
 """
 
-# Pods use the host's network; the kubelet only wants to see that there is one.
+# Most cases' pods use the host's network; the kubelet only wants to see that there is one.
+POD_NETWORK = "10.88.0.0/16"
 NETWORK = {"cniVersion": "0.4.0", "name": "e2e", "plugins": [
-    {"type": "ptp", "ipam": {"type": "host-local", "subnet": "10.88.0.0/16"}}]}
+    {"type": "ptp", "ipam": {"type": "host-local", "subnet": POD_NETWORK,
+                             "routes": [{"dst": "0.0.0.0/0"}]}}]}
 
 
 def add_bytes(tar, name, data):
@@ -50,27 +52,28 @@ def add_bytes(tar, name, data):
     tar.addfile(info, io.BytesIO(data))
 
 
-def layer():
-    """One layer: a static busybox and links to it."""
+def layer(program, links=()):
+    """One layer: a static program in /bin and links to it."""
     out = io.BytesIO()
+    name = os.path.basename(program)
     with tarfile.open(fileobj=out, mode="w") as tar:
-        tar.add(os.path.join(NODE_DIR, "bin/busybox"), "bin/busybox")
-        for name in APPLETS:
-            link = tarfile.TarInfo(f"bin/{name}")
-            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+        tar.add(program, f"bin/{name}")
+        for link_name in links:
+            link = tarfile.TarInfo(f"bin/{link_name}")
+            link.type, link.linkname = tarfile.SYMTYPE, name
             tar.addfile(link)
     return out.getvalue()
 
 
-def write_image(path):
+def write_image(path, image=IMAGE, program=os.path.join(NODE_DIR, "bin/busybox"), links=APPLETS):
     """A file as `docker save` writes it."""
-    data = layer()
+    data = layer(program, links)
     config = json.dumps({
         "architecture": "amd64", "os": "linux",
         "config": {"Env": ["PATH=/bin"], "Cmd": ["sleep", "1000000"]},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(data).hexdigest()}"]},
     }).encode()
-    manifest = [{"Config": "config.json", "RepoTags": [IMAGE], "Layers": ["layer.tar"]}]
+    manifest = [{"Config": "config.json", "RepoTags": [image], "Layers": ["layer.tar"]}]
     with tarfile.open(path, "w") as tar:
         add_bytes(tar, "config.json", config)
         add_bytes(tar, "layer.tar", data)
@@ -101,7 +104,10 @@ class Containerd:
         wait_for("containerd answers", ready)
         image = os.path.join(self.dir, "image.tar")
         write_image(image)
-        self.ctr("images", "import", "--snapshotter", "native", image)
+        self.import_image(image)
+
+    def import_image(self, path):
+        self.ctr("images", "import", "--snapshotter", "native", path)
 
     def ctr(self, *args, check=True):
         return subprocess.run([os.path.join(NODE_DIR, "usr/bin/ctr"), "--address", self.socket, "-n", "k8s.io", *args],

@@ -45,6 +45,11 @@ def kube_program(name):
 class ControlPlane:
     """Started once per case, so that no case sees what another one left behind."""
 
+    host = HOST
+    # TaintNodesByCondition would put a not-ready taint on every simulated node, which only the
+    # controller manager removes. ServiceAccount would refuse pods until that one made accounts.
+    admission_flags = ("--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",)
+
     def __init__(self, processes, run_dir):
         self.processes = processes
         self.run_dir = run_dir
@@ -52,6 +57,7 @@ class ControlPlane:
         self.port = free_port()
         self.tokens = {user: secrets.token_hex(16) for user in ("admin", "system:kube-scheduler")}
         self.admin = None
+        self.kubectl_program = kube_program("kubectl")
 
     def path(self, name):
         return os.path.join(self.run_dir, name)
@@ -81,14 +87,13 @@ class ControlPlane:
                        check=True, capture_output=True)
 
     def start_apiserver(self, etcd_url):
-        # TaintNodesByCondition would put a not-ready taint on every simulated node, which only the
-        # controller manager removes. ServiceAccount would refuse pods until that one made accounts.
         return self.processes.start("kube-apiserver", [
             kube_program("kube-apiserver"), f"--etcd-servers={etcd_url}",
-            f"--bind-address={HOST}", f"--advertise-address={HOST}", f"--secure-port={self.port}",
+            f"--bind-address={self.host}", f"--advertise-address={self.host}",
+            f"--secure-port={self.port}",
             f"--cert-dir={self.path('apiserver')}", f"--token-auth-file={self.path('tokens.csv')}",
             "--authorization-mode=Node,RBAC", "--allow-privileged=true",
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            *self.admission_flags,
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={self.path('sa.key')}",
             f"--service-account-signing-key-file={self.path('sa.key')}",
@@ -98,7 +103,7 @@ class ControlPlane:
         def ready():
             apiserver.must_run()
             if self.admin is None and os.path.exists(self.ca_file):
-                self.admin = Api(HOST, self.port, self.tokens["admin"], self.ca_file)
+                self.admin = Api(self.host, self.port, self.tokens["admin"], self.ca_file)
             return (self.admin is not None and self.admin.send("GET", "/readyz")[0] == 200 and
                     self.admin.find("/api/v1/namespaces/default"))
         wait_for("kube-apiserver is ready", ready, 60)
@@ -107,7 +112,7 @@ class ControlPlane:
         """Write a kubeconfig file for a user and return its path."""
         path = self.path(f"{user.replace(':', '-')}.kubeconfig")
         with open(path, "w", encoding="ascii", opener=lambda p, f: os.open(p, f, 0o600)) as out:
-            out.write(KUBECONFIG.format(server=f"https://{HOST}:{self.port}", user=user,
+            out.write(KUBECONFIG.format(server=f"https://{self.host}:{self.port}", user=user,
                                         ca_file=self.ca_file, token=token or self.tokens[user]))
         return path
 
@@ -119,7 +124,7 @@ class ControlPlane:
         return self.kubeconfig(name, answer["status"]["token"])
 
     def kubectl(self, *args):
-        done = subprocess.run([kube_program("kubectl"), f"--kubeconfig={self.kubeconfig('admin')}",
+        done = subprocess.run([self.kubectl_program, f"--kubeconfig={self.kubeconfig('admin')}",
                                *args], capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"kubectl {' '.join(args)}: {done.stderr.strip()}")

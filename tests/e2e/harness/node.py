@@ -126,6 +126,9 @@ class NodeCluster(Cluster):
     """A cluster with one real node. Only one can run on a machine: the kubelet's folder of device
     plugins has a fixed place."""
 
+    kubelet_flags = ("--node-labels=gpushare=true",)
+    kubelet_settings = {}  # beside those above
+
     def __init__(self, gpus=None, plugin_flags=(), wait_for_plugin=True, **kwargs):
         super().__init__(**kwargs)
         self.plugin_flags = [*(("--fake-gpus", gpus) if gpus else ()), *plugin_flags]
@@ -146,20 +149,26 @@ class NodeCluster(Cluster):
             self.remove_traces()
             raise
 
-    def start(self):
+    def take_machine(self):
         os.makedirs(DEVICE_PLUGINS, exist_ok=True)
         self.lock = open(f"{DEVICE_PLUGINS}/../.gpushare-e2e.lock", "w", encoding="ascii")
         fcntl.flock(self.lock, fcntl.LOCK_EX)
         for path in glob.glob(f"{DEVICE_PLUGINS}/*"):  # of an earlier case
             shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+
+    def start(self):
+        self.take_machine()
         super().start()
         self.containerd.start()
         self.start_kubelet()
+        self.prepare_plugin()
+        if self.wait_for_plugin:
+            self.start_plugin()
+
+    def prepare_plugin(self):
         self.control_plane.apply("base/namespace/namespace.yaml", *PLUGIN_MANIFESTS)
         self.plugin = Plugin(self.processes, self.plugin_kubeconfig(),
                              self.plugin_pod_resources(), self.plugin_flags)
-        if self.wait_for_plugin:
-            self.start_plugin()
 
     def plugin_kubeconfig(self):
         return self.control_plane.service_account_kubeconfig(EXTENDER_NAMESPACE,
@@ -183,13 +192,14 @@ class NodeCluster(Cluster):
         config = os.path.join(self.run_dir, "kubelet.json")
         with open(config, "w", encoding="ascii") as out:
             json.dump({**KUBELET_CONFIG, **release.kubelet_config(), "port": free_port(),
+                       **self.kubelet_settings,
                        "staticPodPath": os.path.join(self.run_dir, "static-pods")}, out)
         os.makedirs(os.path.join(self.run_dir, "static-pods"), exist_ok=True)
         self.kubelet = self.processes.start("kubelet", [
             kube_program("kubelet"), "--config", config,
             "--kubeconfig", self.kubelet_kubeconfig(),
             "--root-dir", self.kubelet_dir, "--cert-dir", os.path.join(self.kubelet_dir, "pki"),
-            "--hostname-override", NODE, "--node-labels=gpushare=true",
+            "--hostname-override", NODE, *self.kubelet_flags,
             f"--container-runtime-endpoint=unix://{self.containerd.socket}",
             *release.kubelet_flags(IMAGE), "-v=2"])
         wait_for("the node is ready", lambda: self.kubelet.must_run() or

@@ -51,9 +51,12 @@ class Scheduler:
     def start(self, extender_url, fast_client=False, edit=lambda text: text):
         """edit: what a case changes in the shipped configuration, on purpose."""
         kubeconfig = self.control_plane.kubeconfig("system:kube-scheduler")
+        self.start_with(edit(render_config(kubeconfig, extender_url, fast_client)))
+
+    def start_with(self, config):
         path = self.control_plane.path(f"{self.name}-config.yaml")
         with open(path, "w", encoding="utf-8") as out:
-            out.write(edit(render_config(kubeconfig, extender_url, fast_client)))
+            out.write(config)
         self.launch([f"--config={path}"])
 
     def start_with_policy(self, extender_url):

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster as operators have it, in namespaces of its own (seclusion.py): the controller manager,
+kube-proxy and a node with an identity of its own, ServiceAccount tokens and their rights enforced.
+Nothing of this project runs until it is installed.
+
+    with DeployedCluster() as cluster:
+        cluster.install(BehindService(cluster), gpus="2x16GiB")
+"""
+
+import glob
+import os
+import shutil
+
+from harness import install, release, seclusion
+from harness.api import ApiError
+from harness.certificates import Authority
+from harness.containers import POD_NETWORK
+from harness.control_plane import ControlPlane, kube_program
+from harness.node import NODE, POD_LOGS, NodeCluster
+from harness.processes import Failure, wait_for
+
+CERTIFICATE_KUBECONFIG = """apiVersion: v1
+kind: Config
+clusters:
+- name: e2e
+  cluster: {{server: "{server}", certificate-authority: "{ca_file}"}}
+users:
+- name: {user}
+  user: {{client-certificate: "{cert}", client-key: "{key}"}}
+contexts:
+- name: e2e
+  context: {{cluster: e2e, user: "{user}"}}
+current-context: e2e
+"""
+
+# What a cluster's own programs are to the API server, by certificate: {user: groups}.
+KUBELET_USER = f"system:node:{NODE}"
+USERS = {KUBELET_USER: ("system:nodes",), "system:kube-scheduler": (), "system:kube-proxy": (),
+         "system:kube-controller-manager": ()}
+
+
+class DeployedControlPlane(ControlPlane):
+    """The only token is the operator's."""
+
+    host = seclusion.ADDRESS
+
+    def __init__(self, processes, run_dir):
+        super().__init__(processes, run_dir)
+        self.authority = Authority(self.path("users"), "users")
+        self.tokens = {"admin": self.tokens["admin"]}
+
+    @property
+    def admission_flags(self):
+        return ("--enable-admission-plugins=NodeRestriction",
+                f"--client-ca-file={self.authority.cert}")
+
+    def kubeconfig(self, user, token=None):
+        if user not in USERS:
+            return super().kubeconfig(user, token)
+        path = self.path(f"{user.replace(':', '-')}.kubeconfig")
+        if not os.path.exists(path):
+            cert, key = self.authority.issue(user, groups=USERS[user])
+            with open(path, "w", encoding="ascii") as out:
+                out.write(CERTIFICATE_KUBECONFIG.format(
+                    server=f"https://{self.host}:{self.port}", ca_file=self.ca_file, user=user,
+                    cert=cert, key=key))
+        return path
+
+    def start(self):
+        super().start()
+        self.processes.start("kube-controller-manager", [
+            kube_program("kube-controller-manager"), "--leader-elect=false",
+            f"--kubeconfig={self.kubeconfig('system:kube-controller-manager')}",
+            f"--root-ca-file={self.ca_file}", "--use-service-account-credentials=true",
+            f"--service-account-private-key-file={self.path('sa.key')}",
+            f"--cert-dir={self.path('controller-manager')}", "--bind-address=127.0.0.1",
+            *release.controller_manager_flags(), "--kube-api-qps=200", "--kube-api-burst=400"])
+        # Does what a Service promises, with the NAT of this network namespace.
+        self.processes.start("kube-proxy", [
+            kube_program("kube-proxy"), "--proxy-mode=iptables",
+            f"--kubeconfig={self.kubeconfig('system:kube-proxy')}",
+            f"--cluster-cidr={POD_NETWORK}", f"--hostname-override={NODE}",
+            f"--bind-address={self.host}", "--conntrack-max-per-core=0",
+            "--iptables-min-sync-period=0s"])
+
+    def has_accounts(self):
+        """Pods are refused until the controller manager has made their ServiceAccount."""
+        return self.admin.find("/api/v1/namespaces/default/serviceaccounts/default")
+
+
+class DeployedCluster(NodeCluster):
+    """Without GPUs, extender and scheduler until those are installed."""
+
+    kubelet_flags = (f"--node-ip={seclusion.ADDRESS}",)
+    kubelet_settings = {"port": 10250}
+
+    def __init__(self, **kwargs):
+        super().__init__(wait_for_plugin=False, extender=False, scheduler=None, **kwargs)
+        self.control_plane = DeployedControlPlane(self.processes, self.run_dir)
+        self.scheduler.control_plane = self.control_plane
+        self.kubelet_dir = seclusion.KUBELET_DIR
+        self.tag = None
+        self.layout = None
+
+    def take_machine(self):
+        super().take_machine()
+        seclusion.enter(self.run_dir)
+        os.makedirs(f"{seclusion.KUBELET_DIR}/device-plugins")
+
+    def kubelet_kubeconfig(self):
+        return self.control_plane.kubeconfig(KUBELET_USER)
+
+    def prepare_plugin(self):
+        """Images instead of a process; the operator's label, which is no business of the kubelet."""
+        self.tag = install.load_images(self.containerd, self.run_dir, install.NEXT_TAG)
+        self.kubectl("label", "node", NODE, "gpushare=true")
+        wait_for("there is a ServiceAccount", self.control_plane.has_accounts)
+
+    def kubectl(self, *args):
+        return self.control_plane.kubectl(*args)
+
+    def install(self, layout, gpus):
+        self.layout = layout
+        layout.install(self.tag, gpus)
+        self.plugin = layout.plugin
+        self.extender = layout.extender
+        layout.wait_ready()
+        self.start_plugin()
+
+    def use_gpus(self, gpus):
+        """Other pretended GPUs, as an operator changes a DaemonSet's arguments."""
+        self.layout.apply(self.tag, gpus)
+        self.layout.wait_ready()
+        self.start_plugin()
+
+    def clear_pods(self):
+        """Away with the users' pods, the static ones too."""
+        for path in glob.glob(os.path.join(self.run_dir, "static-pods", "*")):
+            os.unlink(path)
+        self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+        wait_for("no container is left", lambda: not self.gpu_containers(), 60)
+
+    def gpu_containers(self):
+        """What the kubelet counts as taken: it gives units back some time after the pod is gone."""
+        return self.plugin.metric("gpushare_device_plugin_pods")
+
+    def start_plugin(self):
+        wait_for("the device plugin is ready", self.plugin.ready, 60)
+        super().start_plugin()
+
+    def system_logs(self):
+        """{pod/container: text} of what runs in this project's namespace, and ran before."""
+        found = {}
+        for folder, _, files in os.walk(POD_LOGS):
+            if not os.path.basename(os.path.dirname(folder)).startswith(f"{install.SYSTEM}_"):
+                continue
+            for name in files:
+                with open(os.path.join(folder, name), encoding="utf-8") as log:
+                    found[os.path.relpath(os.path.join(folder, name), POD_LOGS)] = log.read()
+        return found
+
+    def verify_logs(self):
+        """The rights that were shipped sufficed, all the time."""
+        for name, text in self.system_logs().items():
+            for line in text.splitlines():
+                if "forbidden" in line.lower() or "Sanitizer" in line:
+                    raise Failure(f"{name}: {line}")
+
+    def __exit__(self, kind, *rest):
+        try:
+            if kind is None:
+                self.verify_logs()
+            else:
+                self.tell()
+        finally:
+            self.plugin = self.extender = None
+            super().__exit__(kind, *rest)
+
+    def tell(self):
+        """For whoever reads why the case failed."""
+        try:
+            print(self.kubectl("get", "nodes,pods,daemonsets,deployments,services,endpoints", "-A",
+                               "-o", "wide"))
+            print(self.kubectl("get", "events", "-A", "--sort-by=.lastTimestamp")[-6000:])
+        except (RuntimeError, ApiError) as error:
+            print(error)
+        for name, text in self.system_logs().items():
+            print(f"--- {name}", *text.splitlines()[-15:], sep="\n")
+
+    def remove_traces(self):
+        super().remove_traces()
+        shutil.rmtree(os.path.join(self.run_dir, "private"), ignore_errors=True)
