@@ -63,6 +63,7 @@ static int examine(struct doctor *doctor, const struct app *app, struct gs_error
 {
     if (doctor_check_api(doctor, err) < 0)
         return -1;
+    doctor_find_extender(doctor);
     doctor_check_rights(doctor);
     doctor_check_scheduler(doctor);
     doctor_check_extender(doctor);
@@ -87,6 +88,7 @@ int cmd_doctor(const struct app *app, int argc, char **argv)
         printf("%" PRIu32 " ok, %" PRIu32 " skipped, %" PRIu32 " warnings, %" PRIu32 " failed\n",
                doctor.counts[FINDING_OK], doctor.counts[FINDING_SKIP], doctor.counts[FINDING_WARN],
                doctor.counts[FINDING_FAIL]);
+    json_decref(doctor.pods);
     snapshot_release(&doctor.snapshot);
     source_close(&doctor.source);
     if (result < 0)

@@ -2,6 +2,8 @@
 #ifndef GPUSHARE_APPS_INSPECT_DOCTOR_H
 #define GPUSHARE_APPS_INSPECT_DOCTOR_H
 
+#include <jansson.h>
+
 #include "inspect/common.h"
 #include "inspect/snapshot.h"
 
@@ -20,6 +22,9 @@ struct doctor {
     const char *scheduler_config; /* file of kube-scheduler on this machine; NULL: look around */
     const char *extender;         /* URL to ask directly; NULL: through the API server */
     bool colour;
+    const struct doctor_layout *layout; /* how the extender runs here */
+    json_t *pods;                       /* the extender's; NULL: not known, pods_err says why */
+    struct gs_error pods_err;
     struct source source;
     struct snapshot snapshot;
     uint64_t broken; /* objects that could not be read */
@@ -32,6 +37,7 @@ void doctor_say(struct doctor *doctor, enum finding finding, const char *topic, 
 
 /* doctor_api.c; -1: the API server cannot be asked at all. */
 int doctor_check_api(struct doctor *doctor, struct gs_error *err);
+void doctor_find_extender(struct doctor *doctor);
 void doctor_check_rights(struct doctor *doctor);
 void doctor_check_extender(struct doctor *doctor);
 

@@ -16,29 +16,87 @@ int doctor_check_api(struct doctor *doctor, struct gs_error *err)
     return 0;
 }
 
+/* ---- the layout ---- */
+
+/* Where the extender may run: what its pods and their ServiceAccount are called, and what grants
+ * their rights. */
+struct doctor_layout {
+    const char *name;
+    const char *rbac;
+};
+
+static const struct doctor_layout layouts[] = {
+    {"gpushare-extender", "manifests/base/extender/rbac.yaml"},
+    {"gpushare-scheduler", "manifests/overlays/second-scheduler/rbac.yaml"},
+};
+
+static json_t *list_pods(const struct doctor *doctor, const char *name, struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
+    _cleanup_(gs_buf_release) struct gs_buf query = GS_BUF(4096);
+    gs_buf_puts(&path, "/api/v1/namespaces/");
+    source_escape(&path, doctor->system_ns);
+    gs_buf_puts(&path, "/pods");
+    gs_buf_printf(&query, "labelSelector=app.kubernetes.io%%2Fname%%3D%s", name);
+    if (gs_buf_failed(&path) || gs_buf_failed(&query)) {
+        gs_fail_nomem(err);
+        return NULL;
+    }
+    return lookup_json(&doctor->source, path.data, query.data, err);
+}
+
+void doctor_find_extender(struct doctor *doctor)
+{
+    doctor->layout = &layouts[0];
+    for (size_t i = 0; !doctor->extender && i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        json_t *list = list_pods(doctor, layouts[i].name, &doctor->pods_err);
+        if (!list)
+            return;
+        json_decref(doctor->pods);
+        doctor->pods = list;
+        if (json_array_size(json_object_get(list, "items")) > 0) {
+            doctor->layout = &layouts[i];
+            return;
+        }
+    }
+}
+
 /* ---- rights ---- */
 
+enum who { WHO_USER, WHO_EXTENDER, WHO_PLUGIN };
+
 struct right {
-    const char *account; /* NULL: the user of this program */
+    enum who who;
     const char *verb;
     const char *group;
     const char *resource;
     const char *sub;
 };
 
-/* What the programs cannot do without; manifests/base/<account>/rbac.yaml grant it. */
+/* What the programs cannot do without. */
 static const struct right rights[] = {
-    {NULL, "list", "", "nodes", ""},
-    {NULL, "list", "", "pods", ""},
-    {"gpushare-extender", "watch", "", "nodes", ""},
-    {"gpushare-extender", "watch", "", "pods", ""},
-    {"gpushare-extender", "patch", "", "pods", ""},
-    {"gpushare-extender", "create", "", "pods", "binding"},
-    {"gpushare-device-plugin", "watch", "", "pods", ""},
-    {"gpushare-device-plugin", "patch", "", "pods", ""},
-    {"gpushare-device-plugin", "patch", "", "nodes", ""},
-    {"gpushare-device-plugin", "patch", "", "nodes", "status"},
+    {WHO_USER, "list", "", "nodes", ""},      {WHO_USER, "list", "", "pods", ""},
+    {WHO_EXTENDER, "watch", "", "nodes", ""}, {WHO_EXTENDER, "watch", "", "pods", ""},
+    {WHO_EXTENDER, "patch", "", "pods", ""},  {WHO_EXTENDER, "create", "", "pods", "binding"},
+    {WHO_PLUGIN, "watch", "", "pods", ""},    {WHO_PLUGIN, "patch", "", "pods", ""},
+    {WHO_PLUGIN, "patch", "", "nodes", ""},   {WHO_PLUGIN, "patch", "", "nodes", "status"},
 };
+
+static const char *account_of(const struct doctor *doctor, const struct right *right)
+{
+    return right->who == WHO_EXTENDER ? doctor->layout->name : "gpushare-device-plugin";
+}
+
+static const char *name_of(const struct doctor *doctor, const struct right *right)
+{
+    return right->who == WHO_USER ? "this user" : account_of(doctor, right);
+}
+
+static const char *rbac_of(const struct doctor *doctor, const struct right *right)
+{
+    return right->who == WHO_PLUGIN ? "manifests/base/device-plugin/rbac.yaml"
+                                    : doctor->layout->rbac;
+}
 
 static char *review_body(const struct doctor *doctor, const struct right *right)
 {
@@ -47,16 +105,16 @@ static char *review_body(const struct doctor *doctor, const struct right *right)
         json_pack("{s:s,s:s,s:s,s:s}", "verb", right->verb, "group", right->group, "resource",
                   right->resource, "subresource", right->sub);
     json_auto_t *spec = json_pack("{s:O}", "resourceAttributes", attributes);
-    if (right->account) {
+    if (right->who != WHO_USER) {
         snprintf(user, sizeof(user), "system:serviceaccount:%.200s:%s", doctor->system_ns,
-                 right->account);
+                 account_of(doctor, right));
         json_object_set_new(spec, "user", json_string(user));
         json_object_set_new(spec, "groups",
                             json_pack("[s,s]", "system:serviceaccounts", "system:authenticated"));
     }
-    json_auto_t *body =
-        json_pack("{s:s,s:s,s:O}", "apiVersion", "authorization.k8s.io/v1", "kind",
-                  right->account ? "SubjectAccessReview" : "SelfSubjectAccessReview", "spec", spec);
+    json_auto_t *body = json_pack(
+        "{s:s,s:s,s:O}", "apiVersion", "authorization.k8s.io/v1", "kind",
+        right->who != WHO_USER ? "SubjectAccessReview" : "SelfSubjectAccessReview", "spec", spec);
     return body ? json_dumps(body, JSON_COMPACT) : NULL;
 }
 
@@ -65,8 +123,9 @@ static int ask_right(const struct doctor *doctor, const struct right *right, str
 {
     _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(1 << 20);
     _cleanup_free_ char *body = review_body(doctor, right);
-    const char *path = right->account ? "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-                                      : "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    const char *path = right->who != WHO_USER
+                           ? "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+                           : "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     if (!body)
         return gs_fail_nomem(err);
     if (source_post(&doctor->source, path, body, &answer, err) < 0)
@@ -84,17 +143,15 @@ void doctor_check_rights(struct doctor *doctor)
         struct gs_error err = {0};
         int allowed = ask_right(doctor, right, &err);
         if (allowed < 0) {
-            doctor_say(doctor, FINDING_SKIP, "rights", "of %s: %s",
-                       right->account ? right->account : "this user", err.msg);
+            doctor_say(doctor, FINDING_SKIP, "rights", "of %s: %s", name_of(doctor, right),
+                       err.msg);
             return;
         }
         granted += allowed > 0;
         if (!allowed)
-            doctor_say(doctor, FINDING_FAIL, "rights",
-                       "%s may not %s %s%s%s; apply manifests/base/%s/rbac.yaml",
-                       right->account ? right->account : "this user", right->verb, right->resource,
-                       right->sub[0] ? "/" : "", right->sub,
-                       right->account ? right->account + strlen("gpushare-") : "extender");
+            doctor_say(doctor, FINDING_FAIL, "rights", "%s may not %s %s%s%s; apply %s",
+                       name_of(doctor, right), right->verb, right->resource,
+                       right->sub[0] ? "/" : "", right->sub, rbac_of(doctor, right));
     }
     if (granted == count)
         doctor_say(doctor, FINDING_OK, "rights",
@@ -166,34 +223,25 @@ static bool is_ready(const json_t *pod)
 
 void doctor_check_extender(struct doctor *doctor)
 {
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
-    struct gs_error err = {0};
+    const json_t *items = json_object_get(doctor->pods, "items");
+    size_t i, ready = 0, count = json_array_size(items);
+    json_t *pod;
     if (doctor->extender) {
         ask_directly(doctor);
         return;
     }
-    gs_buf_puts(&path, "/api/v1/namespaces/");
-    source_escape(&path, doctor->system_ns);
-    gs_buf_puts(&path, "/pods");
-    json_auto_t *list =
-        gs_buf_failed(&path)
-            ? NULL
-            : lookup_json(&doctor->source, path.data,
-                          "labelSelector=app.kubernetes.io%2Fname%3Dgpushare-extender", &err);
-    size_t i, ready = 0, count = json_array_size(json_object_get(list, "items"));
-    json_t *pod;
-    json_array_foreach(json_object_get(list, "items"), i, pod)
+    json_array_foreach(items, i, pod)
     {
         if (!is_ready(pod))
             doctor_say(doctor, FINDING_WARN, "extender",
-                       "pod %s is not ready; kubectl logs -n %s %s",
+                       "pod %s is not ready; kubectl logs -n %s %s -c extender",
                        lookup_text(pod, "metadata", "name", NULL), doctor->system_ns,
                        lookup_text(pod, "metadata", "name", NULL));
         else if (ready++ == 0)
             ask_pod(doctor, lookup_text(pod, "metadata", "name", NULL));
     }
-    if (!list)
-        doctor_say(doctor, FINDING_SKIP, "extender", "%s", err.msg);
+    if (!doctor->pods)
+        doctor_say(doctor, FINDING_SKIP, "extender", "%s", doctor->pods_err.msg);
     else if (!count)
         doctor_say(doctor, FINDING_SKIP, "extender",
                    "no pod of it in namespace %s; beside kube-scheduler? give --extender URL, or "
