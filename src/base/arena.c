@@ -30,7 +30,8 @@ static struct gs_arena_chunk *add_chunk(struct gs_arena *arena, size_t need)
     return chunk;
 }
 
-void *gs_arena_alloc(struct gs_arena *arena, size_t size)
+/* As gs_arena_alloc(), with whatever was there before. */
+static void *take(struct gs_arena *arena, size_t size)
 {
     size_t need;
     if (__builtin_add_overflow(size, (size_t)ALIGN - 1, &need) || need > (size_t)1 << 40)
@@ -44,7 +45,13 @@ void *gs_arena_alloc(struct gs_arena *arena, size_t size)
     }
     void *mem = chunk->bytes + chunk->used;
     chunk->used += need;
-    return memset(mem, 0, size);
+    return mem;
+}
+
+void *gs_arena_alloc(struct gs_arena *arena, size_t size)
+{
+    void *mem = take(arena, size);
+    return mem ? memset(mem, 0, size) : NULL;
 }
 
 void *gs_arena_calloc(struct gs_arena *arena, size_t count, size_t size)
@@ -57,11 +64,12 @@ void *gs_arena_calloc(struct gs_arena *arena, size_t count, size_t size)
 
 char *gs_arena_strndup(struct gs_arena *arena, const char *text, size_t len)
 {
-    char *copy = len < SIZE_MAX ? gs_arena_alloc(arena, len + 1) : NULL;
+    char *copy = len < SIZE_MAX ? take(arena, len + 1) : NULL;
     if (!copy)
         return NULL;
     if (len)
         memcpy(copy, text, len);
+    copy[len] = '\0';
     return copy;
 }
 

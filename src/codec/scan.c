@@ -24,9 +24,16 @@ bool gs_scan_refuse(struct gs_scan *scan, const char *what, const char *why)
     return false;
 }
 
-__attribute__((cold, noinline)) static bool bad_syntax(struct gs_scan *scan)
+/* Failures are told out of line; that they return false is for the compiler to see. */
+__attribute__((cold, noinline)) static void tell_syntax(struct gs_scan *scan)
 {
-    return gs_scan_refuse(scan, NULL, scan->at == scan->end ? "text ends too early" : "syntax");
+    gs_scan_refuse(scan, NULL, scan->at == scan->end ? "text ends too early" : "syntax");
+}
+
+static inline bool bad_syntax(struct gs_scan *scan)
+{
+    tell_syntax(scan);
+    return false;
 }
 
 static inline void skip_space(struct gs_scan *scan)
@@ -43,6 +50,8 @@ static inline char look(struct gs_scan *scan)
 {
     if (scan->failed)
         return 0;
+    if (scan->at < scan->end && (unsigned char)*scan->at > ' ')
+        return *scan->at;
     skip_space(scan);
     return scan->at < scan->end ? *scan->at : 0;
 }
@@ -134,8 +143,21 @@ static size_t escape_width(const char *at, const char *end)
 {
     if (end - at < 2)
         return 0;
-    if (at[1] != 'u')
-        return at[1] && strchr("\"\\/bfnrt", at[1]) ? 2 : 0;
+    switch (at[1]) {
+    case '"':
+    case '\\':
+    case '/':
+    case 'b':
+    case 'f':
+    case 'n':
+    case 'r':
+    case 't':
+        return 2;
+    case 'u':
+        break;
+    default:
+        return 0;
+    }
     int unit = hex4(at + 2, end);
     if (unit < 0 || (unit & 0xFC00) == 0xDC00)
         return 0;
@@ -158,19 +180,18 @@ static size_t odd_width(struct gs_scan *scan, const char *at, bool *escaped)
     return gs_utf8_width(at, (size_t)(scan->end - at));
 }
 
-/* scan->at is at the opening quote. */
-static inline bool take_string(struct gs_scan *scan, struct gs_scan_text *ret)
+/* The string from `begin` on, of which the bytes before `at` are plain ASCII. Out of line, so that
+ * the callers need no frame for what most strings have not. */
+__attribute__((noinline)) static bool take_odd_string(struct gs_scan *scan, const char *begin,
+                                                      const char *at, struct gs_scan_text *ret)
 {
-    const char *begin = scan->at + 1;
-    const char *at = begin;
     bool escaped = false;
-    for (;;) {
-        at = plain_run(at, scan->end);
-        if (__builtin_expect(at == scan->end, 0)) {
+    for (;; at = plain_run(at, scan->end)) {
+        if (at == scan->end) {
             scan->at = at;
             return bad_syntax(scan);
         }
-        if (__builtin_expect(*at == '"', 1))
+        if (*at == '"')
             break;
         size_t width = odd_width(scan, at, &escaped);
         if (width == 0) {
@@ -180,6 +201,18 @@ static inline bool take_string(struct gs_scan *scan, struct gs_scan_text *ret)
         at += width;
     }
     *ret = (struct gs_scan_text){begin, (size_t)(at - begin), escaped};
+    scan->at = at + 1;
+    return true;
+}
+
+/* scan->at is at the opening quote. */
+static inline bool take_string(struct gs_scan *scan, struct gs_scan_text *ret)
+{
+    const char *begin = scan->at + 1;
+    const char *at = plain_run(begin, scan->end);
+    if (__builtin_expect(at == scan->end || *at != '"', 0))
+        return take_odd_string(scan, begin, at, ret);
+    *ret = (struct gs_scan_text){begin, (size_t)(at - begin), false};
     scan->at = at + 1;
     return true;
 }
@@ -255,12 +288,19 @@ static inline void leave(struct gs_scan *scan)
 }
 
 /* A value is missing, or one of another type is here. */
-__attribute__((cold, noinline)) static bool wrong_type(struct gs_scan *scan, const char *what,
-                                                       const char *why)
+__attribute__((cold, noinline)) static void tell_type(struct gs_scan *scan, const char *what,
+                                                      const char *why)
 {
     if (!scan->failed && gs_scan_peek(scan) == GS_SCAN_NOTHING)
-        return bad_syntax(scan);
-    return gs_scan_refuse(scan, what, why);
+        tell_syntax(scan);
+    else
+        gs_scan_refuse(scan, what, why);
+}
+
+static inline bool wrong_type(struct gs_scan *scan, const char *what, const char *why)
+{
+    tell_type(scan, what, why);
+    return false;
 }
 
 bool gs_scan_object(struct gs_scan *scan, const char *what)
@@ -273,8 +313,29 @@ bool gs_scan_array(struct gs_scan *scan, const char *what)
     return look(scan) == '[' ? enter(scan) : wrong_type(scan, what, "is not an array");
 }
 
+/* Without space, as machines write: the comma, and the quote after it. */
+static inline bool at_next_key(const struct gs_scan *scan)
+{
+    return !scan->failed && !scan->first && scan->end - scan->at >= 2 && scan->at[0] == ',' &&
+           scan->at[1] == '"';
+}
+
+static inline bool take_key(struct gs_scan *scan, struct gs_scan_text *ret_key)
+{
+    if (!take_string(scan, ret_key))
+        return false;
+    if (look(scan) != ':')
+        return bad_syntax(scan);
+    scan->at++;
+    return true;
+}
+
 static inline bool next_key(struct gs_scan *scan, struct gs_scan_text *ret_key)
 {
+    if (at_next_key(scan)) {
+        scan->at++;
+        return take_key(scan, ret_key);
+    }
     char c = look(scan);
     if (c == '}') {
         leave(scan);
@@ -287,14 +348,7 @@ static inline bool next_key(struct gs_scan *scan, struct gs_scan_text *ret_key)
         c = look(scan);
     }
     scan->first = false;
-    if (c != '"')
-        return bad_syntax(scan);
-    if (!take_string(scan, ret_key))
-        return false;
-    if (look(scan) != ':')
-        return bad_syntax(scan);
-    scan->at++;
-    return true;
+    return c == '"' ? take_key(scan, ret_key) : bad_syntax(scan);
 }
 
 static inline bool next_element(struct gs_scan *scan)
@@ -372,7 +426,7 @@ bool gs_scan_i32(struct gs_scan *scan, const char *what, int32_t *ret)
     return true;
 }
 
-bool gs_scan_null(struct gs_scan *scan)
+bool gs_scan_null_(struct gs_scan *scan)
 {
     return look(scan) == 'n' && take_word(scan, GS_SLICE("null"));
 }

@@ -16,10 +16,28 @@ static unsigned hex4(const char *at)
     return value;
 }
 
+/* What the letter after a backslash stands for, when it is no 'u'. */
+static inline char short_escape(char letter)
+{
+    switch (letter) {
+    case 'b':
+        return '\b';
+    case 'f':
+        return '\f';
+    case 'n':
+        return '\n';
+    case 'r':
+        return '\r';
+    case 't':
+        return '\t';
+    default:
+        return letter; /* a quote, a backslash or a slash */
+    }
+}
+
 /* One character's bytes, from 1 to 4; a plain byte counts as one character. */
 static size_t next_bytes(const char **at, char out[4])
 {
-    static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
     const char *from = *at;
     if (*from != '\\') {
         out[0] = *from;
@@ -27,7 +45,7 @@ static size_t next_bytes(const char **at, char out[4])
         return 1;
     }
     if (from[1] != 'u') {
-        out[0] = values[strchr(names, from[1]) - names];
+        out[0] = short_escape(from[1]);
         *at = from + 2;
         return 1;
     }
@@ -47,6 +65,15 @@ static size_t unescape(struct gs_scan_text text, bool c_string, char *to)
     size_t len = 0;
     while (at < end) {
         char bytes[4];
+        if (*at != '\\') {
+            to[len++] = *at++;
+            continue;
+        }
+        if (at[1] != 'u') {
+            to[len++] = short_escape(at[1]);
+            at += 2;
+            continue;
+        }
         size_t count = next_bytes(&at, bytes);
         if (c_string && bytes[0] == '\0')
             count = gs_utf8_put(bytes, 0xFFFD);

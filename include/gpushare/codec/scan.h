@@ -93,7 +93,12 @@ bool gs_scan_number(struct gs_scan *scan, const char *what, struct gs_slice *ret
 
 /* Takes a null and says true; takes nothing from any other value. Go leaves a field alone when it
  * meets null, so most readers begin with this. */
-bool gs_scan_null(struct gs_scan *scan);
+bool gs_scan_null_(struct gs_scan *scan); /* the next byte is its first one, or space */
+static inline bool gs_scan_null(struct gs_scan *scan)
+{
+    bool other = scan->at<scan->end && * scan->at> ' ' && *scan->at != 'n';
+    return !other && gs_scan_null_(scan);
+}
 
 /* Takes any value; the second form says which bytes it was, without the space around them. */
 bool gs_scan_skip(struct gs_scan *scan);
