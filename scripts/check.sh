@@ -16,6 +16,10 @@ cd "$root"
 . scripts/lib/ctest.sh
 # shellcheck source=scripts/lib/rules.sh
 . scripts/lib/rules.sh
+# shellcheck source=scripts/lib/hardening.sh
+. scripts/lib/hardening.sh
+# shellcheck source=scripts/lib/reproducible.sh
+. scripts/lib/reproducible.sh
 
 fuzz_seconds=5
 passed=0
@@ -39,6 +43,8 @@ steps=(
     "tsan     tests with threads under the thread sanitizer"
     "chart    helm renders the same objects as the overlays"
     "images   two clones give one digest; the images hold what they need and nothing else"
+    "hardening RELRO, PIE, stack protector, FORTIFY and the rest are in the programs"
+    "reproducible two builds that share only the source give the same bytes"
     "callgrind filter takes as many instructions as it did"
     "fuzz     every fuzz target for a few seconds (--long: a minute)"
 )
@@ -135,6 +141,22 @@ step_chart() {
 
 step_images() {
     tests/images/run.sh | sed 's/^gpushare/note: &/'
+}
+
+programs=(gpushare-extender gpushare-device-plugin kubectl-inspect-gpushare gpushare-sim)
+
+step_hardening() {
+    local program missing=0
+    apt_need binutils
+    build_project "$root" release "${programs[@]}"
+    for program in "${programs[@]}"; do
+        softness_of "build/$program" | sed "s/^/$program: /" | no_line || missing=1
+    done
+    ((missing == 0))
+}
+
+step_reproducible() {
+    reproducible "$root" "${programs[@]}" | no_line
 }
 
 step_callgrind() {
