@@ -5,8 +5,7 @@ option(GS_FUZZ "build libFuzzer targets (clang)" OFF)
 
 add_compile_options(-Wall -Wextra -Wconversion -Wshadow -Werror -Wstrict-prototypes
                     -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2
-                    -Wno-unused-parameter -Wno-missing-field-initializers
-                    -Wdate-time
+                    -Wno-unused-parameter -Wno-missing-field-initializers -Wdate-time
                     -ffp-contract=off -fno-common -fno-strict-aliasing -fstack-protector-strong -fPIE)
 add_compile_definitions(_GNU_SOURCE GS_VERSION="${PROJECT_VERSION}")
 # Paths in assertions and debug information do not depend on where the tree lies.

@@ -20,6 +20,8 @@ cd "$root"
 . scripts/lib/hardening.sh
 # shellcheck source=scripts/lib/reproducible.sh
 . scripts/lib/reproducible.sh
+# shellcheck source=scripts/lib/supply.sh
+. scripts/lib/supply.sh
 
 fuzz_seconds=5
 passed=0
@@ -45,6 +47,7 @@ steps=(
     "images   two clones give one digest; the images hold what they need and nothing else"
     "hardening RELRO, PIE, stack protector, FORTIFY and the rest are in the programs"
     "reproducible two builds that share only the source give the same bytes"
+    "supply   docs/dependencies.md lists what is linked, and under which licence; so does the SPDX document"
     "callgrind filter takes as many instructions as it did"
     "fuzz     every fuzz target for a few seconds (--long: a minute)"
 )
@@ -146,17 +149,22 @@ step_images() {
 programs=(gpushare-extender gpushare-device-plugin kubectl-inspect-gpushare gpushare-sim)
 
 step_hardening() {
-    local program missing=0
+    local program soft=0
     apt_need binutils
     build_project "$root" release "${programs[@]}"
     for program in "${programs[@]}"; do
-        softness_of "build/$program" | sed "s/^/$program: /" | no_line || missing=1
+        softness_of "build/$program" | sed "s/^/$program: /" | no_line || soft=1
     done
-    ((missing == 0))
+    ((soft == 0))
 }
 
 step_reproducible() {
     reproducible "$root" "${programs[@]}" | no_line
+}
+
+step_supply() {
+    build_project "$root" release "${programs[@]}"
+    supply "$root" | no_line
 }
 
 step_callgrind() {

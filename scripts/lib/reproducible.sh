@@ -16,32 +16,33 @@ copy_source() {
 # Everything that an honest build should not depend on is another one each time.
 build_here() {
     cmake --preset release -Wno-dev >/dev/null
-    cmake --build --preset release --target "$@" -- --quiet "-j$jobs"
+    cmake --build --preset release --target "$@" -- --quiet "-j${jobs:?}"
 }
 
 build_one_way() (
     cd "$1" || exit
     umask 022
-    export LC_ALL=C TZ=UTC HOME=/nonexistent jobs=2
-    build_here "${@:2}"
+    export -f build_here
+    env LC_ALL=C TZ=UTC HOME=/nonexistent jobs=2 bash -euc 'build_here "$@"' build "${@:2}"
 )
 
 build_another_way() (
     cd "$1" || exit
     umask 077
-    export LC_ALL=C.UTF-8 TZ=Pacific/Chatham USER=somebody HOME=$1/home jobs=1 LANGUAGE=de
     local -a as=()
     if ((EUID == 0)); then
         chown -R nobody "$1"
         as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
     fi
     export -f build_here
-    "${as[@]}" faketime -f '+400d' bash -euc 'build_here "$@"' build "${@:2}"
+    env LC_ALL=C.UTF-8 TZ=Pacific/Chatham USER=somebody HOME="$1/home" jobs=1 LANGUAGE=de \
+        "${as[@]}" faketime -f '+400d' bash -euc 'build_here "$@"' build "${@:2}"
 )
 
 reproducible() {
     local root=$1 program work same=0
     shift
+    # shellcheck disable=SC2154  # build.sh's
     apt_need "${build_packages[@]}" faketime
     work=$(mktemp -d)
     chmod 755 "$work"
