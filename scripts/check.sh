@@ -39,6 +39,7 @@ steps=(
     "todo     nothing is left for later"
     "guards   header guards are right and unique"
     "alerts   metrics, alert rules and dashboard agree; every alert fires when it should, and only then"
+    "reference docs/reference.md says what the programs say"
     "clang    clang builds it without a warning, clang-tidy agrees"
     "analyze  gcc's static analyser finds no double free, use after free or unchecked allocation"
     "asan     all tests under address and undefined-behaviour sanitizers, leaks included"
@@ -88,6 +89,10 @@ step_alerts() {
     "$promtool" check rules manifests/monitoring/rules.yaml
     scripts/monitoring.sh --stdout | diff - manifests/monitoring/prometheusrule.yaml
     python3 tests/monitoring/rules.py "$promtool" "$root/manifests/monitoring/rules.yaml"
+}
+
+step_reference() {
+    scripts/reference.sh --stdout | diff docs/reference.md -
 }
 
 step_clang() {

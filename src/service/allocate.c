@@ -221,7 +221,7 @@ static void warn_of_override(struct gs_allocator *alloc, const struct claimant *
     for (uint32_t i = 0; i < pod->container_count; i++) {
         if (!pod->containers[i].overrides_visible_devices)
             continue;
-        gs_write_event(alloc, claimant, "GpuEnvironmentOverridden",
+        gs_write_event(alloc, claimant, 0, true, "GpuEnvironmentOverridden",
                        "a container sets NVIDIA_VISIBLE_DEVICES itself: it may use GPUs that were "
                        "not given to this pod");
         return;

@@ -60,6 +60,7 @@ struct queued_write {
     uint64_t after; /* not before this one is done; 0: none */
     enum write_kind kind;
     bool under_way;
+    bool warning; /* WRITE_EVENT */
     char *ns, *name, *uid;
     char *partner;      /* WRITE_RECORD: UID for swap-with, or NULL */
     const char *reason; /* WRITE_EVENT: constant */
@@ -136,8 +137,8 @@ void gs_claimant_recall(struct gs_allocator *alloc, struct claimant *claimant, u
 uint64_t gs_write_record(struct gs_allocator *alloc, const struct claimant *claimant,
                          const char *partner, uint64_t after);
 uint64_t gs_write_assigned(struct gs_allocator *alloc, const struct claimant *claimant);
-uint64_t gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant,
-                        const char *reason, const char *message);
+uint64_t gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, uint64_t after,
+                        bool warning, const char *reason, const char *message);
 void gs_writes_free(struct gs_allocator *alloc);
 uint32_t gs_writes_count(const struct gs_allocator *alloc);
 

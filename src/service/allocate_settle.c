@@ -70,6 +70,14 @@ static void exchange_calls(struct gs_allocator *alloc, struct claimant *owner,
         alloc->current = alloc->current == owner ? other : owner;
 }
 
+static void tell_exchange(struct gs_allocator *alloc, const struct claimant *claimant,
+                          uint64_t after)
+{
+    gs_write_event(alloc, claimant, after, false, "GpuRecordChanged",
+                   "the kubelet gave this pod the GPU that an equal pod was bound to: the records "
+                   "of both were exchanged");
+}
+
 /* Their calls and places change owners; then both records are brought in line, the first patch
  * naming the partner so that every ledger moves both claims on that one event. */
 static void exchange(struct gs_allocator *alloc, struct claimant *owner, struct claimant *other)
@@ -83,10 +91,13 @@ static void exchange(struct gs_allocator *alloc, struct claimant *owner, struct 
     gs_claimant_charge(alloc, other, NULL);
     if (here == there)
         return;
-    uint64_t first = gs_write_record(alloc, owner, there ? other->pod.uid : NULL, 0);
+    uint64_t last = gs_write_record(alloc, owner, there ? other->pod.uid : NULL, 0);
     if (there)
-        gs_write_record(alloc, other, NULL, first);
+        last = gs_write_record(alloc, other, NULL, last);
     alloc->stats.swaps++;
+    tell_exchange(alloc, owner, last);
+    if (there)
+        tell_exchange(alloc, other, last);
 }
 
 /* Where the environments of all its containers point to; 0: to different GPUs, or to another number
@@ -248,7 +259,7 @@ static enum gs_start_result hold_back(struct gs_allocator *alloc, struct claiman
         "start is held back until there is room, or delete the pod to have it placed anew";
     alloc->stats.held++;
     if (!owner->held_said)
-        gs_write_event(alloc, owner, "GpuStartHeld", why);
+        gs_write_event(alloc, owner, 0, true, "GpuStartHeld", why);
     owner->held_said = true;
     gs_fail(err, GS_EBUSY, "%s", why);
     return GS_START_HELD;

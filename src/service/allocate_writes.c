@@ -108,12 +108,14 @@ uint64_t gs_write_assigned(struct gs_allocator *alloc, const struct claimant *cl
     return write->number;
 }
 
-uint64_t gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant,
-                        const char *reason, const char *message)
+uint64_t gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, uint64_t after,
+                        bool warning, const char *reason, const char *message)
 {
     struct queued_write *write = new_write(alloc, claimant, WRITE_EVENT);
     if (!write)
         return 0;
+    write->after = after;
+    write->warning = warning;
     write->reason = reason;
     write->message = strdup(message);
     if (!write->message) {
@@ -227,7 +229,7 @@ bool gs_allocator_next_write(struct gs_allocator *alloc, struct gs_allocator_wri
                                            .name = write->name,
                                            .uid = write->uid,
                                            .event = write->kind == WRITE_EVENT,
-                                           .warning = true,
+                                           .warning = write->warning,
                                            .reason = write->reason,
                                            .message = write->message};
         if (write->kind != WRITE_EVENT && compose(alloc, write, claimant, ret) < 0)

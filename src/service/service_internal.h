@@ -14,6 +14,7 @@
 #include "limbo.h"
 #include "meter.h"
 #include "newcomers.h"
+#include "overfull.h"
 #include "pending.h"
 #include "reconcile.h"
 #include "store.h"
@@ -67,6 +68,7 @@ struct gs_service {
     struct gs_newcomers newcomers; /* guarded by the store's lock */
     struct gs_tombs told; /* pods whose GPU index is not believed, and whose Event was written */
     int64_t next_telling_ns;
+    struct gs_overfull overfull;
 
     struct recent_bind {
         uint64_t pod, uid;     /* hashes of namespace/name and UID */

@@ -219,6 +219,7 @@ void gs_service_tick(struct gs_service *service)
     wake(service, now_ns);
     settle_limbo(service, now_ns);
     gs_unbelieved_tick(service, now_ns);
+    gs_overfull_tick(service, now_ns);
     refresh(service, now_ns);
     audit(service, now_ns);
 }

@@ -108,7 +108,8 @@ static int rig_create_event(void *ctx, const struct gs_event *event, struct gs_e
 {
     struct rig *rig = ctx;
     rig->events++;
-    snprintf(rig->event, sizeof(rig->event), "%s/%s %s", event->ns, event->name, event->reason);
+    snprintf(rig->event, sizeof(rig->event), "%s/%s %s", event->ns ? event->ns : "", event->name,
+             event->reason);
     return 0;
 }
 

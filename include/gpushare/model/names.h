@@ -14,35 +14,55 @@
  */
 enum { GS_NAME_BYTES = 128 };
 
+/* Behind each: where it is found, and what it means (docs/reference.md is written from that). */
 struct gs_names {
     char domain[GS_NAME_BYTES];
-    /* resources */
+
+    /* container limit, node capacity: GPU memory in whole units */
     char gpu_mem[GS_NAME_BYTES];
-    char gpu_count[GS_NAME_BYTES]; /* also pod label and annotation */
-    /* node annotations */
+    /* node capacity; pod label or annotation: number of GPUs; of a pod, all or nothing */
+    char gpu_count[GS_NAME_BYTES];
+    /* node annotation, by the device plugin: JSON of the node's GPUs and the unit */
     char inventory[GS_NAME_BYTES];
-    char cordon[GS_NAME_BYTES]; /* <domain>/gpu-cordon: comma list of GPU indices or UUIDs */
-    /* pod annotations */
+    /* node annotation, by an administrator: comma list of GPU indices or UUIDs that take no pods */
+    char cordon[GS_NAME_BYTES];
+    /* pod annotation, environment: index of the GPU, or a comma list */
     char idx[GS_NAME_BYTES];
+    /* pod annotation, environment: units of (one of) its GPUs */
     char dev[GS_NAME_BYTES];
+    /* pod annotation, environment: units that the pod is charged */
     char pod[GS_NAME_BYTES];
-    char container[GS_NAME_BYTES]; /* container environment only */
+    /* environment: units of this container */
+    char container[GS_NAME_BYTES];
+    /* pod annotation: "false" at bind, "true" once every container has its GPU */
     char assigned[GS_NAME_BYTES];
+    /* pod annotation: time of the bind, Unix nanoseconds */
     char assume_time[GS_NAME_BYTES];
+    /* pod annotation, by its owner: binpack, spread, fgd or rollout, instead of --policy */
     char placement[GS_NAME_BYTES];
+    /* pod annotation: UID of the pod that this one exchanges its record with, for a moment */
     char swap_with[GS_NAME_BYTES];
+    /* pod annotation, by its owner: only GPUs of these models, a comma list of substrings */
     char model[GS_NAME_BYTES];
+    /* pod annotation, by its owner: no GPUs of these models */
     char model_deny[GS_NAME_BYTES];
+    /* pod annotation, by its owner: only these GPUs, a comma list of UUIDs */
     char uuid[GS_NAME_BYTES];
+    /* pod annotation, by its owner: none of these GPUs */
     char uuid_deny[GS_NAME_BYTES];
-    char wake[GS_NAME_BYTES]; /* <domain>/gpu-wake: touched to make the scheduler look again */
+    /* pod annotation: touched to make kube-scheduler look at a refused pod again */
+    char wake[GS_NAME_BYTES];
 };
 
-/* The allocation JSON's annotation key: not under the domain, the original's inspect reads it. */
+/* pod annotation: JSON, container's index to GPU index to units; not under the domain, since the
+ * original's inspect reads it */
 #define GS_ALLOCATION_KEY "scheduler.framework.gpushare.allocation"
 
-/* Node label of a node that runs the device plugin; its value is "true". */
+/* node label, by an administrator: "true" where the device plugin runs */
 #define GS_NODE_LABEL "gpushare"
+
+/* pod label: "true" on the extender's replica that leads */
+#define GS_LEADER_LABEL "gpushare/leader"
 
 /* domain: a DNS name of at most 63 bytes, else GS_EINVAL. "aliyun.com" gives the environment-like
  * prefix "ALIYUN_COM": upper case, everything that is no letter or digit becomes '_'. */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "gpushare/base/arena.h"
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/num.h"
 
@@ -214,8 +215,21 @@ static error_t on_argument(int key, char *text, struct argp_state *state)
     return ARGP_ERR_UNKNOWN;
 }
 
+/* With the variable that sets the option too; "" without memory. */
+static const char *describe(const struct gs_option *option, struct gs_arena *arena)
+{
+    if (!option->env)
+        return option->doc;
+    size_t len = strlen(option->doc) + strlen(option->env) + sizeof(" [$]");
+    char *text = gs_arena_alloc(arena, len);
+    if (!text)
+        return "";
+    snprintf(text, len, "%s [$%s]", option->doc, option->env);
+    return text;
+}
+
 /* The argp table: rows, then --config. A second spelling gives the row its short letter. */
-static void fill_argp(const struct parse *parse, struct argp_option *table)
+static void fill_argp(const struct parse *parse, struct argp_option *table, struct gs_arena *arena)
 {
     size_t at = 0;
     for (size_t i = 0; i < row_count(parse); i++) {
@@ -225,7 +239,7 @@ static void fill_argp(const struct parse *parse, struct argp_option *table)
             .key = option->key ? option->key : FIRST_KEY + (int)i,
             .arg = option->type == GS_OPT_BOOL ? "BOOL" : option->arg,
             .flags = option->type == GS_OPT_BOOL ? OPTION_ARG_OPTIONAL : 0,
-            .doc = option->doc,
+            .doc = describe(option, arena),
         };
     }
     table[at++] =
@@ -294,7 +308,8 @@ int gs_options_parse(const struct gs_command *command, int argc, char **argv)
         refuse(command, "start", &err);
     }
     parse.given = given;
-    fill_argp(&parse, table);
+    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+    fill_argp(&parse, table, &arena);
     argp_err_exit_status = USAGE_EXIT;
     argp_program_version_hook = print_version;
     const struct argp argp = {table, on_argument, command->operands, command->doc, NULL,

@@ -52,15 +52,14 @@ static enum gs_unit choose_unit(const struct plugin *plugin, const struct gs_all
     return unit_in_force(&facts, &devices->found);
 }
 
-static void compose_event(struct plugin *plugin)
+static void tell_held(struct plugin *plugin)
 {
-    struct devices *devices = &plugin->devices;
     _cleanup_(gs_buf_release) struct gs_buf pods = GS_BUF(EVENT_PODS_BYTES);
     gs_allocator_name_placed(plugin->alloc, &pods);
     const char *names = gs_buf_failed(&pods) || !pods.len ? "pods" : pods.data;
-    const char *unit = gs_unit_name(devices->unit);
-    snprintf(
-        devices->event, sizeof(devices->event),
+    const char *unit = gs_unit_name(plugin->devices.unit);
+    node_events_add(
+        plugin, true, "GpuMemoryUnitHeld",
         "--memory-unit %s is not taken up while pods hold units of %s: %s. It is once they are "
         "deleted; to keep them as they are, start the device plugin with --memory-unit %s",
         gs_unit_name(plugin->settings.unit), unit, names, unit);
@@ -75,10 +74,7 @@ static void tell_unit(struct plugin *plugin)
         return;
     devices->unit_waits = waits;
     if (waits) {
-        compose_event(plugin);
-        gs_log(GS_LOG_WARN, devices->event);
-        devices->event_due = true;
-        writes_pump(plugin);
+        tell_held(plugin);
     } else {
         gs_log(GS_LOG_INFO, "the unit of memory has changed",
                GS_STR("unit", gs_unit_name(devices->unit)));
@@ -156,6 +152,7 @@ int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, str
         plugin->devices.found = before;
         return -1;
     }
+    node_events_of_gpus(plugin, &before, found);
     if (!plugin->devices.told)
         ask_in(plugin, 0);
     return 0;

@@ -23,8 +23,6 @@ struct devices {
     size_t dropped; /* see struct advertised */
     uint32_t pods;  /* seen last */
     bool unit_waits;
-    bool event_due; /* `event` is to be written to the node */
-    char event[512];
     struct gs_loop_timer ask; /* the kubelet, whose ids are whose */
     int64_t ask_pause_ns;
 };

@@ -4,6 +4,7 @@
 
 #include "device_plugin/board.h"
 #include "device_plugin/devices.h"
+#include "device_plugin/node_events.h"
 #include "device_plugin/node_truth.h"
 #include "device_plugin/settings.h"
 #include "device_plugin/worker.h"
@@ -60,6 +61,7 @@ struct plugin {
     struct gs_loop_timer write_again, node_again;
     uint32_t write_failures, node_failures; /* in a row */
     struct node_truth node;
+    struct node_events node_events;
 
     struct gs_loop_timer patience; /* with an API that does not tell the pods */
     struct gs_loop_timer give_up;  /* answers owed to the kubelet, at the end */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device_plugin/writes.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "gpushare/base/log.h"
@@ -17,7 +16,7 @@ struct writing {
     enum job job;
     struct node_truth truth;
     enum gs_unit inventory;          /* read: of the node */
-    char event[512];                 /* of the node */
+    struct node_event event;         /* of the node */
     struct gs_allocator_write write; /* lent by the allocator until it is told */
     bool changed;
     int result;
@@ -54,15 +53,16 @@ static int send_patch(const struct plugin *plugin, const struct gs_allocator_wri
 }
 
 /* `kubectl describe node` looks for events whose UID is the node's name, as the kubelet's are. */
-static int send_node_event(const struct plugin *plugin, const char *message, struct gs_error *err)
+static int send_node_event(const struct plugin *plugin, const struct node_event *about,
+                           struct gs_error *err)
 {
     const struct gs_event event = {
         .kind = "Node",
         .name = plugin->settings.node_name,
         .uid = plugin->settings.node_name,
-        .warning = true,
-        .reason = "GpuMemoryUnitHeld",
-        .message = message,
+        .warning = about->warning,
+        .reason = about->reason,
+        .message = about->message,
         .component = "gpushare-device-plugin",
     };
     return plugin->kube.ops->create_event(plugin->kube.ctx, &event, err);
@@ -79,7 +79,7 @@ static int do_job(struct writing *writing, struct gs_error *err)
         return node_truth_write(&plugin->kube, &plugin->names, node, &writing->truth,
                                 &writing->changed, err);
     case JOB_NODE_EVENT:
-        return send_node_event(plugin, writing->event, err);
+        return send_node_event(plugin, &writing->event, err);
     case JOB_POD:
         break;
     }
@@ -177,8 +177,8 @@ static void done(void *ctx)
     plugin->writing = false;
     if (writing->job == JOB_POD)
         gs_allocator_write_done(plugin->alloc, writing->write.number, !again);
-    if (writing->job == JOB_NODE_EVENT)
-        plugin->devices.event_due = again;
+    if (writing->job == JOB_NODE_EVENT && !again)
+        node_events_shift(&plugin->node_events);
     free(writing);
     if (plugin->stopping)
         return;
@@ -208,9 +208,9 @@ static bool next(struct plugin *plugin, struct writing *writing)
     }
     if (plugin->write_again.armed)
         return false;
-    if (plugin->devices.event_due) {
+    if (plugin->node_events.count) {
         writing->job = JOB_NODE_EVENT;
-        snprintf(writing->event, sizeof(writing->event), "%s", plugin->devices.event);
+        writing->event = plugin->node_events.queue[0];
         return true;
     }
     writing->job = JOB_POD;

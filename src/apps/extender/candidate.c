@@ -6,8 +6,7 @@
 #include <stdlib.h>
 
 #include "gpushare/base/log.h"
-
-#define LEADER_LABEL "gpushare/leader"
+#include "gpushare/model/names.h"
 
 struct candidate {
     struct gs_election_config config;
@@ -31,7 +30,7 @@ static void put_label(struct candidate *candidate, bool leads)
     const struct gs_kube *kube = &candidate->config.kube;
     if (candidate->config.follows || candidate->labelled == (int)leads)
         return;
-    const struct gs_kv label = {LEADER_LABEL, leads ? "true" : NULL};
+    const struct gs_kv label = {GS_LEADER_LABEL, leads ? "true" : NULL};
     const struct gs_meta_patch patch = {.ns = candidate->config.ns,
                                         .name = candidate->config.identity,
                                         .labels = &label,

@@ -74,6 +74,9 @@ def body():
         gpus.write([16, 16])
         wait_for("the kubelet gives them back", lambda: cluster.gpu_memory() == 32)
         cluster.wait_true_record("early")
+        told = {"GpuUnhealthy": 1, "GpuHealthy": 2, "GpuGone": 1}
+        wait_for("the node's events tell all that", lambda: told.items() <=
+                 cluster.events(NODE).items())
 
 
 run(body)

@@ -53,6 +53,9 @@ def body():
         check(cluster.plugin.metric(f"{METRIC}held_starts_total") == 0, "a start was held back")
         check(not cluster.problems(complete=False), f"{cluster.problems(complete=False)}")
         cluster.wait_inspect_agrees()
+        for name in ("a", "b"):
+            wait_for(f"{name} has an event that says so",
+                     lambda name=name: "GpuRecordChanged" in cluster.events(name))
         cluster.delete_pod("b")
         cluster.create_pods([real_pod("next", 12)])
         cluster.wait_bound("next")

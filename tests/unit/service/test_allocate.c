@@ -157,7 +157,15 @@ static void exchanged_pods_get_each_others_records(void **state)
     assert_string_equal(second.name, "b");
     assert_string_equal(value_of(&second, rig.names.idx), "1");
     assert_null(value_of(&second, rig.names.swap_with));
+    assert_false(gs_allocator_next_write(rig.alloc, &write)); /* told when it is true */
     gs_allocator_write_done(rig.alloc, second.number, true);
+    for (int i = 0; i < 2; i++) {
+        assert_true(gs_allocator_next_write(rig.alloc, &write));
+        assert_true(write.event && !write.warning);
+        assert_string_equal(write.name, i ? "b" : "a");
+        assert_string_equal(write.reason, "GpuRecordChanged");
+        gs_allocator_write_done(rig.alloc, write.number, true);
+    }
     assert_false(gs_allocator_next_write(rig.alloc, &write));
     gs_allocator_free(rig.alloc);
 }

@@ -71,6 +71,63 @@ static void what_no_known_pod_can_use_is_stranded(void **state)
     expect("gpushare_memory_stranded_bytes", "\ngpushare_memory_stranded_bytes 12884901888\n");
 }
 
+/* {"Pod":…,"NodeNames":…} as kube-scheduler asks it. */
+static void ask_filter(const char *name, const char *uid, const char *mem)
+{
+    struct gs_buf answer = GS_BUF(1 << 16);
+    struct gs_error err = {0};
+    char body[1024];
+    int len = snprintf(
+        body, sizeof(body),
+        "{\"Pod\":{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"%s\"},"
+        "\"spec\":{\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/"
+        "gpu-mem\":\"%s\"}}}]}},\"NodeNames\":[\"n1\",\"n2\",\"plain\",\"other\"]}",
+        name, uid, mem);
+    assert_int_equal(gs_service_filter(rig.service, body, (size_t)len, &answer, &err), 0);
+    gs_buf_release(&answer);
+}
+
+/* Nodes without GPUs are most, and say nothing about why. */
+static void refused_pods_are_counted_by_reason_until_they_fit(void **state)
+{
+    ask_filter("huge", "h", "20");
+    ask_filter("full", "f", "16");
+    expect(NULL, "\ngpushare_refused_pods{reason=\"gpu_too_small\"} 1\n");
+    rig_pod(&rig, "all", "u2", 16, "n2", "0", "Running");
+    rig.now_ns += 90 * GS_NS_PER_S;
+    ask_filter("full", "f", "16");
+    expect(NULL, "\ngpushare_refused_pods{reason=\"no_room\"} 1\n");
+    expect(NULL, "\ngpushare_refused_pod_oldest_seconds 90.000\n");
+    rig_pod_gone(&rig, "huge", "h");
+    expect(NULL, "\ngpushare_refused_pods{reason=\"gpu_too_small\"} 0\n");
+    expect(NULL, "\ngpushare_refused_pod_oldest_seconds 0.000\n");
+}
+
+static void series_per_gpu_are_in_bytes(void **state)
+{
+    expect(NULL, "\ngpushare_gpu_memory_bytes{node=\"n1\",gpu=\"0\"} 17179869184\n");
+    expect(NULL, "\ngpushare_gpu_memory_allocated_bytes{node=\"n1\",gpu=\"0\"} 10737418240\n");
+    expect(NULL, "\ngpushare_memory_bytes 34359738368\n");
+    expect(NULL, "\ngpushare_memory_allocated_bytes 10737418240\n");
+}
+
+static void an_overfull_gpu_is_told_once_each_time(void **state)
+{
+    for (int round = 1; round <= 2; round++) {
+        rig_pod(&rig, "more", "u1", 10, "n1", "0", "Running");
+        for (int i = 0; i < 3; i++) {
+            rig.now_ns += 11 * GS_NS_PER_S;
+            gs_service_tick(rig.service);
+            assert_int_equal(rig.events, round);
+        }
+        assert_string_equal(rig.event, "/n1 GpuOversubscribed");
+        rig_pod(&rig, "more", "u1", 6, "n1", "0", "Running");
+        rig.now_ns += 11 * GS_NS_PER_S;
+        gs_service_tick(rig.service);
+    }
+    assert_int_equal(rig.events, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -79,6 +136,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(stranded_memory_is_not_told_before_it_is_known, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(what_no_known_pod_can_use_is_stranded, setup, teardown),
+        cmocka_unit_test_setup_teardown(refused_pods_are_counted_by_reason_until_they_fit, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(series_per_gpu_are_in_bytes, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_overfull_gpu_is_told_once_each_time, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/node_events.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "device_plugin/plugin.h"
+#include "device_plugin/writes.h"
+#include "gpushare/base/clock.h"
+#include "gpushare/base/log.h"
+
+#define REFILL_NS (60 * GS_NS_PER_S)
+
+static bool allowed(struct node_events *events, int64_t now_ns)
+{
+    int64_t refills = (now_ns - events->refilled_ns) / REFILL_NS;
+    events->refilled_ns += refills * REFILL_NS;
+    events->burst_used -= refills < events->burst_used ? (uint32_t)refills : events->burst_used;
+    if (events->count == NODE_EVENTS || events->burst_used == NODE_EVENTS)
+        return false;
+    events->burst_used++;
+    return true;
+}
+
+void node_events_add(struct plugin *plugin, bool warning, const char *reason, const char *fmt, ...)
+{
+    struct node_events *events = &plugin->node_events;
+    struct node_event event = {.warning = warning, .reason = reason};
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(event.message, sizeof(event.message), fmt, ap);
+    va_end(ap);
+    gs_log(warning ? GS_LOG_WARN : GS_LOG_INFO, "node event", GS_STR("reason", reason),
+           GS_STR("message", event.message));
+    if (!allowed(events, gs_loop_now_ns(plugin->loop)))
+        return;
+    events->queue[events->count++] = event;
+    writes_pump(plugin);
+}
+
+void node_events_shift(struct node_events *events)
+{
+    if (!events->count)
+        return;
+    events->count--;
+    memmove(&events->queue[0], &events->queue[1], events->count * sizeof(events->queue[0]));
+}
+
+static const struct gs_gpu *find(const struct gs_gpu_set *set, uint32_t idx)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (set->gpus[i].idx == idx)
+            return &set->gpus[i];
+    }
+    return NULL;
+}
+
+void node_events_of_gpus(struct plugin *plugin, const struct gs_gpu_set *before,
+                         const struct gs_gpu_set *now)
+{
+    for (uint32_t i = 0; i < now->count; i++) {
+        const struct gs_gpu *gpu = &now->gpus[i], *old = find(before, gpu->idx);
+        gs_gpu_mask bit = GS_GPU_BIT(gpu->idx);
+        bool was_gone = before->gone & bit, is_gone = now->gone & bit;
+        bool was_well = !old || (old->healthy && !was_gone), is_well = gpu->healthy && !is_gone;
+        if (is_gone && !was_gone)
+            node_events_add(plugin, true, "GpuGone",
+                            "GPU %u (%s) is gone; its pods stay charged, new ones go elsewhere",
+                            gpu->idx, gpu->uuid);
+        else if (!is_well && was_well)
+            node_events_add(plugin, true, "GpuUnhealthy",
+                            "GPU %u (%s) is unhealthy; its pods are left alone, new ones go "
+                            "elsewhere",
+                            gpu->idx, gpu->uuid);
+        else if (is_well && !was_well)
+            node_events_add(plugin, false, "GpuHealthy", "GPU %u (%s) takes new pods again",
+                            gpu->idx, gpu->uuid);
+    }
+}

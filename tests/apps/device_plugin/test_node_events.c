@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/plugin.h"
+#include "device_plugin/writes.h"
+#include "gpushare/base/log.h"
+#include "rows.h"
+
+static int64_t now_ns;
+
+static int64_t now(void *ctx)
+{
+    return now_ns;
+}
+
+static const struct gs_clock clock_by_hand = {now, now, NULL};
+
+void writes_pump(struct plugin *plugin)
+{
+}
+
+static int setup(void **state)
+{
+    static struct plugin plugin;
+    struct gs_error err = {0};
+    plugin = (struct plugin){0};
+    now_ns = 3600 * GS_NS_PER_S;
+    gs_log_init(GS_LOG_ERROR, GS_LOG_TEXT);
+    *state = &plugin;
+    return gs_loop_new(&clock_by_hand, &plugin.loop, &err);
+}
+
+static int teardown(void **state)
+{
+    struct plugin *plugin = *state;
+    gs_loop_free(plugin->loop);
+    return 0;
+}
+
+static void pass(struct plugin *plugin, int64_t ns)
+{
+    now_ns += ns;
+    gs_loop_step(plugin->loop, 0, NULL);
+}
+
+static void what_changed_about_a_gpu_is_told(void **state)
+{
+    enum look { ABSENT, WELL, SICK, GONE };
+    static const struct {
+        const char *row;
+        enum look before, now;
+        const char *reason;
+        bool warning;
+    } rows[] = {
+        {"the first look, well", ABSENT, WELL, NULL, false},
+        {"the first look, sick", ABSENT, SICK, "GpuUnhealthy", true},
+        {"nothing new, well", WELL, WELL, NULL, false},
+        {"nothing new, sick", SICK, SICK, NULL, false},
+        {"nothing new, gone", GONE, GONE, NULL, false},
+        {"falls sick", WELL, SICK, "GpuUnhealthy", true},
+        {"recovers", SICK, WELL, "GpuHealthy", false},
+        {"goes", WELL, GONE, "GpuGone", true},
+        {"goes after it fell sick", SICK, GONE, "GpuGone", true},
+        {"comes back", GONE, WELL, "GpuHealthy", false},
+        {"comes back sick", GONE, SICK, NULL, false},
+    };
+    struct plugin *plugin = *state;
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_gpu_set sets[2] = {0};
+        const enum look looks[] = {r->before, r->now};
+        for (int i = 0; i < 2; i++) {
+            if (looks[i] == ABSENT)
+                continue;
+            sets[i].count = 1;
+            sets[i].gpus[0] = (struct gs_gpu){.idx = 3, .healthy = looks[i] == WELL};
+            sets[i].gone = looks[i] == GONE ? GS_GPU_BIT(3) : 0;
+        }
+        plugin->node_events = (struct node_events){0};
+        node_events_of_gpus(plugin, &sets[0], &sets[1]);
+        const struct node_event *event = &plugin->node_events.queue[0];
+        row_equal(r->row, plugin->node_events.count, r->reason != NULL);
+        row_text(r->row, r->reason ? event->reason : "", r->reason ? r->reason : "");
+        row_equal(r->row, event->warning, r->warning);
+    }
+}
+
+/* A GPU that falls sick and recovers every second, for an hour, while the API takes all events. */
+static void a_flapping_gpu_writes_no_more_than_one_a_minute(void **state)
+{
+    struct plugin *plugin = *state;
+    int written = 0;
+    for (int i = 0; i < 3600; i++) {
+        pass(plugin, GS_NS_PER_S);
+        node_events_add(plugin, true, "GpuUnhealthy", "GPU %d", i);
+        written += plugin->node_events.count > 0;
+        node_events_shift(&plugin->node_events);
+    }
+    assert_in_range(written, 60, 60 + NODE_EVENTS);
+}
+
+static void events_are_written_in_order_and_the_oldest_are_kept(void **state)
+{
+    struct plugin *plugin = *state;
+    for (int i = 0; i < 2 * NODE_EVENTS; i++)
+        node_events_add(plugin, false, "GpuHealthy", "%d", i);
+    assert_int_equal(plugin->node_events.count, NODE_EVENTS);
+    for (int i = 0; i < NODE_EVENTS; i++) {
+        char number[16];
+        snprintf(number, sizeof(number), "%d", i);
+        assert_string_equal(plugin->node_events.queue[0].message, number);
+        node_events_shift(&plugin->node_events);
+    }
+    node_events_shift(&plugin->node_events);
+    assert_int_equal(plugin->node_events.count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_changed_about_a_gpu_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_flapping_gpu_writes_no_more_than_one_a_minute, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(events_are_written_in_order_and_the_oldest_are_kept, setup,
+                                        teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
