@@ -75,7 +75,7 @@ step_shell() {
 
 step_alerts() {
     local promtool dir page
-    apt_need python3 curl
+    apt_need python3 curl openssl
     promtool=$(tests/e2e/prometheus_fetch.sh)/promtool
     build_project "$root" release gpushare-extender gpushare-device-plugin gpushare-sim
     dir=$(mktemp -d)

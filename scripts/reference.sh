@@ -14,7 +14,7 @@ cd "$root"
 
 main() {
     local dir
-    apt_need python3 curl
+    apt_need python3 curl openssl
     build_project "$root" release gpushare-extender gpushare-device-plugin gpushare-sim \
         kubectl-inspect-gpushare
     dir=$(mktemp -d)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The metrics pages of extender and device plugin, as they are in a small cluster on the simulated
-# API server. Needs curl, and the three programs in BUILD. Nothing is left running.
+# API server. Needs curl, openssl, and the three programs in BUILD. Nothing is left running.
 #
 #   pages.sh BUILD DIR        writes DIR/extender.prom and DIR/device-plugin.prom
 set -euo pipefail
@@ -57,9 +57,12 @@ mkdir -p "$dir/plugins"
 begin sim "$build/gpushare-sim" serve --listen 127.0.0.1:0 --kubeconfig-out "$dir/kubeconfig" \
     --synthetic nodes=4,gpus=4,mem=16,pods=40,pod_mem=3,pending=2
 wait_for test -s "$dir/kubeconfig"
+# some families are there with TLS only
+openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=localhost \
+    -keyout "$dir/tls.key" -out "$dir/tls.crt" 2>"$dir/openssl.log"
 extender_port=$(free_port)
-begin extender "$build/gpushare-extender" --kubeconfig "$dir/kubeconfig" \
-    --listen 127.0.0.1:0 --health-listen "127.0.0.1:$extender_port"
+begin extender "$build/gpushare-extender" --kubeconfig "$dir/kubeconfig" --listen 127.0.0.1:0 \
+    --tls-cert "$dir/tls.crt" --tls-key "$dir/tls.key" --health-listen "127.0.0.1:$extender_port"
 # stranded memory is told once enough pods were seen
 wait_for fetch "$extender_port" extender gpushare_memory_stranded_bytes
 plugin_port=$(free_port)

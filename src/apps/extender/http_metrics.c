@@ -44,7 +44,7 @@ void http_metrics(struct gs_http_server *server, struct gs_buf *out)
         gs_metric_gauge(out, "gpushare_http_tls_stale",
                         "1: the files hold no usable certificate, an older one is in use.",
                         http.tls_stale);
-        gs_metric_gauge(out, "gpushare_http_tls_expires_seconds",
+        gs_metric_gauge(out, "gpushare_http_tls_expiry_timestamp_seconds",
                         "Unix time when the server's certificate in use ends.",
                         (uint64_t)http.tls_expires_s);
     }
