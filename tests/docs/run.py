@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the documents say exists: every line of the doctor has its row in docs/troubleshooting.md and
 every row is a line of the doctor; words that are quoted as ours are in the source; links lead
-somewhere; commands name files that are there.
+somewhere; commands name files that are there, and images of this version.
 
     tests/docs/run.py
 """
@@ -163,10 +163,23 @@ def commands(pages):
                     yield f"{page}: a command names {path}, which is not there"
 
 
+def versions(pages):
+    """An image or archive of ours is of this version, wherever it is named."""
+    version = re.search(r"project\(gpushare VERSION ([0-9.]+)", read("CMakeLists.txt")).group(1)
+    named = pages + [os.path.relpath(name, ROOT) for pattern in
+                     ("Dockerfile.*", "manifests/**/*.yaml", "config/**/*.yaml")
+                     for name in glob.glob(os.path.join(ROOT, pattern), recursive=True)]
+    for name in sorted(named):
+        for found in re.findall(r"gpushare-(?:extender|device-plugin)[:-]([0-9][0-9.]*[0-9])|"
+                                r"image\.version=\"([0-9.]+)\"", read(name)):
+            if "".join(found) != version:
+                yield f"{name} names version {''.join(found)}, the project's is {version}"
+
+
 def main():
     pages = ["README.md"] + sorted(os.path.relpath(page, ROOT) for page in
                                    glob.glob(os.path.join(ROOT, "docs/*.md")))
-    failures = [wrong for check in (doctor, symptoms, links, commands) for wrong in check(pages)]
+    failures = [wrong for check in (doctor, symptoms, links, commands, versions) for wrong in check(pages)]
     for wrong in failures:
         print(f"FAIL {wrong}")
     print(f"{len(pages)} pages")
