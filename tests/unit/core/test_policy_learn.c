@@ -185,6 +185,38 @@ static void results_are_remembered_by_all_of_the_ask(void **state)
     }
 }
 
+/* Kinds that push each other out of their rows, and nodes beyond a row's end that write into the
+ * next kind's: forgotten at worst, never taken for another's. */
+static void more_kinds_than_rows_get_their_own_results(void **state)
+{
+    enum { MANY = 3 * GS_CHOICE_ROWS, PLACES = 5 };
+    static const char *const gpus[] = {"255:255 255:200 255 255:100", "255:17 255:55"};
+    static const uint32_t slots[PLACES] = {0, 1, 2, 8191, 8192}; /* a row has 8,192 places */
+    static struct test_node t;
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    static const struct test_pods pods[] = {{50, 60, 1, 1000, NULL}, {50, 140, 1, 1000, NULL}, {0}};
+    uint64_t different = 0, loss_before = 0;
+    test_learn(policies, pods);
+    test_refresh(policies);
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t kind = 0; kind < MANY; kind++) {
+            struct gs_ask ask = test_ask(1 + kind % 190, 1, 100 * (1 + kind / 190), NULL);
+            for (size_t place = 0; place < PLACES; place++) {
+                struct gs_node_view *view = test_cpu_view(&t, gpus[place % 2], 0, 100 + place);
+                view->slot = slots[place];
+                struct gs_choice kept = test_choose(policies, GS_PLACEMENT_FGD, view, &ask);
+                view->version = 0;
+                struct gs_choice made = test_choose(policies, GS_PLACEMENT_FGD, view, &ask);
+                assert_int_equal(kept.loss, made.loss);
+                assert_int_equal(kept.gpus, made.gpus);
+                different += (uint64_t)made.loss != loss_before;
+                loss_before = (uint64_t)made.loss;
+            }
+        }
+    }
+    assert_true(different > MANY); /* else any answer would be the right one */
+}
+
 static void new_models_make_a_refresh_due(void **state)
 {
     _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
@@ -272,6 +304,7 @@ int main(void)
         cmocka_unit_test(the_number_of_kinds_is_bounded),
         cmocka_unit_test(a_new_table_forgets_old_results),
         cmocka_unit_test(results_are_remembered_by_all_of_the_ask),
+        cmocka_unit_test(more_kinds_than_rows_get_their_own_results),
         cmocka_unit_test(new_models_make_a_refresh_due),
         cmocka_unit_test(choosing_goes_on_while_tables_change),
     };
