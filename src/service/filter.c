@@ -123,18 +123,52 @@ static uint32_t count_verdicts(struct gs_service *service, const uint8_t *verdic
     return by_reason[GS_FITS];
 }
 
+static int judge_locked(struct gs_service *service, const struct gs_ask *ask,
+                        struct gs_scratch *scratch, bool *known_all, uint64_t *ret_epoch,
+                        struct gs_error *err)
+{
+    gs_store_read(&service->store);
+    *ret_epoch = service->store.frees;
+    int result = judge_all(service, ask, scratch, known_all, err);
+    gs_store_unlock(&service->store);
+    return result;
+}
+
+static bool fits_none(const uint8_t *verdicts, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (verdicts[i] == GS_FITS)
+            return false;
+    }
+    return true;
+}
+
+/* Judges again, as often as memory comes free meanwhile, when others were evicted for this pod on
+ * one of the nodes and kube-scheduler may have seen them go before we did. */
+static void judge_after_eviction(struct gs_service *service, const struct gs_ask *ask,
+                                 struct gs_scratch *scratch, uint64_t *epoch)
+{
+    const struct gs_filter_args *args = &scratch->args;
+    int64_t left_ns = GS_CLEARING_WAIT_NS;
+    bool known_all = true;
+    struct gs_error err = {0};
+    while (args->has_names && fits_none(scratch->verdicts, args->name_count) &&
+           gs_clearings_wait(&service->clearings, &service->store, args->pod.uid, args->names,
+                             args->name_count, *epoch, &left_ns)) {
+        judge_locked(service, ask, scratch, &known_all, epoch, &err); /* names cannot fail */
+    }
+}
+
 static int filter_gpu_pod(struct gs_service *service, const struct gs_ask *ask,
                           struct gs_scratch *scratch, struct gs_error *err)
 {
     const struct gs_pod *pod = &scratch->args.pod;
     uint32_t count = gs_filter_args_count(&scratch->args);
-    gs_store_read(&service->store);
-    uint64_t epoch = service->store.frees;
+    uint64_t epoch;
     bool known_all = true;
-    int result = judge_all(service, ask, scratch, &known_all, err);
-    gs_store_unlock(&service->store);
-    if (result < 0)
+    if (judge_locked(service, ask, scratch, &known_all, &epoch, err) < 0)
         return -1;
+    judge_after_eviction(service, ask, scratch, &epoch);
     enum gs_reason why;
     uint32_t fitting = count_verdicts(service, scratch->verdicts, count, &why);
     if (fitting == 0 && known_all && count > 0) {

@@ -81,6 +81,8 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
         gs_store_read(&service->store);
         kept = keep_useful(service, &ask, args);
         gs_store_unlock(&service->store);
+        if (kept > 0)
+            gs_clearings_add(&service->clearings, args->pod.uid, args->nodes, (uint32_t)kept);
     }
     if (kept < 0)
         return gs_fail_nomem(err);

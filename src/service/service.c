@@ -25,6 +25,7 @@ struct gs_service *gs_service_new(const struct gs_service_config *config, struct
         gs_fail_nomem(err);
         return NULL;
     }
+    gs_clearings_init(&service->clearings);
     service->pending = gs_pending_new();
     service->limbo = gs_limbo_new();
     if (!service->pending || !service->limbo) {
@@ -55,6 +56,7 @@ void gs_service_free(struct gs_service *service)
     }
     gs_pending_free(service->pending);
     gs_limbo_free(service->limbo);
+    gs_clearings_release(&service->clearings);
     gs_reconcile_release(&service->reconcile);
     gs_newcomers_release(&service->newcomers);
     gs_tombs_release(&service->told);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "clearings.h"
 #include "gpushare/base/index.h"
 #include "gpushare/codec/extender.h"
 #include "gpushare/core/ledger.h"
@@ -50,6 +51,7 @@ struct gs_service {
     struct gs_store store;
     struct gs_pending *pending;
     struct gs_limbo *limbo;
+    struct gs_clearings clearings;
 
     pthread_mutex_t scratch_lock;
     struct gs_scratch *scratch; /* guarded by scratch_lock */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/clock.h"
 #include "gpushare/base/index.h"
 
 int gs_store_init(struct gs_store *store)
@@ -18,6 +19,12 @@ int gs_store_init(struct gs_store *store)
     pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
     pthread_rwlock_init(&store->lock, &attr);
     pthread_rwlockattr_destroy(&attr);
+    pthread_mutex_init(&store->gain_lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&store->gained, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     if (store->ledger && store->policies)
         return 0;
     gs_store_release(store);
@@ -32,6 +39,8 @@ void gs_store_release(struct gs_store *store)
     gs_swaps_release(&store->swaps);
     free(store->freed_at);
     pthread_rwlock_destroy(&store->lock);
+    pthread_mutex_destroy(&store->gain_lock);
+    pthread_cond_destroy(&store->gained);
 }
 
 void gs_store_read(const struct gs_store *store)
@@ -49,9 +58,30 @@ void gs_store_unlock(const struct gs_store *store)
     pthread_rwlock_unlock((pthread_rwlock_t *)&store->lock);
 }
 
+static void tell_gain(struct gs_store *store)
+{
+    pthread_mutex_lock(&store->gain_lock);
+    store->gains = store->frees;
+    pthread_cond_broadcast(&store->gained);
+    pthread_mutex_unlock(&store->gain_lock);
+}
+
+bool gs_store_wait_freed(struct gs_store *store, uint64_t epoch, int64_t until_ns)
+{
+    const struct timespec until = gs_clock_wait_until(until_ns);
+    int error = 0;
+    pthread_mutex_lock(&store->gain_lock);
+    while (store->gains <= epoch && error == 0)
+        error = pthread_cond_timedwait(&store->gained, &store->gain_lock, &until);
+    bool freed = store->gains > epoch;
+    pthread_mutex_unlock(&store->gain_lock);
+    return freed;
+}
+
 void gs_store_freed(struct gs_store *store, uint32_t slot)
 {
     store->frees++;
+    tell_gain(store);
     if (slot == GS_INDEX_NONE)
         return;
     if (slot >= store->freed_cap) {

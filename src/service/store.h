@@ -3,6 +3,7 @@
 #define GPUSHARE_SERVICE_STORE_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gpushare/core/ledger.h"
@@ -25,6 +26,10 @@ struct gs_store {
     uint64_t frees;
     uint64_t *freed_at;
     uint32_t freed_cap;
+
+    pthread_mutex_t gain_lock; /* taken last */
+    pthread_cond_t gained;
+    uint64_t gains; /* `frees` for those who wait; guarded by gain_lock */
 };
 
 int gs_store_init(struct gs_store *store);
@@ -36,5 +41,9 @@ void gs_store_unlock(const struct gs_store *store);
 
 /* Notes that a node gained free memory. GS_INDEX_NONE is fine. Lock held for writing. */
 void gs_store_freed(struct gs_store *store, uint32_t slot);
+
+/* Waits until `frees` is above epoch: true, or false when gs_clock_system() shows until_ns before.
+ * No lock held. */
+bool gs_store_wait_freed(struct gs_store *store, uint64_t epoch, int64_t until_ns);
 
 #endif

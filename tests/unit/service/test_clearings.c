@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pod that others were evicted for comes to filter before the watch has shown that they went. */
+#include <pthread.h>
+
+#include "service_rig.h"
+
+static struct rig rig;
+
+static int setup(void **state)
+{
+    rig_start(&rig);
+    rig_lists(&rig);
+    rig_node(&rig, "n1", "16");
+    rig_node(&rig, "n2", "16");
+    rig_pod(&rig, "a", "ua", 16, "n1", "0", "Running");
+    rig_pod(&rig, "b", "ub", 16, "n2", "0", "Running");
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rig_stop(&rig);
+    return 0;
+}
+
+/* Approves that a goes from n1, for the pod "up". */
+static void approve(void)
+{
+    rig_expect(rig_ask(&rig, gs_service_preempt,
+                       "{\"Pod\":{\"metadata\":{\"name\":\"p\",\"namespace\":\"default\",\"uid\":"
+                       "\"up\"},\"spec\":{\"priority\":10,\"containers\":[{\"name\":\"c\","
+                       "\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"8\"}}}]}},"
+                       "\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[{\"UID\":\"ua\"}]}}}"),
+               "\"UID\":\"ua\"");
+}
+
+static char *filter(const char *uid, const char *names)
+{
+    char json[2048];
+    rig_pod_json(&rig, json, sizeof(json), "p", uid, 8, NULL, NULL, "Pending");
+    return rig_filter(&rig, json, names);
+}
+
+static int64_t machine_ns(void)
+{
+    return gs_clock_now_ns(gs_clock_system());
+}
+
+struct late {
+    const char *name, *uid;
+    int after_ms;
+};
+
+static void *show_the_end(void *ctx)
+{
+    const struct late *late = ctx;
+    const struct timespec pause = {0, late->after_ms * GS_NS_PER_MS};
+    nanosleep(&pause, NULL);
+    rig_pod_gone(&rig, late->name, late->uid);
+    return NULL;
+}
+
+/* The watch shows the ends of these pods while filter is asked about a pod. */
+static char *filter_meanwhile(const char *uid, const char *names, struct late *ends, int count)
+{
+    pthread_t threads[2];
+    for (int i = 0; i < count; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, show_the_end, &ends[i]), 0);
+    char *answer = filter(uid, names);
+    for (int i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    return answer;
+}
+
+static void filter_waits_for_the_end_of_a_victim(void **state)
+{
+    struct late end = {"a", "ua", 20};
+    approve();
+    rig_expect(filter_meanwhile("up", "\"n1\",\"n2\"", &end, 1), "\"NodeNames\":[\"n1\"]");
+}
+
+static void the_end_of_another_pod_does_not_end_the_wait(void **state)
+{
+    struct late ends[] = {{"stranger", "us", 10}, {"a", "ua", 40}};
+    rig_node(&rig, "n3", "4");
+    rig_pod(&rig, "stranger", "us", 4, "n3", "0", "Running");
+    approve();
+    rig_expect(filter_meanwhile("up", "\"n1\"", ends, 2), "\"NodeNames\":[\"n1\"]");
+}
+
+static void a_victim_that_stays_is_a_refusal_in_the_end(void **state)
+{
+    approve();
+    int64_t start_ns = machine_ns();
+    rig_expect(filter("up", "\"n1\""), "\"FailedNodes\":{\"n1\":");
+    assert_true(machine_ns() - start_ns >= 200 * GS_NS_PER_MS);
+}
+
+/* Each of these would take a quarter of a second. */
+static void nobody_else_waits(void **state)
+{
+    approve();
+    int64_t start_ns = machine_ns();
+    for (int i = 0; i < 10; i++) {
+        rig_expect(filter("other", "\"n1\""), "\"FailedNodes\":{\"n1\":");
+        rig_expect(filter("up", "\"n2\""), "\"FailedNodes\":{\"n2\":");
+    }
+    assert_true(machine_ns() - start_ns < 1 * GS_NS_PER_S);
+}
+
+/* Twenty times a quarter of a second without it. */
+static void all_waits_after_an_approval_have_a_budget(void **state)
+{
+    approve();
+    int64_t start_ns = machine_ns();
+    for (int i = 0; i < 20; i++)
+        rig_expect(filter("up", "\"n1\""), "\"FailedNodes\":{\"n1\":");
+    int64_t took_ns = machine_ns() - start_ns;
+    assert_true(took_ns >= 900 * GS_NS_PER_MS);
+    assert_true(took_ns < 3 * GS_NS_PER_S);
+}
+
+static void where_it_fits_nobody_waits(void **state)
+{
+    approve();
+    rig_node(&rig, "n3", "16");
+    int64_t start_ns = machine_ns();
+    for (int i = 0; i < 10; i++)
+        rig_expect(filter("up", "\"n1\",\"n3\""), "\"NodeNames\":[\"n3\"]");
+    assert_true(machine_ns() - start_ns < 1 * GS_NS_PER_S);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(filter_waits_for_the_end_of_a_victim),
+        T(the_end_of_another_pod_does_not_end_the_wait),
+        T(a_victim_that_stays_is_a_refusal_in_the_end),
+        T(nobody_else_waits),
+        T(all_waits_after_an_approval_have_a_budget),
+        T(where_it_fits_nobody_waits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
