@@ -8,6 +8,8 @@
 #include "internal.h"
 
 enum {
+    SMALL_SHARE = 256, /* of max_buffered_bytes: a small body */
+    RESERVE_SHARE = 4, /* of it: kept for small ones */
     /* A body refused by its head is read and thrown away up to this length, which keeps the
      * connection; beyond, the answer comes at once and the connection closes. */
     SKIP_BYTES = 256 << 10,
@@ -161,6 +163,16 @@ static enum MHD_Result begin(struct gs_http_conn *conn, const char *method, cons
     return gs_answer_send(conn);
 }
 
+/* How full all bodies together may be for one of this size: the larger it is, the less, so that a
+ * few that fill the memory do not keep out the many that are small. */
+static size_t memory_for(const struct gs_http_server *server, size_t body_bytes)
+{
+    size_t most = server->config.max_buffered_bytes;
+    double small = (double)most / SMALL_SHARE;
+    double share = (double)body_bytes / ((double)body_bytes + small);
+    return most - (size_t)(share * (double)most / RESERVE_SHARE);
+}
+
 static void receive(struct gs_http_conn *conn, const char *bytes, size_t len)
 {
     struct gs_http_server *server = conn->loop->server;
@@ -170,7 +182,7 @@ static void receive(struct gs_http_conn *conn, const char *bytes, size_t len)
     }
     conn->body_counted_bytes += len;
     size_t before = atomic_fetch_add_explicit(&server->buffered_bytes, len, memory_order_relaxed);
-    if (before + len > server->config.max_buffered_bytes) {
+    if (before + len > memory_for(server, conn->body.len + len)) {
         refuse_full(conn);
         return;
     }

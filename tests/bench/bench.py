@@ -14,9 +14,11 @@ import sys
 import tempfile
 import time
 
+import hostile
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FULL = "nodes=5000,gpus=8,mem=80,pods=100000,other=400000"
-PARTS = ("start", "filter", "growth", "prioritize", "bind", "concurrency")
+PARTS = ("start", "filter", "growth", "prioritize", "bind", "concurrency", "hostile")
 P50_MS = {100: 0.08, 1000: 0.15, 5000: 0.6}
 
 
@@ -255,6 +257,10 @@ class Bench:
     def measure(self):
         parts = self.args.only or PARTS
         with self.stack:
+            if "hostile" in parts:
+                hostile.rows(self)
+            if set(parts) == {"hostile"}:
+                return
             api, config = self.serve(FULL)
             if "start" in parts:
                 self.start_to_ready(config, api)

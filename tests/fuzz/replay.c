@@ -6,6 +6,7 @@
  * the first; the second may be missing.
  */
 #include <dirent.h>
+#include <malloc.h>
 #include <stdbool.h>
 
 #include "fuzz.h"
@@ -59,6 +60,7 @@ static int replay_all(const char *folder, bool cuts)
 
 int main(int argc, char **argv)
 {
+    mallopt(M_MMAP_THRESHOLD, 1 << 20); /* as the programs do: large tables come zeroed */
     if (argc != 3) {
         fprintf(stderr, "usage: %s SEEDS GROWN\n", argv[0]);
         return 2;

@@ -52,7 +52,8 @@ struct gs_http_config {
     unsigned workers;          /* for GS_HTTP_BLOCKING; 0 is allowed without such routes */
     unsigned queue_max;        /* blocking requests that wait for a worker */
     size_t max_body_bytes;     /* of one request */
-    size_t max_buffered_bytes; /* of all requests' bodies together */
+    size_t max_buffered_bytes; /* of all requests' bodies together; the last quarter is kept for
+                                  those that are small beside it */
     size_t max_response_bytes; /* ceiling of gs_http_response.body */
     size_t max_head_bytes;     /* request line and headers, roughly; 4 KiB to 1 MiB. It is also what
                                   one read takes at most */

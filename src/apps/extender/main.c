@@ -2,6 +2,7 @@
 #include <malloc.h>
 #include <signal.h>
 
+#include "common/limits.h"
 #include "common/signals.h"
 #include "extender/candidate.h"
 #include "extender/feed.h"
@@ -139,6 +140,7 @@ int main(int argc, char **argv)
         return 2;
     }
     gs_signals_block();
+    limits_raise_files();
     /* large bodies go back to the system when they are done */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 4 << 20);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/limits.h"
 #include "common/options.h"
 #include "common/signals.h"
 #include "gpushare/base/clock.h"
@@ -210,6 +211,7 @@ int cmd_serve(int argc, char **argv)
     struct gs_error err = {0};
     read_settings(&serve.set, argc, argv);
     gs_signals_block();
+    limits_raise_files();
     int result = make_cluster(&serve, &err);
     if (result == 0)
         result = make_faults(&serve, &err);

@@ -394,6 +394,45 @@ static void all_bodies_together_have_a_ceiling(void **state)
     fixture_stop(&fix);
 }
 
+/* Bodies that never end fill the memory that is for large ones. */
+static void large_bodies_leave_room_for_small_ones(void **state)
+{
+    static const struct {
+        const char *row;
+        size_t bytes;
+        int status;
+    } rows[] = {{"as large", 30000, 503},
+                {"a third of it", 10000, 503},
+                {"small", 500, 200},
+                {"tiny", 1, 200}};
+    struct fixture fix;
+    fixture_init(&fix);
+    fix.config.max_body_bytes = 100000;
+    fix.config.max_buffered_bytes = 150000;
+    fixture_start(&fix);
+    struct http_probe held[4], probe;
+    static char bytes[27500];
+    memset(bytes, 'x', sizeof(bytes));
+    for (int i = 0; i < 4; i++) {
+        assert_true(http_probe_open(&held[i], fix.port));
+        http_probe_text(&held[i],
+                        "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 30000\r\n\r\n");
+        http_probe_send(&held[i], bytes, sizeof(bytes));
+    }
+    for (int i = 0; i < 5000 && fixture_stats(&fix).buffered_bytes < 4 * sizeof(bytes); i++)
+        sleep_ms(1);
+    assert_int_equal(fixture_stats(&fix).buffered_bytes, 4 * sizeof(bytes));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        print_message("  %s\n", rows[i].row);
+        assert_true(http_probe_open(&probe, fix.port));
+        assert_int_equal(send_body(&probe, rows[i].bytes, false), rows[i].status);
+        http_probe_close(&probe);
+    }
+    for (int i = 0; i < 4; i++)
+        http_probe_close(&held[i]);
+    fixture_stop(&fix);
+}
+
 static void answers_are_counted_by_class(void **state)
 {
     struct fixture fix;
@@ -432,6 +471,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(huge_heads_are_refused, start, stop),
         cmocka_unit_test_setup_teardown(many_headers_fit, start, stop),
         cmocka_unit_test(all_bodies_together_have_a_ceiling),
+        cmocka_unit_test(large_bodies_leave_room_for_small_ones),
         cmocka_unit_test(answers_are_counted_by_class),
     };
     return cmocka_run_group_tests_name("http requests", tests, NULL, NULL);
