@@ -44,6 +44,7 @@ steps=(
     "analyze  gcc's static analyser finds no double free, use after free or unchecked allocation"
     "asan     all tests under address and undefined-behaviour sanitizers, leaks included"
     "tsan     tests with threads under the thread sanitizer"
+    "docs     what the documents name exists; every line of the doctor has its cure"
     "chart    helm renders the same objects as the overlays"
     "images   two clones give one digest; the images hold what they need and nothing else"
     "hardening RELRO, PIE, stack protector, FORTIFY and the rest are in the programs"
@@ -131,6 +132,11 @@ step_tsan() {
     run_ctest "$root/build-tsan" -j "$(nproc)" --timeout 300 \
         -E '^(base|model|codec|grpc|fuzz)_|^core_test_(ask|ledger|placement|view)|^ledger_property|^out_of'
     echo "note: $ctest_passed tests" >&2
+}
+
+step_docs() {
+    apt_need python3
+    python3 tests/docs/run.py | sed '/^FAIL/!s/^/note: /'
 }
 
 # A step that this machine cannot run says why and counts as nothing.
