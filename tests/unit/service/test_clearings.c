@@ -49,6 +49,7 @@ static int64_t machine_ns(void)
 struct late {
     const char *name, *uid;
     int after_ms;
+    char json[2048];
 };
 
 static void *show_the_end(void *ctx)
@@ -56,7 +57,7 @@ static void *show_the_end(void *ctx)
     const struct late *late = ctx;
     const struct timespec pause = {0, late->after_ms * GS_NS_PER_MS};
     nanosleep(&pause, NULL);
-    rig_pod_gone(&rig, late->name, late->uid);
+    rig_feed(&rig, late->json, true);
     return NULL;
 }
 
@@ -64,9 +65,14 @@ static void *show_the_end(void *ctx)
 static char *filter_meanwhile(const char *uid, const char *names, struct late *ends, int count)
 {
     pthread_t threads[2];
+    char json[2048];
+    rig_pod_json(&rig, json, sizeof(json), "p", uid, 8, NULL, NULL, "Pending");
+    for (int i = 0; i < count; i++) /* before any thread: the rig counts revisions */
+        rig_pod_json(&rig, ends[i].json, sizeof(ends[i].json), ends[i].name, ends[i].uid, 1, NULL,
+                     NULL, "Running");
     for (int i = 0; i < count; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, show_the_end, &ends[i]), 0);
-    char *answer = filter(uid, names);
+    char *answer = rig_filter(&rig, json, names);
     for (int i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
     return answer;
@@ -74,14 +80,15 @@ static char *filter_meanwhile(const char *uid, const char *names, struct late *e
 
 static void filter_waits_for_the_end_of_a_victim(void **state)
 {
-    struct late end = {"a", "ua", 20};
+    struct late end = {.name = "a", .uid = "ua", .after_ms = 20};
     approve();
     rig_expect(filter_meanwhile("up", "\"n1\",\"n2\"", &end, 1), "\"NodeNames\":[\"n1\"]");
 }
 
 static void the_end_of_another_pod_does_not_end_the_wait(void **state)
 {
-    struct late ends[] = {{"stranger", "us", 10}, {"a", "ua", 40}};
+    struct late ends[] = {{.name = "stranger", .uid = "us", .after_ms = 10},
+                          {.name = "a", .uid = "ua", .after_ms = 40}};
     rig_node(&rig, "n3", "4");
     rig_pod(&rig, "stranger", "us", 4, "n3", "0", "Running");
     approve();
