@@ -82,7 +82,7 @@ static void print_state(struct gs_service *service, struct gs_buf *out)
     gs_metric_gauge(out, "gpushare_leader", "1 when this replica answers scheduling verbs.",
                     gs_service_leads(service));
     gs_metric_counter(out, "gpushare_leader_transitions_total",
-                      "How often this replica began to lead; 0 without --leader-elect.",
+                      "How often this replica began to lead; 0 where there is no election.",
                       election ? gs_election_terms(election) : 0);
     gs_metric_gauge(out, "gpushare_unresolved_binds", "Binds whose outcome is not known yet.",
                     gs_limbo_count(service->limbo));

@@ -5,6 +5,7 @@
     names.py DIR      DIR has the pages extender.prom and device-plugin.prom
 """
 
+import glob
 import json
 import os
 import re
@@ -81,6 +82,22 @@ def alert_problems():
         yield "a runbook of rules.yaml does not lead to its alert"
 
 
+def scrape_problems():
+    """Whoever serves metrics in a manifest has the port's name and the labels that are scraped."""
+    monitors = read("manifests", "monitoring", "podmonitor.yaml")
+    for path in sorted(glob.glob(os.path.join(ROOT, "manifests/**/*.yaml"), recursive=True)):
+        with open(path, encoding="utf-8") as text:
+            manifest = text.read()
+        app = re.search(r"app.kubernetes.io/name: (gpushare-[\w-]+)", manifest)
+        for flag, port in (("--health-listen", "health"), ("--http-listen", "http")):
+            if f"- {flag}=" not in manifest or "/chart/" in path or not app:
+                continue  # the chart renders the overlays' objects, a patch has no labels
+            if not re.search(rf"name: {port}, containerPort: ", manifest):
+                yield f"{path}: no port is called {port}"
+            if not re.search(rf"\b{app[1]}\b", monitors) or f"port: {port}\n" not in monitors:
+                yield f"{path}: podmonitor.yaml does not select {app[1]}, port {port}"
+
+
 def main():
     pages = []
     for name in ("extender", "device-plugin"):
@@ -92,7 +109,7 @@ def main():
     for where, names in names_in_use().items():
         problems += [f"{where}: nobody has a metric {name}" for name in sorted(names - there)
                      if not name.endswith("_")]
-    problems += alert_problems()
+    problems += list(alert_problems()) + list(scrape_problems())
     print("\n".join(problems))
     families = sum(len(page.families) for page in pages)
     print(f"note: {families} families", file=sys.stderr)

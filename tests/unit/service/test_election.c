@@ -100,6 +100,8 @@ static void the_first_takes_a_free_lease_and_keeps_it(void **state)
         pass(GS_ELECTION_RETRY_NS, true, true);
     assert_true(gs_election_leads(a));
     assert_int_equal(api.lease.transitions, 0);
+    assert_int_equal(gs_election_terms(a), 1);
+    assert_int_equal(gs_election_terms(b), 0);
 }
 
 static void a_dead_leader_is_followed_after_the_lease_ran_out(void **state)
@@ -139,6 +141,7 @@ static void a_leader_without_the_api_stops_before_another_can_begin(void **state
     api.away = false;
     pass(GS_ELECTION_RETRY_NS, true, true);
     assert_true(gs_election_leads(a)); /* nobody else took it: it is its own still */
+    assert_int_equal(gs_election_terms(a), 2);
 }
 
 static void resigning_lets_the_next_begin_at_once(void **state)

@@ -111,6 +111,26 @@ static void series_per_gpu_are_in_bytes(void **state)
     expect(NULL, "\ngpushare_memory_allocated_bytes 10737418240\n");
 }
 
+/* A farm's series are two per GPU: its operator may do without. */
+static void series_per_gpu_can_be_left_out(void **state)
+{
+    const struct gs_service_config config = {.names = &rig.names,
+                                             .clock = &rig.clock,
+                                             .policy = GS_PLACEMENT_BINPACK,
+                                             .quantise = GS_QUANTISE_COARSE,
+                                             .no_gpu_metrics = true};
+    struct gs_error err = {0};
+    struct rig other = {.names = rig.names, .service = gs_service_new(&config, &err)};
+    struct gs_buf text = GS_BUF(1 << 20);
+    other.sink = gs_service_sink(other.service);
+    rig_node(&other, "n1", "16");
+    gs_service_metrics(other.service, &text);
+    assert_null(strstr(text.data, "gpushare_gpu_memory"));
+    assert_non_null(strstr(text.data, "\ngpushare_memory_bytes 17179869184\n"));
+    gs_buf_release(&text);
+    gs_service_free(other.service);
+}
+
 static void an_overfull_gpu_is_told_once_each_time(void **state)
 {
     for (int round = 1; round <= 2; round++) {
@@ -139,6 +159,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(refused_pods_are_counted_by_reason_until_they_fit, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(series_per_gpu_are_in_bytes, setup, teardown),
+        cmocka_unit_test_setup_teardown(series_per_gpu_can_be_left_out, setup, teardown),
         cmocka_unit_test_setup_teardown(an_overfull_gpu_is_told_once_each_time, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
