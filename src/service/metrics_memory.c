@@ -16,22 +16,56 @@ static uint64_t unit_bytes(const struct gs_ledger *ledger, const struct gs_node_
     return (uint64_t)gs_unit_mib(unit) << 20;
 }
 
-static void print_gpus(const struct gs_ledger *ledger, bool used, struct gs_buf *out)
+/* So many nodes, then the lock is given up for a moment: a page of thousands of nodes takes longer
+ * to write than a bind should wait. */
+enum { NODES_PER_LOOK = 128 };
+
+typedef void node_fn(void *ctx, const struct gs_store *store, const struct gs_node_view *view);
+
+static void each_node(struct gs_store *store, node_fn *fn, void *ctx)
 {
-    const char *name = used ? "gpushare_gpu_memory_allocated_bytes" : "gpushare_gpu_memory_bytes";
-    gs_metric_family(out, name, "gauge",
-                     used ? "Memory of a GPU that is charged to pods." : "Memory of a GPU.");
-    for (uint32_t slot = 0; slot < gs_ledger_slots(ledger); slot++) {
-        const struct gs_node_view *view = gs_ledger_view_at(ledger, slot);
-        for (uint32_t i = 0; view && i < view->gpu_count; i++) {
-            const struct gs_gpu_state *gpu = &view->gpus[i];
-            uint64_t units = used ? gpu->used_units : gpu->total_units;
-            gs_buf_printf(out, "%s{", name);
-            gs_metric_label(out, "node", gs_ledger_node_name(ledger, slot));
-            gs_buf_printf(out, ",gpu=\"%u\"} %llu\n", gpu->idx,
-                          (unsigned long long)(units * unit_bytes(ledger, view)));
+    for (uint32_t slot = 0, end = 1; slot < end;) {
+        gs_store_read(store);
+        end = gs_ledger_slots(store->ledger);
+        for (uint32_t i = 0; i < NODES_PER_LOOK && slot < end; i++, slot++) {
+            const struct gs_node_view *view = gs_ledger_view_at(store->ledger, slot);
+            if (view)
+                fn(ctx, store, view);
         }
+        gs_store_unlock(store);
     }
+}
+
+struct gpu_family {
+    const char *name;
+    bool used; /* else their size */
+    struct gs_buf *out;
+};
+
+static void print_node_gpus(void *ctx, const struct gs_store *store,
+                            const struct gs_node_view *view)
+{
+    const struct gpu_family *family = ctx;
+    const char *node = gs_ledger_node_name(store->ledger, view->slot);
+    uint64_t bytes = unit_bytes(store->ledger, view);
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &view->gpus[i];
+        uint64_t units = family->used ? gpu->used_units : gpu->total_units;
+        gs_buf_printf(family->out, "%s{", family->name);
+        gs_metric_label(family->out, "node", node);
+        gs_buf_printf(family->out, ",gpu=\"%u\"} %llu\n", gpu->idx,
+                      (unsigned long long)(units * bytes));
+    }
+}
+
+static void print_gpus(struct gs_store *store, struct gs_buf *out)
+{
+    struct gpu_family size = {"gpushare_gpu_memory_bytes", false, out};
+    struct gpu_family used = {"gpushare_gpu_memory_allocated_bytes", true, out};
+    gs_metric_family(out, size.name, "gauge", "Memory of a GPU.");
+    each_node(store, print_node_gpus, &size);
+    gs_metric_family(out, used.name, "gauge", "Memory of a GPU that is charged to pods.");
+    each_node(store, print_node_gpus, &used);
 }
 
 struct sums {
@@ -40,9 +74,9 @@ struct sums {
     bool known; /* enough pods were seen to tell what is stranded */
 };
 
-static void add_node(const struct gs_store *store, const struct gs_node_view *view,
-                     struct sums *sums)
+static void add_node(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
 {
+    struct sums *sums = ctx;
     uint64_t bytes = unit_bytes(store->ledger, view);
     struct gs_fragmentation part;
     gs_fragmentation_of_node(store->policies, view, &part);
@@ -60,14 +94,10 @@ static void add_node(const struct gs_store *store, const struct gs_node_view *vi
 }
 
 /* The cluster's sums: few series whatever the cluster's size. */
-static void print_sums(const struct gs_store *store, struct gs_buf *out)
+static void print_sums(struct gs_store *store, struct gs_buf *out)
 {
     struct sums sums = {0};
-    for (uint32_t slot = 0; slot < gs_ledger_slots(store->ledger); slot++) {
-        const struct gs_node_view *view = gs_ledger_view_at(store->ledger, slot);
-        if (view)
-            add_node(store, view, &sums);
-    }
+    each_node(store, add_node, &sums);
     gs_metric_gauge(out, "gpushare_memory_bytes", "GPU memory of the cluster.", sums.total);
     gs_metric_gauge(out, "gpushare_memory_allocated_bytes", "Of this, charged to pods.", sums.used);
     gs_metric_gauge(out, "gpushare_memory_free_bytes",
@@ -87,12 +117,9 @@ static void print_sums(const struct gs_store *store, struct gs_buf *out)
                     sums.cordoned);
 }
 
-void gs_service_metrics_memory(const struct gs_service *service, struct gs_buf *out)
+void gs_service_metrics_memory(struct gs_service *service, struct gs_buf *out)
 {
-    const struct gs_store *store = &service->store;
-    if (!service->config.no_gpu_metrics) {
-        print_gpus(store->ledger, false, out);
-        print_gpus(store->ledger, true, out);
-    }
-    print_sums(store, out);
+    if (!service->config.no_gpu_metrics)
+        print_gpus(&service->store, out);
+    print_sums(&service->store, out);
 }

@@ -115,7 +115,7 @@ void gs_scratch_give(struct gs_service *service, struct gs_scratch *scratch);
 /* The policy that counts for an ask. */
 enum gs_placement gs_service_placement(const struct gs_service *service, const struct gs_ask *ask);
 
-/* Memory per GPU and in the cluster; with the store locked for reading. */
-void gs_service_metrics_memory(const struct gs_service *service, struct gs_buf *out);
+/* Memory per GPU and in the cluster. Takes the store's lock, many times for a moment. */
+void gs_service_metrics_memory(struct gs_service *service, struct gs_buf *out);
 
 #endif
