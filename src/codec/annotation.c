@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "gpushare/base/num.h"
+#include "gpushare/codec/scan.h"
 
 bool gs_codec_idx_parse(struct gs_slice text, gs_gpu_mask *ret)
 {
@@ -62,6 +63,35 @@ void gs_codec_allocation(struct gs_buf *out, const struct gs_pod *pod, gs_gpu_ma
         joint = ",";
     }
     gs_buf_putc(out, '}');
+}
+
+static bool read_gpu(struct gs_scan *scan, struct gs_scan_text key, gs_gpu_mask *gpus)
+{
+    char digits[16];
+    uint32_t idx;
+    if (!gs_scan_text_copy(key, digits, sizeof(digits)) ||
+        !gs_parse_u32(digits, strlen(digits), &idx) || idx >= GS_GPUS_MAX)
+        return gs_scan_refuse(scan, "GPU index", "is not below the limit");
+    *gpus |= GS_GPU_BIT(idx);
+    return gs_scan_skip(scan);
+}
+
+bool gs_codec_allocation_gpus(struct gs_slice json, gs_gpu_mask *ret)
+{
+    struct gs_scan scan;
+    struct gs_scan_text key;
+    gs_gpu_mask gpus = 0;
+    gs_scan_init(&scan, json);
+    gs_scan_object(&scan, "allocation");
+    while (gs_scan_key(&scan, &key)) {
+        gs_scan_object(&scan, "allocation of a container");
+        while (gs_scan_key(&scan, &key))
+            read_gpu(&scan, key, &gpus);
+    }
+    if (gs_scan_finish(&scan, NULL) < 0 || !gpus)
+        return false;
+    *ret = gpus;
+    return true;
 }
 
 static const char *number_text(struct gs_arena *arena, uint64_t value)

@@ -64,6 +64,7 @@ static bool find_annotation(struct gs_pod_reader *pr, struct gs_scan_text key,
         struct gs_scan_text *to;
     } known[] = {
         {names->idx, "annotation GPU_MEM_IDX", &pr->idx},
+        {GS_ALLOCATION_KEY, "annotation " GS_ALLOCATION_KEY, &pr->allocation},
         {names->assigned, "annotation GPU_MEM_ASSIGNED", &pr->assigned},
         {names->assume_time, "annotation GPU_MEM_ASSUME_TIME", &pr->assume_time},
         {names->gpu_count, "annotation gpu-count", &pr->count_annotation},
@@ -204,11 +205,25 @@ static void judge_count(const struct gs_pod_reader *pr)
         pr->pod->gpu_count = count;
 }
 
+/* The original's successor writes the JSON alone; who wrote both means the index. */
+static void judge_allocation(const struct gs_pod_reader *pr)
+{
+    char json[4096];
+    if (!pr->allocation.at)
+        return;
+    pr->pod->recorded = gs_scan_text_copy(pr->allocation, json, sizeof(json)) &&
+                                gs_codec_allocation_gpus(gs_slice_of(json), &pr->pod->recorded_gpus)
+                            ? GS_RECORDED_VALID
+                            : GS_RECORDED_BROKEN;
+}
+
 static void judge_recorded(const struct gs_pod_reader *pr)
 {
     char list[GS_IDX_TEXT_BYTES];
-    if (!pr->idx.at)
+    if (!pr->idx.at) {
+        judge_allocation(pr);
         return;
+    }
     pr->pod->recorded = gs_scan_text_copy(pr->idx, list, sizeof(list)) &&
                                 gs_codec_idx_parse(gs_slice_of(list), &pr->pod->recorded_gpus)
                             ? GS_RECORDED_VALID

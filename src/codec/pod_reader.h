@@ -21,7 +21,7 @@ struct gs_pod_reader {
     struct gs_scan_text phase;
     /* annotations and the label, judged when all of the text was read */
     struct gs_scan_text count_label, count_annotation;
-    struct gs_scan_text idx, assigned, assume_time, placement, swap_with;
+    struct gs_scan_text idx, allocation, assigned, assume_time, placement, swap_with;
     struct gs_scan_text model, model_deny, uuid, uuid_deny;
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list of GPU indices names the same set after being written and read again. */
+/* A list of GPU indices names the same set after being written and read again; and what an
+ * allocation names is a set too. */
 #include "fuzz.h"
 #include "gpushare/codec/annotation.h"
 
@@ -14,5 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         FUZZ_CHECK(first == 0);
     }
+    second = 0;
+    FUZZ_CHECK(gs_codec_allocation_gpus((struct gs_slice){(const char *)data, size}, &second) ==
+               (second != 0));
     return 0;
 }

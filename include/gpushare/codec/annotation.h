@@ -32,6 +32,10 @@ char *gs_codec_idx_format(gs_gpu_mask gpus, char out[GS_IDX_TEXT_BYTES]);
  */
 void gs_codec_allocation(struct gs_buf *out, const struct gs_pod *pod, gs_gpu_mask gpus);
 
+/* All GPUs that such a value names, whatever the units. false: it is no such JSON, names none, or
+ * an index that is not below GS_GPUS_MAX; *ret untouched. */
+bool gs_codec_allocation_gpus(struct gs_slice json, gs_gpu_mask *ret);
+
 /* What bind records about a pod. */
 struct gs_bind_record {
     gs_gpu_mask gpus;        /* not empty */

@@ -36,9 +36,10 @@ struct gs_container {
     bool overrides_visible_devices; /* its env sets NVIDIA_VISIBLE_DEVICES itself */
 };
 
-/* The GPU indices that annotation ALIYUN_COM_GPU_MEM_IDX names. */
+/* The GPU indices that annotation ALIYUN_COM_GPU_MEM_IDX names, or without it the allocation JSON.
+ */
 enum gs_recorded {
-    GS_RECORDED_NONE,   /* no such annotation */
+    GS_RECORDED_NONE,   /* neither annotation */
     GS_RECORDED_VALID,  /* a comma list of distinct indices below GS_GPUS_MAX, in `gpus` */
     GS_RECORDED_BROKEN, /* an annotation that is no such list */
 };

@@ -139,6 +139,36 @@ static void bind_records_the_largest_pod(void **state)
     assert_true(strlen(kv[5].value) > (size_t)MANY * 64 * 14);
 }
 
+static void an_allocation_names_its_gpus(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+        gs_gpu_mask gpus; /* 0: refused */
+    } rows[] = {
+        {"one container", "{\"0\":{\"1\":4}}", 2},
+        {"two on one GPU", "{\"0\":{\"1\":4},\"2\":{\"1\":8}}", 2},
+        {"two GPUs", "{\"0\":{\"0\":4,\"63\":4}}", GS_GPU_BIT(63) | 1},
+        {"containers on different GPUs", "{\"0\":{\"0\":4},\"1\":{\"3\":4}}", 9},
+        {"a container without", "{\"0\":{},\"1\":{\"3\":4}}", 8},
+        {"none", "{}", 0},
+        {"none in a container", "{\"0\":{}}", 0},
+        {"empty", "", 0},
+        {"not an object", "[1]", 0},
+        {"a container that is none", "{\"0\":1}", 0},
+        {"index too large", "{\"0\":{\"64\":4}}", 0},
+        {"index below zero", "{\"0\":{\"-1\":4}}", 0},
+        {"index very long", "{\"0\":{\"00000000000000000001\":4}}", 0},
+        {"cut", "{\"0\":{\"1\":4}", 0},
+        {"more behind", "{\"0\":{\"1\":4}}}", 0},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        gs_gpu_mask gpus = 77;
+        row_equal(r->row, gs_codec_allocation_gpus(gs_slice_of(r->json), &gpus), r->gpus != 0);
+        row_true(r->row, gpus == (r->gpus ? r->gpus : 77));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +177,7 @@ int main(void)
         cmocka_unit_test(allocations_list_main_containers_with_gpu_memory),
         cmocka_unit_test(bind_records_every_annotation),
         cmocka_unit_test(bind_records_the_largest_pod),
+        cmocka_unit_test(an_allocation_names_its_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
