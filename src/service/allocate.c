@@ -352,7 +352,10 @@ void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_st
         stats.pods++;
         stats.waiting += at->done < at->request_count;
         stats.placed += is_placed(at);
-        if (at->pod.phase == GS_PHASE_RUNNING && at->charge.units > stats.largest_share)
+        if (at->pod.phase != GS_PHASE_RUNNING)
+            continue;
+        stats.running++;
+        if (at->charge.units > stats.largest_share)
             stats.largest_share = at->charge.units;
     }
     stats.writes_queued = gs_writes_count(alloc);
@@ -362,10 +365,25 @@ void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_st
     *ret = stats;
 }
 
-gs_gpu_mask gs_allocator_place(const struct gs_allocator *alloc, const char *ns, const char *name)
+static uint64_t who(const struct claimant *claimant)
+{
+    return gs_hash_bytes(claimant->pod.uid, strlen(claimant->pod.uid));
+}
+
+uint64_t gs_allocator_who(const struct gs_allocator *alloc, const char *ns, const char *name,
+                          gs_gpu_mask *ret_gpus)
 {
     const struct claimant *claimant = gs_claimant_named(alloc, ns, name);
-    return claimant ? place_of(alloc, claimant) : 0;
+    *ret_gpus = claimant ? place_of(alloc, claimant) : 0;
+    return claimant ? who(claimant) : 0;
+}
+
+bool gs_allocator_lives(const struct gs_allocator *alloc, uint64_t hash)
+{
+    const struct claimant *at = alloc->first;
+    while (at && who(at) != hash)
+        at = at->next;
+    return at != NULL;
 }
 
 enum { NAMED = 3 };

@@ -165,13 +165,18 @@ struct gs_allocator_stats {
     uint64_t swaps;
     uint64_t held;
     uint64_t used_units[GS_GPUS_MAX]; /* by GPU index, from this node's pods */
+    uint32_t running;                 /* of the pods */
     uint32_t placed;                  /* of the pods: were given GPUs, or have some recorded */
     uint32_t largest_share;           /* units on one GPU of the largest pod that runs */
 };
 void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_stats *ret);
 
-/* The GPUs that a pod was given, or has recorded; 0 when it is not known here, or its GPUs. */
-gs_gpu_mask gs_allocator_place(const struct gs_allocator *alloc, const char *ns, const char *name);
+/* The pod of that name: a hash of its UID, 0 when it is not known here. *ret_gpus: those that it
+ * was given, or has recorded; 0 when they are not known. */
+uint64_t gs_allocator_who(const struct gs_allocator *alloc, const char *ns, const char *name,
+                          gs_gpu_mask *ret_gpus);
+/* The pod with that hash is still here: bound to this node, and not ended. */
+bool gs_allocator_lives(const struct gs_allocator *alloc, uint64_t who);
 
 /* Appends the names of some placed pods: "ns/a, ns/b, ns/c and 4 more". */
 void gs_allocator_name_placed(const struct gs_allocator *alloc, struct gs_buf *out);

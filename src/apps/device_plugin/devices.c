@@ -25,9 +25,12 @@ static void ask_now(void *ctx)
 
 static void ask_in(struct plugin *plugin, int64_t pause_ns)
 {
-    if (plugin->stopping || plugin->devices.ask.armed)
+    struct devices *devices = &plugin->devices;
+    int64_t at_ns = gs_loop_now_ns(plugin->loop) + pause_ns;
+    if (plugin->stopping || (devices->ask.armed && devices->ask_at_ns <= at_ns))
         return;
-    gs_loop_timer_arm(plugin->loop, &plugin->devices.ask, gs_loop_now_ns(plugin->loop) + pause_ns);
+    devices->ask_at_ns = at_ns;
+    gs_loop_timer_arm(plugin->loop, &devices->ask, at_ns);
 }
 
 void devices_ask_soon(struct plugin *plugin)
@@ -169,17 +172,22 @@ void devices_take_node(struct plugin *plugin, enum gs_unit inventory)
 void devices_take_held(struct plugin *plugin, const struct gs_podres_list *list)
 {
     struct devices *devices = &plugin->devices;
-    if (!list || held_build(&devices->held, list, plugin->names.gpu_mem, plugin->alloc) < 0) {
-        if (!devices->told) {
-            ask_in(plugin, devices->ask_pause_ns);
-            devices->ask_pause_ns *= devices->ask_pause_ns < LAST_ASK_NS ? 2 : 1;
-        }
-        return;
+    struct gs_allocator_stats stats;
+    gs_allocator_stats(plugin->alloc, &stats);
+    bool good =
+        list && held_update(&devices->held, list, plugin->names.gpu_mem, plugin->alloc) == 0;
+    if (good && devices->held.named >= stats.running) {
+        devices->told = true;
+        devices->ask_pause_ns = FIRST_ASK_NS;
+    } else { /* no kubelet, or one that has not met all its pods yet */
+        ask_in(plugin, devices->ask_pause_ns);
+        devices->ask_pause_ns *= devices->ask_pause_ns < LAST_ASK_NS ? 2 : 1;
     }
+    if (!good)
+        return;
     if (devices->held.unlistable)
         gs_log(GS_LOG_WARN, "pods hold device ids that no list can carry",
                GS_INT("ids", devices->held.unlistable));
-    devices->told = true;
     renew_or_say(plugin);
     plugin_changed(plugin);
 }

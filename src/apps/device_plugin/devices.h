@@ -24,7 +24,7 @@ struct devices {
     uint32_t pods;  /* seen last */
     bool unit_waits;
     struct gs_loop_timer ask; /* the kubelet, whose ids are whose */
-    int64_t ask_pause_ns;
+    int64_t ask_at_ns, ask_pause_ns;
 };
 
 /* The GPUs were read. -1: they cannot be advertised, the old ones stay; see err. */

@@ -40,19 +40,25 @@ static size_t count_ids(const struct gs_podres_list *list)
     return sum;
 }
 
+static int add(struct held *held, const struct held_id *from)
+{
+    struct held_id copy = *from;
+    copy.id = gs_arena_strndup(&held->arena, from->id, strlen(from->id));
+    if (!copy.id)
+        return -1;
+    held->ids[held->count++] = copy;
+    return 0;
+}
+
 static int take_devices(struct held *held, const struct gs_podres_devices *devices,
-                        gs_gpu_mask gpus)
+                        struct held_id holder)
 {
     for (size_t i = 0; i < devices->id_count; i++) {
-        const char *id = devices->ids[i];
-        if (!is_listable(id)) {
+        holder.id = devices->ids[i];
+        if (!is_listable(holder.id))
             held->unlistable++;
-            continue;
-        }
-        const char *copy = gs_arena_strndup(&held->arena, id, strlen(id));
-        if (!copy)
+        else if (add(held, &holder) < 0)
             return -1;
-        held->ids[held->count++] = (struct held_id){copy, gpus};
     }
     return 0;
 }
@@ -60,15 +66,42 @@ static int take_devices(struct held *held, const struct gs_podres_devices *devic
 static int take_pod(struct held *held, const struct gs_podres_pod *pod, const char *resource,
                     const struct gs_allocator *alloc)
 {
-    gs_gpu_mask gpus = gs_allocator_place(alloc, pod->ns, pod->name);
+    struct held_id holder = {0};
+    size_t before = held->count;
+    holder.who = gs_allocator_who(alloc, pod->ns, pod->name, &holder.gpus);
     for (size_t c = 0; c < pod->container_count; c++) {
         const struct gs_podres_container *container = &pod->containers[c];
         for (size_t d = 0; d < container->device_count; d++) {
             const struct gs_podres_devices *devices = &container->devices[d];
             if (strcmp(devices->resource_name, resource) == 0 &&
-                take_devices(held, devices, gpus) < 0)
+                take_devices(held, devices, holder) < 0)
                 return -1;
         }
+    }
+    held->named += holder.who && held->count > before;
+    return 0;
+}
+
+static const struct held_id *find(const struct held_id *ids, size_t count, const char *id)
+{
+    const struct held_id key = {.id = id};
+    return count ? bsearch(&key, ids, count, sizeof(key), compare) : NULL;
+}
+
+/* Of what was held before, that of pods that live. The told ones are sorted. */
+static int keep_living(struct held *next, const struct held *before,
+                       const struct gs_allocator *alloc)
+{
+    size_t told = next->count;
+    uint64_t asked = 0;
+    bool lives = false;
+    for (size_t i = 0; i < before->count; i++) {
+        const struct held_id *id = &before->ids[i];
+        if (id->who != asked)
+            lives = gs_allocator_lives(alloc, id->who);
+        asked = id->who;
+        if (id->who && lives && !find(next->ids, told, id->id) && add(next, id) < 0)
+            return -1;
     }
     return 0;
 }
@@ -84,15 +117,17 @@ static void sort_out(struct held *held)
     held->count = kept;
 }
 
-int held_build(struct held *held, const struct gs_podres_list *list, const char *resource,
-               const struct gs_allocator *alloc)
+int held_update(struct held *held, const struct gs_podres_list *list, const char *resource,
+                const struct gs_allocator *alloc)
 {
     struct held next = {0};
-    next.ids = gs_arena_calloc(&next.arena, count_ids(list) + 1, sizeof(*next.ids));
+    next.ids = gs_arena_calloc(&next.arena, count_ids(list) + held->count + 1, sizeof(*next.ids));
     bool good = next.ids != NULL;
     for (size_t p = 0; good && p < list->pod_count; p++)
         good = take_pod(&next, &list->pods[p], resource, alloc) == 0;
-    if (!good) {
+    if (good)
+        sort_out(&next);
+    if (!good || keep_living(&next, held, alloc) < 0) {
         held_release(&next);
         return -1;
     }
@@ -110,8 +145,6 @@ void held_release(struct held *held)
 
 ptrdiff_t held_find(const struct held *held, const char *id)
 {
-    const struct held_id key = {.id = id};
-    const struct held_id *found =
-        held->count ? bsearch(&key, held->ids, held->count, sizeof(key), compare) : NULL;
+    const struct held_id *found = find(held->ids, held->count, id);
     return found ? found - held->ids : -1;
 }

@@ -15,6 +15,7 @@
 struct held_id {
     const char *id;
     gs_gpu_mask gpus; /* where the pod that holds it is; 0: not known */
+    uint64_t who;     /* that pod, as gs_allocator_who() */
 };
 
 struct held {
@@ -22,11 +23,17 @@ struct held {
     struct held_id *ids; /* ascending, none twice */
     size_t count;
     size_t unlistable; /* left out: an id that no list may carry (over 63 bytes, not UTF-8) */
+    size_t named;      /* pods known to the allocator that the kubelet named with some */
 };
 
-/* Copies what pods hold of the resource. -1: out of memory, *held is as it was. */
-int held_build(struct held *held, const struct gs_podres_list *list, const char *resource,
-               const struct gs_allocator *alloc);
+/*
+ * Copies what pods hold of the resource. What *held had before stays when its pod still lives: a
+ * pod gives no id back before it ends, but a kubelet that starts names its pods one after the
+ * other, and would fail those whose ids left the list meanwhile. -1: out of memory, *held is as it
+ * was.
+ */
+int held_update(struct held *held, const struct gs_podres_list *list, const char *resource,
+                const struct gs_allocator *alloc);
 void held_release(struct held *held);
 
 /* Where the id is in held->ids, or -1. */

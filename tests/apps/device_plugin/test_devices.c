@@ -61,7 +61,7 @@ static void hold(const char *const words[IDS], struct held *held)
     assert_int_equal(gs_names_init(&names, "aliyun.com", NULL), 0);
     struct gs_allocator *alloc =
         gs_allocator_new(&(struct gs_allocator_config){.names = &names, .node = "n1"});
-    assert_int_equal(held_build(held, &list, "aliyun.com/gpu-mem", alloc), 0);
+    assert_int_equal(held_update(held, &list, "aliyun.com/gpu-mem", alloc), 0);
     gs_allocator_free(alloc);
     for (size_t i = 0; i < count; i++) {
         const char *place = strchr(words[i], '@');
@@ -69,6 +69,45 @@ static void hold(const char *const words[IDS], struct held *held)
         if (place && at >= 0)
             held->ids[at].gpus = GS_GPU_BIT(place[1] - '0');
     }
+}
+
+static void know_pod(struct gs_allocator *alloc, const char *name)
+{
+    struct gs_container container = {.name = "c", .kind = GS_CONTAINER_MAIN, .gpu_units = 1};
+    struct gs_pod pod = {0};
+    struct gs_error err = {0};
+    gs_pod_reset(&pod);
+    pod.uid = pod.name = name;
+    pod.ns = "ns";
+    pod.node_name = "n1";
+    pod.containers = &container;
+    pod.container_count = 1;
+    if (gs_allocator_pod(alloc, &pod, &err) < 0)
+        fail_msg("%s", err.msg);
+}
+
+/* A PodResources list in which an id's first letter names its pod; ids are in one list per id, as
+ * newer kubelets write them. */
+static void tell(struct gs_allocator *alloc, const char *const ids[IDS], struct held *held)
+{
+    static const char *const names[] = {"p", "q", "x"};
+    struct gs_podres_pod pods[3];
+    struct gs_podres_container containers[3];
+    struct gs_podres_devices devices[IDS];
+    size_t used = 0;
+    for (size_t p = 0; p < 3; p++) {
+        containers[p] = (struct gs_podres_container){"c", &devices[used], 0};
+        for (size_t i = 0; i < IDS && ids[i]; i++) {
+            if (ids[i][0] != names[p][0])
+                continue;
+            devices[used++] = (struct gs_podres_devices){
+                .resource_name = "aliyun.com/gpu-mem", .ids = &ids[i], .id_count = 1};
+            containers[p].device_count++;
+        }
+        pods[p] = (struct gs_podres_pod){"ns", names[p], &containers[p], 1};
+    }
+    const struct gs_podres_list list = {pods, 3};
+    assert_int_equal(held_update(held, &list, "aliyun.com/gpu-mem", alloc), 0);
 }
 
 static const struct gs_dp_device *find(const struct advertised *made, const char *word)
@@ -226,6 +265,53 @@ static void held_ids_stay_listed_in_place_of_as_many_free_ones(void **state)
     }
 }
 
+/* What the kubelet named before and names now, of pods p and q (ids "p-…" and "q-…") that are known
+ * here, and x that is not. */
+static void a_pod_that_lives_keeps_its_ids(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *before[IDS], *now[IDS];
+        const char *gone; /* ended in between */
+        size_t named;
+        const char *held[IDS];
+    } rows[] = {
+        {"nothing changed", {"p-1", "q-1"}, {"p-1", "q-1"}, "", 2, {"p-1", "q-1"}},
+        {"a kubelet that starts names nobody",
+         {"p-1", "p-2", "q-1"},
+         {0},
+         "",
+         0,
+         {"p-1", "p-2", "q-1"}},
+        {"then one of them", {"p-1", "q-1"}, {"q-1"}, "", 1, {"p-1", "q-1"}},
+        {"one ended", {"p-1", "p-2", "q-1"}, {"q-1"}, "p", 1, {"q-1"}},
+        {"the API is ahead of the kubelet", {"p-1", "q-1"}, {"p-1", "q-1"}, "p", 1, {"p-1", "q-1"}},
+        {"both ended", {"p-1", "q-1"}, {0}, "pq", 0, {0}},
+        {"a pod that nobody knows ended", {"x-1"}, {0}, "", 0, {0}},
+        {"its ids are another's now", {"p-1", "p-2"}, {"q-1", "p-2"}, "p", 1, {"p-2", "q-1"}},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_names names;
+        struct held held = {0};
+        assert_int_equal(gs_names_init(&names, "aliyun.com", NULL), 0);
+        struct gs_allocator *alloc =
+            gs_allocator_new(&(struct gs_allocator_config){.names = &names, .node = "n1"});
+        know_pod(alloc, "p");
+        know_pod(alloc, "q");
+        tell(alloc, r->before, &held);
+        for (const char *name = r->gone; *name; name++)
+            gs_allocator_pod_gone(alloc, (const char[2]){*name});
+        tell(alloc, r->now, &held);
+        row_equal(r->row, held.named, r->named);
+        size_t count = 0;
+        for (; count < IDS && r->held[count]; count++)
+            row_true(r->held[count], held_find(&held, r->held[count]) >= 0);
+        row_equal(r->row, held.count, count);
+        held_release(&held);
+        gs_allocator_free(alloc);
+    }
+}
+
 /* Freed one by one, the list grows back and never loses an id that it had. */
 static void a_list_grows_back_as_ids_are_freed(void **state)
 {
@@ -341,6 +427,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(held_ids_stay_listed_in_place_of_as_many_free_ones),
+        cmocka_unit_test(a_pod_that_lives_keeps_its_ids),
         cmocka_unit_test(a_list_grows_back_as_ids_are_freed),
         cmocka_unit_test(a_long_list_fits_the_kubelet),
         cmocka_unit_test(a_unit_that_does_not_fit_is_refused),

@@ -2,29 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A ResourceQuota on requests.aliyun.com/gpu-mem limits a namespace, as of any resource."""
 
-from harness import release
 from harness.api import ApiError, pod_path
 from harness.case import check, run
 from harness.cluster import Cluster
-from harness.control_plane import HOST, kube_program
 from harness.objects import GPU_MEM, node, pod
-from harness.processes import free_port, wait_for
+from harness.processes import wait_for
 
 KUBE = ">=1.20"
 TEAM = "team-a"
 RESOURCE = f"requests.{GPU_MEM}"
 QUOTAS = f"/api/v1/namespaces/{TEAM}/resourcequotas"
-
-
-def start_quota_controller(cluster):
-    """The API server refuses by itself; this one counts anew when pods have gone."""
-    control_plane = cluster.control_plane
-    cluster.processes.start("kube-controller-manager", [
-        kube_program("kube-controller-manager"), "--controllers=resourcequota",
-        f"--kubeconfig={control_plane.kubeconfig('admin')}", "--leader-elect=false",
-        f"--bind-address={HOST}", f"--secure-port={free_port()}",
-        *release.controller_manager_flags(),
-        f"--cert-dir={control_plane.path('controller-manager')}"])
 
 
 def used(cluster):
@@ -47,7 +34,8 @@ def refused(cluster, made):
 
 def body():
     with Cluster(nodes=[node("n1", [16, 16])]) as cluster:
-        start_quota_controller(cluster)
+        # The API server refuses by itself; this one counts anew when pods have gone.
+        cluster.control_plane.start_controllers("resourcequota")
         cluster.api.create("/api/v1/namespaces", {"metadata": {"name": TEAM}})
         cluster.api.create(QUOTAS, {"metadata": {"name": "gpu"}, "spec": {"hard": {RESOURCE: 10}}})
         wait_used(cluster, "0")

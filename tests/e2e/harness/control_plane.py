@@ -5,6 +5,7 @@ import os
 import secrets
 import subprocess
 
+from harness import release
 from harness.api import Api
 from harness.processes import free_port, wait_for
 
@@ -98,6 +99,14 @@ class ControlPlane:
             f"--service-account-key-file={self.path('sa.key')}",
             f"--service-account-signing-key-file={self.path('sa.key')}",
             "--service-cluster-ip-range=10.96.0.0/16", "--profiling=false"])
+
+    def start_controllers(self, controllers):
+        """kube-controller-manager with these ("deployment,replicaset")."""
+        self.processes.start("kube-controller-manager", [
+            kube_program("kube-controller-manager"), f"--controllers={controllers}",
+            f"--kubeconfig={self.kubeconfig('admin')}", "--leader-elect=false",
+            f"--bind-address={HOST}", f"--secure-port={free_port()}",
+            *release.controller_manager_flags(), f"--cert-dir={self.path('controller-manager')}"])
 
     def wait_until_ready(self, apiserver):
         def ready():

@@ -4,40 +4,15 @@
 # Runs interop.py against a built grpc_peer:
 #
 #   tests/integration/grpc/interop.sh BUILD/tests/grpc_peer [TEST...]
-#
-# Python's grpcio and protobuf are installed into ~/.cache/gpushare (or
-# $XDG_CACHE_HOME/gpushare); the source tree stays as it is. GS_PYTHON names the interpreter
-# (python3).
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-grpcio=1.71.0
-protobuf=5.29.5
-python=${GS_PYTHON:-python3}
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpushare
-version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-venv=$cache/interop-py$version-grpcio$grpcio-protobuf$protobuf
+support=$here/../../support
 
 if (($# < 1)) || [[ ! -x $1 ]]; then
     echo "usage: $0 BUILD/tests/grpc_peer [TEST...]" >&2
     exit 2
 fi
 
-# Made beside its place and moved there when complete: an interrupted run leaves no half one. A
-# venv's programs name its first path, so only its interpreter is used, which does not mind.
-if [[ ! -x $venv/bin/python ]]; then
-    mkdir -p "$cache"
-    new=$(mktemp -d "$cache/interop.XXXXXX")
-    trap 'rm -rf "$new"' EXIT
-    if ! "$python" -m venv "$new" >/dev/null 2>&1; then
-        # shellcheck source=scripts/lib/apt.sh
-        . "$here/../../../scripts/lib/apt.sh"
-        apt_need python3-venv
-        "$python" -m venv "$new"
-    fi
-    "$new/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: \
-        "grpcio==$grpcio" "protobuf==$protobuf"
-    mv -T "$new" "$venv" 2>/dev/null || [[ -x $venv/bin/python ]]
-fi
-
-GS_PEER=$1 exec "$venv/bin/python" "$here/interop.py" -v "${@:2}"
+python=$("$support/grpcio.sh")
+GS_PEER=$1 PYTHONPATH=$support exec "$python" "$here/interop.py" -v "${@:2}"

@@ -297,11 +297,19 @@ static void a_pod_is_placed_once_it_has_units_of_a_gpu(void **state)
         gs_allocator_stats(rig.alloc, &stats);
         row_equal(r->row, stats.placed, r->placed);
         row_equal(r->row, stats.largest_share, r->largest_share);
-        row_equal(r->row, gs_allocator_place(rig.alloc, "ns", "p"), r->place);
-        row_equal(r->row, gs_allocator_place(rig.alloc, "ns", "q"), 0);
+        row_equal(r->row, stats.running, r->pod.phase == GS_PHASE_RUNNING);
         gs_allocator_name_placed(rig.alloc, &names);
         row_text(r->row, names.len ? names.data : "", r->placed ? "ns/p" : "");
         gs_buf_release(&names);
+        gs_gpu_mask gpus = 77;
+        row_equal(r->row, gs_allocator_who(rig.alloc, "ns", "q", &gpus), 0);
+        row_equal(r->row, gpus, 0);
+        uint64_t who = gs_allocator_who(rig.alloc, "ns", "p", &gpus);
+        row_equal(r->row, gpus, r->place);
+        row_equal(r->row, who != 0, r->pod.phase != GS_PHASE_SUCCEEDED);
+        row_equal(r->row, gs_allocator_lives(rig.alloc, who), who != 0);
+        gs_allocator_pod_gone(rig.alloc, "p");
+        row_true(r->row, !gs_allocator_lives(rig.alloc, who));
         gs_allocator_free(rig.alloc);
     }
 }
