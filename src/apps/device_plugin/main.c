@@ -19,6 +19,7 @@
 
 /* What only the start and the end know. */
 struct ends {
+    struct plugin *plugin;
     struct gs_http_server *http;
     struct gs_loop_fd signals;
     int signal_fd;
@@ -110,10 +111,15 @@ static int start_threads(struct plugin *plugin, struct ends *ends, struct gs_err
 
 static void on_signal(void *ctx, short revents)
 {
-    struct plugin *plugin = ctx;
-    if (!plugin->stopping)
-        gs_log(GS_LOG_INFO, "stopping");
-    plugin_stop(plugin, 0);
+    struct ends *ends = ctx;
+    struct signalfd_siginfo info;
+    if (read(ends->signal_fd, &info, sizeof(info)) != sizeof(info))
+        return;
+    gs_log(GS_LOG_INFO, "stopping");
+    if (info.ssi_signo == SIGTERM)
+        leave_begin(ends->plugin);
+    else
+        plugin_stop(ends->plugin, 0);
 }
 
 /* Signals come to the loop like everything else. */
@@ -126,7 +132,7 @@ static int watch_signals(struct plugin *plugin, struct ends *ends, struct gs_err
     ends->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (ends->signal_fd < 0)
         return gs_fail(err, GS_EIO, "signalfd does not work");
-    ends->signals = (struct gs_loop_fd){.fn = on_signal, .ctx = plugin};
+    ends->signals = (struct gs_loop_fd){.fn = on_signal, .ctx = ends};
     return gs_loop_fd_add(plugin->loop, &ends->signals, ends->signal_fd, POLLIN, err);
 }
 
@@ -160,7 +166,7 @@ static void tear_down(struct plugin *plugin, struct ends *ends)
 
 static int serve(struct plugin *plugin, struct gs_error *err)
 {
-    struct ends ends = {.signal_fd = -1};
+    struct ends ends = {.plugin = plugin, .signal_fd = -1};
     int result = connect_api(plugin, err);
     if (result == 0)
         result = build(plugin, err);

@@ -9,7 +9,8 @@
 
 enum { INVENTORY_BYTES_MAX = 64 << 10 };
 
-/* schedulable is not compared: a cordon changes it while the node is read. */
+/* schedulable is not compared: a cordon changes it while the node is read. That an earlier plugin
+ * left the node unschedulable is why the first write looks at nothing. */
 static bool same_gpu(const struct gs_gpu *a, const struct gs_gpu *b)
 {
     return a->idx == b->idx && a->mem_units == b->mem_units && a->mem_mib == b->mem_mib &&
@@ -19,6 +20,8 @@ static bool same_gpu(const struct gs_gpu *a, const struct gs_gpu *b)
 
 static bool inventory_is_true(const struct gs_node *node, const struct node_truth *truth)
 {
+    if (!truth->written || truth->leaving)
+        return false;
     if (!node->inventory || node->unit != truth->unit || node->gpu_count != truth->set.count)
         return false;
     for (uint32_t i = 0; i < node->gpu_count; i++) {
@@ -32,7 +35,10 @@ static int write_inventory(const struct gs_kube *kube, const struct gs_names *na
                            const char *node, const struct node_truth *truth, struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(INVENTORY_BYTES_MAX);
-    advertise_inventory(&truth->set, truth->unit, &text);
+    struct gs_gpu_set set = truth->set;
+    for (uint32_t i = 0; truth->leaving && i < set.count; i++)
+        set.gpus[i].schedulable = false;
+    advertise_inventory(&set, truth->unit, &text);
     if (gs_buf_failed(&text))
         return gs_fail_nomem(err);
     const struct gs_kv annotation = {names->inventory, text.data};

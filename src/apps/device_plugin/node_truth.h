@@ -10,7 +10,10 @@
 struct node_truth {
     struct gs_gpu_set set; /* with mem_units */
     enum gs_unit unit;
-    bool due; /* to be looked at */
+    bool due;     /* to be looked at */
+    bool written; /* by this process; what an earlier one left behind is not looked at but replaced
+                   */
+    bool leaving; /* nothing new may come: nobody will serve the kubelet for a while */
 };
 
 /* Any thread: the unit of the node's inventory; unknown when it has none that can be believed. */

@@ -152,6 +152,7 @@ void plugin_stop_clocks(struct plugin *plugin)
     gs_loop_timer_disarm(plugin->loop, &plugin->patience);
     gs_loop_timer_disarm(plugin->loop, &plugin->give_up);
     gs_loop_timer_disarm(plugin->loop, &plugin->tick);
+    gs_loop_timer_disarm(plugin->loop, &plugin->leave.timer);
     devices_stop(plugin);
     gs_loop_timer_disarm(plugin->loop, &plugin->write_again);
     gs_loop_timer_disarm(plugin->loop, &plugin->node_again);

@@ -4,6 +4,7 @@
 
 #include "device_plugin/board.h"
 #include "device_plugin/devices.h"
+#include "device_plugin/leave.h"
 #include "device_plugin/node_events.h"
 #include "device_plugin/node_truth.h"
 #include "device_plugin/settings.h"
@@ -63,6 +64,7 @@ struct plugin {
     struct node_truth node;
     struct node_events node_events;
 
+    struct leave leave;
     struct gs_loop_timer patience; /* with an API that does not tell the pods */
     struct gs_loop_timer give_up;  /* answers owed to the kubelet, at the end */
     struct gs_loop_timer tick;

@@ -6,6 +6,7 @@
 #include "gpushare/base/log.h"
 
 #define FIRST_PAUSE_NS (500 * GS_NS_PER_MS)
+#define LIST_PAUSE_NS  (200 * GS_NS_PER_MS)
 enum { DOUBLINGS_MAX = 6 };
 
 enum job { JOB_READ_NODE, JOB_WRITE_NODE, JOB_NODE_EVENT, JOB_POD };
@@ -172,6 +173,8 @@ static void done(void *ctx)
     bool node = is_node(writing);
     bool again = writing->result < 0 && (node || !is_final(writing->err.code));
     bool node_read = writing->job == JOB_READ_NODE && writing->result == 0;
+    bool node_written = writing->job == JOB_WRITE_NODE && writing->result == 0;
+    bool left = writing->job == JOB_WRITE_NODE && writing->truth.leaving;
     enum gs_unit inventory = writing->inventory;
     log_end(writing);
     plugin->writing = false;
@@ -182,6 +185,9 @@ static void done(void *ctx)
     free(writing);
     if (plugin->stopping)
         return;
+    plugin->node.written = plugin->node.written || node_written;
+    if (left)
+        leave_told(plugin, node_written);
     if (again)
         pause_writes(plugin, node);
     else if (node)
@@ -196,11 +202,25 @@ static void done(void *ctx)
     plugin_changed(plugin);
 }
 
+/* An earlier plugin may have left the node unschedulable, and so it stays until the kubelet has our
+ * list. Nobody tells when that is. */
+static bool must_wait(struct plugin *plugin)
+{
+    if (!plugin->devices.node_read || plugin->node.written || gs_dp_streams(plugin->dp) > 0)
+        return false;
+    if (!plugin->node_again.armed) {
+        plugin->node_again = (struct gs_loop_timer){.fn = pump_later, .ctx = plugin};
+        gs_loop_timer_arm(plugin->loop, &plugin->node_again,
+                          gs_loop_now_ns(plugin->loop) + LIST_PAUSE_NS);
+    }
+    return true;
+}
+
 /* The next thing to send, or false. */
 static bool next(struct plugin *plugin, struct writing *writing)
 {
     writing->plugin = plugin;
-    if (plugin->node.due) {
+    if (plugin->node.due && !must_wait(plugin)) {
         writing->job = plugin->devices.node_read ? JOB_WRITE_NODE : JOB_READ_NODE;
         writing->truth = plugin->node;
         plugin->node.due = false;

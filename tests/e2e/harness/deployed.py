@@ -7,12 +7,13 @@ Nothing of this project runs until it is installed.
         cluster.install(BehindService(cluster), gpus="2x16GiB")
 """
 
+import contextlib
 import glob
 import os
 import shutil
+import threading
 
 from harness import install, release, seclusion
-from harness.api import ApiError
 from harness.certificates import Authority
 from harness.containers import POD_NETWORK
 from harness.control_plane import ControlPlane, kube_program
@@ -101,11 +102,15 @@ class DeployedCluster(NodeCluster):
         self.kubelet_dir = seclusion.KUBELET_DIR
         self.tag = None
         self.layout = None
+        self.logs = os.path.join(self.run_dir, "pod-logs")
+        self.logs_kept = threading.Event()
 
     def take_machine(self):
         super().take_machine()
         seclusion.enter(self.run_dir)
         os.makedirs(f"{seclusion.KUBELET_DIR}/device-plugins")
+        os.makedirs(self.logs)
+        threading.Thread(target=self.keep_logs, daemon=True).start()
 
     def kubelet_kubeconfig(self):
         return self.control_plane.kubeconfig(KUBELET_USER)
@@ -148,23 +153,26 @@ class DeployedCluster(NodeCluster):
         wait_for("the device plugin is ready", self.plugin.ready, 60)
         super().start_plugin()
 
-    def system_logs(self):
-        """{pod/container: text} of what runs in this project's namespace, and ran before."""
-        found = {}
-        for folder, _, files in os.walk(POD_LOGS):
-            if not os.path.basename(os.path.dirname(folder)).startswith(f"{install.SYSTEM}_"):
-                continue
-            for name in files:
-                with open(os.path.join(folder, name), encoding="utf-8") as log:
-                    found[os.path.relpath(os.path.join(folder, name), POD_LOGS)] = log.read()
-        return found
+    def keep_logs(self):
+        """A second name for the logs of this project's pods: the kubelet removes its own with the
+        pod, and what an old replica said at its end is what one wants to read."""
+        while not self.logs_kept.wait(0.3):
+            for folder, _, files in os.walk(seclusion.own_folder(self.run_dir, POD_LOGS)):
+                pod = os.path.basename(os.path.dirname(folder))
+                if not pod.startswith(f"{install.SYSTEM}_"):
+                    continue
+                for name in files:
+                    kept = f"{pod.split('_')[1]}.{os.path.basename(folder)}.{name}"
+                    with contextlib.suppress(FileExistsError, FileNotFoundError):
+                        os.link(os.path.join(folder, name), os.path.join(self.logs, kept))
 
     def verify_logs(self):
         """The rights that were shipped sufficed, all the time."""
-        for name, text in self.system_logs().items():
-            for line in text.splitlines():
-                if "forbidden" in line.lower() or "Sanitizer" in line:
-                    raise Failure(f"{name}: {line}")
+        for path in sorted(glob.glob(os.path.join(self.logs, "*"))):
+            with open(path, encoding="utf-8") as log:
+                for line in log:
+                    if "forbidden" in line.lower() or "Sanitizer" in line:
+                        raise Failure(f"{os.path.basename(path)}: {line}")
 
     def __exit__(self, kind, *rest):
         try:
@@ -173,19 +181,16 @@ class DeployedCluster(NodeCluster):
             else:
                 self.tell()
         finally:
+            self.logs_kept.set()
             self.plugin = self.extender = None
             super().__exit__(kind, *rest)
 
     def tell(self):
         """For whoever reads why the case failed."""
-        try:
+        with contextlib.suppress(RuntimeError):
             print(self.kubectl("get", "nodes,pods,daemonsets,deployments,services,endpoints", "-A",
                                "-o", "wide"))
             print(self.kubectl("get", "events", "-A", "--sort-by=.lastTimestamp")[-6000:])
-        except (RuntimeError, ApiError) as error:
-            print(error)
-        for name, text in self.system_logs().items():
-            print(f"--- {name}", *text.splitlines()[-15:], sep="\n")
 
     def remove_traces(self):
         super().remove_traces()

@@ -34,10 +34,14 @@ def network():
         must("ip", *words)
 
 
+def own_folder(run_dir, path):
+    return os.path.join(run_dir, "private", path.lstrip("/").replace("/", "-"))
+
+
 def folders(run_dir):
     """The fixed folders of a node become folders of the case."""
     for path in PRIVATE:
-        own = os.path.join(run_dir, "private", path.lstrip("/").replace("/", "-"))
+        own = own_folder(run_dir, path)
         os.makedirs(own)
         os.makedirs(path, exist_ok=True)
         must("mount", "--bind", own, path)

@@ -2,7 +2,7 @@
 /*
  * The program itself, against a scripted kubelet (registration, PodResources, Allocate and
  * PreStartContainer by hand) and the simulator's API server: pods come and go ten thousand times,
- * and the program does not grow.
+ * and the program does not grow; it leaves without losing one.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -151,6 +151,55 @@ static void ask_api(struct rig *rig, const char *method, const char *path, const
     gs_buf_release(&answer);
 }
 
+static bool node_says(struct rig *rig, const char *words)
+{
+    const struct gs_kube_request request = {.method = "GET", .path = "/api/v1/nodes/n1"};
+    struct gs_buf answer = GS_BUF(1 << 20);
+    struct gs_error err = {0};
+    int status = 0;
+    if (gs_kube_request(rig->client, &request, &status, &answer, &err) < 0)
+        fail_msg("GET node: %s", err.msg);
+    bool says = strstr(answer.data, words) != NULL;
+    gs_buf_release(&answer);
+    return says;
+}
+
+static void step_for(struct rig *rig, int64_t ns)
+{
+    struct gs_error err = {0};
+    for (int64_t until_ns = gs_loop_now_ns(rig->loop) + ns; gs_loop_now_ns(rig->loop) < until_ns;)
+        gs_loop_step(rig->loop, 10 * GS_NS_PER_MS, &err);
+}
+
+static void wait_until_node_says(struct rig *rig, const char *words)
+{
+    int64_t until_ns = gs_loop_now_ns(rig->loop) + PATIENCE_NS;
+    while (!node_says(rig, words)) {
+        step_for(rig, 50 * GS_NS_PER_MS);
+        if (gs_loop_now_ns(rig->loop) > until_ns)
+            fail_msg("the node never says %s", words);
+    }
+}
+
+static void on_list_ended(void *ctx, const struct gs_grpc_reply *reply)
+{
+}
+
+/* ListAndWatch, as long as the test lasts. */
+static void listen_to_plugin(struct rig *rig)
+{
+    const struct gs_grpc_unary_options options = {.socket_path = rig->plugin,
+                                                  .method_path =
+                                                      "/v1beta1.DevicePlugin/ListAndWatch",
+                                                  .timeout_ns = 3 * PATIENCE_NS,
+                                                  .max_reply_bytes = 1 << 20,
+                                                  .done = on_list_ended,
+                                                  .ctx = rig};
+    struct gs_error err = {0};
+    if (gs_grpc_unary_start(rig->loop, &options, "", 0, NULL, &err) < 0)
+        fail_msg("ListAndWatch: %s", err.msg);
+}
+
 static void one_round(struct rig *rig, int round)
 {
     struct gs_buf ids = GS_BUF(256), request = GS_BUF(256);
@@ -198,6 +247,20 @@ static int stop(pid_t pid)
     int status = 0;
     kill(pid, SIGTERM);
     waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* By itself; the kubelet goes on meanwhile. */
+static int wait_for_end(struct rig *rig)
+{
+    int status = 0;
+    int64_t until_ns = gs_loop_now_ns(rig->loop) + PATIENCE_NS;
+    while (waitpid(rig->program, &status, WNOHANG) == 0) {
+        step_for(rig, 50 * GS_NS_PER_MS);
+        if (gs_loop_now_ns(rig->loop) > until_ns)
+            fail_msg("the program does not end");
+    }
+    rig->program = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
@@ -277,7 +340,8 @@ static void rig_up(struct rig *rig)
 static void rig_down(struct rig *rig)
 {
     char command[128];
-    assert_int_equal(stop(rig->program), 0);
+    if (rig->program)
+        assert_int_equal(stop(rig->program), 0);
     stop(rig->sim);
     gs_grpc_server_free(rig->registration);
     gs_grpc_server_free(rig->lister);
@@ -308,9 +372,31 @@ static void ten_thousand_pods_leave_nothing_behind(void **state)
     rig_down(&rig);
 }
 
+#define OPEN   "\\\"schedulable\\\":true"
+#define CLOSED "\\\"schedulable\\\":false"
+
+/* An upgrade: the kubelet has the next plugin's list before pods may come; on SIGTERM nothing new
+ * comes to the node, and what was bound just before is still served. */
+static void leaves_without_losing_a_pod(void **state)
+{
+    struct rig rig;
+    rig_up(&rig);
+    step_for(&rig, 1 * GS_NS_PER_S);
+    assert_false(node_says(&rig, OPEN));
+    listen_to_plugin(&rig);
+    wait_until_node_says(&rig, OPEN);
+    kill(rig.program, SIGTERM);
+    wait_until_node_says(&rig, CLOSED);
+    one_round(&rig, 1);
+    assert_false(node_says(&rig, OPEN));
+    assert_int_equal(wait_for_end(&rig), 0);
+    rig_down(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(leaves_without_losing_a_pod),
         cmocka_unit_test(ten_thousand_pods_leave_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

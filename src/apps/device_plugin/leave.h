@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_LEAVE_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_LEAVE_H
+
+#include <stdbool.h>
+
+#include "gpushare/grpc/loop.h"
+
+/*
+ * The end of a plugin that another one will follow, at an upgrade. A pod that the kubelet takes in
+ * while no plugin serves has failed for good, so the node's GPUs are first made unschedulable in
+ * its inventory. What was bound before the extender saw that is still served; then the program
+ * ends. The next plugin makes them schedulable again once the kubelet has its list.
+ */
+struct plugin;
+
+struct leave {
+    bool begun;
+    bool told;            /* the inventory says it */
+    int64_t quiet_ns;     /* since when nothing happened */
+    int64_t until_ns;     /* not longer than that */
+    uint64_t allocations; /* seen so far */
+    struct gs_loop_timer timer;
+};
+
+/* Ends the program, soon: at once when there is nobody to tell (no GPUs, no kubelet), when the API
+ * server cannot be told, or when asked again. */
+void leave_begin(struct plugin *plugin);
+
+/* What became of the inventory. */
+void leave_told(struct plugin *plugin, bool written);
+
+#endif
