@@ -9,7 +9,8 @@
 build_packages=(
     cmake ninja-build gcc libc6-dev pkg-config
     libjansson-dev libmicrohttpd-dev libcurl4-openssl-dev libyaml-dev libnghttp2-dev
-    libprotobuf-c-dev protobuf-c-compiler libsmartcols-dev libcmocka-dev uthash-dev
+    libprotobuf-c-dev protobuf-c-compiler libsmartcols-dev libcmocka-dev libseccomp-dev
+    uthash-dev
 )
 
 build_project() {

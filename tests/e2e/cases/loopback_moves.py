@@ -15,6 +15,7 @@ from harness.processes import Failure
 from harness.watch import PodWatch
 from harness.workload import random_nodes, random_pod
 
+KUBE = ">=1.20"
 SEED = 47
 NODES = 60
 BURST = 100

@@ -16,10 +16,11 @@ from harness.control_plane import EXTENDER_NAMESPACE
 from harness.extender import Extender
 from harness.loopback import FOLLOW, LEASE
 from harness.objects import NAMESPACE, bound_node, node, pod
-from harness.processes import Failure, wait_for
+from harness.processes import Failure, on_host, wait_for
 from harness.watch import PodWatch
 from harness.webhook import BindingHook
 
+KUBE = ">=1.20"
 BIND_TIMEOUT_S = 4
 
 
@@ -79,7 +80,7 @@ class Lease:
 def start_pair(cluster, flags):
     control_plane = cluster.control_plane
     kubeconfig = control_plane.service_account_kubeconfig(EXTENDER_NAMESPACE, "gpushare-extender")
-    pair = [Extender(cluster.processes, kubeconfig, flags, host=name)
+    pair = [Extender(cluster.processes, kubeconfig, flags, on_host(name))
             for name in ("host-a", "host-b")]
     for extender in pair:
         extender.start()

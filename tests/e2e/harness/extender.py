@@ -5,7 +5,7 @@ import http.client
 import json
 
 from harness.control_plane import HOST, built_program
-from harness.processes import Failure, free_port, on_host, wait_for
+from harness.processes import Failure, free_port, wait_for
 
 PREFIX = "/gpushare-scheduler"
 
@@ -18,11 +18,11 @@ def shown_device(dev):
 class Extender:
     """Runs with the ServiceAccount of the shipped manifest. Keeps its ports over a restart."""
 
-    def __init__(self, processes, kubeconfig, flags=(), host=None):
+    def __init__(self, processes, kubeconfig, flags=(), before=()):
         self.processes = processes
         self.kubeconfig = kubeconfig
         self.flags = list(flags)
-        self.host = host
+        self.before = list(before)  # words that start the program: another host name, a profile
         self.timeout_s = 10
         self.port, self.health_port = free_port(), free_port()
         self.process = None
@@ -32,7 +32,7 @@ class Extender:
         return f"http://{HOST}:{self.port}"
 
     def start(self, wait=True):
-        self.process = self.processes.start("gpushare-extender", [*on_host(self.host),
+        self.process = self.processes.start("gpushare-extender", [*self.before,
             built_program("gpushare-extender"), "--kubeconfig", self.kubeconfig,
             "--listen", f"{HOST}:{self.port}",
             "--health-listen", f"{HOST}:{self.health_port}", "--log-level", "info", *self.flags])

@@ -8,7 +8,7 @@ import time
 from harness.cluster import EXTENDER_MANIFESTS
 from harness.control_plane import EXTENDER_NAMESPACE
 from harness.extender import Extender
-from harness.processes import wait_for
+from harness.processes import on_host, wait_for
 from harness.scheduler import Scheduler
 
 FOLLOW = ("--scheduler-lease", "kube-system/kube-scheduler")
@@ -20,7 +20,7 @@ class Host:
 
     def __init__(self, cluster, kubeconfig, name, flags):
         self.cluster, self.name = cluster, name
-        self.extender = Extender(cluster.processes, kubeconfig, flags, host=name)
+        self.extender = Extender(cluster.processes, kubeconfig, flags, on_host(name))
         self.scheduler = Scheduler(cluster.processes, cluster.control_plane,
                                    f"kube-scheduler-{name}", host=name)
 
