@@ -2,6 +2,7 @@
 """etcd and kube-apiserver on loopback, users with the rights their manifests give them."""
 
 import os
+import re
 import secrets
 import subprocess
 
@@ -31,6 +32,11 @@ contexts:
     user: {user}
 current-context: e2e
 """
+
+
+def token_in(kubeconfig):
+    with open(kubeconfig, encoding="ascii") as source:
+        return re.search(r"token: (\S+)", source.read()).group(1)
 
 
 def built_program(name):

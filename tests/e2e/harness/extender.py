@@ -4,7 +4,7 @@
 import http.client
 import json
 
-from harness.control_plane import HOST, built_program
+from harness.control_plane import HOST, built_program, token_in
 from harness.processes import Failure, free_port, wait_for
 
 PREFIX = "/gpushare-scheduler"
@@ -86,6 +86,8 @@ class Extender:
         if drift != 0:
             raise Failure(f"the extender's own audit found a drift of {drift}")
         log = self.process.log_text()
+        if token_in(self.kubeconfig) in log:
+            raise Failure("the extender's log has its token")
         for line in log.splitlines():
             if "forbidden" in line.lower() or "AddressSanitizer" in line:
                 raise Failure(f"the extender's log says: {line}")

@@ -16,7 +16,7 @@ import shutil
 from harness import release
 from harness.cluster import Cluster
 from harness.containers import IMAGE, Containerd, unmount_below
-from harness.control_plane import EXTENDER_NAMESPACE, HOST, built_program, kube_program
+from harness.control_plane import EXTENDER_NAMESPACE, HOST, built_program, kube_program, token_in
 from harness.objects import GPU_MEM, IDX, INVENTORY, NAMESPACE, annotation, node_ready, pod
 from harness.processes import Failure, free_port, wait_for
 
@@ -114,6 +114,8 @@ class Plugin:
 
     def verify_and_stop(self):
         self.process.must_run()
+        if token_in(self.kubeconfig) in self.process.log_text():
+            raise Failure("the plugin's log has its token")
         for line in self.process.log_text().splitlines():
             if "forbidden" in line.lower() or "Sanitizer" in line:
                 raise Failure(f"the plugin's log says: {line}")
