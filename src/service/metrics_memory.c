@@ -50,11 +50,10 @@ static void print_node_gpus(void *ctx, const struct gs_store *store,
     uint64_t bytes = unit_bytes(store->ledger, view);
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         const struct gs_gpu_state *gpu = &view->gpus[i];
-        uint64_t units = family->used ? gpu->used_units : gpu->total_units;
+        uint64_t value = bytes * (family->used ? gpu->used_units : gpu->total_units);
         gs_buf_printf(family->out, "%s{", family->name);
         gs_metric_label(family->out, "node", node);
-        gs_buf_printf(family->out, ",gpu=\"%u\"} %llu\n", gpu->idx,
-                      (unsigned long long)(units * bytes));
+        gs_buf_printf(family->out, ",gpu=\"%u\"} %llu\n", gpu->idx, (unsigned long long)value);
     }
 }
 
