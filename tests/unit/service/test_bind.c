@@ -53,23 +53,36 @@ static const struct {
     const char *node; /* what get_pod shows; NULL: unbound */
     const char *uid;
     bool success;
-    long charged; /* on n1 GPU 0 */
+    long charged;        /* on n1 GPU 0 */
+    const char *outcome; /* as the metric calls it */
 } failures[] = {
-    {"not found", GS_ENOENT, 0, NULL, "u1", false, 0},
-    {"forbidden", GS_EDENIED, 0, NULL, "u1", false, 0},
-    {"refused as invalid", GS_EINVAL, 0, NULL, "u1", false, 0},
-    {"throttled", GS_EBUSY, 0, NULL, "u1", false, 0},
-    {"conflict, but it is bound here", GS_ECONFLICT, 0, "n1", "u1", true, 8},
-    {"conflict, bound elsewhere", GS_ECONFLICT, 0, "n2", "u1", false, 0},
-    {"conflict, not bound", GS_ECONFLICT, 0, NULL, "u1", false, 0},
-    {"conflict, another pod has the name", GS_ECONFLICT, 0, "n1", "u2", false, 0},
-    {"no answer, but it was done", GS_ETIMEOUT, 0, "n1", "u1", true, 8},
-    {"no answer, done elsewhere", GS_ETIMEOUT, 0, "n2", "u1", false, 0},
-    {"no answer, not done yet", GS_ETIMEOUT, 0, NULL, "u1", false, 8},
-    {"no answer, pod gone", GS_EIO, GS_ENOENT, NULL, "u1", false, 0},
-    {"no answer at all", GS_EIO, GS_EIO, NULL, "u1", false, 8},
-    {"answer not understood, done", GS_EPROTO, 0, "n1", "u1", true, 8},
+    {"not found", GS_ENOENT, 0, NULL, "u1", false, 0, "failed"},
+    {"forbidden", GS_EDENIED, 0, NULL, "u1", false, 0, "failed"},
+    {"refused as invalid", GS_EINVAL, 0, NULL, "u1", false, 0, "failed"},
+    {"throttled", GS_EBUSY, 0, NULL, "u1", false, 0, "failed"},
+    {"conflict, but it is bound here", GS_ECONFLICT, 0, "n1", "u1", true, 8, "bound"},
+    {"conflict, bound elsewhere", GS_ECONFLICT, 0, "n2", "u1", false, 0, "conflict"},
+    {"conflict, not bound", GS_ECONFLICT, 0, NULL, "u1", false, 0, "conflict"},
+    {"conflict, another pod has the name", GS_ECONFLICT, 0, "n1", "u2", false, 0, "conflict"},
+    {"no answer, but it was done", GS_ETIMEOUT, 0, "n1", "u1", true, 8, "bound"},
+    {"no answer, done elsewhere", GS_ETIMEOUT, 0, "n2", "u1", false, 0, "conflict"},
+    {"no answer, not done yet", GS_ETIMEOUT, 0, NULL, "u1", false, 8, "unknown"},
+    {"no answer, pod gone", GS_EIO, GS_ENOENT, NULL, "u1", false, 0, "conflict"},
+    {"no answer at all", GS_EIO, GS_EIO, NULL, "u1", false, 8, "unknown"},
+    {"answer not understood, done", GS_EPROTO, 0, "n1", "u1", true, 8, "bound"},
 };
+
+/* One attempt was made, and this is how it is counted. */
+static void expect_outcome(const char *row, const char *outcome)
+{
+    struct gs_buf text = GS_BUF(1 << 20);
+    char line[128];
+    snprintf(line, sizeof(line), "\ngpushare_bind_attempts_total{outcome=\"%s\"} 1\n", outcome);
+    gs_service_metrics(rig.service, &text);
+    if (!strstr(text.data, line))
+        fail_msg("%s: is not counted as %s", row, outcome);
+    gs_buf_release(&text);
+}
 
 static void a_failed_call_is_undone_only_when_it_surely_failed(void **state)
 {
@@ -87,6 +100,7 @@ static void a_failed_call_is_undone_only_when_it_surely_failed(void **state)
         long charged = rig_used(&rig, "n1", 0);
         if (success != failures[i].success || charged != failures[i].charged)
             fail_msg("%s: answered %s, charged %ld", failures[i].row, answer, charged);
+        expect_outcome(failures[i].row, failures[i].outcome);
         free(answer);
         teardown(NULL);
     }
