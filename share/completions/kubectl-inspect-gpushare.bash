@@ -29,7 +29,10 @@ _gpushare_candidates() {
         kubectl get pods -o name 2>/dev/null | sed 's|.*/||'
         ;;
     what-if) echo "--gpu-mem --gpu-count --replicas --gpu-model --policy $common" ;;
-    doctor) echo "--system-namespace --scheduler-config --extender $common" ;;
+    doctor)
+        echo "--system-namespace --scheduler-config --extender --extender-ca --extender-cert" \
+            "--extender-key --extender-server-name $common"
+        ;;
     *)
         if [[ $last == -* ]]; then
             echo "--details --output --watch --selector --sort $common"

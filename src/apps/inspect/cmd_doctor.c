@@ -2,6 +2,8 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "gpushare/base/clock.h"
 #include "inspect/complain.h"
@@ -9,6 +11,20 @@
 #include "inspect/fetch.h"
 
 /* kubectl inspect gpushare doctor: what is wrong with this installation, and how to mend it. */
+
+static void check(const struct doctor *doctor)
+{
+    bool tls = doctor->extender && strncmp(doctor->extender, "https://", 8) == 0;
+    const char *wrong = NULL;
+    if (!doctor->extender_cert != !doctor->extender_key)
+        wrong = "--extender-cert and --extender-key go together";
+    else if (!tls && (doctor->extender_ca || doctor->extender_cert || doctor->extender_name))
+        wrong = "--extender-ca, -cert, -key and -server-name need --extender https://...";
+    if (!wrong)
+        return;
+    fprintf(stderr, "kubectl inspect gpushare doctor: %s\n", wrong);
+    exit(2);
+}
 
 static void read_options(struct doctor *doctor, int argc, char **argv)
 {
@@ -20,6 +36,13 @@ static void read_options(struct doctor *doctor, int argc, char **argv)
         {"extender", GS_OPT_STRING, &doctor->extender, "URL",
          "ask the extender here, such as http://127.0.0.1:39999; else through the API server", NULL,
          0, NULL},
+        {"extender-ca", GS_OPT_STRING, &doctor->extender_ca, "FILE",
+         "CA of its certificate, PEM (the system's)", NULL, 0, NULL},
+        {"extender-cert", GS_OPT_STRING, &doctor->extender_cert, "FILE",
+         "client certificate to show it, such as kube-scheduler's", NULL, 0, NULL},
+        {"extender-key", GS_OPT_STRING, &doctor->extender_key, "FILE", "its key", NULL, 0, NULL},
+        {"extender-server-name", GS_OPT_STRING, &doctor->extender_name, "NAME",
+         "what its certificate names, where that is not the URL's host", NULL, 0, NULL},
         COMMON_OPTIONS(&doctor->common, "has no effect"),
     };
     const struct gs_command command = {
@@ -31,6 +54,7 @@ static void read_options(struct doctor *doctor, int argc, char **argv)
         .quiet = true,
     };
     gs_options_parse(&command, argc, argv);
+    check(doctor);
 }
 
 void doctor_say(struct doctor *doctor, enum finding finding, const char *topic, const char *fmt,

@@ -21,6 +21,10 @@ struct doctor {
     const char *system_ns;        /* where the extender and the plugin run */
     const char *scheduler_config; /* file of kube-scheduler on this machine; NULL: look around */
     const char *extender;         /* URL to ask directly; NULL: through the API server */
+    const char *extender_ca;      /* files; NULL: the system's CAs, no certificate of our own */
+    const char *extender_cert;
+    const char *extender_key;
+    const char *extender_name; /* what its certificate names; NULL: the URL's host */
     bool colour;
     const struct doctor_layout *layout; /* how the extender runs here */
     json_t *pods;                       /* the extender's; NULL: not known, pods_err says why */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gpushare/kube/kubeconfig.h"
@@ -172,19 +174,44 @@ static void judge_version(struct doctor *doctor, const char *where, const struct
                same ? "" : "; this program is " GS_VERSION ": use the same release");
 }
 
-static void ask_directly(struct doctor *doctor)
+static int copy_text(const char *text, char **ret, struct gs_error *err)
+{
+    if (text && !(*ret = strdup(text)))
+        return gs_fail_nomem(err);
+    return 0;
+}
+
+static int name_file(const char *path, struct gs_kube_pem *pem, struct gs_error *err)
+{
+    if (path && !(pem->file = realpath(path, NULL)))
+        return gs_fail(err, GS_EINVAL, "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+static int connect_directly(const struct doctor *doctor, struct gs_kube_client **ret,
+                            struct gs_error *err)
 {
     _cleanup_(gs_kube_config_release) struct gs_kube_config config = {0};
-    _cleanup_(gs_kube_client_freep) struct gs_kube_client *client = NULL;
-    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(1 << 20);
     const struct gs_kube_options options = {.program = "inspect",
                                             .request_timeout_ns = doctor->common.timeout_ns};
+    if (gs_kube_config_plain(doctor->extender, &config, err) < 0 ||
+        name_file(doctor->extender_ca, &config.ca, err) < 0 ||
+        name_file(doctor->extender_cert, &config.client_cert, err) < 0 ||
+        name_file(doctor->extender_key, &config.client_key, err) < 0 ||
+        copy_text(doctor->extender_name, &config.tls_server_name, err) < 0)
+        return -1;
+    return gs_kube_client_new(&config, &options, ret, err);
+}
+
+static void ask_directly(struct doctor *doctor)
+{
+    _cleanup_(gs_kube_client_freep) struct gs_kube_client *client = NULL;
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(1 << 20);
     const struct gs_kube_request ready = {.method = "GET", .path = "/readyz"};
     const struct gs_kube_request version = {.method = "GET", .path = "/version"};
     struct gs_error err = {0};
     int status = 0;
-    if (gs_kube_config_plain(doctor->extender, &config, &err) < 0 ||
-        gs_kube_client_new(&config, &options, &client, &err) < 0 ||
+    if (connect_directly(doctor, &client, &err) < 0 ||
         gs_kube_request(client, &ready, &status, &body, &err) < 0) {
         doctor_say(doctor, FINDING_FAIL, "extender", "%s%s; is it running there?",
                    err.code == GS_EIO ? doctor->extender : err.msg,

@@ -48,7 +48,13 @@ CLUSTERS = (
 )
 
 
+QUANTITIES = ((8, 8), ("8", 8), ("1k", 1000), ("2Ki", 2048), ("8000m", 8), ("1e3", 1000),
+              ("1M", 10**6), ("1Gi", 2**30))
+
+
 def body():
+    for text, expected in QUANTITIES:
+        check(ledger.quantity(text) == expected, f"{text} is {ledger.quantity(text)}")
     for row, made, expected in PEAKS:
         check(ledger.per_gpu(made) == expected, f"{row}: {ledger.per_gpu(made)}, not {expected}")
     for with_inventory in (True, False):

@@ -6,6 +6,7 @@ the two can disagree. Every function here is pure."""
 
 import json
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from harness.objects import GPU_COUNT, GPU_MEM, IDX, INVENTORY, annotation, bound_node, key
 
@@ -32,6 +33,21 @@ class Node:
     unknown: list = field(default_factory=list)
 
 
+SUFFIXES = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
+            "m": Decimal("0.001"), "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15,
+            "E": 10**18}
+
+
+def quantity(text):
+    """A whole number as Kubernetes writes it: 8, "8", "1k", "2Ki", "1e3", "8000m"."""
+    text = str(text)
+    suffix = next((s for s in SUFFIXES if text.endswith(s)), None)
+    value = Decimal(text.removesuffix(suffix)) * SUFFIXES[suffix] if suffix else Decimal(text)
+    if value != int(value):
+        raise ValueError(f"{text} is no whole number")
+    return int(value)
+
+
 def node_from(api_node):
     status, spec = api_node.get("status", {}), api_node.get("spec", {})
     capacity = status.get("allocatable") or status.get("capacity") or {}
@@ -39,7 +55,7 @@ def node_from(api_node):
     tainted = any(t["effect"] != "PreferNoSchedule" for t in spec.get("taints") or [])
     return Node(api_node["metadata"]["name"], gpus_from(api_node, capacity),
                 ready and not tainted and not spec.get("unschedulable"),
-                int(capacity.get("pods", 110)))
+                quantity(capacity.get("pods", 110)))
 
 
 def gpus_from(api_node, capacity):
@@ -48,12 +64,12 @@ def gpus_from(api_node, capacity):
         return {gpu["idx"]: Gpu(gpu["idx"], gpu["mem"],
                                 gpu.get("healthy", True) and gpu.get("schedulable", True))
                 for gpu in json.loads(written)["gpus"]}
-    count, total = int(capacity.get(GPU_COUNT, 0)), int(capacity.get(GPU_MEM, 0))
+    count, total = quantity(capacity.get(GPU_COUNT, 0)), quantity(capacity.get(GPU_MEM, 0))
     return {idx: Gpu(idx, total // count) for idx in range(count)} if count else {}
 
 
 def asks(container):
-    return int((container.get("resources", {}).get("limits") or {}).get(GPU_MEM, 0))
+    return quantity((container.get("resources", {}).get("limits") or {}).get(GPU_MEM, 0))
 
 
 def gpu_count(pod):
