@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from harness.objects import GPU_COUNT, GPU_MEM, IDX, INVENTORY, annotation, bound_node, key
+from harness.objects import ALLOCATION, GPU_COUNT, GPU_MEM, IDX, INVENTORY, annotation, bound_node, key
 
 
 @dataclass
@@ -110,8 +110,13 @@ def holds(pod):
 
 
 def written_gpus(pod, node):
-    """The GPUs that the pod's annotation names, or None when it names none that can be true."""
-    parts = (annotation(pod, IDX) or "").split(",")
+    """The GPUs that the pod's annotation names, or None when it names none that can be true. Without
+    an index it is those of the allocation."""
+    if annotation(pod, IDX) is None and annotation(pod, ALLOCATION):
+        parts = sorted({gpu for gpus in json.loads(annotation(pod, ALLOCATION)).values()
+                        for gpu in gpus})
+    else:
+        parts = (annotation(pod, IDX) or "").split(",")
     if not all(part.strip().isascii() and part.strip().isdigit() for part in parts):
         return None
     found = {int(part) for part in parts}

@@ -7,6 +7,7 @@ GPU_MEM = "aliyun.com/gpu-mem"
 GPU_COUNT = "aliyun.com/gpu-count"
 INVENTORY = "aliyun.com/gpu-inventory"
 IDX = "ALIYUN_COM_GPU_MEM_IDX"
+ALLOCATION = "scheduler.framework.gpushare.allocation"
 NAMESPACE = "default"
 PAUSE_IMAGE = "gpushare-e2e/none"
 MIB_PER_UNIT = {"MiB": 1, "64MiB": 64, "256MiB": 256, "GiB": 1024}
@@ -69,6 +70,14 @@ def original_annotations(gpu_idx, pod_mem, gpu_mem):
     return {IDX: str(gpu_idx), "ALIYUN_COM_GPU_MEM_POD": str(pod_mem),
             "ALIYUN_COM_GPU_MEM_DEV": str(gpu_mem), "ALIYUN_COM_GPU_MEM_ASSIGNED": "true",
             "ALIYUN_COM_GPU_MEM_ASSUME_TIME": "1600000000000000000"}
+
+
+def successor_annotations(*gpu_and_units):
+    """What the original's successor wrote: (GPU, units) per container, and no index."""
+    return {ALLOCATION: json.dumps({str(i): {str(gpu): units}
+                                    for i, (gpu, units) in enumerate(gpu_and_units)}),
+            "scheduler.framework.gpushare.assigned": "true",
+            "scheduler.framework.gpushare.assume-time": "1600000000000000000"}
 
 
 def key(pod_object):
