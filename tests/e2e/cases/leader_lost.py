@@ -59,7 +59,8 @@ def lose(cluster, replicas, watch, name, number):
             must_refuse(cluster, replica, f"standby-{name}-{index}")
     before = len(watch.bound_at)
     burst(cluster, name, 120)
-    check(watch.wait(lambda w: len(w.bound_at) >= before + 20, 60), "20 pods were never bound")
+    check(watch.wait(lambda w: len(w.bound_at) >= before + 20, 60),
+          f"20 more than {before} pods were never bound, only {len(watch.bound_at)}")
     leader.process.signal(number)
     return leader, other_leader(replicas, leader)
 

@@ -13,7 +13,8 @@ class PodWatch:
     """with PodWatch(api) as watch: ...; watch.bound_at["ns/name"] is a monotonic time.
 
     Calls on_change(pods) after every event, if given, with the live {uid: pod} in the watch's
-    thread; what that raises is raised again where the watch ends."""
+    thread; what that raises is raised again where the watch ends. An API server ends a watch that
+    does not keep up: it goes on from the last event."""
 
     def __init__(self, api, on_change=None):
         self.api = api
@@ -24,42 +25,59 @@ class PodWatch:
         self.error = None
         self.stopping = False
         self.conn = None
+        self.version = None
         self.thread = threading.Thread(target=self.follow, daemon=True)
 
     def __enter__(self):
         listed = self.api.get("/api/v1/pods")
         for pod in listed["items"]:
             self.take("ADDED", pod)
-        version = listed["metadata"]["resourceVersion"]
-        self.conn = self.api.connect(timeout_s=None)
-        self.conn.request("GET", f"/api/v1/pods?watch=1&resourceVersion={version}",
-                          headers=self.api.headers())
+        self.version = listed["metadata"]["resourceVersion"]
+        self.ask()
         self.thread.start()
         return self
 
+    def ask(self):
+        self.conn = self.api.connect(timeout_s=None)
+        self.conn.request("GET", f"/api/v1/pods?watch=1&resourceVersion={self.version}",
+                          headers=self.api.headers())
+
     def __exit__(self, *_):
         self.stopping = True
-        self.conn.sock.shutdown(2)
-        self.thread.join()
+        while self.thread.is_alive():  # it may be asking anew just now
+            try:
+                self.conn.sock.shutdown(2)
+            except (AttributeError, OSError):
+                pass
+            self.thread.join(0.1)
         self.conn.close()
         if self.error:
             raise self.error
 
     def follow(self):
         try:
-            for line in self.conn.getresponse():
-                event = json.loads(line)
-                with self.condition:
-                    self.take(event["type"], event["object"])
-                    if self.on_change:
-                        self.on_change(self.pods)
-                    self.condition.notify_all()
+            while not self.stopping:
+                for line in self.conn.getresponse():
+                    self.hear(json.loads(line))
+                if not self.stopping:
+                    self.conn.close()
+                    self.ask()
         except (OSError, ValueError, http.client.HTTPException) as error:
             if not self.stopping:
                 self.error = error
         except Exception as error:  # pylint: disable=broad-except
             self.error = error
         with self.condition:
+            self.condition.notify_all()
+
+    def hear(self, event):
+        if event["type"] == "ERROR":
+            raise OSError(f"the watch cannot go on: {event['object'].get('message')}")
+        self.version = event["object"]["metadata"]["resourceVersion"]
+        with self.condition:
+            self.take(event["type"], event["object"])
+            if self.on_change:
+                self.on_change(self.pods)
             self.condition.notify_all()
 
     def take(self, kind, pod):
