@@ -27,12 +27,26 @@ static bool charge_state(void *ctx, const struct gs_claim *claim)
     return true;
 }
 
+/* A bind of this pod has no known outcome: its place is kept for it, where the repetition of that
+ * bind will be settled, and no other node can be had before. NULL: there is no such bind. */
+static const char *reserved_node(const struct gs_ledger *ledger, const char *uid)
+{
+    struct gs_claim own;
+    return gs_ledger_find_claim(ledger, uid, &own) && own.state == GS_CLAIM_RESERVED ? own.node
+                                                                                     : NULL;
+}
+
+static uint8_t judge_reserved(const char *reserved, struct gs_slice node)
+{
+    return gs_slice_eq(node, gs_slice_of(reserved)) ? GS_FITS : GS_REASON_BIND_OPEN;
+}
+
 /* A node object as given: it may not exist yet (Cluster Autoscaler asks about nodes that it might
  * add). Its size comes from the object, what is used and held on it from the ledger if it is known
  * there; *known_all becomes false if it is not. */
-static int judge_object(struct gs_service *service, const struct gs_ask *ask, struct gs_slice json,
-                        struct gs_node *node, uint8_t *ret_reason, bool *known_all,
-                        struct gs_error *err)
+static int judge_object(struct gs_service *service, const struct gs_ask *ask, const char *reserved,
+                        struct gs_slice json, struct gs_node *node, uint8_t *ret_reason,
+                        bool *known_all, struct gs_error *err)
 {
     struct gs_gpu_state states[GS_GPUS_MAX], room[GS_GPUS_MAX];
     struct gs_node_view view;
@@ -46,6 +60,10 @@ static int judge_object(struct gs_service *service, const struct gs_ask *ask, st
         *ret_reason = (uint8_t)gs_fit(&view, ask);
         return 0;
     }
+    if (reserved) {
+        *ret_reason = judge_reserved(reserved, gs_slice_of(node->name));
+        return 0;
+    }
     view.slot = known->slot;
     view.nominated = known->nominated;
     gs_ledger_each_claim(ledger, known->slot, charge_state, &view);
@@ -54,39 +72,25 @@ static int judge_object(struct gs_service *service, const struct gs_ask *ask, st
     return 0;
 }
 
-/* A bind of this pod has no known outcome: its place is kept for it, where the repetition of that
- * bind will be settled, and no other node can be had before. False: there is no such bind. */
-static bool judge_reserved(const struct gs_ledger *ledger, struct gs_scratch *scratch)
-{
-    const struct gs_filter_args *args = &scratch->args;
-    struct gs_claim own;
-    if (!gs_ledger_find_claim(ledger, args->pod.uid, &own) || own.state != GS_CLAIM_RESERVED)
-        return false;
-    struct gs_slice node = gs_slice_of(own.node);
-    for (uint32_t i = 0; i < args->name_count; i++)
-        scratch->verdicts[i] = gs_slice_eq(args->names[i], node) ? GS_FITS : GS_REASON_BIND_OPEN;
-    return true;
-}
-
 /* *known_all stays true when no node is hypothetical. */
 static int judge_all(struct gs_service *service, const struct gs_ask *ask,
                      struct gs_scratch *scratch, bool *known_all, struct gs_error *err)
 {
     const struct gs_filter_args *args = &scratch->args;
+    const char *reserved = reserved_node(service->store.ledger, args->pod.uid);
     if (args->has_names) {
         struct gs_gpu_state room[GS_GPUS_MAX];
-        if (judge_reserved(service->store.ledger, scratch))
-            return 0;
         for (uint32_t i = 0; i < args->name_count; i++)
             scratch->verdicts[i] =
-                (uint8_t)judge_name(service->store.ledger, ask, args->names[i], room);
+                reserved ? judge_reserved(reserved, args->names[i])
+                         : (uint8_t)judge_name(service->store.ledger, ask, args->names[i], room);
         return 0;
     }
     struct gs_node node = {0};
     int result = 0;
     for (uint32_t i = 0; i < args->node_count && result == 0; i++)
-        result = judge_object(service, ask, args->nodes[i], &node, &scratch->verdicts[i], known_all,
-                              err);
+        result = judge_object(service, ask, reserved, args->nodes[i], &node, &scratch->verdicts[i],
+                              known_all, err);
     gs_node_release(&node);
     return result;
 }

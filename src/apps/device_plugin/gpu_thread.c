@@ -15,12 +15,12 @@
 #define LOOK_NS       GS_NS_PER_S /* also how fast the thread stops */
 #define FIRST_PAUSE_S 1
 #define LAST_PAUSE_S  30
-enum { READ_EVERY = 10 }; /* looks */
+enum { READ_EVERY = 10 /* looks */, STOP_MS = 2000, LOOK_MS = 10 };
 
 struct gpu_thread {
     struct plugin *plugin;
     struct gs_gpu_source source;
-    atomic_bool stop;
+    atomic_bool stop, ended;
     pthread_t thread;
 };
 
@@ -170,6 +170,7 @@ static void *run(void *arg)
         else
             pause_s(thread, pause);
     }
+    atomic_store(&thread->ended, true);
     return NULL;
 }
 
@@ -196,15 +197,16 @@ int gpu_thread_start(struct plugin *plugin, const struct gs_gpu_source *source,
 void gpu_thread_stop(struct plugin *plugin)
 {
     struct gpu_thread *thread = gs_steal(&plugin->gpu_thread);
-    struct timespec until;
     if (!thread)
         return;
     atomic_store(&thread->stop, true);
-    until = gs_clock_wait_until(gs_clock_now_ns(gs_clock_system()) + 2 * GS_NS_PER_S);
-    if (pthread_clockjoin_np(thread->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+    for (int ms = 0; !atomic_load(&thread->ended) && ms < STOP_MS; ms += LOOK_MS)
+        nanosleep(&(const struct timespec){.tv_nsec = LOOK_MS * GS_NS_PER_MS}, NULL);
+    if (!atomic_load(&thread->ended)) {
         gs_log(GS_LOG_WARN, "the driver does not come back: ending without it");
         _exit(plugin->result);
     }
+    pthread_join(thread->thread, NULL);
     thread->source.ops->close(thread->source.ctx);
     free(thread);
 }

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The program itself, against a scripted kubelet (registration, PodResources, Allocate and
- * PreStartContainer by hand) and the simulator's API server: pods come and go ten thousand times,
- * and the program does not grow; it leaves without losing one.
+ * PreStartContainer by hand) and the simulator's API server: pods come and go ten thousand times
+ * while its pages are read, and the program does not grow; it leaves without losing one.
  */
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,14 +20,23 @@
 #include "gpushare/grpc/server.h"
 #include "gpushare/kube/client.h"
 #include "gpushare/kube/kubeconfig.h"
+#include "http_probe.h"
 #include "rows.h"
 
+#ifdef GS_SANITIZED
+enum { ROUNDS = 500, WARM = 100, UNITS = 4, GROWTH_KIB = 1 << 30 };
+#else
 enum { ROUNDS = 10000, WARM = 1000, UNITS = 4, GROWTH_KIB = 256 };
+#endif
 #define PATIENCE_NS (20 * GS_NS_PER_S)
 
 struct rig {
     char dir[64], kubelet[128], pod_resources[128], kubeconfig[128], plugin[128];
     pid_t sim, program;
+    uint16_t port; /* of its pages */
+    pthread_t reader;
+    atomic_bool stop;
+    atomic_int pages;
     struct gs_loop *loop;
     struct gs_grpc_server *registration, *lister;
     struct gs_kube_client *client;
@@ -226,6 +240,42 @@ static void one_round(struct rig *rig, int round)
     gs_buf_release(&request);
 }
 
+/* ---- its pages ---- */
+
+static uint16_t free_port(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, len), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    close(fd);
+    return ntohs(at.sin_port);
+}
+
+/* What every page must say; another thread than the one that answers the kubelet writes them. */
+static void *read_pages(void *arg)
+{
+    static const struct {
+        const char *path, *words;
+    } pages[] = {{"/metrics", "\ngpushare_"}, {"/healthz", "ok"}};
+    struct rig *rig = arg;
+    while (!atomic_load(&rig->stop)) {
+        for (size_t i = 0; i < GS_COUNT_OF(pages); i++) {
+            struct http_probe probe;
+            struct http_answer answer;
+            if (http_probe_open(&probe, rig->port) &&
+                http_probe_text(&probe, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", pages[i].path) &&
+                http_probe_answer(&probe, &answer) && answer.status == 200 &&
+                strstr(answer.body, pages[i].words))
+                atomic_fetch_add(&rig->pages, 1);
+            http_probe_close(&probe);
+        }
+        usleep(5000);
+    }
+    return NULL;
+}
+
 /* ---- processes ---- */
 
 static pid_t start(const char *log, const char *const argv[])
@@ -313,7 +363,7 @@ static void serve_kubelet(struct rig *rig)
 
 static void rig_up(struct rig *rig)
 {
-    char sim_log[128], program_log[128];
+    char sim_log[128], program_log[128], listen[32];
     *rig = (struct rig){.dir = "/tmp/gpushare-dp.XXXXXX"};
     assert_non_null(mkdtemp(rig->dir));
     snprintf(rig->kubelet, sizeof(rig->kubelet), "%s/kubelet.sock", rig->dir);
@@ -328,20 +378,35 @@ static void rig_up(struct rig *rig)
                                              "--history", "64", "--log-level", "error", NULL});
     connect_api(rig);
     serve_kubelet(rig);
-    rig->program =
-        start(program_log,
-              (const char *const[]){GS_BINARY_DIR "/gpushare-device-plugin", "--kubeconfig",
-                                    rig->kubeconfig, "--node-name", "n1", "--fake-gpus", "2x16GiB",
-                                    "--device-plugin-dir", rig->dir, "--pod-resources-socket",
-                                    rig->pod_resources, "--log-level", "warn", NULL});
+    rig->port = free_port();
+    snprintf(listen, sizeof(listen), "127.0.0.1:%u", rig->port);
+    rig->program = start(
+        program_log, (const char *const[]){GS_BINARY_DIR "/gpushare-device-plugin", "--kubeconfig",
+                                           rig->kubeconfig, "--node-name", "n1", "--fake-gpus",
+                                           "2x16GiB", "--device-plugin-dir", rig->dir,
+                                           "--pod-resources-socket", rig->pod_resources,
+                                           "--http-listen", listen, "--log-level", "warn", NULL});
     step_until(rig, &rig->registered, "registration");
+}
+
+static void print_file(const char *dir, const char *name)
+{
+    char path[128], line[1024];
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof(line), file))
+        print_message("%s", line);
+    if (file)
+        fclose(file);
 }
 
 static void rig_down(struct rig *rig)
 {
     char command[128];
-    if (rig->program)
-        assert_int_equal(stop(rig->program), 0);
+    int status = rig->program ? stop(rig->program) : 0;
+    if (status)
+        print_file(rig->dir, "program.log");
+    assert_int_equal(status, 0);
     stop(rig->sim);
     gs_grpc_server_free(rig->registration);
     gs_grpc_server_free(rig->lister);
@@ -360,12 +425,16 @@ static void ten_thousand_pods_leave_nothing_behind(void **state)
     struct rig rig;
     uint64_t warm_kib = 0;
     rig_up(&rig);
+    assert_int_equal(pthread_create(&rig.reader, NULL, read_pages, &rig), 0);
     for (int round = 0; round < ROUNDS; round++) {
         if (round == WARM)
             warm_kib = private_kib(rig.program);
         one_round(&rig, round);
     }
     uint64_t end_kib = private_kib(rig.program);
+    atomic_store(&rig.stop, true);
+    pthread_join(rig.reader, NULL);
+    assert_in_range(atomic_load(&rig.pages), 20, INT_MAX);
     print_message("private memory: %llu KiB after %d rounds, %llu KiB after %d\n",
                   (unsigned long long)warm_kib, WARM, (unsigned long long)end_kib, ROUNDS);
     assert_true(end_kib <= warm_kib + GROWTH_KIB);

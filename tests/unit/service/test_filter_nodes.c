@@ -161,6 +161,24 @@ static void nominated_pods_hold_their_place_here_too(void **state)
     rig_expect(filter(2, "", SIZED("new", "16", "1")), "\"FailedNodes\":{}");
 }
 
+/* Its place is full, of the reservation of its own: the node passes, and no other does. */
+static void a_pod_whose_bind_is_open_may_only_go_where_it_was_sent(void **state)
+{
+    char json[2048], body[4096];
+    rig_node(&rig, "n2", "16");
+    rig_pod(&rig, "p", "up", 6, NULL, NULL, "Pending");
+    rig.bind_code = GS_ETIMEOUT;
+    rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "up", 6, NULL, NULL, "Pending");
+    rig_expect(rig_try_bind(&rig, "p", "up", "n1"), "no known outcome");
+    char *answer = filter(6, "", SIZED("n2", "16", "1") "," SIZED("n1", "16", "1"));
+    snprintf(body, sizeof(body), "'items':[%s]", SIZED("n1", "16", "1"));
+    quote(body);
+    assert_non_null(strstr(answer, body));
+    assert_non_null(strstr(answer, "\"n2\":\"an earlier bind to another node"));
+    free(answer);
+    rig_expect(rig_filter(&rig, json, "\"n2\",\"n1\""), "\"NodeNames\":[\"n1\"]");
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -169,6 +187,7 @@ int main(void)
         T(no_refusal_by_a_hypothetical_node_is_remembered),
         T(a_refusal_by_nodes_that_exist_is),
         T(nominated_pods_hold_their_place_here_too),
+        T(a_pod_whose_bind_is_open_may_only_go_where_it_was_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
