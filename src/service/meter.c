@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "meter.h"
 
-/* Upper bounds: 50 µs doubling up to 410 ms. */
+/* Upper bounds: 50 µs doubling up to 6.6 s, since bind waits for the API server. */
 enum { FIRST_BOUND_NS = 50000 };
 
 static int64_t bound_ns(int bucket)

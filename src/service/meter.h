@@ -9,7 +9,7 @@
 #include "gpushare/base/buf.h"
 
 /* Counts requests of one verb and their time, without locks. */
-enum { GS_METER_BUCKETS = 14 };
+enum { GS_METER_BUCKETS = 18 };
 
 struct gs_meter {
     atomic_ullong errors;
