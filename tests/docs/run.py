@@ -155,8 +155,11 @@ def links(pages):
 
 
 def commands(pages):
-    """Files of ours in blocks of commands; what a build makes is not there yet."""
+    """Files of ours, in blocks of commands and in the text."""
     for page in pages:
+        for path in re.findall(r"`((?:scripts|manifests|config|docs|share)/[\w./+-]+)", read(page)):
+            if not os.path.exists(os.path.join(ROOT, path)):
+                yield f"{page} names {path}, which is not there"
         for block in re.findall(r"```sh\n(.*?)```", read(page), re.S):
             for path in re.findall(r"(?<![\w/.-])((?:scripts|manifests|config|tests|docs)/[\w./+-]+)", block):
                 if not os.path.exists(os.path.join(ROOT, path)):
