@@ -20,7 +20,9 @@ RESIDENTS = {
     "halves": (("high-4", 0, 8), ("low-4a", 0, 8), ("low-4b", 1, 8), ("mid-4", 1, 8)),
     "hopeless": (("high-5a", 0, 8), ("low-5a", 0, 8), ("high-5b", 1, 8), ("low-5b", 1, 8)),
     "split": (("mid-6", 0, 10), ("low-6", 1, 10)),
+    "small": (("low-7", 0, 2),),
 }
+GPUS = {"small": [8, 8, 8]}  # of the others: two of 16
 
 
 def living(cluster):
@@ -72,6 +74,17 @@ def nobody_goes_in_vain(cluster):
     cluster.delete_pod("fourth")
 
 
+def too_large_for_any_gpu(cluster):
+    """Newer releases do not even ask about such nodes (FailedAndUnresolvableNodes)."""
+    before = living(cluster)
+    cluster.create_pods([urgent("giant", 12, ("small",))])
+    message = cluster.wait_refused("giant")
+    check("no GPU is as large as the request" in message, message)
+    time.sleep(1)
+    check(before < living(cluster), f"evicted in vain: {before - living(cluster)}")
+    cluster.delete_pod("giant")
+
+
 def fragmentation(cluster):
     if release.PREEMPTS_WHEN_THE_SUM_FITS:
         place = preempts(cluster, "fifth", 12, ("split",))
@@ -79,7 +92,7 @@ def fragmentation(cluster):
 
 
 def body():
-    nodes = [node(name, [16, 16]) for name in RESIDENTS]
+    nodes = [node(name, GPUS.get(name, [16, 16])) for name in RESIDENTS]
     with Cluster(nodes=nodes, scheduler=None) as cluster:
         start_preempting_scheduler(cluster)
         create_priorities(cluster, PRIORITIES)
@@ -91,6 +104,7 @@ def body():
         least_important_and_no_more(cluster)
         the_right_gpu_is_cleared(cluster)
         nobody_goes_in_vain(cluster)
+        too_large_for_any_gpu(cluster)
         fragmentation(cluster)
 
 
