@@ -98,7 +98,8 @@ static void print_sums(struct gs_store *store, struct gs_buf *out)
     struct sums sums = {0};
     each_node(store, add_node, &sums);
     gs_metric_gauge(out, "gpushare_memory_bytes", "GPU memory of the cluster.", sums.total);
-    gs_metric_gauge(out, "gpushare_memory_allocated_bytes", "Of this, charged to pods.", sums.used);
+    gs_metric_gauge(out, "gpushare_memory_allocated_bytes",
+                    "GPU memory of the cluster that is charged to pods.", sums.used);
     gs_metric_gauge(out, "gpushare_memory_free_bytes",
                     "GPU memory that is free on healthy GPUs without a cordon.", sums.free);
     gs_metric_gauge(out, "gpushare_memory_largest_free_bytes",

@@ -8,8 +8,7 @@ static void print_watches(const struct gs_kube_stats *kube, struct gs_buf *out)
                       "Full lists loaded by watches, and the time that took.", kube->lists,
                       kube->list_ns);
     gs_metric_counter(out, "gpushare_watch_relists_total",
-                      "Of the full lists, those that were not the first of their watch.",
-                      kube->relists);
+                      "Full lists that were not the first of their watch.", kube->relists);
     gs_metric_counter(out, "gpushare_watch_starts_total", "Watch requests that were answered.",
                       kube->watch_starts);
     gs_metric_counter(out, "gpushare_watch_cuts_total",

@@ -80,7 +80,8 @@ static void print_gpus(const struct board_state *state, struct gs_buf *out)
     static const char *const names[] = {PREFIX "gpu_memory_bytes",
                                         PREFIX "gpu_memory_allocated_bytes", PREFIX "gpu_healthy"};
     static const char *const helps[] = {"Memory of a GPU, as advertised.",
-                                        "Of this, given to pods.", "1: new pods may come."};
+                                        "Memory of a GPU that was given to pods.",
+                                        "1: new pods may come."};
     const uint64_t unit_bytes = (uint64_t)gs_unit_mib(state->unit) << 20;
     for (int what = 0; what < 3; what++) {
         gs_metric_family(out, names[what], "gauge", helps[what]);
@@ -123,7 +124,8 @@ void board_metrics(const struct board_state *state, struct gs_buf *out)
     print_gpus(state, out);
     print_allocations(state, out);
     gs_metric_gauge(out, PREFIX "pods", "Pods with GPU memory on this node.", state->stats.pods);
-    gs_metric_gauge(out, PREFIX "waiting_pods", "Of these, not fully allocated.",
+    gs_metric_gauge(out, PREFIX "waiting_pods",
+                    "Pods with GPU memory on this node that are not fully allocated.",
                     state->stats.waiting);
     gs_metric_gauge(out, PREFIX "queued_writes", "Patches and events still to be sent.",
                     state->stats.writes_queued);
