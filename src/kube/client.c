@@ -106,6 +106,8 @@ int gs_kube_client_new(const struct gs_kube_config *config, const struct gs_kube
 
 void gs_kube_client_free(struct gs_kube_client *client)
 {
+    if (!client)
+        return;
     while (client->idle) {
         struct gs_connection *connection = client->idle;
         client->idle = connection->next;

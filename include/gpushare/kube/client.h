@@ -61,7 +61,7 @@ struct gs_kube_options {
 int gs_kube_client_new(const struct gs_kube_config *config, const struct gs_kube_options *options,
                        struct gs_kube_client **ret_client, struct gs_error *err);
 
-/* No other thread may be in the client any more: stop the watches first. */
+/* No other thread may be in the client any more: stop the watches first. NULL: nothing. */
 void gs_kube_client_free(struct gs_kube_client *client);
 GS_DEFINE_CLEANUP(struct gs_kube_client *, gs_kube_client_free)
 

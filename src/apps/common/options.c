@@ -257,7 +257,7 @@ static void print_version(FILE *out, struct argp_state *state)
 static void refuse(const struct gs_command *command, const char *source, const struct gs_error *err)
 {
     fprintf(stderr, "%s: %s: %s\n", command->name, source, err->msg);
-    exit(USAGE_EXIT);
+    exit(err->code == GS_ENOMEM ? 1 : USAGE_EXIT);
 }
 
 static void apply(struct parse *parse)

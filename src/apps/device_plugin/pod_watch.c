@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/watching.h"
 #include "device_plugin/asks.h"
 #include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
@@ -167,9 +168,7 @@ static void *run(void *arg)
                                        .pod = on_pod,
                                        .pod_gone = on_pod_gone,
                                        .live = on_live};
-    struct gs_error err = {0};
-    if (plugin->kube.ops->watch(plugin->kube.ctx, &spec, &sink, &watch->stop, &err) < 0)
-        gs_log(GS_LOG_ERROR, "the watch of this node's pods ended", GS_STR("why", err.msg));
+    watch_until_stopped(plugin->kube, &spec, &sink, &watch->stop);
     return NULL;
 }
 

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "gpushare/base/log.h"
+#include "common/watching.h"
 
 #define TICK_NS (100 * GS_NS_PER_MS)
 
@@ -22,16 +22,11 @@ struct feed {
     int thread_count;
 };
 
-static void watch(struct feed *feed, const struct gs_watch_spec *spec)
-{
-    struct gs_error err = {0};
-    if (feed->kube.ops->watch(feed->kube.ctx, spec, &feed->sink, &feed->stop, &err) < 0)
-        gs_log(GS_LOG_ERROR, "watch ended", GS_STR("why", err.msg));
-}
-
 static void *watch_nodes(void *arg)
 {
-    watch(arg, &(struct gs_watch_spec){.kind = GS_KIND_NODE});
+    struct feed *feed = arg;
+    watch_until_stopped(feed->kube, &(struct gs_watch_spec){.kind = GS_KIND_NODE}, &feed->sink,
+                        &feed->stop);
     return NULL;
 }
 
@@ -42,8 +37,8 @@ static void *watch_pods(void *arg)
     while (!feed->nodes_listed && !atomic_load(&feed->stop))
         pthread_cond_wait(&feed->changed, &feed->lock);
     pthread_mutex_unlock(&feed->lock);
-    if (!atomic_load(&feed->stop))
-        watch(feed, &(struct gs_watch_spec){.kind = GS_KIND_POD});
+    watch_until_stopped(feed->kube, &(struct gs_watch_spec){.kind = GS_KIND_POD}, &feed->sink,
+                        &feed->stop);
     return NULL;
 }
 
