@@ -35,7 +35,7 @@ static void ask_in(struct plugin *plugin, int64_t pause_ns)
 
 void devices_ask_soon(struct plugin *plugin)
 {
-    if (plugin->devices.foreign)
+    if (plugin->devices.foreign || plugin->devices.unit_waits)
         ask_in(plugin, SOON_NS);
 }
 
