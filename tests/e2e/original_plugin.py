@@ -17,6 +17,7 @@ import grpc
 from kubelet_messages import M
 
 from harness.api import Api, node_path, pod_path
+from harness.ledger import quantity
 from harness.objects import GPU_COUNT, GPU_MEM, IDX, annotation
 
 ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
@@ -26,7 +27,7 @@ SOCKET = "aliyungpushare.sock"
 
 def asks(pod):
     """The original sums the containers and knows no init containers."""
-    return sum(int((c.get("resources", {}).get("limits") or {}).get(GPU_MEM, 0))
+    return sum(quantity((c.get("resources", {}).get("limits") or {}).get(GPU_MEM, 0))
                for c in pod["spec"]["containers"])
 
 

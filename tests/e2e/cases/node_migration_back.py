@@ -4,9 +4,8 @@
 
 from harness.case import check, run
 from harness.migration import Migration
-from harness.node import real_pod
+from harness.node import NODE, real_pod
 from harness.objects import INVENTORY
-from harness.node import NODE
 from harness.original import Deployment
 
 KUBE = ">=1.20"

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from harness.api import ApiError, pod_path
 from harness.control_plane import HOST, ROOT
+from harness.ledger import quantity
 from harness.node import DEVICE_PLUGINS, NODE
 from harness.objects import GPU_COUNT, GPU_MEM, IDX, annotation, bound_node
 from harness.processes import wait_for
@@ -89,10 +90,14 @@ class OriginalExtender:
         return {"NodeNames": good, "FailedNodes": {
             n: "Insufficient GPU Memory in one device" for n in names if n not in good}}
 
-    def free(self, node):
+    def gpus(self, node):
+        """(how many, size of each)"""
         capacity = self.api.get(f"/api/v1/nodes/{node}")["status"]["capacity"]
         count = int(capacity.get(GPU_COUNT, 0))
-        size = int(capacity.get(GPU_MEM, 0)) // count if count else 0
+        return count, quantity(capacity.get(GPU_MEM, 0)) // count if count else 0
+
+    def free(self, node):
+        count, size = self.gpus(node)
         free = {idx: size for idx in range(count)}
         for pod in self.api.pods():
             idx = annotation(pod, IDX)
@@ -108,7 +113,7 @@ class OriginalExtender:
         if not fitting:
             return {"Error": f"The node {node} can't place the pod {name}"}
         try:
-            assume(self.api, name, min(fitting)[1], units, namespace)
+            assume(self.api, name, min(fitting)[1], units, namespace, self.gpus(node)[1])
             self.api.create(pod_path(namespace, name, "binding"), {
                 "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
                 "target": {"apiVersion": "v1", "kind": "Node", "name": node}})
@@ -118,14 +123,14 @@ class OriginalExtender:
 
 
 def asks(pod):
-    return sum(int((c.get("resources", {}).get("limits") or {}).get(GPU_MEM, 0))
+    return sum(quantity((c.get("resources", {}).get("limits") or {}).get(GPU_MEM, 0))
                for c in pod["spec"]["containers"])
 
 
-def assume(api, name, idx, units, namespace="default"):
+def assume(api, name, idx, units, namespace="default", gpu_size=16):
     """What the original's extender writes before it binds."""
     api.patch(pod_path(namespace, name), {"metadata": {"annotations": {
-        IDX: str(idx), "ALIYUN_COM_GPU_MEM_DEV": "16", "ALIYUN_COM_GPU_MEM_POD": str(units),
+        IDX: str(idx), "ALIYUN_COM_GPU_MEM_DEV": str(gpu_size), "ALIYUN_COM_GPU_MEM_POD": str(units),
         "ALIYUN_COM_GPU_MEM_ASSIGNED": "false",
         "ALIYUN_COM_GPU_MEM_ASSUME_TIME": str(time.time_ns())}}})
 
