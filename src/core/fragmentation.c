@@ -29,17 +29,3 @@ void gs_fragmentation_add(struct gs_fragmentation *sum, const struct gs_fragment
         sum->largest_units = part->largest_units;
     sum->known = sum->known || part->known;
 }
-
-void gs_fragmentation_of_ledger(struct gs_policies *policies, const struct gs_ledger *ledger,
-                                struct gs_fragmentation *ret)
-{
-    struct gs_fragmentation all = {0}, part;
-    for (uint32_t slot = 0; slot < gs_ledger_slots(ledger); slot++) {
-        const struct gs_node_view *view = gs_ledger_view_at(ledger, slot);
-        if (!view)
-            continue;
-        gs_fragmentation_of_node(policies, view, &part);
-        gs_fragmentation_add(&all, &part);
-    }
-    *ret = all;
-}

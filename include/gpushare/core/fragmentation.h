@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpushare/core/ledger.h"
 #include "gpushare/core/policy.h"
 #include "gpushare/core/view.h"
 
@@ -33,10 +32,5 @@ void gs_fragmentation_of_node(struct gs_policies *policies, const struct gs_node
 
 /* Adds a node (or another sum) to a sum that began as zeroes. */
 void gs_fragmentation_add(struct gs_fragmentation *sum, const struct gs_fragmentation *part);
-
-/* All nodes; the ledger must not change meanwhile. A thousand nodes that are all new to it take
- * some milliseconds. */
-void gs_fragmentation_of_ledger(struct gs_policies *policies, const struct gs_ledger *ledger,
-                                struct gs_fragmentation *ret);
 
 #endif
