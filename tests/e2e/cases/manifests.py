@@ -17,10 +17,6 @@ KUBE = ">=1.20"
 OVERLAYS = ("ha-mtls", "kubeadm", "original-nodeport", "second-scheduler",
             "second-scheduler-v1beta1")
 OURS = re.compile(r"^docker\.io/gpushare/(gpushare-[a-z-]+):(.+)$")
-# file of manifests/policies: the resource that an API server must know for it
-POLICIES = {"device-plugin-own-node.yaml": "validatingadmissionpolicies",
-            "visible-devices.yaml": "validatingadmissionpolicies",
-            "disruption-budget.yaml": "policy/v1 "}
 
 
 def version():
@@ -142,11 +138,18 @@ def check_overlays(cluster):
         check(names(items, "DaemonSet") >= {"gpushare-device-plugin"}, f"{overlay}: no plugin")
 
 
+def is_served(cluster, version, kind):
+    listed = cluster.api.find(f"/apis/{version}")
+    return listed and kind in {resource["kind"] for resource in listed["resources"]}
+
+
 def check_policies(cluster):
-    known = cluster.control_plane.kubectl("api-resources") + "".join(
-        f"{group} " for group in cluster.control_plane.kubectl("api-versions").splitlines())
-    for path in glob.glob(cluster.control_plane.manifest("policies/*.yaml")):
-        if POLICIES[os.path.basename(path)] in known:
+    """They ask for newer releases than the rest; one or the other is said of each."""
+    for path in sorted(glob.glob(cluster.control_plane.manifest("policies/*.yaml"))):
+        with open(path, encoding="utf-8") as text:
+            kinds = re.findall(r"^apiVersion: (.*)\nkind: (.*)$", text.read(), re.M)
+        check(kinds, f"{path} has no object")
+        if all(is_served(cluster, *kind) for kind in kinds):
             cluster.control_plane.kubectl("apply", "--dry-run=server", "-f", path)
         else:
             print(f"note: {os.path.basename(path)} needs a newer API server than this one")
