@@ -93,6 +93,7 @@ static int examine(struct doctor *doctor, const struct app *app, struct gs_error
     doctor_check_extender(doctor);
     if (load(doctor, app, err) < 0)
         return -1;
+    doctor_check_asked(doctor);
     doctor_check_nodes(doctor);
     doctor_check_gpus(doctor);
     doctor_check_pods(doctor);

@@ -48,6 +48,9 @@ void doctor_check_extender(struct doctor *doctor);
 /* doctor_scheduler.c */
 void doctor_check_scheduler(struct doctor *doctor);
 
+/* doctor_asked.c: needs the snapshot. */
+void doctor_check_asked(struct doctor *doctor);
+
 /* doctor_nodes.c: from the snapshot. */
 void doctor_check_nodes(struct doctor *doctor);
 void doctor_check_gpus(struct doctor *doctor);

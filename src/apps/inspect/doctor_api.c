@@ -242,12 +242,6 @@ static void ask_pod(struct doctor *doctor, const char *name)
     judge_version(doctor, name, &body);
 }
 
-static bool is_ready(const json_t *pod)
-{
-    const json_t *ready = lookup_condition(json_object_get(pod, "status"), "Ready");
-    return strcmp(lookup_text(ready, "status", NULL), "True") == 0;
-}
-
 void doctor_check_extender(struct doctor *doctor)
 {
     const json_t *items = json_object_get(doctor->pods, "items");
@@ -259,7 +253,7 @@ void doctor_check_extender(struct doctor *doctor)
     }
     json_array_foreach(items, i, pod)
     {
-        if (!is_ready(pod))
+        if (!lookup_is_ready(pod))
             doctor_say(doctor, FINDING_WARN, "extender",
                        "pod %s is not ready; kubectl logs -n %s %s -c extender",
                        lookup_text(pod, "metadata", "name", NULL), doctor->system_ns,

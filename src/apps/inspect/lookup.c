@@ -39,3 +39,9 @@ const json_t *lookup_condition(const json_t *status, const char *type)
     }
     return NULL;
 }
+
+bool lookup_is_ready(const json_t *pod)
+{
+    const json_t *ready = lookup_condition(json_object_get(pod, "status"), "Ready");
+    return strcmp(lookup_text(ready, "status", NULL), "True") == 0;
+}
