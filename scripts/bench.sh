@@ -19,7 +19,7 @@ main() {
         [[ $word == --help || $word == -h ]] && exec python3 "$root/tests/bench/bench.py" --help
     done
     apt_need python3 curl
-    build_project "$root" release gpushare-sim gpushare-extender floor static_files
+    build_project "$root" release gpushare-sim gpushare-extender floor static_files event_once
     exec python3 "$root/tests/bench/bench.py" "$@"
 }
 

@@ -56,7 +56,9 @@ static void place(struct gs_index *index, struct gs_index_entry entry)
 int gs_index_reserve(struct gs_index *index)
 {
     uint32_t capacity = index->entries ? index->mask + 1 : 0;
-    if ((uint64_t)index->count * 4 + 4 <= (uint64_t)capacity * 3)
+    /* four fifths full, three neighbours are looked at for what is there, thirteen for what is not:
+     * two lines of the cache */
+    if (((uint64_t)index->count + 1) * 5 <= (uint64_t)capacity * 4)
         return 0;
     uint32_t wider = capacity ? capacity * 2 : FIRST_CAPACITY;
     if (wider < capacity)

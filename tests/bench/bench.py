@@ -240,6 +240,14 @@ class Bench:
                                       for p in (crowded, empty)])
         self.row("filter(5000): 500000 pods / none", busy / idle, 1.2)
 
+    def events(self):
+        def cost(nodes):
+            done = subprocess.run([str(self.build / "tests" / "event_once"), str(nodes)],
+                                  check=True, capture_output=True, text=True)
+            return float(done.stdout)
+        few, many = self.alternate(lambda: cost(50), lambda: cost(5000))
+        self.row(f"watch event: 5000 nodes ({many / 1000:.1f} us) / 50", many / few, 1.2)
+
     def scheduling_rate(self):
         command = [ROOT / "tests/bench/e2e_rate/run.sh", "--rounds", max(1, self.args.rounds),
                    "--least", 0]
@@ -275,9 +283,12 @@ class Bench:
                 self.filters(ours, floor)
             if "growth" in parts:
                 self.growth(ours)
+                self.events()
             if "prioritize" in parts:
                 self.create(ours, api, 50, 1000)
                 self.prioritizes(ours)
+                self.row("resident memory, 50 classes remembered, 1000 pods wait",
+                         status_kib(process.pid, "VmRSS") / 1024, 64, "MiB")
             self.create(ours, api, 5, 60000)  # small: the cluster is not to be full of them
             if "bind" in parts:
                 self.binds(ours, api)
@@ -332,8 +343,11 @@ def main():
         print(f"{len(bench.rows) - missed} of {len(bench.rows)} met; {os.cpu_count()} processors, "
               f"load average before {load_before:.1f}")
     if args.trace:
-        return subprocess.run([str(ROOT / "tests/bench/packing.sh"), "--trace", args.trace],
-                              check=False).returncode
+        command = [ROOT / "tests/bench/packing.sh", "--trace", args.trace, "--sim",
+                   pathlib.Path(args.build) / "gpushare-sim", *(["--quick"] if args.quick else [])]
+        # its tables are no part of the JSON
+        return subprocess.run([str(word) for word in command], check=False,
+                              stdout=sys.stderr if args.json else None).returncode
     return 0
 
 
