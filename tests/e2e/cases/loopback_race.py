@@ -14,27 +14,15 @@ from harness.case import check, run
 from harness.cluster import EXTENDER_MANIFESTS, Cluster
 from harness.control_plane import EXTENDER_NAMESPACE
 from harness.extender import Extender
+from harness.gate import Gate, bind, bind_at_once
 from harness.loopback import FOLLOW, LEASE
-from harness.objects import NAMESPACE, bound_node, node, pod
+from harness.objects import bound_node, node, pod
 from harness.processes import Failure, on_host, wait_for
 from harness.watch import PodWatch
 from harness.webhook import BindingHook
 
 KUBE = ">=1.20"
 BIND_TIMEOUT_S = 4
-
-
-class Gate:
-    """The API server keeps a binding of such a pod until the gate is opened."""
-
-    def __init__(self, name):
-        self.name = name
-        self.reached, self.opened = threading.Event(), threading.Event()
-
-    def __call__(self, _namespace, name):
-        if name == self.name:
-            self.reached.set()
-            self.opened.wait(9)  # the API server itself waits ten seconds
 
 
 class Lease:
@@ -92,12 +80,6 @@ def stop_pair(pair):
         extender.verify_and_stop()
 
 
-def bind(extender, made):
-    meta = made["metadata"]
-    return extender.verb("bind", {"PodName": meta["name"], "PodNamespace": NAMESPACE,
-                                  "PodUID": meta["uid"], "Node": "n1"})["Error"]
-
-
 def two_pods(cluster, prefix):
     """Each fits any of the node's two GPUs, no two of them fit one."""
     return cluster.create_pods([pod(f"{prefix}-{name}", 12, schedulerName="nobody")
@@ -112,13 +94,7 @@ def without_the_lease(cluster, pool):
     """What the gate forces every time: nobody knows of the bind in flight but who sent it."""
     pair = start_pair(cluster, ())
     first, second = two_pods(cluster, "plain")
-    gate = Gate("plain-a")
-    with BindingHook(cluster.control_plane, gate):
-        in_flight = pool.submit(bind, pair[0], first)
-        check(gate.reached.wait(10), "the first bind never came")
-        check(bind(pair[1], second) == "", "the second extender did not bind")
-        gate.opened.set()
-        check(in_flight.result() == "", f"the first bind: {in_flight.result()}")
+    bind_at_once(cluster.control_plane, pool, pair, (first, second), "n1")
     over = overfull(cluster)
     check(over, "both binds found a GPU of their own: the gate shows nothing")
     print(f"note: without --scheduler-lease: {over[0]}")
@@ -140,7 +116,7 @@ def never_overfull(api_nodes):
 def bound_soon(extender, made):
     """Asked until it leads, as kube-scheduler asks again. Returns the seconds that took."""
     started = time.monotonic()
-    wait_for("the new holder binds", lambda: bind(extender, made) == "", 15)
+    wait_for("the new holder binds", lambda: bind(extender, made, "n1") == "", 15)
     return time.monotonic() - started
 
 
@@ -149,11 +125,11 @@ def given_back_in_flight(cluster, lease, pair, pool):
     first, second = two_pods(cluster, "back")
     lease.give("host-a")
     nobody = {"metadata": {"name": "nobody", "uid": "0"}}
-    wait_for("host-a leads", lambda: "standby" not in bind(pair[0], nobody), 15)
-    check("standby" in bind(pair[1], second), "both extenders bind at the same time")
+    wait_for("host-a leads", lambda: "standby" not in bind(pair[0], nobody, "n1"), 15)
+    check("standby" in bind(pair[1], second, "n1"), "both extenders bind at the same time")
     gate = Gate("back-a")
     with BindingHook(cluster.control_plane, gate):
-        in_flight = pool.submit(bind, pair[0], first)
+        in_flight = pool.submit(bind, pair[0], first, "n1")
         check(gate.reached.wait(10), "the first bind never came")
         sent = time.monotonic()
         lease.give("host-b")
@@ -173,7 +149,7 @@ def woken_host(cluster, lease, pair, pool):
     first, second = two_pods(cluster, "woken")
     pair[1].timeout_s = 60
     pair[1].process.signal(signal.SIGSTOP)
-    in_flight = pool.submit(bind, pair[1], second)
+    in_flight = pool.submit(bind, pair[1], second, "n1")
     time.sleep(12)
     lease.give("host-a")
     waited = bound_soon(pair[0], first)
