@@ -26,7 +26,7 @@ def body():
         cluster.check_untouched(before)
         cluster.to_our_extender()
         cluster.check_counted()
-        cluster.create_pods([real_pod("ours", containers=[2, 2])])  # the original starts no such pod
+        cluster.create_pods([real_pod("ours", containers=[2, 2])])  # it could start no such pod
         check(cluster.wait_true_record("ours") == "0", "binpack would have taken GPU 0")
         cluster.check_counted()
         before = cluster.snapshot([*names, "under-both", "ours"])

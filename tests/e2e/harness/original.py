@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stand-ins of the original: its device plugin (original_plugin.py) and its extender, which patches a
-pod's annotations first and binds it then; and a Deployment, whose pods they run."""
+"""Stand-ins of the original: its device plugin (original_plugin.py) and its extender, which patches
+a pod's annotations first and binds it then; and a Deployment, whose pods they run."""
 
 import json
 import os
@@ -130,8 +130,8 @@ def asks(pod):
 def assume(api, name, idx, units, namespace="default", gpu_size=16):
     """What the original's extender writes before it binds."""
     api.patch(pod_path(namespace, name), {"metadata": {"annotations": {
-        IDX: str(idx), "ALIYUN_COM_GPU_MEM_DEV": str(gpu_size), "ALIYUN_COM_GPU_MEM_POD": str(units),
-        "ALIYUN_COM_GPU_MEM_ASSIGNED": "false",
+        IDX: str(idx), "ALIYUN_COM_GPU_MEM_DEV": str(gpu_size),
+        "ALIYUN_COM_GPU_MEM_POD": str(units), "ALIYUN_COM_GPU_MEM_ASSIGNED": "false",
         "ALIYUN_COM_GPU_MEM_ASSUME_TIME": str(time.time_ns())}}})
 
 
