@@ -201,8 +201,15 @@ static gs_gpu_mask pick_for_later(const struct gs_node_view *view, const struct 
     return gs_pick_tightest(&copy, ask);
 }
 
+/* It sits in what is free: that much less is. */
+static void occupy_now(struct gs_gpu_state *gpu, uint32_t units)
+{
+    gpu->used_units += units;
+    gpu->free_units -= units;
+}
+
 /* What its seat leaves to others: no more than is free now, nor than will be when it sits there. */
-static void occupy(struct gs_gpu_state *gpu, uint32_t units, const uint64_t *leaving)
+static void occupy_later(struct gs_gpu_state *gpu, uint32_t units, const uint64_t *leaving)
 {
     uint32_t later = free_once_they_left(gpu, leaving) - units;
     gpu->used_units += units;
@@ -217,18 +224,16 @@ static bool seat(void *ctx, const struct gs_hold *hold)
     if (seating->ask->uid && strcmp(hold->uid, seating->ask->uid) == 0)
         return true;
     struct gs_ask as = ask_of_hold(hold);
-    static const uint64_t nobody[GS_GPUS_MAX];
-    const uint64_t *leaving = nobody;
-    gs_gpu_mask gpus = gs_pick_tightest(seating->view, &as);
-    if (!gpus) {
-        leaving = seating->leaving;
-        gpus = pick_for_later(seating->view, &as, leaving);
-    }
+    gs_gpu_mask now = gs_pick_tightest(seating->view, &as);
+    gs_gpu_mask gpus = now ? now : pick_for_later(seating->view, &as, seating->leaving);
     for (uint32_t i = 0; i < seating->view->gpu_count; i++) {
         struct gs_gpu_state *gpu = &seating->view->gpus[i];
         if (!(gpus & GS_GPU_BIT(gpu->idx)))
             continue;
-        occupy(gpu, hold->units, leaving);
+        if (now)
+            occupy_now(gpu, hold->units);
+        else
+            occupy_later(gpu, hold->units, seating->leaving);
         seating->seated = true;
     }
     return true;

@@ -50,6 +50,7 @@ static uint64_t digest_of(const struct model *model, uint32_t node, const struct
         digest = mix(digest, (uint64_t)uids[i] << 48 | (uint64_t)hold->gpu_count << 40 |
                                  (uint32_t)hold->priority);
         digest = mix(digest, hold->units);
+        digest = mix(digest, (uintptr_t)hold->model);
     }
     return digest | 1; /* 0: never seen */
 }
@@ -124,6 +125,7 @@ static void compare_claim_fields(struct world *world, uint32_t uid, const struct
     same(world, "cpu", name, got->cpu_milli, expected->cpu_milli);
     same(world, "revision", name, got->revision, expected->revision);
     same(world, "reserved", name, got->state == GS_CLAIM_RESERVED, expected->reserved);
+    same(world, "leaving", name, got->leaving, expected->leaving);
 }
 
 static void compare_uid(struct world *world, uint32_t uid)
@@ -191,6 +193,9 @@ static bool meet_hold(void *ctx, const struct gs_hold *hold)
     same(walk->world, "held GPUs", hold->uid, hold->gpu_count, expected->gpu_count);
     same(walk->world, "held priority", hold->uid, (uint32_t)hold->priority,
          (uint32_t)expected->priority);
+    if (strcmp(hold->model, expected->model ? expected->model : "") != 0 || hold->model_deny[0] ||
+        hold->uuid[0] || hold->uuid_deny[0])
+        differ(walk->world, "hold %s has the model \"%s\"", hold->uid, hold->model);
     return true;
 }
 

@@ -89,7 +89,8 @@ void m_set_hold(struct model *model, uint32_t uid, const struct m_hold *as)
     if (model->claims[uid].there)
         return;
     bool same = old->there && old->node == as->node && old->units == as->units &&
-                old->gpu_count == as->gpu_count && old->priority == as->priority;
+                old->gpu_count == as->gpu_count && old->priority == as->priority &&
+                old->model == as->model;
     uint64_t age = same ? old->age : ++model->age;
     *old = *as;
     old->there = old->seen = true;
@@ -406,6 +407,60 @@ gs_gpu_mask m_pick(const struct m_node *node, const struct gs_node_view *view,
     return best.gpus;
 }
 
+/* Of what is used on a GPU, the units of pods that are being deleted. */
+static uint64_t leaving_from(const struct model *model, uint32_t node, uint32_t idx)
+{
+    uint64_t sum = 0;
+    for (uint32_t uid = 0; uid < M_UIDS; uid++) {
+        const struct m_claim *claim = &model->claims[uid];
+        bool unplaced;
+        if (claim->there && claim->leaving && claim->node == node &&
+            m_charged(model, uid, &unplaced) >> idx & 1)
+            sum += claim->units;
+    }
+    return sum;
+}
+
+static uint32_t free_when_gone(const struct model *model, uint32_t node,
+                               const struct gs_gpu_state *gpu)
+{
+    uint64_t going = leaving_from(model, node, gpu->idx);
+    uint64_t stays = gpu->used_units > going ? gpu->used_units - going : 0;
+    return stays < gpu->total_units ? (uint32_t)(gpu->total_units - stays) : 0;
+}
+
+/* A nominated pod takes its place: among what is free; else among what will be once those that are
+ * being deleted have gone, and then nobody gets more of that GPU than it leaves. */
+static void sit_down(const struct model *model, uint32_t node, struct gs_node_view *view,
+                     const struct m_hold *hold)
+{
+    struct gs_gpu_state later[M_GPUS];
+    struct gs_node_view then = *view;
+    struct gs_ask as = {.units = hold->units, .gpu_count = hold->gpu_count};
+    if (hold->model) {
+        as.selects = true;
+        as.model = gs_slice_of(hold->model);
+    }
+    gs_gpu_mask now = m_pick(&model->nodes[node], view, &as, true), gpus = now;
+    then.gpus = later;
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        later[i] = view->gpus[i];
+        later[i].free_units = free_when_gone(model, node, &view->gpus[i]);
+    }
+    if (!now)
+        gpus = m_pick(&model->nodes[node], &then, &as, true);
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        struct gs_gpu_state *gpu = &view->gpus[i];
+        if (!(gpus >> gpu->idx & 1))
+            continue;
+        gpu->used_units += hold->units;
+        if (now)
+            gpu->free_units -= hold->units;
+        else if (gpu->free_units > later[i].free_units - hold->units)
+            gpu->free_units = later[i].free_units - hold->units;
+    }
+}
+
 enum gs_reason m_fit_beside_holds(const struct model *model, uint32_t node,
                                   struct gs_node_view *view, const struct gs_ask *ask)
 {
@@ -417,14 +472,7 @@ enum gs_reason m_fit_beside_holds(const struct model *model, uint32_t node,
         const struct m_hold *hold = &model->holds[uids[h]];
         if (hold->priority < ask->priority || (ask->uid && strcmp(ask->uid, m_uid(uids[h])) == 0))
             continue;
-        struct gs_ask as = {.units = hold->units, .gpu_count = hold->gpu_count};
-        gs_gpu_mask gpus = m_pick(&model->nodes[node], view, &as, true);
-        for (uint32_t i = 0; i < view->gpu_count; i++) {
-            if (!(gpus >> view->gpus[i].idx & 1))
-                continue;
-            view->gpus[i].used_units += hold->units;
-            view->gpus[i].free_units -= hold->units;
-        }
+        sit_down(model, node, view, hold);
     }
     summarise(view);
     return m_fit(&model->nodes[node], view, ask) == GS_FITS ? GS_FITS : GS_REASON_NOMINATED;

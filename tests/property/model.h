@@ -21,7 +21,7 @@ struct m_node {
 };
 
 struct m_claim {
-    bool there, seen, reserved;
+    bool there, seen, reserved, leaving;
     uint32_t node;
     gs_gpu_mask gpus;
     uint32_t units, gpu_count, cpu_milli;
@@ -41,6 +41,7 @@ struct m_hold {
     uint32_t node;
     uint32_t units, gpu_count;
     int32_t priority;
+    const char *model; /* which GPUs it may have: one of the test's own words, or NULL */
     uint64_t age;
 };
 

@@ -15,6 +15,7 @@ void put_claim(struct world *world, uint32_t uid, const struct m_claim *claim)
         .cpu_milli = claim->cpu_milli,
         .revision = claim->revision,
         .state = claim->reserved ? GS_CLAIM_RESERVED : GS_CLAIM_CONFIRMED,
+        .leaving = claim->leaving,
     };
     if (gs_ledger_set_claim(world->ledger, &as, NULL) < 0)
         differ(world, "set_claim failed");
@@ -24,7 +25,10 @@ void put_claim(struct world *world, uint32_t uid, const struct m_claim *claim)
     world->uid = uid;
     world->node = claim->node;
     tell(world, "%s on %s: %u units x %u, GPUs %#llx%s", as.uid, as.node, as.units, as.gpu_count,
-         (unsigned long long)as.gpus, claim->reserved ? ", reserved" : "");
+         (unsigned long long)as.gpus,
+         claim->reserved  ? ", reserved"
+         : claim->leaving ? ", leaving"
+                          : "");
 }
 
 void put_other(struct world *world, uint32_t uid, uint32_t node, int64_t cpu_milli)
@@ -39,15 +43,19 @@ void put_other(struct world *world, uint32_t uid, uint32_t node, int64_t cpu_mil
 
 void put_hold(struct world *world, uint32_t uid, const struct m_hold *hold)
 {
-    struct gs_hold as = {m_uid(uid), m_node_name(hold->node), hold->units, hold->gpu_count,
-                         hold->priority};
+    struct gs_hold as = {.uid = m_uid(uid),
+                         .node = m_node_name(hold->node),
+                         .units = hold->units,
+                         .gpu_count = hold->gpu_count,
+                         .priority = hold->priority,
+                         .model = hold->model};
     if (gs_ledger_hold(world->ledger, &as, NULL) < 0)
         differ(world, "hold failed");
     m_set_hold(&world->model, uid, hold);
     world->uid = uid;
     world->node = hold->node;
-    tell(world, "%s on %s: %u units x %u, priority %d", as.uid, as.node, as.units, as.gpu_count,
-         as.priority);
+    tell(world, "%s on %s: %u units x %u, priority %d, model %s", as.uid, as.node, as.units,
+         as.gpu_count, as.priority, as.model ? as.model : "any");
 }
 
 static uint32_t random_units(struct rng *rng)
@@ -193,6 +201,16 @@ void op_watch_moved(struct world *world, struct rng *rng)
     struct m_claim claim = world->model.claims[world->uid];
     world->node = (claim.node + 1 + rng_below(rng, M_NODES)) % world->node_count;
     claim.node = world->node;
+    put_claim(world, world->uid, &claim);
+}
+
+/* A deletionTimestamp appears; now and then an event from before comes again. */
+void op_watch_leaving(struct world *world, struct rng *rng)
+{
+    if (!find_claim(world, &world->uid) || world->model.claims[world->uid].reserved)
+        return;
+    struct m_claim claim = world->model.claims[world->uid];
+    claim.leaving = !claim.leaving || !rng_once_in(rng, 4);
     put_claim(world, world->uid, &claim);
 }
 
@@ -344,8 +362,11 @@ static struct m_hold random_hold(const struct world *world, struct rng *rng)
                           .units = random_units(rng),
                           .gpu_count = 1,
                           .priority = (int32_t)rng_below(rng, 4) - 1};
+    static const char *const models[] = {"T4", "A100", "A1", "H100"};
     if (rng_once_in(rng, 5))
         hold.gpu_count = 2;
+    if (rng_once_in(rng, 3))
+        hold.model = models[rng_below(rng, 4)];
     return hold;
 }
 
@@ -386,6 +407,18 @@ void op_hold_replaced(struct world *world, struct rng *rng)
     world->node = old;
 }
 
+/* Only its lists are others: what it may sit on changes, and its age with it. */
+void op_hold_lists_changed(struct world *world, struct rng *rng)
+{
+    static const char *const lists[] = {NULL, "T4", "A100", "H100"};
+    if (!find_hold(world, &world->uid))
+        return;
+    struct m_hold hold = world->model.holds[world->uid];
+    world->node = hold.node;
+    hold.model = lists[rng_below(rng, 4)];
+    put_hold(world, world->uid, &hold);
+}
+
 void op_hold_released(struct world *world, struct rng *rng)
 {
     if (!rng_once_in(rng, 8))
@@ -396,6 +429,25 @@ void op_hold_released(struct world *world, struct rng *rng)
     hold->there = false;
     world->node = hold->node;
     tell(world, "%s", m_uid(world->uid));
+}
+
+/* A preemption: the node is full, its pods are told to go, and the pod that they make room for is
+ * nominated. */
+void op_hold_for_leaving(struct world *world, struct rng *rng)
+{
+    uint32_t uids[M_UIDS], count = m_claims_of(&world->model, world->node, uids);
+    for (uint32_t i = 0; i < count; i++) {
+        struct m_claim claim = world->model.claims[uids[i]];
+        if (claim.reserved || rng_once_in(rng, 3))
+            continue;
+        claim.leaving = true;
+        uint32_t node = world->node;
+        put_claim(world, uids[i], &claim);
+        world->node = node;
+    }
+    struct m_hold hold = random_hold(world, rng);
+    hold.priority = 3;
+    put_hold(world, rng_below(rng, world->uid_count), &hold);
 }
 
 void op_hold_of_bound_pod(struct world *world, struct rng *rng)

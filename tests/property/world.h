@@ -102,6 +102,7 @@ void put_node(struct world *world, uint32_t node, const struct m_node *as);
     X(watch_again, 3)                                                                              \
     X(watch_broken_index, 3)                                                                       \
     X(watch_moved, 2)                                                                              \
+    X(watch_leaving, 4)                                                                            \
     X(watch_index_repaired, 3)                                                                     \
     X(watch_out_of_order, 2)                                                                       \
     X(pod_removed, 10)                                                                             \
@@ -114,6 +115,8 @@ void put_node(struct world *world, uint32_t node, const struct m_node *as);
     X(hold_set, 4)                                                                                 \
     X(hold_again, 1)                                                                               \
     X(hold_replaced, 2)                                                                            \
+    X(hold_lists_changed, 2)                                                                       \
+    X(hold_for_leaving, 2)                                                                         \
     X(hold_released, 2)                                                                            \
     X(hold_of_bound_pod, 1)                                                                        \
     X(pod_list_round, 1)                                                                           \
