@@ -227,6 +227,22 @@ static gs_gpu_mask best_fit(struct gs_allocator *alloc, const struct claimant *c
     return gs_pick_tightest(view, &ask);
 }
 
+/*
+ * The kubelet up to 1.20 allocates anew for a pod that was removed while its container started
+ * (devicemanager/manager.go, GetDeviceRunContainerOptions), and names those ids never again. What
+ * nobody claims and the list of this very call does not name gives way to a pod that the extender
+ * placed.
+ */
+static void drop_ghosts(struct gs_allocator *alloc)
+{
+    struct call *next;
+    for (struct call *at = alloc->calls; at; at = next) {
+        next = at->next;
+        if (!at->owner && at->missed)
+            gs_call_drop(alloc, at);
+    }
+}
+
 /* Decides a pod's GPUs at its first call. The record counts, unless it cannot be true: then the
  * pod came without the extender, or somebody forged it, and it gets what fits. */
 static bool decide(struct gs_allocator *alloc, struct claimant *claimant, struct gs_error *err)
@@ -234,6 +250,8 @@ static bool decide(struct gs_allocator *alloc, struct claimant *claimant, struct
     gs_gpu_mask recorded = gs_claimant_record(alloc, claimant);
     if (claimant->truth)
         return true;
+    if (recorded && !gs_claimant_fits(alloc, claimant, recorded))
+        drop_ghosts(alloc);
     if (recorded && gs_claimant_fits(alloc, claimant, recorded)) {
         claimant->truth = recorded;
     } else {

@@ -273,6 +273,36 @@ static void an_unclaimed_call_is_charged_until_the_kubelet_forgets_it(void **sta
     gs_allocator_free(rig.alloc);
 }
 
+/* GPU 0 has 16 units, GPU 1 has 24. A call that nobody claims gets 10 of GPU 0; then a pod comes
+ * that the extender put there. */
+static void a_call_that_the_kubelet_does_not_name_makes_way_for_a_placed_pod(void **state)
+{
+    static const struct {
+        const char *row;
+        bool named; /* by the list of the pod's own call */
+        uint32_t units;
+        int gpu;
+    } rows[] = {
+        {"of a pod that was removed", false, 8, 0},
+        {"of a pod that was removed, the whole GPU", false, 16, 0},
+        {"of a static pod", true, 8, 1},
+        {"of a static pod, beside it", true, 6, 0},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        uint64_t key;
+        rig_up(&rig);
+        row_equal(r->row, allocate(&rig, 10, NULL, 0, &key, NULL), 0);
+        const struct gs_known_pod known[] = {
+            {"ns", "placed", 0, NULL, 0},
+            {"ns", "static", 10, &key, 1},
+        };
+        give_pod(&rig, &(struct given_pod){"placed", {r->units}, 0});
+        row_equal(r->row, allocate(&rig, r->units, known, r->named ? 2 : 1, NULL, NULL), r->gpu);
+        gs_allocator_free(rig.alloc);
+    }
+}
+
 static void a_pod_is_placed_once_it_has_units_of_a_gpu(void **state)
 {
     static const struct {
@@ -339,6 +369,7 @@ int main(void)
         cmocka_unit_test(an_unclaimed_call_is_charged_until_the_kubelet_forgets_it),
         cmocka_unit_test(a_pod_is_placed_once_it_has_units_of_a_gpu),
         cmocka_unit_test(of_many_placed_pods_some_are_named),
+        cmocka_unit_test(a_call_that_the_kubelet_does_not_name_makes_way_for_a_placed_pod),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
