@@ -109,19 +109,25 @@ static inline size_t pass_block(struct passing *passing, const char *block)
     return 0;
 }
 
-const char *gs_scan_pass(const char *at, const char *end)
+/* The last bytes of the text, less than a block. */
+__attribute__((noinline)) static const char *pass_rest(struct passing passing, const char *at,
+                                                       const char *end)
 {
-    struct passing passing = {0};
     char last[BLOCK_BYTES];
-    size_t taken;
-    for (; end - at >= BLOCK_BYTES; at += BLOCK_BYTES) {
-        taken = pass_block(&passing, at);
-        if (taken)
-            return at + taken;
-    }
     const size_t left = (size_t)(end - at);
     memset(last, ' ', sizeof(last));
     memcpy(last, at, left);
-    taken = pass_block(&passing, last);
+    const size_t taken = pass_block(&passing, last);
     return taken ? at + taken : NULL;
+}
+
+const char *gs_scan_pass(const char *at, const char *end)
+{
+    struct passing passing = {0};
+    for (; end - at >= BLOCK_BYTES; at += BLOCK_BYTES) {
+        const size_t taken = pass_block(&passing, at);
+        if (taken)
+            return at + taken;
+    }
+    return pass_rest(passing, at, end);
 }

@@ -5,9 +5,9 @@
  * extender entry without managedResources). Nodes without GPUs, and nodes that are not known here,
  * have nothing to lose by it. */
 static bool rate(const struct gs_service *service, const struct gs_ask *ask,
-                 const struct gs_node_view *view, int64_t *ret_loss)
+                 const struct gs_node_view *view, struct gs_gpu_state room[GS_GPUS_MAX],
+                 int64_t *ret_loss)
 {
-    struct gs_gpu_state room[GS_GPUS_MAX];
     struct gs_node_view now;
     struct gs_choice choice;
     if (!ask->units && (!view || !view->gpu_count)) {
@@ -25,11 +25,13 @@ static bool rate(const struct gs_service *service, const struct gs_ask *ask,
 static void score(struct gs_service *service, const struct gs_ask *ask, struct gs_scratch *scratch)
 {
     uint32_t count = gs_filter_args_count(&scratch->args);
+    struct gs_gpu_state
+        room[GS_GPUS_MAX]; /* one for all: compilers that harden clear it each time */
     for (uint32_t i = 0; i < count; i++) {
         const struct gs_node_view *view =
             gs_ledger_view(service->store.ledger, gs_filter_args_name(&scratch->args, i));
         scratch->losses[i] = 0;
-        scratch->fits[i] = rate(service, ask, view, &scratch->losses[i]);
+        scratch->fits[i] = rate(service, ask, view, room, &scratch->losses[i]);
     }
     gs_policy_scores(service->config.quantise, scratch->losses, scratch->fits, count,
                      scratch->verdicts);
