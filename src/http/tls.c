@@ -103,18 +103,21 @@ static gnutls_datum_t as_datum(struct gs_buf *buf)
     return (gnutls_datum_t){.data = (unsigned char *)buf->data, .size = (unsigned)buf->len};
 }
 
-/* Unix time when the server's certificate ends; 0: not known. */
-static int64_t read_expiry(gnutls_certificate_credentials_t gnutls)
+/* Whether the chain is whole, and when the server's own certificate ends. GnuTLS's function that
+ * takes certificate and key together leaks the half of a certificate that is being written. */
+static int check_chain(const char *path, const gnutls_datum_t *pem, int64_t *ret_expires_s,
+                       struct gs_error *err)
 {
     gnutls_x509_crt_t *chain = NULL;
     unsigned count = 0;
-    if (gnutls_certificate_get_x509_crt(gnutls, 0, &chain, &count) < 0)
-        return 0;
-    int64_t expires_s = count > 0 ? (int64_t)gnutls_x509_crt_get_expiration_time(chain[0]) : 0;
+    int code = gnutls_x509_crt_list_import2(&chain, &count, pem, GNUTLS_X509_FMT_PEM, 0);
+    if (code < 0)
+        return fail_gnutls(err, code, path);
+    *ret_expires_s = (int64_t)gnutls_x509_crt_get_expiration_time(chain[0]);
     for (unsigned i = 0; i < count; i++)
         gnutls_x509_crt_deinit(chain[i]);
     gnutls_free(chain);
-    return expires_s;
+    return 0;
 }
 
 static int set_key(const struct gs_tls *tls, struct creds *creds, struct gs_error *err)
@@ -124,12 +127,11 @@ static int set_key(const struct gs_tls *tls, struct creds *creds, struct gs_erro
     if (read_file(tls->paths[0], &cert, err) < 0 || read_file(tls->paths[1], &key, err) < 0)
         return -1;
     gnutls_datum_t cert_datum = as_datum(&cert), key_datum = as_datum(&key);
+    if (check_chain(tls->paths[0], &cert_datum, &creds->expires_s, err) < 0)
+        return -1;
     int code = gnutls_certificate_set_x509_key_mem2(creds->gnutls, &cert_datum, &key_datum,
                                                     GNUTLS_X509_FMT_PEM, NULL, 0);
-    if (code < 0)
-        return fail_gnutls(err, code, tls->paths[0]);
-    creds->expires_s = read_expiry(creds->gnutls);
-    return 0;
+    return code < 0 ? fail_gnutls(err, code, tls->paths[0]) : 0;
 }
 
 static int set_client_ca(const struct gs_tls *tls, struct creds *creds, struct gs_error *err)
