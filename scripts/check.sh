@@ -185,11 +185,12 @@ step_callgrind() {
 }
 
 step_fuzz() {
-    apt_need clang libclang-rt-14-dev
+    apt_need clang libclang-rt-14-dev python3
     local targets
     mapfile -t targets < <(files_of tests/fuzz -- '*_*.c' | sed -E 's|.*/(.*)\.c|fuzz_\1|')
     ((${#targets[@]})) || return 0
     build_project "$root" fuzz "${targets[@]}"
+    python3 tests/fuzz/campaign.py --unpack build-fuzz/grown
     export fuzz_seconds
     export -f fuzz_one
     printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I{} bash -c 'fuzz_one {}'
@@ -201,7 +202,7 @@ fuzz_one() {
     local target=$1 found=build-fuzz/found/$1 log=build-fuzz/$1.log
     local -a corpus=("$found")
     local folder
-    for folder in tests/fuzz/{corpus,grown}/"${1#fuzz_}"; do
+    for folder in {tests/fuzz/corpus,build-fuzz/grown}/"${1#fuzz_}"; do
         [[ ! -d $folder ]] || corpus+=("$folder")
     done
     mkdir -p "$found" build-fuzz/crashes

@@ -5,10 +5,12 @@ time, and adds what was run to the ledger docs/fuzzing.md: CPU seconds, executio
 
 What libFuzzer keeps lies in ~/.cache/gpushare/fuzz (XDG_CACHE_HOME), so that a campaign goes on where
 the last one ended. --merge takes from there the inputs that reach an edge no input in the tree
-reaches into tests/fuzz/grown. A target that finds something rests until its artifact is gone.
+reaches into tests/fuzz/grown, one file per target: for each input its length, four bytes, the lowest
+first, and the input. A target that finds something rests until its artifact is gone.
 """
 
 import argparse
+import hashlib
 import os
 import pathlib
 import re
@@ -36,9 +38,28 @@ def targets():
     return sorted(path.stem for path in FUZZ.glob("*_*.c"))
 
 
-def folders(target):
-    """Where inputs of this target lie in the tree."""
-    return [path for path in (FUZZ / "corpus" / target, FUZZ / "grown" / target) if path.exists()]
+def grown(target):
+    """The inputs of tests/fuzz/grown."""
+    path, found = FUZZ / "grown" / target, []
+    data = path.read_bytes() if path.exists() else b""
+    while data:
+        end = 4 + int.from_bytes(data[:4], "little")
+        found.append(data[4:end])
+        data = data[end:]
+    return found
+
+
+def unpack(target, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in grown(target):
+        (folder / hashlib.sha1(one).hexdigest()).write_bytes(one)
+    return folder
+
+
+def pack(target, inputs):
+    (FUZZ / "grown").mkdir(exist_ok=True)
+    (FUZZ / "grown" / target).write_bytes(
+        b"".join(len(one).to_bytes(4, "little") + one for one in sorted(inputs, key=len)))
 
 
 def read_ledger():
@@ -71,12 +92,11 @@ def lowest():
 
 def fuzz(options, target, seconds):
     """(CPU seconds, executions, edges); what libFuzzer printed lies in the cache."""
-    grown = CACHE / target
-    grown.mkdir(parents=True, exist_ok=True)
+    folder = unpack(target, CACHE / target)
     before = os.times()
     with open(CACHE / f"{target}.log", "wb") as log:
         subprocess.run([*program(options, target), f"-max_total_time={seconds}",
-                        "-print_final_stats=1", "-reload=0", str(grown), *folders(target)],
+                        "-print_final_stats=1", "-reload=0", str(folder), str(FUZZ / "corpus" / target)],
                        stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=lowest,
                        check=False)
     after = os.times()
@@ -110,22 +130,20 @@ def run(options):
 
 
 def merge(options):
-    """Inputs that reach an edge; the tree's own count first. Counters would keep ten times more."""
+    """Few inputs that reach every edge; counters would keep ten times more."""
     for target in options.targets:
-        kept = FUZZ / "grown" / target
         with tempfile.TemporaryDirectory() as folder:
-            for source in folders(target):
-                shutil.copytree(source, folder, dirs_exist_ok=True)
-            had = set(os.listdir(folder))
-            subprocess.run([*program(options, target), "-merge=1", "-use_counters=0",
-                            f"-max_len={SMALL_BYTES}", folder, str(CACHE / target)],
+            shutil.copytree(FUZZ / "corpus" / target, folder, dirs_exist_ok=True)
+            named = set(os.listdir(folder))
+            subprocess.run([*program(options, target), "-set_cover_merge=1", "-use_counters=0",
+                            f"-max_len={SMALL_BYTES}", folder, str(unpack(target, CACHE / target))],
                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                            stderr=subprocess.DEVNULL, preexec_fn=lowest, check=True)
-            new = set(os.listdir(folder)) - had
-            for name in new:
-                kept.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(os.path.join(folder, name), kept / name)
-        print(f"{target}: {len(new)} new inputs", flush=True)
+            inputs = [pathlib.Path(folder, name).read_bytes()
+                      for name in set(os.listdir(folder)) - named]
+            before = len(grown(target))
+            pack(target, inputs)
+        print(f"{target}: {len(inputs)} inputs, {before} before", flush=True)
     return 0
 
 
@@ -135,12 +153,18 @@ def main():
     parser.add_argument("--seconds", type=int, default=3600, help="in all [3600]")
     parser.add_argument("--slice", type=int, default=120, help="seconds at a time [120]")
     parser.add_argument("--merge", action="store_true", help="take what was found into the tree")
+    parser.add_argument("--unpack", type=pathlib.Path, metavar="DIR",
+                        help="write the inputs of tests/fuzz/grown as files, for other tools")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build-fuzz")
     options = parser.parse_args()
     unknown = set(options.targets) - set(targets())
     if unknown:
         parser.error(f"no such target: {', '.join(sorted(unknown))}")
     options.targets = options.targets or targets()
+    if options.unpack:
+        for target in options.targets:
+            unpack(target, options.unpack / target)
+        return 0
     (CACHE / "found").mkdir(parents=True, exist_ok=True)
     return merge(options) if options.merge else run(options)
 
