@@ -95,11 +95,14 @@ class DeployedCluster(NodeCluster):
     kubelet_flags = (f"--node-ip={seclusion.ADDRESS}",)
     kubelet_settings = {"port": 10250}
 
-    def __init__(self, **kwargs):
+    def __init__(self, preload=True, **kwargs):
+        """preload: our images and the node's label are there, as installing would begin."""
         super().__init__(wait_for_plugin=False, extender=False, scheduler=None, **kwargs)
         self.control_plane = DeployedControlPlane(self.processes, self.run_dir)
         self.scheduler.control_plane = self.control_plane
         self.kubelet_dir = seclusion.KUBELET_DIR
+        self.preload = preload
+        self.installed = True  # False: it ended in no order, its rights were taken away first
         self.tag = None
         self.layout = None
         self.logs = os.path.join(self.run_dir, "pod-logs")
@@ -117,8 +120,9 @@ class DeployedCluster(NodeCluster):
 
     def prepare_plugin(self):
         """Images instead of a process; the operator's label, which is no business of the kubelet."""
-        self.tag = install.load_images(self.containerd, self.run_dir, install.NEXT_TAG)
-        self.kubectl("label", "node", NODE, "gpushare=true")
+        if self.preload:
+            self.tag = install.load_images(self.containerd)
+            self.kubectl("label", "node", NODE, "gpushare=true")
         wait_for("there is a ServiceAccount", self.control_plane.has_accounts)
 
     def kubectl(self, *args):
@@ -176,9 +180,9 @@ class DeployedCluster(NodeCluster):
 
     def __exit__(self, kind, *rest):
         try:
-            if kind is None:
+            if kind is None and self.installed:
                 self.verify_logs()
-            else:
+            elif kind is not None:
                 self.tell()
         finally:
             self.logs_kept.set()

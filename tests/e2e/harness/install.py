@@ -42,20 +42,23 @@ def name_in(archive):
     return index["manifests"][0]["annotations"][NAME_ANNOTATION]
 
 
-def load_images(containerd, run_dir, next_tag):
-    """What a registry would give: ours, ours once more under a later tag, and kube-scheduler.
-    Returns the tag of the first."""
+def load_images(containerd):
+    """What a registry would give: ours, and ours once more under a later tag. Returns the tag of the
+    first."""
     tag = None
     for archive in archives():
         containerd.import_image(archive)
         repository, tag = name_in(archive).rsplit(":", 1)
-        containerd.ctr("images", "tag", f"{repository}:{tag}", f"{repository}:{next_tag}")
+        containerd.ctr("images", "tag", f"{repository}:{tag}", f"{repository}:{NEXT_TAG}")
+    return tag
+
+
+def load_scheduler(containerd, run_dir, tag):
+    """kube-scheduler's image by the name that an overlay has, with the program under test in it."""
     path = os.path.join(run_dir, "kube-scheduler.tar")
-    write_image(path, f"{SCHEDULER_IMAGE}:v{os.environ['KUBE_VERSION']}",
-                kube_program("kube-scheduler"), ())
+    write_image(path, f"{SCHEDULER_IMAGE}:{tag}", kube_program("kube-scheduler"), ())
     containerd.import_image(path)
     os.unlink(path)
-    return tag
 
 
 def pids_of(program):
@@ -71,16 +74,17 @@ def pids_of(program):
     return found
 
 
-# Names that kubectl 1.20 knows as well as today's. JSON is YAML.
+FAKE_GPUS = {"op": "add", "path": "/spec/template/spec/containers/0/args/-"}
+
+
 def kustomization(path, folders, tag, gpus):
     """An operator's own folder on top of ours: other tags, and the one thing that a machine without
-    GPUs needs on top of what is shipped."""
+    GPUs needs on top of what is shipped. In words that kubectl 1.20 knows as well as today's; JSON
+    is YAML."""
     os.makedirs(path, exist_ok=True)
     with open(os.path.join(path, "fake-gpus.json"), "w", encoding="ascii") as out:
-        json.dump([{"op": "add", "path": "/spec/template/spec/containers/0/args/-",
-                    "value": f"--fake-gpus={gpus}"}], out)
+        json.dump([{**FAKE_GPUS, "value": f"--fake-gpus={gpus}"}], out)
     images = [{"name": name, "newTag": tag} for name in IMAGES]
-    images.append({"name": SCHEDULER_IMAGE, "newTag": f"v{os.environ['KUBE_VERSION']}"})
     with open(os.path.join(path, "kustomization.yaml"), "w", encoding="ascii") as out:
         json.dump({"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
                    "bases": [os.path.relpath(os.path.join(ROOT, "manifests", folder), path)
@@ -180,8 +184,6 @@ class Layout:
         for what in (self.deployment, PLUGIN):
             self.cluster.kubectl("-n", SYSTEM, "rollout", "status", what, f"--timeout={timeout_s}s")
 
-    def uninstall(self):
-        self.cluster.kubectl("delete", "-k", self.path)
 
 
 class BehindService(Layout):
@@ -217,3 +219,28 @@ class BehindService(Layout):
         super().wait_ready(timeout_s)
         wait_for("the leader is reached through the Service",
                  lambda: self.extender.ask("GET", "/version")[0] == 200)
+
+
+class SecondScheduler(Layout):
+    """kube-scheduler and the extender in one pod, over loopback; the README's layout."""
+
+    overlay = "second-scheduler" if release.MINOR >= 25 else "second-scheduler-v1beta1"
+    deployment = "deployment/gpushare-scheduler"
+
+    def __init__(self, cluster):
+        super().__init__(cluster)
+        with open(os.path.join(ROOT, "manifests/overlays", self.overlay, "kustomization.yaml"),
+                  encoding="utf-8") as text:
+            tag = text.read().split("newTag: ")[1].split()[0]
+        load_scheduler(cluster.containerd, cluster.run_dir, tag)
+
+    def readme_changes(self):
+        """What the README asks of users of older releases."""
+        return [("overlays/second-scheduler", f"overlays/{self.overlay}")]
+
+    def uninstall_changes(self):
+        return [("manifests/overlays/kubeadm", f"manifests/overlays/{self.overlay}")]
+
+    def pretend_gpus(self, gpus):
+        self.cluster.kubectl("-n", SYSTEM, "patch", PLUGIN, "--type=json", "-p",
+                             json.dumps([{**FAKE_GPUS, "value": f"--fake-gpus={gpus}"}]))

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The README's install section and the uninstall section of docs/install.md, followed literally: a
+pod runs and is shown in between, nothing is left behind at the end."""
+
+import json
+import re
+
+from harness import release
+from harness.api import node_path
+from harness.case import check, run
+from harness.deployed import DeployedCluster
+from harness.documents import Operator, commands
+from harness.install import SecondScheduler
+from harness.node import NODE, real_pod
+from harness.objects import GPU_MEM
+from harness.processes import wait_for
+
+# Made anew all the time, by programs that are not ours.
+PASSING = ("events", "events.events.k8s.io", "endpointslices.discovery.k8s.io", "pods",
+           "leases.coordination.k8s.io")
+GPUS = "2x16GiB"
+
+
+def everything(cluster):
+    """Names of all objects of all kinds."""
+    kinds = cluster.kubectl("api-resources", "--verbs=list", "-o", "name").split()
+    kinds = ",".join(kind for kind in kinds if kind not in PASSING)
+    return set(cluster.kubectl("get", kinds, "-A", "-o", "jsonpath={range .items[*]}{.kind}/"
+                               "{.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}").split())
+
+
+def node_traces(cluster):
+    """What of the node's object speaks of us, and is not just the kubelet's 0."""
+    made = cluster.node_object()
+    meta, status = made["metadata"], made["status"]
+    named = {**meta["labels"], **meta.get("annotations", {}), **status["capacity"]}
+    return sorted(name for name in named if "gpushare" in name or
+                  name.startswith("aliyun.com/") and name != GPU_MEM)
+
+
+def install(cluster, operator, layout):
+    images, apply, look = commands("README.md", "Install on a cluster")
+    operator.run(images)
+    operator.run(apply, layout.readme_changes())
+    layout.pretend_gpus(GPUS)
+    layout.wait_ready()
+    cluster.plugin = layout.plugin
+    cluster.start_plugin()
+    cluster.create_pods([real_pod("user", 8, schedulerName="gpushare-scheduler"),
+                         real_pod("second", 12, schedulerName="gpushare-scheduler")])
+    for name in ("user", "second"):
+        cluster.wait_true_record(name)
+    shown = operator.run(look)
+    check("20/32" in shown, f"kubectl inspect gpushare shows: {shown}")
+    print(shown)
+
+
+def uninstall(cluster, operator, layout):
+    blocks = commands("docs/install.md", "Uninstall")
+    check(len(blocks) == 1, f"{len(blocks)} blocks of commands")
+    changes = layout.uninstall_changes()
+    patch = re.search(r"kubectl patch .* --subresource=status --type=merge -p '(.*)'", blocks[0])
+    if release.MINOR < 24:  # "needs kubectl 1.24 or newer": the same without it
+        changes.append((patch[0], ":"))
+    cluster.verify_logs()
+    cluster.installed = False
+    operator.run(blocks[0], changes)
+    if release.MINOR < 24:
+        cluster.api.patch(node_path(NODE, "status"), json.loads(patch[1]))
+
+
+def body():
+    with DeployedCluster(preload=False) as cluster:
+        cluster.scheduler.start(None)
+        before, traces = everything(cluster), node_traces(cluster)
+        check(not traces, f"the node had {traces} before")
+        operator, layout = Operator(cluster), SecondScheduler(cluster)
+        install(cluster, operator, layout)
+        running = cluster.running("user")["status"]["containerStatuses"][0]["containerID"]
+        uninstall(cluster, operator, layout)
+        left = everything(cluster) - before
+        check(not left, f"left behind: {sorted(left)}")
+        wait_for("the kubelet offers no GPU memory", lambda: cluster.gpu_memory() == 0)
+        check(not node_traces(cluster), f"left on the node: {node_traces(cluster)}")
+        check(cluster.running("user")["status"]["containerStatuses"][0]["containerID"] == running,
+              "a user's container was restarted")
+
+
+run(body)
