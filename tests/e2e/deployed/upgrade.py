@@ -81,7 +81,8 @@ class Witness:
             if pod["metadata"]["namespace"] == SYSTEM:
                 continue
             self.created.setdefault(name, time.monotonic())
-            if status.get("phase") == "Failed":
+            # A deleted pod whose container was killed has failed as well, says a current kubelet.
+            if status.get("phase") == "Failed" and not pod["metadata"].get("deletionTimestamp"):
                 self.failed[name] = status.get("message")
             if status.get("phase") == "Running" and name not in self.seen:
                 self.seen.add(name)

@@ -93,14 +93,14 @@ class DeployedCluster(NodeCluster):
     """Without GPUs, extender and scheduler until those are installed."""
 
     kubelet_flags = (f"--node-ip={seclusion.ADDRESS}",)
-    kubelet_settings = {"port": 10250}
-
     def __init__(self, preload=True, **kwargs):
         """preload: our images and the node's label are there, as installing would begin."""
         super().__init__(wait_for_plugin=False, extender=False, scheduler=None, **kwargs)
         self.control_plane = DeployedControlPlane(self.processes, self.run_dir)
         self.scheduler.control_plane = self.control_plane
         self.kubelet_dir = seclusion.KUBELET_DIR
+        self.cgroup = seclusion.Cgroup()
+        self.kubelet_settings = {"port": 10250, "cgroupRoot": self.cgroup.name}
         self.preload = preload
         self.installed = True  # False: it ended in no order, its rights were taken away first
         self.tag = None
@@ -109,8 +109,9 @@ class DeployedCluster(NodeCluster):
         self.logs_kept = threading.Event()
 
     def take_machine(self):
-        super().take_machine()
+        """Other kubelets may run beside this one: it shares nothing with them."""
         seclusion.enter(self.run_dir)
+        self.cgroup.make()
         os.makedirs(f"{seclusion.KUBELET_DIR}/device-plugins")
         os.makedirs(self.logs)
         threading.Thread(target=self.keep_logs, daemon=True).start()
@@ -198,4 +199,5 @@ class DeployedCluster(NodeCluster):
 
     def remove_traces(self):
         super().remove_traces()
+        self.cgroup.remove()
         shutil.rmtree(os.path.join(self.run_dir, "private"), ignore_errors=True)

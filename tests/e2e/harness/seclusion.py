@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Namespaces of a cluster's own, in which pods can reach the API server: an address that is not
-loopback, the kubelet's folders in their usual places, and nothing of it on the machine itself.
-scripts/e2e.sh --as-deployed starts its cases inside (unshare); they vanish with the case."""
+loopback, the kubelet's folders in their usual places, a cgroup, and nothing of it on the machine
+itself. scripts/e2e.sh --as-deployed starts its cases inside (unshare); they vanish with the case."""
 
+import contextlib
+import glob
 import os
 import subprocess
 
@@ -50,3 +52,33 @@ def folders(run_dir):
 def enter(run_dir):
     network()
     folders(run_dir)
+
+
+class Cgroup:
+    """A cgroup for the kubelet's pods, in every hierarchy: two kubelets with one root would each
+    end the other's pods."""
+
+    def __init__(self):
+        # the process id inside is small and the same each time; the network's number is not
+        self.name = f"/gpushare-e2e-{os.stat('/proc/self/ns/net').st_ino}"
+        unified = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
+        self.hierarchies = ["/sys/fs/cgroup"] if unified else [
+            path for path in glob.glob("/sys/fs/cgroup/*")
+            if os.path.isdir(path) and not os.path.islink(path)]
+
+    def make(self):
+        for hierarchy in self.hierarchies:
+            path = hierarchy + self.name
+            os.mkdir(path)
+            for name in ("cpuset.cpus", "cpuset.mems"):  # v1 leaves them empty, and so unusable
+                if hierarchy.endswith("/cpuset"):
+                    with open(os.path.join(hierarchy, name), encoding="ascii") as given, \
+                            open(os.path.join(path, name), "w", encoding="ascii") as out:
+                        out.write(given.read())
+
+    def remove(self):
+        """The innermost first. What still has a process stays, for a process that just ended."""
+        for hierarchy in self.hierarchies:
+            for folder, _, _ in os.walk(hierarchy + self.name, topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(folder)
