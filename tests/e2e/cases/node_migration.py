@@ -6,11 +6,10 @@ restart of the kubelet; their device ids leave the list when they end."""
 from harness.case import check, run
 from harness.migration import UNITS, Migration, started
 from harness.node import real_pod
-from harness.original import Deployment, assume
+from harness.original import ORIGINAL_ID, Deployment, assume
 from harness.processes import wait_for
 
 KUBE = ">=1.20"
-ORIGINAL_ID = "-_-"
 
 
 def assumed_by_the_original(cluster):

@@ -18,6 +18,7 @@ from harness.processes import wait_for
 
 SUPPORT = os.path.join(ROOT, "tests/support")
 E2E = os.path.join(ROOT, "tests/e2e")
+ORIGINAL_ID = "-_-"  # in every id of the original's
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 
 
@@ -41,8 +42,10 @@ class OriginalPlugin:
             "--ca-file", control_plane.ca_file],
             env={"ORIGINAL_TOKEN": control_plane.tokens["admin"],
                  "PYTHONPATH": f"{E2E}:{SUPPORT}"})
-        wait_for("the original's plugin offers GPU memory",
-                 lambda: self.process.must_run() or self.cluster.gpu_memory())
+        # The node's status would show what the plugin before it offered.
+        wait_for("the kubelet has the original's list", lambda: self.process.must_run() or (
+            listed_ids() and all(ORIGINAL_ID in i for i in listed_ids())))
+        wait_for("the node shows GPU memory", self.cluster.gpu_memory)
 
     def stop(self):
         self.process.must_run()
@@ -159,12 +162,20 @@ class Deployment:
             "/api/v1/namespaces/default/pods", labelSelector=f"app={self.name}")) == replicas, 60)
 
 
+def checkpoint():
+    with open(f"{DEVICE_PLUGINS}/kubelet_internal_checkpoint", encoding="utf-8") as file:
+        return json.load(file)["Data"]
+
+
+def listed_ids():
+    """Device ids that the kubelet has from the plugin it listens to."""
+    return (checkpoint()["RegisteredDevices"] or {}).get(GPU_MEM) or []
+
+
 def held_ids():
     """{resource's device ids} in the kubelet's checkpoint, by pod UID."""
-    with open(f"{DEVICE_PLUGINS}/kubelet_internal_checkpoint", encoding="utf-8") as file:
-        entries = json.load(file)["Data"]["PodDeviceEntries"] or []
     held = {}
-    for entry in entries:
+    for entry in checkpoint()["PodDeviceEntries"] or []:
         ids = entry["DeviceIDs"]
         held.setdefault(entry["PodUID"], set()).update(
             ids if isinstance(ids, list) else (i for group in ids.values() for i in group))
