@@ -30,6 +30,9 @@ enum { ROUNDS = 10000, WARM = 1000, UNITS = 4, GROWTH_KIB = 256 };
 #endif
 #define PATIENCE_NS (20 * GS_NS_PER_S)
 
+/* Field 5 of ContainerAllocateResponse, a CDIDevice whose field 1 is the name (api.proto). */
+#define CDI "nvidia.com/gpu=GPU-fake-"
+
 struct rig {
     char dir[64], kubelet[128], pod_resources[128], kubeconfig[128], plugin[128];
     pid_t sim, program;
@@ -46,6 +49,7 @@ struct rig {
     bool answered;
     enum gs_grpc_status status;
     bool names_gpu; /* the answer had a GPU's UUID in it */
+    bool names_cdi; /* and its CDI name */
 };
 
 /* ---- protobuf by hand: strings and messages of less than 128 bytes ---- */
@@ -118,6 +122,7 @@ static void on_reply(void *ctx, const struct gs_grpc_reply *reply)
     rig->answered = true;
     rig->status = reply->status;
     rig->names_gpu = reply->len && memmem(reply->message, reply->len, "GPU-fake-", 9) != NULL;
+    rig->names_cdi = reply->len && memmem(reply->message, reply->len, CDI, strlen(CDI)) != NULL;
 }
 
 static void step_until(struct rig *rig, const bool *done, const char *what)
@@ -232,6 +237,7 @@ static void one_round(struct rig *rig, int round)
     put_field(&request, 1, ids.data, ids.len);
     call_plugin(rig, "/v1beta1.DevicePlugin/Allocate", &request);
     assert_true(rig->names_gpu);
+    assert_true(rig->names_cdi);
     rig->holds = true;
     call_plugin(rig, "/v1beta1.DevicePlugin/PreStartContainer", &ids);
     snprintf(path, sizeof(path), "/api/v1/namespaces/default/pods/p%d", round);
@@ -380,12 +386,13 @@ static void rig_up(struct rig *rig)
     serve_kubelet(rig);
     rig->port = free_port();
     snprintf(listen, sizeof(listen), "127.0.0.1:%u", rig->port);
-    rig->program = start(
-        program_log, (const char *const[]){GS_BINARY_DIR "/gpushare-device-plugin", "--kubeconfig",
-                                           rig->kubeconfig, "--node-name", "n1", "--fake-gpus",
-                                           "2x16GiB", "--device-plugin-dir", rig->dir,
-                                           "--pod-resources-socket", rig->pod_resources,
-                                           "--http-listen", listen, "--log-level", "warn", NULL});
+    rig->program =
+        start(program_log,
+              (const char *const[]){GS_BINARY_DIR "/gpushare-device-plugin", "--kubeconfig",
+                                    rig->kubeconfig, "--node-name", "n1", "--fake-gpus", "2x16GiB",
+                                    "--device-plugin-dir", rig->dir, "--pod-resources-socket",
+                                    rig->pod_resources, "--http-listen", listen, "--cdi-kind",
+                                    "nvidia.com/gpu", "--log-level", "warn", NULL});
     step_until(rig, &rig->registered, "registration");
 }
 

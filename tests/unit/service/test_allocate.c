@@ -129,6 +129,34 @@ static void unequal_pods_in_any_order_stay_whole_without_the_kubelets_word(void 
     }
 }
 
+/* GPU 0 has 16 units, and two pods are recorded there that do not fit it together: the one that was
+ * bound first keeps its place, also while it has not been asked for yet. */
+static void a_record_is_believed_beside_those_of_older_pods(void **state)
+{
+    static const struct {
+        const char *row;
+        uint32_t first, second; /* units, in the order of binds */
+        uint32_t calls[2];
+        int gpus[2];
+    } rows[] = {
+        {"the older first", 10, 8, {10, 8}, {0, 1}},
+        {"the younger first", 10, 8, {8, 10}, {1, 0}},
+        {"they fit together", 10, 6, {6, 10}, {0, 0}},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig rig;
+        rig_up(&rig);
+        give_pod(&rig, &(struct given_pod){"a", {rows[i].first}, 0});
+        give_pod(&rig, &(struct given_pod){"b", {rows[i].second}, 0});
+        for (int call = 0; call < 2; call++) {
+            int gpu = allocate(&rig, rows[i].calls[call], NULL, 0, NULL, NULL);
+            if (gpu != rows[i].gpus[call])
+                fail_msg("%s: call %d got GPU %d", rows[i].row, call, gpu);
+        }
+        gs_allocator_free(rig.alloc);
+    }
+}
+
 static void exchanged_pods_get_each_others_records(void **state)
 {
     struct rig rig;
@@ -361,6 +389,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unequal_pods_in_any_order_stay_whole_without_the_kubelets_word),
+        cmocka_unit_test(a_record_is_believed_beside_those_of_older_pods),
         cmocka_unit_test(exchanged_pods_get_each_others_records),
         cmocka_unit_test(a_pod_without_a_true_record_gets_the_tightest_gpu),
         cmocka_unit_test(a_quick_list_brings_nobody_back),

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the program tells: a container's environment, and its own state on its pages. */
+#include "device_plugin/answer.h"
+#include "rows.h"
+
+static void gpus(struct gs_gpu_set *set)
+{
+    *set = (struct gs_gpu_set){.count = 3};
+    for (uint32_t i = 0; i < 3; i++) {
+        struct gs_gpu *gpu = &set->gpus[i];
+        *gpu = (struct gs_gpu){.idx = i * 2, .mem_units = 16, .healthy = i != 1};
+        if (i < 2)
+            snprintf(gpu->uuid, sizeof(gpu->uuid), "GPU-%u", i);
+    }
+}
+
+/* GPUs 0, 2 and 4; the last one has no UUID. */
+static const struct {
+    const char *row;
+    enum visible_devices visible;
+    const char *cdi_kind;
+    gs_gpu_mask gpus;
+    const char *devices;
+    const char *cdi[3];
+} rows[] = {
+    {"a UUID", VISIBLE_UUID, NULL, GS_GPU_BIT(2), "GPU-1", {NULL}},
+    {"an index", VISIBLE_INDEX, NULL, GS_GPU_BIT(2), "2", {NULL}},
+    {"no UUID: the index", VISIBLE_UUID, NULL, GS_GPU_BIT(4), "4", {NULL}},
+    {"several, in the order of the indices",
+     VISIBLE_UUID,
+     NULL,
+     GS_GPU_BIT(4) | GS_GPU_BIT(0) | GS_GPU_BIT(2),
+     "GPU-0,GPU-1,4",
+     {NULL}},
+    {"a GPU that is gone meanwhile", VISIBLE_UUID, NULL, GS_GPU_BIT(7), "7", {NULL}},
+    {"CDI by UUID",
+     VISIBLE_UUID,
+     "nvidia.com/gpu",
+     GS_GPU_BIT(0),
+     "GPU-0",
+     {"nvidia.com/gpu=GPU-0"}},
+    {"CDI by index, several",
+     VISIBLE_INDEX,
+     "example.com/card",
+     GS_GPU_BIT(0) | GS_GPU_BIT(4),
+     "0,4",
+     {"example.com/card=0", "example.com/card=4"}},
+};
+
+static const char *env(const struct gs_dp_container *container, const char *key)
+{
+    for (size_t i = 0; i < container->env_count; i++) {
+        if (strcmp(container->envs[i].key, key) == 0)
+            return container->envs[i].value;
+    }
+    return "(not set)";
+}
+
+static void a_container_is_told_its_gpus_and_units(void **state)
+{
+    static struct plugin plugin;
+    assert_int_equal(gs_names_init(&plugin.names, "example.com", NULL), 0);
+    gpus(&plugin.set);
+    GS_FOR_EACH_ROW (r, rows) {
+        const struct gs_allocate_answer answer = {
+            .gpus = r->gpus, .idx = "0,4", .dev_units = 16, .pod_units = 12, .units = 8};
+        _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+        struct gs_dp_container container;
+        plugin.settings.visible_devices = r->visible;
+        plugin.settings.cdi_kind = r->cdi_kind;
+        assert_int_equal(answer_build(&plugin, &answer, &arena, &container), 0);
+        if (strcmp(env(&container, "NVIDIA_VISIBLE_DEVICES"), r->devices) != 0)
+            fail_msg("%s: %s", r->row, env(&container, "NVIDIA_VISIBLE_DEVICES"));
+        assert_int_equal(container.env_count, 5);
+        assert_string_equal(env(&container, plugin.names.idx), "0,4");
+        assert_string_equal(env(&container, plugin.names.pod), "12");
+        assert_string_equal(env(&container, plugin.names.container), "8");
+        assert_string_equal(env(&container, plugin.names.dev), "16");
+        size_t names = 0;
+        for (; names < 3 && r->cdi[names]; names++)
+            assert_string_equal(container.cdi_devices[names], r->cdi[names]);
+        assert_int_equal(container.cdi_device_count, names);
+    }
+}
+
+static void readiness_names_what_is_missing(void **state)
+{
+    static const struct {
+        const char *row;
+        struct board_state state;
+        unsigned status;
+        const char *words;
+    } pages[] = {
+        {"all is well", {.pods_listed = true, .linked = true}, 200, "ok"},
+        {"no GPUs",
+         {.gpu_error = "no driver", .pods_listed = true, .linked = true},
+         503,
+         "no driver"},
+        {"no pods yet", {.linked = true}, 503, "this node's pods are not loaded yet"},
+        {"no kubelet", {.pods_listed = true}, 503, "the kubelet does not listen"},
+    };
+    GS_FOR_EACH_ROW (r, pages) {
+        const char *why = NULL;
+        assert_int_equal(board_ready(&r->state, &why), r->status);
+        assert_string_equal(why, r->words);
+    }
+}
+
+static void every_figure_is_on_the_page(void **state)
+{
+    static const char *const lines[] = {
+        "gpushare_device_plugin_gpu_memory_bytes{gpu=\"0\"} 17179869184",
+        "gpushare_device_plugin_gpu_memory_allocated_bytes{gpu=\"2\"} 4294967296",
+        "gpushare_device_plugin_gpu_healthy{gpu=\"0\"} 1",
+        "gpushare_device_plugin_gpu_healthy{gpu=\"2\"} 0",
+        "gpushare_device_plugin_allocations_total{outcome=\"claimed\"} 7",
+        "gpushare_device_plugin_allocations_total{outcome=\"unclaimed\"} 3",
+        "gpushare_device_plugin_allocations_total{outcome=\"no_room\"} 2",
+        "gpushare_device_plugin_allocations_total{outcome=\"failed\"} 1",
+        "gpushare_device_plugin_allocate_duration_seconds_count 12",
+        "gpushare_device_plugin_swaps_total 4",
+        "gpushare_device_plugin_held_starts_total 5",
+        "gpushare_device_plugin_pods 6",
+        "gpushare_device_plugin_waiting_pods 8",
+        "gpushare_device_plugin_queued_writes 9",
+        "gpushare_device_plugin_ready 0",
+        "gpushare_device_plugin_registered 1",
+        "gpushare_device_plugin_registrations_total 13",
+        "gpushare_device_plugin_foreign_ids 14",
+        "gpushare_device_plugin_unit_change_waiting 1",
+    };
+    static struct board_state board = {.linked = true,
+                                       .registrations = 13,
+                                       .foreign_ids = 14,
+                                       .unit_waits = true,
+                                       .unit = GS_UNIT_GIB,
+                                       .stats = {.allocated = 10,
+                                                 .unclaimed = 3,
+                                                 .no_room = 2,
+                                                 .swaps = 4,
+                                                 .held = 5,
+                                                 .pods = 6,
+                                                 .waiting = 8,
+                                                 .writes_queued = 9},
+                                       .calls = {.answered = 12, .failed = 1}};
+    gpus(&board.set);
+    board.stats.used_units[2] = 4;
+    struct gs_buf page = GS_BUF(1 << 16);
+    board_metrics(&board, &page);
+    assert_int_equal(gs_buf_failed(&page), 0);
+    for (size_t i = 0; i < GS_COUNT_OF(lines); i++) {
+        char line[160];
+        snprintf(line, sizeof(line), "\n%s\n", lines[i]);
+        if (!strstr(page.data, line))
+            fail_msg("%s is not in\n%s", lines[i], page.data);
+    }
+    gs_buf_release(&page);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_container_is_told_its_gpus_and_units),
+        cmocka_unit_test(readiness_names_what_is_missing),
+        cmocka_unit_test(every_figure_is_on_the_page),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
