@@ -101,3 +101,8 @@ bool gs_parse_duration_ns(const char *text, size_t len, int64_t *ret_ns)
     *ret_ns = total;
     return true;
 }
+
+uint32_t gs_clamp_u32(int64_t value)
+{
+    return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}

@@ -7,6 +7,7 @@
 #include "bind.h"
 
 #include "gpushare/base/log.h"
+#include "gpushare/base/num.h"
 #include "gpushare/codec/annotation.h"
 
 /* What became of an attempt. words is for kube-scheduler, "" for success. */
@@ -100,11 +101,6 @@ static uint32_t known_size(const struct gs_service *service, const struct gs_cla
     return view ? gpu_size(view, claim->gpus) : 0;
 }
 
-static uint32_t clamp_milli(int64_t milli)
-{
-    return milli < 0 ? 0 : milli > UINT32_MAX ? UINT32_MAX : (uint32_t)milli;
-}
-
 /* Locked part: fills *record and leaves a reservation (true), or says why not. */
 static bool reserve(struct gs_service *service, const struct gs_binding_args *args,
                     const struct gs_pod *pod, const struct gs_ask *ask,
@@ -140,7 +136,7 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
         .units = ask->units,
         .gpu_count = ask->gpu_count,
         .priority = ask->priority,
-        .cpu_milli = clamp_milli(ask->cpu_milli),
+        .cpu_milli = gs_clamp_u32(ask->cpu_milli),
         .state = GS_CLAIM_RESERVED,
     };
     struct gs_error err = {0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the watches tell goes into the ledger. */
 #include "gpushare/base/log.h"
+#include "gpushare/base/num.h"
 #include "service_internal.h"
 
 /* Outside a list an event older than what the ledger knows is a repetition or came late. */
@@ -8,11 +9,6 @@ static bool is_stale(const struct gs_ledger *ledger, const struct gs_pod *pod, u
 {
     struct gs_claim known;
     return revision && gs_ledger_find_claim(ledger, pod->uid, &known) && revision < known.revision;
-}
-
-static uint32_t clamp_milli(int64_t milli)
-{
-    return milli < 0 ? 0 : milli > UINT32_MAX ? UINT32_MAX : (uint32_t)milli;
 }
 
 /* Where a claim is, in numbers: what names the node goes with the node's last claim. */
@@ -67,7 +63,7 @@ static int sync_claim(struct gs_service *service, const struct gs_pod *pod, stru
         .units = charge.units,
         .gpu_count = charge.gpu_count,
         .priority = pod->priority,
-        .cpu_milli = clamp_milli(gs_pod_cpu_milli(pod)),
+        .cpu_milli = gs_clamp_u32(gs_pod_cpu_milli(pod)),
         .revision = gs_pod_revision(pod),
         .state = GS_CLAIM_CONFIRMED,
         .leaving = pod->deleting,

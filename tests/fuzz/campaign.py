@@ -123,6 +123,8 @@ def run(options):
         weight = {one: WEIGHTS.get(one, 1) for one in ready}
         target = min(ready, key=lambda one: (known[one][0] // 60 / weight[one], -weight[one]))
         figures = fuzz(options, target, max(1, round(min(left, options.slice))))
+        if not figures[1]:
+            sys.exit((CACHE / f"{target}.log").read_text(errors="replace")[-2000:])
         write_ledger(target, *figures)
         print(f"{target}: {figures[0]} s of CPU, {figures[1]} executions, {figures[2]} edges"
               f"{''.join(f', FOUND {path}' for path in artifacts(target))}", flush=True)

@@ -15,6 +15,9 @@ bool gs_parse_u64(const char *text, size_t len, uint64_t *ret);
 bool gs_parse_u32(const char *text, size_t len, uint32_t *ret);
 bool gs_parse_i64(const char *text, size_t len, int64_t *ret);
 
+/* The nearest number that fits. */
+uint32_t gs_clamp_u32(int64_t value);
+
 /* true|false|yes|no|on|off|1|0, any case: what YAML and the environment offer. */
 bool gs_parse_bool(const char *text, size_t len, bool *ret);
 

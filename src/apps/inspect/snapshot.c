@@ -128,7 +128,6 @@ static int on_node_gone(void *ctx, const struct gs_node *last)
 bool claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
 {
     struct gs_charge charge;
-    int64_t cpu_milli = gs_pod_cpu_milli(pod);
     gs_pod_charge(pod, &charge);
     if (!pod->node_name[0] || !charge.units)
         return false;
@@ -141,9 +140,7 @@ bool claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
         .units = charge.units,
         .gpu_count = charge.gpu_count,
         .priority = pod->priority,
-        .cpu_milli = cpu_milli < 0            ? 0
-                     : cpu_milli > UINT32_MAX ? UINT32_MAX
-                                              : (uint32_t)cpu_milli,
+        .cpu_milli = gs_clamp_u32(gs_pod_cpu_milli(pod)),
         .state = GS_CLAIM_CONFIRMED,
     };
     gs_parse_u64(pod->resource_version, strlen(pod->resource_version), &ret->revision);

@@ -35,6 +35,25 @@ static const struct integer_row {
     {"slash, the byte before 0", "1/", false, false, false, 0},
 };
 
+static void numbers_are_clamped_to_the_nearest(void **state)
+{
+    static const struct {
+        const char *row;
+        int64_t from;
+        uint32_t to;
+    } rows[] = {
+        {"smallest", INT64_MIN, 0},
+        {"minus one", -1, 0},
+        {"zero", 0, 0},
+        {"one", 1, 1},
+        {"largest", UINT32_MAX, UINT32_MAX},
+        {"above", (int64_t)UINT32_MAX + 1, UINT32_MAX},
+        {"far above", INT64_MAX, UINT32_MAX},
+    };
+    GS_FOR_EACH_ROW (r, rows)
+        assert_int_equal(gs_clamp_u32(r->from), r->to);
+}
+
 static void integers_are_whole_and_in_range(void **state)
 {
     GS_FOR_EACH_ROW (r, integers) {
@@ -130,6 +149,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers_are_whole_and_in_range),
+        cmocka_unit_test(numbers_are_clamped_to_the_nearest),
         cmocka_unit_test(only_the_given_length_is_read),
         cmocka_unit_test(booleans),
         cmocka_unit_test(durations),
