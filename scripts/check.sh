@@ -246,7 +246,7 @@ parse() {
         --long) fuzz_seconds=60 ;;
         --help | -h) usage && exit 0 ;;
         *)
-            printf '%s\n' "${steps[@]}" | grep -q "^$1 " || { usage >&2 && exit 2; }
+            grep -q "^$1 " <<<"$(printf '%s\n' "${steps[@]}")" || { usage >&2 && exit 2; }
             only+=("$1")
             ;;
         esac
