@@ -167,6 +167,9 @@ int64_t gs_election_step(struct gs_election *election, struct gs_error *err)
         return next_ns; /* leads_until_ns runs out by itself */
     if (follows) {
         follow(election, &lease, now_ns);
+        if (!lease.resource_version[0])
+            gs_fail(err, GS_ENOENT, "there is no Lease %s/%s: does kube-scheduler elect a leader?",
+                    lease.ns, lease.name);
         return next_ns;
     }
     /* What is new may have been written while the answer was under way: its time counts from

@@ -15,8 +15,9 @@ struct candidate {
     bool running;
     pthread_mutex_t lock;
     pthread_cond_t stopped;
-    bool stop;    /* guarded by lock */
-    int labelled; /* what the pod's label says: 1, 0, or -1 while that is not known */
+    bool stop;            /* guarded by lock */
+    enum gs_code failure; /* of the last step */
+    int labelled;         /* what the pod's label says: 1, 0, or -1 while that is not known */
 };
 
 const struct gs_election *candidate_election(const struct candidate *candidate)
@@ -48,9 +49,10 @@ static void step(struct candidate *candidate, int64_t *ret_next_ns)
     bool led = gs_election_leads(candidate->election);
     *ret_next_ns = gs_election_step(candidate->election, &err);
     bool leads = gs_election_leads(candidate->election);
-    if (err.code)
+    if (err.code && err.code != candidate->failure) /* once, not every second */
         gs_log(GS_LOG_WARN, candidate->config.follows ? "lease not read" : "lease not held",
                GS_STR("why", err.msg));
+    candidate->failure = err.code;
     if (led != leads)
         gs_log(GS_LOG_INFO, leads ? "leading" : "standing by",
                GS_STR("as", candidate->config.identity));
