@@ -31,6 +31,14 @@ SAME = (
     ("second-scheduler-v1beta1", [], "1.20.2"),
 )
 
+# --set, kind, the file that has the same objects of that kind and perhaps more
+OPTIONAL = (
+    (["podMonitor=true"], "PodMonitor", "monitoring/podmonitor.yaml"),
+    (["disruptionBudget=true"], "PodDisruptionBudget", "policies/disruption-budget.yaml"),
+    (["disruptionBudget=true", "layout=haMtls"], "PodDisruptionBudget",
+     "policies/disruption-budget.yaml"),
+)
+
 # --set, what must be in the rendered text
 SHOWN = (
     (["layout=secondScheduler", "domain=example.com"], "--domain=example.com"),
@@ -38,7 +46,6 @@ SHOWN = (
     (["layout=kubeadm", "extender.policy=fgd"], "--policy=fgd"),
     (["layout=haMtls", "image.repository=registry.example.com/x", "image.tag=v7"],
      "registry.example.com/x/gpushare-extender:v7"),
-    (["layout=haMtls", "disruptionBudget=true"], "kind: PodDisruptionBudget"),
     (["devicePlugin.runtimeClassName=nvidia"], "runtimeClassName: nvidia"),
     (["devicePlugin.extraArgs={--fake-gpus=1x1GiB}"], "--fake-gpus=1x1GiB"),
     (["devicePlugin.kubeletDir=/data/kubelet"], "path: /data/kubelet/device-plugins"),
@@ -165,6 +172,18 @@ def same_objects(tools):
         yield from (f"{overlay}, {values}: {what}" for what in differences(chart, kustomized))
 
 
+def optional(tools):
+    for values, kind, name in OPTIONAL:
+        with open(os.path.join(ROOT, "manifests", name), encoding="utf-8") as text:
+            ours = objects(text.read())
+        code, text, err = tools.template(values)
+        found = {key: one for key, one in ({} if code else objects(text)).items() if key[0] == kind}
+        if not found:
+            yield f"{values}: no {kind} {err.strip()}"
+        yield from (f"{values}: {what}" for what in differences(
+            found, {key: one for key, one in ours.items() if key in found}))
+
+
 def shown(tools):
     for values, wanted in SHOWN:
         code, text, err = tools.template(values)
@@ -236,7 +255,7 @@ def documented(_):
 def main():
     tools = Tools(sys.argv[1])
     failures = 0
-    for test in (lint, version, documented, same_objects, shown, refused, notes):
+    for test in (lint, version, documented, same_objects, optional, shown, refused, notes):
         for wrong in test(tools):
             print(f"FAIL {test.__name__}: {wrong}")
             failures += 1
