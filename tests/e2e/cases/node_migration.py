@@ -10,6 +10,7 @@ from harness.original import ORIGINAL_ID, Deployment, assume
 from harness.processes import wait_for
 
 KUBE = ">=1.20"
+NO_INVENTORY = "no inventory (the original's plugin)"
 
 
 def assumed_by_the_original(cluster):
@@ -42,8 +43,11 @@ def body():
         before = cluster.snapshot(names)
         assumed_by_the_original(cluster)
 
+        check(NO_INVENTORY in cluster.doctor(), cluster.doctor())
         cluster.to_our_extender()
         cluster.check_counted()
+        said = cluster.doctor()
+        check(NO_INVENTORY in said and "ok    extender" in said and "ok    gpus" in said, said)
         cluster.create_pods([real_pod("by-both", 4)])  # our extender, the original's plugin
         check(cluster.gpu_of("by-both") == 0, "binpack would have taken GPU 0")
         cluster.check_untouched(before)
@@ -54,6 +58,9 @@ def body():
         cluster.wait_foreign(28)
         cluster.check_untouched(before)
         cluster.check_counted()
+        said = cluster.doctor()
+        check(NO_INVENTORY not in said and "inventories and capacities agree" in said and
+              "ok    gpus" in said, said)
         cluster.create_pods([real_pod("ours", 4)])
         check(cluster.wait_true_record("ours") == "1", "only GPU 1 had room")
         check(not any(ORIGINAL_ID in i for i in cluster.ids_of("ours")), "it got an old id")

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A node that changes from the original to this project and back, and what must hold meanwhile."""
 
+import subprocess
+
 from harness.case import check
+from harness.control_plane import built_program
 from harness.node import VISIBLE, NodeCluster
 from harness.objects import GPU_MEM, IDX, annotation
 from harness.original import GpuFile, OriginalExtender, OriginalPlugin, held_ids
@@ -74,6 +77,15 @@ class Migration(NodeCluster):
     def wait_capacity(self, units=UNITS):
         wait_for(f"the node offers {units} units", lambda: self.gpu_memory() == units and int(
             self.node_object()["status"]["capacity"][GPU_MEM]) == units)
+
+    def doctor(self):
+        """What `kubectl inspect gpushare doctor` says, as docs/migrate.md asks after each step."""
+        done = subprocess.run([
+            built_program("kubectl-inspect-gpushare"), "--kubeconfig",
+            self.control_plane.kubeconfig("admin"), "doctor",
+            *(("--extender", self.extender.url) if self.extender else ())],
+            capture_output=True, text=True, check=False, timeout=60)
+        return done.stdout
 
     def snapshot(self, names):
         return {name: started(self.running(name)) for name in names}
