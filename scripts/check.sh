@@ -154,6 +154,10 @@ step_chart() {
 }
 
 step_images() {
+    ((EUID == 0)) || {
+        echo "note: not run: needs root, for chroot"
+        exit "$cannot_run"
+    }
     tests/images/run.sh | sed 's/^gpushare/note: &/'
 }
 
