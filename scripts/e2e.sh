@@ -97,6 +97,16 @@ report_failure() {
     echo "--- logs: $dir"
 }
 
+# What a case could not remove before its last process had ended.
+remove_cgroup() {
+    local attempt
+    for attempt in 1 2 3 4 5; do
+        find /sys/fs/cgroup -depth -type d -path "/sys/fs/cgroup*/$1*" -exec rmdir {} + 2>/dev/null || true
+        find /sys/fs/cgroup -maxdepth 2 -name "$1" | grep -q . || return 0
+        sleep "$attempt"
+    done
+}
+
 run_case() {
     local name=$1 dir=$logs/$1 started=$SECONDS
     mkdir -p "$dir"
@@ -109,6 +119,7 @@ run_case() {
         echo "FAIL $name ($((SECONDS - started)) s)"
         report_failure "$dir" | sed 's/^/       /'
     fi
+    ((${#seclude[@]} == 0)) || remove_cgroup "${logs##*/}-$name"
 }
 
 # A machine has room for one kubelet: cases that start one run after each other, beside the others.

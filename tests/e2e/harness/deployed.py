@@ -99,7 +99,7 @@ class DeployedCluster(NodeCluster):
         self.control_plane = DeployedControlPlane(self.processes, self.run_dir)
         self.scheduler.control_plane = self.control_plane
         self.kubelet_dir = seclusion.KUBELET_DIR
-        self.cgroup = seclusion.Cgroup()
+        self.cgroup = seclusion.Cgroup(self.run_dir)
         self.kubelet_settings = {"port": 10250, "cgroupRoot": self.cgroup.name}
         self.preload = preload
         self.installed = True  # False: it ended in no order, its rights were taken away first

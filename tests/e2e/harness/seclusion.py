@@ -58,9 +58,8 @@ class Cgroup:
     """A cgroup for the kubelet's pods, in every hierarchy: two kubelets with one root would each
     end the other's pods."""
 
-    def __init__(self):
-        # the process id inside is small and the same each time; the network's number is not
-        self.name = f"/gpushare-e2e-{os.stat('/proc/self/ns/net').st_ino}"
+    def __init__(self, run_dir):
+        self.name = "/" + "-".join(run_dir.rstrip("/").split("/")[-2:])
         unified = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
         self.hierarchies = ["/sys/fs/cgroup"] if unified else [
             path for path in glob.glob("/sys/fs/cgroup/*")
@@ -77,7 +76,8 @@ class Cgroup:
                         out.write(given.read())
 
     def remove(self):
-        """The innermost first. What still has a process stays, for a process that just ended."""
+        """The innermost first. What still has a dying process stays until scripts/e2e.sh, outside,
+        has seen the last one end."""
         for hierarchy in self.hierarchies:
             for folder, _, _ in os.walk(hierarchy + self.name, topdown=False):
                 with contextlib.suppress(OSError):
