@@ -234,6 +234,11 @@ class SecondScheduler(Layout):
             tag = text.read().split("newTag: ")[1].split()[0]
         load_scheduler(cluster.containerd, cluster.run_dir, tag)
 
+    def install(self, tag, gpus):
+        """The cluster's own kube-scheduler places our pods, and knows nothing of GPUs."""
+        self.cluster.scheduler.start(None)
+        self.apply(tag, gpus)
+
     def readme_changes(self):
         """What the README asks of users of older releases."""
         return [("overlays/second-scheduler", f"overlays/{self.overlay}")]
