@@ -3,6 +3,7 @@
 """The README's install section and the uninstall section of docs/install.md, followed literally: a
 pod runs and is shown in between, nothing is left behind at the end."""
 
+import glob
 import json
 import re
 
@@ -12,7 +13,7 @@ from harness.case import check, run
 from harness.deployed import DeployedCluster
 from harness.documents import Operator, commands
 from harness.install import SecondScheduler
-from harness.node import NODE, real_pod
+from harness.node import DEVICE_PLUGINS, NODE, real_pod
 from harness.objects import GPU_MEM
 from harness.processes import wait_for
 
@@ -83,6 +84,7 @@ def body():
         check(not left, f"left behind: {sorted(left)}")
         wait_for("the kubelet offers no GPU memory", lambda: cluster.gpu_memory() == 0)
         check(not node_traces(cluster), f"left on the node: {node_traces(cluster)}")
+        check(not glob.glob(f"{DEVICE_PLUGINS}/*gpushare*"), "files are left in the kubelet's folder")
         check(cluster.running("user")["status"]["containerStatuses"][0]["containerID"] == running,
               "a user's container was restarted")
 

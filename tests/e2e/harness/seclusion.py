@@ -68,7 +68,7 @@ class Cgroup:
     def make(self):
         for hierarchy in self.hierarchies:
             path = hierarchy + self.name
-            os.mkdir(path)
+            os.makedirs(path, exist_ok=True)
             for name in ("cpuset.cpus", "cpuset.mems"):  # v1 leaves them empty, and so unusable
                 if hierarchy.endswith("/cpuset"):
                     with open(os.path.join(hierarchy, name), encoding="ascii") as given, \
