@@ -90,7 +90,8 @@ prepare_deployed() {
 report_failure() {
     local dir=$1 log
     tail -n 20 "$dir/case.log"
-    for log in "$dir"/{gpushare-extender,gpushare-device-plugin,kube-scheduler}.log; do
+    for log in "$dir"/{gpushare-extender,gpushare-device-plugin,kube-scheduler}.log \
+        "$dir"/pod-logs/*.log; do
         [[ -f $log ]] || continue
         echo "--- ${log##*/}"
         tail -n 10 "$log" | cut -c1-400

@@ -34,6 +34,8 @@ contexts:
 current-context: e2e
 """
 
+SERVICE_ACCOUNT_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+
 # What a cluster's own programs are to the API server, by certificate: {user: groups}.
 KUBELET_USER = f"system:node:{NODE}"
 USERS = {KUBELET_USER: ("system:nodes",), "system:kube-scheduler": (), "system:kube-proxy": (),
@@ -179,9 +181,25 @@ class DeployedCluster(NodeCluster):
                     if "forbidden" in line.lower() or "Sanitizer" in line:
                         raise Failure(f"{os.path.basename(path)}: {line}")
 
+    def verify_identity(self):
+        """Our programs have the token of their ServiceAccount, and not the operator's."""
+        token = self.control_plane.tokens["admin"].encode()
+        for program in install.PROGRAMS:
+            pids = install.pids_of(program)
+            if not pids:
+                raise Failure(f"{program} does not run")
+            for pid in pids:
+                for name in ("cmdline", "environ"):
+                    with open(f"/proc/{pid}/{name}", "rb") as said:
+                        if token in said.read():
+                            raise Failure(f"{program} has the operator's token")
+                if not os.path.exists(f"/proc/{pid}/root{SERVICE_ACCOUNT_TOKEN}"):
+                    raise Failure(f"{program} has no token of a ServiceAccount")
+
     def __exit__(self, kind, *rest):
         try:
             if kind is None and self.installed:
+                self.verify_identity()
                 self.verify_logs()
             elif kind is not None:
                 self.tell()

@@ -21,6 +21,7 @@ from harness.scheduler import SHIPPED_KUBECONFIG, replace_once
 
 SYSTEM = "gpushare-system"
 IMAGES = ("docker.io/gpushare/gpushare-extender", "docker.io/gpushare/gpushare-device-plugin")
+PROGRAMS = ("/usr/bin/gpushare-extender", "/usr/bin/gpushare-device-plugin")
 SCHEDULER_IMAGE = "registry.k8s.io/kube-scheduler"
 PLUGIN = "daemonset/gpushare-device-plugin"
 NEXT_TAG = "next"
@@ -114,7 +115,7 @@ class DeployedPlugin(Plugin):
 
     def kill(self):
         """A crash: the kubelet starts the container again."""
-        for pid in pids_of("/usr/bin/gpushare-device-plugin"):
+        for pid in pids_of(PROGRAMS[1]):
             os.kill(pid, signal.SIGKILL)
         wait_for("the container has ended", lambda: not self.answers())
 
