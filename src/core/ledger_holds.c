@@ -78,7 +78,7 @@ bool gs_ledger_release_hold(struct gs_ledger *ledger, const char *uid)
 enum { TEXTS = 5 };
 
 /* "uid NUL model NUL model_deny NUL uuid NUL uuid_deny NUL" in one allocation. */
-static char *join_texts(const struct gs_hold *hold, size_t *ret_bytes)
+static char *join_texts(const struct gs_hold *hold)
 {
     const char *texts[TEXTS] = {hold->uid, hold->model, hold->model_deny, hold->uuid,
                                 hold->uuid_deny};
@@ -90,7 +90,6 @@ static char *join_texts(const struct gs_hold *hold, size_t *ret_bytes)
     char *joined = malloc(total), *at = joined;
     for (int i = 0; joined && i < TEXTS; at += bytes[i], i++)
         memcpy(at, texts[i], bytes[i]);
-    *ret_bytes = total;
     return joined;
 }
 
@@ -106,11 +105,24 @@ static struct gs_hold hold_out(const struct gs_ledger *ledger, const struct gs_l
                             texts[4]};
 }
 
+/* Of two results of join_texts(), one may be longer than the other. */
+static bool same_texts(const char *one, const char *other)
+{
+    for (int i = 0; i < TEXTS; i++) {
+        size_t bytes = strlen(one) + 1;
+        if (strcmp(one, other) != 0)
+            return false;
+        one += bytes;
+        other += bytes;
+    }
+    return true;
+}
+
 static bool says_the_same(const struct gs_ledger_hold *old, const struct gs_hold *hold,
-                          const char *texts, size_t bytes, uint32_t node)
+                          const char *texts, uint32_t node)
 {
     return old->node == node && old->units == hold->units && old->gpu_count == hold->gpu_count &&
-           old->priority == hold->priority && memcmp(old->uid, texts, bytes) == 0;
+           old->priority == hold->priority && same_texts(old->uid, texts);
 }
 
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err)
@@ -121,8 +133,7 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
                        GS_GPUS_MAX);
     if (gs_ledger_claim_slot(ledger, hold->uid) != GS_INDEX_NONE)
         return 0; /* it has its place already */
-    size_t bytes;
-    _cleanup_free_ char *texts = join_texts(hold, &bytes);
+    _cleanup_free_ char *texts = join_texts(hold);
     uint32_t node = texts ? gs_ledger_node_need(ledger, gs_slice_of(hold->node)) : GS_INDEX_NONE;
     if (node == GS_INDEX_NONE)
         return gs_fail_nomem(err);
@@ -132,7 +143,7 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
         return gs_fail_nomem(err);
     }
     uint32_t old = find_hold(ledger, hold->uid);
-    if (old != GS_INDEX_NONE && says_the_same(&ledger->holds[old], hold, texts, bytes, node)) {
+    if (old != GS_INDEX_NONE && says_the_same(&ledger->holds[old], hold, texts, node)) {
         ledger->holds[old].seen = true;
         return 0;
     }
