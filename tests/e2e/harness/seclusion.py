@@ -34,6 +34,9 @@ def network():
                   ("link", "set", "node0", "up"), ("link", "set", "outside", "up"),
                   ("route", "add", "default", "via", GATEWAY, "dev", "node0")):
         must("ip", *words)
+    # Ports of ours that lie where the kernel takes those of outgoing connections from.
+    with open("/proc/sys/net/ipv4/ip_local_reserved_ports", "w", encoding="ascii") as out:
+        out.write("39997-39999")
 
 
 def own_folder(run_dir, path):
