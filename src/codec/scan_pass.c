@@ -92,7 +92,7 @@ struct passing {
     size_t depth;
 };
 
-/* How many bytes of the block belong to the value, BLOCK_BYTES when it goes on after it. */
+/* How many bytes of the block belong to the value when it ends there, else 0. */
 static inline size_t pass_block(struct passing *passing, const char *block)
 {
     struct marks marks = mark(block);

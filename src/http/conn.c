@@ -174,6 +174,7 @@ static void opened(struct gs_http_loop *loop, struct MHD_Connection *mhd, void *
 {
     struct gs_http_server *server = loop->server;
     struct gs_http_conn *conn = calloc(1, sizeof(*conn));
+    gs_count(&server->counters.opened);
     *socket_context = conn;
     if (!conn)
         return; /* its first request is refused by closing it */

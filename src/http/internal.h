@@ -131,7 +131,7 @@ struct gs_linger {
 };
 
 struct gs_counters {
-    atomic_uint_fast64_t accepted, closed, refused, evicted;
+    atomic_uint_fast64_t accepted, opened, closed, refused, evicted;
     atomic_uint_fast64_t requests[6];
     atomic_uint_fast64_t request_timeouts, idle_timeouts, response_timeouts;
     atomic_uint_fast64_t too_large, queue_full, memory_full;

@@ -219,8 +219,10 @@ static void hand_over(struct gs_http_server *server, int fd, const struct sockad
                       socklen_t len)
 {
     gs_count(&server->counters.accepted);
-    if (MHD_add_connection(choose_loop(server)->daemon, fd, addr, len) != MHD_YES)
-        gs_count(&server->counters.closed); /* it has closed the socket */
+    if (MHD_add_connection(choose_loop(server)->daemon, fd, addr, len) == MHD_YES)
+        return;
+    gs_count(&server->counters.opened);
+    gs_count(&server->counters.closed); /* it has closed the socket */
 }
 
 static void accept_some(struct gs_http_server *server)

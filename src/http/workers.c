@@ -5,7 +5,12 @@
 
 static void run(struct gs_http_conn *conn)
 {
-    conn->route->handler(conn->loop->server->config.ctx, &conn->request, &conn->response);
+    const struct gs_http_server *server = conn->loop->server;
+    /* Cut off before its turn: nobody would learn what became of it. */
+    if (atomic_load(&server->hard))
+        gs_http_error(&conn->response, 503, "stopping");
+    else
+        conn->route->handler(server->config.ctx, &conn->request, &conn->response);
     conn->phase = GS_PHASE_HANDLED;
     /* From here on the connection is its loop's again. */
     MHD_resume_connection(conn->mhd);

@@ -206,7 +206,9 @@ static void stop_in_the_middle_of_traffic_is_clean(void **state)
         fixture_start(&fix);
         for (int i = 0; i < 4; i++)
             assert_int_equal(pthread_create(&threads[i], NULL, hammer, &fix), 0);
-        sleep_ms(150);
+        for (int i = 0; i < 5000 && fixture_stats(&fix).requests[2] <= 10; i++)
+            sleep_ms(1);
+        sleep_ms(50);
         gs_http_server_stop(fix.server, round % 2 ? 0 : GS_NS_PER_S / 20);
         for (int i = 0; i < 4; i++)
             pthread_join(threads[i], NULL);
