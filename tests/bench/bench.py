@@ -179,7 +179,7 @@ class Bench:
         per_s = (self.events_seen(ours) - seen) / (time.monotonic() - began)
         self.row(f"throughput of 16 clients / of one, mixed, {per_s:.0f} events/s", many / one, 1.3,
                  least=True)
-        self.create(ours, api, 5, 60000)  # the rounds before may have bound them all
+        self.create(ours, api, 6, 60000)  # the rounds before may have bound them all
         half = max(1, int(many / 2))
         p99 = self.alternate(lambda: self.load(
             ours, *mix, "--clients", 16, "--rate", half, "--duration", self.args.duration,
