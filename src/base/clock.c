@@ -32,3 +32,12 @@ struct timespec gs_clock_wait_until(int64_t at_ns)
     int64_t until_ns = read_clock(CLOCK_MONOTONIC) + (left_ns > 0 ? left_ns : 0);
     return (struct timespec){until_ns / GS_NS_PER_S, until_ns % GS_NS_PER_S};
 }
+
+void gs_clock_cond_init(pthread_cond_t *cond)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(cond, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}

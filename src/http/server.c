@@ -113,11 +113,7 @@ static struct gs_http_server *new_server(const struct gs_http_config *config)
     pthread_cond_init(&server->workers.wake, NULL);
     STAILQ_INIT(&server->workers.queue);
     pthread_mutex_init(&server->closed_lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&server->closed_wake, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    gs_clock_cond_init(&server->closed_wake);
     server->loops = calloc(config->threads, sizeof(*server->loops));
     if (!server->loops) {
         gs_http_server_free(server);

@@ -105,11 +105,10 @@ static struct page *await_page(struct pages *pages)
     return page;
 }
 
-static void aim(struct pages *pages, const char *token)
+static void aim(struct page *page, const char *token, uint32_t limit)
 {
-    struct page *next = &pages->page[pages->turn];
-    memcpy(next->token, token, sizeof(next->token));
-    next->limit = pages->limit;
+    memcpy(page->token, token, sizeof(page->token));
+    page->limit = limit;
 }
 
 /*
@@ -124,10 +123,9 @@ static void fetch_ahead(struct pages *pages, const struct page *page)
         !gs_codec_list_head((struct gs_slice){page->body.data, page->body.len}, &head) ||
         !head.continue_token[0])
         return;
-    pages->turn ^= 1;
-    aim(pages, head.continue_token);
-    pages->ahead = pthread_create(&pages->fetcher, NULL, run_fetch, &pages->page[pages->turn]) == 0;
-    pages->turn ^= 1;
+    struct page *next = &pages->page[pages->turn ^ 1];
+    aim(next, head.continue_token, pages->limit);
+    pages->ahead = pthread_create(&pages->fetcher, NULL, run_fetch, next) == 0;
 }
 
 /* The pages so far are void. */
@@ -163,7 +161,7 @@ static int read_page(struct pages *pages, const struct page *page, bool *ret_don
     pages->turn ^= 1;
     *ret_done = pages->meta.continue_token[0] == '\0';
     if (!pages->ahead)
-        aim(pages, pages->meta.continue_token);
+        aim(&pages->page[pages->turn], pages->meta.continue_token, pages->limit);
     return 0;
 }
 

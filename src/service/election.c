@@ -86,12 +86,12 @@ static bool is_ours(const struct gs_election *election, const struct gs_lease *l
     return strcmp(lease->holder, identity) == 0;
 }
 
-/* Somebody else holds it, and may still believe so. */
 static int64_t duration_of(const struct gs_lease *lease)
 {
     return lease->duration_s > 0 ? lease->duration_s * GS_NS_PER_S : GS_ELECTION_LEASE_NS;
 }
 
+/* Somebody else holds it, and may still believe so. */
 static bool is_taken(const struct gs_election *election, const struct gs_lease *lease,
                      int64_t now_ns)
 {

@@ -20,11 +20,7 @@ int gs_store_init(struct gs_store *store)
     pthread_rwlock_init(&store->lock, &attr);
     pthread_rwlockattr_destroy(&attr);
     pthread_mutex_init(&store->gain_lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&store->gained, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    gs_clock_cond_init(&store->gained);
     if (store->ledger && store->policies)
         return 0;
     gs_store_release(store);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store.h"
 
+#include "gpushare/base/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,11 +249,7 @@ int gs_sim_cluster_new(const struct gs_sim_options *options, struct gs_sim_clust
     cluster->objects_max = options->objects_max ? options->objects_max : OBJECTS_MAX_DEFAULT;
     cluster->version = 1; /* 0 means "none" in every resourceVersion field */
     cluster->uid_state = options->seed ? options->seed : 1;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&cluster->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    gs_clock_cond_init(&cluster->changed);
     pthread_mutex_init(&cluster->lock, NULL);
     *ret_cluster = cluster;
     return 0;

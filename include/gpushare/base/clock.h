@@ -2,6 +2,7 @@
 #ifndef GPUSHARE_BASE_CLOCK_H
 #define GPUSHARE_BASE_CLOCK_H
 
+#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -25,6 +26,10 @@ const struct gs_clock *gs_clock_system(void);
 /* A moment of gs_clock_system()'s monotonic time in CLOCK_MONOTONIC, which is what condition
  * variables and sleeps can wait for. */
 struct timespec gs_clock_wait_until(int64_t at_ns);
+
+/* A condition variable that waits until such moments. *caller frees* with pthread_cond_destroy().
+ */
+void gs_clock_cond_init(pthread_cond_t *cond);
 
 static inline int64_t gs_clock_now_ns(const struct gs_clock *clock)
 {

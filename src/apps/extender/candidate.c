@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "gpushare/base/clock.h"
 #include "gpushare/base/log.h"
 #include "gpushare/model/names.h"
 
@@ -87,11 +88,7 @@ int candidate_start(const struct gs_election_config *config, struct candidate **
     candidate->config = *config;
     candidate->labelled = -1;
     pthread_mutex_init(&candidate->lock, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&candidate->stopped, &attr);
-    pthread_condattr_destroy(&attr);
+    gs_clock_cond_init(&candidate->stopped);
     candidate->election = gs_election_new(config);
     int error =
         candidate->election ? pthread_create(&candidate->thread, NULL, run, candidate) : ENOMEM;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/watching.h"
+#include "gpushare/base/clock.h"
 
 #define TICK_NS (100 * GS_NS_PER_MS)
 
@@ -129,11 +130,7 @@ int feed_start(struct gs_service *service, struct gs_kube kube, struct feed **re
         .live = on_live,
     };
     pthread_mutex_init(&feed->lock, NULL);
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&feed->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    gs_clock_cond_init(&feed->changed);
     int error = start_threads(feed);
     if (error) {
         feed_stop(feed);

@@ -115,11 +115,7 @@ static uint32_t count_waiting(struct sched *sched)
 
 static int prepare(struct sched *sched, struct gs_error *err)
 {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&sched->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    gs_clock_cond_init(&sched->changed);
     pthread_mutex_init(&sched->lock, NULL);
     sched->random = sched->set.seed;
     if (!sched->set.api == !sched->set.kubeconfig)

@@ -9,22 +9,12 @@ from harness import ledger
 from harness.case import check, run
 from harness.cluster import Cluster
 from harness.objects import bound_node
-from harness.processes import Failure
 from harness.watch import PodWatch
 from harness.workload import random_nodes, random_pod
 
 SECONDS = 30
 NODES = 12
 SEED = 23
-
-
-def never_overfull(api_nodes):
-    """A watcher's callback: the ledger of the moment, from scratch, at every event."""
-    def look(pods):
-        over = ledger.overfull(ledger.build(api_nodes, pods.values()))
-        if over:
-            raise Failure(over[0])
-    return look
 
 
 def one_step(cluster, rng, step, live):
@@ -43,7 +33,7 @@ def one_step(cluster, rng, step, live):
 def body():
     rng = random.Random(SEED)
     with Cluster(nodes=random_nodes(NODES, SEED)) as cluster:
-        with PodWatch(cluster.api, never_overfull(cluster.api.nodes())) as watch:
+        with PodWatch(cluster.api, ledger.never_overfull(cluster.api.nodes())) as watch:
             live, step, until = [], 0, time.monotonic() + SECONDS
             while time.monotonic() < until:
                 one_step(cluster, rng, step, live)

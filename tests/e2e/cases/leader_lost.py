@@ -10,7 +10,7 @@ from harness import ledger
 from harness.case import check, run
 from harness.cluster import Cluster
 from harness.objects import pod
-from harness.processes import Failure, wait_for
+from harness.processes import wait_for
 from harness.replicas import Outage, Replicas
 from harness.watch import PodWatch
 from harness.workload import random_nodes, random_pod
@@ -19,14 +19,6 @@ KUBE = ">=1.20"
 SEED = 31
 NODES = 40
 OUTAGE_S = 20
-
-
-def never_overfull(api_nodes):
-    def look(pods):
-        over = ledger.overfull(ledger.build(api_nodes, pods.values()))
-        if over:
-            raise Failure(over[0])
-    return look
 
 
 def burst(cluster, name, count):
@@ -69,7 +61,7 @@ def body():
     question = {"Pod": pod("question", 1), "NodeNames": ["node-000"]}
     with Cluster(nodes=random_nodes(NODES, SEED), extender=False, scheduler=None) as cluster:
         with Replicas(cluster, 3) as replicas, \
-                PodWatch(cluster.api, never_overfull(cluster.api.nodes())) as watch:
+                PodWatch(cluster.api, ledger.never_overfull(cluster.api.nodes())) as watch:
             cluster.scheduler.start(replicas.service.url)
             with Outage(replicas.service, json.dumps(question).encode()) as killed:
                 dead, _ = lose(cluster, replicas, watch, "kill", signal.SIGKILL)

@@ -11,7 +11,6 @@ from harness.case import check, run
 from harness.cluster import Cluster
 from harness.loopback import LoopbackHosts, Stream
 from harness.objects import pod
-from harness.processes import Failure
 from harness.watch import PodWatch
 from harness.workload import random_nodes, random_pod
 
@@ -20,14 +19,6 @@ SEED = 47
 NODES = 60
 BURST = 100
 OUTAGE_S = 20
-
-
-def never_overfull(api_nodes):
-    def look(pods):
-        over = ledger.overfull(ledger.build(api_nodes, pods.values()))
-        if over:
-            raise Failure(over[0])
-    return look
 
 
 def burst(cluster, name):
@@ -65,7 +56,7 @@ def body():
     gaps = {}
     with Cluster(nodes=random_nodes(NODES, SEED), extender=False, scheduler=None) as cluster:
         with LoopbackHosts(cluster, ("host-a", "host-b")) as hosts, \
-                PodWatch(cluster.api, never_overfull(cluster.api.nodes())) as watch:
+                PodWatch(cluster.api, ledger.never_overfull(cluster.api.nodes())) as watch:
             for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM):
                 old, gaps[number.name] = move(cluster, hosts, watch, number.name.lower(), number)
                 cluster.wait_settled(60)

@@ -17,7 +17,7 @@ from harness.extender import Extender
 from harness.gate import Gate, bind, bind_at_once
 from harness.loopback import FOLLOW, LEASE
 from harness.objects import bound_node, node, pod
-from harness.processes import Failure, on_host, wait_for
+from harness.processes import on_host, wait_for
 from harness.watch import PodWatch
 from harness.webhook import BindingHook
 
@@ -105,14 +105,6 @@ def without_the_lease(cluster, pool):
         cluster.delete_pod(made["metadata"]["name"])
 
 
-def never_overfull(api_nodes):
-    def look(pods):
-        over = ledger.overfull(ledger.build(api_nodes, pods.values()))
-        if over:
-            raise Failure(over[0])
-    return look
-
-
 def bound_soon(extender, made):
     """Asked until it leads, as kube-scheduler asks again. Returns the seconds that took."""
     started = time.monotonic()
@@ -165,7 +157,7 @@ def body():
         cluster.control_plane.apply(*EXTENDER_MANIFESTS)
         without_the_lease(cluster, pool)
         with Lease(cluster.api) as lease, \
-                PodWatch(cluster.api, never_overfull(cluster.api.nodes())):
+                PodWatch(cluster.api, ledger.never_overfull(cluster.api.nodes())):
             pair = start_pair(cluster, FOLLOW)
             given_back_in_flight(cluster, lease, pair, pool)
             woken_host(cluster, lease, pair, pool)

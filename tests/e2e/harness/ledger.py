@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from harness.objects import ALLOCATION, GPU_COUNT, GPU_MEM, IDX, INVENTORY, annotation, bound_node, key
+from harness.processes import Failure
 
 
 @dataclass
@@ -152,6 +153,15 @@ def overfull(nodes):
     """Sentences, one per GPU that holds more than it has."""
     return [f"{node.name} GPU {gpu.idx}: {gpu.used} of {gpu.size} units used by {sorted(gpu.pods)}"
             for node in nodes.values() for gpu in node.gpus.values() if gpu.used > gpu.size]
+
+
+def never_overfull(api_nodes):
+    """A watcher's callback: the ledger of the moment, from scratch, at every event."""
+    def look(pods):
+        over = overfull(build(api_nodes, pods.values()))
+        if over:
+            raise Failure(over[0])
+    return look
 
 
 def places(nodes, pod):
