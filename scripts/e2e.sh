@@ -99,11 +99,13 @@ report_failure() {
     echo "--- logs: $dir"
 }
 
-# What a case could not remove before its last process had ended.
+# What a case could not remove before its last process had ended. The name is the whole folder's: what
+# begins with it may be another case's, whose kubelet is just looking at its empty cgroup.
 remove_cgroup() {
     local attempt
     for attempt in 1 2 3 4 5; do
-        find /sys/fs/cgroup -depth -type d -path "/sys/fs/cgroup*/$1*" -exec rmdir {} + 2>/dev/null || true
+        find /sys/fs/cgroup -depth -type d \( -path "*/$1" -o -path "*/$1/*" \) -exec rmdir {} + \
+            2>/dev/null || true
         find /sys/fs/cgroup -maxdepth 2 -name "$1" | grep -q . || return 0
         sleep "$attempt"
     done

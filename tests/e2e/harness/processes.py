@@ -2,10 +2,14 @@
 """The programs a case starts: each has its own log and is stopped by its pid, whatever happens."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import time
+
+
+FATAL = re.compile(r"^(F\d{4} |panic: |fatal error: )")
 
 
 class Failure(Exception):
@@ -91,7 +95,10 @@ class Process:
             return log.read()
 
     def log_tail(self, lines=15):
-        return "\n".join(self.log_text().splitlines()[-lines:])
+        """The last words. A Go program that gives up writes one line why, then its goroutines."""
+        log = self.log_text().splitlines()
+        why = [line for line in log[:-lines] if FATAL.match(line)]
+        return "\n".join(why[-1:] + log[-lines:])
 
 
 class Processes:
