@@ -74,7 +74,7 @@ def ours(cluster):
 
 
 def measure(options):
-    nodes = [node(f"node-{i:04}", [16] * 4) for i in range(options.nodes)]
+    nodes = [node(f"node-{i:04}", [16] * 8) for i in range(options.nodes)]
     rates = {place: [] for place in PLACES}
     with Cluster(nodes=nodes, scheduler=None, extender=False) as cluster:
         peers = {"none": contextlib.nullcontext(), "ours": None,
