@@ -24,6 +24,7 @@ struct driver {
     nvml_event_set events;
     struct card cards[GS_GPUS_MAX];
     uint32_t count;
+    bool lost; /* the last wait ended because a GPU is lost */
 };
 
 /* XIDs that a faulty application causes, not a faulty GPU (NVIDIA's XID catalogue; the list of
@@ -38,16 +39,21 @@ static bool is_applications_fault(unsigned long long xid)
     return false;
 }
 
-static void unload(struct driver *driver)
+static void drop_events(struct driver *driver)
 {
     if (driver->events)
         driver->nvml.event_set_free(driver->events);
     driver->events = NULL;
-    nvml_close(&driver->nvml);
-    for (uint32_t i = 0; i < driver->count; i++) {
-        driver->cards[i].device = NULL;
+    for (uint32_t i = 0; i < driver->count; i++)
         driver->cards[i].watched = false;
-    }
+}
+
+static void unload(struct driver *driver)
+{
+    drop_events(driver);
+    nvml_close(&driver->nvml);
+    for (uint32_t i = 0; i < driver->count; i++)
+        driver->cards[i].device = NULL;
 }
 
 /* "00000000:3B:00.0" → /sys/bus/pci/devices/0000:3b:00.0/numa_node */
@@ -119,35 +125,41 @@ static void note_refusal(struct gs_gpu_set *set, uint32_t idx, const char *why)
              why);
 }
 
-/* Looks at one device; fills its card unless it is to be left out. */
-static int read_card(struct driver *driver, uint32_t idx, struct gs_gpu_set *set,
-                     struct gs_error *err)
+/* Why the driver's answer leaves one card out. */
+static int refuse(const struct driver *driver, struct gs_gpu_set *set, uint32_t idx,
+                  const char *what, int code)
+{
+    char why[120];
+    snprintf(why, sizeof(why), "%s: %.80s", what, driver->nvml.error_string(code));
+    note_refusal(set, idx, why);
+    return code;
+}
+
+/* Looks at one device; fills its card unless it is to be left out. The driver's code when it does
+ * not tell enough about that one. */
+static int read_card(struct driver *driver, uint32_t idx, struct gs_gpu_set *set)
 {
     struct nvml *nvml = &driver->nvml;
     nvml_device device;
     struct nvml_memory memory = {0};
     char uuid[NVML_UUID_BYTES] = "", name[NVML_NAME_BYTES] = "";
     int code = nvml->by_index(idx, &device);
-    if (code == NVML_GPU_IS_LOST)
-        return 0; /* its card, if known, is gone */
     if (code == NVML_SUCCESS)
         code = nvml->uuid(device, uuid, sizeof(uuid));
     if (code != NVML_SUCCESS)
-        return nvml_fail(nvml, code, "a GPU does not answer", err);
+        return refuse(driver, set, idx, "does not answer", code);
     if (mig_enabled(driver, device)) {
         note_refusal(set, idx, "has MIG enabled, which is not shared by memory");
-        return 0;
+        return NVML_SUCCESS;
     }
     struct card *card = card_of(driver, uuid);
     if (!card || idx >= GS_GPUS_MAX) {
         note_refusal(set, idx, "is one more than can be counted");
-        return 0;
+        return NVML_SUCCESS;
     }
     code = nvml->memory(device, &memory);
-    if (code == NVML_GPU_IS_LOST)
-        return 0;
     if (code != NVML_SUCCESS)
-        return nvml_fail(nvml, code, "a GPU does not tell its memory", err);
+        return refuse(driver, set, idx, "does not tell its memory", code);
     nvml->name(device, name, sizeof(name));
     card->device = device;
     card->gpu.idx = idx;
@@ -155,6 +167,27 @@ static int read_card(struct driver *driver, uint32_t idx, struct gs_gpu_set *set
     card->gpu.numa = numa_of(driver, device);
     snprintf(card->gpu.model, sizeof(card->gpu.model), "%.*s", GS_MODEL_BYTES - 1, name);
     watch_events(driver, card);
+    return NVML_SUCCESS;
+}
+
+/* Every card by itself: a sick one takes no other with it, it is gone. When all of them fail, and
+ * not because they are lost, it is the driver that does. */
+static int read_cards(struct driver *driver, uint32_t count, struct gs_gpu_set *set,
+                      struct gs_error *err)
+{
+    uint32_t answered = 0;
+    int failure = NVML_SUCCESS;
+    for (uint32_t i = 0; i < driver->count; i++)
+        driver->cards[i].device = NULL; /* whoever is not met below is gone */
+    for (uint32_t idx = 0; idx < count; idx++) {
+        int code = read_card(driver, idx, set);
+        answered += code == NVML_SUCCESS || code == NVML_GPU_IS_LOST;
+        failure = code == NVML_SUCCESS ? failure : code;
+    }
+    if (count && !answered)
+        return gs_fail(err, GS_EIO, "%s (NVML code %d)", set->refused, failure);
+    for (uint32_t i = 0; i < driver->count; i++)
+        driver->cards[i].watched &= driver->cards[i].device != NULL;
     return 0;
 }
 
@@ -164,7 +197,8 @@ static int by_idx(const void *a, const void *b)
     return left->idx < right->idx ? -1 : left->idx > right->idx;
 }
 
-/* When a GPU falls away the driver counts the others anew: a live GPU owns its index. */
+/* When a GPU falls away the driver counts the others anew: a live GPU owns its index, and who lost
+ * it that way has none until the driver counts it again. */
 static bool index_is_taken(const struct driver *driver, uint32_t idx)
 {
     for (uint32_t i = 0; i < driver->count; i++) {
@@ -179,7 +213,9 @@ static void fill_set(struct driver *driver, struct gs_gpu_set *set)
     int64_t now_ns = gs_clock_now_ns(driver->config.clock);
     for (uint32_t i = 0; i < driver->count; i++) {
         struct card *card = &driver->cards[i];
-        if (!card->device && (!card->gpu.mem_mib || index_is_taken(driver, card->gpu.idx)))
+        if (!card->device && index_is_taken(driver, card->gpu.idx))
+            card->gpu.mem_mib = 0;
+        if (!card->device && !card->gpu.mem_mib)
             continue;
         if (card->hurt_ns && now_ns - card->hurt_ns >= GS_NVML_QUIET_NS)
             card->hurt_ns = 0;
@@ -206,13 +242,9 @@ static int read_driver(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)
         unload(driver);
         return -1;
     }
-    for (uint32_t i = 0; i < driver->count; i++)
-        driver->cards[i].device = NULL; /* whoever is not met below is gone */
-    for (uint32_t idx = 0; idx < count; idx++) {
-        if (read_card(driver, idx, &set, err) < 0) {
-            unload(driver);
-            return -1;
-        }
+    if (read_cards(driver, count, &set, err) < 0) {
+        unload(driver);
+        return -1;
     }
     fill_set(driver, &set);
     *ret = set;
@@ -230,23 +262,40 @@ static int note_event(struct driver *driver, const struct nvml_event *event)
     return 1;
 }
 
+static void rest(int64_t time_ns)
+{
+    const struct timespec time = {time_ns / GS_NS_PER_S, time_ns % GS_NS_PER_S};
+    nanosleep(&time, NULL);
+}
+
+/* read() finds out which, and watches those that are left. Some drivers say it at once and for as
+ * long as the GPU is away: from the second time on that takes as long as no news. */
+static int note_lost(struct driver *driver, int64_t timeout_ns)
+{
+    if (driver->lost)
+        rest(timeout_ns);
+    driver->lost = true;
+    drop_events(driver);
+    return 1;
+}
+
 static int wait_driver(void *ctx, int64_t timeout_ns, struct gs_error *err)
 {
     struct driver *driver = ctx;
     struct nvml_event event = {0};
     unsigned int timeout_ms = (unsigned int)(timeout_ns / GS_NS_PER_MS);
     if (!driver->events) { /* no events from this driver: looking from time to time remains */
-        const struct timespec time = {timeout_ns / GS_NS_PER_S, timeout_ns % GS_NS_PER_S};
-        nanosleep(&time, NULL);
+        rest(timeout_ns);
         return 0;
     }
     int code = driver->nvml.event_wait(driver->events, &event, timeout_ms);
+    if (code == NVML_GPU_IS_LOST)
+        return note_lost(driver, timeout_ns);
+    driver->lost = false;
     if (code == NVML_TIMEOUT)
         return 0;
     if (code == NVML_SUCCESS)
         return note_event(driver, &event);
-    if (code == NVML_GPU_IS_LOST)
-        return 1; /* read() finds out which */
     nvml_fail(&driver->nvml, code, "the NVIDIA driver's events broke off", err);
     unload(driver);
     return -1;

@@ -5,6 +5,8 @@
  *   init CODE                       nvmlInit fails
  *   gpu UUID MIB MIG(0|1) BUSID     the next card; MIB 0: its memory cannot be read
  *   lost                            the next card does not answer (NVML_ERROR_GPU_IS_LOST)
+ *   mute CODE                       the next card has a handle, and answers CODE for its UUID
+ *   wait CODE                       nvmlEventSetWait fails at once, every time
  *   event IDX TYPE DATA             comes out of nvmlEventSetWait once, in order
  */
 #include <stdio.h>
@@ -17,13 +19,13 @@ struct card {
     char uuid[96], bus[32];
     unsigned long long mib;
     unsigned mig;
-    int lost;
+    int lost, mute;
 };
 
 struct state {
     struct card cards[CARDS];
     unsigned count;
-    int init;
+    int init, wait;
     struct {
         unsigned idx;
         unsigned long long type, data;
@@ -43,6 +45,13 @@ static void read_line(struct state *state, FILE *in, const char *word)
     } else if (strcmp(word, "lost") == 0) {
         card->lost = 1;
         state->count++;
+    } else if (strcmp(word, "mute") == 0) {
+        if (fscanf(in, "%d", &card->mute) != 1)
+            abort();
+        state->count++;
+    } else if (strcmp(word, "wait") == 0) {
+        if (fscanf(in, "%d", &state->wait) != 1)
+            abort();
     } else if (strcmp(word, "gpu") == 0) {
         if (fscanf(in, "%95s %llu %u %31s", card->uuid, &card->mib, &card->mig, card->bus) != 4)
             abort();
@@ -118,8 +127,9 @@ EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned idx, struct card ***ret)
 EXPORT int nvmlDeviceGetUUID(struct card **device, char *ret, unsigned size);
 EXPORT int nvmlDeviceGetUUID(struct card **device, char *ret, unsigned size)
 {
-    snprintf(ret, size, "%s", look().cards[index_of(device)].uuid);
-    return OK;
+    struct state state = look();
+    snprintf(ret, size, "%s", state.cards[index_of(device)].uuid);
+    return state.cards[index_of(device)].mute;
 }
 
 EXPORT int nvmlDeviceGetName(struct card **device, char *ret, unsigned size);
@@ -187,6 +197,8 @@ EXPORT int nvmlEventSetWait_v2(void *set, struct event *ret, unsigned timeout_ms
 EXPORT int nvmlEventSetWait_v2(void *set, struct event *ret, unsigned timeout_ms)
 {
     struct state state = look();
+    if (state.wait)
+        return state.wait;
     if (events_seen >= state.events_count)
         return TIMED_OUT;
     *ret = (struct event){.device = &handles[state.events[events_seen].idx],

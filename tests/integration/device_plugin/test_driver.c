@@ -196,6 +196,79 @@ static void a_lost_gpu_is_gone_and_comes_back(void **state)
     rig_down(&rig);
 }
 
+/* One sick card takes no other with it, neither when the plugin starts nor later. */
+static void a_card_that_does_not_answer_blocks_no_other(void **state)
+{
+    static const struct {
+        const char *row, *second;
+        const char *words;
+    } rows[] = {
+        {"its handle says lost", "lost\n", "GPU 1 does not answer: GPU is lost"},
+        {"its UUID says lost", "mute 15\n", "GPU 1 does not answer: GPU is lost"},
+        {"its UUID fails", "mute 999\n", "GPU 1 does not answer: Unknown Error"},
+        {"its memory fails", "gpu GPU-b 0 0 x\n", "GPU 1 does not tell its memory: Unknown"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        for (int known = 0; known < 2; known++) {
+            struct rig rig;
+            char text[300];
+            rig_up(&rig, FAKE_NVML, TWO);
+            if (known)
+                read_set(&rig);
+            snprintf(text, sizeof(text), "gpu GPU-a 81559 0 x\n%s", r->second);
+            show(&rig, text);
+            struct gs_gpu_set set = read_set(&rig);
+            row_equal(r->row, set.count, known ? 2 : 1);
+            row_true(r->row, set.gpus[0].healthy);
+            row_equal(r->row, set.gone, known ? GS_GPU_BIT(1) : 0);
+            row_true(r->row, strstr(set.refused, r->words) != NULL);
+            show(&rig, TWO);
+            set = read_set(&rig);
+            row_true(r->row, set.count == 2 && set.gpus[1].healthy && !set.gone && !set.refused[0]);
+            rig_down(&rig);
+        }
+    }
+}
+
+/* The first falls away, the second gets its index, and then falls away as well. */
+static void no_index_is_there_twice(void **state)
+{
+    struct rig rig;
+    rig_up(&rig, FAKE_NVML, TWO);
+    read_set(&rig);
+    show(&rig, "gpu GPU-b 16384 0 x\n");
+    struct gs_gpu_set set = read_set(&rig);
+    assert_int_equal(set.count, 1);
+    assert_string_equal(set.gpus[0].uuid, "GPU-b");
+    show(&rig, "");
+    set = read_set(&rig);
+    assert_int_equal(set.count, 1);
+    assert_string_equal(set.gpus[0].uuid, "GPU-b");
+    assert_int_equal(set.gone, GS_GPU_BIT(0));
+    rig_down(&rig);
+}
+
+/* "GPU is lost" comes out of nvmlEventSetWait for as long as the GPU is: no reason to turn in
+ * circles. */
+static void a_lost_gpu_leaves_the_wait_a_wait(void **state)
+{
+    struct rig rig;
+    enum { WAITS = 5 };
+    const int64_t timeout_ns = 20 * GS_NS_PER_MS;
+    rig_up(&rig, FAKE_NVML, TWO);
+    read_set(&rig);
+    show(&rig, "gpu GPU-a 81559 0 x\nlost\nwait 15\n");
+    int64_t start_ns = gs_clock_now_ns(gs_clock_system());
+    for (int i = 0; i < WAITS; i++) {
+        struct gs_error err = {0};
+        assert_int_equal(rig.source.ops->wait(rig.source.ctx, timeout_ns, &err), 1);
+        assert_true(read_set(&rig).gone == GS_GPU_BIT(1));
+    }
+    int64_t took_ns = gs_clock_now_ns(gs_clock_system()) - start_ns;
+    assert_true(took_ns >= (WAITS - 1) * timeout_ns);
+    rig_down(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +278,9 @@ int main(void)
         cmocka_unit_test(a_card_with_mig_is_left_out_and_said),
         cmocka_unit_test(events_hurt_a_gpu_unless_an_application_did_it),
         cmocka_unit_test(a_lost_gpu_is_gone_and_comes_back),
+        cmocka_unit_test(a_card_that_does_not_answer_blocks_no_other),
+        cmocka_unit_test(no_index_is_there_twice),
+        cmocka_unit_test(a_lost_gpu_leaves_the_wait_a_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
