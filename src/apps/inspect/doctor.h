@@ -16,6 +16,13 @@ enum finding {
     FINDING_FAIL,
 };
 
+/* Where the extender may run: what its pods and their ServiceAccount are called, and what grants
+ * their rights. */
+struct doctor_layout {
+    const char *name;
+    const char *rbac;
+};
+
 struct doctor {
     struct common common;
     const char *system_ns;        /* where the extender and the plugin run */
@@ -42,8 +49,10 @@ void doctor_say(struct doctor *doctor, enum finding finding, const char *topic, 
 /* doctor_api.c; -1: the API server cannot be asked at all. */
 int doctor_check_api(struct doctor *doctor, struct gs_error *err);
 void doctor_find_extender(struct doctor *doctor);
-void doctor_check_rights(struct doctor *doctor);
 void doctor_check_extender(struct doctor *doctor);
+
+/* doctor_rights.c: needs what doctor_find_extender() found. */
+void doctor_check_rights(struct doctor *doctor);
 
 /* doctor_scheduler.c */
 void doctor_check_scheduler(struct doctor *doctor);

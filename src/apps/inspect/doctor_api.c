@@ -20,13 +20,6 @@ int doctor_check_api(struct doctor *doctor, struct gs_error *err)
 
 /* ---- the layout ---- */
 
-/* Where the extender may run: what its pods and their ServiceAccount are called, and what grants
- * their rights. */
-struct doctor_layout {
-    const char *name;
-    const char *rbac;
-};
-
 static const struct doctor_layout layouts[] = {
     {"gpushare-extender", "manifests/base/extender/rbac.yaml"},
     {"gpushare-scheduler", "manifests/overlays/second-scheduler/rbac.yaml"},
@@ -61,104 +54,6 @@ void doctor_find_extender(struct doctor *doctor)
             return;
         }
     }
-}
-
-/* ---- rights ---- */
-
-enum who { WHO_USER, WHO_EXTENDER, WHO_PLUGIN };
-
-struct right {
-    enum who who;
-    const char *verb;
-    const char *group;
-    const char *resource;
-    const char *sub;
-};
-
-/* What the programs cannot do without. */
-static const struct right rights[] = {
-    {WHO_USER, "list", "", "nodes", ""},      {WHO_USER, "list", "", "pods", ""},
-    {WHO_EXTENDER, "watch", "", "nodes", ""}, {WHO_EXTENDER, "watch", "", "pods", ""},
-    {WHO_EXTENDER, "patch", "", "pods", ""},  {WHO_EXTENDER, "create", "", "pods", "binding"},
-    {WHO_PLUGIN, "watch", "", "pods", ""},    {WHO_PLUGIN, "patch", "", "pods", ""},
-    {WHO_PLUGIN, "patch", "", "nodes", ""},   {WHO_PLUGIN, "patch", "", "nodes", "status"},
-};
-
-static const char *account_of(const struct doctor *doctor, const struct right *right)
-{
-    return right->who == WHO_EXTENDER ? doctor->layout->name : "gpushare-device-plugin";
-}
-
-static const char *name_of(const struct doctor *doctor, const struct right *right)
-{
-    return right->who == WHO_USER ? "this user" : account_of(doctor, right);
-}
-
-static const char *rbac_of(const struct doctor *doctor, const struct right *right)
-{
-    return right->who == WHO_PLUGIN ? "manifests/base/device-plugin/rbac.yaml"
-                                    : doctor->layout->rbac;
-}
-
-static char *review_body(const struct doctor *doctor, const struct right *right)
-{
-    char user[512];
-    json_auto_t *attributes =
-        json_pack("{s:s,s:s,s:s,s:s}", "verb", right->verb, "group", right->group, "resource",
-                  right->resource, "subresource", right->sub);
-    json_auto_t *spec = json_pack("{s:O}", "resourceAttributes", attributes);
-    if (right->who != WHO_USER) {
-        snprintf(user, sizeof(user), "system:serviceaccount:%.200s:%s", doctor->system_ns,
-                 account_of(doctor, right));
-        json_object_set_new(spec, "user", json_string(user));
-        json_object_set_new(spec, "groups",
-                            json_pack("[s,s]", "system:serviceaccounts", "system:authenticated"));
-    }
-    json_auto_t *body = json_pack(
-        "{s:s,s:s,s:O}", "apiVersion", "authorization.k8s.io/v1", "kind",
-        right->who != WHO_USER ? "SubjectAccessReview" : "SelfSubjectAccessReview", "spec", spec);
-    return body ? json_dumps(body, JSON_COMPACT) : NULL;
-}
-
-/* 1 allowed, 0 not, -1 cannot be asked. */
-static int ask_right(const struct doctor *doctor, const struct right *right, struct gs_error *err)
-{
-    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(1 << 20);
-    _cleanup_free_ char *body = review_body(doctor, right);
-    const char *path = right->who != WHO_USER
-                           ? "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-                           : "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    if (!body)
-        return gs_fail_nomem(err);
-    if (source_post(&doctor->source, path, body, &answer, err) < 0)
-        return -1;
-    json_auto_t *tree = json_loadb(answer.data ? answer.data : "", answer.len, 0, NULL);
-    return json_is_true(json_object_get(json_object_get(tree, "status"), "allowed"));
-}
-
-void doctor_check_rights(struct doctor *doctor)
-{
-    size_t count = sizeof(rights) / sizeof(rights[0]);
-    uint32_t granted = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct right *right = &rights[i];
-        struct gs_error err = {0};
-        int allowed = ask_right(doctor, right, &err);
-        if (allowed < 0) {
-            doctor_say(doctor, FINDING_SKIP, "rights", "of %s: %s", name_of(doctor, right),
-                       err.msg);
-            return;
-        }
-        granted += allowed > 0;
-        if (!allowed)
-            doctor_say(doctor, FINDING_FAIL, "rights", "%s may not %s %s%s%s; apply %s",
-                       name_of(doctor, right), right->verb, right->resource,
-                       right->sub[0] ? "/" : "", right->sub, rbac_of(doctor, right));
-    }
-    if (granted == count)
-        doctor_say(doctor, FINDING_OK, "rights",
-                   "this user, extender and device plugin may do "
-                   "what they have to");
 }
 
 /* ---- the extender ---- */

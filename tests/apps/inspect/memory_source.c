@@ -55,11 +55,27 @@ static const char *query_value(void *ctx, const char *name)
     return NULL;
 }
 
+/* The first whose key is "METHOD PATH", or that and a word that the request's body holds. */
+static const json_t *find_answer(const struct gs_kube_request *request)
+{
+    char asked[1024];
+    const char *key;
+    json_t *answer;
+    snprintf(asked, sizeof(asked), "%s %s", request->method, request->path);
+    json_object_foreach(memory_source.answers, key, answer)
+    {
+        size_t len = strlen(asked);
+        if (strncmp(key, asked, len) != 0)
+            continue;
+        if (!key[len] || (key[len] == ' ' && request->body && strstr(request->body, key + len + 1)))
+            return answer;
+    }
+    return NULL;
+}
+
 static bool canned(const struct gs_kube_request *request, int *ret_status, struct gs_buf *body)
 {
-    char key[1024];
-    snprintf(key, sizeof(key), "%s %s", request->method, request->path);
-    const json_t *answer = json_object_get(memory_source.answers, key);
+    const json_t *answer = find_answer(request);
     if (!answer)
         return false;
     const json_t *content = json_object_get(answer, "body");

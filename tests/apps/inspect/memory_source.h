@@ -11,6 +11,7 @@
 /*
  * app.connect for tests: the REST API of a cluster in memory, without a socket. What it does not
  * serve can be given as canned answers: {"GET /path": {"status": 200, "body": …}}.
+ * "POST /path WORDS" is for requests whose body holds these words; it stands before "POST /path".
  */
 struct memory_source {
     const char *cluster_file; /* Kubernetes objects */

@@ -1,9 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The shipped RBAC manifests grant what is documented, and nothing beyond it."""
+"""The shipped RBAC manifests grant what is documented, and nothing beyond it; the doctor says what is
+missing."""
+
+import subprocess
 
 from harness.case import check, run
 from harness.cluster import Cluster
+from harness.control_plane import EXTENDER_NAMESPACE, built_program
+from harness.objects import pod
 
 KUBE = ">=1.20"
 MANIFESTS = ("base/device-plugin/rbac.yaml", "overlays/second-scheduler/rbac.yaml")
@@ -48,6 +53,29 @@ def allowed(cluster, account, verb, resource, namespace):
     return answer["status"]["allowed"]
 
 
+def doctor(cluster):
+    """Its lines about rights."""
+    done = subprocess.run([
+        built_program("kubectl-inspect-gpushare"), "--kubeconfig",
+        cluster.control_plane.kubeconfig("admin"), "doctor"],
+        capture_output=True, text=True, check=False, timeout=60)
+    return [line for line in done.stdout.splitlines() if "  rights: " in line]
+
+
+def check_doctor(cluster):
+    """Beside kube-scheduler: the extender's pod follows kube-scheduler's Lease."""
+    follower = pod("gpushare-extender-1", namespace=EXTENDER_NAMESPACE)
+    follower["metadata"]["labels"] = {"app.kubernetes.io/name": "gpushare-extender"}
+    follower["spec"]["containers"][0]["args"] = ["--scheduler-lease=kube-system/kube-scheduler"]
+    cluster.create_pods([follower])
+    said = doctor(cluster)
+    check(len(said) == 1 and said[0].startswith("ok "), f"all rights granted: {said}")
+    cluster.control_plane.kubectl("-n", "kube-system", "delete", "role", "gpushare-extender")
+    said = doctor(cluster)
+    check(len(said) == 1 and "FAIL" in said[0] and "the Lease kube-system/kube-scheduler" in said[0],
+          f"without the Role: {said}")
+
+
 def body():
     with Cluster(scheduler=None) as cluster:
         cluster.control_plane.apply(*MANIFESTS)
@@ -55,6 +83,7 @@ def body():
                  for account, verb, resource, namespace, expected in RIGHTS
                  if allowed(cluster, account, verb, resource, namespace) != expected]
         check(not wrong, "; ".join(wrong))
+        check_doctor(cluster)
 
 
 run(body)

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect/doctor.h"
+#include "inspect/lookup.h"
+
+enum who { WHO_USER, WHO_EXTENDER, WHO_PLUGIN };
+
+struct right {
+    enum who who;
+    const char *verb;
+    const char *group;
+    const char *resource;
+    const char *sub;
+    const char *ns; /* with a name; NULL: all of them, in every namespace */
+    const char *name;
+};
+
+/* What the programs cannot do without. */
+static const struct right rights[] = {
+    {WHO_USER, "list", "", "nodes", "", NULL, NULL},
+    {WHO_USER, "list", "", "pods", "", NULL, NULL},
+    {WHO_EXTENDER, "watch", "", "nodes", "", NULL, NULL},
+    {WHO_EXTENDER, "watch", "", "pods", "", NULL, NULL},
+    {WHO_EXTENDER, "patch", "", "pods", "", NULL, NULL},
+    {WHO_EXTENDER, "create", "", "pods", "binding", NULL, NULL},
+    {WHO_PLUGIN, "watch", "", "pods", "", NULL, NULL},
+    {WHO_PLUGIN, "patch", "", "pods", "", NULL, NULL},
+    {WHO_PLUGIN, "patch", "", "nodes", "", NULL, NULL},
+    {WHO_PLUGIN, "patch", "", "nodes", "status", NULL, NULL},
+};
+
+static const char *account_of(const struct doctor *doctor, const struct right *right)
+{
+    return right->who == WHO_EXTENDER ? doctor->layout->name : "gpushare-device-plugin";
+}
+
+static const char *name_of(const struct doctor *doctor, const struct right *right)
+{
+    return right->who == WHO_USER ? "this user" : account_of(doctor, right);
+}
+
+static const char *rbac_of(const struct doctor *doctor, const struct right *right)
+{
+    return right->who == WHO_PLUGIN ? "manifests/base/device-plugin/rbac.yaml"
+                                    : doctor->layout->rbac;
+}
+
+static char *review_body(const struct doctor *doctor, const struct right *right)
+{
+    char user[512];
+    json_auto_t *attributes =
+        json_pack("{s:s,s:s,s:s,s:s}", "verb", right->verb, "group", right->group, "resource",
+                  right->resource, "subresource", right->sub);
+    json_auto_t *spec = json_pack("{s:O}", "resourceAttributes", attributes);
+    if (right->ns) {
+        json_object_set_new(attributes, "namespace", json_string(right->ns));
+        json_object_set_new(attributes, "name", json_string(right->name));
+    }
+    if (right->who != WHO_USER) {
+        snprintf(user, sizeof(user), "system:serviceaccount:%.200s:%s", doctor->system_ns,
+                 account_of(doctor, right));
+        json_object_set_new(spec, "user", json_string(user));
+        json_object_set_new(spec, "groups",
+                            json_pack("[s,s]", "system:serviceaccounts", "system:authenticated"));
+    }
+    json_auto_t *body = json_pack(
+        "{s:s,s:s,s:O}", "apiVersion", "authorization.k8s.io/v1", "kind",
+        right->who != WHO_USER ? "SubjectAccessReview" : "SelfSubjectAccessReview", "spec", spec);
+    return body ? json_dumps(body, JSON_COMPACT) : NULL;
+}
+
+/* 1 allowed, 0 not, -1 cannot be asked. */
+static int ask_right(const struct doctor *doctor, const struct right *right, struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(1 << 20);
+    _cleanup_free_ char *body = review_body(doctor, right);
+    const char *path = right->who != WHO_USER
+                           ? "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+                           : "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+    if (!body)
+        return gs_fail_nomem(err);
+    if (source_post(&doctor->source, path, body, &answer, err) < 0)
+        return gs_error_prefix(err, "of %s", name_of(doctor, right));
+    json_auto_t *tree = json_loadb(answer.data ? answer.data : "", answer.len, 0, NULL);
+    return json_is_true(json_object_get(json_object_get(tree, "status"), "allowed"));
+}
+
+/* ---- kube-scheduler's Lease ---- */
+
+/* NAMESPACE/NAME of the Lease that these arguments tell the extender to follow; NULL: none. */
+static const char *followed(const json_t *args)
+{
+    static const char option[] = "--scheduler-lease";
+    size_t i, len = sizeof(option) - 1;
+    json_t *item;
+    json_array_foreach(args, i, item)
+    {
+        const char *arg = json_is_string(item) ? json_string_value(item) : "";
+        if (strncmp(arg, option, len) != 0)
+            continue;
+        if (arg[len] == '=')
+            return arg + len + 1;
+        if (!arg[len])
+            return json_string_value(json_array_get(args, i + 1));
+    }
+    return NULL;
+}
+
+/* Of the first pod that follows one: a layout's pods have the same arguments. */
+static const char *followed_lease(const json_t *pods)
+{
+    size_t i, j;
+    json_t *pod, *container;
+    json_array_foreach(json_object_get(pods, "items"), i, pod)
+    {
+        const json_t *spec = json_object_get(pod, "spec");
+        json_array_foreach(json_object_get(spec, "containers"), j, container)
+        {
+            const char *lease = followed(json_object_get(container, "args"));
+            if (lease)
+                return lease;
+        }
+    }
+    return NULL;
+}
+
+/* As ask_right(). A replica that cannot read the Lease never binds. */
+static int check_lease(struct doctor *doctor, struct gs_error *err)
+{
+    const char *lease = followed_lease(doctor->pods);
+    const char *slash = lease ? strchr(lease, '/') : NULL;
+    if (!slash)
+        return 1;
+    _cleanup_free_ char *ns = strndup(lease, (size_t)(slash - lease));
+    if (!ns)
+        return gs_fail_nomem(err);
+    const struct right right = {.who = WHO_EXTENDER,
+                                .verb = "get",
+                                .group = "coordination.k8s.io",
+                                .resource = "leases",
+                                .sub = "",
+                                .ns = ns,
+                                .name = slash + 1};
+    int allowed = ask_right(doctor, &right, err);
+    if (allowed == 0)
+        doctor_say(doctor, FINDING_FAIL, "rights",
+                   "%s may not get the Lease %s that it follows, and so binds no pod; apply %s",
+                   name_of(doctor, &right), lease, rbac_of(doctor, &right));
+    return allowed;
+}
+
+/* ---- all ---- */
+
+static int check_right(struct doctor *doctor, const struct right *right, struct gs_error *err)
+{
+    int allowed = ask_right(doctor, right, err);
+    if (allowed == 0)
+        doctor_say(doctor, FINDING_FAIL, "rights", "%s may not %s %s%s%s; apply %s",
+                   name_of(doctor, right), right->verb, right->resource, right->sub[0] ? "/" : "",
+                   right->sub, rbac_of(doctor, right));
+    return allowed;
+}
+
+static int check_all(struct doctor *doctor, struct gs_error *err)
+{
+    for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
+        if (check_right(doctor, &rights[i], err) < 0)
+            return -1;
+    }
+    return check_lease(doctor, err);
+}
+
+void doctor_check_rights(struct doctor *doctor)
+{
+    struct gs_error err = {0};
+    uint32_t failed = doctor->counts[FINDING_FAIL];
+    if (check_all(doctor, &err) < 0)
+        doctor_say(doctor, FINDING_SKIP, "rights", "%s", err.msg);
+    else if (doctor->counts[FINDING_FAIL] == failed)
+        doctor_say(doctor, FINDING_OK, "rights",
+                   "this user, extender and device plugin may do what they have to");
+}
