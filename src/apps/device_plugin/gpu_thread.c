@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -15,12 +16,15 @@
 #define LOOK_NS       GS_NS_PER_S /* also how fast the thread stops */
 #define FIRST_PAUSE_S 1
 #define LAST_PAUSE_S  30
+#define HANG_S        30
 enum { READ_EVERY = 10 /* looks */, STOP_MS = 2000, LOOK_MS = 10 };
 
 struct gpu_thread {
     struct plugin *plugin;
     struct gs_gpu_source source;
     atomic_bool stop, ended;
+    atomic_bool doubted;         /* the loop has given the GPUs up: tell it when they answer */
+    _Atomic int64_t answered_ns; /* when the source last came back */
     pthread_t thread;
 };
 
@@ -73,20 +77,61 @@ static void log_gpus(const struct gs_gpu_set *set)
         gs_log(GS_LOG_WARN, "GPUs left out", GS_STR("why", set->refused));
 }
 
+/* Whatever comes to a GPU that its driver does not show would not start. What runs is left alone.
+ */
+static void lose_sight(struct plugin *plugin, const char *why)
+{
+    struct gs_gpu_set sick = plugin->devices.found;
+    bool news = false;
+    gs_log(GS_LOG_ERROR, "the GPUs cannot be read", GS_STR("why", why));
+    board_set_gpu_error(&plugin->board, why);
+    for (uint32_t i = 0; plugin->have_gpus && i < sick.count; i++) {
+        news |= sick.gpus[i].healthy;
+        sick.gpus[i].healthy = false;
+    }
+    if (!news || !advertise(plugin, &sick))
+        return;
+    plugin->node.due = true;
+    writes_pump(plugin);
+}
+
+static void tell_board(struct plugin *plugin)
+{
+    const char *refused = plugin->set.refused;
+    char why[300] = "";
+    if (!plugin->have_gpus)
+        snprintf(why, sizeof(why), "there are no GPUs%s%s", refused[0] ? " to share: " : "",
+                 refused);
+    board_set_gpu_error(&plugin->board, why);
+}
+
+void gpu_thread_look(struct plugin *plugin)
+{
+    struct gpu_thread *thread = plugin->gpu_thread;
+    if (!thread || atomic_load(&thread->doubted))
+        return;
+    int64_t silent_ns = gs_loop_now_ns(plugin->loop) - atomic_load(&thread->answered_ns);
+    if (silent_ns < HANG_S * GS_NS_PER_S)
+        return;
+    char why[64];
+    snprintf(why, sizeof(why), "the driver has not answered for %d s", HANG_S);
+    atomic_store(&thread->doubted, true);
+    lose_sight(plugin, why);
+}
+
 static void take_news(void *ctx)
 {
     struct news *news = ctx;
     struct plugin *plugin = news->plugin;
     if (news->err.code != GS_OK) {
-        gs_log(GS_LOG_ERROR, "the GPUs cannot be read", GS_STR("why", news->err.msg));
-        board_set_gpu_error(&plugin->board, news->err.msg);
+        lose_sight(plugin, news->err.msg);
     } else if (advertise(plugin, &news->set)) {
         if (!plugin->have_gpus)
             plugin->gpus_since_ns = gs_loop_now_ns(plugin->loop);
         plugin->have_gpus = news->set.count > 0;
         plugin->node.due = true;
         log_gpus(&plugin->set);
-        board_set_gpu_error(&plugin->board, plugin->have_gpus ? "" : "there are no GPUs");
+        tell_board(plugin);
         writes_pump(plugin);
     }
     free(news);
@@ -110,11 +155,19 @@ static void post(struct gpu_thread *thread, const struct gs_gpu_set *set,
     gs_loop_post(thread->plugin->loop, &news->task);
 }
 
+/* The source came back, with whatever answer. */
+static void note_answer(struct gpu_thread *thread)
+{
+    atomic_store(&thread->answered_ns, gs_loop_now_ns(thread->plugin->loop));
+}
+
 static void pause_s(struct gpu_thread *thread, int seconds)
 {
     const struct timespec tenth = {0, 100 * GS_NS_PER_MS};
-    for (int i = 0; i < seconds * 10 && !atomic_load(&thread->stop); i++)
+    for (int i = 0; i < seconds * 10 && !atomic_load(&thread->stop); i++) {
         nanosleep(&tenth, NULL);
+        note_answer(thread);
+    }
 }
 
 /* Until there may be news. False: the source is broken. */
@@ -123,6 +176,7 @@ static bool wait_for_news(struct gpu_thread *thread)
     struct gs_error err = {0};
     for (int i = 0; i < READ_EVERY && !atomic_load(&thread->stop); i++) {
         int result = thread->source.ops->wait(thread->source.ctx, LOOK_NS, &err);
+        note_answer(thread);
         if (result < 0)
             post(thread, NULL, &err);
         if (result != 0)
@@ -154,7 +208,11 @@ static void *run(void *arg)
     int pause = FIRST_PAUSE_S;
     while (!atomic_load(&thread->stop)) {
         struct gs_error err = {0};
-        if (thread->source.ops->read(thread->source.ctx, &set, &err) < 0) {
+        int result = thread->source.ops->read(thread->source.ctx, &set, &err);
+        note_answer(thread);
+        if (atomic_exchange(&thread->doubted, false))
+            told = false;
+        if (result < 0) {
             post(thread, NULL, &err);
             told = false;
             pause_s(thread, pause);
@@ -184,6 +242,7 @@ int gpu_thread_start(struct plugin *plugin, const struct gs_gpu_source *source,
     }
     thread->plugin = plugin;
     thread->source = *source;
+    note_answer(thread);
     int error = pthread_create(&thread->thread, NULL, run, thread);
     if (error) {
         source->ops->close(source->ctx);

@@ -11,10 +11,16 @@ int gpu_source_open(const struct settings *settings, struct gs_gpu_source *ret,
 /*
  * A thread that reads the source, again after every sign of news and every few seconds, with
  * growing pauses while it fails, and brings changes to the loop: to the kubelet's list, the
- * allocator and the node's object. source is *taken*, also on failure.
+ * allocator and the node's object. GPUs that were seen and cannot be seen now take no new pods.
+ * source is *taken*, also on failure.
  */
 int gpu_thread_start(struct plugin *plugin, const struct gs_gpu_source *source,
                      struct gs_error *err);
+
+/* From time to time: GPUs whose driver has hung for half a minute take no new pods until it
+ * answers.
+ */
+void gpu_thread_look(struct plugin *plugin);
 
 /* A driver that does not come back is left behind after two seconds. */
 void gpu_thread_stop(struct plugin *plugin);

@@ -4,6 +4,7 @@
 
 #include "device_plugin/asks.h"
 #include "device_plugin/footprint.h"
+#include "device_plugin/gpu_thread.h"
 #include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
 
@@ -130,6 +131,7 @@ static void on_tick(void *ctx)
     if (++plugin->ticks == 1)
         footprint_trim();
     devices_ask_soon(plugin);
+    gpu_thread_look(plugin);
     if (plugin->ticks % TICKS_PER_LOOK == 0) {
         plugin->node.due = plugin->have_gpus;
         asks_reconcile(plugin);
