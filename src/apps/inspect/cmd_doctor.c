@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gpushare/base/clock.h"
+#include "gpushare/base/utf8.h"
 #include "inspect/complain.h"
 #include "inspect/doctor.h"
 #include "inspect/fetch.h"
@@ -62,14 +63,15 @@ void doctor_say(struct doctor *doctor, enum finding finding, const char *topic, 
 {
     static const char *const words[] = {"ok  ", "skip", "warn", "FAIL"};
     static const char *const colours[] = {"\033[32m", "\033[2m", "\033[33m", "\033[31m"};
+    char what[4096]; /* with words of servers, pods and files in it */
     va_list ap;
     doctor->counts[finding]++;
-    printf("%s%s%s  %s: ", doctor->colour ? colours[finding] : "", words[finding],
-           doctor->colour ? "\033[0m" : "", topic);
     va_start(ap, fmt);
-    vprintf(fmt, ap);
+    vsnprintf(what, sizeof(what), fmt, ap);
     va_end(ap);
-    putchar('\n');
+    gs_utf8_calm(what);
+    printf("%s%s%s  %s: %s\n", doctor->colour ? colours[finding] : "", words[finding],
+           doctor->colour ? "\033[0m" : "", topic, what);
 }
 
 static int load(struct doctor *doctor, const struct app *app, struct gs_error *err)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gpushare/base/clock.h"
+#include "gpushare/base/utf8.h"
 #include "gpushare/codec/annotation.h"
 #include "gpushare/codec/pod.h"
 #include "inspect/common.h"
@@ -21,7 +22,8 @@ struct why {
     struct source source;
     struct snapshot snapshot;
     struct gs_pod pod;
-    char said[1024]; /* kube-scheduler's last word */
+    char said[1024];    /* kube-scheduler's last word */
+    char trouble[1024]; /* the kubelet's: why it failed, or what its container waits for */
 };
 
 static void read_options(struct why *why, int argc, char **argv)
@@ -56,6 +58,42 @@ static void find_namespace(struct why *why)
     why->name = slash + 1;
 }
 
+/* The first container that cannot start, init containers first; "" when none says so. */
+static void find_stuck(const json_t *status, char *to, size_t size)
+{
+    static const char *const lists[] = {"initContainerStatuses", "containerStatuses"};
+    for (size_t l = 0; l < 2 && !to[0]; l++) {
+        size_t i;
+        json_t *container;
+        json_array_foreach(json_object_get(status, lists[l]), i, container)
+        {
+            const char *reason = lookup_text(container, "state", "waiting", "reason", NULL);
+            const char *message = lookup_text(container, "state", "waiting", "message", NULL);
+            if (to[0] || !reason[0] || strcmp(reason, "ContainerCreating") == 0 ||
+                strcmp(reason, "PodInitializing") == 0)
+                continue;
+            snprintf(to, size, "container %s waits: %s%s%s", lookup_text(container, "name", NULL),
+                     reason, message[0] ? ": " : "", message);
+        }
+    }
+}
+
+/* What others wrote about the pod. */
+static void read_words(struct why *why, const json_t *status)
+{
+    const json_t *said = lookup_condition(status, "PodScheduled");
+    const char *reason = lookup_text(status, "reason", NULL);
+    const char *message = lookup_text(status, "message", NULL);
+    snprintf(why->said, sizeof(why->said), "%s", lookup_text(said, "message", NULL));
+    if (reason[0] || message[0])
+        snprintf(why->trouble, sizeof(why->trouble), "%s%s%s", reason,
+                 reason[0] && message[0] ? ": " : "", message);
+    else
+        find_stuck(status, why->trouble, sizeof(why->trouble));
+    gs_utf8_calm(why->said);
+    gs_utf8_calm(why->trouble);
+}
+
 static int fetch_pod(struct why *why, struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
@@ -75,8 +113,7 @@ static int fetch_pod(struct why *why, struct gs_error *err)
         return -1;
     }
     json_auto_t *tree = json_loadb(body.data, body.len, 0, NULL);
-    const json_t *said = lookup_condition(json_object_get(tree, "status"), "PodScheduled");
-    snprintf(why->said, sizeof(why->said), "%s", lookup_text(said, "message", NULL));
+    read_words(why, json_object_get(tree, "status"));
     return gs_codec_pod(&why->common.names, (struct gs_slice){body.data, body.len}, &why->pod, err);
 }
 
@@ -148,9 +185,10 @@ static void tell_gpus(const struct gs_node_view *view, const struct gs_claim *ow
         const struct gs_gpu *what = &view->inventory[i];
         if (!(own->charged & GS_GPU_BIT(gpu->idx)))
             continue;
-        printf("  GPU%u %s%s%s: %" PRIu64 " of %" PRIu32 " %s allocated%s%s%s\n", gpu->idx,
-               what->model, what->model[0] && what->uuid[0] ? ", " : "", what->uuid,
-               gpu->used_units, gpu->total_units, unit, what->healthy ? "" : ", unhealthy",
+        printf("  GPU%u%s%s%s%s: %" PRIu64 " of %" PRIu32 " %s allocated%s%s%s\n", gpu->idx,
+               what->model[0] || what->uuid[0] ? " " : "", what->model,
+               what->model[0] && what->uuid[0] ? ", " : "", what->uuid, gpu->used_units,
+               gpu->total_units, unit, what->healthy ? "" : ", unhealthy",
                what->schedulable ? "" : ", cordoned",
                gpu->used_units > gpu->total_units ? ", overfull" : "");
     }
@@ -184,6 +222,8 @@ static void tell_bound(struct why *why)
         puts("  shares with nobody");
     if (why->pod.has_assigned && !why->pod.assigned)
         puts("  the device plugin has not given it to a container yet");
+    if (why->trouble[0])
+        printf("kubelet said: %s\n", why->trouble);
 }
 
 static int tell(struct why *why, const struct app *app, struct gs_error *err)
@@ -196,6 +236,8 @@ static int tell(struct why *why, const struct app *app, struct gs_error *err)
     }
     if (gs_pod_terminal(pod)) {
         printf("%s/%s has ended and holds no GPU memory\n", pod->ns, pod->name);
+        if (why->trouble[0])
+            printf("kubelet said: %s\n", why->trouble);
         return 0;
     }
     if (fetch_all(why, app, err) < 0)

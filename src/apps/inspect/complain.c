@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gpushare/base/utf8.h"
+
 static const char *advice(enum gs_code code)
 {
     switch (code) {
@@ -30,7 +32,10 @@ int complain(const struct gs_error *err)
 {
     /* the client's own words about connections and certificates say it already */
     const char *what_to_do = strchr(err->msg, '?') ? NULL : advice(err->code);
-    fprintf(stderr, PROGRAM ": %s%s%s\n", err->msg, what_to_do ? "; " : "",
+    char what[sizeof(err->msg)]; /* often a server's own words */
+    snprintf(what, sizeof(what), "%s", err->msg);
+    gs_utf8_calm(what);
+    fprintf(stderr, PROGRAM ": %s%s%s\n", what, what_to_do ? "; " : "",
             what_to_do ? what_to_do : "");
     return 1;
 }

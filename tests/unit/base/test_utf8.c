@@ -71,9 +71,45 @@ static void put_and_width_agree_on_every_code_point(void **state)
     assert_memory_equal(out, "\xE2\x82\xAC", 3);
 }
 
+static void foreign_words_are_calmed(void **state)
+{
+    static const struct {
+        const char *row, *text, *calm;
+    } rows[] = {
+        {"empty", "", ""},
+        {"plain", "0/3 nodes are available: 3 \"x\" …", "0/3 nodes are available: 3 \"x\" …"},
+        {"letters of all widths", "é€😀", "é€😀"},
+        {"lines and tabs", "a\r\n\tb", "a   b"},
+        {"a colour", "\x1b[31mred", "?[31mred"},
+        {"a title", "\x1b]0;x\a", "?]0;x?"},
+        {"backspace and DEL", "a\b\x7f", "a??"},
+        {"first and last of C1", "\xC2\x80\xC2\x9F", "????"},
+        {"first after C1", "\xC2\xA0", "\xC2\xA0"},
+        {"right to left override",
+         "a\xE2\x80\xAE"
+         "b",
+         "a???b"},
+        {"isolate", "\xE2\x81\xA6\xE2\x81\xA9", "??????"},
+        {"beside these", "\xE2\x80\xA9\xE2\x80\xAF\xE2\x81\xA5",
+         "\xE2\x80\xA9\xE2\x80\xAF\xE2\x81\xA5"},
+        {"C1 as one byte",
+         "a\x9b"
+         "31m",
+         "a?31m"},
+        {"cut short", "a\xE2\x82", "a??"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        char text[64];
+        snprintf(text, sizeof(text), "%s", r->text);
+        gs_utf8_calm(text);
+        row_text(r->row, text, r->calm);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(foreign_words_are_calmed),
         cmocka_unit_test(width_of_sequences),
         cmocka_unit_test(put_and_width_agree_on_every_code_point),
     };
