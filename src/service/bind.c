@@ -13,6 +13,7 @@
 /* What became of an attempt. words is for kube-scheduler, "" for success. */
 struct outcome {
     enum gs_bind_result result;
+    bool repeats; /* an earlier attempt, whose outcome is not known: see gs_limbo_repeat_begin() */
     char words[sizeof(((struct gs_error *)0)->msg) + 64]; /* room for a whole error's */
 };
 
@@ -54,14 +55,16 @@ static bool settled(struct gs_service *service, const struct gs_binding_args *ar
             say(outcome, GS_BIND_CONFLICT, "pod is bound to another node already");
         return true;
     }
-    if (!gs_limbo_has(service->limbo, args->uid)) {
-        say(outcome, GS_BIND_REFUSED, "another bind of this pod is under way");
+    bool open = gs_limbo_has(service->limbo, args->uid);
+    if (open && !same_node) {
+        say(outcome, GS_BIND_REFUSED,
+            "an earlier bind of this pod to another node has no known outcome yet");
         return true;
     }
     /* An earlier attempt has no answer yet and may still succeed: repeat it as it was. */
-    if (!same_node) {
-        say(outcome, GS_BIND_REFUSED,
-            "an earlier bind of this pod to another node has no known outcome yet");
+    outcome->repeats = open && gs_limbo_repeat_begin(service->limbo, args->uid);
+    if (!outcome->repeats) {
+        say(outcome, GS_BIND_REFUSED, "another bind of this pod is under way");
         return true;
     }
     *ret_keep = claim.gpus;
@@ -147,19 +150,33 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
     return true;
 }
 
-void gs_bind_undo(struct gs_service *service, const char *uid)
+/* Store locked for writing, so that a repetition has begun before or finds nothing to repeat. */
+static void undo(struct gs_service *service, const char *uid)
 {
     struct gs_store *store = &service->store;
     struct gs_claim claim;
-    gs_store_write(store);
-    if (gs_ledger_find_claim(store->ledger, uid, &claim) && claim.state == GS_CLAIM_RESERVED) {
-        const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(claim.node));
-        uint32_t slot = view ? view->slot : GS_INDEX_NONE;
-        gs_ledger_undo(store->ledger, uid);
-        gs_store_freed(store, slot);
-    }
-    gs_store_unlock(store);
     gs_limbo_remove(service->limbo, uid);
+    if (!gs_ledger_find_claim(store->ledger, uid, &claim) || claim.state != GS_CLAIM_RESERVED)
+        return;
+    const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(claim.node));
+    uint32_t slot = view ? view->slot : GS_INDEX_NONE;
+    gs_ledger_undo(store->ledger, uid);
+    gs_store_freed(store, slot);
+}
+
+void gs_bind_undo(struct gs_service *service, const char *uid)
+{
+    gs_store_write(&service->store);
+    undo(service, uid);
+    gs_store_unlock(&service->store);
+}
+
+void gs_bind_expire(struct gs_service *service, const char *uid, int64_t now_ns)
+{
+    gs_store_write(&service->store);
+    if (gs_limbo_over(service->limbo, uid, now_ns))
+        undo(service, uid);
+    gs_store_unlock(&service->store);
 }
 
 struct namesake {
@@ -369,6 +386,8 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     }
     if (go)
         call_api(service, args, pod, &record, outcome);
+    if (outcome->repeats)
+        gs_limbo_repeat_end(service->limbo, args->uid);
     if (outcome->words[0] && ask.units) /* it may fit elsewhere at this moment */
         gs_pending_refused(service->pending, pod, GS_FITS, 0,
                            gs_clock_now_ns(service->config.clock));

@@ -24,4 +24,8 @@ enum gs_bind_truth gs_bind_read_back(struct gs_service *service, const char *ns,
 /* Gives a reservation back and ends its stay in limbo; a confirmed claim stays. */
 void gs_bind_undo(struct gs_service *service, const char *uid);
 
+/* The same for a bind without an answer whose pod is not bound, once no request can bind it any
+ * more. */
+void gs_bind_expire(struct gs_service *service, const char *uid, int64_t now_ns);
+
 #endif

@@ -76,8 +76,8 @@ static struct item **find(struct gs_limbo *limbo, const char *uid)
 int gs_limbo_add(struct gs_limbo *limbo, const char *ns, const char *name, const char *uid,
                  int64_t now_ns)
 {
-    const struct gs_limbo_entry from = {(char *)ns, (char *)name, (char *)uid, now_ns + GS_LIMBO_NS,
-                                        now_ns + LOOK_EVERY_NS};
+    const struct gs_limbo_entry from = {(char *)ns,           (char *)name,           (char *)uid,
+                                        now_ns + GS_LIMBO_NS, now_ns + LOOK_EVERY_NS, 0};
     struct item *item = malloc(sizeof(*item));
     if (!item || !copy_entry(&item->entry, &from)) {
         free(item);
@@ -85,8 +85,10 @@ int gs_limbo_add(struct gs_limbo *limbo, const char *ns, const char *name, const
     }
     pthread_mutex_lock(&limbo->lock);
     struct item **old = find(limbo, uid);
-    if (*old)
+    if (*old) {
+        item->entry.repetitions = (*old)->entry.repetitions;
         drop(limbo, old);
+    }
     item->next = limbo->first;
     limbo->first = item;
     limbo->count++;
@@ -111,18 +113,47 @@ void gs_limbo_remove(struct gs_limbo *limbo, const char *uid)
     pthread_mutex_unlock(&limbo->lock);
 }
 
+bool gs_limbo_repeat_begin(struct gs_limbo *limbo, const char *uid)
+{
+    pthread_mutex_lock(&limbo->lock);
+    struct item *item = *find(limbo, uid);
+    if (item)
+        item->entry.repetitions++;
+    pthread_mutex_unlock(&limbo->lock);
+    return item != NULL;
+}
+
+void gs_limbo_repeat_end(struct gs_limbo *limbo, const char *uid)
+{
+    pthread_mutex_lock(&limbo->lock);
+    struct item *item = *find(limbo, uid);
+    if (item && item->entry.repetitions) /* it may have been settled, and be another one by now */
+        item->entry.repetitions--;
+    pthread_mutex_unlock(&limbo->lock);
+}
+
+bool gs_limbo_over(struct gs_limbo *limbo, const char *uid, int64_t now_ns)
+{
+    pthread_mutex_lock(&limbo->lock);
+    const struct item *item = *find(limbo, uid);
+    bool over = item && !item->entry.repetitions && now_ns >= item->entry.until_ns;
+    pthread_mutex_unlock(&limbo->lock);
+    return over;
+}
+
 bool gs_limbo_due(struct gs_limbo *limbo, int64_t now_ns, struct gs_limbo_entry *ret)
 {
-    bool due = false;
+    struct item *due = NULL;
     pthread_mutex_lock(&limbo->lock);
-    for (struct item *item = limbo->first; item && !due; item = item->next) {
-        if (item->entry.next_look_ns > now_ns)
-            continue;
-        item->entry.next_look_ns = now_ns + LOOK_EVERY_NS;
-        due = copy_entry(ret, &item->entry);
+    for (struct item *item = limbo->first; item; item = item->next) {
+        if (item->entry.next_look_ns <= (due ? due->entry.next_look_ns : now_ns))
+            due = item;
     }
+    bool copied = due && copy_entry(ret, &due->entry);
+    if (due)
+        due->entry.next_look_ns = now_ns + LOOK_EVERY_NS;
     pthread_mutex_unlock(&limbo->lock);
-    return due;
+    return copied;
 }
 
 uint32_t gs_limbo_count(struct gs_limbo *limbo)

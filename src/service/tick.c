@@ -165,8 +165,7 @@ static void settle_limbo(struct gs_service *service, int64_t now_ns)
         gs_bind_undo(service, entry.uid);
         break;
     case GS_BIND_UNBOUND:
-        if (now_ns >= entry.until_ns)
-            gs_bind_undo(service, entry.uid);
+        gs_bind_expire(service, entry.uid, now_ns);
         break;
     case GS_BIND_UNKNOWN:
         break; /* looked at again in a second */

@@ -33,9 +33,11 @@ struct rig {
     const char *get_json;
     const char *listed[4];                /* what list_pods shows, up to a NULL */
     void (*during_bind)(struct rig *rig); /* what happens while the API call is under way */
-    int64_t get_ns;                       /* how long get_pod takes */
-    int64_t bind_timeout_ns;              /* what the last bind was given */
+    void (*during_get)(struct rig *rig);
+    int64_t get_ns;          /* how long get_pod takes */
+    int64_t bind_timeout_ns; /* what the last bind was given */
     int binds, gets, patches;
+    char got[64]; /* name of the last pod that get_pod was asked for */
     char bound_node[64];
     char bound_uid[64];
     char annotations[1024]; /* of the last bind: "KEY=value;…" */
@@ -72,7 +74,10 @@ static int rig_get_pod(void *ctx, const char *ns, const char *name, struct gs_po
 {
     struct rig *rig = ctx;
     rig->gets++;
+    snprintf(rig->got, sizeof(rig->got), "%s", name);
     rig->now_ns += rig->get_ns;
+    if (rig->during_get)
+        rig->during_get(rig);
     if (rig->get_code)
         return gs_fail(err, rig->get_code, "scripted");
     assert_non_null(rig->get_json);

@@ -169,6 +169,71 @@ static void a_refused_repetition_does_not_undo_an_unanswered_bind(void **state)
     }
 }
 
+static void a_minute_passes_during(struct rig *r)
+{
+    r->now_ns += 2 * GS_NS_PER_S;
+    gs_service_tick(r->service);
+    assert_int_equal(rig_used(r, "n1", 0), 8);
+}
+
+/* The first attempt can succeed no more, but the second one still can. */
+static void a_repetition_under_way_keeps_its_place(void **state)
+{
+    char json[2048];
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    rig.bind_code = GS_ETIMEOUT;
+    rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
+    rig.now_ns += 64 * GS_NS_PER_S;
+    rig.bind_code = GS_OK;
+    rig.during_bind = a_minute_passes_during;
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+}
+
+static void bind_again_during(struct rig *r)
+{
+    r->during_get = NULL;
+    rig_expect(rig_try_bind(r, "p", "u1", "n1"), "no known outcome");
+}
+
+static void a_look_that_a_repetition_overtook_undoes_nothing(void **state)
+{
+    char json[2048];
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    rig.bind_code = GS_ETIMEOUT;
+    rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
+    rig.now_ns += 66 * GS_NS_PER_S;
+    rig.during_get = bind_again_during;
+    gs_service_tick(rig.service);
+    assert_int_equal(rig.binds, 2);
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+}
+
+/* Each look takes longer than the pause to the next: all of them must have their turn. */
+static void every_unanswered_bind_is_looked_at(void **state)
+{
+    char json[2048];
+    rig.bind_code = GS_ETIMEOUT;
+    rig.get_json = json;
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "q" : "p", *uid = i ? "u2" : "u1";
+        rig_pod(&rig, name, uid, 8, NULL, NULL, "Pending");
+        rig_pod_json(&rig, json, sizeof(json), name, uid, 8, NULL, NULL, "Pending");
+        rig_expect(rig_try_bind(&rig, name, uid, i ? "n2" : "n1"), "no known outcome");
+    }
+    bool seen[2] = {false, false};
+    rig.get_code = GS_EIO;
+    rig.get_ns = 2 * GS_NS_PER_S;
+    rig.now_ns += 2 * GS_NS_PER_S;
+    for (int i = 0; i < 4; i++) {
+        gs_service_tick(rig.service);
+        seen[strcmp(rig.got, "q") == 0] = true;
+    }
+    assert_true(seen[0] && seen[1]);
+}
+
 static void delete_during(struct rig *r)
 {
     rig_pod_gone(r, "p", "u1");
@@ -358,6 +423,9 @@ int main(void)
         T(an_unanswered_bind_keeps_its_place_until_the_api_shows_its_end),
         T(a_repeated_unanswered_bind_takes_the_same_gpu),
         T(a_refused_repetition_does_not_undo_an_unanswered_bind),
+        T(a_repetition_under_way_keeps_its_place),
+        T(a_look_that_a_repetition_overtook_undoes_nothing),
+        T(every_unanswered_bind_is_looked_at),
         T(a_pod_deleted_during_its_bind_leaves_nothing_behind),
         T(a_pod_bound_under_anothers_name_is_charged_as_what_it_is),
         T(the_alarm_comes_also_when_the_watch_is_faster_than_the_answer),
