@@ -64,6 +64,12 @@ static uint32_t find_hold(const struct gs_ledger *ledger, const char *uid)
     return gs_index_find(&ledger->by_hold, hash_uid(uid), same_hold, &key);
 }
 
+uint32_t gs_ledger_hold_slot(const struct gs_ledger *ledger, const char *uid)
+{
+    uint32_t slot = ledger->by_hold.count ? find_hold(ledger, uid) : GS_INDEX_NONE;
+    return slot == GS_INDEX_NONE ? GS_INDEX_NONE : ledger->holds[slot].node;
+}
+
 bool gs_ledger_release_hold(struct gs_ledger *ledger, const char *uid)
 {
     if (!ledger->by_hold.count)

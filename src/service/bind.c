@@ -143,7 +143,7 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
         .state = GS_CLAIM_RESERVED,
     };
     struct gs_error err = {0};
-    if (gs_ledger_set_claim(ledger, &claim, &err) < 0) {
+    if (gs_store_set_claim(&service->store, &claim, &err) < 0) {
         say(outcome, GS_BIND_FAILED, "%s", err.msg);
         return false;
     }
@@ -324,6 +324,30 @@ static int send_binding(struct gs_service *service, struct gs_binding *binding,
     return kube->ops->bind(kube->ctx, binding, err);
 }
 
+/* The record. And an exchange of GPUs is the device plugin's to tell: a pod that was created with
+ * one has it from its owner. */
+static int annotate(const struct gs_service *service, const struct gs_pod *pod,
+                    const struct gs_bind_record *record, struct gs_arena *arena,
+                    struct gs_binding *binding, struct gs_error *err)
+{
+    const struct gs_names *names = service->config.names;
+    struct gs_kv *kv;
+    size_t count;
+    if (gs_codec_bind_annotations(names, pod, record, arena, &kv, &count, err) < 0)
+        return -1;
+    if (pod->swap_with[0]) {
+        struct gs_kv *more = gs_arena_calloc(arena, count + 1, sizeof(*more));
+        if (!more)
+            return gs_fail_nomem(err);
+        memcpy(more, kv, count * sizeof(*more));
+        more[count++] = (struct gs_kv){names->swap_with, ""};
+        kv = more;
+    }
+    binding->annotations = kv;
+    binding->annotation_count = count;
+    return 0;
+}
+
 static void call_api(struct gs_service *service, const struct gs_binding_args *args,
                      const struct gs_pod *pod, const struct gs_bind_record *record,
                      struct outcome *outcome)
@@ -332,15 +356,12 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
     struct gs_error err = {0};
     struct gs_binding binding = {
         .ns = args->ns, .name = args->name, .uid = args->uid, .node = args->node};
-    struct gs_kv *kv = NULL;
-    if (record->gpus && gs_codec_bind_annotations(service->config.names, pod, record, &arena, &kv,
-                                                  &binding.annotation_count, &err) < 0) {
+    if (record->gpus && annotate(service, pod, record, &arena, &binding, &err) < 0) {
         gs_bind_undo(service, args->uid);
         say(outcome, GS_BIND_FAILED, "bind failed: %s", err.msg);
         gs_arena_release(&arena);
         return;
     }
-    binding.annotations = kv;
     int result = send_binding(service, &binding, &err);
     gs_arena_release(&arena);
     if (result == 0 && record->gpus)

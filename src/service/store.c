@@ -91,3 +91,14 @@ void gs_store_freed(struct gs_store *store, uint32_t slot)
     }
     store->freed_at[slot] = store->frees;
 }
+
+int gs_store_set_claim(struct gs_store *store, const struct gs_claim *claim, struct gs_error *err)
+{
+    uint32_t held = gs_ledger_hold_slot(store->ledger, claim->uid);
+    if (gs_ledger_set_claim(store->ledger, claim, err) < 0)
+        return -1;
+    const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(claim->node));
+    if (held != GS_INDEX_NONE && (!view || view->slot != held))
+        gs_store_freed(store, held);
+    return 0;
+}

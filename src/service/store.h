@@ -42,6 +42,10 @@ void gs_store_unlock(const struct gs_store *store);
 /* Notes that a node gained free memory. GS_INDEX_NONE is fine. Lock held for writing. */
 void gs_store_freed(struct gs_store *store, uint32_t slot);
 
+/* gs_ledger_set_claim(); the place that the pod held on another node until now came free. Lock held
+ * for writing. */
+int gs_store_set_claim(struct gs_store *store, const struct gs_claim *claim, struct gs_error *err);
+
 /* Waits until `frees` is above epoch: true, or false when gs_clock_system() shows until_ns before.
  * No lock held. */
 bool gs_store_wait_freed(struct gs_store *store, uint64_t epoch, int64_t until_ns);

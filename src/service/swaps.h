@@ -24,15 +24,17 @@ struct gs_swaps {
 void gs_swaps_release(struct gs_swaps *swaps);
 
 /* A bound pod's event says swap_with = partner; claim is how the pod will be charged. Called before
- * the claim is set. Moves the partner's claim. GS_ENOMEM. */
+ * the claim is set. Moves the partner's claim, if it is an equal of the pod on the same node:
+ * whoever may write annotations could move others' pods otherwise. GS_ENOMEM. */
 int gs_swaps_begin(struct gs_swaps *swaps, struct gs_ledger *ledger, const struct gs_claim *claim,
                    const char *partner, struct gs_error *err);
 
-/* The GPUs that count for a claim about to be set: the recorded ones, or the swapped ones while
- * the record is still the old one. Ends the swap when the record has followed. */
-gs_gpu_mask gs_swaps_gpus(struct gs_swaps *swaps, const char *uid, gs_gpu_mask recorded);
+/* The GPUs that count for a claim about to be set: the recorded ones, which it comes with, or the
+ * swapped ones while the record is still the old one. Ends the swap when the record has followed.
+ */
+gs_gpu_mask gs_swaps_gpus(struct gs_swaps *swaps, const struct gs_claim *claim);
 
-/* The same without ending anything. */
+/* What such a claim holds, afterwards. */
 gs_gpu_mask gs_swaps_expected(const struct gs_swaps *swaps, const char *uid, gs_gpu_mask recorded);
 
 /* The pod ended. */

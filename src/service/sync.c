@@ -71,9 +71,9 @@ static int sync_claim(struct gs_service *service, const struct gs_pod *pod, stru
     if (pod->swap_with[0] &&
         gs_swaps_begin(&store->swaps, store->ledger, &claim, pod->swap_with, err) < 0)
         return -1;
-    claim.gpus = gs_swaps_gpus(&store->swaps, pod->uid, recorded);
+    claim.gpus = gs_swaps_gpus(&store->swaps, &claim);
     struct place before = place_of(store->ledger, pod->uid);
-    if (gs_ledger_set_claim(store->ledger, &claim, err) < 0)
+    if (gs_store_set_claim(store, &claim, err) < 0)
         return -1;
     if (before.known)
         note_move(store, &before, pod->uid);
@@ -87,9 +87,9 @@ static int sync_claim(struct gs_service *service, const struct gs_pod *pod, stru
 static void end_pod(struct gs_service *service, const struct gs_pod *pod)
 {
     struct gs_store *store = &service->store;
-    uint32_t slot = GS_INDEX_NONE;
-    bool wanted = gs_ledger_remove(store->ledger, pod->uid, &slot);
-    if (wanted)
+    uint32_t slot = gs_ledger_hold_slot(store->ledger, pod->uid);
+    bool held = slot != GS_INDEX_NONE;
+    if (gs_ledger_remove(store->ledger, pod->uid, &slot) || held)
         gs_store_freed(store, slot);
     gs_swaps_forget(&store->swaps, pod->uid);
     gs_tombs_add(&store->tombs, pod->uid);
@@ -102,9 +102,10 @@ static int sync_hold(struct gs_service *service, const struct gs_pod *pod, struc
     struct gs_store *store = &service->store;
     struct gs_ask ask;
     gs_ask_of_pod(&ask, pod);
+    uint32_t before = gs_ledger_hold_slot(store->ledger, pod->uid);
     if (!pod->nominated_node[0] || ask.broken) {
         if (gs_ledger_release_hold(store->ledger, pod->uid))
-            gs_store_freed(store, GS_INDEX_NONE);
+            gs_store_freed(store, before);
         return 0;
     }
     const struct gs_hold hold = {.uid = pod->uid,
@@ -116,7 +117,11 @@ static int sync_hold(struct gs_service *service, const struct gs_pod *pod, struc
                                  .model_deny = pod->gpu_model_deny,
                                  .uuid = pod->gpu_uuid,
                                  .uuid_deny = pod->gpu_uuid_deny};
-    return gs_ledger_hold(store->ledger, &hold, err);
+    if (gs_ledger_hold(store->ledger, &hold, err) < 0)
+        return -1;
+    if (before != GS_INDEX_NONE && gs_ledger_hold_slot(store->ledger, pod->uid) != before)
+        gs_store_freed(store, before);
+    return 0;
 }
 
 static int sync_pod(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err)

@@ -142,6 +142,9 @@ struct gs_hold {
 };
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err);
 
+/* The slot of the node where a pod holds a place; GS_INDEX_NONE when it holds none. */
+uint32_t gs_ledger_hold_slot(const struct gs_ledger *ledger, const char *uid);
+
 /* False when there was none. */
 bool gs_ledger_release_hold(struct gs_ledger *ledger, const char *uid);
 

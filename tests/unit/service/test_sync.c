@@ -159,6 +159,44 @@ static void a_swap_seen_only_in_part_charges_the_partner_everywhere(void **state
     expect_metric("\ngpushare_unplaced_claims 0\n");
 }
 
+/* "a" says that it was exchanged with "b", which is no equal of it: whoever may create a pod with a
+ * nodeName can write that. */
+static void a_swap_with_another_kind_of_pod_moves_nobody(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *node; /* b's */
+        unsigned units;
+        bool last; /* b is seen after a */
+    } rows[] = {
+        {"on another node", "n2", 8, false},
+        {"on another node, seen later", "n2", 8, true},
+        {"of another size", "n1", 16, false},
+        {"of another size, seen later", "n1", 16, true},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        teardown(NULL);
+        setup(NULL);
+        rig_node(&rig, "n1", "32,32");
+        rig_node(&rig, "n2", "32,32");
+        if (!rows[i].last)
+            rig_pod(&rig, "b", "ub", rows[i].units, rows[i].node, "1", "Running");
+        patched("a", "ua", "1", "ub");
+        if (rows[i].last)
+            rig_pod(&rig, "b", "ub", rows[i].units, rows[i].node, "1", "Running");
+        if (rig_used(&rig, rows[i].node, 0) != 0)
+            fail_msg("%s", rows[i].row);
+        expect_metric("\ngpushare_unplaced_claims 0\n");
+    }
+}
+
+static void a_swap_with_itself_moves_nobody(void **state)
+{
+    patched("a", "ua", "1", "ua");
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+    assert_int_equal(rig_used(&rig, "n1", 1), 8);
+}
+
 static void a_node_that_leaves_and_returns_finds_its_claims(void **state)
 {
     struct gs_node gone = {.name = "n1"};
@@ -213,6 +251,8 @@ int main(void)
         T(a_pod_without_a_valid_index_is_charged_on_every_gpu),
         T(both_claims_move_on_the_first_patch_of_a_swap),
         T(a_swap_seen_only_in_part_charges_the_partner_everywhere),
+        T(a_swap_with_another_kind_of_pod_moves_nobody),
+        T(a_swap_with_itself_moves_nobody),
         T(a_node_that_leaves_and_returns_finds_its_claims),
         T(a_pod_may_leave_a_node_that_was_never_shown),
         T(cpu_of_pods_that_were_there_before_the_gpus_is_read_again),

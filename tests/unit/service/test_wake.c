@@ -121,6 +121,82 @@ static void a_heartbeat_of_the_node_wakes_nobody(void **state)
     assert_int_equal(rig.patches, 0);
 }
 
+/* A pod of 12 that is nominated to a node, or (node NULL) to none any more; it is bound to `bound`
+ * unless that is NULL. */
+static void nominated(const char *node, const char *bound)
+{
+    char json[2048];
+    snprintf(json, sizeof(json),
+             "{\"metadata\":{\"name\":\"big\",\"namespace\":\"default\",\"uid\":\"ub\","
+             "\"resourceVersion\":\"%llu\",\"annotations\":{%s}},\"spec\":{\"priority\":9,"
+             "\"nodeName\":\"%s\",\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{"
+             "\"aliyun.com/gpu-mem\":\"12\"}}}]},\"status\":{\"phase\":\"Pending\","
+             "\"nominatedNodeName\":\"%s\"}}",
+             (unsigned long long)++rig.revision, bound ? "\"ALIYUN_COM_GPU_MEM_IDX\":\"0\"" : "",
+             bound ? bound : "", node ? node : "");
+    rig_feed(&rig, json, false);
+}
+
+enum end { DELETED, NOMINATED_NO_MORE, NOMINATED_ELSEWHERE, BOUND_ELSEWHERE, BINDS_ELSEWHERE };
+
+static void end_nomination(enum end end)
+{
+    switch (end) {
+    case DELETED:
+        rig_pod_gone(&rig, "big", "ub");
+        break;
+    case NOMINATED_NO_MORE:
+        nominated(NULL, NULL);
+        break;
+    case NOMINATED_ELSEWHERE:
+        nominated("n2", NULL);
+        break;
+    case BOUND_ELSEWHERE:
+        nominated("n1", "n2");
+        break;
+    case BINDS_ELSEWHERE:
+        rig_expect(rig_try_bind(&rig, "big", "ub", "n2"), "{\"Error\":\"\"}");
+        break;
+    }
+}
+
+static void a_place_that_is_held_no_more_wakes(void **state)
+{
+    static const struct {
+        const char *row;
+        enum end end;
+    } rows[] = {
+        {"deleted", DELETED},
+        {"nominated no more", NOMINATED_NO_MORE},
+        {"nominated elsewhere", NOMINATED_ELSEWHERE},
+        {"bound elsewhere", BOUND_ELSEWHERE},
+        {"its bind elsewhere has begun", BINDS_ELSEWHERE},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char json[2048];
+        rig_stop(&rig);
+        rig_start(&rig);
+        rig_lists(&rig);
+        rig_node(&rig, "n1", "16");
+        rig_node(&rig, "n2", "12");
+        gs_service_tick(rig.service);
+        nominated("n1", NULL);
+        rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+        rig_expect(
+            rig_filter(&rig,
+                       rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending"),
+                       "\"n1\""),
+            "held for a nominated pod");
+        tick(GS_NS_PER_S);
+        tick(GS_NS_PER_S);
+        assert_int_equal(rig.patches, 0);
+        end_nomination(rows[i].end);
+        tick(GS_NS_PER_S);
+        if (rig.patches != 1)
+            fail_msg("%s: %d wakes", rows[i].row, rig.patches);
+    }
+}
+
 static void a_pod_whose_bind_was_refused_is_woken_for_any_node(void **state)
 {
     rig_node(&rig, "n2", "4");
@@ -166,6 +242,7 @@ int main(void)
         T(many_waiting_pods_are_woken_at_a_bounded_rate),
         T(a_bigger_gpu_wakes_too),
         T(a_heartbeat_of_the_node_wakes_nobody),
+        T(a_place_that_is_held_no_more_wakes),
         T(a_pod_whose_bind_was_refused_is_woken_for_any_node),
         T(pods_that_came_while_nobody_answered_are_woken),
     };
