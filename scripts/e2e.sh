@@ -41,7 +41,7 @@ Usage: scripts/e2e.sh [--as-deployed] [--only NAME]... [--keep] [--list]
   --cluster     no tests: start a cluster to play with, until Ctrl-C
   --exec        no tests: run a Python program that uses the harness, e.g. a measurement
 
-  KUBE_VERSION       1.20 (the default, from Debian's source) or newest (needs Go)
+  KUBE_VERSION       1.20 (the default, from Debian's source), newest, 1.NN or 1.NN.P (need Go)
   KUBE_BIN_DIR       folder with ready-made Kubernetes programs
   GPUSHARE_BUILD_DIR folder with this project's programs, built already (default: build, built now)
 EOF

@@ -7,8 +7,8 @@
 #   tests/e2e/kube_build.sh             builds what is missing; nothing when the cache is complete
 #   tests/e2e/kube_build.sh --possible  says why not and exits 1 when this machine cannot have them
 #
-#   KUBE_VERSION   1.20 (Debian's source package, needs apt only), newest, or any release that the
-#                  Go module proxy has (needs a Go as new as that release asks for)
+#   KUBE_VERSION   1.20 (Debian's source package, needs apt only), newest, or any release (1.NN,
+#                  1.NN.P) that the Go module proxy has (needs a Go, from which the right one is had)
 #   KUBE_BIN_DIR   folder of the binaries; ready-made ones may be put there by hand
 #
 # The result appears with one rename, so that a killed build leaves no half cache.

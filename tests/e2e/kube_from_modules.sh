@@ -12,24 +12,32 @@ kube_module=k8s.io/kubernetes@v$KUBE_VERSION
 
 # The machine's own module and build caches are used: Go keeps them in bounds, and a build that was
 # killed goes on where it was.
+#
+# Not every release compiles with every newer Go, so each gets the one that its makers built it with:
+# the machine's own where that is of the same line (1.26), else the proxy's (golang.org/toolchain).
 use_go() {
     export GO111MODULE=on GOFLAGS=-mod=mod GOWORK=off CGO_ENABLED=0
+    made_with=$(sed 's/.*-\(go[0-9.]*\)-.*/\1/' "$release/build/build-image/cross/VERSION")
+    has_go || export GOTOOLCHAIN=$made_with
 }
 
-# A Go that may fetch a newer one of itself (GOTOOLCHAIN) is new enough.
+has_go() {
+    [[ $(go env GOVERSION) == "${made_with%.*}".* ]]
+}
+
 source_possible() {
-    local wanted have
     command -v go >/dev/null || {
         echo "Kubernetes $KUBE_VERSION needs Go, and this machine has none"
         return 1
     }
-    wanted=$(use_go && cd / && go list -m -f 'go{{.GoVersion}}' "$kube_module") || {
+    release=$(cd / && go mod download -json "$kube_module" | sed -n 's/^\t*"Dir": "\(.*\)",$/\1/p')
+    [[ -n $release ]] || {
         echo "the Go module proxy does not give $kube_module"
         return 1
     }
-    have=$(go env GOVERSION)
-    [[ $(go env GOTOOLCHAIN) != local ]] || printf '%s\n' "$wanted" "$have" | sort -VC || {
-        echo "Kubernetes $KUBE_VERSION needs $wanted, and this machine has $have"
+    use_go
+    has_go || {
+        echo "Kubernetes $KUBE_VERSION needs $made_with; neither this machine nor the proxy has it"
         return 1
     }
 }
@@ -39,8 +47,6 @@ prepare_source() {
 }
 
 write_module() {
-    local release
-    release=$(cd / && go mod download -json "$kube_module" | sed -n 's/^\t*"Dir": "\(.*\)",$/\1/p')
     sed -e 's,^module .*,module kubernetes.e2e,' \
         -e "s,=> \./staging/src/\(k8s\.io/[a-z-]*\)$,=> \1 v0.${KUBE_VERSION#*.}," \
         "$release/go.mod" >"$work/go.mod"
@@ -50,8 +56,7 @@ write_module() {
 
 build_programs() {
     cd "$work" || return
-    use_go
-    echo "fetching Kubernetes $KUBE_VERSION from $(go env GOPROXY)" >&2
+    echo "fetching Kubernetes $KUBE_VERSION from $(go env GOPROXY), for $(go env GOVERSION)" >&2
     write_module
     echo "compiling ${components[*]}" >&2
     go build -buildvcs=false -trimpath -ldflags "-s -w $(version_flags k8s.io)" -o "$work/bin/" \
