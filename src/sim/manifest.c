@@ -10,15 +10,17 @@
 #include "gpushare/base/buf.h"
 #include "tree.h"
 
-/* Values in one document, aliases expanded: a few bytes of YAML must not become gigabytes. */
-enum { VALUES_MAX = 20000000 };
+/* Values in one file, and how many more than its bytes they may be: a value that is written out
+ * takes a byte at least, so that only aliases reach that, and a few bytes never become gigabytes.
+ */
+enum { VALUES_MAX = 20000000, ALIASED_MAX = 10000 };
 
 struct reader {
     const char *name;
     int (*each)(void *ctx, enum gs_sim_kind kind, struct gs_slice json, struct gs_error *err);
     void *ctx;
     yaml_document_t *doc;
-    size_t values;
+    size_t values, values_max;
     struct gs_error *err;
 };
 
@@ -99,7 +101,7 @@ static json_t *convert(struct reader *reader, int index, int depth)
     const yaml_node_t *node = yaml_document_get_node(reader->doc, index);
     if (!node)
         return NULL;
-    if (depth > GS_SIM_MANIFEST_DEPTH_MAX || ++reader->values > VALUES_MAX) {
+    if (depth > GS_SIM_MANIFEST_DEPTH_MAX || ++reader->values > reader->values_max) {
         gs_fail(reader->err, GS_ETOOBIG, "%.120s:%zu: too deep or too many values", reader->name,
                 node->start_mark.line + 1);
         return NULL;
@@ -187,6 +189,7 @@ int gs_sim_manifest_parse(struct gs_slice text, const char *name,
     if (text.len > GS_SIM_MANIFEST_BYTES_MAX)
         return gs_fail(err, GS_ETOOBIG, "%.120s: larger than %d bytes", name,
                        GS_SIM_MANIFEST_BYTES_MAX);
+    reader.values_max = text.len < VALUES_MAX ? text.len + ALIASED_MAX : VALUES_MAX;
     /* libyaml refuses tabs that JSON allows, and is slower. */
     json_auto_t *object = json_loadb(text.at, text.len, 0, NULL);
     int rc;
