@@ -126,21 +126,28 @@ run_case() {
     ((${#seclude[@]} == 0)) || remove_cgroup "${logs##*/}-$name"
 }
 
-# A machine has room for one kubelet: cases that start one run after each other, beside the others.
-# As deployed they share nothing: every other one.
-in_first_lane() {
-    local name=$1 number=$2
-    if [[ $cases == "$e2e/deployed" ]]; then
-        ((number % 2))
-    else
-        grep -q '^from harness.node import' "$cases/$name.py"
-    fi
+# A machine has room for one kubelet: one lane runs the cases that start one after each other, and then
+# helps the other. As deployed they share nothing.
+needs_machine() {
+    [[ $cases != "$e2e/deployed" ]] && grep -q '^from harness.node import' "$cases/$1.py"
+}
+
+# The next one's name; nothing when there is none.
+take_case() {
+    local queue
+    for queue in "$@"; do
+        (
+            flock 8
+            head -n 1 "$queue"
+            sed -i 1d "$queue"
+        ) 8>"$logs/.lock" | grep . && return
+    done
 }
 
 # What one case prints stays together.
 run_lane() {
     local name report
-    for name in "$@"; do
+    while name=$(take_case "$@"); do
         report=$(run_case "$name")
         (
             flock 8
@@ -150,14 +157,17 @@ run_lane() {
 }
 
 run_cases() {
-    local name number=0
-    local -a first=() second=()
+    local name
+    touch "$logs/.queue-machine" "$logs/.queue"
     for name in "$@"; do
-        number=$((number + 1))
-        if in_first_lane "$name" "$number"; then first+=("$name"); else second+=("$name"); fi
+        if needs_machine "$name"; then
+            echo "$name" >>"$logs/.queue-machine"
+        else
+            echo "$name" >>"$logs/.queue"
+        fi
     done
-    run_lane "${first[@]}" &
-    run_lane "${second[@]}"
+    run_lane "$logs/.queue-machine" "$logs/.queue" &
+    run_lane "$logs/.queue"
     wait $!
 }
 
@@ -165,7 +175,7 @@ summarise() {
     local passed failed
     passed=$(grep -c '^ok ' "$logs/results" || true)
     failed=$(grep -c '^FAIL ' "$logs/results" || true)
-    rm -rf "$logs/results" "$logs/.lock" "$logs/images"
+    rm -rf "$logs/results" "$logs"/.{lock,queue,queue-machine} "$logs/images"
     if ((keep)); then echo "logs: $logs"; fi
     rmdir "$logs" 2>/dev/null || true
     echo "$passed passed, $failed failed, $others for other releases than Kubernetes $KUBE_VERSION"
