@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs a case starts: each has its own log and is stopped by its pid, whatever happens."""
 
+import contextlib
 import os
+import random
 import re
 import signal
 import socket
@@ -16,11 +18,19 @@ class Failure(Exception):
     """The case failed, and the message says why to somebody who reads only that."""
 
 
+PORTS = range(12000, 30000)  # below those from which the kernel takes those of connections
+given = set()  # chosen, and perhaps not listened on yet
+
+
 def free_port():
-    """A loopback port nobody listens on now."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+    """A loopback port nobody listens on now, each once only."""
+    while True:
+        port = random.SystemRandom().choice(PORTS)
+        with socket.socket() as sock, contextlib.suppress(OSError):
+            sock.bind(("127.0.0.1", port))
+            if port not in given:
+                given.add(port)
+                return port
 
 
 def wait_for(what, probe, timeout_s=30, interval_s=0.1):
