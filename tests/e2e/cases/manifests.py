@@ -138,6 +138,18 @@ def check_overlays(cluster):
         check(names(items, "DaemonSet") >= {"gpushare-device-plugin"}, f"{overlay}: no plugin")
 
 
+def check_settled(cluster):
+    """What applies an overlay again and again (Argo CD, Flux) finds nothing to do the second time."""
+    kubectl = cluster.control_plane.kubectl
+    for overlay in OVERLAYS:
+        path = cluster.control_plane.manifest(f"overlays/{overlay}")
+        kubectl("apply", "-k", path)
+        again = kubectl("apply", "-k", path).splitlines()
+        restless = [line for line in again if not line.endswith(" unchanged")]
+        check(again and not restless, f"{overlay}, applied twice: {'; '.join(restless)}")
+        kubectl("diff", "-k", path)  # fails when there is a difference
+
+
 def is_served(cluster, version, kind):
     listed = cluster.api.find(f"/apis/{version}")
     return listed and kind in {resource["kind"] for resource in listed["resources"]}
@@ -178,6 +190,7 @@ def body():
         cluster.control_plane.apply("base/namespace/namespace.yaml")
         check(EXTENDER_NAMESPACE in cluster.control_plane.kubectl("get", "namespaces"), "namespace")
         check_overlays(cluster)
+        check_settled(cluster)
         check_policies(cluster)
         check_kubeadm_patch(cluster)
 

@@ -15,7 +15,7 @@ from harness import release
 from harness.containers import write_image
 from harness.control_plane import ROOT, kube_program
 from harness.extender import Extender
-from harness.node import Plugin
+from harness.node import NODE, Plugin
 from harness.processes import wait_for
 from harness.scheduler import SHIPPED_KUBECONFIG, replace_once
 
@@ -241,8 +241,9 @@ class SecondScheduler(Layout):
         self.apply(tag, gpus)
 
     def readme_changes(self):
-        """What the README asks of users of older releases."""
-        return [("overlays/second-scheduler", f"overlays/{self.overlay}")]
+        """Which node has GPUs, and what the README asks of users of older releases."""
+        return [("label node NODE", f"label node {NODE}"),
+                ("overlays/second-scheduler", f"overlays/{self.overlay}")]
 
     def uninstall_changes(self):
         return [("manifests/overlays/kubeadm", f"manifests/overlays/{self.overlay}")]
