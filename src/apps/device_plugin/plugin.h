@@ -59,6 +59,7 @@ struct plugin {
     /* writes to the API (writes.c) */
     struct worker *writer;
     bool writing;
+    bool pods_turn; /* the next is a pod's, if there is one */
     struct gs_loop_timer write_again, node_again;
     uint32_t write_failures, node_failures; /* in a row */
     struct node_truth node;

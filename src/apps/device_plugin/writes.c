@@ -101,10 +101,14 @@ static bool is_node(const struct writing *writing)
     return writing->job == JOB_READ_NODE || writing->job == JOB_WRITE_NODE;
 }
 
-/* The pod is gone, or its name another's now, or the API refuses these words for good. */
-static bool is_final(enum gs_code code)
+/* The pod is gone, or its name another's now, or the API refuses these words for good. Who has no
+ * right to write Events writes none. */
+static bool is_final(const struct writing *writing)
 {
-    return code == GS_ENOENT || code == GS_ECONFLICT || code == GS_EINVAL;
+    enum gs_code code = writing->err.code;
+    bool event = writing->job == JOB_NODE_EVENT || writing->write.event;
+    return code == GS_ENOENT || code == GS_ECONFLICT || code == GS_EINVAL ||
+           (event && code == GS_EDENIED);
 }
 
 static void log_failure(const struct writing *writing)
@@ -171,7 +175,7 @@ static void done(void *ctx)
     struct writing *writing = ctx;
     struct plugin *plugin = writing->plugin;
     bool node = is_node(writing);
-    bool again = writing->result < 0 && (node || !is_final(writing->err.code));
+    bool again = writing->result < 0 && (node || !is_final(writing));
     bool node_read = writing->job == JOB_READ_NODE && writing->result == 0;
     bool node_written = writing->job == JOB_WRITE_NODE && writing->result == 0;
     bool left = writing->job == JOB_WRITE_NODE && writing->truth.leaving;
@@ -216,7 +220,23 @@ static bool must_wait(struct plugin *plugin)
     return true;
 }
 
-/* The next thing to send, or false. */
+static bool next_node_event(const struct plugin *plugin, struct writing *writing)
+{
+    if (!plugin->node_events.count)
+        return false;
+    writing->job = JOB_NODE_EVENT;
+    writing->event = plugin->node_events.queue[0];
+    return true;
+}
+
+static bool next_of_pods(const struct plugin *plugin, struct writing *writing)
+{
+    writing->job = JOB_POD;
+    return gs_allocator_next_write(plugin->alloc, &writing->write);
+}
+
+/* The next thing to send, or false. The node's events and the pods' writes take turns: what cannot
+ * be sent of one must not stop the other. */
 static bool next(struct plugin *plugin, struct writing *writing)
 {
     writing->plugin = plugin;
@@ -228,13 +248,9 @@ static bool next(struct plugin *plugin, struct writing *writing)
     }
     if (plugin->write_again.armed)
         return false;
-    if (plugin->node_events.count) {
-        writing->job = JOB_NODE_EVENT;
-        writing->event = plugin->node_events.queue[0];
-        return true;
-    }
-    writing->job = JOB_POD;
-    return gs_allocator_next_write(plugin->alloc, &writing->write);
+    plugin->pods_turn = !plugin->pods_turn;
+    return plugin->pods_turn ? next_of_pods(plugin, writing) || next_node_event(plugin, writing)
+                             : next_node_event(plugin, writing) || next_of_pods(plugin, writing);
 }
 
 void writes_pump(struct plugin *plugin)

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is written to the API while a part of it is refused. */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "device_plugin/plugin.h"
+#include "device_plugin/writes.h"
+#include "gpushare/base/log.h"
+#include "rows.h"
+
+#define PATIENCE_NS (10 * GS_NS_PER_S)
+enum { PODS = 5 };
+
+/* The API: what it refuses, and what it was asked. */
+struct api {
+    enum gs_code events;
+    atomic_int event_tries, patches;
+};
+
+static struct {
+    int sent; /* of the pods' records */
+    bool under_way;
+} queue;
+
+/* ---- the rest of the program ---- */
+
+bool gs_allocator_next_write(struct gs_allocator *alloc, struct gs_allocator_write *ret)
+{
+    if (queue.under_way || queue.sent == PODS)
+        return false;
+    *ret = (struct gs_allocator_write){.number = 1, .ns = "default", .name = "p", .uid = "u"};
+    queue.under_way = true;
+    return true;
+}
+
+void gs_allocator_write_done(struct gs_allocator *alloc, uint64_t number, bool sent)
+{
+    queue.under_way = false;
+    queue.sent += sent;
+}
+
+int node_truth_read(const struct gs_kube *kube, const char *node, enum gs_unit *ret_unit,
+                    struct gs_error *err)
+{
+    return 0;
+}
+
+int node_truth_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
+                     const struct node_truth *truth, bool *ret_changed, struct gs_error *err)
+{
+    return 0;
+}
+
+void devices_take_node(struct plugin *plugin, enum gs_unit inventory)
+{
+}
+
+void leave_told(struct plugin *plugin, bool written)
+{
+}
+
+void plugin_changed(struct plugin *plugin)
+{
+}
+
+size_t gs_dp_streams(const struct gs_dp *dp)
+{
+    return 1;
+}
+
+/* ---- the API ---- */
+
+static int create_event(void *ctx, const struct gs_event *event, struct gs_error *err)
+{
+    struct api *api = ctx;
+    atomic_fetch_add(&api->event_tries, 1);
+    return api->events == GS_OK ? 0 : gs_fail(err, api->events, "no events here");
+}
+
+static int patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs_error *err)
+{
+    atomic_fetch_add(&((struct api *)ctx)->patches, 1);
+    return 0;
+}
+
+static const struct gs_kube_ops ops = {.create_event = create_event, .patch_pod = patch_pod};
+
+/* An Event is a courtesy; a pod's record is what others count on. */
+static void events_that_are_refused_keep_no_record_waiting(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_code events;
+        int least_tries, most_tries;
+        uint32_t left; /* of the node's event */
+    } rows[] = {
+        {"events are taken", GS_OK, 1, 1, 0},
+        {"no right to write events: it is dropped", GS_EDENIED, 1, 1, 0},
+        {"a webhook that fails: it is tried on", GS_EIO, 1, PODS + 1, 1},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        static struct plugin plugin;
+        struct api api = {.events = r->events};
+        struct gs_error err = {0};
+        gs_log_init(GS_LOG_ERROR, GS_LOG_TEXT);
+        plugin = (struct plugin){.kube = {&ops, &api}, .settings.node_name = "n"};
+        queue.sent = 0;
+        queue.under_way = false;
+        assert_int_equal(gs_loop_new(gs_clock_system(), &plugin.loop, &err), 0);
+        assert_int_equal(worker_start(plugin.loop, &plugin.writer, &err), 0);
+        int64_t until_ns = gs_loop_now_ns(plugin.loop) + PATIENCE_NS;
+        node_events_add(&plugin, true, "GpuUnhealthy", "GPU 0");
+        while (queue.sent < PODS && gs_loop_now_ns(plugin.loop) < until_ns)
+            gs_loop_step(plugin.loop, 10 * GS_NS_PER_MS, &err);
+        row_equal(r->row, atomic_load(&api.patches), PODS);
+        row_true(r->row, atomic_load(&api.event_tries) >= r->least_tries);
+        row_true(r->row, atomic_load(&api.event_tries) <= r->most_tries);
+        row_equal(r->row, plugin.node_events.count, r->left);
+        plugin.stopping = true;
+        worker_stop(plugin.writer);
+        gs_loop_step(plugin.loop, 0, NULL);
+        gs_loop_timer_disarm(plugin.loop, &plugin.write_again);
+        gs_loop_free(plugin.loop);
+        worker_free(plugin.writer);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(events_that_are_refused_keep_no_record_waiting),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
