@@ -23,26 +23,50 @@ static uint32_t home_of(uint32_t tag)
     return (uint32_t)(mixed >> 32);
 }
 
+/* Up to 7 bytes as one word; words of equal length differ when the bytes do. Copying a length that
+ * the compiler does not know would cost more than all the rest. */
+static uint64_t short_word(const unsigned char *at, size_t len)
+{
+    if (len >= 4) {
+        uint32_t first, last;
+        memcpy(&first, at, 4);
+        memcpy(&last, at + len - 4, 4);
+        return (uint64_t)first << 32 | last;
+    }
+    return len ? (uint64_t)at[0] << 16 | (uint64_t)at[len / 2] << 8 | at[len - 1] : 0;
+}
+
+static uint64_t word_at(const unsigned char *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof(word));
+    return word;
+}
+
 uint64_t gs_hash_bytes(const void *bytes, size_t len)
 {
     const unsigned char *at = bytes;
     uint64_t hash = 0x2545F4914F6CDD1Du ^ (len * 0x9E3779B97F4A7C15u);
-    while (len >= 8) {
-        uint64_t word;
-        memcpy(&word, at, 8);
-        hash = (hash ^ word) * 0xD6E8FEB86659FD93u;
+    size_t left = len;
+    for (; left > 8; at += 8, left -= 8) {
+        hash = (hash ^ word_at(at)) * 0xD6E8FEB86659FD93u;
         hash ^= hash >> 32;
-        at += 8;
-        len -= 8;
     }
-    uint64_t tail = 0;
-    if (len)
-        memcpy(&tail, at, len);
+    /* the last word may repeat bytes of the one before it */
+    uint64_t tail = len >= 8 ? word_at(at + left - 8) : short_word(at, left);
     hash = (hash ^ tail) * 0xD6E8FEB86659FD93u;
     hash ^= hash >> 32;
     hash *= 0xD6E8FEB86659FD93u;
     uint32_t tag = (uint32_t)(hash >> 32) ^ (uint32_t)hash;
     return (uint64_t)tag << 32 | home_of(tag);
+}
+
+uint64_t gs_hash_lasting(const void *bytes, size_t len)
+{
+    uint64_t hash = 0xCBF29CE484222325u;
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ ((const unsigned char *)bytes)[i]) * 0x100000001B3u;
+    return hash;
 }
 
 static void place(struct gs_index *index, struct gs_index_entry entry)

@@ -31,10 +31,7 @@ static struct uid_bits bits_of(const char *uid)
         add_digits(&bits.hi, uid + 14, 4) && add_digits(&bits.lo, uid + 19, 4) &&
         add_digits(&bits.lo, uid + 24, 12))
         return bits;
-    uint64_t fnv = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < len; i++)
-        fnv = (fnv ^ (unsigned char)uid[i]) * 0x100000001b3u;
-    return (struct uid_bits){fnv, gs_hash_bytes(uid, len)};
+    return (struct uid_bits){gs_hash_lasting(uid, len), gs_hash_bytes(uid, len)};
 }
 
 static uint64_t hash_bits(struct uid_bits bits)

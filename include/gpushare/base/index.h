@@ -42,8 +42,19 @@ void gs_index_insert(struct gs_index *index, uint64_t hash, uint32_t slot);
 /* Removes the entry of this slot; does nothing when it is not there. */
 void gs_index_remove(struct gs_index *index, uint64_t hash, uint32_t slot);
 
-/* 64-bit hash of bytes; the same in every run. */
+/* 64-bit hash of bytes, for this process's own tables: another release may hash otherwise. */
 uint64_t gs_hash_bytes(const void *bytes, size_t len);
+
+/* 64-bit FNV-1a of bytes, for what outlives the process: the same for ever. */
+uint64_t gs_hash_lasting(const void *bytes, size_t len);
+
+/* Has the memory fetched where a find of this hash begins: of many keys that are looked for, all
+ * wait for their memory at the same time then, and not each after the other. */
+static inline void gs_index_prefetch(const struct gs_index *index, uint64_t hash)
+{
+    if (index->entries)
+        __builtin_prefetch(&index->entries[(uint32_t)hash & index->mask]);
+}
 
 static inline uint32_t gs_index_find(const struct gs_index *index, uint64_t hash,
                                      gs_index_same same, const void *ctx)

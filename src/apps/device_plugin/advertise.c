@@ -84,7 +84,7 @@ static void name_own(struct plan *plan, const struct gs_gpu_set *set)
     size_t at = 0;
     for (uint32_t g = 0; g < set->count; g++) {
         const struct gs_gpu *gpu = &set->gpus[g];
-        uint32_t hash = (uint32_t)(gs_hash_bytes(gpu->uuid, strlen(gpu->uuid)) >> 32);
+        uint32_t hash = (uint32_t)(gs_hash_lasting(gpu->uuid, strlen(gpu->uuid)) >> 32);
         for (uint32_t n = 0; n < gpu->mem_units && at < plan->own_count; n++) {
             struct own *own = &plan->own[at++];
             *own = (struct own){.gpu = gpu, .gone = (set->gone & GS_GPU_BIT(gpu->idx)) != 0};

@@ -35,7 +35,7 @@ static void spell(const char *word, char out[ID_TEXT])
         return;
     }
     uuid_of(word[0] == 'b', uuid);
-    snprintf(out, ID_TEXT, "%08x-%.*s", (uint32_t)(gs_hash_bytes(uuid, strlen(uuid)) >> 32),
+    snprintf(out, ID_TEXT, "%08x-%.*s", (uint32_t)(gs_hash_lasting(uuid, strlen(uuid)) >> 32),
              (int)len - 1, word + 1);
 }
 

@@ -121,6 +121,21 @@ static void hashes_differ(void **state)
         assert_in_range(used[i], 3, 60); /* 20 expected */
 }
 
+/* Values that anybody's FNV-1a gives: device ids in a kubelet's checkpoint depend on them. */
+static void lasting_hashes_never_change(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t hash;
+    } rows[] = {
+        {"", 0xCBF29CE484222325u},
+        {"a", 0xAF63DC4C8601EC8Cu},
+        {"foobar", 0x85944171F73967E8u},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_true(gs_hash_lasting(rows[i].text, strlen(rows[i].text)) == rows[i].hash);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +144,7 @@ int main(void)
         cmocka_unit_test(removal_leaves_the_others_findable),
         cmocka_unit_test(removing_what_is_not_there_changes_nothing),
         cmocka_unit_test(hashes_differ),
+        cmocka_unit_test(lasting_hashes_never_change),
     };
     return cmocka_run_group_tests(tests, name_keys, NULL);
 }
