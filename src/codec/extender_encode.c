@@ -156,16 +156,14 @@ static char *copy(char *to, const void *bytes, size_t len)
 static void put_priority(struct gs_buf *out, struct gs_slice name, uint8_t score)
 {
     static const char head[] = ",{\"Host\":\"", tail[] = "\",\"Score\":";
-    char *begin = gs_buf_reserve(out, sizeof(head) + name.len + sizeof(tail) + sizeof("255}"));
+    char *begin = gs_buf_reserve(out, sizeof(head) + name.len + sizeof(tail) + sizeof("99}"));
     if (!begin)
         return;
     char *to = copy(begin, head, sizeof(head) - 1);
     to = copy(to, name.at, name.len);
     to = copy(to, tail, sizeof(tail) - 1);
-    if (score >= 100)
-        *to++ = (char)('0' + score / 100);
     if (score >= 10)
-        *to++ = (char)('0' + score / 10 % 10);
+        *to++ = (char)('0' + score / 10);
     *to++ = (char)('0' + score % 10);
     *to++ = '}';
     gs_buf_advance(out, (size_t)(to - begin));
@@ -179,6 +177,8 @@ void gs_codec_host_priorities(struct gs_buf *out, const struct gs_filter_args *a
     size_t begin = out->len;
     for (uint32_t i = 0; i < count; i++) {
         struct gs_slice name = gs_filter_args_name(args, i);
+        if (scores[i] == GS_SCORE_UNTOLD)
+            continue;
         if (plain) {
             put_priority(out, name, scores[i]);
         } else {
@@ -187,10 +187,10 @@ void gs_codec_host_priorities(struct gs_buf *out, const struct gs_filter_args *a
             gs_buf_printf(out, ",\"Score\":%u}", scores[i]);
         }
     }
-    if (!count)
-        gs_buf_putc(out, '[');
-    else if (!gs_buf_failed(out))
+    if (!gs_buf_failed(out) && out->len > begin)
         out->data[begin] = '['; /* where the first one's comma was */
+    else
+        gs_buf_putc(out, '[');
     gs_buf_putc(out, ']');
 }
 

@@ -60,7 +60,8 @@ struct name_key {
 static bool same_name(const void *ctx, uint32_t slot)
 {
     const struct name_key *key = ctx;
-    return gs_slice_eq(gs_slice_of(key->ledger->nodes[slot].name), key->name);
+    const struct gs_ledger_node *node = &key->ledger->nodes[slot];
+    return gs_slice_eq((struct gs_slice){node->name, node->name_len}, key->name);
 }
 
 uint32_t gs_ledger_node_slot(const struct gs_ledger *ledger, struct gs_slice name)
@@ -78,6 +79,7 @@ uint32_t gs_ledger_node_need(struct gs_ledger *ledger, struct gs_slice name)
     if (!copy || gs_index_reserve(&ledger->by_name) < 0 ||
         gs_pool_reserve((void **)&ledger->nodes, &ledger->node_pool, sizeof(*ledger->nodes)) < 0)
         return GS_INDEX_NONE;
+    size_t copied = strlen(copy);
     struct gs_pool *pool = &ledger->node_pool;
     if (pool->first_free) {
         slot = pool->first_free - 1;
@@ -87,6 +89,7 @@ uint32_t gs_ledger_node_need(struct gs_ledger *ledger, struct gs_slice name)
     }
     ledger->nodes[slot] = (struct gs_ledger_node){
         .name = gs_steal(&copy),
+        .name_len = copied,
         .first_claim = GS_INDEX_NONE,
         .first_hold = GS_INDEX_NONE,
         .view.slot = slot,
@@ -101,7 +104,7 @@ void gs_ledger_node_tidy(struct gs_ledger *ledger, uint32_t slot)
     if (node->present || node->first_claim != GS_INDEX_NONE || node->first_hold != GS_INDEX_NONE ||
         node->others)
         return;
-    gs_index_remove(&ledger->by_name, gs_hash_bytes(node->name, strlen(node->name)), slot);
+    gs_index_remove(&ledger->by_name, gs_hash_bytes(node->name, node->name_len), slot);
     free_node(node);
     *node = (struct gs_ledger_node){
         .first_claim = GS_INDEX_NONE,
@@ -203,6 +206,44 @@ const struct gs_node_view *gs_ledger_view(const struct gs_ledger *ledger, struct
 {
     uint32_t slot = gs_ledger_node_slot(ledger, name);
     return slot == GS_INDEX_NONE ? NULL : gs_ledger_view_at(ledger, slot);
+}
+
+/* The first slot that the hash may mean; any slot, or none, when it means nothing. */
+static bool guess(const void *ctx, uint32_t slot)
+{
+    return true;
+}
+
+/*
+ * A look-up waits for memory three times: for the index's entry, for the node's record and for its
+ * name. A row of them waits together.
+ */
+void gs_ledger_views(const struct gs_ledger *ledger, const struct gs_slice *names, uint32_t count,
+                     const struct gs_node_view **ret_views)
+{
+    uint64_t hashes[GS_LEDGER_ROW];
+    uint32_t slots[GS_LEDGER_ROW];
+    uint32_t row = count < GS_LEDGER_ROW ? count : GS_LEDGER_ROW;
+    for (uint32_t i = 0; i < row; i++) {
+        hashes[i] = gs_hash_bytes(names[i].at, names[i].len);
+        gs_index_prefetch(&ledger->by_name, hashes[i]);
+    }
+    for (uint32_t i = 0; i < row; i++) {
+        slots[i] = gs_index_find(&ledger->by_name, hashes[i], guess, NULL);
+        if (slots[i] != GS_INDEX_NONE)
+            __builtin_prefetch(&ledger->nodes[slots[i]].name);
+    }
+    for (uint32_t i = 0; i < row; i++) {
+        if (slots[i] != GS_INDEX_NONE) {
+            __builtin_prefetch(ledger->nodes[slots[i]].name);
+            __builtin_prefetch(&ledger->nodes[slots[i]].view);
+        }
+    }
+    for (uint32_t i = 0; i < row; i++) {
+        struct name_key key = {ledger, names[i]};
+        uint32_t slot = gs_index_find(&ledger->by_name, hashes[i], same_name, &key);
+        ret_views[i] = slot == GS_INDEX_NONE ? NULL : gs_ledger_view_at(ledger, slot);
+    }
 }
 
 uint32_t gs_ledger_slots(const struct gs_ledger *ledger)

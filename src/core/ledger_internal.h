@@ -12,6 +12,7 @@ enum { GS_MODELS_MAX = 1024 };
 struct gs_ledger_node {
     struct gs_node_view view;
     char *name;
+    size_t name_len;
     struct gs_gpu *inventory; /* view.inventory, owned */
     enum gs_unit unit;
     bool present; /* there is a node object; without one the record only carries claims */

@@ -111,45 +111,68 @@ static uint64_t row_of(struct gs_policies *policies, uint64_t ask)
 
 /* fgd and rollout: nodes that did not change since the same kind of pod was last asked about cost
  * one look-up. */
-static void choose_remembered(struct gs_policies *policies, enum gs_placement placement,
-                              const struct gs_node_view *view, const struct gs_ask *ask,
+static void choose_remembered(const struct gs_chooser *chooser, const struct gs_node_view *view,
                               struct gs_choice *ret)
 {
+    struct gs_policies *policies = chooser->policies;
     uint64_t generation = atomic_load_explicit(&policies->generation, memory_order_acquire);
     if (!generation || !view->version) {
-        gs_policy_by_state(policies, placement, view, ask, ret);
+        gs_policy_by_state(policies, chooser->placement, view, chooser->ask, ret);
         return;
     }
-    uint64_t kind = ask_key(placement, ask);
-    uint64_t key = gs_mix_end(gs_mix(gs_mix(kind, generation), view->version));
-    uint64_t place = row_of(policies, kind) + view->slot;
+    uint64_t key = gs_mix_end(gs_mix(gs_mix(chooser->kind, generation), view->version));
+    uint64_t place = chooser->row + view->slot;
     struct gs_memo_value value;
     if (gs_memo_get(&policies->choices, place, key, &value)) {
         *ret = (struct gs_choice){(int64_t)value.first, value.second};
         return;
     }
-    gs_policy_by_state(policies, placement, view, ask, ret);
+    gs_policy_by_state(policies, chooser->placement, view, chooser->ask, ret);
     gs_memo_put(&policies->choices, place, key,
                 (struct gs_memo_value){(uint64_t)ret->loss, ret->gpus});
 }
 
-bool gs_policy_choose(struct gs_policies *policies, enum gs_placement placement,
-                      const struct gs_node_view *view, const struct gs_ask *ask,
-                      struct gs_choice *ret)
+static bool is_remembered(enum gs_placement placement)
 {
+    return placement == GS_PLACEMENT_FGD || placement == GS_PLACEMENT_ROLLOUT;
+}
+
+void gs_chooser_init(struct gs_chooser *ret, struct gs_policies *policies,
+                     enum gs_placement placement, const struct gs_ask *ask)
+{
+    *ret = (struct gs_chooser){.policies = policies, .ask = ask, .placement = placement};
+    if (is_remembered(placement)) {
+        ret->kind = ask_key(placement, ask);
+        ret->row = row_of(policies, ret->kind);
+    }
+}
+
+bool gs_chooser_choose(const struct gs_chooser *chooser, const struct gs_node_view *view,
+                       struct gs_choice *ret)
+{
+    const struct gs_ask *ask = chooser->ask;
     struct gs_choice choice = {0};
     if (ask->units && gs_fit(view, ask) != GS_FITS)
         return false;
     if (!view->sum_total_units)
         choice.loss = GS_LOSS_NOTHING_TO_LOSE;
-    else if (placement == GS_PLACEMENT_SPREAD)
+    else if (is_remembered(chooser->placement))
+        choose_remembered(chooser, view, &choice);
+    else if (chooser->placement == GS_PLACEMENT_SPREAD)
         gs_policy_spread(view, ask, &choice);
-    else if (placement == GS_PLACEMENT_FGD || placement == GS_PLACEMENT_ROLLOUT)
-        choose_remembered(policies, placement, view, ask, &choice);
     else
         gs_policy_binpack(view, ask, &choice);
     if (ask->units && !choice.gpus)
         return false;
     *ret = choice;
     return true;
+}
+
+bool gs_policy_choose(struct gs_policies *policies, enum gs_placement placement,
+                      const struct gs_node_view *view, const struct gs_ask *ask,
+                      struct gs_choice *ret)
+{
+    struct gs_chooser chooser;
+    gs_chooser_init(&chooser, policies, placement, ask);
+    return gs_chooser_choose(&chooser, view, ret);
 }

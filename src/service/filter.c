@@ -3,14 +3,20 @@
 #include "gpushare/codec/node.h"
 #include "service_internal.h"
 
-/* A node that kube-scheduler knows by name. */
-static enum gs_reason judge_name(const struct gs_ledger *ledger, const struct gs_ask *ask,
-                                 struct gs_slice name, struct gs_gpu_state *room)
+/* Nodes that kube-scheduler knows by name. */
+static void judge_names(const struct gs_ledger *ledger, const struct gs_ask *ask,
+                        struct gs_scratch *scratch)
 {
-    const struct gs_node_view *view = gs_ledger_view(ledger, name);
-    if (!view)
-        return GS_REASON_UNKNOWN_NODE;
-    return gs_fit_beside_holds(ledger, view, ask, room, NULL);
+    const struct gs_filter_args *args = &scratch->args;
+    const struct gs_node_view *views[GS_LEDGER_ROW];
+    struct gs_gpu_state room[GS_GPUS_MAX];
+    for (uint32_t i = 0; i < args->name_count; i++) {
+        if (i % GS_LEDGER_ROW == 0)
+            gs_ledger_views(ledger, args->names + i, args->name_count - i, views);
+        const struct gs_node_view *view = views[i % GS_LEDGER_ROW];
+        scratch->verdicts[i] = view ? (uint8_t)gs_fit_beside_holds(ledger, view, ask, room, NULL)
+                                    : GS_REASON_UNKNOWN_NODE;
+    }
 }
 
 static bool charge_state(void *ctx, const struct gs_claim *claim)
@@ -78,12 +84,13 @@ static int judge_all(struct gs_service *service, const struct gs_ask *ask,
 {
     const struct gs_filter_args *args = &scratch->args;
     const char *reserved = reserved_node(service->store.ledger, args->pod.uid);
-    if (args->has_names) {
-        struct gs_gpu_state room[GS_GPUS_MAX];
+    if (args->has_names && reserved) {
         for (uint32_t i = 0; i < args->name_count; i++)
-            scratch->verdicts[i] =
-                reserved ? judge_reserved(reserved, args->names[i])
-                         : (uint8_t)judge_name(service->store.ledger, ask, args->names[i], room);
+            scratch->verdicts[i] = judge_reserved(reserved, args->names[i]);
+        return 0;
+    }
+    if (args->has_names) {
+        judge_names(service->store.ledger, ask, scratch);
         return 0;
     }
     struct gs_node node = {0};

@@ -58,9 +58,14 @@ static inline uint32_t gs_filter_args_count(const struct gs_filter_args *args)
     return args->has_names ? args->name_count : args->node_count;
 }
 
+static inline const struct gs_slice *gs_filter_args_names(const struct gs_filter_args *args)
+{
+    return args->has_names ? args->names : args->node_names;
+}
+
 static inline struct gs_slice gs_filter_args_name(const struct gs_filter_args *args, uint32_t i)
 {
-    return args->has_names ? args->names[i] : args->node_names[i];
+    return gs_filter_args_names(args)[i];
 }
 
 /*
@@ -76,7 +81,9 @@ void gs_codec_filter_result(struct gs_buf *out, const struct gs_filter_args *arg
  * it as a format string. */
 void gs_codec_filter_error(struct gs_buf *out, const char *error);
 
-/* HostPriorityList: every candidate with scores[i] (0..10). */
+/* HostPriorityList: every candidate with scores[i] (0..10), but for those whose score is
+ * GS_SCORE_UNTOLD. */
+enum { GS_SCORE_UNTOLD = 255 };
 void gs_codec_host_priorities(struct gs_buf *out, const struct gs_filter_args *args,
                               const uint8_t *scores);
 

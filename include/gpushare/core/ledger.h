@@ -83,6 +83,12 @@ void gs_ledger_drop_node(struct gs_ledger *ledger, const char *name);
 /* The view of a node, borrowed until the ledger changes; NULL when there is no such node object. */
 const struct gs_node_view *gs_ledger_view(const struct gs_ledger *ledger, struct gs_slice name);
 
+/* The same for up to GS_LEDGER_ROW of the names, in less time than one after the other:
+ * ret_views[i] is what gs_ledger_view() returns for names[i]. */
+enum { GS_LEDGER_ROW = 32 };
+void gs_ledger_views(const struct gs_ledger *ledger, const struct gs_slice *names, uint32_t count,
+                     const struct gs_node_view **ret_views);
+
 /* Views by slot number, 0 .. gs_ledger_slots() - 1; NULL for an empty slot. Slots of nodes keep
  * their number as long as the node object lives. */
 uint32_t gs_ledger_slots(const struct gs_ledger *ledger);

@@ -70,6 +70,21 @@ bool gs_policy_choose(struct gs_policies *policies, enum gs_placement placement,
                       const struct gs_node_view *view, const struct gs_ask *ask,
                       struct gs_choice *ret);
 
+/* One ask before many nodes: what does not depend on the node is worked out once. policies and ask
+ * are borrowed. */
+struct gs_chooser {
+    struct gs_policies *policies;
+    const struct gs_ask *ask;
+    enum gs_placement placement;
+    uint64_t kind, row; /* where the results of this kind of pod are remembered */
+};
+void gs_chooser_init(struct gs_chooser *ret, struct gs_policies *policies,
+                     enum gs_placement placement, const struct gs_ask *ask);
+
+/* gs_policy_choose() for one of the nodes. */
+bool gs_chooser_choose(const struct gs_chooser *chooser, const struct gs_node_view *view,
+                       struct gs_choice *ret);
+
 /* Counts one pod more of the ask's kind (CPU, units, number of GPUs, models). Broken asks and those
  * that name a GPU by UUID are not counted: they say nothing about what comes next. Memory is
  * bounded: at most 4096 kinds, the rarest are forgotten first, and old pods fade (all counts are

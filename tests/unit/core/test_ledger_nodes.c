@@ -44,6 +44,35 @@ static void a_node_is_found_by_its_exact_name(void **state)
     assert_non_null(gs_ledger_view(ledger, (struct gs_slice){"n1x", 2}));
 }
 
+/* Full rows, a last one that is not, names that are not there, and gaps in the index. */
+static void many_names_at_once_are_found_as_one_by_one(void **state)
+{
+    enum { NAMES = 3 * GS_LEDGER_ROW + 5 };
+    struct gs_ledger *ledger = *state;
+    char texts[NAMES][16];
+    struct gs_slice names[NAMES];
+    for (int i = 0; i < NAMES; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "n%d", i * 7919 % NAMES);
+        names[i] = gs_slice_of(texts[i]);
+        if (i % 3)
+            test_set_node(ledger, texts[i], i % 2 ? "16" : "24");
+    }
+    for (int i = 0; i < NAMES; i += 4)
+        gs_ledger_drop_node(ledger, texts[i]);
+    names[7] = (struct gs_slice){0};
+    names[8] = (struct gs_slice){"n8\0x", 4};
+    const struct gs_node_view *views[GS_LEDGER_ROW];
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < NAMES; i++) {
+        if (i % GS_LEDGER_ROW == 0)
+            gs_ledger_views(ledger, names + i, NAMES - i, views);
+        assert_ptr_equal(views[i % GS_LEDGER_ROW], gs_ledger_view(ledger, names[i]));
+        found += views[i % GS_LEDGER_ROW] != NULL;
+    }
+    assert_in_range(found, NAMES / 3, NAMES - 1);
+    gs_ledger_views(ledger, names, 0, views);
+}
+
 static void a_slot_names_its_node(void **state)
 {
     struct gs_ledger *ledger = *state;
@@ -274,6 +303,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_LEDGER(an_empty_ledger_knows_nothing),
         WITH_LEDGER(a_node_is_found_by_its_exact_name),
+        WITH_LEDGER(many_names_at_once_are_found_as_one_by_one),
         WITH_LEDGER(a_slot_names_its_node),
         WITH_LEDGER(the_inventory_and_models_are_copied),
         WITH_LEDGER(more_models_than_there_are_numbers_are_unknown),
