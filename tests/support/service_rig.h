@@ -118,7 +118,8 @@ static int rig_create_event(void *ctx, const struct gs_event *event, struct gs_e
     return 0;
 }
 
-static inline void rig_start_with(struct rig *rig, const struct gs_election *election)
+/* config: what a test wants otherwise than this rig does. */
+static inline void rig_start_as(struct rig *rig, struct gs_service_config config)
 {
     static const struct gs_kube_ops ops = {.bind = rig_bind,
                                            .get_pod = rig_get_pod,
@@ -129,22 +130,23 @@ static inline void rig_start_with(struct rig *rig, const struct gs_election *ele
     *rig = (struct rig){.now_ns = 1000000000000};
     assert_int_equal(gs_names_init(&rig->names, "aliyun.com", &err), 0);
     rig->clock = (struct gs_clock){rig_now, rig_now, rig};
-    const struct gs_service_config config = {
-        .names = &rig->names,
-        .clock = &rig->clock,
-        .kube = {&ops, rig},
-        .policy = GS_PLACEMENT_BINPACK,
-        .quantise = GS_QUANTISE_COARSE,
-        .election = election,
-    };
+    config.names = &rig->names;
+    config.clock = &rig->clock;
+    config.kube = (struct gs_kube){&ops, rig};
+    config.policy = GS_PLACEMENT_BINPACK;
     rig->service = gs_service_new(&config, &err);
     assert_non_null(rig->service);
     rig->sink = gs_service_sink(rig->service);
 }
 
+static inline void rig_start_with(struct rig *rig, const struct gs_election *election)
+{
+    rig_start_as(rig, (struct gs_service_config){.election = election});
+}
+
 static inline void rig_start(struct rig *rig)
 {
-    rig_start_with(rig, NULL);
+    rig_start_as(rig, (struct gs_service_config){0});
 }
 
 static inline void rig_stop(struct rig *rig)

@@ -37,6 +37,7 @@ struct gs_service_config {
     struct gs_kube kube;                /* borrowed */
     enum gs_placement policy;           /* for pods that name none: a real policy */
     enum gs_quantise quantise;          /* how losses become 0..10 */
+    bool sparse_scores;                 /* prioritize leaves out the nodes of the least score */
     const struct gs_election *election; /* borrowed; NULL: no election, this replica leads */
     int64_t reconcile_ns;               /* between full comparisons with the API; 0: 5 minutes */
     bool no_gpu_metrics;                /* gs_service_metrics() leaves out the series per GPU */

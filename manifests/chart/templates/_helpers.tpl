@@ -57,6 +57,7 @@ affinity:
 
 {{/* Flags that every layout's extender has besides its own. */}}
 {{- define "gpushare.extenderFlags" -}}
+- --sparse-scores
 - --log-format=json
 {{- with .Values.extender.policy }}
 - --policy={{ . }}

@@ -64,6 +64,7 @@ static int start_service(struct app *app, struct gs_error *err)
         .election = app->candidate ? candidate_election(app->candidate) : NULL,
         .policy = set->policy,
         .quantise = set->quantise,
+        .sparse_scores = set->sparse_scores,
         .reconcile_ns = set->reconcile_ns,
         .no_gpu_metrics = !set->gpu_metrics,
     };

@@ -104,6 +104,10 @@ void settings_read(struct settings *settings, int argc, char **argv)
          "placement of pods that name none (rollout)", NULL, 0, set_policy},
         {"quantise", GS_OPT_CUSTOM, &settings->quantise, "coarse|range|one-hot|linear",
          "how prioritize spreads its scores over 0 to 10 (coarse)", NULL, 0, set_quantise},
+        {"sparse-scores", GS_OPT_BOOL, &settings->sparse_scores, NULL,
+         "prioritize leaves out the nodes of the least score, and takes it off the others': for "
+         "kube-scheduler, which adds up what it is told, the same, and less to read",
+         NULL, 0, NULL},
         {"domain", GS_OPT_STRING, &settings->domain, "DOMAIN",
          "domain of resources and annotations (aliyun.com)", NULL, 0, NULL},
         {"tls-cert", GS_OPT_STRING, &settings->tls_cert, "FILE", "server certificate, PEM", NULL, 0,

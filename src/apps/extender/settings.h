@@ -17,6 +17,7 @@ struct settings {
     const char *domain;
     enum gs_placement policy;
     enum gs_quantise quantise;
+    bool sparse_scores;
     const char *tls_cert;
     const char *tls_key;
     const char *tls_client_ca;

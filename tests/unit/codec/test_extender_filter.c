@@ -288,7 +288,7 @@ static void an_answer_beyond_its_ceiling_is_marked(void **state)
     gs_filter_args_release(&args);
 }
 
-static void scores_name_every_candidate(void **state)
+static void scores_name_the_candidates(void **state)
 {
     static const struct {
         const char *row;
@@ -297,15 +297,23 @@ static void scores_name_every_candidate(void **state)
         const char *expected;
     } rows[] = {
         {"names",
-         "'NodeNames':['a','b','c','d']",
-         {0, 9, 10, 255},
-         "[{'Host':'a','Score':0},{'Host':'b','Score':9},{'Host':'c','Score':10},"
-         "{'Host':'d','Score':255}]"},
+         "'NodeNames':['a','b','c']",
+         {0, 9, 10},
+         "[{'Host':'a','Score':0},{'Host':'b','Score':9},{'Host':'c','Score':10}]"},
+        {"first untold",
+         "'NodeNames':['a','b','c']",
+         {GS_SCORE_UNTOLD, 1, GS_SCORE_UNTOLD},
+         "[{'Host':'b','Score':1}]"},
+        {"first untold, escaped",
+         "'NodeNames':['\\t','b']",
+         {GS_SCORE_UNTOLD, 1},
+         "[{'Host':'b','Score':1}]"},
+        {"all untold", "'NodeNames':['a','b']", {GS_SCORE_UNTOLD, GS_SCORE_UNTOLD}, "[]"},
         {"objects",
          "'Nodes':{'items':[{'metadata':{'name':'a'}}]}",
          {7},
          "[{'Host':'a','Score':7}]"},
-        {"escaped", "'NodeNames':['\\u0061\\t']", {105}, "[{'Host':'a\\t','Score':105}]"},
+        {"escaped", "'NodeNames':['\\u0061\\t']", {10}, "[{'Host':'a\\t','Score':10}]"},
         {"none", "'NodeNames':[]", {0}, "[]"},
     };
     GS_FOR_EACH_ROW (r, rows) {
@@ -345,7 +353,7 @@ int main(void)
         cmocka_unit_test(verdicts_are_answered_in_the_form_of_the_request),
         cmocka_unit_test(every_reason_reaches_its_maps),
         cmocka_unit_test(an_answer_beyond_its_ceiling_is_marked),
-        cmocka_unit_test(scores_name_every_candidate),
+        cmocka_unit_test(scores_name_the_candidates),
         cmocka_unit_test(errors_are_answered_without_percent_signs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,15 +2,21 @@
 #include "service_rig.h"
 
 #include "gpushare/model/reason.h"
+#include "rows.h"
 
 static struct rig rig;
 
+static void start(struct rig *ret, struct gs_service_config config)
+{
+    rig_start_as(ret, config);
+    rig_lists(ret);
+    rig_node(ret, "n1", "8,8");
+    rig_node(ret, "n2", "16");
+}
+
 static int setup(void **state)
 {
-    rig_start(&rig);
-    rig_lists(&rig);
-    rig_node(&rig, "n1", "8,8");
-    rig_node(&rig, "n2", "16");
+    start(&rig, (struct gs_service_config){0});
     return 0;
 }
 
@@ -119,6 +125,29 @@ static void prioritize_names_every_node_and_prefers_the_tightest(void **state)
     free(answer);
 }
 
+static void scores_that_change_no_order_may_stay_away(void **state)
+{
+    static const struct {
+        const char *row, *names, *expected;
+    } rows[] = {
+        {"only the best", "\"n2\",\"n1\"", "[{\"Host\":\"n1\",\"Score\":8}]"},
+        {"all but the least", "\"nowhere\",\"n1\",\"n2\"",
+         "[{\"Host\":\"n1\",\"Score\":10},{\"Host\":\"n2\",\"Score\":2}]"},
+        {"all alike", "\"n1\"", "[]"},
+        {"nobody asked about", "", "[]"},
+    };
+    struct rig sparse;
+    start(&sparse, (struct gs_service_config){.sparse_scores = true});
+    GS_FOR_EACH_ROW (r, rows) {
+        char body[4096];
+        snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[%s]}", pod(8), r->names);
+        char *answer = rig_ask(&sparse, gs_service_prioritize, body);
+        row_text(r->row, answer, r->expected);
+        free(answer);
+    }
+    rig_stop(&sparse);
+}
+
 static void prioritize_keeps_pods_without_gpu_memory_off_gpu_nodes(void **state)
 {
     rig_expect(prioritize(0, "\"n1\",\"cpu\""),
@@ -150,6 +179,7 @@ int main(void)
         T(nothing_is_answered_before_the_lists_are_loaded),
         T(malformed_requests_get_no_answer),
         T(prioritize_names_every_node_and_prefers_the_tightest),
+        T(scores_that_change_no_order_may_stay_away),
         T(prioritize_keeps_pods_without_gpu_memory_off_gpu_nodes),
         T(a_nominated_pod_keeps_its_place_against_lower_priorities),
     };
