@@ -44,6 +44,24 @@ static int with_added(const struct gs_ledger *ledger, struct gs_victims *node,
     return 0;
 }
 
+/* kube-scheduler gave such a pod up, and fails its whole preemption when it is told to evict one
+ * that it does not see on the node. */
+static bool has_open_bind(struct gs_service *service, const char *const *uids, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (gs_limbo_has(service->limbo, uids[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Its bind is under way or done, and kube-scheduler does not know it yet. */
+static bool has_a_place(const struct gs_ledger *ledger, const char *uid)
+{
+    struct gs_claim claim;
+    return gs_ledger_find_claim(ledger, uid, &claim);
+}
+
 /* Keeps the nodes where eviction helps, in place; returns how many, or -1 when out of memory. */
 static int64_t keep_useful(struct gs_service *service, const struct gs_ask *ask,
                            struct gs_preemption_args *args)
@@ -60,6 +78,8 @@ static int64_t keep_useful(struct gs_service *service, const struct gs_ask *ask,
         enum gs_eviction plan = uids ? gs_plan_eviction(ledger, view, ask, uids, node->pod_count,
                                                         &args->arena, &added, &count)
                                      : GS_EVICTION_NO_MEMORY;
+        if (plan == GS_EVICTION_FITS && has_open_bind(service, added, count))
+            continue;
         if (plan == GS_EVICTION_NO_MEMORY ||
             (plan == GS_EVICTION_FITS && with_added(ledger, node, added, count, &args->arena) < 0))
             return -1;
@@ -79,7 +99,8 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
         kept = 0; /* this answer has no Error: nobody is evicted on our word */
     } else if (ask.units) {
         gs_store_read(&service->store);
-        kept = keep_useful(service, &ask, args);
+        kept = has_a_place(service->store.ledger, args->pod.uid) ? 0
+                                                                 : keep_useful(service, &ask, args);
         gs_store_unlock(&service->store);
         if (kept > 0)
             gs_clearings_add(&service->clearings, args->pod.uid, args->nodes, (uint32_t)kept);

@@ -211,6 +211,47 @@ static void asking_changes_nothing(void **state)
     assert_int_equal(rig.binds + rig.gets + rig.patches, 0);
 }
 
+/* A bind without an answer: kube-scheduler has given the pod up, and knows of none on that node. */
+static void bind_without_an_answer(const char *uid, const char *node)
+{
+    char json[1024];
+    rig_pod_json(&rig, json, sizeof(json), uid, uid, 16, NULL, NULL, "Pending");
+    rig_feed(&rig, json, false);
+    rig.bind_code = GS_ETIMEOUT;
+    rig.get_json = json;
+    rig_expect(rig_try_bind(&rig, uid, uid, node), "no known outcome");
+    rig.get_json = NULL;
+}
+
+/* An eviction of a pod that kube-scheduler does not see there fails its whole preemption. */
+static void a_pod_whose_bind_is_open_is_nobodys_victim(void **state)
+{
+    bind_without_an_answer("o", "n2");
+    feed_all("a@n1:0:16!0 b@n1:1:16!0");
+    expect_nodes("not added",
+                 preempt(8, "", "NodeNameToMetaVictims",
+                         "'n1':{'Pods':[{'UID':'a'}]},'n2':{'Pods':[{'UID':'stranger'}]}"),
+                 "'n1':{'Pods':[{'UID':'a'}],'NumPDBViolations':0}");
+    expect_nodes("counted when proposed",
+                 preempt(8, "", "NodeNameToMetaVictims", "'n2':{'Pods':[{'UID':'o'}]}"),
+                 "'n2':{'Pods':[{'UID':'o'}],'NumPDBViolations':0}");
+}
+
+static void nobody_is_evicted_for_a_pod_that_has_a_place(void **state)
+{
+    feed_all("a@n2:0:16!0");
+    bind_without_an_answer("up", "n1");
+    expect_nodes(
+        "bind open",
+        preempt(8, "", "NodeNameToMetaVictims", "'n2':{'Pods':[{'UID':'a'}],'NumPDBViolations':0}"),
+        "");
+    feed_all("up@n1:0:16!10");
+    expect_nodes(
+        "bound",
+        preempt(8, "", "NodeNameToMetaVictims", "'n2':{'Pods':[{'UID':'a'}],'NumPDBViolations':0}"),
+        "");
+}
+
 static void nobody_is_evicted_before_the_lists_are_loaded(void **state)
 {
     struct rig young;
@@ -253,6 +294,8 @@ int main(void)
         cmocka_unit_test(every_rule_with_full_victims),
         T(broken_annotations_evict_nobody),
         T(asking_changes_nothing),
+        T(a_pod_whose_bind_is_open_is_nobodys_victim),
+        T(nobody_is_evicted_for_a_pod_that_has_a_place),
         T(nobody_is_evicted_before_the_lists_are_loaded),
         T(a_nominated_pod_keeps_the_gpu_of_its_victim),
     };
