@@ -206,11 +206,15 @@ static bool bound_a_namesake(const struct gs_service *service, const struct gs_b
 
 static void confirm(struct gs_service *service, const struct gs_binding_args *args)
 {
+    struct gs_ledger *ledger = service->store.ledger;
+    struct gs_claim claim;
     gs_store_write(&service->store);
-    bool known = gs_ledger_confirm(service->store.ledger, args->uid);
+    bool known = gs_ledger_find_claim(ledger, args->uid, &claim);
+    bool shown = known && claim.state == GS_CLAIM_CONFIRMED; /* the watch was faster */
+    gs_ledger_confirm(ledger, args->uid);
     if (!known && bound_a_namesake(service, args))
         gs_wrong_uid_alarm(service, args->ns, args->name, args->uid, args->node);
-    else
+    else if (!shown)
         gs_recent_bind_add(service, args->ns, args->name, args->uid);
     gs_store_unlock(&service->store);
     gs_limbo_remove(service->limbo, args->uid);

@@ -151,18 +151,21 @@ void gs_recent_bind_add(struct gs_service *service, const char *ns, const char *
         (struct recent_bind){hash_pod(ns, name), gs_hash_bytes(uid, strlen(uid))};
 }
 
-bool gs_recent_bind_meant_other(struct gs_service *service, const char *ns, const char *name,
-                                const char *uid)
+bool gs_recent_bind_shown(struct gs_service *service, const char *ns, const char *name,
+                          const char *uid)
 {
+    if (!service->recent_next)
+        return false;
     uint64_t pod = hash_pod(ns, name), own = gs_hash_bytes(uid, strlen(uid));
+    bool other = false;
     for (uint32_t i = 0; i < GS_RECENT_BINDS; i++) {
         struct recent_bind *bind = &service->recent[i];
-        if (!bind->pod || bind->pod != pod || bind->uid == own)
+        if (!bind->pod || bind->pod != pod)
             continue;
-        *bind = (struct recent_bind){0}; /* told once */
-        return true;
+        other = other || bind->uid != own;
+        *bind = (struct recent_bind){0};
     }
-    return false;
+    return other;
 }
 
 const char *gs_service_refuses(const struct gs_service *service)

@@ -91,13 +91,13 @@ struct gs_service {
     atomic_ullong unbelieved_told;
 };
 
-/* Remembers a bind that the API confirmed; and whether a pod of another UID was meant by one (an
- * API server that ignores the Binding's UID, as 1.20, binds whoever has the name). Store locked for
- * writing. */
+/* Remembers a bind that the API confirmed, until a pod of that name is shown bound. shown: true
+ * when a pod of another UID was meant by such a bind (an API server that ignores the Binding's UID,
+ * as 1.20, binds whoever has the name). Store locked for writing. */
 void gs_recent_bind_add(struct gs_service *service, const char *ns, const char *name,
                         const char *uid);
-bool gs_recent_bind_meant_other(struct gs_service *service, const char *ns, const char *name,
-                                const char *uid);
+bool gs_recent_bind_shown(struct gs_service *service, const char *ns, const char *name,
+                          const char *uid);
 
 /* Counts and tells that a bind of this UID bound another pod of its name. */
 void gs_wrong_uid_alarm(struct gs_service *service, const char *ns, const char *name,

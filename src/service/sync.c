@@ -79,7 +79,7 @@ static int sync_claim(struct gs_service *service, const struct gs_pod *pod, stru
         note_move(store, &before, pod->uid);
     else if (!was_pending)
         learn(service, pod);
-    if (!before.known && gs_recent_bind_meant_other(service, pod->ns, pod->name, pod->uid))
+    if (gs_recent_bind_shown(service, pod->ns, pod->name, pod->uid) && !before.known)
         gs_wrong_uid_alarm(service, pod->ns, pod->name, pod->uid, pod->node_name);
     return 0;
 }

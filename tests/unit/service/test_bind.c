@@ -299,6 +299,35 @@ static void the_alarm_comes_also_when_the_watch_is_faster_than_the_answer(void *
     gs_buf_release(&metrics);
 }
 
+static void show_bound_during(struct rig *r)
+{
+    rig_pod(r, "p", "u1", 8, "n1", "0", "Pending");
+}
+
+/* A pod of a StatefulSet: the next one has its name, and another replica bound it. */
+static void a_successor_that_others_bound_raises_no_alarm(void **state)
+{
+    static const struct {
+        const char *row;
+        void (*during_bind)(struct rig *rig);
+    } rows[] = {{"answer first", NULL}, {"watch first", show_bound_during}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct gs_buf metrics = GS_BUF(1 << 20);
+        teardown(NULL);
+        setup(NULL);
+        rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+        rig.during_bind = rows[i].during_bind;
+        rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+        rig_pod(&rig, "p", "u1", 8, "n1", "0", "Running");
+        rig_pod_gone(&rig, "p", "u1");
+        rig_pod(&rig, "p", "u2", 8, "n2", "0", "Running");
+        gs_service_metrics(rig.service, &metrics);
+        if (!strstr(metrics.data, "\ngpushare_binds_to_other_uid_total 0\n"))
+            fail_msg("%s", rows[i].row);
+        gs_buf_release(&metrics);
+    }
+}
+
 static void second_bind_during(struct rig *r)
 {
     r->during_bind = NULL;
@@ -445,6 +474,7 @@ int main(void)
         T(a_pod_deleted_during_its_bind_leaves_nothing_behind),
         T(a_pod_bound_under_anothers_name_is_charged_as_what_it_is),
         T(the_alarm_comes_also_when_the_watch_is_faster_than_the_answer),
+        T(a_successor_that_others_bound_raises_no_alarm),
         T(two_binds_of_one_pod_at_once_make_one_call),
         T(a_bind_that_does_not_fit_any_more_changes_nothing),
         T(a_pod_that_only_the_api_knows_yet_is_read_from_it),
