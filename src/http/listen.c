@@ -55,6 +55,12 @@ static int parse(const char *spec, union address *ret, struct gs_error *err)
     return 0;
 }
 
+int gs_http_check_address(const char *listen, struct gs_error *err)
+{
+    union address addr;
+    return parse(listen, &addr, err);
+}
+
 /* Inherited by every connection: no delay for small answers, and a peer that lost its power is
  * noticed within two minutes even when nothing is sent. */
 static int set_options(int fd, int family)

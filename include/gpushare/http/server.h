@@ -93,6 +93,9 @@ struct gs_http_config {
                              .idle_timeout_ns = (int64_t)120 * 1000000000,                         \
                              .response_timeout_ns = (int64_t)60 * 1000000000})
 
+/* GS_EINVAL with words when gs_http_config.listen cannot be this; nothing is opened. */
+int gs_http_check_address(const char *listen, struct gs_error *err);
+
 /* Listens and serves until stopped. *config is *copied*; what it points to is *borrowed until*
  * gs_http_server_free().
  * Errors: GS_EINVAL (a field of *config is wrong, the certificate does not fit its key), GS_EEXIST

@@ -8,6 +8,7 @@
 
 #include "common/options.h"
 #include "gpushare/base/clock.h"
+#include "gpushare/http/server.h"
 
 static bool set_policy(void *to, const char *text)
 {
@@ -48,26 +49,66 @@ static bool split_lease(struct settings *settings)
     return gethostname(settings->host, sizeof(settings->host) - 1) == 0 && settings->host[0];
 }
 
+static bool is_empty(const char *text)
+{
+    return !text || !text[0];
+}
+
+/* What is said of an option that cannot be meant. */
+static const char *no_address(const char *option, const char *listen)
+{
+    static char words[320];
+    struct gs_error err = {0};
+    if (!listen || gs_http_check_address(listen, &err) == 0)
+        return NULL;
+    snprintf(words, sizeof(words), "%s: %s", option, err.msg);
+    return words;
+}
+
+static const char *wrong_port(const struct settings *settings)
+{
+    const char *wrong = no_address(settings->port ? "PORT" : "--listen", settings->listen);
+    if (wrong)
+        return wrong;
+    if (!settings->tls_cert != !settings->tls_key)
+        return "--tls-cert and --tls-key go together";
+    if (settings->tls_client_ca && !settings->tls_cert)
+        return "--tls-client-ca needs --tls-cert";
+    if (!settings->tls_cert && !is_loopback(settings->listen) && !settings->plain_http_anywhere)
+        return "plain HTTP beyond loopback lets everybody bind pods: give --tls-cert and "
+               "--tls-client-ca, or --plain-http-anywhere if something else protects the port";
+    return no_address("--health-listen", settings->health_listen);
+}
+
+/* An empty name would be that of a lease's holder when it has none. */
+static const char *wrong_election(struct settings *settings)
+{
+    if (settings->leader_elect && is_empty(settings->pod_name))
+        return "--leader-elect needs --pod-name (or POD_NAME): the name in the Lease";
+    if (settings->leader_elect && is_empty(settings->pod_namespace))
+        return "--leader-elect needs --pod-namespace (or POD_NAMESPACE): where the Lease is";
+    if (settings->leader_elect && is_empty(settings->lease_name))
+        return "--leader-elect needs --lease-name";
+    if (settings->scheduler_lease && settings->leader_elect)
+        return "--scheduler-lease and --leader-elect are for different layouts: give one";
+    if (settings->scheduler_lease && !split_lease(settings))
+        return "--scheduler-lease is NAMESPACE/NAME";
+    return NULL;
+}
+
+static const char *wrong_number(const struct settings *settings)
+{
+    if (settings->threads < 1 || settings->threads > 64 || settings->bind_workers < 1 ||
+        settings->bind_workers > 256)
+        return "--threads is 1 to 64, --bind-workers 1 to 256";
+    return settings->reconcile_ns > 0 ? NULL : "--reconcile-every is more than 0";
+}
+
 static void check(struct settings *settings)
 {
-    const char *wrong = NULL;
-    if (!settings->tls_cert != !settings->tls_key)
-        wrong = "--tls-cert and --tls-key go together";
-    else if (settings->tls_client_ca && !settings->tls_cert)
-        wrong = "--tls-client-ca needs --tls-cert";
-    else if (!settings->tls_cert && !is_loopback(settings->listen) &&
-             !settings->plain_http_anywhere)
-        wrong = "plain HTTP beyond loopback lets everybody bind pods: give --tls-cert and "
-                "--tls-client-ca, or --plain-http-anywhere if something else protects the port";
-    else if (settings->leader_elect && !settings->pod_name)
-        wrong = "--leader-elect needs --pod-name (or POD_NAME): the name in the Lease";
-    else if (settings->scheduler_lease && settings->leader_elect)
-        wrong = "--scheduler-lease and --leader-elect are for different layouts: give one";
-    else if (settings->scheduler_lease && !split_lease(settings))
-        wrong = "--scheduler-lease is NAMESPACE/NAME";
-    else if (settings->threads < 1 || settings->threads > 64 || settings->bind_workers < 1 ||
-             settings->bind_workers > 256)
-        wrong = "--threads is 1 to 64, --bind-workers 1 to 256";
+    const char *wrong = wrong_port(settings);
+    wrong = wrong ? wrong : wrong_election(settings);
+    wrong = wrong ? wrong : wrong_number(settings);
     if (!wrong)
         return;
     fprintf(stderr, "gpushare-extender: %s\n", wrong);

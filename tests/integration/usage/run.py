@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Options that cannot be meant end the extender with exit code 2 before it talks to anybody, and its
+last words name the option; what is wrong with the machine is exit code 1.
+
+    run.py BUILD_DIR
+"""
+
+import os
+import subprocess
+import sys
+
+ELECT = ["--leader-elect", "--pod-name", "x"]
+
+# (name, arguments, environment, exit code, words on stderr)
+ROWS = [
+    ("an operand", ["x"], {}, 2, "x"),
+    ("no such policy", ["--policy", "best"], {}, 2, "policy"),
+    ("no such domain", ["--domain", "UPPER"], {}, 2, "domain"),
+    ("no unit of time", ["--grace", "5"], {}, 2, "grace"),
+    ("no time between comparisons", ["--reconcile-every", "0"], {}, 2, "--reconcile-every"),
+    ("no port", ["--listen", "127.0.0.1"], {}, 2, "--listen"),
+    ("a word for a port", ["--listen", "127.0.0.1:http"], {}, 2, "--listen"),
+    ("a port too high", ["--listen", "127.0.0.1:65536"], {}, 2, "--listen"),
+    ("a name for an address", ["--listen", "127.example:80"], {}, 2, "--listen"),
+    ("IPv6 without brackets", ["--health-listen", "::1:80"], {}, 2, "--health-listen"),
+    ("a health port too high", ["--health-listen", ":65536"], {}, 2, "--health-listen"),
+    ("a word in PORT", [], {"PORT": "http"}, 2, "PORT"),
+    ("plain HTTP for everybody", ["--listen", ":39999"], {}, 2, "--plain-http-anywhere"),
+    ("election without a name", ["--leader-elect"], {}, 2, "--pod-name"),
+    # Everybody with the empty name would be the holder of a lease that nobody holds.
+    ("election with the empty name", ["--leader-elect", "--pod-name="], {}, 2, "--pod-name"),
+    ("election without a namespace", ELECT + ["--pod-namespace="], {}, 2, "--pod-namespace"),
+    ("election without a lease", ELECT + ["--lease-name="], {}, 2, "--lease-name"),
+    ("both layouts", ELECT + ["--scheduler-lease", "a/b"], {}, 2, "--scheduler-lease"),
+    ("half a lease", ["--scheduler-lease", "a/"], {}, 2, "--scheduler-lease"),
+    ("no such file", ["--kubeconfig", "/does/not/exist"], {}, 1, "/does/not/exist"),
+]
+
+
+def main():
+    program = os.path.join(sys.argv[1], "gpushare-extender")
+    failures = []
+    for name, arguments, environment, code, words in ROWS:
+        run = subprocess.run([program] + arguments, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=30,
+                             env={"PATH": os.environ["PATH"], **environment}, check=False)
+        said = run.stderr.decode()
+        if run.returncode != code or words not in said:
+            failures.append(f"{name}: exit code {run.returncode}, wanted {code} and {words!r} in:\n"
+                            f"    {said.strip()}")
+    print("\n".join(failures) or f"{len(ROWS)} ways to misuse it")
+    return 1 if failures else 0
+
+
+sys.exit(main())
