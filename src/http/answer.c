@@ -68,6 +68,20 @@ void gs_answer_drop_stream(struct gs_http_response *res)
     }
 }
 
+/* What its client leaves unread is memory like a request's body. */
+static void settle_size(struct gs_http_conn *conn)
+{
+    struct gs_http_response *res = &conn->response;
+    if (gs_conn_claim(conn, res->body.len, res->body.len))
+        return;
+    gs_count(&conn->loop->server->counters.memory_full);
+    gs_answer_drop_stream(res);
+    gs_buf_reset(&res->headers);
+    gs_buf_release(&res->body);
+    gs_conn_drop_body(conn);
+    gs_http_error(res, 503, "too many answers at once are not read");
+}
+
 /* A handler's answer that cannot be sent as it is becomes one that can. */
 static void settle(struct gs_http_response *res)
 {
@@ -118,6 +132,7 @@ enum MHD_Result gs_answer_send(struct gs_http_conn *conn)
     struct gs_http_server *server = conn->loop->server;
     struct gs_http_response *res = &conn->response;
     settle(res);
+    settle_size(conn);
     struct MHD_Response *out = create(conn);
     if (!out)
         return MHD_NO;

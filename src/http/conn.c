@@ -9,6 +9,11 @@
  * them; all idle connections together keep no more than the second figure. */
 enum { KEEP_BYTES = 1 << 20, KEEP_TOTAL_BYTES = 8 << 20 };
 
+enum {
+    SMALL_SHARE = 256, /* of max_buffered_bytes: a small body or answer */
+    RESERVE_SHARE = 4, /* of it: kept for small ones */
+};
+
 static void leave_class(struct gs_http_conn *conn)
 {
     if (conn->class_list) {
@@ -96,12 +101,30 @@ static void drop_stream(struct gs_http_conn *conn)
     gs_http_stream_unref(stream);
 }
 
+/* How full all bodies together may be for one of this size: the larger it is, the less, so that a
+ * few that fill the memory do not keep out the many that are small. */
+static size_t memory_for(const struct gs_http_server *server, size_t body_bytes)
+{
+    size_t most = server->config.max_buffered_bytes;
+    double small = (double)most / SMALL_SHARE;
+    double share = (double)body_bytes / ((double)body_bytes + small);
+    return most - (size_t)(share * (double)most / RESERVE_SHARE);
+}
+
+bool gs_conn_claim(struct gs_http_conn *conn, size_t more_bytes, size_t whole_bytes)
+{
+    struct gs_http_server *server = conn->loop->server;
+    conn->counted_bytes += more_bytes;
+    size_t before =
+        atomic_fetch_add_explicit(&server->buffered_bytes, more_bytes, memory_order_relaxed);
+    return before + more_bytes <= memory_for(server, whole_bytes);
+}
+
 void gs_conn_drop_body(struct gs_http_conn *conn)
 {
     struct gs_http_server *server = conn->loop->server;
-    atomic_fetch_sub_explicit(&server->buffered_bytes, conn->body_counted_bytes,
-                              memory_order_relaxed);
-    conn->body_counted_bytes = 0;
+    atomic_fetch_sub_explicit(&server->buffered_bytes, conn->counted_bytes, memory_order_relaxed);
+    conn->counted_bytes = 0;
     if (conn->body.cap > KEEP_BYTES)
         gs_buf_release(&conn->body);
     else

@@ -101,7 +101,7 @@ struct gs_http_conn {
     struct gs_http_response response;
     struct gs_buf body;
     uint64_t body_claimed_bytes; /* Content-Length; 0: none or chunked */
-    size_t body_counted_bytes;   /* what of server->buffered_bytes is ours */
+    size_t counted_bytes;        /* what of server->buffered_bytes is ours */
     size_t discarded_bytes;
     size_t kept_bytes; /* what of server->kept_bytes is ours */
     bool head;         /* the method is HEAD */
@@ -109,7 +109,9 @@ struct gs_http_conn {
     STAILQ_ENTRY(gs_http_conn) in_queue;
 };
 
+/* Threads with one queue. */
 struct gs_workers {
+    unsigned queue_max;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     STAILQ_HEAD(, gs_http_conn) queue;
@@ -145,11 +147,13 @@ struct gs_http_server {
     unsigned loop_count;
     uint16_t port;
 
-    struct gs_tls *tls; /* NULL: plain HTTP */
-    struct gs_workers workers;
+    struct gs_tls *tls;        /* NULL: plain HTTP */
+    struct gs_workers workers; /* for GS_HTTP_BLOCKING */
+    struct gs_workers heavy;   /* one thread, for what takes long to compute: so the others never
+                                  wait for more of it than the kernel's scheduler lets through */
     struct gs_linger linger;
     struct gs_counters counters;
-    atomic_size_t buffered_bytes; /* in all requests' bodies */
+    atomic_size_t buffered_bytes; /* in all requests' bodies and their answers */
     atomic_size_t kept_bytes;     /* buffers that idle connections keep for their next request */
 
     int listen_fd, epoll_fd, wake_fd;
@@ -204,6 +208,10 @@ void gs_conn_begin_locked(struct gs_http_conn *conn, int64_t now_ns);
 void gs_conn_cut_locked(struct gs_http_conn *conn, atomic_uint_fast64_t *counter);
 /* Makes the stream this connection's answer. */
 void gs_conn_attach_stream(struct gs_http_conn *conn, struct gs_http_stream *stream);
+/* Counts so many bytes more for the request, of a body or an answer that has whole_bytes now.
+ * False: they are too many beside all others; they stay counted until the request drops its body.
+ */
+bool gs_conn_claim(struct gs_http_conn *conn, size_t more_bytes, size_t whole_bytes);
 /* Gives the body's memory back, all of it or what is too much to keep. */
 void gs_conn_drop_body(struct gs_http_conn *conn);
 
@@ -223,10 +231,12 @@ void gs_route_allow(const struct gs_http_route *routes, size_t count, const char
 
 /* workers.c: submit suspends the connection, and resumes it when the handler has run; false: the
  * queue is full or stopping, nothing happened. Stop answers 503 to what waits. */
-int gs_workers_start(struct gs_http_server *server, struct gs_error *err);
-bool gs_workers_submit(struct gs_http_server *server, struct gs_http_conn *conn);
-unsigned gs_workers_queued(struct gs_http_server *server);
-void gs_workers_stop(struct gs_http_server *server);
+void gs_workers_init(struct gs_workers *workers, unsigned queue_max);
+int gs_workers_start(struct gs_workers *workers, unsigned count, struct gs_error *err);
+bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn);
+unsigned gs_workers_queued(struct gs_workers *workers);
+void gs_workers_stop(struct gs_workers *workers);
+void gs_workers_destroy(struct gs_workers *workers);
 
 /* stream.c: what the connection does with it. */
 void gs_stream_attach(struct gs_http_stream *stream, struct MHD_Connection *mhd, int fd);

@@ -8,14 +8,15 @@
 #include "internal.h"
 
 enum {
-    SMALL_SHARE = 256, /* of max_buffered_bytes: a small body */
-    RESERVE_SHARE = 4, /* of it: kept for small ones */
     /* A body refused by its head is read and thrown away up to this length, which keeps the
      * connection; beyond, the answer comes at once and the connection closes. */
     SKIP_BYTES = 256 << 10,
     /* What is allocated for a claimed length before its bytes come. */
     RESERVE_BYTES = 256 << 10,
     DISCARD_BYTES = 1 << 20,
+    /* A body that takes about a millisecond to read; a filter of 5,000 names is 70 KiB. */
+    HEAVY_BYTES = 256 << 10,
+    SMALL_BYTES = 64 << 10,
 };
 
 static struct gs_http_conn *conn_of_request(const struct gs_http_request *req)
@@ -119,6 +120,13 @@ static void choose_route(struct gs_http_conn *conn, const char *method, const ch
     }
 }
 
+static size_t body_limit(const struct gs_http_conn *conn)
+{
+    size_t limit = conn->loop->server->config.max_body_bytes;
+    bool small = conn->route && conn->route->flags & GS_HTTP_SMALL;
+    return small && limit > SMALL_BYTES ? SMALL_BYTES : limit;
+}
+
 static bool has_host(struct gs_http_conn *conn, const char *version)
 {
     return strcmp(version, MHD_HTTP_VERSION_1_1) != 0 ||
@@ -151,7 +159,7 @@ static enum MHD_Result begin(struct gs_http_conn *conn, const char *method, cons
         refuse(conn, 400, "the Host header is missing");
     else
         choose_route(conn, method, path);
-    if (conn->phase == GS_PHASE_BODY && conn->body_claimed_bytes > server->config.max_body_bytes)
+    if (conn->phase == GS_PHASE_BODY && conn->body_claimed_bytes > body_limit(conn))
         refuse_too_large(conn);
     if (conn->phase != GS_PHASE_REFUSED)
         return MHD_YES;
@@ -163,26 +171,13 @@ static enum MHD_Result begin(struct gs_http_conn *conn, const char *method, cons
     return gs_answer_send(conn);
 }
 
-/* How full all bodies together may be for one of this size: the larger it is, the less, so that a
- * few that fill the memory do not keep out the many that are small. */
-static size_t memory_for(const struct gs_http_server *server, size_t body_bytes)
-{
-    size_t most = server->config.max_buffered_bytes;
-    double small = (double)most / SMALL_SHARE;
-    double share = (double)body_bytes / ((double)body_bytes + small);
-    return most - (size_t)(share * (double)most / RESERVE_SHARE);
-}
-
 static void receive(struct gs_http_conn *conn, const char *bytes, size_t len)
 {
-    struct gs_http_server *server = conn->loop->server;
-    if (len > server->config.max_body_bytes - conn->body.len) {
+    if (len > body_limit(conn) - conn->body.len) {
         refuse_too_large(conn);
         return;
     }
-    conn->body_counted_bytes += len;
-    size_t before = atomic_fetch_add_explicit(&server->buffered_bytes, len, memory_order_relaxed);
-    if (before + len > memory_for(server, conn->body.len + len)) {
+    if (!gs_conn_claim(conn, len, conn->body.len + len)) {
         refuse_full(conn);
         return;
     }
@@ -198,9 +193,19 @@ static void receive(struct gs_http_conn *conn, const char *bytes, size_t len)
 /* False: more than anybody should have to read for an answer that stands already. */
 static bool discard(struct gs_http_conn *conn, size_t len)
 {
-    size_t limit = conn->loop->server->config.max_body_bytes;
+    size_t limit = body_limit(conn);
     conn->discarded_bytes += len;
     return conn->discarded_bytes <= (limit > DISCARD_BYTES ? limit : DISCARD_BYTES);
+}
+
+/* NULL: the handler runs here. */
+static struct gs_workers *workers_for(const struct gs_http_conn *conn)
+{
+    struct gs_http_server *server = conn->loop->server;
+    if (conn->route->flags & GS_HTTP_BLOCKING)
+        return &server->workers;
+    bool heavy = conn->route->flags & GS_HTTP_HEAVY || conn->body.len > HEAVY_BYTES;
+    return heavy ? &server->heavy : NULL;
 }
 
 /* The request is complete. */
@@ -212,11 +217,12 @@ static enum MHD_Result dispatch(struct gs_http_conn *conn)
         conn->request.body_len = conn->body.len;
     }
     gs_conn_set_state(conn, GS_CONN_HANDLING);
-    if (!(conn->route->flags & GS_HTTP_BLOCKING)) {
+    struct gs_workers *workers = workers_for(conn);
+    if (!workers) {
         conn->route->handler(server->config.ctx, &conn->request, &conn->response);
         return gs_answer_send(conn);
     }
-    if (gs_workers_submit(server, conn))
+    if (gs_workers_submit(workers, conn))
         return MHD_YES;
     gs_count(&server->counters.queue_full);
     gs_http_error(&conn->response, 503, "too many requests at once");

@@ -94,7 +94,8 @@ static int start_threads(struct gs_http_server *server, struct gs_error *err)
         if (start_loop(server, &server->loops[i], err) < 0)
             return -1;
     }
-    if (gs_workers_start(server, err) < 0)
+    if (gs_workers_start(&server->workers, server->config.workers, err) < 0 ||
+        gs_workers_start(&server->heavy, 1, err) < 0)
         return -1;
     return gs_watch_start(server, err);
 }
@@ -109,9 +110,8 @@ static struct gs_http_server *new_server(const struct gs_http_config *config)
     server->listen_fd = server->epoll_fd = server->wake_fd = -1;
     gs_linger_init(&server->linger);
     pthread_mutex_init(&server->linger.lock, NULL);
-    pthread_mutex_init(&server->workers.lock, NULL);
-    pthread_cond_init(&server->workers.wake, NULL);
-    STAILQ_INIT(&server->workers.queue);
+    gs_workers_init(&server->workers, config->queue_max);
+    gs_workers_init(&server->heavy, config->queue_max);
     pthread_mutex_init(&server->closed_lock, NULL);
     gs_clock_cond_init(&server->closed_wake);
     server->loops = calloc(config->threads, sizeof(*server->loops));
@@ -191,7 +191,8 @@ void gs_http_server_stop(struct gs_http_server *server, int64_t grace_ns)
     cut_all(server);
     /* Now no stream sleeps any more; after this no blocking request does. A loop must not be
      * stopped with a sleeping connection. */
-    gs_workers_stop(server);
+    gs_workers_stop(&server->workers);
+    gs_workers_stop(&server->heavy);
     gs_watch_stop(server);
     for (unsigned i = 0; i < server->loop_count; i++) {
         MHD_stop_daemon(server->loops[i].daemon);
@@ -218,8 +219,8 @@ void gs_http_server_free(struct gs_http_server *server)
     gs_closep(&server->wake_fd);
     gs_closep(&server->epoll_fd);
     pthread_mutex_destroy(&server->linger.lock);
-    pthread_mutex_destroy(&server->workers.lock);
-    pthread_cond_destroy(&server->workers.wake);
+    gs_workers_destroy(&server->workers);
+    gs_workers_destroy(&server->heavy);
     pthread_mutex_destroy(&server->closed_lock);
     pthread_cond_destroy(&server->closed_wake);
     free(server);
@@ -237,7 +238,7 @@ void gs_http_server_stats(struct gs_http_server *server, struct gs_http_stats *r
         .idle_timeouts = gs_counted(&from->idle_timeouts),
         .response_timeouts = gs_counted(&from->response_timeouts),
         .too_large = gs_counted(&from->too_large),
-        .queued = gs_workers_queued(server),
+        .queued = gs_workers_queued(&server->workers),
         .queue_full = gs_counted(&from->queue_full),
         .memory_full = gs_counted(&from->memory_full),
         .streams_open = gs_counted(&from->streams_open),

@@ -36,14 +36,26 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-int gs_workers_start(struct gs_http_server *server, struct gs_error *err)
+void gs_workers_init(struct gs_workers *workers, unsigned queue_max)
 {
-    struct gs_workers *workers = &server->workers;
-    unsigned want = server->config.workers;
-    workers->threads = calloc(want ? want : 1, sizeof(*workers->threads));
+    workers->queue_max = queue_max;
+    pthread_mutex_init(&workers->lock, NULL);
+    pthread_cond_init(&workers->wake, NULL);
+    STAILQ_INIT(&workers->queue);
+}
+
+void gs_workers_destroy(struct gs_workers *workers)
+{
+    pthread_mutex_destroy(&workers->lock);
+    pthread_cond_destroy(&workers->wake);
+}
+
+int gs_workers_start(struct gs_workers *workers, unsigned count, struct gs_error *err)
+{
+    workers->threads = calloc(count ? count : 1, sizeof(*workers->threads));
     if (!workers->threads)
         return gs_fail_nomem(err);
-    while (workers->thread_count < want) {
+    while (workers->thread_count < count) {
         int why =
             pthread_create(&workers->threads[workers->thread_count], NULL, worker_main, workers);
         if (why != 0)
@@ -53,11 +65,10 @@ int gs_workers_start(struct gs_http_server *server, struct gs_error *err)
     return 0;
 }
 
-bool gs_workers_submit(struct gs_http_server *server, struct gs_http_conn *conn)
+bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn)
 {
-    struct gs_workers *workers = &server->workers;
     pthread_mutex_lock(&workers->lock);
-    bool room = !workers->stopping && workers->queued < server->config.queue_max;
+    bool room = !workers->stopping && workers->queued < workers->queue_max;
     if (room) {
         /* First, or a fast worker would resume what does not sleep yet. */
         MHD_suspend_connection(conn->mhd);
@@ -69,17 +80,16 @@ bool gs_workers_submit(struct gs_http_server *server, struct gs_http_conn *conn)
     return room;
 }
 
-unsigned gs_workers_queued(struct gs_http_server *server)
+unsigned gs_workers_queued(struct gs_workers *workers)
 {
-    pthread_mutex_lock(&server->workers.lock);
-    unsigned queued = server->workers.queued;
-    pthread_mutex_unlock(&server->workers.lock);
+    pthread_mutex_lock(&workers->lock);
+    unsigned queued = workers->queued;
+    pthread_mutex_unlock(&workers->lock);
     return queued;
 }
 
-void gs_workers_stop(struct gs_http_server *server)
+void gs_workers_stop(struct gs_workers *workers)
 {
-    struct gs_workers *workers = &server->workers;
     pthread_mutex_lock(&workers->lock);
     workers->stopping = true;
     pthread_cond_broadcast(&workers->wake);

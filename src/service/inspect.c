@@ -56,38 +56,43 @@ static void print_node(const struct gs_ledger *ledger, const struct gs_node_view
     gs_buf_puts(out, "]}");
 }
 
-static int inspect(const struct gs_ledger *ledger, const char *node, struct gs_buf *out,
-                   struct gs_error *err)
+struct page {
+    struct gs_buf *out;
+    bool any;
+};
+
+static void print_next(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
 {
-    if (node) {
-        const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(node));
-        if (!view)
-            return gs_fail(err, GS_ENOENT, "node %.200s is not known", node);
-        gs_buf_puts(out, "{\"nodes\":[");
-        print_node(ledger, view, out);
-    } else {
-        bool first = true;
-        gs_buf_puts(out, "{\"nodes\":[");
-        for (uint32_t slot = 0; slot < gs_ledger_slots(ledger); slot++) {
-            const struct gs_node_view *view = gs_ledger_view_at(ledger, slot);
-            if (!view || !view->gpu_count)
-                continue;
-            gs_buf_puts(out, first ? "" : ",");
-            first = false;
-            print_node(ledger, view, out);
-        }
-    }
-    gs_buf_puts(out, "]}\n");
-    return gs_buf_failed(out) ? gs_fail(err, GS_ENOMEM, "the answer does not fit") : 0;
+    struct page *page = ctx;
+    if (!view->gpu_count)
+        return;
+    gs_buf_puts(page->out, page->any ? "," : "");
+    page->any = true;
+    print_node(store->ledger, view, page->out);
+}
+
+static int print_named(const struct gs_store *store, const char *name, struct gs_buf *out,
+                       struct gs_error *err)
+{
+    gs_store_read(store);
+    const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(name));
+    if (view)
+        print_node(store->ledger, view, out);
+    gs_store_unlock(store);
+    return view ? 0 : gs_fail(err, GS_ENOENT, "node %.200s is not known", name);
 }
 
 int gs_service_inspect(struct gs_service *service, const char *node, struct gs_buf *answer,
                        struct gs_error *err)
 {
+    struct page page = {answer, false};
     if (!gs_service_loaded(service))
         return gs_fail(err, GS_ENOTREADY, "%s", gs_service_refuses(service));
-    gs_store_read(&service->store);
-    int result = inspect(service->store.ledger, node, answer, err);
-    gs_store_unlock(&service->store);
-    return result;
+    gs_buf_puts(answer, "{\"nodes\":[");
+    if (!node)
+        gs_store_each_node(&service->store, print_next, &page);
+    else if (print_named(&service->store, node, answer, err) < 0)
+        return -1;
+    gs_buf_puts(answer, "]}\n");
+    return gs_buf_failed(answer) ? gs_fail(err, GS_ENOMEM, "the answer does not fit") : 0;
 }

@@ -16,26 +16,6 @@ static uint64_t unit_bytes(const struct gs_ledger *ledger, const struct gs_node_
     return (uint64_t)gs_unit_mib(unit) << 20;
 }
 
-/* So many nodes, then the lock is given up for a moment: a page of thousands of nodes takes longer
- * to write than a bind should wait. */
-enum { NODES_PER_LOOK = 128 };
-
-typedef void node_fn(void *ctx, const struct gs_store *store, const struct gs_node_view *view);
-
-static void each_node(struct gs_store *store, node_fn *fn, void *ctx)
-{
-    for (uint32_t slot = 0, end = 1; slot < end;) {
-        gs_store_read(store);
-        end = gs_ledger_slots(store->ledger);
-        for (uint32_t i = 0; i < NODES_PER_LOOK && slot < end; i++, slot++) {
-            const struct gs_node_view *view = gs_ledger_view_at(store->ledger, slot);
-            if (view)
-                fn(ctx, store, view);
-        }
-        gs_store_unlock(store);
-    }
-}
-
 struct gpu_family {
     const char *name;
     bool used; /* else their size */
@@ -62,9 +42,9 @@ static void print_gpus(struct gs_store *store, struct gs_buf *out)
     struct gpu_family size = {"gpushare_gpu_memory_bytes", false, out};
     struct gpu_family used = {"gpushare_gpu_memory_allocated_bytes", true, out};
     gs_metric_family(out, size.name, "gauge", "Memory of a GPU.");
-    each_node(store, print_node_gpus, &size);
+    gs_store_each_node(store, print_node_gpus, &size);
     gs_metric_family(out, used.name, "gauge", "Memory of a GPU that is charged to pods.");
-    each_node(store, print_node_gpus, &used);
+    gs_store_each_node(store, print_node_gpus, &used);
 }
 
 struct sums {
@@ -96,7 +76,7 @@ static void add_node(void *ctx, const struct gs_store *store, const struct gs_no
 static void print_sums(struct gs_store *store, struct gs_buf *out)
 {
     struct sums sums = {0};
-    each_node(store, add_node, &sums);
+    gs_store_each_node(store, add_node, &sums);
     gs_metric_gauge(out, "gpushare_memory_bytes", "GPU memory of the cluster.", sums.total);
     gs_metric_gauge(out, "gpushare_memory_allocated_bytes",
                     "GPU memory of the cluster that is charged to pods.", sums.used);

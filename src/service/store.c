@@ -7,6 +7,8 @@
 #include "gpushare/base/clock.h"
 #include "gpushare/base/index.h"
 
+enum { NODES_PER_LOOK = 128 };
+
 int gs_store_init(struct gs_store *store)
 {
     *store = (struct gs_store){
@@ -52,6 +54,20 @@ void gs_store_write(struct gs_store *store)
 void gs_store_unlock(const struct gs_store *store)
 {
     pthread_rwlock_unlock((pthread_rwlock_t *)&store->lock);
+}
+
+void gs_store_each_node(const struct gs_store *store, gs_store_node_fn *fn, void *ctx)
+{
+    for (uint32_t slot = 0, end = 1; slot < end;) {
+        gs_store_read(store);
+        end = gs_ledger_slots(store->ledger);
+        for (uint32_t i = 0; i < NODES_PER_LOOK && slot < end; i++, slot++) {
+            const struct gs_node_view *view = gs_ledger_view_at(store->ledger, slot);
+            if (view)
+                fn(ctx, store, view);
+        }
+        gs_store_unlock(store);
+    }
 }
 
 static void tell_gain(struct gs_store *store)

@@ -39,6 +39,13 @@ void gs_store_read(const struct gs_store *store);
 void gs_store_write(struct gs_store *store);
 void gs_store_unlock(const struct gs_store *store);
 
+/* Calls fn for every node, under the lock for reading, which is given up now and then: a page of
+ * thousands of nodes takes longer to write than a bind should wait. So it shows no single moment,
+ * but each node as it was at one. */
+typedef void gs_store_node_fn(void *ctx, const struct gs_store *store,
+                              const struct gs_node_view *view);
+void gs_store_each_node(const struct gs_store *store, gs_store_node_fn *fn, void *ctx);
+
 /* Notes that a node gained free memory. GS_INDEX_NONE is fine. Lock held for writing. */
 void gs_store_freed(struct gs_store *store, uint32_t slot);
 

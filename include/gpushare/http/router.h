@@ -13,7 +13,7 @@
  *
  *   static const struct gs_http_route routes[] = {
  *       {"GET", "/healthz", handle_healthz, 0},
- *       {"POST", "/gpushare-scheduler/bind", handle_bind, GS_HTTP_BLOCKING},
+ *       {"POST", "/gpushare-scheduler/bind", handle_bind, GS_HTTP_BLOCKING | GS_HTTP_SMALL},
  *       {"GET", "/gpushare-scheduler/inspect/", handle_inspect_node, GS_HTTP_PREFIX},
  *       {NULL, "/api/", handle_api, GS_HTTP_PREFIX | GS_HTTP_BLOCKING},
  *   };
@@ -43,6 +43,11 @@ enum {
      * connection waits. Others run on the thread that read the request, for the least latency, and
      * hold up every connection of that thread while they run. */
     GS_HTTP_BLOCKING = 1 << 1,
+    /* The handler computes for longer than others should wait. It runs, as does every plain handler
+     * whose request has a body over 256 KiB, on a thread for such, one after the other. */
+    GS_HTTP_HEAVY = 1 << 2,
+    /* Bodies over 64 KiB are refused. */
+    GS_HTTP_SMALL = 1 << 3,
 };
 
 /* One request. Everything is *borrowed until* the handler returns. */

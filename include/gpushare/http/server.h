@@ -27,13 +27,14 @@
  *   gs_http_server_free(server);
  *
  * Threads: `threads` poll connections and run plain handlers, `workers` run blocking handlers, one
- * accepts connections and watches deadlines. All signals are blocked in them.
+ * runs what takes long to compute (GS_HTTP_HEAVY, large bodies), one accepts connections and
+ * watches deadlines. All signals are blocked in them.
  *
  * Answers the server gives by itself, all with {"error":"…"}: 404, 405,
- * 413 (body over max_body_bytes), 503 (queue of blocking requests full, too many bytes in all
- * bodies together, stopping), 500 (a handler's body failed). Bytes that are not HTTP, or a head
- * over max_head_bytes, get libmicrohttpd's own 4xx. A request that is refused by its head alone is
- * answered at once when its body is long, and the connection closed after it.
+ * 413 (body over max_body_bytes), 503 (queue of blocking or heavy requests full, too many bytes in
+ * all bodies and answers together, stopping), 500 (a handler's body failed). Bytes that are not
+ * HTTP, or a head over max_head_bytes, get libmicrohttpd's own 4xx. A request that is refused by
+ * its head alone is answered at once when its body is long, and the connection closed after it.
  *
  * Memory held for one connection: about 2 KiB and the pages its head touched, at most
  * max_head_bytes; its body while a request runs, whose memory grows with the bytes that came, not
@@ -50,10 +51,11 @@ struct gs_http_config {
 
     unsigned threads;          /* at least 1 */
     unsigned workers;          /* for GS_HTTP_BLOCKING; 0 is allowed without such routes */
-    unsigned queue_max;        /* blocking requests that wait for a worker */
+    unsigned queue_max;        /* blocking requests that wait for a worker; heavy ones as many */
     size_t max_body_bytes;     /* of one request */
-    size_t max_buffered_bytes; /* of all requests' bodies together; the last quarter is kept for
-                                  those that are small beside it */
+    size_t max_buffered_bytes; /* of all requests' bodies and of the answers that their clients
+                                  have not read yet together; the last quarter is kept for those
+                                  that are small beside it */
     size_t max_response_bytes; /* ceiling of gs_http_response.body */
     size_t max_head_bytes;     /* request line and headers, roughly; 4 KiB to 1 MiB. It is also what
                                   one read takes at most */
@@ -139,7 +141,7 @@ struct gs_http_stats {
     uint64_t tls_reload_failures; /* changed files that could not be used; the old ones stay */
     bool tls_stale;               /* and so it is now */
     int64_t tls_expires_s;        /* Unix time: end of the certificate in use; 0: plain HTTP */
-    uint64_t buffered_bytes;      /* now, in all requests' bodies */
+    uint64_t buffered_bytes;      /* now, in all requests' bodies and their answers */
 };
 
 /* Thread-safe; the numbers are not one instant's. */

@@ -106,21 +106,24 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
 #define PREFIX "/gpushare-scheduler"
 
 #define HEALTH_ROUTES                                                                              \
-    {"GET", "/version", on_version, 0}, {"GET", "/healthz", on_healthz, 0},                        \
-        {"GET", "/readyz", on_readyz, 0}, {"GET", "/metrics", on_metrics, 0},                      \
-        {"GET", PREFIX "/version", on_version, 0}, {"GET", PREFIX "/healthz", on_healthz, 0},      \
-        {"GET", PREFIX "/readyz", on_readyz, 0},                                                   \
+    {"GET", "/version", on_version, GS_HTTP_SMALL},                                                \
+        {"GET", "/healthz", on_healthz, GS_HTTP_SMALL},                                            \
+        {"GET", "/readyz", on_readyz, GS_HTTP_SMALL},                                              \
+        {"GET", "/metrics", on_metrics, GS_HTTP_HEAVY | GS_HTTP_SMALL},                            \
+        {"GET", PREFIX "/version", on_version, GS_HTTP_SMALL},                                     \
+        {"GET", PREFIX "/healthz", on_healthz, GS_HTTP_SMALL},                                     \
+        {"GET", PREFIX "/readyz", on_readyz, GS_HTTP_SMALL},                                       \
     {                                                                                              \
-        "GET", PREFIX "/metrics", on_metrics, 0                                                    \
+        "GET", PREFIX "/metrics", on_metrics, GS_HTTP_HEAVY | GS_HTTP_SMALL                        \
     }
 
 const struct gs_http_route routes_all[] = {
     {"POST", PREFIX "/filter", on_filter, 0},
     {"POST", PREFIX "/prioritize", on_prioritize, 0},
-    {"POST", PREFIX "/bind", on_bind, GS_HTTP_BLOCKING},
+    {"POST", PREFIX "/bind", on_bind, GS_HTTP_BLOCKING | GS_HTTP_SMALL},
     {"POST", PREFIX "/preempt", on_preempt, 0},
-    {"GET", PREFIX "/inspect", on_inspect, 0},
-    {"GET", PREFIX "/inspect/", on_inspect, GS_HTTP_PREFIX},
+    {"GET", PREFIX "/inspect", on_inspect, GS_HTTP_HEAVY | GS_HTTP_SMALL},
+    {"GET", PREFIX "/inspect/", on_inspect, GS_HTTP_PREFIX | GS_HTTP_SMALL},
     HEALTH_ROUTES,
 };
 const size_t routes_all_count = sizeof(routes_all) / sizeof(routes_all[0]);

@@ -226,6 +226,7 @@ static int start_http(struct api_server *server, const char *listen, bool faulty
     config.max_body_bytes = BODY_BYTES;
     config.max_head_bytes = HEAD_BYTES;
     config.max_response_bytes = GS_SIM_REPLY_BYTES_MAX;
+    config.max_buffered_bytes = 4 * (size_t)GS_SIM_REPLY_BYTES_MAX;
     return gs_http_server_start(&config, &server->http, err);
 }
 

@@ -55,6 +55,15 @@ static void wait_gate(void *ctx, const struct gs_http_request *req, struct gs_ht
     gs_buf_puts(&res->body, "waited");
 }
 
+static void much(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    char *to = gs_buf_reserve(&res->body, MUCH_BYTES);
+    if (!to)
+        return;
+    memset(to, 'x', MUCH_BYTES);
+    gs_buf_advance(&res->body, MUCH_BYTES);
+}
+
 static void stream_closed(void *ctx)
 {
     struct fixture *fix = ctx;
@@ -88,6 +97,10 @@ static const struct gs_http_route routes[] = {
     {"POST", "/wait", wait_gate, GS_HTTP_BLOCKING},
     {"GET", "/wait", wait_gate, GS_HTTP_BLOCKING},
     {"POST", "/echo-slowly", echo, GS_HTTP_BLOCKING},
+    {"GET", "/compute", wait_gate, GS_HTTP_HEAVY},
+    {"POST", "/plain-wait", wait_gate, 0},
+    {"POST", "/small", echo, GS_HTTP_SMALL},
+    {"GET", "/much", much, 0},
     {"GET", "/watch", watch, 0},
 };
 
@@ -135,6 +148,13 @@ void wait_open(const struct fixture *fix, uint64_t most)
     for (int i = 0; i < 10000 && fixture_stats(fix).connections_open > most; i++)
         sleep_ms(1);
     assert_true(fixture_stats(fix).connections_open <= most);
+}
+
+void wait_buffered(const struct fixture *fix, uint64_t bytes)
+{
+    for (int i = 0; i < 10000 && fixture_stats(fix).buffered_bytes != bytes; i++)
+        sleep_ms(1);
+    assert_int_equal(fixture_stats(fix).buffered_bytes, bytes);
 }
 
 void wait_for(const atomic_int *value, int want)

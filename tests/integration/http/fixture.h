@@ -28,8 +28,15 @@
  *   GET  /header           a header with a line break in it
  *   POST /wait   blocking  "waited", after fixture.gate has opened
  *   POST /echo-slowly      blocking, the body
+ *   GET  /compute  heavy   as /wait
+ *   POST /plain-wait       as /wait, neither blocking nor heavy
+ *   POST /small    small   the body
+ *   GET  /much             MUCH_BYTES
  *   GET  /watch            a stream; *fixture.stream is its producer's end
  */
+/* More than the kernel takes off our hands for a client that does not read. */
+enum { MUCH_BYTES = 32 << 20 };
+
 struct fixture {
     struct gs_http_config config;
     struct gs_http_server *server;
@@ -50,6 +57,9 @@ struct gs_http_stats fixture_stats(const struct fixture *fix);
 
 /* Waits up to 10 s until no more than that many connections are open. */
 void wait_open(const struct fixture *fix, uint64_t most);
+/* Waits up to 10 s until so many bytes of bodies and answers are counted: an answer is counted
+ * until the last of it is sent, a moment after the client may have it. */
+void wait_buffered(const struct fixture *fix, uint64_t bytes);
 /* Waits up to 10 s for *value to become at least want. */
 void wait_for(const atomic_int *value, int want);
 void sleep_ms(int ms);

@@ -18,24 +18,61 @@ static void expect_waited(struct http_probe *probe)
     assert_string_equal(answer.body, "waited");
 }
 
-static void a_blocking_handler_does_not_stall_the_others(void **state)
+static void what_takes_long_does_not_stall_the_others(void **state)
+{
+    static const struct {
+        const char *name, *method, *path;
+        size_t body_bytes;
+    } rows[] = {
+        {"a blocking handler", "POST", "/wait", 0},
+        {"a heavy one", "GET", "/compute", 0},
+        {"a large body", "POST", "/plain-wait", 300000},
+    };
+    static const char body[300000];
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        struct fixture fix;
+        fixture_init(&fix);
+        fix.config.threads = 1; /* the same thread reads all connections */
+        fixture_start(&fix);
+        print_message("  %s\n", rows[row].name);
+        struct http_probe slow, good;
+        assert_true(http_probe_open(&slow, fix.port));
+        http_probe_text(&slow, "%s %s HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n",
+                        rows[row].method, rows[row].path, rows[row].body_bytes);
+        assert_true(http_probe_send(&slow, body, rows[row].body_bytes));
+        wait_for(&fix.waiting, 1);
+        assert_true(http_probe_open(&good, fix.port));
+        for (int i = 0; i < 100; i++)
+            expect_get(&good, "/hello", 200);
+        assert_int_equal(atomic_load(&fix.gate), 0);
+        atomic_store(&fix.gate, 1);
+        expect_waited(&slow);
+        expect_get(&slow, "/hello", 200);
+        http_probe_close(&slow);
+        http_probe_close(&good);
+        fixture_stop(&fix);
+    }
+}
+
+/* However many ask, one runs at a time */
+static void heavy_requests_take_turns(void **state)
 {
     struct fixture fix;
     fixture_init(&fix);
-    fix.config.threads = 1; /* the same thread reads all connections */
     fixture_start(&fix);
-    struct http_probe slow, good;
-    post_wait(&slow, fix.port);
+    struct http_probe probes[5];
+    for (int i = 0; i < 5; i++) {
+        assert_true(http_probe_open(&probes[i], fix.port));
+        http_probe_text(&probes[i], "GET /compute HTTP/1.1\r\nHost: x\r\n\r\n");
+    }
     wait_for(&fix.waiting, 1);
-    assert_true(http_probe_open(&good, fix.port));
-    for (int i = 0; i < 100; i++)
-        expect_get(&good, "/hello", 200);
-    assert_int_equal(atomic_load(&fix.gate), 0);
+    sleep_ms(50);
+    assert_int_equal(atomic_load(&fix.waiting), 1);
     atomic_store(&fix.gate, 1);
-    expect_waited(&slow);
-    expect_get(&slow, "/hello", 200);
-    http_probe_close(&slow);
-    http_probe_close(&good);
+    for (int i = 0; i < 5; i++) {
+        expect_waited(&probes[i]);
+        http_probe_close(&probes[i]);
+    }
     fixture_stop(&fix);
 }
 
@@ -224,7 +261,8 @@ static void stop_in_the_middle_of_traffic_is_clean(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_blocking_handler_does_not_stall_the_others),
+        cmocka_unit_test(what_takes_long_does_not_stall_the_others),
+        cmocka_unit_test(heavy_requests_take_turns),
         cmocka_unit_test(a_full_queue_is_answered_503),
         cmocka_unit_test(a_client_that_left_does_not_disturb),
         cmocka_unit_test(stop_lets_a_running_request_finish),

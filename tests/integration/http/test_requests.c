@@ -266,7 +266,7 @@ static void bodies_up_to_the_ceiling_and_not_beyond(void **state)
         }
     }
     assert_int_equal(fixture_stats(fix).too_large, 4);
-    assert_int_equal(fixture_stats(fix).buffered_bytes, 0);
+    wait_buffered(fix, 0);
 }
 
 /* The address sanitizer never gives freed memory out again so soon: the same address means that the
@@ -377,20 +377,77 @@ static void all_bodies_together_have_a_ceiling(void **state)
     assert_true(http_probe_open(&first, fix.port));
     http_probe_text(&first, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
     http_probe_send(&first, half, sizeof(half));
-    for (int i = 0; i < 5000 && fixture_stats(&fix).buffered_bytes < sizeof(half); i++)
-        sleep_ms(1);
+    wait_buffered(&fix, sizeof(half));
     assert_true(http_probe_open(&second, fix.port));
     assert_int_equal(send_body(&second, 99000, false), 503);
     assert_int_equal(fixture_stats(&fix).memory_full, 1);
-    assert_int_equal(fixture_stats(&fix).buffered_bytes, sizeof(half));
+    wait_buffered(&fix, sizeof(half));
+    assert_int_equal(send_body(&second, 25000, false), 200); /* and as much in its answer */
+    http_probe_close(&first);                                /* in mid-body */
+    wait_buffered(&fix, 0);
     assert_int_equal(send_body(&second, 50000, false), 200);
-    http_probe_close(&first); /* in mid-body */
-    for (int i = 0; i < 5000 && fixture_stats(&fix).buffered_bytes > 0; i++)
-        sleep_ms(1);
-    assert_int_equal(fixture_stats(&fix).buffered_bytes, 0);
-    assert_int_equal(send_body(&second, 99000, false), 200);
     assert_int_equal(fixture_stats(&fix).requests[0], 1);
     http_probe_close(&second);
+    fixture_stop(&fix);
+}
+
+static void small_routes_take_small_bodies(void **state)
+{
+    static const struct {
+        const char *name;
+        size_t bytes;
+        bool chunked;
+        int status;
+    } rows[] = {
+        {"nothing", 0, false, 200},
+        {"as much as fits", 64 << 10, false, 200},
+        {"one too many", (64 << 10) + 1, false, 413},
+        {"as much in chunks", 64 << 10, true, 200},
+        {"one too many in chunks", (64 << 10) + 1, true, 413},
+    };
+    const struct fixture *fix = *state;
+    static const char bytes[(64 << 10) + 1];
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct http_probe probe;
+        struct http_answer answer;
+        print_message("  %s\n", rows[i].name);
+        assert_true(http_probe_open(&probe, fix->port));
+        http_probe_text(&probe, "POST /small HTTP/1.1\r\nHost: x\r\n");
+        http_probe_text(&probe,
+                        rows[i].chunked ? "Transfer-Encoding: chunked\r\n\r\n%zx\r\n"
+                                        : "Content-Length: %zu\r\n\r\n",
+                        rows[i].bytes);
+        http_probe_send(&probe, bytes, rows[i].bytes);
+        if (rows[i].chunked)
+            http_probe_text(&probe, "\r\n0\r\n\r\n");
+        assert_true(http_probe_answer(&probe, &answer));
+        assert_int_equal(answer.status, rows[i].status);
+        http_probe_close(&probe);
+    }
+}
+
+/* Clients that ask and do not read: what they are owed is memory like a body. */
+static void answers_that_nobody_reads_have_a_ceiling(void **state)
+{
+    struct fixture fix;
+    fixture_init(&fix);
+    fix.config.max_buffered_bytes = 3 * (size_t)MUCH_BYTES;
+    fixture_start(&fix);
+    struct http_probe held[2], late;
+    for (int i = 0; i < 2; i++) {
+        assert_true(http_probe_open(&held[i], fix.port));
+        http_probe_text(&held[i], "GET /much HTTP/1.1\r\nHost: x\r\n\r\n");
+    }
+    wait_buffered(&fix, 2 * MUCH_BYTES);
+    assert_true(http_probe_open(&late, fix.port));
+    expect_get(&late, "/much", 503);
+    assert_int_equal(fixture_stats(&fix).memory_full, 1);
+    expect_get(&late, "/hello", 200);
+    for (int i = 0; i < 2; i++)
+        http_probe_close(&held[i]);
+    wait_buffered(&fix, 0);
+    expect_get(&late, "/much", 200);
+    http_probe_close(&late);
     fixture_stop(&fix);
 }
 
@@ -419,9 +476,7 @@ static void large_bodies_leave_room_for_small_ones(void **state)
                         "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 30000\r\n\r\n");
         http_probe_send(&held[i], bytes, sizeof(bytes));
     }
-    for (int i = 0; i < 5000 && fixture_stats(&fix).buffered_bytes < 4 * sizeof(bytes); i++)
-        sleep_ms(1);
-    assert_int_equal(fixture_stats(&fix).buffered_bytes, 4 * sizeof(bytes));
+    wait_buffered(&fix, 4 * sizeof(bytes));
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         print_message("  %s\n", rows[i].row);
         assert_true(http_probe_open(&probe, fix.port));
@@ -471,6 +526,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(huge_heads_are_refused, start, stop),
         cmocka_unit_test_setup_teardown(many_headers_fit, start, stop),
         cmocka_unit_test(all_bodies_together_have_a_ceiling),
+        cmocka_unit_test(answers_that_nobody_reads_have_a_ceiling),
+        cmocka_unit_test_setup_teardown(small_routes_take_small_bodies, start, stop),
         cmocka_unit_test(large_bodies_leave_room_for_small_ones),
         cmocka_unit_test(answers_are_counted_by_class),
     };
