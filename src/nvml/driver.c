@@ -13,6 +13,7 @@
 /* What is remembered of a GPU between two reads. */
 struct card {
     struct gs_gpu gpu;
+    uint64_t used_bytes;
     nvml_device device; /* NULL: gone */
     int64_t hurt_ns;    /* time of the last critical event, 0: none */
     bool watched;       /* its events are registered */
@@ -164,6 +165,7 @@ static int read_card(struct driver *driver, uint32_t idx, struct gs_gpu_set *set
     card->device = device;
     card->gpu.idx = idx;
     card->gpu.mem_mib = (uint32_t)(memory.total_bytes >> 20);
+    card->used_bytes = memory.used_bytes;
     card->gpu.numa = numa_of(driver, device);
     snprintf(card->gpu.model, sizeof(card->gpu.model), "%.*s", GS_MODEL_BYTES - 1, name);
     watch_events(driver, card);
@@ -221,8 +223,12 @@ static void fill_set(struct driver *driver, struct gs_gpu_set *set)
             card->hurt_ns = 0;
         card->gpu.schedulable = true;
         card->gpu.healthy = card->device && !card->hurt_ns;
-        if (!card->device)
+        if (card->device) {
+            set->measured |= GS_GPU_BIT(card->gpu.idx);
+            set->used_bytes[card->gpu.idx] = card->used_bytes;
+        } else {
             set->gone |= GS_GPU_BIT(card->gpu.idx);
+        }
         set->gpus[set->count++] = card->gpu;
     }
     qsort(set->gpus, set->count, sizeof(set->gpus[0]), by_idx);

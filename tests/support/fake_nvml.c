@@ -144,6 +144,8 @@ EXPORT int nvmlDeviceGetMemoryInfo(struct card **device, unsigned long long ret[
 EXPORT int nvmlDeviceGetMemoryInfo(struct card **device, unsigned long long ret[3])
 {
     ret[0] = look().cards[index_of(device)].mib << 20;
+    ret[2] = ret[0] / 4; /* in use; [1] is what is free */
+    ret[1] = ret[0] - ret[2];
     return ret[0] ? OK : UNKNOWN;
 }
 #endif

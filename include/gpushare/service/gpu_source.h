@@ -16,7 +16,9 @@ struct gs_gpu_set {
     struct gs_gpu gpus[GS_GPUS_MAX]; /* ascending idx; mem_mib is set, mem_units is 0: the caller
                                         divides by its unit */
     uint32_t count;
-    gs_gpu_mask gone;  /* of these, by idx: known from before, not there any more */
+    gs_gpu_mask gone;                 /* of these, by idx: known from before, not there any more */
+    gs_gpu_mask measured;             /* by idx: used_bytes is known */
+    uint64_t used_bytes[GS_GPUS_MAX]; /* by idx: what all processes, and the driver, hold of it */
     char refused[256]; /* why some cards are left out ("GPU 2 has MIG enabled…"), "" otherwise */
 };
 

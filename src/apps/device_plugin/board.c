@@ -2,6 +2,7 @@
 #include "device_plugin/board.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "common/metrics.h"
 #include "gpushare/base/clock.h"
@@ -23,6 +24,15 @@ void board_set_gpu_error(struct board *board, const char *why)
 {
     pthread_mutex_lock(&board->lock);
     snprintf(board->state.gpu_error, sizeof(board->state.gpu_error), "%s", why);
+    pthread_mutex_unlock(&board->lock);
+}
+
+void board_set_used(struct board *board, const struct gs_gpu_set *set)
+{
+    pthread_mutex_lock(&board->lock);
+    board->state.measured = set ? set->measured : 0;
+    if (set)
+        memcpy(board->state.used_bytes, set->used_bytes, sizeof(set->used_bytes));
     pthread_mutex_unlock(&board->lock);
 }
 
@@ -97,6 +107,20 @@ static void print_gpus(const struct board_state *state, struct gs_buf *out)
     }
 }
 
+/* Of GPUs that are not there any more nothing is said. */
+static void print_used(const struct board_state *state, struct gs_buf *out)
+{
+    const char *name = PREFIX "gpu_memory_used_bytes";
+    uint32_t idx;
+    gs_metric_family(out, name, "gauge",
+                     "Memory of a GPU that is in use, as the driver says, its own share included.");
+    GS_FOR_EACH_GPU (idx, state->measured) {
+        char text[16];
+        snprintf(text, sizeof(text), "%u", idx);
+        gs_metric_sample(out, name, "gpu", text, state->used_bytes[idx]);
+    }
+}
+
 static void print_allocations(const struct board_state *state, struct gs_buf *out)
 {
     const struct gs_allocator_stats *stats = &state->stats;
@@ -122,6 +146,7 @@ void board_metrics(const struct board_state *state, struct gs_buf *out)
 {
     const char *why;
     print_gpus(state, out);
+    print_used(state, out);
     print_allocations(state, out);
     gs_metric_gauge(out, PREFIX "pods", "Pods with GPU memory on this node.", state->stats.pods);
     gs_metric_gauge(out, PREFIX "waiting_pods",

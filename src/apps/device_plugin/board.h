@@ -29,6 +29,8 @@ struct board_state {
     size_t foreign_ids; /* listed in place of ours */
     bool unit_waits;    /* --memory-unit is not in force yet */
     struct gs_gpu_set set;
+    gs_gpu_mask measured;             /* of these GPUs used_bytes is known */
+    uint64_t used_bytes[GS_GPUS_MAX]; /* by idx */
     enum gs_unit unit;
     struct gs_allocator_stats stats;
     struct board_calls calls;
@@ -42,6 +44,9 @@ struct board {
 
 void board_init(struct board *board, struct gs_kube_client *client);
 void board_set_gpu_error(struct board *board, const char *why);
+
+/* Any thread: how much of the GPUs' memory is in use; NULL: not known any more. */
+void board_set_used(struct board *board, const struct gs_gpu_set *set);
 
 struct gs_http_server;
 

@@ -212,6 +212,7 @@ static void *run(void *arg)
         note_answer(thread);
         if (atomic_exchange(&thread->doubted, false))
             told = false;
+        board_set_used(&thread->plugin->board, result == 0 ? &set : NULL);
         if (result < 0) {
             post(thread, NULL, &err);
             told = false;

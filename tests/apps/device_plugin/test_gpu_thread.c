@@ -36,6 +36,10 @@ void board_set_gpu_error(struct board *board, const char *why)
     snprintf(rig->error, sizeof(rig->error), "%s", why);
 }
 
+void board_set_used(struct board *board, const struct gs_gpu_set *set)
+{
+}
+
 void plugin_stop(struct plugin *plugin, int result)
 {
     fail_msg("the program ends");

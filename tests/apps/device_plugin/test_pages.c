@@ -111,6 +111,7 @@ static void every_figure_is_on_the_page(void **state)
     static const char *const lines[] = {
         "gpushare_device_plugin_gpu_memory_bytes{gpu=\"0\"} 17179869184",
         "gpushare_device_plugin_gpu_memory_allocated_bytes{gpu=\"2\"} 4294967296",
+        "gpushare_device_plugin_gpu_memory_used_bytes{gpu=\"4\"} 1234567",
         "gpushare_device_plugin_gpu_healthy{gpu=\"0\"} 1",
         "gpushare_device_plugin_gpu_healthy{gpu=\"2\"} 0",
         "gpushare_device_plugin_allocations_total{outcome=\"claimed\"} 7",
@@ -145,6 +146,8 @@ static void every_figure_is_on_the_page(void **state)
                                        .calls = {.answered = 12, .failed = 1}};
     gpus(&board.set);
     board.stats.used_units[2] = 4;
+    board.measured = GS_GPU_BIT(4);
+    board.used_bytes[4] = 1234567;
     struct gs_buf page = GS_BUF(1 << 16);
     board_metrics(&board, &page);
     assert_int_equal(gs_buf_failed(&page), 0);

@@ -127,6 +127,8 @@ static void cards_are_described(void **state)
     assert_int_equal(set.gpus[0].numa, 1);
     assert_int_equal(set.gpus[1].numa, GS_NUMA_NONE);
     assert_true(set.gpus[0].healthy && set.gpus[1].healthy);
+    assert_int_equal(set.measured, GS_GPU_BIT(0) | GS_GPU_BIT(1));
+    assert_int_equal(set.used_bytes[1], (uint64_t)4096 << 20);
     unlink(numa);
     for (int i = 0; i < 4; i++) {
         rmdir(path);
@@ -189,6 +191,7 @@ static void a_lost_gpu_is_gone_and_comes_back(void **state)
     assert_int_equal(set.count, 2);
     assert_true(set.gone == GS_GPU_BIT(1));
     assert_false(set.gpus[1].healthy);
+    assert_int_equal(set.measured, GS_GPU_BIT(0));
     assert_int_equal(set.gpus[1].mem_mib, 16384);
     show(&rig, TWO);
     set = read_set(&rig);
