@@ -129,6 +129,39 @@ static int fetch_all(struct why *why, const struct app *app, struct gs_error *er
     return fetch_cluster(&fetch, &sink, NULL, err);
 }
 
+/* ---- what others said ---- */
+
+static void tell_trouble(const struct why *why)
+{
+    if (why->trouble[0])
+        printf("kubelet said: %s\n", why->trouble);
+}
+
+static void tell_said(const struct why *why)
+{
+    if (why->said[0])
+        printf("kube-scheduler said: %s\n", why->said);
+    else
+        puts("kube-scheduler has not said anything yet: does one serve the pod's schedulerName?");
+}
+
+/* Without the right to see nodes and other pods: what the pod itself tells. */
+static void tell_alone(const struct why *why)
+{
+    struct gs_ask ask;
+    gs_ask_of_pod(&ask, &why->pod);
+    printf("%s/%s ", why->pod.ns, why->pod.name);
+    if (why->pod.node_name[0])
+        printf("is on node %s with ", why->pod.node_name);
+    else
+        printf("waits for ");
+    printf("%" PRIu32 " units%s\n", ask.units, ask.gpu_count > 1 ? " on each of several GPUs" : "");
+    if (why->pod.node_name[0])
+        tell_trouble(why);
+    else
+        tell_said(why);
+}
+
 /* ---- a pod that waits ---- */
 
 static void tell_waiting(struct why *why)
@@ -150,10 +183,7 @@ static void tell_waiting(struct why *why)
         printf("  %" PRIu32 " %s: GPU memory and CPU would do, for example %s; if it stays "
                "Pending, look at taints, affinity and other resources\n",
                fits, fits == 1 ? "node" : "nodes", verdict.other[OBSTACLE_NONE].nearest);
-    if (why->said[0])
-        printf("kube-scheduler said: %s\n", why->said);
-    else
-        puts("kube-scheduler has not said anything yet: does one serve the pod's schedulerName?");
+    tell_said(why);
 }
 
 /* ---- a pod that has its node ---- */
@@ -222,8 +252,7 @@ static void tell_bound(struct why *why)
         puts("  shares with nobody");
     if (why->pod.has_assigned && !why->pod.assigned)
         puts("  the device plugin has not given it to a container yet");
-    if (why->trouble[0])
-        printf("kubelet said: %s\n", why->trouble);
+    tell_trouble(why);
 }
 
 static int tell(struct why *why, const struct app *app, struct gs_error *err)
@@ -236,12 +265,13 @@ static int tell(struct why *why, const struct app *app, struct gs_error *err)
     }
     if (gs_pod_terminal(pod)) {
         printf("%s/%s has ended and holds no GPU memory\n", pod->ns, pod->name);
-        if (why->trouble[0])
-            printf("kubelet said: %s\n", why->trouble);
+        tell_trouble(why);
         return 0;
     }
-    if (fetch_all(why, app, err) < 0)
+    if (fetch_all(why, app, err) < 0) {
+        tell_alone(why);
         return -1;
+    }
     if (pod->node_name[0])
         tell_bound(why);
     else
