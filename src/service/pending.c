@@ -7,6 +7,7 @@
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
+#include <utlist.h>
 
 #include "gpushare/base/index.h"
 
@@ -19,11 +20,17 @@ struct entry {
     bool seen;
     int64_t since_ns; /* when filter brought it, for pods the watch has not shown */
     UT_hash_handle hh;
+    struct entry *prev_waiting, *next_waiting; /* while it waits */
+    struct entry *prev_unseen, *next_unseen;   /* until the watch shows it */
 };
 
+/* The waker comes ten times a second, and pods may be many: it looks at those alone that concern
+ * it. */
 struct gs_pending {
     pthread_mutex_t lock;
-    struct entry *entries; /* in the order they came */
+    struct entry *entries;
+    struct entry *waiting; /* the longest wait first */
+    struct entry *unseen;  /* the oldest first */
 };
 
 struct gs_pending *gs_pending_new(void)
@@ -34,11 +41,32 @@ struct gs_pending *gs_pending_new(void)
     return pending;
 }
 
+static void wait_no_more(struct gs_pending *pending, struct entry *entry)
+{
+    if (entry->waits)
+        DL_DELETE2(pending->waiting, entry, prev_waiting, next_waiting);
+    entry->waits = false;
+}
+
+static void mark_shown(struct gs_pending *pending, struct entry *entry)
+{
+    if (!entry->from_watch)
+        DL_DELETE2(pending->unseen, entry, prev_unseen, next_unseen);
+    entry->from_watch = true;
+}
+
+static void forget(struct gs_pending *pending, struct entry *entry)
+{
+    wait_no_more(pending, entry);
+    mark_shown(pending, entry);
+    gs_pod_release(&entry->pod);
+    free(entry);
+}
+
 static void drop(struct gs_pending *pending, struct entry *entry)
 {
     HASH_DEL(pending->entries, entry);
-    gs_pod_release(&entry->pod);
-    free(entry);
+    forget(pending, entry);
 }
 
 void gs_pending_free(struct gs_pending *pending)
@@ -77,6 +105,7 @@ static struct entry *need(struct gs_pending *pending, const struct gs_pod *pod)
         free(entry);
         return NULL;
     }
+    DL_APPEND2(pending->unseen, entry, prev_unseen, next_unseen);
     return entry;
 }
 
@@ -93,12 +122,11 @@ int gs_pending_put(struct gs_pending *pending, const struct gs_pod *pod, struct 
         HASH_DEL(pending->entries, entry);
         entry->pod = copy;
         copy = old;
-        entry->from_watch = entry->seen = true;
+        entry->seen = true;
+        mark_shown(pending, entry);
         HASH_ADD_KEYPTR(hh, pending->entries, entry->pod.uid, strlen(entry->pod.uid), entry);
-        if (!entry->hh.tbl) {
-            gs_pod_release(&entry->pod);
-            free(entry);
-        }
+        if (!entry->hh.tbl)
+            forget(pending, entry);
     }
     pthread_mutex_unlock(&pending->lock);
     gs_pod_release(&copy);
@@ -135,8 +163,11 @@ void gs_pending_sweep(struct gs_pending *pending)
     pthread_mutex_unlock(&pending->lock);
 }
 
-static void let_wait(struct entry *entry, enum gs_reason why, uint64_t epoch, int64_t now_ns)
+static void let_wait(struct gs_pending *pending, struct entry *entry, enum gs_reason why,
+                     uint64_t epoch, int64_t now_ns)
 {
+    if (!entry->waits)
+        DL_APPEND2(pending->waiting, entry, prev_waiting, next_waiting);
     entry->waits = true;
     entry->why = why;
     entry->since_ns = entry->since_ns ? entry->since_ns : now_ns;
@@ -152,7 +183,7 @@ void gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, en
     pthread_mutex_lock(&pending->lock);
     struct entry *entry = need(pending, pod);
     if (entry)
-        let_wait(entry, why, epoch, now_ns);
+        let_wait(pending, entry, why, epoch, now_ns);
     pthread_mutex_unlock(&pending->lock);
 }
 
@@ -161,7 +192,7 @@ void gs_pending_all_wait(struct gs_pending *pending, int64_t now_ns)
     pthread_mutex_lock(&pending->lock);
     struct entry *entry, *next;
     HASH_ITER (hh, pending->entries, entry, next)
-        let_wait(entry, entry->why, 0, now_ns);
+        let_wait(pending, entry, entry->why, 0, now_ns);
     pthread_mutex_unlock(&pending->lock);
 }
 
@@ -170,7 +201,7 @@ void gs_pending_accepted(struct gs_pending *pending, const char *uid)
     pthread_mutex_lock(&pending->lock);
     struct entry *entry = find(pending, uid);
     if (entry)
-        entry->waits = false;
+        wait_no_more(pending, entry);
     pthread_mutex_unlock(&pending->lock);
 }
 
@@ -198,9 +229,10 @@ void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pend
 {
     struct gs_pending_stats stats = {0};
     pthread_mutex_lock(&pending->lock);
-    struct entry *entry, *next;
-    HASH_ITER (hh, pending->entries, entry, next) {
-        if (!entry->waits || entry->why == GS_FITS)
+    struct entry *entry;
+    DL_FOREACH2(pending->waiting, entry, next_waiting)
+    {
+        if (entry->why == GS_FITS)
             continue;
         stats.refused[entry->why]++;
         if (now_ns - entry->since_ns > stats.oldest_ns)
@@ -214,13 +246,13 @@ void gs_pending_each_waiter(struct gs_pending *pending, int64_t now_ns,
                             bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
 {
     pthread_mutex_lock(&pending->lock);
-    struct entry *entry, *next;
-    bool more = true;
-    HASH_ITER (hh, pending->entries, entry, next) {
-        if (!entry->from_watch && now_ns - entry->since_ns > GS_PENDING_UNSEEN_NS)
-            drop(pending, entry);
-        else if (more && entry->waits)
-            more = each(ctx, &entry->waiter);
+    while (pending->unseen && now_ns - pending->unseen->since_ns > GS_PENDING_UNSEEN_NS)
+        drop(pending, pending->unseen);
+    struct entry *entry;
+    DL_FOREACH2(pending->waiting, entry, next_waiting)
+    {
+        if (!each(ctx, &entry->waiter))
+            break;
     }
     pthread_mutex_unlock(&pending->lock);
 }

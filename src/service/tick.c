@@ -25,33 +25,38 @@ struct wake_round {
     int64_t now_ns;
     uint32_t slots[NODES_PER_TICK]; /* nodes that gained memory since the last round */
     uint32_t slot_count;
-    struct gs_pod *woken; /* copies of pods to wake */
+    uint32_t gained_units; /* what is free on one GPU of the best of these nodes */
+    struct gs_pod *woken;  /* copies of pods to wake */
     uint32_t woken_count;
 };
 
-static bool fits_now(const struct gs_store *store, const struct gs_waiter *waiter, uint32_t slot)
+static bool fits_now(const struct gs_store *store, const struct gs_waiter *waiter,
+                     const struct gs_ask *ask, uint32_t slot)
 {
     struct gs_gpu_state room[GS_GPUS_MAX];
-    struct gs_ask ask;
     if (slot >= gs_ledger_slots(store->ledger) ||
         (waiter->epoch && (slot >= store->freed_cap || store->freed_at[slot] <= waiter->epoch)))
         return false;
     const struct gs_node_view *view = gs_ledger_view_at(store->ledger, slot);
-    gs_ask_of_pod(&ask, waiter->pod);
-    return view && gs_fit_beside_holds(store->ledger, view, &ask, room, NULL) == GS_FITS;
+    return view && gs_fit_beside_holds(store->ledger, view, ask, room, NULL) == GS_FITS;
 }
 
 /* Looks for a node: among those that gained memory, or among all for a pod that did not wait for
- * memory. */
+ * memory. Most pods want more than what came free: they are done with one comparison. */
 static void find_node(const struct wake_round *round, struct gs_waiter *waiter)
 {
     const struct gs_store *store = &round->service->store;
-    if (waiter->slot != GS_INDEX_NONE && !fits_now(store, waiter, waiter->slot))
+    if (waiter->slot == GS_INDEX_NONE && waiter->epoch && !round->slot_count)
+        return;
+    struct gs_ask ask;
+    gs_ask_of_pod(&ask, waiter->pod);
+    if (waiter->slot != GS_INDEX_NONE && !fits_now(store, waiter, &ask, waiter->slot))
         waiter->slot = GS_INDEX_NONE; /* somebody else took it */
     if (waiter->slot != GS_INDEX_NONE)
         return;
-    for (uint32_t i = 0; waiter->slot == GS_INDEX_NONE && i < round->slot_count; i++) {
-        if (fits_now(store, waiter, round->slots[i]))
+    uint32_t slots = ask.units <= round->gained_units ? round->slot_count : 0;
+    for (uint32_t i = 0; waiter->slot == GS_INDEX_NONE && i < slots; i++) {
+        if (fits_now(store, waiter, &ask, round->slots[i]))
             waiter->slot = round->slots[i];
     }
     if (waiter->slot != GS_INDEX_NONE && waiter->wakes > DOUBLINGS_AFTER_GAIN)
@@ -59,7 +64,7 @@ static void find_node(const struct wake_round *round, struct gs_waiter *waiter)
     for (uint32_t slot = 0;
          waiter->slot == GS_INDEX_NONE && !waiter->epoch && slot < gs_ledger_slots(store->ledger);
          slot++) {
-        if (fits_now(store, waiter, slot))
+        if (fits_now(store, waiter, &ask, slot))
             waiter->slot = slot;
     }
     if (waiter->slot == GS_INDEX_NONE && !waiter->epoch)
@@ -115,6 +120,18 @@ static void wake_pod(struct gs_service *service, const struct gs_pod *pod, int64
     }
 }
 
+static void add_gain(struct wake_round *round, uint32_t slot)
+{
+    const struct gs_ledger *ledger = round->service->store.ledger;
+    const struct gs_node_view *view =
+        slot < gs_ledger_slots(ledger) ? gs_ledger_view_at(ledger, slot) : NULL;
+    if (!view)
+        return;
+    round->slots[round->slot_count++] = slot;
+    if (view->max_free_units > round->gained_units)
+        round->gained_units = view->max_free_units;
+}
+
 /* The nodes that gained memory since the last pass over all nodes; a pass takes several rounds when
  * there are more than a round holds. */
 static void find_gains(struct gs_service *service, struct wake_round *round)
@@ -125,7 +142,7 @@ static void find_gains(struct gs_service *service, struct wake_round *round)
     uint32_t slot = service->gain_cursor;
     for (; slot < store->freed_cap && round->slot_count < NODES_PER_TICK; slot++) {
         if (store->freed_at[slot] > service->woken_epoch)
-            round->slots[round->slot_count++] = slot;
+            add_gain(round, slot);
     }
     service->gain_cursor = slot;
     if (slot < store->freed_cap)

@@ -41,6 +41,19 @@ static void a_refused_pod_is_woken_when_memory_comes_free(void **state)
     assert_string_equal(rig.patched, "default/p aliyun.com/gpu-wake");
 }
 
+static void a_gpu_that_is_just_large_enough_wakes(void **state)
+{
+    char json[2048];
+    rig_pod_gone(&rig, "p", "u1");
+    rig_pod(&rig, "whole", "u2", 16, NULL, NULL, "Pending");
+    free(rig_filter(
+        &rig, rig_pod_json(&rig, json, sizeof(json), "whole", "u2", 16, NULL, NULL, "Pending"),
+        "\"n1\""));
+    rig_pod_gone(&rig, "old", "u0");
+    tick(GS_NS_PER_S);
+    assert_string_equal(rig.patched, "default/whole aliyun.com/gpu-wake");
+}
+
 /* The same index and units: only the node's name says that it moved. */
 static void memory_that_a_pod_leaves_for_another_node_wakes(void **state)
 {
@@ -234,6 +247,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(a_refused_pod_is_woken_when_memory_comes_free),
+        T(a_gpu_that_is_just_large_enough_wakes),
         T(memory_that_a_pod_leaves_for_another_node_wakes),
         T(too_little_memory_wakes_nobody),
         T(a_pod_that_is_not_bound_is_woken_again_at_growing_distances),
