@@ -41,8 +41,10 @@ def body():
         cluster.control_plane.apply("base/device-plugin/rbac.yaml")
         cluster.create_pods([pod("p", 4)])
         cluster.wait_bound("p")
+        cluster.control_plane.apply("overlays/second-scheduler/rbac.yaml")
         clients = [client_of(cluster, name) for name in ("gpushare-extender",
-                                                         "gpushare-device-plugin")]
+                                                         "gpushare-device-plugin",
+                                                         "gpushare-scheduler")]
         for client in clients:
             check(attempt(client, IMAGE), "RBAC alone refuses another image: no policy is needed")
         cluster.control_plane.apply(POLICY)
@@ -51,6 +53,10 @@ def body():
             check(not attempt(client, IMAGE), "another image was let in")
             check(attempt(client, NOTE), "an annotation was refused")
         check(attempt(cluster.api, IMAGE), "an administrator was refused")
+        # the second scheduler's token is kube-scheduler's as well, which writes statuses
+        clients[2].call("PATCH", f"{pod_path(NAMESPACE, 'p', 'status')}?dryRun=All",
+                        {"status": {"conditions": [{"type": "PodScheduled", "status": "True"}]}},
+                        "application/strategic-merge-patch+json")
         cluster.create_pods([pod("q", 4)])
         cluster.wait_bound("q")
         cluster.wait_inspect_agrees()
