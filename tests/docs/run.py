@@ -18,7 +18,7 @@ GAP = "…"
 # Quoted in the table of symptoms, and not ours: Kubernetes says them, or the user's programs.
 OTHERS = ("schedulerName", "Insufficient aliyun.com/gpu-mem", "UnexpectedAdmissionError",
           "CreateContainerConfigError", "nvidia-smi", "CUDA out of memory", "CrashLoopBackOff",
-          "ContainerCreating", "insufficient quota to match these scopes",
+          "ContainerCreating", "Permission denied", "insufficient quota to match these scopes",
           'Post "http://127.0.0.1:39999/…": connection refused')
 
 
