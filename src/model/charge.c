@@ -64,6 +64,16 @@ static enum gs_charge_result judge(const struct gs_pod *pod, int64_t total)
     return GS_CHARGE_OK;
 }
 
+/* Over how many GPUs the memory lies: as many as the pod asks for. Once it is bound that is edited
+ * easily, but the containers were given what the record says: the smaller number cannot be too
+ * little. */
+static uint32_t spread(const struct gs_pod *pod)
+{
+    bool given = pod->recorded == GS_RECORDED_VALID && pod->node_name[0];
+    uint32_t recorded = given ? gs_gpu_mask_count(pod->recorded_gpus) : pod->gpu_count;
+    return recorded && recorded < pod->gpu_count ? recorded : pod->gpu_count;
+}
+
 enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *ret)
 {
     *ret = (struct gs_charge){.units = 0, .gpu_count = 1};
@@ -73,9 +83,10 @@ enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *
     enum gs_charge_result result = judge(pod, total);
     ret->units = result == GS_CHARGE_TOO_LARGE ? INT32_MAX : (uint32_t)total;
     if (result == GS_CHARGE_OK && pod->count_kind == GS_COUNT_VALID) {
-        /* every request divides, so every sum of requests does */
+        /* every request divides by gpu_count, so every sum of requests does */
+        uint32_t gpus = spread(pod);
         ret->gpu_count = pod->gpu_count;
-        ret->units /= pod->gpu_count;
+        ret->units = (ret->units + gpus - 1) / gpus;
     }
     return result;
 }

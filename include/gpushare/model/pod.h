@@ -134,7 +134,8 @@ enum gs_charge_result {
  * The one function for extender, plugin, CLI and simulator (contract, section 1):
  *   init phase: for each init container, itself plus the sidecars declared before it;
  *   main phase: all main containers plus all sidecars;
- *   the larger of the two, each request divided by gpu-count.
+ *   the larger of the two, each request divided by gpu-count. Of a bound pod whose record names
+ *   fewer GPUs than that, by their number: its owner changed the count later.
  * A pod without GPU memory is OK with units 0 whatever its gpu-count says. On failure *ret holds
  * the undivided total over one GPU (saturated), so that a bound pod can still be charged.
  */

@@ -238,6 +238,40 @@ static void a_container_gets_what_the_charge_divides(void **state)
     }
 }
 
+/* The label of a bound pod may be edited; what its containers were given does not change by that.
+ */
+static void a_count_that_the_record_contradicts_makes_no_charge_smaller(void **state)
+{
+    static const struct {
+        const char *row, *node;
+        uint32_t gpu_count; /* label */
+        gs_gpu_mask recorded;
+        uint32_t units; /* of 16 */
+    } edited[] = {
+        {"as recorded", "n", 2, 0x3, 8},
+        {"more than recorded", "n", 16, 0x3, 8},
+        {"many more than the one recorded", "n", 16, 0x1, 16},
+        {"more than recorded, a rest", "n", 8, 0x7, 6},
+        {"fewer than recorded", "n", 2, 0xf, 8},
+        {"nothing recorded", "n", 4, 0, 4},
+        {"not bound: the record is its owner's word", "", 4, 0x1, 4},
+    };
+    GS_FOR_EACH_ROW (r, edited) {
+        struct gs_container container = {.kind = MAIN, .gpu_units = 16};
+        struct gs_charge charge;
+        const struct gs_pod pod = {.containers = &container,
+                                   .container_count = 1,
+                                   .node_name = r->node,
+                                   .count_kind = GS_COUNT_VALID,
+                                   .gpu_count = r->gpu_count,
+                                   .recorded = r->recorded ? GS_RECORDED_VALID : GS_RECORDED_NONE,
+                                   .recorded_gpus = r->recorded};
+        row_equal(r->row, gs_pod_charge(&pod, &charge), GS_CHARGE_OK);
+        row_equal(r->row, charge.units, r->units);
+        row_equal(r->row, charge.gpu_count, r->gpu_count);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +280,7 @@ int main(void)
         cmocka_unit_test(cpu_saturates),
         cmocka_unit_test(a_request_beyond_counting_is_a_wish_for_gpu_memory),
         cmocka_unit_test(a_container_gets_what_the_charge_divides),
+        cmocka_unit_test(a_count_that_the_record_contradicts_makes_no_charge_smaller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,6 +113,19 @@ static void a_pod_without_a_valid_index_is_charged_on_every_gpu(void **state)
     expect_metric("\ngpushare_unplaced_claims 0\n");
 }
 
+static void a_count_edited_later_makes_room_for_nobody(void **state)
+{
+    rig_pod(&rig, "p", "u1", 16, "n1", "0", "Running");
+    rig_feed(&rig,
+             "{\"metadata\":{\"name\":\"p\",\"namespace\":\"default\",\"uid\":\"u1\","
+             "\"resourceVersion\":\"50\",\"labels\":{\"aliyun.com/gpu-count\":\"16\"},"
+             "\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"0\"}},\"spec\":{\"nodeName\":\"n1\","
+             "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":"
+             "\"16\"}}}]},\"status\":{\"phase\":\"Running\"}}",
+             false);
+    assert_int_equal(rig_used(&rig, "n1", 0), 16);
+}
+
 /* A bound pod whose record is gpu, with swap-with naming a partner. */
 static void patched(const char *name, const char *uid, const char *idx, const char *partner)
 {
@@ -249,6 +262,7 @@ int main(void)
         T(a_full_list_is_believed_even_when_it_is_older),
         T(what_a_list_does_not_name_is_gone),
         T(a_pod_without_a_valid_index_is_charged_on_every_gpu),
+        T(a_count_edited_later_makes_room_for_nobody),
         T(both_claims_move_on_the_first_patch_of_a_swap),
         T(a_swap_seen_only_in_part_charges_the_partner_everywhere),
         T(a_swap_with_another_kind_of_pod_moves_nobody),
