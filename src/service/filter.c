@@ -183,10 +183,12 @@ static int filter_gpu_pod(struct gs_service *service, const struct gs_ask *ask,
     enum gs_reason why;
     uint32_t fitting = count_verdicts(service, scratch->verdicts, count, &why);
     if (fitting == 0 && known_all && count > 0) {
-        gs_pending_refused(service->pending, pod, why, epoch,
-                           gs_clock_now_ns(service->config.clock));
-        gs_log(GS_LOG_INFO, "no node fits", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
-               GS_INT("units", ask->units), GS_INT("gpus", ask->gpu_count), GS_INT("nodes", count),
+        /* asked again about every waiting pod whenever something changes: told once */
+        bool news = gs_pending_refused(service->pending, pod, why, epoch,
+                                       gs_clock_now_ns(service->config.clock));
+        gs_log(news ? GS_LOG_INFO : GS_LOG_DEBUG, "no node fits", GS_STR("pod", pod->name),
+               GS_STR("namespace", pod->ns), GS_INT("units", ask->units),
+               GS_INT("gpus", ask->gpu_count), GS_INT("nodes", count),
                GS_STR("why", gs_reason_text(why)));
     } else {
         gs_log(GS_LOG_DEBUG, "filtered", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),

@@ -177,14 +177,16 @@ static void let_wait(struct gs_pending *pending, struct entry *entry, enum gs_re
     entry->waiter.slot = GS_INDEX_NONE;
 }
 
-void gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, enum gs_reason why,
+bool gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, enum gs_reason why,
                         uint64_t epoch, int64_t now_ns)
 {
     pthread_mutex_lock(&pending->lock);
     struct entry *entry = need(pending, pod);
+    bool news = !entry || !entry->waits || entry->why != why;
     if (entry)
         let_wait(pending, entry, why, epoch, now_ns);
     pthread_mutex_unlock(&pending->lock);
+    return news;
 }
 
 void gs_pending_all_wait(struct gs_pending *pending, int64_t now_ns)

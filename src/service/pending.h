@@ -36,8 +36,9 @@ void gs_pending_sweep(struct gs_pending *pending);
  * The pod waits from now on: filter refused it everywhere, mostly for `why`, when `epoch` was the
  * count of frees so far. epoch 0 and GS_FITS: it may fit anywhere as things are (another pod's bind
  * was faster, or the API failed), so it waits for kube-scheduler to look again, not for memory.
+ * False when it waits already, and for the same.
  */
-void gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, enum gs_reason why,
+bool gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, enum gs_reason why,
                         uint64_t epoch, int64_t now_ns);
 /* Every pod of the table, with epoch 0: kube-scheduler had no answer about them for a while. */
 void gs_pending_all_wait(struct gs_pending *pending, int64_t now_ns);

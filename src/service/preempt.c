@@ -107,7 +107,7 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
     }
     if (kept < 0)
         return gs_fail_nomem(err);
-    gs_log(GS_LOG_INFO, "preemption", GS_STR("pod", args->pod.name),
+    gs_log(kept ? GS_LOG_INFO : GS_LOG_DEBUG, "preemption", GS_STR("pod", args->pod.name),
            GS_STR("namespace", args->pod.ns), GS_INT("nodes", args->node_count),
            GS_INT("useful", kept));
     gs_codec_preemption_result(answer, args->nodes, (uint32_t)kept);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service_rig.h"
 
+#include <unistd.h>
+
 #include "gpushare/model/reason.h"
 #include "rows.h"
 
@@ -48,6 +50,37 @@ static void a_refused_node_is_failed_with_a_reason(void **state)
     rig_expect(rig_filter(&rig, pod(17), "\"n2\""),
                "\"FailedAndUnresolvableNodes\":{\"n2\":\"no GPU is as large as the request\"}");
     rig_expect(rig_filter(&rig, pod(17), "\"nowhere\""), "not known");
+}
+
+/* The lines on stderr that hold `words`, while the pod is asked about so often. */
+static int lines_of(const char *words, unsigned units, int times)
+{
+    char line[4096];
+    int count = 0, old = dup(STDERR_FILENO);
+    FILE *log = tmpfile();
+    assert_true(log && old >= 0 && dup2(fileno(log), STDERR_FILENO) >= 0);
+    while (times--)
+        free(rig_filter(&rig, pod(units), "\"n1\""));
+    assert_true(dup2(old, STDERR_FILENO) >= 0);
+    close(old);
+    rewind(log);
+    while (fgets(line, sizeof(line), log))
+        count += strstr(line, words) != NULL;
+    fclose(log);
+    return count;
+}
+
+/* kube-scheduler asks again about every waiting pod whenever something changes. */
+static void the_same_refusal_is_told_once(void **state)
+{
+    assert_int_equal(lines_of("no node fits", 17, 5), 1);
+    rig_pod(&rig, "q", "u2", 4, "n1", "0", "Running");
+    rig_pod(&rig, "r", "u3", 4, "n1", "1", "Running");
+    assert_int_equal(lines_of("no node fits", 6, 5), 1); /* another reason */
+    rig_pod_gone(&rig, "q", "u2");
+    assert_int_equal(lines_of("no node fits", 6, 1), 0); /* it fits, and is not bound */
+    rig_pod(&rig, "q", "u4", 4, "n1", "0", "Running");
+    assert_int_equal(lines_of("no node fits", 6, 5), 0); /* nothing new */
 }
 
 static void a_pod_without_gpu_memory_passes_everywhere(void **state)
@@ -174,6 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(only_nodes_with_one_gpu_large_enough_pass),
         T(a_refused_node_is_failed_with_a_reason),
+        T(the_same_refusal_is_told_once),
         T(a_pod_without_gpu_memory_passes_everywhere),
         T(nodes_given_as_objects_are_judged_as_given),
         T(nothing_is_answered_before_the_lists_are_loaded),
