@@ -8,6 +8,7 @@
 #include "service_internal.h"
 
 #define LIST_TIMEOUT_NS (5 * GS_NS_PER_S)
+#define RETRY_NS        (5 * GS_NS_PER_S)
 
 void gs_newcomers_release(struct gs_newcomers *newcomers)
 {
@@ -32,11 +33,13 @@ static int take_in(void *ctx, const struct gs_pod *pod)
     return sink.pod(sink.ctx, pod);
 }
 
-void gs_newcomers_tick(struct gs_service *service)
+void gs_newcomers_tick(struct gs_service *service, int64_t now_ns)
 {
     struct gs_newcomers *newcomers = &service->newcomers;
     const struct gs_kube *kube = &service->config.kube;
     struct gs_error err = {0};
+    if (now_ns < newcomers->next_ns)
+        return;
     gs_store_write(&service->store);
     _cleanup_free_ char *node = newcomers->count ? newcomers->names[--newcomers->count] : NULL;
     gs_store_unlock(&service->store);
@@ -45,6 +48,7 @@ void gs_newcomers_tick(struct gs_service *service)
         return;
     gs_log(GS_LOG_WARN, "pods of a new GPU node not read, trying again", GS_STR("node", node),
            GS_STR("why", err.msg));
+    newcomers->next_ns = now_ns + RETRY_NS;
     gs_store_write(&service->store);
     gs_newcomers_add(newcomers, node);
     gs_store_unlock(&service->store);

@@ -16,6 +16,7 @@ struct gs_service;
 struct gs_newcomers {
     char *names[GS_NEWCOMERS_MAX];
     uint32_t count;
+    int64_t next_ns; /* not before: the last attempt failed. Of the thread that ticks */
 };
 
 void gs_newcomers_release(struct gs_newcomers *newcomers);
@@ -25,6 +26,6 @@ void gs_newcomers_release(struct gs_newcomers *newcomers);
 void gs_newcomers_add(struct gs_newcomers *newcomers, const char *node);
 
 /* Reads the pods of one such node; the next one at the next tick. Call without the lock. */
-void gs_newcomers_tick(struct gs_service *service);
+void gs_newcomers_tick(struct gs_service *service, int64_t now_ns);
 
 #endif

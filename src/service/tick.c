@@ -228,7 +228,7 @@ void gs_service_tick(struct gs_service *service)
     service->answered = answers;
     if (gs_service_loaded(service)) { /* a standby's ledger shall be right when it leads */
         gs_reconcile_tick(service, now_ns);
-        gs_newcomers_tick(service);
+        gs_newcomers_tick(service, now_ns);
     }
     if (!answers)
         return;

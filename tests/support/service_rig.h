@@ -30,6 +30,7 @@ struct rig {
     /* What bind answers, and what get_pod then shows. */
     enum gs_code bind_code;
     enum gs_code get_code;
+    enum gs_code list_code;
     const char *get_json;
     const char *listed[4];                /* what list_pods shows, up to a NULL */
     void (*during_bind)(struct rig *rig); /* what happens while the API call is under way */
@@ -100,6 +101,8 @@ static int rig_list_pods(void *ctx, const char *node, int64_t timeout_ns,
     struct rig *rig = ctx;
     int result = 0;
     rig->lists++;
+    if (rig->list_code)
+        return gs_fail(err, rig->list_code, "scripted");
     for (int i = 0; i < 4 && rig->listed[i] && result == 0; i++) {
         struct gs_pod pod = {0};
         assert_int_equal(gs_codec_pod(&rig->names, gs_slice_of(rig->listed[i]), &pod, err), 0);

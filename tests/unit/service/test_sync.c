@@ -251,6 +251,16 @@ static void cpu_of_pods_that_were_there_before_the_gpus_is_read_again(void **sta
     expect_metric("\ngpushare_other_pods 1\n");
 }
 
+static void pods_that_cannot_be_read_again_are_not_asked_for_at_every_tick(void **state)
+{
+    rig.list_code = GS_EDENIED;
+    for (int tenths = 0; tenths < 300; tenths++) {
+        rig.now_ns += GS_NS_PER_S / 10;
+        gs_service_tick(rig.service);
+    }
+    assert_in_range(rig.lists, 2, 7);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -270,6 +280,7 @@ int main(void)
         T(a_node_that_leaves_and_returns_finds_its_claims),
         T(a_pod_may_leave_a_node_that_was_never_shown),
         T(cpu_of_pods_that_were_there_before_the_gpus_is_read_again),
+        T(pods_that_cannot_be_read_again_are_not_asked_for_at_every_tick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
