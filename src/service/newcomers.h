@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 /*
- * Nodes that have gained GPUs since the pods were listed. Of pods without GPU memory the ledger
- * keeps the CPU on GPU nodes only, so those that were there already have to be read once more.
- * The names are guarded by the store's lock.
+ * Nodes that have gained GPUs since the first list of pods began. Of pods without GPU memory the
+ * ledger keeps the CPU on GPU nodes only, so those that were there already have to be read once
+ * more. The names are guarded by the store's lock.
  */
 enum { GS_NEWCOMERS_MAX = 256 };
 

@@ -58,6 +58,7 @@ struct gs_service {
 
     atomic_bool listed[2]; /* by enum gs_kind: a full list was loaded */
     atomic_bool live[2];   /* its watch stands */
+    bool pods_begun;       /* the first list of pods has begun; guarded by the store's lock */
 
     /* Of the thread that ticks, alone. */
     uint64_t woken_epoch; /* gains up to here were looked at */

@@ -186,7 +186,7 @@ static int on_node(void *ctx, const struct gs_node *node)
         view = gs_ledger_view(store->ledger, gs_slice_of(node->name));
         if (view->max_free_units > max_before || view->sum_free_units > sum_before)
             gs_store_freed(store, view->slot);
-        if (view->gpu_count && !had_gpus && atomic_load(&service->listed[GS_KIND_POD]))
+        if (view->gpu_count && !had_gpus && service->pods_begun)
             gs_newcomers_add(&service->newcomers, node->name);
     }
     gs_store_unlock(store);
@@ -215,6 +215,7 @@ static int on_list_begin(void *ctx, enum gs_kind kind)
     if (kind == GS_KIND_NODE) {
         gs_ledger_begin_nodes(service->store.ledger);
     } else {
+        service->pods_begun = true;
         gs_ledger_begin_pods(service->store.ledger);
         gs_tombs_clear(&service->store.tombs);
         gs_pending_begin(service->pending);

@@ -251,6 +251,25 @@ static void cpu_of_pods_that_were_there_before_the_gpus_is_read_again(void **sta
     expect_metric("\ngpushare_other_pods 1\n");
 }
 
+static void so_is_that_of_pods_listed_just_before_the_gpus_came(void **state)
+{
+    static const char *const other =
+        "{\"metadata\":{\"name\":\"o\",\"namespace\":\"default\",\"uid\":\"uo\"},\"spec\":{"
+        "\"nodeName\":\"late\",\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{"
+        "\"cpu\":\"2\"}}}]},\"status\":{\"phase\":\"Running\"}}";
+    rig_stop(&rig);
+    rig_start(&rig);
+    rig.sink.list_begin(rig.sink.ctx, GS_KIND_NODE);
+    rig.sink.list_end(rig.sink.ctx, GS_KIND_NODE);
+    rig.sink.list_begin(rig.sink.ctx, GS_KIND_POD);
+    rig_feed(&rig, other, false);
+    rig_node(&rig, "late", "16");
+    rig.sink.list_end(rig.sink.ctx, GS_KIND_POD);
+    rig.listed[0] = other;
+    gs_service_tick(rig.service);
+    expect_metric("\ngpushare_other_pods 1\n");
+}
+
 static void pods_that_cannot_be_read_again_are_not_asked_for_at_every_tick(void **state)
 {
     rig.list_code = GS_EDENIED;
@@ -280,6 +299,7 @@ int main(void)
         T(a_node_that_leaves_and_returns_finds_its_claims),
         T(a_pod_may_leave_a_node_that_was_never_shown),
         T(cpu_of_pods_that_were_there_before_the_gpus_is_read_again),
+        T(so_is_that_of_pods_listed_just_before_the_gpus_came),
         T(pods_that_cannot_be_read_again_are_not_asked_for_at_every_tick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
