@@ -9,6 +9,9 @@ enum { THROTTLED_MAX = 4, FAILED_MAX = 3 };
 #define RETRY_MIN_NS (50 * GS_NS_PER_MS)
 #define RETRY_MAX_NS (2 * GS_NS_PER_S)
 
+/* at whether anybody still waits for it */
+#define LOOK_EVERY_NS (200 * GS_NS_PER_MS)
+
 /* One call with all its attempts. */
 struct call {
     struct gs_kube_client *client;
@@ -20,14 +23,22 @@ struct call {
     bool refused;
 };
 
+static bool is_stopped(const struct call *call)
+{
+    return gs_runner_stopped(call->runner) || gs_client_canceled(call->client);
+}
+
 /* Waits if there is time for it and something after it. */
 static bool wait_within(struct call *call, int64_t ns)
 {
     int64_t now_ns = gs_clock_now_ns(call->client->options.clock);
     if (ns >= call->deadline_ns - now_ns)
         return false;
-    gs_runner_sleep(call->runner, ns);
-    return !gs_runner_stopped(call->runner);
+    for (int64_t part_ns; ns > 0 && !is_stopped(call); ns -= part_ns) {
+        part_ns = ns < LOOK_EVERY_NS ? ns : LOOK_EVERY_NS;
+        gs_runner_sleep(call->runner, part_ns);
+    }
+    return !is_stopped(call);
 }
 
 static bool wait_backoff(struct call *call)
@@ -84,6 +95,8 @@ static int run(struct call *call, struct gs_error *err)
 {
     for (;;) {
         struct gs_error why = {0};
+        if (gs_client_canceled(call->client))
+            return gs_fail(err, GS_ECANCELED, "stopped");
         call->exchange.timeout_ns =
             call->deadline_ns - gs_clock_now_ns(call->client->options.clock);
         if (call->exchange.timeout_ns <= 0)

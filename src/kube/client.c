@@ -104,6 +104,11 @@ int gs_kube_client_new(const struct gs_kube_config *config, const struct gs_kube
     return 0;
 }
 
+void gs_kube_client_cancel(struct gs_kube_client *client)
+{
+    atomic_store(&client->canceled, true);
+}
+
 void gs_kube_client_free(struct gs_kube_client *client)
 {
     if (!client)

@@ -39,6 +39,7 @@ struct gs_kube_client {
     char *host_header;             /* likewise: "Host: …" */
     char user_agent[128];
     struct gs_auth *auth;
+    atomic_bool canceled;
     pthread_mutex_t lock; /* guards all below */
     struct gs_connection *idle;
     uint32_t idle_count;
@@ -75,6 +76,11 @@ void gs_runner_close(struct gs_kube_client *client, struct gs_runner *runner);
 
 /* Waits; a runner's stop flag ends it early. NULL: a plain sleep. */
 void gs_runner_sleep(const struct gs_runner *runner, int64_t ns);
+
+static inline bool gs_client_canceled(const struct gs_kube_client *client)
+{
+    return atomic_load_explicit(&client->canceled, memory_order_relaxed);
+}
 
 static inline bool gs_runner_stopped(const struct gs_runner *runner)
 {

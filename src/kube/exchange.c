@@ -60,6 +60,17 @@ static size_t on_header(char *line, size_t size, size_t count, void *ctx)
     return len;
 }
 
+/* Curl calls it once a second at least. Other than 0 ends the request. */
+static int on_progress(void *ctx, curl_off_t down_all, curl_off_t down, curl_off_t up_all,
+                       curl_off_t up)
+{
+    struct progress *progress = ctx;
+    if (!gs_client_canceled(progress->client))
+        return 0;
+    gs_fail(&progress->error, GS_ECANCELED, "stopped");
+    return 1;
+}
+
 /* The credentials may be seen by this server on this connection. */
 static bool may_show_credentials(const struct gs_kube_client *client)
 {
@@ -276,6 +287,9 @@ static int run_on(struct gs_kube_client *client, struct gs_connection *connectio
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, &progress);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, &progress);
+    curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, &progress);
+    curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
     connection->error[0] = '\0';
     CURLcode code = runner ? perform_on(runner, &progress) : curl_easy_perform(easy);
     int result = finish(client, connection, &progress, code, err);

@@ -61,6 +61,10 @@ struct gs_kube_options {
 int gs_kube_client_new(const struct gs_kube_config *config, const struct gs_kube_options *options,
                        struct gs_kube_client **ret_client, struct gs_error *err);
 
+/* Calls that are under way end with GS_ECANCELED within a second, and every later one at once: a
+ * program that ends waits for no API server. Watches end by their own flag. Any thread. */
+void gs_kube_client_cancel(struct gs_kube_client *client);
+
 /* No other thread may be in the client any more: stop the watches first. NULL: nothing. */
 void gs_kube_client_free(struct gs_kube_client *client);
 GS_DEFINE_CLEANUP(struct gs_kube_client *, gs_kube_client_free)
@@ -84,7 +88,7 @@ struct gs_kube_request {
  * 0 when an HTTP answer arrived, whatever its status: *ret_status, and its body in *body, which the
  * caller brings (GS_BUF(ceiling)) and which is emptied first. -1 when none arrived: GS_ETIMEOUT,
  * GS_EIO (connection, TLS, cut), GS_ETOOBIG (body above its ceiling), GS_EAUTH (no credentials to
- * be had from plugin or file), GS_EINVAL, GS_ENOMEM.
+ * be had from plugin or file), GS_ECANCELED, GS_EINVAL, GS_ENOMEM.
  */
 int gs_kube_request(struct gs_kube_client *client, const struct gs_kube_request *request,
                     int *ret_status, struct gs_buf *body, struct gs_error *err);

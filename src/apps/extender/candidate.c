@@ -15,8 +15,8 @@ struct candidate {
     pthread_t thread;
     bool running;
     pthread_mutex_t lock;
-    pthread_cond_t stopped;
-    bool stop;            /* guarded by lock */
+    pthread_cond_t changed; /* stop or ended; both guarded by lock */
+    bool stop, ended;
     enum gs_code failure; /* of the last step */
     int labelled;         /* what the pod's label says: 1, 0, or -1 while that is not known */
 };
@@ -71,11 +71,15 @@ static void *run(void *arg)
         pthread_mutex_lock(&candidate->lock);
         const struct timespec until = gs_clock_wait_until(next_ns);
         if (!candidate->stop)
-            pthread_cond_timedwait(&candidate->stopped, &candidate->lock, &until);
+            pthread_cond_timedwait(&candidate->changed, &candidate->lock, &until);
     }
     pthread_mutex_unlock(&candidate->lock);
     gs_election_resign(candidate->election);
     put_label(candidate, false);
+    pthread_mutex_lock(&candidate->lock);
+    candidate->ended = true;
+    pthread_cond_signal(&candidate->changed);
+    pthread_mutex_unlock(&candidate->lock);
     return NULL;
 }
 
@@ -88,7 +92,7 @@ int candidate_start(const struct gs_election_config *config, struct candidate **
     candidate->config = *config;
     candidate->labelled = -1;
     pthread_mutex_init(&candidate->lock, NULL);
-    gs_clock_cond_init(&candidate->stopped);
+    gs_clock_cond_init(&candidate->changed);
     candidate->election = gs_election_new(config);
     int error =
         candidate->election ? pthread_create(&candidate->thread, NULL, run, candidate) : ENOMEM;
@@ -101,25 +105,33 @@ int candidate_start(const struct gs_election_config *config, struct candidate **
     return 0;
 }
 
-void candidate_resign(struct candidate *candidate)
+bool candidate_resign(struct candidate *candidate, int64_t timeout_ns)
 {
     if (!candidate || !candidate->running)
-        return;
+        return true;
+    const struct timespec until =
+        gs_clock_wait_until(gs_clock_now_ns(gs_clock_system()) + timeout_ns);
+    int error = 0;
     pthread_mutex_lock(&candidate->lock);
     candidate->stop = true;
-    pthread_cond_signal(&candidate->stopped);
+    pthread_cond_signal(&candidate->changed);
+    while (!candidate->ended && error == 0)
+        error = pthread_cond_timedwait(&candidate->changed, &candidate->lock, &until);
+    bool ended = candidate->ended;
     pthread_mutex_unlock(&candidate->lock);
-    pthread_join(candidate->thread, NULL);
-    candidate->running = false;
+    return ended;
 }
 
 void candidate_stop(struct candidate *candidate)
 {
     if (!candidate)
         return;
-    candidate_resign(candidate);
+    if (candidate->running) {
+        candidate_resign(candidate, 0);
+        pthread_join(candidate->thread, NULL);
+    }
     gs_election_free(candidate->election);
-    pthread_cond_destroy(&candidate->stopped);
+    pthread_cond_destroy(&candidate->changed);
     pthread_mutex_destroy(&candidate->lock);
     free(candidate);
 }

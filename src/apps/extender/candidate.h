@@ -21,11 +21,12 @@ int candidate_start(const struct gs_election_config *config, struct candidate **
 /* Borrowed from the candidate. */
 const struct gs_election *candidate_election(const struct candidate *candidate);
 
-/* Gives the lease and the label back; no more than a few seconds. The election says that it leads
- * no more; the object lives on for those who still ask it. */
-void candidate_resign(struct candidate *candidate);
+/* Gives the lease and the label back. The election says that it leads no more; the object lives on
+ * for those who still ask it. False when that is still going on after so long, as it is while the
+ * API server does not answer. NULL is fine. */
+bool candidate_resign(struct candidate *candidate, int64_t timeout_ns);
 
-/* Resigns and frees. NULL is fine. */
+/* Resigns, however long that takes, and frees. NULL is fine. */
 void candidate_stop(struct candidate *candidate);
 
 #endif

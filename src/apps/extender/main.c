@@ -11,6 +11,8 @@
 #include "gpushare/base/log.h"
 #include "gpushare/kube/kubeconfig.h"
 
+#define RESIGN_NS (5 * GS_NS_PER_S)
+
 /* Everything that lives as long as the program, in the order it is built. */
 struct app {
     struct settings settings;
@@ -117,12 +119,16 @@ static int serve(struct app *app, struct gs_error *err)
     return 0;
 }
 
-/* In the opposite order: nobody may ask what is gone. */
+/* In the opposite order: nobody may ask what is gone. An API server that does not answer holds up
+ * nothing but binds that have begun. */
 static void tear_down(struct app *app)
 {
     if (app->server)
         gs_http_server_stop(app->server, app->settings.grace_ns);
-    candidate_resign(app->candidate);
+    if (!candidate_resign(app->candidate, RESIGN_NS))
+        gs_log(GS_LOG_WARN, "the lease is not given back: the API server does not answer");
+    if (app->client)
+        gs_kube_client_cancel(app->client);
     gs_http_server_free(app->health);
     gs_http_server_free(app->server);
     feed_stop(app->feed);

@@ -15,7 +15,7 @@ struct gs_kube_options fixture_options(const struct fixture *f)
         .connect_timeout_ns = 1 * GS_NS_PER_S,
         .request_timeout_ns = 2 * GS_NS_PER_S,
         .list_timeout_ns = 3 * GS_NS_PER_S,
-        .retry_after_max_ns = 400 * GS_NS_PER_MS,
+        .retry_after_max_ns = f->retry_after_max_ns ? f->retry_after_max_ns : 400 * GS_NS_PER_MS,
         .body_max_bytes = 64 << 10,
         .event_max_bytes = 4 << 10,
         .page_limit = 100,

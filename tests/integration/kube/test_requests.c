@@ -225,6 +225,59 @@ static void a_long_retry_after_is_cut_to_the_bound(void **state)
     fixture_stop(&f);
 }
 
+struct asked {
+    struct fixture *f;
+    enum gs_code code;
+};
+
+static void *ask(void *arg)
+{
+    struct asked *asked = arg;
+    struct gs_error err = {0};
+    struct gs_kube_request request = {
+        .method = "GET", .path = "/x", .timeout_ns = 20 * GS_NS_PER_S};
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(100);
+    int status;
+    gs_kube_request(asked->f->client, &request, &status, &body, &err);
+    asked->code = err.code;
+    return NULL;
+}
+
+static void a_cancelled_client_waits_for_nothing_any_more(void **state)
+{
+    static const struct {
+        const char *row;
+        struct fake_rule rule;
+        enum gs_code code;
+    } rows[] = {
+        {"no answer", {.match = "", .status = -1, .end = FAKE_STALL}, GS_ECANCELED},
+        {"half an answer", {.match = "", .stream = "x", .end = FAKE_STALL}, GS_ECANCELED},
+        {"answered already: come back later",
+         {.match = "", .status = 429, .headers = "Retry-After: 9\r\n"},
+         GS_OK},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture f = {.retry_after_max_ns = 10 * GS_NS_PER_S};
+        struct asked asked = {.f = &f};
+        pthread_t thread;
+        fixture_start(&f, &r->rule, 1);
+        assert_int_equal(pthread_create(&thread, NULL, ask, &asked), 0);
+        assert_true(fake_api_wait(f.api, "", 1));
+        nanosleep(&(const struct timespec){.tv_nsec = 300 * GS_NS_PER_MS}, NULL);
+        int64_t begun_ns = gs_clock_now_ns(gs_clock_system());
+        gs_kube_client_cancel(f.client);
+        pthread_join(thread, NULL);
+        int64_t took_ns = gs_clock_now_ns(gs_clock_system()) - begun_ns;
+        row_equal(r->row, asked.code, r->code);
+        row_equal(r->row, took_ns / (2 * GS_NS_PER_S), 0);
+        size_t requests = fake_api_count(f.api, "");
+        ask(&asked);
+        row_equal(r->row, asked.code, GS_ECANCELED);
+        row_equal(r->row, fake_api_count(f.api, ""), requests);
+        fixture_stop(&f);
+    }
+}
+
 static void nobody_at_the_address_is_told_as_such(void **state)
 {
     struct fixture f = {0};
@@ -339,6 +392,7 @@ int main(void)
         cmocka_unit_test(what_may_be_tried_again_is),
         cmocka_unit_test(a_retry_after_behind_the_deadline_is_not_waited_for),
         cmocka_unit_test(a_long_retry_after_is_cut_to_the_bound),
+        cmocka_unit_test(a_cancelled_client_waits_for_nothing_any_more),
         cmocka_unit_test(nobody_at_the_address_is_told_as_such),
         cmocka_unit_test(an_idle_connection_that_died_is_replaced),
         cmocka_unit_test(many_threads_share_a_client_and_its_connections),
