@@ -22,7 +22,7 @@ main() {
         exit 2
     fi
     build_project "$root" release
-    run_ctest "$root/build" -j2 --timeout 300 || rc=1
+    run_ctest "$root/build" || rc=1
     ((ctest_skipped == 0)) || echo "$ctest_skipped skipped"
     echo "$ctest_passed passed, $ctest_failed failed"
     return "$rc"

@@ -3,7 +3,7 @@
 #
 # Sourced by scripts: run the tests of a build folder and count what happened.
 #
-#   run_ctest "$root/build" [ctest option...]
+#   run_ctest "$root/build" [ctest option...]          twice as many at a time as there are cores
 #   echo "$ctest_passed passed, $ctest_failed failed"
 #
 # Sourced after apt.sh. A test whose program is missing counts as failed. A test that skipped itself counts as neither.
@@ -14,13 +14,14 @@ ctest_passed=0 ctest_failed=0 ctest_skipped=0
 # Programs that tests call.
 test_packages=(openssl)
 
-# 0: every test passed, and there was one.
+# 0: every test passed, and there was one. The long tests mostly wait, for what is slow on purpose.
 run_ctest() {
     local build=$1 junit=$1/junit.xml rc=0
     shift
     apt_need "${test_packages[@]}"
     rm -f "$junit"
-    (cd "$build" && ctest --output-on-failure --no-tests=error --output-junit "$junit" "$@") || rc=$?
+    (cd "$build" && ctest --output-on-failure --no-tests=error --output-junit "$junit" \
+        -j "$((2 * $(nproc)))" --timeout 300 "$@") || rc=$?
     ctest_passed=0 ctest_failed=0 ctest_skipped=0
     [[ -f $junit ]] && count_junit "$junit"
     ((rc == 0 && ctest_failed == 0 && ctest_passed > 0))
