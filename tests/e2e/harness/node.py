@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 
-from harness import release
+from harness import docker, release
 from harness.cluster import Cluster
 from harness.containers import IMAGE, Containerd, unmount_below
 from harness.control_plane import EXTENDER_NAMESPACE, HOST, built_program, kube_program, token_in
@@ -136,6 +136,7 @@ class NodeCluster(Cluster):
         self.plugin_flags = [*(("--fake-gpus", gpus) if gpus else ()), *plugin_flags]
         self.wait_for_plugin = wait_for_plugin
         self.containerd = Containerd(self.processes, self.run_dir)
+        self.docker_socket = os.path.join(self.run_dir, "docker.sock")
         self.kubelet_dir = os.path.join(self.run_dir, "kubelet")
         self.kubelet = self.plugin = self.lock = None
 
@@ -162,6 +163,8 @@ class NodeCluster(Cluster):
         self.take_machine()
         super().start()
         self.containerd.start()
+        if release.KUBELET_ASKS_DOCKER:
+            docker.serve(self.docker_socket)
         self.start_kubelet()
         self.prepare_plugin()
         if self.wait_for_plugin:
@@ -203,7 +206,7 @@ class NodeCluster(Cluster):
             "--root-dir", self.kubelet_dir, "--cert-dir", os.path.join(self.kubelet_dir, "pki"),
             "--hostname-override", NODE, *self.kubelet_flags,
             f"--container-runtime-endpoint=unix://{self.containerd.socket}",
-            *release.kubelet_flags(IMAGE), "-v=2"])
+            *release.kubelet_flags(IMAGE, self.docker_socket), "-v=2"])
         wait_for("the node is ready", lambda: self.kubelet.must_run() or
                  node_ready(self.find_node()), 60)
 

@@ -33,11 +33,16 @@ def controller_manager_flags():
     return ["--port=0"] if MINOR < 24 else []  # the insecure port
 
 
-def kubelet_flags(sandbox_image):
+# Up to 1.23 kubelets know Docker.
+KUBELET_ASKS_DOCKER = MINOR < 24
+
+
+def kubelet_flags(sandbox_image, docker_socket):
     """dockershim was the default, and the sandbox image the kubelet's choice."""
-    if MINOR >= 24:
+    if not KUBELET_ASKS_DOCKER:
         return []
-    return ["--container-runtime=remote", f"--pod-infra-container-image={sandbox_image}"]
+    return ["--container-runtime=remote", f"--pod-infra-container-image={sandbox_image}",
+            f"--docker=unix://{docker_socket}"]
 
 
 def kubelet_config():
