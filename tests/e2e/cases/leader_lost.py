@@ -3,7 +3,6 @@
 """Three replicas behind a Service: the leader is killed, then the next one frozen, in mid-burst."""
 
 import json
-import random
 import signal
 
 from harness import ledger
@@ -13,17 +12,12 @@ from harness.objects import pod
 from harness.processes import wait_for
 from harness.replicas import Outage, Replicas
 from harness.watch import PodWatch
-from harness.workload import random_nodes, random_pod
+from harness.workload import random_nodes, random_pods
 
 KUBE = ">=1.20"
 SEED = 31
 NODES = 40
 OUTAGE_S = 20
-
-
-def burst(cluster, name, count):
-    rng = random.Random(f"{SEED}{name}")
-    cluster.create_pods([random_pod(f"{name}-{i:03}", rng) for i in range(count)])
 
 
 def must_refuse(cluster, replica, name):
@@ -50,7 +44,7 @@ def lose(cluster, replicas, watch, name, number):
         if replica is not leader and replica.process.running():
             must_refuse(cluster, replica, f"standby-{name}-{index}")
     before = len(watch.bound_at)
-    burst(cluster, name, 120)
+    cluster.create_pods(random_pods(120, f"{SEED}{name}", name))
     check(watch.wait(lambda w: len(w.bound_at) >= before + 20, 60),
           f"20 more than {before} pods were never bound, only {len(watch.bound_at)}")
     leader.process.signal(number)

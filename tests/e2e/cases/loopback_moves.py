@@ -3,7 +3,6 @@
 """Two hosts, on each a kube-scheduler and an extender on loopback: the active kube-scheduler is
 killed, frozen and woken, and stopped, each in mid-burst; the other host goes on, its ledger warm."""
 
-import random
 import signal
 
 from harness import ledger
@@ -12,7 +11,7 @@ from harness.cluster import Cluster
 from harness.loopback import LoopbackHosts, Stream
 from harness.objects import pod
 from harness.watch import PodWatch
-from harness.workload import random_nodes, random_pod
+from harness.workload import random_nodes, random_pods
 
 KUBE = ">=1.20"
 SEED = 47
@@ -22,8 +21,7 @@ OUTAGE_S = 20
 
 
 def burst(cluster, name):
-    rng = random.Random(f"{SEED}{name}")
-    cluster.create_pods([random_pod(f"{name}-{i:03}", rng) for i in range(BURST)])
+    cluster.create_pods(random_pods(BURST, f"{SEED}{name}", name))
 
 
 def move(cluster, hosts, watch, name, number):

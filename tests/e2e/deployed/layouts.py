@@ -14,7 +14,7 @@ from harness.deployed import DeployedCluster
 from harness.extender import Extender
 from harness.install import SYSTEM, Layout, pids_of
 from harness.node import NODE, real_pod
-from harness.processes import wait_for
+from harness.processes import ask, wait_for
 
 GPUS = "2x16GiB"
 SCHEDULING, HEALTH, NODE_PORT = 39999, 39998, 32766
@@ -63,14 +63,10 @@ class OriginalNodePort(Layout):
 
 
 def answers(address, port, path):
-    conn = http.client.HTTPConnection(address, port, timeout=5)
     try:
-        conn.request("GET", path)
-        return conn.getresponse().status == 200
+        return ask(http.client.HTTPConnection(address, port, timeout=5), "GET", path)[0] == 200
     except OSError:
         return False
-    finally:
-        conn.close()
 
 
 def used(cluster):

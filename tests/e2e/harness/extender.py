@@ -5,7 +5,7 @@ import http.client
 import json
 
 from harness.control_plane import HOST, built_program, token_in
-from harness.processes import Failure, free_port, wait_for
+from harness.processes import Failure, ask, free_port, wait_for
 
 PREFIX = "/gpushare-scheduler"
 
@@ -46,16 +46,12 @@ class Extender:
     def kill(self):
         self.process.kill()
 
+    def connection(self, port):
+        return http.client.HTTPConnection(HOST, port or self.port, timeout=self.timeout_s)
+
     def ask(self, method, path, body=None, port=None):
-        """One request on a connection of its own: (status, body text)."""
-        conn = http.client.HTTPConnection(HOST, port or self.port, timeout=self.timeout_s)
-        try:
-            data = None if body is None else json.dumps(body)
-            conn.request(method, path, data, {"Content-Type": "application/json"})
-            response = conn.getresponse()
-            return response.status, response.read().decode()
-        finally:
-            conn.close()
+        """(status, body text)"""
+        return ask(self.connection(port), method, path, body)
 
     def verb(self, name, body):
         """A scheduling verb as kube-scheduler asks it; the decoded answer."""

@@ -125,14 +125,8 @@ class DeployedPlugin(Plugin):
         except OSError:
             return False
 
-    def ask(self, path):
-        conn = http.client.HTTPConnection(self.pod()["status"]["podIP"], 39997, timeout=5)
-        try:
-            conn.request("GET", path)
-            response = conn.getresponse()
-            return response.status, response.read().decode()
-        finally:
-            conn.close()
+    def connection(self):
+        return http.client.HTTPConnection(self.pod()["status"]["podIP"], 39997, timeout=5)
 
     def ready(self):
         return self.pod()["status"].get("podIP") and self.ask("/readyz")[0] == 200
@@ -151,15 +145,9 @@ class ServedExtender(Extender):
     def url(self):
         return f"https://{self.address}:39999"
 
-    def ask(self, method, path, body=None, port=None):
-        conn = http.client.HTTPSConnection(self.address, 39999, context=self.tls, timeout=10)
-        try:
-            data = None if body is None else json.dumps(body)
-            conn.request(method, path, data, {"Content-Type": "application/json"})
-            response = conn.getresponse()
-            return response.status, response.read().decode()
-        finally:
-            conn.close()
+    def connection(self, port):
+        return http.client.HTTPSConnection(self.address, port or 39999, context=self.tls,
+                                           timeout=10)
 
 
 class Layout:

@@ -18,7 +18,7 @@ from harness.cluster import Cluster
 from harness.containers import IMAGE, Containerd, unmount_below
 from harness.control_plane import EXTENDER_NAMESPACE, HOST, built_program, kube_program, token_in
 from harness.objects import GPU_MEM, IDX, INVENTORY, NAMESPACE, annotation, node_ready, pod
-from harness.processes import Failure, free_port, wait_for
+from harness.processes import Failure, ask, free_port, wait_for
 
 NODE = "real"
 DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
@@ -87,14 +87,12 @@ class Plugin:
     def kill(self):
         self.process.kill()
 
+    def connection(self):
+        return http.client.HTTPConnection(HOST, self.port, timeout=5)
+
     def ask(self, path):
-        conn = http.client.HTTPConnection(HOST, self.port, timeout=5)
-        try:
-            conn.request("GET", path)
-            response = conn.getresponse()
-            return response.status, response.read().decode()
-        finally:
-            conn.close()
+        """(status, body text)"""
+        return ask(self.connection(), "GET", path)
 
     def ready(self):
         self.process.must_run()

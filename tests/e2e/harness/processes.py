@@ -2,6 +2,7 @@
 """The programs a case starts: each has its own log and is stopped by its pid, whatever happens."""
 
 import contextlib
+import json
 import os
 import random
 import re
@@ -47,6 +48,15 @@ def wait_for(what, probe, timeout_s=30, interval_s=0.1):
         if time.monotonic() > deadline:
             raise Failure(f"{what}: not within {timeout_s} s (last: {last})")
         time.sleep(interval_s)
+
+
+def ask(connection, method, path, body=None):
+    """One request to a program, on a connection of its own: (status, body text)."""
+    with contextlib.closing(connection):
+        data = None if body is None else json.dumps(body)
+        connection.request(method, path, data, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        return response.status, response.read().decode()
 
 
 def on_host(name):

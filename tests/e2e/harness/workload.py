@@ -34,6 +34,6 @@ def random_pod(name, rng):
     return pod(name)
 
 
-def random_pods(count, seed):
+def random_pods(count, seed, name="pod"):
     rng = random.Random(seed)
-    return [random_pod(f"pod-{i:03}", rng) for i in range(count)]
+    return [random_pod(f"{name}-{i:03}", rng) for i in range(count)]

@@ -10,11 +10,10 @@ import argparse
 import os
 import signal
 import sys
-import tempfile
 import time
 
 from clocks import Clocks
-from world import Failure, World, pod, wait_until
+from world import Failure, World, exit_status, pod, wait_until
 
 LEASE_S, RETRY_S = 15, 2
 FLAGS = ("--leader-elect", "--pod-namespace", "default", "--pod-name")
@@ -93,16 +92,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("build")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="gpushare-election.") as folder:
-        try:
-            body(options.build, folder)
-        except Failure as failure:
-            print(f"failed: {failure}", file=sys.stderr)
-            for name in ("gpushare-extender.log", "gpushare-sim.log"):
-                with open(os.path.join(folder, name), encoding="utf-8") as log:
-                    print(f"--- {name}\n{log.read()[-3000:]}", file=sys.stderr)
-            return 1
-    return 0
+    return exit_status("election", lambda folder: body(options.build, folder))
 
 
 if __name__ == "__main__":

@@ -15,13 +15,12 @@ import queue
 import random
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 from check_log import placement
 from clocks import KINDS, Clocks
-from world import NODES, Failure, World, pod, wait_until
+from world import NODES, Failure, World, exit_status, pod, wait_until
 
 SETTLE_S = 5
 SCHEDULERS = 6
@@ -264,15 +263,7 @@ def main():
     parser.add_argument("--fault", action="append", choices=list(PLANS))
     parser.add_argument("--keep", help="where logs go, and stay")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="gpushare-faults.") as own:
-        if options.keep:
-            os.makedirs(options.keep, exist_ok=True)
-        try:
-            body(options, options.keep or own)
-        except Failure as failure:
-            print(f"failed: {failure}", file=sys.stderr)
-            return 1
-    return 0
+    return exit_status("faults", lambda folder: body(options, folder), options.keep)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import tempfile
 import time
 
 from run import truth
-from world import HOST, PREFIX, Failure, Http, World, pod
+from world import HOST, PREFIX, Failure, Http, World, exit_status, pod
 
 AT_ONCE = 4
 READY_S = 30
@@ -121,13 +121,7 @@ def main():
     parser.add_argument("--from", type=int, default=1, dest="first")
     parser.add_argument("--every", type=int, default=1)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="gpushare-startup.") as folder:
-        try:
-            body(options, folder)
-        except Failure as failure:
-            print(f"failed: {failure}", file=sys.stderr)
-            return 1
-    return 0
+    return exit_status("startup", lambda folder: body(options, folder))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ import json
 import os
 import socket
 import subprocess
+import sys
+import tempfile
 import threading
 import time
 import urllib.parse
@@ -18,6 +20,29 @@ NODES = {"n1": [16, 16, 24, 8], "n2": [16, 16], "n3": [32], "n4": [8, 8, 8, 8]}
 
 class Failure(Exception):
     """Says why the test failed to somebody who reads only that."""
+
+
+def last_words(folder):
+    for name in ("gpushare-extender.log", "gpushare-sim.log"):
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            with open(path, encoding="utf-8", errors="replace") as log:
+                print(f"--- {name}\n{log.read()[-3000:]}", file=sys.stderr)
+
+
+def exit_status(name, body, keep=None):
+    """Of body(folder), which says by a Failure what went wrong. The folder goes; keep names one that
+    stays."""
+    with tempfile.TemporaryDirectory(prefix=f"gpushare-{name}.") as own:
+        if keep:
+            os.makedirs(keep, exist_ok=True)
+        try:
+            body(keep or own)
+        except Failure as failure:
+            print(f"failed: {failure}", file=sys.stderr)
+            last_words(keep or own)
+            return 1
+    return 0
 
 
 def wait_until(what, probe, timeout_s):

@@ -19,12 +19,12 @@ import socket
 import ssl
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../faults"))
-from world import HOST, NODES, PREFIX, Failure, Http, World, pod, wait_until  # noqa: E402
+from world import (HOST, NODES, PREFIX, Failure, Http, World, exit_status, pod,  # noqa: E402
+                   wait_until)
 
 # What the server may hold in bodies all together (256 MiB), heads of 1,000 connections, and slack.
 GROWTH_MIB_MAX = 400
@@ -316,13 +316,7 @@ def main():
     if options.attack:
         only_attack(options)
         return 0
-    with tempfile.TemporaryDirectory(prefix="gpushare-hostile.") as folder:
-        try:
-            body(options, folder)
-        except Failure as failure:
-            print(f"failed: {failure}", file=sys.stderr)
-            return 1
-    return 0
+    return exit_status("hostile", lambda folder: body(options, folder))
 
 
 if __name__ == "__main__":
