@@ -7,10 +7,13 @@ top: KUBE = "<1.23". cases.py reads that line.
 
 import os
 
-MINOR = int(os.environ["KUBE_VERSION"].split(".")[1])
+VERSION = tuple(int(part) for part in os.environ["KUBE_VERSION"].split("."))
+MINOR = VERSION[1]
 
-# Up to 1.20 the API server ignores the UID that a Binding names.
-BINDING_CHECKS_UID = MINOR > 20
+# API servers ignore the UID that a Binding names before 1.23 (kubernetes/kubernetes#105913), and once
+# more from 1.25 until 1.25.9 and 1.26.4 (#116550).
+BINDING_CHECKS_UID = (VERSION >= (1, 23) and not (1, 25) <= VERSION < (1, 25, 9)
+                      and not (1, 26) <= VERSION < (1, 26, 4))
 # Up to 1.20 preemption is tried on nodes whose sums would do without it, too.
 PREEMPTS_WHEN_THE_SUM_FITS = MINOR <= 20
 # 1.20 up to 1.20.9 forgets its extenders when it preempts: kube_build.sh makes a corrected one.
@@ -21,10 +24,15 @@ SCHEDULER_CONFIG = ("kube-scheduler-config-v1.yaml" if MINOR >= 25 else
                     "kube-scheduler-config-v1beta1.yaml")
 
 
+def scheduler_words(config):
+    """As docs/install.md asks of users of 1.23 and 1.24, which know v1beta1's words as v1beta3."""
+    return config.replace("/v1beta1\n", "/v1beta3\n") if MINOR in (23, 24) else config
+
+
 def scheduler_addresses(address):
-    """Lines of the scheduler's configuration. v1beta1 has an insecure port on every address, which
-    can be moved to loopback but not switched off."""
-    if MINOR >= 25:
+    """Lines of the scheduler's configuration. Up to 1.22 it has an insecure port on every address,
+    which can be moved to loopback but not switched off."""
+    if MINOR >= 23:
         return ""
     return f"healthzBindAddress: {address}\nmetricsBindAddress: {address}\n"
 

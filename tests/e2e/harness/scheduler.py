@@ -56,7 +56,7 @@ class Scheduler:
     def start_with(self, config):
         path = self.control_plane.path(f"{self.name}-config.yaml")
         with open(path, "w", encoding="utf-8") as out:
-            out.write(config)
+            out.write(release.scheduler_words(config))
         self.launch([f"--config={path}"])
 
     def start_with_policy(self, extender_url):
