@@ -18,7 +18,8 @@
 
 enum { PATTERN_MAX = 256, ANSWER_BYTES_MAX = 256 << 20 };
 
-/* What all clients of a run share; constant while they run, but for sets[].next and stop. */
+/* What all clients of a run share; constant while they run, but for sets[].next, next_place and
+ * stop. */
 struct run {
     const struct load_settings *set;
     struct load_set *sets;
@@ -26,7 +27,8 @@ struct run {
     uint8_t pattern[PATTERN_MAX]; /* verbs in the proportion of their weights */
     uint32_t pattern_len;
     int64_t begin_ns;
-    atomic_bool stop; /* somebody ran out of things to send */
+    atomic_uint_fast64_t next_place; /* in the open loop's one row of requests */
+    atomic_bool stop;                /* somebody ran out of things to send */
 };
 
 struct client {
@@ -206,19 +208,34 @@ static bool exchange(struct client *client, const struct load_set *set, uint32_t
 
 /* ---- a client ---- */
 
-/* In an open loop a request's time begins when it was due: one that waits behind a slow answer is
- * late, and that is what its sender would feel. */
-static int64_t wait_for_turn(const struct client *client, uint64_t n)
+struct turn {
+    uint64_t place;   /* in the pattern of verbs */
+    int64_t begin_ns; /* of the request's time */
+};
+
+/* The client's n-th request. In an open loop a client that is free takes the row's next request,
+ * whose time begins when it was due: one that finds all clients waiting for answers is late, and
+ * that is what its sender would feel. Else clients begin at different places of the pattern, or all
+ * would bind at once. False: there is none. */
+static bool next_turn(const struct client *client, uint64_t n, struct turn *ret)
 {
-    const struct run *run = client->run;
-    if (!run->set->rate)
-        return now_ns();
-    uint64_t place = n * run->set->clients + client->number;
-    int64_t due = run->begin_ns + (int64_t)(place * (uint64_t)GS_NS_PER_S / run->set->rate);
+    struct run *run = client->run;
+    const struct load_settings *set = run->set;
+    if (!set->rate) {
+        uint64_t share =
+            set->requests / set->clients + (client->number < set->requests % set->clients);
+        *ret = (struct turn){n + client->number, now_ns()};
+        return !set->requests || n < share;
+    }
+    uint64_t place = atomic_fetch_add_explicit(&run->next_place, 1, memory_order_relaxed);
+    int64_t due = run->begin_ns + (int64_t)(place * (uint64_t)GS_NS_PER_S / set->rate);
+    *ret = (struct turn){place, due};
+    if (set->requests && place >= set->requests)
+        return false;
     const struct timespec at = gs_clock_wait_until(due);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
         ;
-    return due;
+    return true;
 }
 
 /* False when the verb has nothing left. */
@@ -240,17 +257,13 @@ static void *client_main(void *arg)
     struct client *client = arg;
     struct run *run = client->run;
     const struct load_settings *set = run->set;
-    uint64_t share = set->requests / set->clients + (client->number < set->requests % set->clients);
     prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
-    /* clients begin at different places of the pattern, else all would bind at once */
-    uint64_t n = 0;
-    for (; !atomic_load_explicit(&run->stop, memory_order_relaxed); n++) {
-        if (set->requests && n == share)
+    for (uint64_t n = 0; !atomic_load_explicit(&run->stop, memory_order_relaxed); n++) {
+        struct turn turn;
+        if (!next_turn(client, n, &turn) ||
+            (set->duration_ns && turn.begin_ns - run->begin_ns > set->duration_ns))
             break;
-        int64_t begin = wait_for_turn(client, n);
-        if (set->duration_ns && begin - run->begin_ns > set->duration_ns)
-            break;
-        enum load_verb verb = run->pattern[(n + client->number) % run->pattern_len];
+        enum load_verb verb = run->pattern[turn.place % run->pattern_len];
         uint32_t item;
         if (!pick_item(client, &run->sets[verb], n, &item)) {
             atomic_store(&run->stop, true);
@@ -258,7 +271,7 @@ static void *client_main(void *arg)
         }
         if (!exchange(client, &run->sets[verb], item, verb))
             continue;
-        if (n >= set->warmup && !keep_sample(&client->seen.samples[verb], now_ns() - begin))
+        if (n >= set->warmup && !keep_sample(&client->seen.samples[verb], now_ns() - turn.begin_ns))
             note_error(client, verb, "out of memory ");
     }
     client->seen.end_ns = now_ns();

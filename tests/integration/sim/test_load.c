@@ -15,12 +15,15 @@ static const char filter_good[] = "{\"NodeNames\":[],\"FailedNodes\":{},\"Error\
 static const char filter_bad[] = "{\"NodeNames\":null,\"FailedNodes\":{},\"Error\":\"no leader\"}";
 static const char scores_good[] = "[{\"Host\":\"n\",\"Score\":1}]";
 
+enum { SLOW_MS = 1000 };
+
 struct world {
     struct gs_http_server *server;
     char address[64];
     atomic_uint filters, prioritizes;
     unsigned status;   /* of filter */
     const char *text;  /* of filter */
+    unsigned slow;     /* so many prioritizes take SLOW_MS */
     uint32_t bad_from; /* from this filter on, status and text count; before it all is well */
 };
 
@@ -37,7 +40,8 @@ static void handle_prioritize(void *ctx, const struct gs_http_request *req,
                               struct gs_http_response *res)
 {
     struct world *world = ctx;
-    atomic_fetch_add(&world->prioritizes, 1);
+    if (atomic_fetch_add(&world->prioritizes, 1) < world->slow)
+        usleep(SLOW_MS * 1000);
     gs_buf_puts(&res->body, scores_good);
 }
 
@@ -45,7 +49,10 @@ static void open_world(struct world *world)
 {
     static const struct gs_http_route routes[] = {
         {.method = "POST", .path = "/gpushare-scheduler/filter", .handler = handle_filter},
-        {.method = "POST", .path = "/gpushare-scheduler/prioritize", .handler = handle_prioritize},
+        {.method = "POST",
+         .path = "/gpushare-scheduler/prioritize",
+         .handler = handle_prioritize,
+         .flags = GS_HTTP_BLOCKING},
     };
     struct gs_http_config config = GS_HTTP_CONFIG_DEFAULTS;
     struct gs_error err = {0};
@@ -201,6 +208,32 @@ static void an_open_loop_keeps_its_rate(void **state)
     close_world(&world);
 }
 
+/* As long as a client is free, nobody's slow answer makes another request late. */
+static void an_open_loop_is_late_only_when_all_clients_wait(void **state)
+{
+    static const struct {
+        const char *row;
+        unsigned slow;
+        bool late;
+    } rows[] = {{"nobody waits", 0, false}, {"one of two", 1, false}, {"both", 2, true}};
+    GS_FOR_EACH_ROW (r, rows) {
+        struct world world = {.slow = r->slow, .bad_from = UINT32_MAX};
+        char out[4096], errors[4096];
+        open_world(&world);
+        int code = load("--json --names 10 --verb filter,prioritize --clients 2 --rate 40 "
+                        "--requests 60 --duration 0 --warmup 0",
+                        world.address, out, sizeof(out), errors, sizeof(errors));
+        close_world(&world);
+        row_equal(r->row, code, 0);
+        json_t *report = json_loads(out, 0, NULL);
+        row_true(r->row, report != NULL);
+        double most = json_number_value(
+            json_object_get(json_object_get(json_object_get(report, "verbs"), "filter"), "max_ms"));
+        row_equal(r->row, most > SLOW_MS / 2.0, r->late);
+        json_decref(report);
+    }
+}
+
 static void bad_answers_are_counted_and_told(void **state)
 {
     static const struct {
@@ -240,6 +273,7 @@ int main(void)
         cmocka_unit_test(wrong_options_are_bad_usage),
         cmocka_unit_test(requests_are_counted_once_each),
         cmocka_unit_test(an_open_loop_keeps_its_rate),
+        cmocka_unit_test(an_open_loop_is_late_only_when_all_clients_wait),
         cmocka_unit_test(bad_answers_are_counted_and_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
