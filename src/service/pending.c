@@ -31,6 +31,7 @@ struct gs_pending {
     struct entry *entries;
     struct entry *waiting; /* the longest wait first */
     struct entry *unseen;  /* the oldest first */
+    struct entry *look;    /* the pass over those that wait comes to this one next; NULL: done */
 };
 
 struct gs_pending *gs_pending_new(void)
@@ -43,6 +44,8 @@ struct gs_pending *gs_pending_new(void)
 
 static void wait_no_more(struct gs_pending *pending, struct entry *entry)
 {
+    if (pending->look == entry)
+        pending->look = entry->next_waiting;
     if (entry->waits)
         DL_DELETE2(pending->waiting, entry, prev_waiting, next_waiting);
     entry->waits = false;
@@ -244,17 +247,26 @@ void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pend
     *ret = stats;
 }
 
-void gs_pending_each_waiter(struct gs_pending *pending, int64_t now_ns,
-                            bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
+void gs_pending_first_waiter(struct gs_pending *pending, int64_t now_ns)
 {
     pthread_mutex_lock(&pending->lock);
     while (pending->unseen && now_ns - pending->unseen->since_ns > GS_PENDING_UNSEEN_NS)
         drop(pending, pending->unseen);
-    struct entry *entry;
-    DL_FOREACH2(pending->waiting, entry, next_waiting)
-    {
-        if (!each(ctx, &entry->waiter))
-            break;
-    }
+    pending->look = pending->waiting;
     pthread_mutex_unlock(&pending->lock);
+}
+
+bool gs_pending_next_waiters(struct gs_pending *pending, uint32_t count,
+                             bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
+{
+    bool more = true;
+    pthread_mutex_lock(&pending->lock);
+    for (; count > 0 && more && pending->look; count--) {
+        struct entry *entry = pending->look;
+        pending->look = entry->next_waiting;
+        more = each(ctx, &entry->waiter);
+    }
+    more = more && pending->look;
+    pthread_mutex_unlock(&pending->lock);
+    return more;
 }

@@ -68,9 +68,17 @@ struct gs_waiter {
     uint32_t wakes;       /* so far; sets the pause to the next */
 };
 
-/* Calls each for every waiting pod, longest wait first, until it returns false; each may write
- * slot, last_wake_ns and wakes. Expires pods that the watch never showed. */
-void gs_pending_each_waiter(struct gs_pending *pending, int64_t now_ns,
-                            bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
+/*
+ * A pass over the waiting pods, those that began to wait first in front. It is made in parts,
+ * because filter and bind wait for the lock meanwhile: tens of thousands of pods may wait. One
+ * thread's at a time.
+ *
+ * first begins it, and expires pods that the watch never showed. next calls each for at most
+ * `count` more; each may write slot, last_wake_ns and wakes, and ends the pass by returning false.
+ * Returns whether some are left.
+ */
+void gs_pending_first_waiter(struct gs_pending *pending, int64_t now_ns);
+bool gs_pending_next_waiters(struct gs_pending *pending, uint32_t count,
+                             bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happens without being asked. */
 #include <stdlib.h>
+#include <time.h>
 
 #include "bind.h"
 #include "gpushare/base/log.h"
@@ -14,6 +15,7 @@
  * again. Each pod at a growing distance, shorter again when memory came free since, all pods
  * together at a bounded rate.
  */
+enum { WAITERS_PER_LOOK = 256, BREATH_NS = 50000 };
 enum { WAKES_PER_TICK = 5, NODES_PER_TICK = 256, DOUBLINGS_MAX = 6, DOUBLINGS_AFTER_GAIN = 2 };
 #define FIRST_PAUSE_NS   (1 * GS_NS_PER_S)
 #define SETTLE_NS        (300 * GS_NS_PER_MS) /* until kube-scheduler has parked a refused pod */
@@ -157,8 +159,16 @@ static void wake(struct gs_service *service, int64_t now_ns)
     struct wake_round round = {.service = service, .now_ns = now_ns, .woken = woken};
     gs_store_read(&service->store);
     find_gains(service, &round);
-    gs_pending_each_waiter(service->pending, now_ns, consider, &round);
     gs_store_unlock(&service->store);
+    gs_pending_first_waiter(service->pending, now_ns);
+    for (bool more = true; more;) {
+        gs_store_read(&service->store);
+        more = gs_pending_next_waiters(service->pending, WAITERS_PER_LOOK, consider, &round);
+        gs_store_unlock(&service->store);
+        /* filter and bind wait for these locks, and unlocking alone does not hand them over */
+        if (more)
+            nanosleep(&(const struct timespec){.tv_nsec = BREATH_NS}, NULL);
+    }
     int64_t wall_ns = service->config.clock->wall_ns(service->config.clock->ctx);
     for (uint32_t i = 0; i < round.woken_count; i++)
         wake_pod(service, &woken[i], wall_ns);
