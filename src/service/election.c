@@ -16,8 +16,10 @@ struct gs_election {
     int64_t changed_ns;
     bool known;
     /* Following. */
-    bool renewed;    /* it changed since the first look, so that changed_ns means something */
-    int64_t from_ns; /* binds of the holder before are over */
+    bool renewed;       /* it changed since the first look, so that renewed_ns means something */
+    int64_t renewed_ns; /* its last renewal was not before this */
+    int64_t looked_ns;  /* when the last look that was answered began */
+    int64_t from_ns;    /* binds of the holder before are over */
 };
 
 struct gs_election *gs_election_new(const struct gs_election_config *config)
@@ -141,18 +143,24 @@ static int64_t last_binds_over_ns(const struct gs_election *election, const stru
 }
 
 /*
- * The holder renewed at most one look before changed_ns, and nobody else takes the lease before its
- * duration has passed since: until then this replica's last bind must be over.
+ * The look began at begun_ns and was answered now. A renewal that it shows and the look before did
+ * not came after that one began, whenever the two were answered; and nobody else takes the lease
+ * before its duration has passed since: until then this replica's last bind must be over.
+ * changed_ns is the other bound: the renewal came before that.
  */
-static void follow(struct gs_election *election, const struct gs_lease *lease, int64_t now_ns)
+static void follow(struct gs_election *election, const struct gs_lease *lease, int64_t begun_ns,
+                   int64_t now_ns)
 {
     bool first = !election->known;
     if (first || starts_reign(election, lease))
         election->from_ns = last_binds_over_ns(election, lease, now_ns);
+    if (!first && !same_lease(&election->seen, lease)) {
+        election->renewed = true;
+        election->renewed_ns = election->looked_ns;
+    }
     note(election, lease, now_ns);
-    election->renewed = election->renewed || (!first && election->changed_ns == now_ns);
-    int64_t margin_ns = GS_ELECTION_BIND_NS + GS_ELECTION_FOLLOW_NS;
-    int64_t until_ns = election->changed_ns + duration_of(lease) - margin_ns;
+    election->looked_ns = begun_ns;
+    int64_t until_ns = election->renewed_ns + duration_of(lease) - GS_ELECTION_BIND_NS;
     bool leads = is_ours(election, lease) && election->renewed && now_ns >= election->from_ns;
     lead_until(election, now_ns, leads ? until_ns : 0);
 }
@@ -160,13 +168,14 @@ static void follow(struct gs_election *election, const struct gs_lease *lease, i
 int64_t gs_election_step(struct gs_election *election, struct gs_error *err)
 {
     struct gs_lease lease;
-    int64_t now_ns = gs_clock_now_ns(election->config.clock);
+    int64_t begun_ns = gs_clock_now_ns(election->config.clock);
     bool follows = election->config.follows;
-    int64_t next_ns = now_ns + (follows ? GS_ELECTION_FOLLOW_NS : GS_ELECTION_RETRY_NS);
+    int64_t next_ns = begun_ns + (follows ? GS_ELECTION_FOLLOW_NS : GS_ELECTION_RETRY_NS);
     if (look(election, &lease, err) < 0)
         return next_ns; /* leads_until_ns runs out by itself */
+    int64_t now_ns = gs_clock_now_ns(election->config.clock);
     if (follows) {
-        follow(election, &lease, now_ns);
+        follow(election, &lease, begun_ns, now_ns);
         if (!lease.resource_version[0])
             gs_fail(err, GS_ENOENT, "there is no Lease %s/%s: does kube-scheduler elect a leader?",
                     lease.ns, lease.name);
@@ -174,7 +183,6 @@ int64_t gs_election_step(struct gs_election *election, struct gs_error *err)
     }
     /* What is new may have been written while the answer was under way: its time counts from
      * after the answer, or a slow API server would shorten it. */
-    now_ns = gs_clock_now_ns(election->config.clock);
     note(election, &lease, now_ns);
     if (is_taken(election, &lease, now_ns)) {
         atomic_store(&election->leads_until_ns, 0);

@@ -15,7 +15,8 @@ static struct {
     bool exists, away;
     int version;
     int64_t now_ns;
-    int64_t answer_after_ns; /* a read is carried out at its end */
+    int64_t answer_after_ns; /* a read is carried out at its end, … */
+    bool reads_first;        /* … or at its beginning */
     void (*meanwhile)(void); /* what happens during the read, once */
 } api;
 
@@ -30,14 +31,17 @@ static int get_lease(void *ctx, struct gs_lease *lease, struct gs_error *err)
 {
     void (*meanwhile)(void) = api.meanwhile;
     api.meanwhile = NULL;
+    struct gs_lease then = api.lease;
     if (api.away)
         return gs_fail(err, GS_EIO, "away");
+    if (api.reads_first && meanwhile)
+        meanwhile();
     api.now_ns += api.answer_after_ns;
-    if (meanwhile)
+    if (!api.reads_first && meanwhile)
         meanwhile();
     if (!api.exists)
         return gs_fail(err, GS_ENOENT, "none");
-    *lease = api.lease;
+    *lease = api.reads_first ? then : api.lease;
     return 0;
 }
 
@@ -310,6 +314,61 @@ static void a_lease_that_was_given_back_has_binds_in_flight(void **state)
     assert_true(api.now_ns - taken_ns <= GS_ELECTION_BIND_NS + 2 * GS_NS_PER_S);
 }
 
+static void renewed_by_a(void)
+{
+    holds("a_1");
+}
+
+/* The answer says what was before the last renewal, and comes nine seconds after it. */
+static void a_slow_look_does_not_lengthen_a_reign(void **state)
+{
+    seconds(10, "a_1");
+    int64_t renewed_ns = api.now_ns;
+    api.answer_after_ns = 9 * GS_NS_PER_S;
+    api.reads_first = true;
+    api.meanwhile = renewed_by_a;
+    pass(0, true, false);
+    api.answer_after_ns = 0;
+    pass(0, true, false);
+    int64_t until_ns = api.now_ns + gs_election_left_ns(a);
+    assert_true(until_ns <= renewed_ns + KUBE_LEASE_S * GS_NS_PER_S - GS_ELECTION_BIND_NS);
+}
+
+/* The API server was away; what it shows then may be as old as that. */
+static void a_renewal_of_an_unknown_time_leads_nobody(void **state)
+{
+    seconds(10, "a_1");
+    holds("a_1"); /* and is frozen */
+    api.away = true;
+    for (int i = 0; i < KUBE_LEASE_S; i++)
+        pass(GS_NS_PER_S, true, true);
+    api.away = false;
+    pass(0, true, true);
+    assert_false(gs_election_leads(a));
+    seconds(3, "a_1");
+    assert_true(gs_election_leads(a));
+}
+
+static void b_takes_what_a_gives_back(void)
+{
+    holds("");
+    holds("b_1");
+}
+
+static void a_handover_during_a_slow_look_has_binds_in_flight(void **state)
+{
+    seconds(10, "a_1");
+    api.answer_after_ns = 6 * GS_NS_PER_S;
+    api.meanwhile = b_takes_what_a_gives_back;
+    pass(0, false, true);
+    api.answer_after_ns = 0;
+    int64_t taken_ns = api.now_ns;
+    while (!gs_election_leads(b))
+        seconds(1, "b_1");
+    assert_true(api.now_ns - taken_ns >= GS_ELECTION_BIND_NS);
+    assert_true(api.now_ns - taken_ns <= GS_ELECTION_BIND_NS + 2 * GS_NS_PER_S);
+}
+
 static void a_reign_that_was_missed_has_binds_in_flight(void **state)
 {
     seconds(10, "a_1");
@@ -344,6 +403,9 @@ int main(void)
         F(a_frozen_host_leads_no_more_when_it_wakes),
         F(a_lease_that_was_given_back_has_binds_in_flight),
         F(a_reign_that_was_missed_has_binds_in_flight),
+        F(a_slow_look_does_not_lengthen_a_reign),
+        F(a_renewal_of_an_unknown_time_leads_nobody),
+        F(a_handover_during_a_slow_look_has_binds_in_flight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
