@@ -10,6 +10,9 @@
 #include "gpushare/base/num.h"
 #include "library.h"
 
+/* A driver whose events fail so often in a row is only read. */
+enum { UNHEARD_MAX = 3 };
+
 /* What is remembered of a GPU between two reads. */
 struct card {
     struct gs_gpu gpu;
@@ -25,7 +28,8 @@ struct driver {
     nvml_event_set events;
     struct card cards[GS_GPUS_MAX];
     uint32_t count;
-    bool lost; /* the last wait ended because a GPU is lost */
+    bool lost;        /* the last wait ended because a GPU is lost */
+    uint32_t unheard; /* waits that failed, in a row */
 };
 
 /* XIDs that a faulty application causes, not a faulty GPU (NVIDIA's XID catalogue; the list of
@@ -99,6 +103,8 @@ static struct card *card_of(struct driver *driver, const char *uuid)
 static void watch_events(struct driver *driver, struct card *card)
 {
     struct nvml *nvml = &driver->nvml;
+    if (driver->unheard >= UNHEARD_MAX)
+        return;
     if (card->watched || !nvml->event_set_create || !nvml->register_events || !nvml->event_wait)
         return;
     if (!driver->events && nvml->event_set_create(&driver->events) != NVML_SUCCESS) {
@@ -298,6 +304,7 @@ static int wait_driver(void *ctx, int64_t timeout_ns, struct gs_error *err)
     if (code == NVML_GPU_IS_LOST)
         return note_lost(driver, timeout_ns);
     driver->lost = false;
+    driver->unheard = code == NVML_TIMEOUT || code == NVML_SUCCESS ? 0 : driver->unheard + 1;
     if (code == NVML_TIMEOUT)
         return 0;
     if (code == NVML_SUCCESS)

@@ -101,6 +101,8 @@ ROWS = [
     ("GpusharePluginNotRegistered", "two nodes of three",
      {PLUGIN + 'registered{instance="a"}': "0x10", PLUGIN + 'registered{instance="b"}': "0x10",
       PLUGIN + 'registered{instance="c"}': "1x10"}, 6, 2),
+    ("GpusharePluginNotRegistered", "a plugin that ends now and then, for want of a driver",
+     {PLUGIN + "registered": "0 0 0 _ 0 0 0 _ 0 0 0"}, 9, 1),
     ("GpusharePluginNotRegistered", "a restart of the kubelet",
      {PLUGIN + "registered": "1 0 0 1x10"}, 6, 0),
     ("GpusharePluginNotReady", "the driver is gone",

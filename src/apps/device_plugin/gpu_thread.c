@@ -17,6 +17,8 @@
 #define FIRST_PAUSE_S 1
 #define LAST_PAUSE_S  30
 #define HANG_S        30
+/* The kubelet starts a container at once that ran so long, and alerts come before. */
+#define FAILING_S 600
 enum { READ_EVERY = 10 /* looks */, STOP_MS = 2000, LOOK_MS = 10 };
 
 struct gpu_thread {
@@ -25,6 +27,8 @@ struct gpu_thread {
     atomic_bool stop, ended;
     atomic_bool doubted;         /* the loop has given the GPUs up: tell it when they answer */
     _Atomic int64_t answered_ns; /* when the source last came back */
+    bool failing; /* the loop's: the last news were that it cannot be read, since then */
+    int64_t failing_since_ns;
     pthread_t thread;
 };
 
@@ -119,12 +123,33 @@ void gpu_thread_look(struct plugin *plugin)
     lose_sight(plugin, why);
 }
 
+/* The NVIDIA runtime puts the driver's library into a container when that starts: one without it,
+ * or with that of a driver that was replaced since, never sees the GPUs. */
+static void end_if_for_long(struct plugin *plugin)
+{
+    struct gpu_thread *thread = plugin->gpu_thread;
+    int64_t now_ns = gs_loop_now_ns(plugin->loop);
+    if (!thread || plugin->settings.gpu_file)
+        return;
+    if (!thread->failing)
+        thread->failing_since_ns = now_ns;
+    thread->failing = true;
+    if (now_ns - thread->failing_since_ns < FAILING_S * GS_NS_PER_S)
+        return;
+    gs_log(GS_LOG_ERROR, "ending, so that the container starts anew with the driver of today",
+           GS_INT("failing_s", (now_ns - thread->failing_since_ns) / GS_NS_PER_S));
+    plugin_stop(plugin, 1);
+}
+
 static void take_news(void *ctx)
 {
     struct news *news = ctx;
     struct plugin *plugin = news->plugin;
+    if (plugin->gpu_thread && news->err.code == GS_OK)
+        plugin->gpu_thread->failing = false;
     if (news->err.code != GS_OK) {
         lose_sight(plugin, news->err.msg);
+        end_if_for_long(plugin);
     } else if (advertise(plugin, &news->set)) {
         if (!plugin->have_gpus)
             plugin->gpus_since_ns = gs_loop_now_ns(plugin->loop);
@@ -177,8 +202,8 @@ static bool wait_for_news(struct gpu_thread *thread)
     for (int i = 0; i < READ_EVERY && !atomic_load(&thread->stop); i++) {
         int result = thread->source.ops->wait(thread->source.ctx, LOOK_NS, &err);
         note_answer(thread);
-        if (result < 0)
-            post(thread, NULL, &err);
+        if (result < 0) /* reading tells whether the GPUs are well */
+            gs_log(GS_LOG_WARN, "no events of GPUs", GS_STR("why", err.msg));
         if (result != 0)
             return result > 0;
     }

@@ -11,7 +11,8 @@ int gpu_source_open(const struct settings *settings, struct gs_gpu_source *ret,
 /*
  * A thread that reads the source, again after every sign of news and every few seconds, with
  * growing pauses while it fails, and brings changes to the loop: to the kubelet's list, the
- * allocator and the node's object. GPUs that were seen and cannot be seen now take no new pods.
+ * allocator and the node's object. GPUs that were seen and cannot be seen now take no new pods. A
+ * driver that has failed for ten minutes ends the program.
  * source is *taken*, also on failure.
  */
 int gpu_thread_start(struct plugin *plugin, const struct gs_gpu_source *source,

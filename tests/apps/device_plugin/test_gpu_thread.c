@@ -17,9 +17,10 @@
 /* Two GPUs, and what becomes of the next read. */
 struct rig {
     struct plugin plugin;
-    atomic_bool fails, hangs, empty;
+    atomic_bool fails, hangs, empty, wait_fails;
     atomic_llong now_ns;
     char error[256]; /* on the board */
+    bool ended;
 };
 
 /* ---- the rest of the program ---- */
@@ -42,7 +43,9 @@ void board_set_used(struct board *board, const struct gs_gpu_set *set)
 
 void plugin_stop(struct plugin *plugin, int result)
 {
-    fail_msg("the program ends");
+    struct rig *rig = (struct rig *)((char *)plugin - offsetof(struct rig, plugin));
+    assert_int_equal(result, 1);
+    rig->ended = true;
 }
 
 void plugin_changed(struct plugin *plugin)
@@ -75,6 +78,9 @@ static int read_rig(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)
 
 static int wait_rig(void *ctx, int64_t timeout_ns, struct gs_error *err)
 {
+    struct rig *rig = ctx;
+    if (atomic_exchange(&rig->wait_fails, false))
+        return gs_fail(err, GS_EIO, "the events broke off");
     nanosleep(&(const struct timespec){.tv_nsec = GS_NS_PER_MS}, NULL);
     return 0;
 }
@@ -163,6 +169,77 @@ static void gpus_that_cannot_be_seen_take_no_new_pods(void **state)
     }
 }
 
+/* That there are no events is no news of the GPUs: reading them is. */
+static void a_broken_wait_is_no_sickness(void **state)
+{
+    static struct rig rig;
+    struct gs_clock clock;
+    rig = (struct rig){0};
+    rig_up(&rig, &clock);
+    until(&rig, "at first", WELL, "", 0);
+    for (int i = 0; i < 3; i++) {
+        const struct gs_clock *real = gs_clock_system();
+        int64_t until_ns = gs_clock_now_ns(real) + PATIENCE_NS;
+        atomic_store(&rig.wait_fails, true);
+        while (atomic_load(&rig.wait_fails) && gs_clock_now_ns(real) < until_ns) {
+            gs_loop_step(rig.plugin.loop, GS_NS_PER_MS, NULL);
+            assert_int_equal(look_of(&rig), WELL);
+            assert_string_equal(rig.error, "");
+        }
+    }
+    assert_false(atomic_load(&rig.wait_fails));
+    atomic_store(&rig.fails, true);
+    until(&rig, "still read", SICK, "the driver is away", 0);
+    rig_down(&rig);
+}
+
+static void step(struct rig *rig, int64_t real_ns, int64_t jump_ns)
+{
+    const struct gs_clock *real = gs_clock_system();
+    atomic_fetch_add(&rig->now_ns, jump_ns);
+    for (int64_t until_ns = gs_clock_now_ns(real) + real_ns;
+         gs_clock_now_ns(real) < until_ns && !rig->ended;)
+        gs_loop_step(rig->plugin.loop, GS_NS_PER_MS, NULL);
+}
+
+/* The container's library is the one that was there when it started: a driver that came later, or
+ * was replaced, needs a new container. */
+static void a_driver_that_fails_for_long_ends_the_program(void **state)
+{
+    static struct rig rig;
+    static const struct {
+        const char *row;
+        bool file, had_gpus, recovers;
+        bool ends;
+    } rows[] = {
+        {"never came", false, false, false, true},
+        {"was there", false, true, false, true},
+        {"answers in between", false, true, true, false},
+        {"a file may come at any time", true, false, false, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_clock clock;
+        rig = (struct rig){.plugin.settings.gpu_file = r->file ? "gpus.json" : NULL};
+        atomic_store(&rig.fails, !r->had_gpus);
+        rig_up(&rig, &clock);
+        if (r->had_gpus)
+            until(&rig, r->row, WELL, "", 0);
+        atomic_store(&rig.fails, true);
+        until(&rig, r->row, r->had_gpus ? SICK : NONE, "the driver is away", 0);
+        step(&rig, 0, 599 * GS_NS_PER_S);
+        row_equal(r->row, rig.ended, false);
+        if (r->recovers) {
+            atomic_store(&rig.fails, false);
+            until(&rig, r->row, WELL, "", 0);
+            atomic_store(&rig.fails, true);
+            until(&rig, r->row, SICK, "the driver is away", 0);
+        }
+        step(&rig, 4 * GS_NS_PER_S, 1 * GS_NS_PER_S);
+        row_equal(r->row, rig.ended, r->ends);
+        rig_down(&rig);
+    }
+}
+
 static void a_node_without_gpus_says_why(void **state)
 {
     static struct rig rig;
@@ -178,6 +255,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpus_that_cannot_be_seen_take_no_new_pods),
+        cmocka_unit_test(a_broken_wait_is_no_sickness),
+        cmocka_unit_test(a_driver_that_fails_for_long_ends_the_program),
         cmocka_unit_test(a_node_without_gpus_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
