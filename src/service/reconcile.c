@@ -233,6 +233,11 @@ void gs_reconcile_tick(struct gs_service *service, int64_t now_ns)
         reconcile->next_list_ns = now_ns + every_ns;
         return;
     }
+    if (!gs_service_ready(service, NULL)) { /* the watch tells what differs when it stands again */
+        forget_suspects(reconcile);
+        reconcile->next_look_ns = 0;
+        return;
+    }
     if (reconcile->next_look_ns) {
         if (now_ns < reconcile->next_look_ns)
             return;

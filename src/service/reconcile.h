@@ -12,7 +12,8 @@
  *
  * What differs is looked at twice, a while apart: a difference whose object did not change in
  * between is drift. It is counted, told, and mended by feeding the pod to the sync, as its event
- * would have been. Of the thread that ticks; the lock is never held over a call.
+ * would have been. Nothing is compared while a watch is interrupted: what is not known then, it
+ * tells when it stands again. Of the thread that ticks; the lock is never held over a call.
  */
 enum { GS_SUSPECTS_MAX = 1024 }; /* per round; more are left to the next one */
 

@@ -224,6 +224,44 @@ static void many_forged_pods_are_told_a_few_at_a_time(void **state)
     assert_int_equal(rig.events, 12);
 }
 
+static void watch(bool stands)
+{
+    rig.sink.live(rig.sink.ctx, GS_KIND_POD, stands, "cut");
+}
+
+/* What the ledger does not know then is no bug: the watch will tell it when it stands again. */
+static void an_interrupted_watch_is_no_drift(void **state)
+{
+    static const struct {
+        const char *row;
+        bool at_list, at_look;
+        int lists;
+        long drift;
+    } rows[] = {
+        {"the watch stands", true, true, 1, 1},
+        {"interrupted before the list", false, false, 0, 0},
+        {"interrupted before the second look", true, false, 1, 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[TEXT];
+        teardown(NULL);
+        setup(NULL);
+        rig.listed[0] = pod_json(text, &(struct side){"n1", "0", "Running", 5});
+        rig.get_json = text;
+        rig.lists = 0;
+        watch(rows[i].at_list);
+        pass(300);
+        watch(rows[i].at_look);
+        pass(6);
+        watch(true);
+        if (rig.lists != rows[i].lists || metric("gpushare_ledger_drift") != rows[i].drift ||
+            metric("gpushare_ledger_mended_total") != rows[i].drift)
+            fail_msg("%s: %d lists", rows[i].row, rig.lists);
+        pass(1); /* late, but compared */
+        assert_int_equal(rig.lists, 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +269,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(drift_is_forgotten_when_the_next_comparison_finds_none,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(an_unknown_bind_is_not_drift, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_interrupted_watch_is_no_drift, setup, teardown),
         cmocka_unit_test_setup_teardown(a_pod_whose_bind_is_open_fits_only_where_its_place_is_kept,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(a_list_is_believed_although_its_versions_are_older, setup,
