@@ -86,8 +86,9 @@ int gs_service_inspect(struct gs_service *service, const char *node, struct gs_b
                        struct gs_error *err)
 {
     struct page page = {answer, false};
+    const char *refuses = gs_service_refuses(service); /* first: it may be loaded any moment */
     if (!gs_service_loaded(service))
-        return gs_fail(err, GS_ENOTREADY, "%s", gs_service_refuses(service));
+        return gs_fail(err, GS_ENOTREADY, "%s", refuses);
     gs_buf_puts(answer, "{\"nodes\":[");
     if (!node)
         gs_store_each_node(&service->store, print_next, &page);

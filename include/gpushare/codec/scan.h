@@ -96,8 +96,8 @@ bool gs_scan_number(struct gs_scan *scan, const char *what, struct gs_slice *ret
 bool gs_scan_null_(struct gs_scan *scan); /* the next byte is its first one, or space */
 static inline bool gs_scan_null(struct gs_scan *scan)
 {
-    bool other = scan->at<scan->end && * scan->at> ' ' && *scan->at != 'n';
-    return !other && gs_scan_null_(scan);
+    const char next = scan->at < scan->end ? *scan->at : ' ';
+    return (next <= ' ' || next == 'n') && gs_scan_null_(scan);
 }
 
 /* Takes any value; the second form says which bytes it was, without the space around them. */

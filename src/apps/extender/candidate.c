@@ -18,7 +18,8 @@ struct candidate {
     pthread_cond_t changed; /* stop or ended; both guarded by lock */
     bool stop, ended;
     enum gs_code failure; /* of the last step */
-    int labelled;         /* what the pod's label says: 1, 0, or -1 while that is not known */
+    enum gs_code label_failure;
+    int labelled; /* what the pod's label says: 1, 0, or -1 while that is not known */
 };
 
 const struct gs_election *candidate_election(const struct candidate *candidate)
@@ -40,8 +41,9 @@ static void put_label(struct candidate *candidate, bool leads)
     struct gs_error err = {0};
     if (kube->ops->patch_pod(kube->ctx, &patch, &err) == 0)
         candidate->labelled = leads;
-    else
+    else if (err.code != candidate->label_failure)
         gs_log(GS_LOG_WARN, "leader's label not written", GS_STR("why", err.msg));
+    candidate->label_failure = err.code;
 }
 
 static void step(struct candidate *candidate, int64_t *ret_next_ns)
