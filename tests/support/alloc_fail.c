@@ -23,6 +23,7 @@ char *__wrap_strndup(const char *text, size_t len);
 static atomic_uint fail_at; /* 0: never */
 static atomic_uint counted;
 static atomic_bool and_after;
+static atomic_bool paused;
 static atomic_bool happened;
 
 void alloc_fail_begin(unsigned n)
@@ -30,6 +31,7 @@ void alloc_fail_begin(unsigned n)
     counted = 0;
     happened = false;
     and_after = false;
+    paused = false;
     fail_at = n;
 }
 
@@ -38,6 +40,11 @@ void alloc_fail_begin_from(unsigned n)
     alloc_fail_begin(0);
     and_after = true;
     fail_at = n;
+}
+
+void alloc_fail_pause(bool pause)
+{
+    paused = pause;
 }
 
 bool alloc_fail_end(void)
@@ -49,7 +56,7 @@ bool alloc_fail_end(void)
 static bool fails_now(void)
 {
     unsigned at = fail_at;
-    if (!at)
+    if (!at || paused)
         return false;
     unsigned now = atomic_fetch_add(&counted, 1) + 1;
     if (now != at && !(and_after && now > at))

@@ -25,6 +25,9 @@ void alloc_fail_begin(unsigned n);
 /* The same, and every one after it fails too. */
 void alloc_fail_begin_from(unsigned n);
 
+/* In between, what others allocate in this process neither fails nor counts. */
+void alloc_fail_pause(bool pause);
+
 /* Back to normal. True when an allocation was made to fail. */
 bool alloc_fail_end(void);
 

@@ -1,64 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "h2_peer.h"
 
+#include "alloc_fail.h"
 #include "gpushare/grpc/kubelet_link.h"
 #include "gpushare/grpc/pod_resources.h"
 #include "gpushare/grpc/server.h"
 
 /*
  * The n-th allocation of this layer fails, for every n: nothing may crash or leak (the sanitizer
- * looks), and who waits gets an answer or a broken connection. The linker's --wrap sends our
- * objects' allocations here; those inside nghttp2 are not ours.
+ * looks), and who waits gets an answer or a broken connection. Those inside nghttp2 are not ours.
  */
-static long countdown = -1; /* allocations until one fails; below zero: none */
-
-static bool fails_now(void)
-{
-    return countdown >= 0 && countdown-- == 0;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *mem, size_t size);
-void *__real_reallocarray(void *mem, size_t count, size_t size);
-char *__real_strdup(const char *text);
-char *__real_strndup(const char *text, size_t len);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *mem, size_t size);
-void *__wrap_reallocarray(void *mem, size_t count, size_t size);
-char *__wrap_strdup(const char *text);
-char *__wrap_strndup(const char *text, size_t len);
-
-void *__wrap_malloc(size_t size)
-{
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *mem, size_t size)
-{
-    return fails_now() ? NULL : __real_realloc(mem, size);
-}
-
-void *__wrap_reallocarray(void *mem, size_t count, size_t size)
-{
-    return fails_now() ? NULL : __real_reallocarray(mem, count, size);
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return fails_now() ? NULL : __real_strdup(text);
-}
-
-char *__wrap_strndup(const char *text, size_t len)
-{
-    return fails_now() ? NULL : __real_strndup(text, len);
-}
 
 /* ---- the service ---- */
 
@@ -82,27 +33,26 @@ static const struct gs_dp_ops ops = {allocate, pre_start, NULL};
 static const struct gs_dp_device device = {"a", true, 1};
 
 /* As peer_run(), but only our own side runs out of memory. */
-static void run(struct peer *peer, long *left)
+static void run(struct peer *peer)
 {
     for (int quiet = 0; quiet < 3; quiet++) {
-        countdown = *left;
+        alloc_fail_pause(false);
         gs_loop_step(peer->loop, 0, NULL);
-        *left = countdown;
-        countdown = -1;
+        alloc_fail_pause(true);
         if (!peer->eof && peer_turn(peer))
             quiet = 0;
     }
 }
 
-static void serve_once(long nth, bool *ret_reached)
+/* Whether so many allocations were needed. */
+static bool serve_once(unsigned nth)
 {
     struct gs_loop *loop = NULL;
     struct gs_dp *dp = NULL;
     struct peer peer;
-    long left = -1;
     assert_int_equal(gs_loop_new(gs_clock_system(), &loop, NULL), 0);
     int fd = peer_open(&peer, loop, false);
-    countdown = nth;
+    alloc_fail_begin(nth);
     int result = gs_dp_new(loop, &ops, NULL, &dp, NULL);
     if (result == 0)
         result = gs_dp_set_devices(dp, &device, 1, NULL);
@@ -110,8 +60,7 @@ static void serve_once(long nth, bool *ret_reached)
         result = gs_dp_adopt(dp, fd, NULL);
     else
         close(fd);
-    left = countdown;
-    countdown = -1;
+    alloc_fail_pause(true);
     if (result == 0) {
         static const char *const paths[] = {
             PEER_GRPC_HEADERS("/v1beta1.DevicePlugin/ListAndWatch"),
@@ -124,23 +73,23 @@ static void serve_once(long nth, bool *ret_reached)
             struct peer_stream *stream = peer_request(
                 &peer, paths[i], is_allocate ? "\0\0\0\0\5\x0A\3\x0A\1x" : "\0\0\0\0\0",
                 is_allocate ? 10 : 5, true);
-            run(&peer, &left);
+            run(&peer);
             assert_true(i == 0 || stream->closed || peer.eof);
         }
     }
-    *ret_reached = left < 0;
+    bool reached = alloc_fail_end();
     if (dp)
         gs_dp_free(dp);
     peer_close(&peer);
     gs_loop_free(loop);
+    return reached;
 }
 
 static void a_server_survives_every_failing_allocation(void **state)
 {
-    bool reached = true;
-    long nth = 0;
-    for (; reached && nth < 10000; nth++)
-        serve_once(nth, &reached);
+    unsigned nth = 1;
+    while (nth < 10000 && serve_once(nth))
+        nth++;
     assert_in_range(nth, 20, 9999); /* there were some, and in the end none was left to fail */
 }
 
@@ -170,7 +119,7 @@ static void on_link(void *ctx, enum gs_kubelet_link_event event, const struct gs
         ++*(unsigned *)ctx;
 }
 
-static void link_once(const char *dir, long nth, bool *ret_reached)
+static bool link_once(const char *dir, unsigned nth)
 {
     char path[128];
     struct gs_loop *loop = NULL;
@@ -188,13 +137,12 @@ static void link_once(const char *dir, long nth, bool *ret_reached)
     assert_int_equal(gs_dp_new(loop, &ops, NULL, &dp, NULL), 0);
     assert_int_equal(gs_grpc_server_new(loop, methods, 2, NULL, &kubelet, NULL), 0);
     assert_int_equal(gs_grpc_server_listen(kubelet, path, NULL), 0);
-    countdown = nth;
+    alloc_fail_begin(nth);
     int linked = gs_kubelet_link_new(loop, dp, &options, &link, NULL);
     int asked = gs_podres_list_start(loop, path, GS_NS_PER_S, on_pods, &listed, NULL, NULL);
     for (int i = 0; i < 400 && (i < 30 || (linked == 0 && registered == 0)); i++)
         gs_loop_step(loop, GS_NS_PER_MS, NULL);
-    *ret_reached = countdown < 0;
-    countdown = -1;
+    bool reached = alloc_fail_end();
     assert_true(linked < 0 || registered > 0); /* it got there in the end */
     assert_int_equal(listed, asked == 0 ? 1 : 0);
     if (link)
@@ -202,16 +150,16 @@ static void link_once(const char *dir, long nth, bool *ret_reached)
     gs_grpc_server_free(kubelet);
     gs_dp_free(dp);
     gs_loop_free(loop);
+    return reached;
 }
 
 static void clients_survive_every_failing_allocation(void **state)
 {
     char dir[64] = "/tmp/gs-nomem-XXXXXX";
-    bool reached = true;
-    long nth = 0;
+    unsigned nth = 1;
     assert_non_null(mkdtemp(dir));
-    for (; reached && nth < 1000; nth++)
-        link_once(dir, nth, &reached);
+    while (nth < 1000 && link_once(dir, nth))
+        nth++;
     assert_in_range(nth, 20, 999);
     assert_int_equal(rmdir(dir), 0);
 }
