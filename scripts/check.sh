@@ -125,7 +125,7 @@ step_asan() {
     echo "note: $ctest_passed tests" >&2
 }
 
-# Layers without threads gain nothing from the slowest of the sanitizers.
+# What has no threads gains nothing from the slowest of the sanitizers.
 step_tsan() {
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
     build_project "$root" tsan
