@@ -13,7 +13,7 @@ kube_module=k8s.io/kubernetes@v$KUBE_VERSION
 # The machine's own module and build caches are used: Go keeps them in bounds, and a build that was
 # killed goes on where it was.
 #
-# Not every release compiles with every newer Go, so each gets the one that its makers built it with:
+# Each release gets the Go that its makers built it with, so that it compiles and behaves as theirs:
 # the machine's own where that is of the same line (1.26), else the proxy's (golang.org/toolchain).
 use_go() {
     export GO111MODULE=on GOFLAGS=-mod=mod GOWORK=off CGO_ENABLED=0
