@@ -5,6 +5,7 @@
 #include "rows.h"
 
 #include "gpushare/base/buf.h"
+#include "gpushare/base/error.h"
 #include "gpushare/base/slice.h"
 #include "gpushare/model/names.h"
 
@@ -36,6 +37,17 @@ static inline void row_json(const char *row, struct gs_buf *out, const char *exp
     row_text(row, out->data ? out->data : "", wanted);
     free(wanted);
     gs_buf_release(out);
+}
+
+/* Text that is not what it should be: why is the message up to the number of the byte. */
+static inline void row_refused(const char *row, const struct gs_error *err, const char *why)
+{
+    char said[sizeof(err->msg)];
+    const char *byte = strstr(err->msg, " at byte ");
+    row_equal(row, err->code, GS_EPROTO);
+    row_true(row, byte != NULL);
+    snprintf(said, sizeof(said), "%.*s", (int)(byte - err->msg), err->msg);
+    row_text(row, said, why);
 }
 
 #endif

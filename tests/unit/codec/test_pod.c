@@ -410,11 +410,7 @@ static void a_field_that_cannot_be_read_is_named(void **state)
         row_equal(r->row,
                   decode("{'metadata':{'name':'old'},'spec':{'containers':[{}]}}", &pod, NULL), 0);
         row_equal(r->row, decode(r->json, &pod, &err), -1);
-        row_equal(r->row, err.code, GS_EPROTO);
-        char *byte = strstr(err.msg, " at byte");
-        row_true(r->row, byte != NULL);
-        *byte = '\0';
-        row_text(r->row, err.msg, r->why);
+        row_refused(r->row, &err, r->why);
         row_text(r->row, pod.name, "");
         row_equal(r->row, pod.container_count, 0);
         row_true(r->row, pod.containers == NULL);
