@@ -313,17 +313,21 @@ static void log_bind(const struct gs_binding_args *args, const struct gs_bind_re
 }
 
 /* Nothing is sent when the lease may be another's: reading the pod may have taken long, and so may
- * attempts. Not sent is EBUSY: surely not bound. */
-static int send_binding(struct gs_service *service, struct gs_binding *binding,
+ * attempts. Who leads next waits for binds that have begun, no longer than they are allowed. Not
+ * sent is EBUSY: surely not bound. */
+static int send_binding(struct gs_service *service, struct gs_binding *binding, int64_t begun_ns,
                         struct gs_error *err)
 {
     const struct gs_kube *kube = &service->config.kube;
     if (service->config.election) {
-        binding->timeout_ns = gs_election_left_ns(service->config.election);
-        if (binding->timeout_ns <= 0)
+        int64_t left_ns = gs_election_left_ns(service->config.election);
+        int64_t allowed_ns =
+            begun_ns + GS_ELECTION_BIND_NS - gs_clock_now_ns(service->config.clock);
+        if (left_ns <= 0)
             return gs_fail(err, GS_EBUSY, "this replica leads no more");
-        if (binding->timeout_ns > GS_ELECTION_BIND_NS)
-            binding->timeout_ns = GS_ELECTION_BIND_NS;
+        if (allowed_ns <= 0)
+            return gs_fail(err, GS_EBUSY, "the pod was not read in time");
+        binding->timeout_ns = left_ns < allowed_ns ? left_ns : allowed_ns;
     }
     return kube->ops->bind(kube->ctx, binding, err);
 }
@@ -354,7 +358,7 @@ static int annotate(const struct gs_service *service, const struct gs_pod *pod,
 
 static void call_api(struct gs_service *service, const struct gs_binding_args *args,
                      const struct gs_pod *pod, const struct gs_bind_record *record,
-                     struct outcome *outcome)
+                     int64_t begun_ns, struct outcome *outcome)
 {
     struct gs_arena arena = {0};
     struct gs_error err = {0};
@@ -366,7 +370,7 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
         gs_arena_release(&arena);
         return;
     }
-    int result = send_binding(service, &binding, &err);
+    int result = send_binding(service, &binding, begun_ns, &err);
     gs_arena_release(&arena);
     if (result == 0 && record->gpus)
         confirm(service, args);
@@ -377,7 +381,7 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
 }
 
 static void bind_pod(struct gs_service *service, const struct gs_binding_args *args,
-                     struct gs_pod *pod, struct outcome *outcome)
+                     struct gs_pod *pod, int64_t begun_ns, struct outcome *outcome)
 {
     struct gs_bind_record record = {0};
     struct gs_error err = {0};
@@ -410,7 +414,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
         gs_store_unlock(&service->store);
     }
     if (go)
-        call_api(service, args, pod, &record, outcome);
+        call_api(service, args, pod, &record, begun_ns, outcome);
     if (outcome->repeats)
         gs_limbo_repeat_end(service->limbo, args->uid);
     if (outcome->words[0] && ask.units) /* it may fit elsewhere at this moment */
@@ -432,7 +436,7 @@ int gs_service_bind(struct gs_service *service, const char *body, size_t len, st
         if (refuses)
             say(&outcome, GS_BIND_REFUSED, "%s", refuses);
         else
-            bind_pod(service, &args, &pod, &outcome);
+            bind_pod(service, &args, &pod, start_ns, &outcome);
         atomic_fetch_add_explicit(&service->binds[outcome.result], 1, memory_order_relaxed);
         gs_codec_binding_result(answer, outcome.words);
         if (gs_buf_failed(answer))
