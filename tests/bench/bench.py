@@ -49,13 +49,15 @@ class Bench:
         self.build = pathlib.Path(args.build)
         self.scratch = pathlib.Path(scratch)
         self.rows = []
+        self.prefix = hostile.REALTIME if args.realtime else ()
         self.stack = contextlib.ExitStack()
 
     # --- programs ---
 
     def start(self, *command, cwd=None):
         log = self.stack.enter_context(open(self.scratch / "log", "ab"))
-        process = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log, cwd=cwd)
+        words = [str(word) for word in (*self.prefix, *command)]
+        process = subprocess.Popen(words, stdout=log, stderr=log, cwd=cwd)
         self.stack.callback(self.stop, process)
         return process
 
@@ -95,7 +97,8 @@ class Bench:
         return process, port, time.monotonic() - began
 
     def load(self, port, *options, api=None):
-        command = [self.build / "gpushare-sim", "load", "--json", "--extender", f"127.0.0.1:{port}"]
+        command = [*self.prefix, self.build / "gpushare-sim", "load", "--json", "--extender",
+                   f"127.0.0.1:{port}"]
         command += ["--api", f"http://127.0.0.1:{api}"] if api else []
         done = subprocess.run([str(word) for word in (*command, *options)], capture_output=True,
                               text=True, check=False)
@@ -320,6 +323,9 @@ def arguments():
     parser.add_argument("--cluster", action=argparse.BooleanOptionalAction,
                         help="the scheduling rate of a real control plane (default: when its "
                              "programs are there)")
+    parser.add_argument("--realtime", action="store_true",
+                        help="all programs at a real-time priority (root), for a machine that "
+                             "has other work")
     parser.add_argument("--trace", metavar="DIR", help="then packing, with the openb trace in DIR")
     parser.add_argument("--build", default=ROOT / "build", help=argparse.SUPPRESS)
     args = parser.parse_args()
