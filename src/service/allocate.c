@@ -196,6 +196,7 @@ static struct claimant *add_claimant(struct gs_allocator *alloc, const struct gs
         return NULL;
     }
     claimant->fresh = alloc->in_list;
+    claimant->early = alloc->in_list && !alloc->had_list;
     insert(alloc, claimant);
     return claimant;
 }
@@ -277,7 +278,7 @@ static int take(struct gs_allocator *alloc, struct claimant *claimant, const str
 int gs_allocator_pod(struct gs_allocator *alloc, const struct gs_pod *pod, struct gs_error *err)
 {
     struct claimant *claimant = gs_claimant_find(alloc, pod->uid);
-    if (claimant)
+    if (claimant && alloc->in_quick)
         claimant->doubted = false;
     if (outdated(alloc, claimant, pod))
         return 0;
@@ -311,6 +312,7 @@ void gs_allocator_list_end(struct gs_allocator *alloc)
 {
     struct claimant *next;
     alloc->in_list = false;
+    alloc->had_list = true;
     for (struct claimant *at = alloc->first; at; at = next) {
         next = at->next;
         at->fresh = false;
@@ -328,9 +330,15 @@ void gs_allocator_quick_begin(struct gs_allocator *alloc)
         alloc->others[i].doubted = true;
 }
 
+void gs_allocator_quick_pods(struct gs_allocator *alloc)
+{
+    alloc->in_quick = true;
+}
+
 void gs_allocator_quick_end(struct gs_allocator *alloc)
 {
     struct claimant *next;
+    alloc->in_quick = false;
     for (struct claimant *at = alloc->first; at; at = next) {
         next = at->next;
         if (at->doubted)

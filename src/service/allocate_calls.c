@@ -56,7 +56,7 @@ void gs_call_set_owner(struct gs_allocator *alloc, struct call *call, struct cla
     alloc->ownerless -= !call->owner;
     call->owner = owner;
     call->confirmed = false;
-    call->pod_hash = 0;
+    call->pod_hash = call->was_hash = 0;
     call->missed = 0;
     discharge(alloc, call); /* a pod is charged as a whole */
 }
@@ -125,9 +125,11 @@ void gs_calls_leave(struct gs_allocator *alloc, const struct claimant *gone)
         next = at->next;
         if (at->owner != gone)
             continue;
-        if (at->confirmed)
+        if (at->confirmed) {
             gs_call_drop(alloc, at);
-        else
-            gs_call_set_owner(alloc, at, NULL);
+            continue;
+        }
+        gs_call_set_owner(alloc, at, NULL);
+        at->was_hash = gs_pod_name_hash(gone->pod.ns, gone->pod.name);
     }
 }

@@ -26,6 +26,7 @@ struct claimant {
     uint64_t revision; /* resourceVersion as a number, 0 when it is none */
     bool seen;         /* in this list round */
     bool fresh;        /* came in this list round */
+    bool early;        /* in this run's first list: an earlier run may have allocated it */
     bool doubted;      /* known before the quick list under way, not named by it yet */
     bool held;         /* its environment points to a GPU without room for it */
     bool held_said;    /* there is an event about that */
@@ -41,6 +42,7 @@ struct call {
     uint64_t run;      /* calls of one run are one pod's */
     bool confirmed;    /* the kubelet said that it is the owner's */
     uint64_t pod_hash; /* without owner: hash of the pod's name that the kubelet told, or 0 */
+    uint64_t was_hash; /* without owner: hash of the name of its owner, which is gone, or 0 */
     uint32_t missed;   /* without owner: times in a row that the kubelet did not name it */
     char uid[40];      /* without owner: of its claim in the ledger, "" when not charged */
 };
@@ -73,7 +75,8 @@ struct gs_allocator {
     struct gs_ledger *ledger; /* this node alone, truth instead of records */
     struct claimant *first;
     struct claimant *current; /* begun and not finished: the kubelet is inside this pod */
-    bool in_list;
+    bool in_list, had_list;
+    bool in_quick; /* the pods given are a quick list's */
     struct gs_tombs tombs;
     struct other *others;
     size_t other_count, other_cap;

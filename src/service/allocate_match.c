@@ -177,6 +177,41 @@ static bool hand_over(struct gs_allocator *alloc, struct call *const *calls, uin
     return fits;
 }
 
+/* Everything a pod asks for was answered, but the kubelet has yet to hear of its devices: it takes
+ * just this pod in, and one of the answers was another's. */
+static bool is_taken_in(const struct round *round, const struct claimant *claimant)
+{
+    const struct gs_known_pod *known = known_entry(round->request, claimant);
+    uint32_t units = 0;
+    bool asks = false;
+    for (uint32_t i = 0; i < claimant->pod.container_count; i++) {
+        const struct gs_container *container = &claimant->pod.containers[i];
+        if (container->kind == GS_CONTAINER_MAIN) /* older kubelets do not list the others */
+            units += container->gpu_units;
+        asks = asks || container->gpu_units == round->request->id_count;
+    }
+    return known && asks && known->units < units && claimant->done == claimant->request_count &&
+           claimant->pod.phase == GS_PHASE_PENDING;
+}
+
+/*
+ * Whose turn was answered to somebody else: to a pod that was deleted before the kubelet took it
+ * in, or while its container started, for which the kubelet up to 1.20 allocates anew (see below).
+ * The answer is the same GPU once more, and the pod's start settles which ids are its. NULL:
+ * nobody's, or there is a pod besides that the call may be for.
+ */
+static struct claimant *once_more(const struct round *round)
+{
+    struct claimant *found = NULL;
+    if (!round->request->known || has_strangers(round))
+        return NULL;
+    for (struct claimant *at = round->alloc->first; at; at = at->next) {
+        if (is_taken_in(round, at))
+            found = at;
+    }
+    return found;
+}
+
 enum { RUN_MAX = 64 };
 
 /*
@@ -199,6 +234,7 @@ static struct claimant *rematch(const struct round *round, bool *ret_room)
         return NULL;
     for (struct claimant *at = alloc->first; at; at = at->next) {
         if (at->done || at == last || !begins_with(at, calls, count) ||
+            calls[0]->was_hash == gs_pod_name_hash(at->pod.ns, at->pod.name) ||
             (round->request->known && !known_entry(round->request, at)))
             continue;
         if (at->request_count > count && at->requests[count] == units) {
@@ -243,9 +279,20 @@ static void drop_ghosts(struct gs_allocator *alloc)
     }
 }
 
-/* Decides a pod's GPUs at its first call. The record counts, unless it cannot be true: then the
- * pod came without the extender, or somebody forged it, and it gets what fits. */
-static bool decide(struct gs_allocator *alloc, struct claimant *claimant, struct gs_error *err)
+/* The API and the kubelet were both heard: what is counted here is so. */
+static bool is_sure(const struct gs_allocate_request *request)
+{
+    return request->known && request->api == GS_API_TOLD;
+}
+
+/*
+ * Decides a pod's GPUs at its first call. The record counts, unless it cannot be true: then the
+ * pod came without the extender, or somebody forged it, and it gets what fits. An error is for
+ * good, a start that is held back is not: without room anywhere, and while that may be because
+ * somebody did not tell of a pod's end, the record is believed as far as the container's start.
+ */
+static bool decide(struct gs_allocator *alloc, struct claimant *claimant,
+                   const struct gs_allocate_request *request, struct gs_error *err)
 {
     gs_gpu_mask recorded = gs_claimant_record(alloc, claimant);
     if (claimant->truth)
@@ -256,11 +303,15 @@ static bool decide(struct gs_allocator *alloc, struct claimant *claimant, struct
         claimant->truth = recorded;
     } else {
         claimant->truth = best_fit(alloc, claimant);
+        claimant->held = !claimant->truth && recorded && !is_sure(request);
+        if (claimant->held)
+            claimant->truth = recorded;
         if (!claimant->truth) {
             gs_claimant_charge(alloc, claimant, err);
             return false;
         }
-        gs_write_record(alloc, claimant, NULL, 0);
+        if (!claimant->held)
+            gs_write_record(alloc, claimant, NULL, 0);
     }
     return gs_claimant_charge(alloc, claimant, err) == 0;
 }
@@ -277,8 +328,12 @@ static void fill(const struct gs_allocator *alloc, gs_gpu_mask gpus, uint32_t po
     gs_codec_idx_format(gpus, ret->idx);
 }
 
-static enum gs_allocate_result no_room(struct gs_allocator *alloc, struct gs_error *err)
+/* A patient caller asks the API once more. */
+static enum gs_allocate_result
+no_room(struct gs_allocator *alloc, const struct gs_allocate_request *request, struct gs_error *err)
 {
+    if (request->patient && request->api == GS_API_SILENT)
+        return GS_ALLOCATE_LIST_FIRST;
     alloc->stats.no_room++;
     gs_fail(err, GS_EBUSY, "no GPU on this node has that much left");
     return GS_ALLOCATE_NO_ROOM;
@@ -311,7 +366,7 @@ static enum gs_allocate_result give_unclaimed(const struct round *round,
     const struct gs_ask ask = {.units = (uint32_t)request->id_count, .gpu_count = 1};
     gs_gpu_mask gpus = fit_unclaimed(round, &ask);
     if (!gpus)
-        return no_room(alloc, err);
+        return no_room(alloc, request, err);
     if (round->moved_on || !alloc->calls || alloc->calls->owner)
         alloc->run++;
     uint64_t key = gs_allocate_key(request->ids, request->id_count);
@@ -329,17 +384,19 @@ static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant 
                                     struct gs_allocate_answer *ret, struct gs_error *err)
 {
     struct gs_error why = {0};
-    if (!decide(alloc, claimant, &why)) {
+    if (!decide(alloc, claimant, request, &why)) {
         if (why.code == GS_OK)
-            return no_room(alloc, err);
+            return no_room(alloc, request, err);
         gs_fail(err, why.code, "%s", why.msg);
         return GS_ALLOCATE_FAILED;
     }
+    bool again = claimant->done == claimant->request_count;
     alloc->run += claimant->done == 0;
     uint64_t key = gs_allocate_key(request->ids, request->id_count);
     if (!gs_call_add(alloc, key, claimant, claimant->truth, (uint32_t)request->id_count, err))
         return GS_ALLOCATE_FAILED;
-    bool last = ++claimant->done == claimant->request_count;
+    claimant->done += !again;
+    bool last = claimant->done == claimant->request_count;
     alloc->current = last ? NULL : claimant;
     if (last && !claimant->pod.assigned)
         gs_write_assigned(alloc, claimant);
@@ -371,16 +428,22 @@ enum gs_allocate_result gs_allocator_allocate(struct gs_allocator *alloc,
     const struct round round = {alloc, request, request->known && has_moved_on(alloc, request)};
     bool room = true;
     struct claimant *claimant = match(&round);
-    if (!request->listed &&
+    if (request->api == GS_API_NOT_ASKED &&
         (!claimant || candidates(&round) > 1 || doubtful(alloc, claimant) || has_strangers(&round)))
         return GS_ALLOCATE_LIST_FIRST;
     if (!claimant && !round.moved_on)
         claimant = rematch(&round, &room);
     if (!claimant)
         claimant = unbegun(&round, true);
-    if (request->known)
-        remember_met(alloc, request);
+    if (!claimant)
+        claimant = once_more(&round);
+    if (!room && is_sure(request))
+        return no_room(alloc, request, err);
     if (!room)
-        return no_room(alloc, err);
-    return claimant ? give(alloc, claimant, request, ret, err) : give_unclaimed(&round, ret, err);
+        claimant->held = true;
+    enum gs_allocate_result result =
+        claimant ? give(alloc, claimant, request, ret, err) : give_unclaimed(&round, ret, err);
+    if (request->known && result != GS_ALLOCATE_LIST_FIRST)
+        remember_met(alloc, request);
+    return result;
 }

@@ -26,12 +26,14 @@ int gs_other_set(struct gs_allocator *alloc, const struct gs_pod *pod, struct gs
         alloc->others = wider;
         alloc->other_cap = cap;
     }
+    bool doubted = other && other->doubted && !alloc->in_quick;
     if (!other)
         other = &alloc->others[alloc->other_count++];
     *other = (struct other){
         .uid_hash = gs_hash_bytes(pod->uid, strlen(pod->uid)),
         .name_hash = gs_pod_name_hash(pod->ns, pod->name),
         .seen = true,
+        .doubted = doubted,
     };
     return 0;
 }

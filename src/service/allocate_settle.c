@@ -143,8 +143,12 @@ static bool owns_calls(const struct gs_allocator *alloc, const struct claimant *
 /* A call in this pod's name was not its. */
 static void lose_call(struct gs_allocator *alloc, struct claimant *loser)
 {
-    loser->done -= loser->done > 0;
-    if (!owns_calls(alloc, loser, false)) {
+    uint32_t left = 0;
+    for (const struct call *at = alloc->calls; at; at = at->next)
+        left += at->owner == loser;
+    if (loser->done > left) /* one may have been answered twice in its name */
+        loser->done--;
+    if (!left) {
         loser->done = 0; /* its own calls are still to come */
         loser->truth = 0;
     }
@@ -189,13 +193,16 @@ static bool settle_pod(struct gs_allocator *alloc, const struct gs_known_pod *kn
                        struct claimant *claimant)
 {
     bool ours = false;
+    uint64_t hash = gs_pod_name_hash(known->ns, known->name);
     for (size_t k = 0; k < known->key_count; k++) {
         struct call *call = gs_call_find(alloc, known->keys[k]);
         if (!call)
             continue;
         ours = true;
+        if (!call->owner && call->was_hash == hash)
+            continue; /* of a pod that was deleted: the kubelet is late, or means its namesake */
         if (!claimant) {
-            leave_to_stranger(alloc, call, gs_pod_name_hash(known->ns, known->name));
+            leave_to_stranger(alloc, call, hash);
             continue;
         }
         if (call->owner != claimant)
@@ -232,7 +239,7 @@ void gs_allocator_known(struct gs_allocator *alloc, const struct gs_known_pod *k
             continue;
         struct claimant *claimant = gs_claimant_named(alloc, known[i].ns, known[i].name);
         bool ours = settle_pod(alloc, &known[i], claimant);
-        if (claimant && !ours && !claimant->done) {
+        if (claimant && claimant->early && !ours && !claimant->done) {
             gs_claimant_recall(alloc, claimant, requests_done(claimant, known[i].units));
             gs_claimant_charge(alloc, claimant, NULL);
         }

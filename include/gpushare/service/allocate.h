@@ -58,10 +58,11 @@ void gs_allocator_pod_gone(struct gs_allocator *alloc, const char *uid);
 void gs_allocator_list_begin(struct gs_allocator *alloc);
 void gs_allocator_list_end(struct gs_allocator *alloc);
 
-/* Around a quick list: begin before the API is asked, end after its pods were given. Pods that were
- * known before and are not named are gone; the watch may bring others in between. Ending without
- * begin, as after a failed list, does nothing: begin again. */
+/* Around a quick list: begin before the API is asked, pods before its pods are given, end after
+ * them. Pods that were known before and are not named are gone, whatever a late watch said of them
+ * in between; it may bring others. After a failed list: begin again. */
 void gs_allocator_quick_begin(struct gs_allocator *alloc);
+void gs_allocator_quick_pods(struct gs_allocator *alloc);
 void gs_allocator_quick_end(struct gs_allocator *alloc);
 
 /* A call's device ids, by the hash of the smallest: the kubelet names them in any order. */
@@ -81,13 +82,21 @@ struct gs_known_pod {
  * time besides. */
 void gs_allocator_known(struct gs_allocator *alloc, const struct gs_known_pod *known, size_t count);
 
+/* Whether the API was asked for this node's pods, for the call in hand. */
+enum gs_api_word {
+    GS_API_NOT_ASKED,
+    GS_API_SILENT, /* it was, and did not answer in time: do not ask again */
+    GS_API_TOLD,   /* it was: what is known here is the truth */
+};
+
 /* One container's Allocate. */
 struct gs_allocate_request {
     const char *const *ids; /* device ids, one per unit */
     size_t id_count;
     const struct gs_known_pod *known; /* NULL: PodResources did not answer */
     size_t known_count;
-    bool listed; /* the API was asked for this node's pods just now: do not ask for that again */
+    enum gs_api_word api;
+    bool patient; /* the API may be asked again before the pod fails */
 };
 
 enum { GS_VISIBLE_BYTES = 4096, GS_NUMBER_BYTES = 24, GS_OWNER_BYTES = 600 };
@@ -105,8 +114,11 @@ struct gs_allocate_answer {
 enum gs_allocate_result {
     GS_ALLOCATE_DONE,
     GS_ALLOCATE_LIST_FIRST, /* no pod asks for that, or its GPU seems full: list this node's pods,
-                               then ask again */
-    GS_ALLOCATE_NO_ROOM,    /* "no GPU on this node has that much left" */
+                               then ask again. Likewise when the API was silent and there is no
+                               room, for a patient caller */
+    GS_ALLOCATE_NO_ROOM,    /* "no GPU on this node has that much left": to a pod that the extender
+                               placed only when API and kubelet both were heard; else it gets its
+                               GPU on trust, and gs_allocator_start() holds it back until they are */
     GS_ALLOCATE_FAILED,     /* out of memory, or no GPUs: see err */
 };
 

@@ -17,7 +17,10 @@
 #define START_PATIENCE_NS (6 * GS_NS_PER_S)
 #define START_PAUSE_NS    (500 * GS_NS_PER_MS)
 #define LIST_BUDGET_NS    (500 * GS_NS_PER_MS)
-#define RECONCILE_ASK_NS  (5 * GS_NS_PER_S)
+/* An error is for good: a silent API is asked again before one is given. */
+#define ALLOCATE_PATIENCE_NS (5 * GS_NS_PER_S)
+#define LIST_PAUSE_NS        (250 * GS_NS_PER_MS)
+#define RECONCILE_ASK_NS     (5 * GS_NS_PER_S)
 
 enum ask_kind { ASK_ALLOCATE, ASK_START, ASK_RECONCILE };
 
@@ -74,7 +77,7 @@ struct quick_list {
     struct gs_error err;
 };
 
-static void decide(struct ask *ask, bool listed);
+static void decide(struct ask *ask, enum gs_api_word api);
 
 static void list_work(void *ctx)
 {
@@ -89,8 +92,10 @@ static void list_done(void *ctx)
     struct quick_list *list = ctx;
     struct plugin *plugin = list->plugin;
     uint64_t round = plugin->list_round;
+    enum gs_api_word api = list->batch ? GS_API_TOLD : GS_API_SILENT;
     plugin->listing = false;
     if (list->batch) {
+        gs_allocator_quick_pods(plugin->alloc);
         pod_batch_apply(plugin, list->batch);
         gs_allocator_quick_end(plugin->alloc);
     } else {
@@ -101,7 +106,7 @@ static void list_done(void *ctx)
     for (struct ask *ask = plugin->asks, *next; ask; ask = next) {
         next = ask->next;
         if (ask->list_round && ask->list_round <= round)
-            decide(ask, true);
+            decide(ask, api);
     }
     if (plugin->list_again && !plugin->stopping)
         list_start(plugin);
@@ -122,7 +127,7 @@ static void list_start(struct plugin *plugin)
 
 static void list_given_up(void *ctx)
 {
-    decide(ctx, true);
+    decide(ctx, GS_API_SILENT);
 }
 
 /* A list that runs already may have begun too early. */
@@ -141,6 +146,23 @@ static void wait_for_list(struct ask *ask)
         list_start(plugin);
 }
 
+static void list_once_more(void *ctx)
+{
+    struct ask *ask = ctx;
+    ask->list_round = 0;
+    wait_for_list(ask);
+}
+
+/* Meanwhile the watch may bring what is missing: see asks_pods_changed(). */
+static void pause_before_list(struct ask *ask)
+{
+    struct gs_loop *loop = ask->plugin->loop;
+    ask->list_round = UINT64_MAX;
+    gs_loop_timer_disarm(loop, &ask->timer);
+    ask->timer = (struct gs_loop_timer){.fn = list_once_more, .ctx = ask};
+    gs_loop_timer_arm(loop, &ask->timer, gs_loop_now_ns(loop) + LIST_PAUSE_NS);
+}
+
 /* ---- Allocate ---- */
 
 static void log_allocated(const struct ask *ask, const struct gs_allocate_answer *answer)
@@ -151,23 +173,28 @@ static void log_allocated(const struct ask *ask, const struct gs_allocate_answer
            GS_INT("ms", took_ns / GS_NS_PER_MS));
 }
 
-static void decide_allocate(struct ask *ask, bool listed)
+static void decide_allocate(struct ask *ask, enum gs_api_word api)
 {
     struct plugin *plugin = ask->plugin;
+    int64_t waited_ns = gs_loop_now_ns(plugin->loop) - ask->since_ns;
     for (; ask->at < ask->count; ask->at++) {
         const struct gs_allocate_request request = {
             .ids = ask->wanted[ask->at].ids,
             .id_count = ask->wanted[ask->at].count,
             .known = ask->known.pods,
             .known_count = ask->known.count,
-            .listed = listed,
+            .api = api,
+            .patient = waited_ns < ALLOCATE_PATIENCE_NS && !plugin->stopping,
         };
         struct gs_allocate_answer answer;
         struct gs_error err = {0};
         enum gs_allocate_result result =
             gs_allocator_allocate(plugin->alloc, &request, &answer, &err);
         if (result == GS_ALLOCATE_LIST_FIRST) {
-            wait_for_list(ask);
+            if (api == GS_API_SILENT)
+                pause_before_list(ask);
+            else
+                wait_for_list(ask);
             return;
         }
         if (result == GS_ALLOCATE_DONE &&
@@ -224,12 +251,12 @@ static void decide_reconcile(struct ask *ask, const struct gs_podres_list *list)
     writes_pump(plugin);
 }
 
-static void decide(struct ask *ask, bool listed)
+static void decide(struct ask *ask, enum gs_api_word api)
 {
     if (ask->kind == ASK_ALLOCATE)
-        decide_allocate(ask, listed);
+        decide_allocate(ask, api);
     else
-        decide_start(ask, listed);
+        decide_start(ask, api != GS_API_NOT_ASKED);
 }
 
 /* ---- the kubelet's list ---- */
@@ -257,7 +284,7 @@ static void kubelet_told(void *ctx, const struct gs_podres_list *list,
         gs_loop_timer_arm(plugin->loop, &ask->timer, now_ns + START_PAUSE_NS);
         return;
     }
-    decide(ask, false);
+    decide(ask, GS_API_NOT_ASKED);
 }
 
 static void ask_kubelet(void *ctx)
@@ -334,7 +361,7 @@ void asks_pods_changed(struct plugin *plugin)
     for (struct ask *ask = plugin->asks, *next; ask; ask = next) {
         next = ask->next;
         if (ask->list_round)
-            decide(ask, false);
+            decide(ask, GS_API_NOT_ASKED);
     }
 }
 

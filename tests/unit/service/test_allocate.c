@@ -1,100 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/service/allocate.h"
-
+#include "allocate_rig.h"
 #include "rows.h"
-
-/* Pods of one line: "NAME UNITS[+UNITS...] [GPU]", bound to node n1 in this order. */
-struct rig {
-    struct gs_names names;
-    struct gs_allocator *alloc;
-    int calls; /* makes ids that differ */
-    uint64_t revision;
-};
-
-static void rig_up(struct rig *rig)
-{
-    const struct gs_gpu gpus[] = {
-        {.idx = 0, .mem_units = 16, .numa = GS_NUMA_NONE, .healthy = true, .schedulable = true},
-        {.idx = 1, .mem_units = 24, .numa = GS_NUMA_NONE, .healthy = true, .schedulable = true},
-    };
-    *rig = (struct rig){0};
-    assert_int_equal(gs_names_init(&rig->names, "aliyun.com", NULL), 0);
-    const struct gs_allocator_config config = {.names = &rig->names, .node = "n1"};
-    rig->alloc = gs_allocator_new(&config);
-    assert_non_null(rig->alloc);
-    assert_int_equal(gs_allocator_set_gpus(rig->alloc, gpus, 2, NULL), 0);
-}
-
-struct given_pod {
-    const char *name;
-    uint32_t units[3]; /* of its containers */
-    int gpu;           /* recorded; -1: none */
-    bool overrides;
-    uint64_t revision; /* 0: newer than all before */
-    enum gs_pod_phase phase;
-};
-
-static void give_pod(struct rig *rig, const struct given_pod *given)
-{
-    struct gs_container containers[3] = {0};
-    char revision[24];
-    struct gs_error err = {0};
-    uint32_t count = 0;
-    for (int i = 0; i < 3 && given->units[i]; i++)
-        containers[count++] = (struct gs_container){.name = "c",
-                                                    .kind = GS_CONTAINER_MAIN,
-                                                    .gpu_units = given->units[i],
-                                                    .overrides_visible_devices = given->overrides};
-    uint64_t number = given->revision ? given->revision : ++rig->revision;
-    snprintf(revision, sizeof(revision), "%llu", (unsigned long long)number);
-    const struct gs_pod pod = {
-        .uid = given->name,
-        .ns = "ns",
-        .name = given->name,
-        .resource_version = revision,
-        .node_name = "n1",
-        .nominated_node = "",
-        .owner_uid = "",
-        .swap_with = "",
-        .gpu_model = "",
-        .gpu_model_deny = "",
-        .gpu_uuid = "",
-        .gpu_uuid_deny = "",
-        .phase = given->phase ? given->phase : GS_PHASE_PENDING,
-        .containers = containers,
-        .container_count = count,
-        .recorded = given->gpu >= 0 ? GS_RECORDED_VALID : GS_RECORDED_NONE,
-        .recorded_gpus = given->gpu >= 0 ? GS_GPU_BIT(given->gpu) : 0,
-        .created_s = 1,
-    };
-    if (gs_allocator_pod(rig->alloc, &pod, &err) < 0)
-        fail_msg("%s: %s", given->name, err.msg);
-}
-
-static void make_ids(int call, uint32_t units, char texts[][16], const char **ids)
-{
-    for (uint32_t i = 0; i < units; i++) {
-        snprintf(texts[i], 16, "%d-%u", call, i);
-        ids[i] = texts[i];
-    }
-}
-
-/* Returns the GPU's index, or -1; *ret_key names the call. */
-static int allocate(struct rig *rig, uint32_t units, const struct gs_known_pod *known,
-                    size_t known_count, uint64_t *ret_key, struct gs_error *err)
-{
-    char texts[64][16];
-    const char *ids[64];
-    struct gs_allocate_answer answer;
-    make_ids(rig->calls++, units, texts, ids);
-    if (ret_key)
-        *ret_key = gs_allocate_key(ids, units);
-    const struct gs_allocate_request request = {
-        .ids = ids, .id_count = units, .known = known, .known_count = known_count, .listed = true};
-    if (gs_allocator_allocate(rig->alloc, &request, &answer, err) != GS_ALLOCATE_DONE)
-        return -1;
-    return __builtin_ctzll(answer.gpus);
-}
 
 static const char *value_of(const struct gs_allocator_write *write, const char *key)
 {
@@ -260,6 +166,7 @@ static void pods_that_a_quick_list_does_not_name_are_gone(void **state)
     give_pod(&rig, &(struct given_pod){"went", {4}, 0});
     gs_allocator_quick_begin(rig.alloc);
     give_pod(&rig, &(struct given_pod){"meanwhile", {4}, 0});
+    gs_allocator_quick_pods(rig.alloc);
     give_pod(&rig, &(struct given_pod){"stays", {4}, 0, .revision = 1});
     gs_allocator_quick_end(rig.alloc);
     gs_allocator_stats(rig.alloc, &stats);

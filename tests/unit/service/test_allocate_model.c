@@ -290,6 +290,7 @@ static bool kubelet_answers(struct world *w)
 static void quick_list(struct world *w)
 {
     gs_allocator_quick_begin(w->alloc);
+    gs_allocator_quick_pods(w->alloc);
     for (int i = 0; i < w->pod_count; i++) {
         if (w->pods[i].in_api)
             tell_plugin(w, &w->pods[i]);
@@ -316,7 +317,7 @@ static bool allocate_box(struct world *w, struct model_pod *p, struct box *box)
     enum gs_allocate_result result = gs_allocator_allocate(w->alloc, &request, &answer, &err);
     if (result == GS_ALLOCATE_LIST_FIRST) {
         quick_list(w);
-        request.listed = true;
+        request.api = GS_API_TOLD;
         result = gs_allocator_allocate(w->alloc, &request, &answer, &err);
     }
     if (result == GS_ALLOCATE_FAILED || result == GS_ALLOCATE_LIST_FIRST)

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Pods of a full node are force-deleted, deaf ones too, while they start and while the plugin cannot
+ask the API server: whoever is given their place runs there."""
+
+from harness.case import check, run
+from harness.delays import DelayedCluster
+from harness.node import real_pod
+from harness.objects import IDX, annotation
+from harness.processes import wait_for
+
+KUBE = ">=1.20"
+METRIC = "gpushare_device_plugin_"
+CALLS = f"{METRIC}allocate_duration_seconds_count"
+DEAF = "trap '' TERM; env; while :; do sleep 1; done"
+ROUNDS = 8
+
+
+def waits_for_place(cluster, made):
+    cluster.create_pods([made])
+    cluster.wait_refused(made["metadata"]["name"])
+
+
+def runs_in_its_place(cluster, name, gpu="0"):
+    check(cluster.wait_true_record(name) == gpu, f"{name} is not in its predecessor's place")
+
+
+def deaf_ones(cluster):
+    """They have 30 s to end, and do not listen."""
+    cluster.create_pods([real_pod("deaf", 16, script=DEAF, terminationGracePeriodSeconds=30)])
+    cluster.wait_true_record("deaf")
+    waits_for_place(cluster, real_pod("after-deaf", 16, script=DEAF))
+    cluster.delete_pod("deaf", grace_s=0)
+    runs_in_its_place(cluster, "after-deaf")
+
+
+def of_the_same_name(cluster):
+    """As a StatefulSet does it."""
+    cluster.delete_pod("after-deaf", grace_s=0)
+    for _ in range(3):
+        cluster.create_pods([real_pod("web-0", 16, script=DEAF)])
+        runs_in_its_place(cluster, "web-0")
+        cluster.delete_pod("web-0", grace_s=0)
+
+
+def unseen(cluster):
+    """The plugin learns of neither the old pod's end nor the new one, and asks until it does."""
+    cluster.create_pods([real_pod("unseen", 16)])
+    runs_in_its_place(cluster, "unseen")
+    waits_for_place(cluster, real_pod("asked-for", 16))
+    calls = cluster.plugin.metric(CALLS)
+    cluster.plugin_api.set_away(True)
+    cluster.delete_pod("unseen", grace_s=0)
+    cluster.wait_bound("asked-for")
+    wait_for("the plugin has asked in vain", lambda: "did not tell this node's pods" in
+             cluster.plugin.process.log_text())
+    check(cluster.plugin.metric(CALLS) == calls, "it was answered blindly")
+    cluster.plugin_api.set_away(False)
+    runs_in_its_place(cluster, "asked-for")
+    cluster.delete_pod("asked-for", grace_s=0)
+
+
+def while_they_start(cluster):
+    """Kubelets up to 1.20 allocate anew for such a pod, from what is free on other GPUs."""
+    cluster.create_pods([real_pod("beside", 8)])
+    runs_in_its_place(cluster, "beside")
+    cluster.create_pods([real_pod("start-0", containers=[0, 0, 8])])
+    for turn in range(ROUNDS):
+        wait_for("it is allocated", lambda turn=turn: annotation(
+            cluster.pod(f"start-{turn}"), "ALIYUN_COM_GPU_MEM_ASSIGNED") == "true")
+        cluster.create_pods([real_pod(f"start-{turn + 1}", containers=[0, 0, 8])])
+        cluster.delete_pod(f"start-{turn}", grace_s=0)
+        cluster.wait_bound(f"start-{turn + 1}")
+    runs_in_its_place(cluster, f"start-{ROUNDS}")
+
+
+def body():
+    # Of GPUs 1 and 2 together 8 units are free, and on none of them alone.
+    with DelayedCluster(gpus="1x16GiB,2x12GiB") as cluster:
+        cluster.create_pods([real_pod(f"small-{i}", 8) for i in range(2)])
+        for i in range(2):
+            cluster.wait_true_record(f"small-{i}")
+        for part in (deaf_ones, of_the_same_name, unseen, while_they_start):
+            part(cluster)
+            check(cluster.plugin.metric(f"{METRIC}held_starts_total") == 0,
+                  f"{part.__name__}: a start was held back")
+            check(not cluster.problems(complete=False), f"{cluster.problems(complete=False)}")
+            cluster.wait_inspect_agrees()
+
+
+run(body)
