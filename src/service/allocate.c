@@ -37,6 +37,7 @@ void gs_allocator_free(struct gs_allocator *alloc)
         alloc->first = next;
     }
     gs_calls_free(alloc);
+    gs_dying_free(alloc);
     gs_writes_free(alloc);
     gs_tombs_release(&alloc->tombs);
     free(alloc->met);
@@ -105,24 +106,21 @@ gs_gpu_mask gs_claimant_record(const struct gs_allocator *alloc, const struct cl
     return claimant->pod.recorded_gpus;
 }
 
-/* Where a pod is, or will be: what it was given, else what it has recorded. */
-static gs_gpu_mask place_of(const struct gs_allocator *alloc, const struct claimant *claimant)
+gs_gpu_mask gs_claimant_place(const struct gs_allocator *alloc, const struct claimant *claimant)
 {
     return claimant->truth ? claimant->truth : gs_claimant_record(alloc, claimant);
 }
 
-bool gs_claimant_fits(const struct gs_allocator *alloc, const struct claimant *claimant,
-                      gs_gpu_mask gpus)
+void gs_claimant_others(const struct gs_allocator *alloc, const struct claimant *claimant,
+                        uint64_t used[GS_GPUS_MAX])
 {
-    const struct gs_node_view *view = gs_allocator_view(alloc);
-    uint64_t used[GS_GPUS_MAX] = {0};
     uint32_t idx;
     bool older = true;
     for (const struct claimant *at = alloc->first; at; at = at->next) {
         older = older && at != claimant;
         if (at == claimant || !(at->truth || older))
             continue;
-        GS_FOR_EACH_GPU (idx, place_of(alloc, at))
+        GS_FOR_EACH_GPU (idx, gs_claimant_place(alloc, at))
             used[idx] += at->charge.units;
     }
     for (const struct call *at = alloc->calls; at; at = at->next) {
@@ -131,6 +129,12 @@ bool gs_claimant_fits(const struct gs_allocator *alloc, const struct claimant *c
         GS_FOR_EACH_GPU (idx, at->gpus)
             used[idx] += at->units;
     }
+}
+
+bool gs_allocator_has_room(const struct gs_allocator *alloc, const struct claimant *claimant,
+                           gs_gpu_mask gpus, const uint64_t used[GS_GPUS_MAX])
+{
+    const struct gs_node_view *view = gs_allocator_view(alloc);
     for (uint32_t i = 0; view && i < view->gpu_count; i++) {
         const struct gs_gpu_state *gpu = &view->gpus[i];
         if ((gpus & GS_GPU_BIT(gpu->idx)) &&
@@ -140,10 +144,18 @@ bool gs_claimant_fits(const struct gs_allocator *alloc, const struct claimant *c
     return true;
 }
 
+bool gs_claimant_fits(const struct gs_allocator *alloc, const struct claimant *claimant,
+                      gs_gpu_mask gpus)
+{
+    uint64_t used[GS_GPUS_MAX] = {0};
+    gs_claimant_others(alloc, claimant, used);
+    return gs_allocator_has_room(alloc, claimant, gpus, used);
+}
+
 int gs_claimant_charge(struct gs_allocator *alloc, const struct claimant *claimant,
                        struct gs_error *err)
 {
-    gs_gpu_mask place = place_of(alloc, claimant);
+    gs_gpu_mask place = gs_claimant_place(alloc, claimant);
     if (!place && !claimant->done) { /* it gets what fits when the kubelet asks, not before */
         gs_ledger_remove(alloc->ledger, claimant->pod.uid, NULL);
         return 0;
@@ -207,6 +219,7 @@ static void remove_claimant(struct gs_allocator *alloc, struct claimant *gone)
     while (*at != gone)
         at = &(*at)->next;
     *at = gone->next;
+    gs_dying_add(alloc, gone);
     gs_ledger_remove(alloc->ledger, gone->pod.uid, NULL);
     gs_tombs_add(&alloc->tombs, gone->pod.uid);
     gs_calls_leave(alloc, gone);
@@ -285,8 +298,10 @@ int gs_allocator_pod(struct gs_allocator *alloc, const struct gs_pod *pod, struc
     if (!gs_pod_terminal(pod) && gs_pod_wants_gpu(pod) &&
         strcmp(pod->node_name, alloc->config.node) == 0)
         return take(alloc, claimant, pod, err);
-    if (claimant)
+    if (claimant) {
+        claimant->pod.runs = pod->runs;
         remove_claimant(alloc, claimant);
+    }
     return gs_other_set(alloc, pod, err);
 }
 
@@ -382,7 +397,7 @@ uint64_t gs_allocator_who(const struct gs_allocator *alloc, const char *ns, cons
                           gs_gpu_mask *ret_gpus)
 {
     const struct claimant *claimant = gs_claimant_named(alloc, ns, name);
-    *ret_gpus = claimant ? place_of(alloc, claimant) : 0;
+    *ret_gpus = claimant ? gs_claimant_place(alloc, claimant) : 0;
     return claimant ? who(claimant) : 0;
 }
 

@@ -54,6 +54,14 @@ struct other {
     bool seen, doubted; /* as a claimant's */
 };
 
+/* A pod that the API forgot while its containers ran. */
+struct dying {
+    struct dying *next;
+    gs_gpu_mask gpus;
+    uint32_t units;
+    int64_t until_ns;
+};
+
 enum write_kind { WRITE_RECORD, WRITE_ASSIGNED, WRITE_EVENT };
 
 struct queued_write {
@@ -80,6 +88,7 @@ struct gs_allocator {
     struct gs_tombs tombs;
     struct other *others;
     size_t other_count, other_cap;
+    struct dying *dying;
     struct call *calls;
     uint32_t ownerless; /* of the calls */
     uint64_t run;       /* of the pod that the kubelet is taking in */
@@ -104,6 +113,13 @@ const struct gs_node_view *gs_allocator_view(const struct gs_allocator *alloc);
  * have recorded. */
 bool gs_claimant_fits(const struct gs_allocator *alloc, const struct claimant *claimant,
                       gs_gpu_mask gpus);
+/* Where a pod is, or will be: what it was given, else what it has recorded. */
+gs_gpu_mask gs_claimant_place(const struct gs_allocator *alloc, const struct claimant *claimant);
+/* Adds, by GPU index, what gs_claimant_fits() counts beside this one. */
+void gs_claimant_others(const struct gs_allocator *alloc, const struct claimant *claimant,
+                        uint64_t used[GS_GPUS_MAX]);
+bool gs_allocator_has_room(const struct gs_allocator *alloc, const struct claimant *claimant,
+                           gs_gpu_mask gpus, const uint64_t used[GS_GPUS_MAX]);
 /* Size of (the first of) these GPUs, in units. */
 uint32_t gs_allocator_gpu_size(const struct gs_allocator *alloc, gs_gpu_mask gpus);
 /* The record, when it can be believed on this node; else 0. */
@@ -115,6 +131,13 @@ void gs_other_drop(struct gs_allocator *alloc, const char *uid);
 bool gs_other_named(const struct gs_allocator *alloc, uint64_t name_hash);
 /* Forgets those that are not seen, or are doubted. */
 void gs_others_sweep(struct gs_allocator *alloc, bool doubted);
+
+/* allocate_dying.c */
+/* The pod is gone; if its containers ran, they are given the time that the kubelet gives them. */
+void gs_dying_add(struct gs_allocator *alloc, const struct claimant *gone);
+/* Those that still die have left this pod no room in its place. */
+bool gs_dying_in_the_way(struct gs_allocator *alloc, const struct claimant *claimant);
+void gs_dying_free(struct gs_allocator *alloc);
 
 /* allocate_calls.c */
 /* The newest call answered for these ids, or NULL. */

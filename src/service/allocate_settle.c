@@ -306,5 +306,7 @@ enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
         move_record(alloc, owner);
     if (owner->held && !request->listed)
         return GS_START_LIST_FIRST; /* who is in the way may be gone */
-    return owner->held ? hold_back(alloc, owner, err) : GS_START_OK;
+    if (owner->held)
+        return hold_back(alloc, owner, err);
+    return gs_dying_in_the_way(alloc, owner) ? GS_START_SOON : GS_START_OK;
 }

@@ -18,10 +18,17 @@
 
 struct rig {
     struct gs_names names;
+    struct gs_clock clock;
+    int64_t now_ns;
     struct gs_allocator *alloc;
     int calls; /* makes ids that differ */
     uint64_t revision;
 };
+
+static inline int64_t rig_now(void *ctx)
+{
+    return ((struct rig *)ctx)->now_ns;
+}
 
 static inline void rig_up(struct rig *rig)
 {
@@ -31,7 +38,9 @@ static inline void rig_up(struct rig *rig)
     };
     *rig = (struct rig){0};
     assert_int_equal(gs_names_init(&rig->names, "aliyun.com", NULL), 0);
-    const struct gs_allocator_config config = {.names = &rig->names, .node = "n1"};
+    rig->clock = (struct gs_clock){.monotonic_ns = rig_now, .ctx = rig};
+    const struct gs_allocator_config config = {
+        .names = &rig->names, .node = "n1", .clock = &rig->clock};
     rig->alloc = gs_allocator_new(&config);
     assert_non_null(rig->alloc);
     assert_int_equal(gs_allocator_set_gpus(rig->alloc, gpus, 2, NULL), 0);
@@ -45,6 +54,7 @@ struct given_pod {
     uint64_t revision; /* 0: newer than all before */
     enum gs_pod_phase phase;
     const char *uid;
+    bool runs;
 };
 
 static inline void give_pod(struct rig *rig, const struct given_pod *given)
@@ -74,6 +84,7 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
         .gpu_uuid = "",
         .gpu_uuid_deny = "",
         .phase = given->phase ? given->phase : GS_PHASE_PENDING,
+        .runs = given->runs,
         .containers = containers,
         .container_count = count,
         .recorded = given->gpu >= 0 ? GS_RECORDED_VALID : GS_RECORDED_NONE,

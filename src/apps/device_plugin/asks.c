@@ -216,6 +216,17 @@ static void decide_allocate(struct ask *ask, enum gs_api_word api)
 
 /* ---- PreStartContainer ---- */
 
+static void ask_kubelet(void *ctx);
+
+static void pause_before_kubelet(struct ask *ask)
+{
+    struct gs_loop *loop = ask->plugin->loop;
+    ask->list_round = 0;
+    gs_loop_timer_disarm(loop, &ask->timer);
+    ask->timer = (struct gs_loop_timer){.fn = ask_kubelet, .ctx = ask};
+    gs_loop_timer_arm(loop, &ask->timer, gs_loop_now_ns(loop) + START_PAUSE_NS);
+}
+
 static void decide_start(struct ask *ask, bool listed)
 {
     const struct gs_start_request request = {
@@ -229,6 +240,9 @@ static void decide_start(struct ask *ask, bool listed)
     switch (gs_allocator_start(ask->plugin->alloc, &request, &err)) {
     case GS_START_LIST_FIRST:
         wait_for_list(ask);
+        return;
+    case GS_START_SOON:
+        pause_before_kubelet(ask);
         return;
     case GS_START_HELD:
         fail(ask, &err);
@@ -261,8 +275,6 @@ static void decide(struct ask *ask, enum gs_api_word api)
 
 /* ---- the kubelet's list ---- */
 
-static void ask_kubelet(void *ctx);
-
 static void kubelet_told(void *ctx, const struct gs_podres_list *list,
                          const struct gs_error *failure)
 {
@@ -280,8 +292,7 @@ static void kubelet_told(void *ctx, const struct gs_podres_list *list,
     int64_t now_ns = gs_loop_now_ns(plugin->loop);
     if (!ask->known.pods && ask->kind == ASK_START && now_ns - ask->since_ns < START_PATIENCE_NS &&
         !plugin->stopping) {
-        ask->timer = (struct gs_loop_timer){.fn = ask_kubelet, .ctx = ask};
-        gs_loop_timer_arm(plugin->loop, &ask->timer, now_ns + START_PAUSE_NS);
+        pause_before_kubelet(ask);
         return;
     }
     decide(ask, GS_API_NOT_ASKED);

@@ -82,8 +82,8 @@ static int take_socket(struct plugin *plugin, struct gs_error *err)
 
 static int build(struct plugin *plugin, struct gs_error *err)
 {
-    const struct gs_allocator_config config = {.names = &plugin->names,
-                                               .node = plugin->settings.node_name};
+    const struct gs_allocator_config config = {
+        .names = &plugin->names, .node = plugin->settings.node_name, .clock = gs_clock_system()};
     plugin->alloc = gs_allocator_new(&config);
     if (!plugin->alloc)
         return gs_fail_nomem(err);

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Pods of a full node are force-deleted, deaf ones too, while they start and while the plugin cannot
-ask the API server: whoever is given their place runs there."""
+ask the API server: whoever is given their place runs there, and none before its predecessor's
+processes have ended."""
+
+import os
 
 from harness.case import check, run
 from harness.delays import DelayedCluster
 from harness.node import real_pod
-from harness.objects import IDX, annotation
+from harness.objects import annotation
 from harness.processes import wait_for
 
 KUBE = ">=1.20"
@@ -14,6 +17,19 @@ METRIC = "gpushare_device_plugin_"
 CALLS = f"{METRIC}allocate_duration_seconds_count"
 DEAF = "trap '' TERM; env; while :; do sleep 1; done"
 ROUNDS = 8
+
+
+def lives(uid):
+    """A process of the pod's container still runs."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cgroup", encoding="ascii") as cgroup, \
+                    open(f"/proc/{pid}/cmdline", encoding="utf-8") as cmdline:
+                if uid in cgroup.read() and "trap" in cmdline.read():
+                    return True
+        except OSError:
+            continue
+    return False
 
 
 def waits_for_place(cluster, made):
@@ -27,47 +43,50 @@ def runs_in_its_place(cluster, name, gpu="0"):
 
 def deaf_ones(cluster):
     """They have 30 s to end, and do not listen."""
-    cluster.create_pods([real_pod("deaf", 16, script=DEAF, terminationGracePeriodSeconds=30)])
+    made = real_pod("deaf", 16, script=DEAF)
+    made["spec"]["terminationGracePeriodSeconds"] = 30
+    cluster.create_pods([made])
     cluster.wait_true_record("deaf")
+    old = cluster.pod("deaf")["metadata"]["uid"]
+    check(lives(old), "its process is not seen: nothing is shown")
     waits_for_place(cluster, real_pod("after-deaf", 16, script=DEAF))
     cluster.delete_pod("deaf", grace_s=0)
+    new = cluster.pod("after-deaf")["metadata"]["uid"]
+    wait_for("its successor runs", lambda: lives(new))
+    check(not lives(old), "two pods have processes in one place")
     runs_in_its_place(cluster, "after-deaf")
 
 
 def of_the_same_name(cluster):
     """As a StatefulSet does it."""
     cluster.delete_pod("after-deaf", grace_s=0)
-    for _ in range(3):
-        cluster.create_pods([real_pod("web-0", 16, script=DEAF)])
-        runs_in_its_place(cluster, "web-0")
-        cluster.delete_pod("web-0", grace_s=0)
+    cluster.create_pods([real_pod("web-0", 16, script=DEAF)])
+    runs_in_its_place(cluster, "web-0")
+    cluster.delete_pod("web-0", grace_s=0)
+    cluster.create_pods([real_pod("web-0", 16, script=DEAF)])
+    runs_in_its_place(cluster, "web-0")
 
 
 def unseen(cluster):
     """The plugin learns of neither the old pod's end nor the new one, and asks until it does."""
-    cluster.create_pods([real_pod("unseen", 16)])
-    runs_in_its_place(cluster, "unseen")
-    waits_for_place(cluster, real_pod("asked-for", 16))
+    waits_for_place(cluster, real_pod("unseen", 8))
     calls = cluster.plugin.metric(CALLS)
     cluster.plugin_api.set_away(True)
-    cluster.delete_pod("unseen", grace_s=0)
-    cluster.wait_bound("asked-for")
+    cluster.delete_pod("web-0", grace_s=0)
+    cluster.wait_bound("unseen")
     wait_for("the plugin has asked in vain", lambda: "did not tell this node's pods" in
              cluster.plugin.process.log_text())
     check(cluster.plugin.metric(CALLS) == calls, "it was answered blindly")
     cluster.plugin_api.set_away(False)
-    runs_in_its_place(cluster, "asked-for")
-    cluster.delete_pod("asked-for", grace_s=0)
+    runs_in_its_place(cluster, "unseen")
 
 
 def while_they_start(cluster):
     """Kubelets up to 1.20 allocate anew for such a pod, from what is free on other GPUs."""
-    cluster.create_pods([real_pod("beside", 8)])
-    runs_in_its_place(cluster, "beside")
     cluster.create_pods([real_pod("start-0", containers=[0, 0, 8])])
     for turn in range(ROUNDS):
-        wait_for("it is allocated", lambda turn=turn: annotation(
-            cluster.pod(f"start-{turn}"), "ALIYUN_COM_GPU_MEM_ASSIGNED") == "true")
+        wait_for("it is allocated", lambda name=f"start-{turn}": annotation(
+            cluster.pod(name), "ALIYUN_COM_GPU_MEM_ASSIGNED") == "true")
         cluster.create_pods([real_pod(f"start-{turn + 1}", containers=[0, 0, 8])])
         cluster.delete_pod(f"start-{turn}", grace_s=0)
         cluster.wait_bound(f"start-{turn + 1}")

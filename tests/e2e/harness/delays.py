@@ -3,6 +3,7 @@
 while or is away, and a PodResources socket that does not answer."""
 
 import collections
+import contextlib
 import http.client
 import http.server
 import json
@@ -158,8 +159,9 @@ class ApiProxy:
         except OSError:
             pass
         handler.close_connection = True
-        if upstream.sock:
-            upstream.sock.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):  # it may have ended by itself
+            if upstream.sock:
+                upstream.sock.shutdown(socket.SHUT_RDWR)
 
     def write_lines(self, handler, lines, over):
         while True:

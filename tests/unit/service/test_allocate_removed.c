@@ -259,6 +259,46 @@ static void a_name_that_comes_again_begins_anew(void **state)
     gs_allocator_free(rig.alloc);
 }
 
+enum { ALL_DEAD_S = 6 };
+
+/* A pod is in the place of another that the API forgot; its start waits for the other's end. */
+static void a_start_waits_for_those_that_die_in_its_place(void **state)
+{
+    static const struct {
+        const char *row;
+        bool ran;      /* the other, as far as the API knew */
+        bool finished; /* and it ended in order */
+        uint32_t units;
+        int gpu;
+        enum gs_start_result start;
+    } rows[] = {
+        {"it ran", true, false, 10, 0, GS_START_SOON},
+        {"it ran, there is room beside it", true, false, 6, 0, GS_START_OK},
+        {"it ran on another GPU", true, false, 20, 1, GS_START_OK},
+        {"its containers had ended", false, false, 10, 0, GS_START_OK},
+        {"it finished", true, true, 10, 0, GS_START_OK},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_error err = {0};
+        uint64_t key;
+        rig_up(&rig);
+        give_pod(&rig, &(struct given_pod){"old", {10}, 0, .runs = true});
+        allocate(&rig, 10, NULL, 0, NULL, NULL);
+        give_pod(&rig, &(struct given_pod){"old", {10}, 0, .runs = r->ran});
+        if (r->finished)
+            give_pod(&rig, &(struct given_pod){"old", {10}, 0, .phase = GS_PHASE_SUCCEEDED});
+        gs_allocator_pod_gone(rig.alloc, "old");
+        give_pod(&rig, &(struct given_pod){"next", {r->units}, r->gpu});
+        row_equal(r->row, allocate(&rig, r->units, NULL, 0, &key, &err), r->gpu);
+        const struct gs_known_pod known = {"ns", "next", r->units, &key, 1};
+        for (; rig.now_ns < ALL_DEAD_S * GS_NS_PER_S; rig.now_ns += GS_NS_PER_S)
+            row_equal(r->row, start(&rig, 1, r->units, &known, 1, false, &err), r->start);
+        row_equal(r->row, start(&rig, 1, r->units, &known, 1, false, &err), GS_START_OK);
+        gs_allocator_free(rig.alloc);
+    }
+}
+
 /* The watch is ahead of the kubelet, which has not yet heard that the pod is gone. */
 static void what_a_late_kubelet_says_of_a_deleted_pod_is_not_charged(void **state)
 {
@@ -285,6 +325,7 @@ int main(void)
         cmocka_unit_test(the_pod_that_a_turn_came_again_for_stays_whole),
         cmocka_unit_test(a_pod_is_not_taken_for_a_deleted_one_of_its_name),
         cmocka_unit_test(a_name_that_comes_again_begins_anew),
+        cmocka_unit_test(a_start_waits_for_those_that_die_in_its_place),
         cmocka_unit_test(what_a_late_kubelet_says_of_a_deleted_pod_is_not_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
