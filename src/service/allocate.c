@@ -207,6 +207,7 @@ static struct claimant *add_claimant(struct gs_allocator *alloc, const struct gs
         free_claimant(claimant);
         return NULL;
     }
+    claimant->since = ++alloc->moment;
     claimant->fresh = alloc->in_list;
     claimant->early = alloc->in_list && !alloc->had_list;
     insert(alloc, claimant);

@@ -101,6 +101,7 @@ struct call *gs_call_add(struct gs_allocator *alloc, uint64_t key, struct claima
     }
     *call =
         (struct call){.owner = owner, .key = key, .gpus = gpus, .units = units, .run = alloc->run};
+    call->moment = ++alloc->moment;
     if (!owner && charge(alloc, call, err) < 0) {
         free(call);
         return NULL;

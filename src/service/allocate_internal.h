@@ -24,6 +24,7 @@ struct claimant {
     uint32_t done;     /* of these, allocated */
     gs_gpu_mask truth; /* 0: not decided, or given by an earlier run and not recorded */
     uint64_t revision; /* resourceVersion as a number, 0 when it is none */
+    uint64_t since;    /* the moment it became known */
     bool seen;         /* in this list round */
     bool fresh;        /* came in this list round */
     bool early;        /* in this run's first list: an earlier run may have allocated it */
@@ -39,6 +40,8 @@ struct call {
     uint64_t key;
     gs_gpu_mask gpus;
     uint32_t units;    /* of the container */
+    uint64_t moment;   /* when it was answered */
+    bool told;         /* the API had told of all pods then */
     uint64_t run;      /* calls of one run are one pod's */
     bool confirmed;    /* the kubelet said that it is the owner's */
     uint64_t pod_hash; /* without owner: hash of the pod's name that the kubelet told, or 0 */
@@ -93,7 +96,8 @@ struct gs_allocator {
     uint32_t ownerless; /* of the calls */
     uint64_t run;       /* of the pod that the kubelet is taking in */
     uint64_t claim_number;
-    uint64_t *met; /* sorted hashes of the names that the kubelet knew at the last call */
+    uint64_t moment; /* counts claimants and calls as they come */
+    uint64_t *met;   /* sorted hashes of the names that the kubelet knew at the last call */
     size_t met_count;
     struct queued_write *writes;
     uint64_t write_number;

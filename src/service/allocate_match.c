@@ -37,6 +37,14 @@ static const struct gs_known_pod *known_entry(const struct gs_allocate_request *
     return NULL;
 }
 
+/* The kubelet knows a pod of this name, without devices: one that has some is an older one. */
+static bool is_listed_bare(const struct gs_allocate_request *request,
+                           const struct claimant *claimant)
+{
+    const struct gs_known_pod *known = known_entry(request, claimant);
+    return known && !known->key_count;
+}
+
 /* The kubelet takes pods in one by one: names that are new to it mean another pod, unless the pod
  * that was begun is among them (its first call had no list). */
 static bool has_moved_on(const struct gs_allocator *alloc,
@@ -87,7 +95,7 @@ static struct claimant *unbegun(const struct round *round, bool seen_before)
             continue;
         if (!round->request->known)
             return at;
-        if (known_entry(round->request, at) &&
+        if (is_listed_bare(round->request, at) &&
             (seen_before || !was_met(round->alloc, gs_pod_name_hash(at->pod.ns, at->pod.name))))
             found = at;
     }
@@ -123,7 +131,7 @@ static uint32_t candidates(const struct round *round)
     uint32_t count = 0;
     for (const struct claimant *at = round->alloc->first; round->moved_on && at; at = at->next)
         count += !at->done && asks_for(at, round->request->id_count) &&
-                 known_entry(round->request, at) &&
+                 is_listed_bare(round->request, at) &&
                  !was_met(round->alloc, gs_pod_name_hash(at->pod.ns, at->pod.name));
     return count;
 }
@@ -177,34 +185,31 @@ static bool hand_over(struct gs_allocator *alloc, struct call *const *calls, uin
     return fits;
 }
 
-/* Everything a pod asks for was answered, but the kubelet has yet to hear of its devices: it takes
- * just this pod in, and one of the answers was another's. */
+/* A container of that size was answered for, but the kubelet has yet to hear of all the pod's
+ * devices: it takes just this pod in, and one of the answers was another's. */
 static bool is_taken_in(const struct round *round, const struct claimant *claimant)
 {
     const struct gs_known_pod *known = known_entry(round->request, claimant);
     uint32_t units = 0;
-    bool asks = false;
+    bool answered = false;
+    for (uint32_t i = 0; i < claimant->done; i++)
+        answered = answered || claimant->requests[i] == round->request->id_count;
     for (uint32_t i = 0; i < claimant->pod.container_count; i++) {
         const struct gs_container *container = &claimant->pod.containers[i];
         if (container->kind == GS_CONTAINER_MAIN) /* older kubelets do not list the others */
             units += container->gpu_units;
-        asks = asks || container->gpu_units == round->request->id_count;
     }
-    return known && asks && known->units < units && claimant->done == claimant->request_count &&
-           claimant->pod.phase == GS_PHASE_PENDING;
+    return known && answered && known->units < units && claimant->pod.phase == GS_PHASE_PENDING;
 }
 
 /*
  * Whose turn was answered to somebody else: to a pod that was deleted before the kubelet took it
  * in, or while its container started, for which the kubelet up to 1.20 allocates anew (see below).
- * The answer is the same GPU once more, and the pod's start settles which ids are its. NULL:
- * nobody's, or there is a pod besides that the call may be for.
+ * The answer is the same GPU once more, and the pod's start settles which ids are its.
  */
 static struct claimant *once_more(const struct round *round)
 {
     struct claimant *found = NULL;
-    if (!round->request->known || has_strangers(round))
-        return NULL;
     for (struct claimant *at = round->alloc->first; at; at = at->next) {
         if (is_taken_in(round, at))
             found = at;
@@ -370,9 +375,12 @@ static enum gs_allocate_result give_unclaimed(const struct round *round,
     if (round->moved_on || !alloc->calls || alloc->calls->owner)
         alloc->run++;
     uint64_t key = gs_allocate_key(request->ids, request->id_count);
-    if (!gs_call_add(alloc, key, NULL, gpus, ask.units, err))
+    struct call *call = gs_call_add(alloc, key, NULL, gpus, ask.units, err);
+    if (!call)
         return GS_ALLOCATE_FAILED;
-    alloc->current = NULL;
+    call->told = request->api == GS_API_TOLD;
+    if (round->moved_on || !request->known) /* else the kubelet is inside that pod still */
+        alloc->current = NULL;
     alloc->stats.unclaimed++;
     alloc->stats.allocated++;
     fill(alloc, gpus, ask.units, request->id_count, ret);
@@ -380,7 +388,7 @@ static enum gs_allocate_result give_unclaimed(const struct round *round,
 }
 
 static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant *claimant,
-                                    const struct gs_allocate_request *request,
+                                    bool again, const struct gs_allocate_request *request,
                                     struct gs_allocate_answer *ret, struct gs_error *err)
 {
     struct gs_error why = {0};
@@ -390,7 +398,6 @@ static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant 
         gs_fail(err, why.code, "%s", why.msg);
         return GS_ALLOCATE_FAILED;
     }
-    bool again = claimant->done == claimant->request_count;
     alloc->run += claimant->done == 0;
     uint64_t key = gs_allocate_key(request->ids, request->id_count);
     if (!gs_call_add(alloc, key, claimant, claimant->truth, (uint32_t)request->id_count, err))
@@ -431,18 +438,19 @@ enum gs_allocate_result gs_allocator_allocate(struct gs_allocator *alloc,
     if (request->api == GS_API_NOT_ASKED &&
         (!claimant || candidates(&round) > 1 || doubtful(alloc, claimant) || has_strangers(&round)))
         return GS_ALLOCATE_LIST_FIRST;
+    if (!claimant && request->known) /* met at the call of a pod that was removed, perhaps */
+        claimant = unbegun(&round, true);
     if (!claimant && !round.moved_on)
         claimant = rematch(&round, &room);
     if (!claimant)
         claimant = unbegun(&round, true);
-    if (!claimant)
-        claimant = once_more(&round);
+    bool again = !claimant && (claimant = once_more(&round));
     if (!room && is_sure(request))
         return no_room(alloc, request, err);
     if (!room)
         claimant->held = true;
-    enum gs_allocate_result result =
-        claimant ? give(alloc, claimant, request, ret, err) : give_unclaimed(&round, ret, err);
+    enum gs_allocate_result result = claimant ? give(alloc, claimant, again, request, ret, err)
+                                              : give_unclaimed(&round, ret, err);
     if (request->known && result != GS_ALLOCATE_LIST_FIRST)
         remember_met(alloc, request);
     return result;

@@ -188,6 +188,28 @@ static void leave_to_stranger(struct gs_allocator *alloc, struct call *call, uin
         lose_call(alloc, loser);
 }
 
+static bool names(const struct gs_known_pod *known, uint64_t key)
+{
+    for (size_t k = 0; k < known->key_count; k++) {
+        if (known->keys[k] == key)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * The kubelet names a pod's ids by its name, which may have been an older pod's: one whose call was
+ * taken for it and that is gone, or one that was gone when the kubelet took it in, so that nobody
+ * claimed the call. (A static pod is claimed by its mirror, which comes later and has no record.)
+ */
+static bool is_namesakes(const struct call *call, const struct claimant *claimant, uint64_t name)
+{
+    if (call->owner)
+        return false;
+    return call->was_hash == name || (claimant && call->told && call->moment < claimant->since &&
+                                      claimant->pod.recorded == GS_RECORDED_VALID);
+}
+
 /* Returns whether any of the ids were answered for by this run. */
 static bool settle_pod(struct gs_allocator *alloc, const struct gs_known_pod *known,
                        struct claimant *claimant)
@@ -199,8 +221,8 @@ static bool settle_pod(struct gs_allocator *alloc, const struct gs_known_pod *kn
         if (!call)
             continue;
         ours = true;
-        if (!call->owner && call->was_hash == hash)
-            continue; /* of a pod that was deleted: the kubelet is late, or means its namesake */
+        if (is_namesakes(call, claimant, hash))
+            continue;
         if (!claimant) {
             leave_to_stranger(alloc, call, hash);
             continue;
@@ -251,7 +273,7 @@ void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant)
 {
     uint64_t hash = gs_pod_name_hash(claimant->pod.ns, claimant->pod.name);
     for (struct call *at = alloc->calls; at; at = at->next) {
-        if (at->owner || at->pod_hash != hash)
+        if (at->owner || at->pod_hash != hash || is_namesakes(at, claimant, hash))
             continue;
         adopt(alloc, claimant, at);
         at->confirmed = true;
@@ -276,10 +298,8 @@ static enum gs_start_result hold_back(struct gs_allocator *alloc, struct claiman
 static const struct gs_known_pod *owner_of(const struct gs_start_request *request, uint64_t key)
 {
     for (size_t i = 0; i < request->known_count; i++) {
-        for (size_t k = 0; k < request->known[i].key_count; k++) {
-            if (request->known[i].keys[k] == key)
-                return &request->known[i];
-        }
+        if (names(&request->known[i], key))
+            return &request->known[i];
     }
     return NULL;
 }

@@ -24,7 +24,7 @@ struct box { /* a container that asks */
 struct model_pod {
     char name[16], uid[16];
     struct box boxes[BOXES];
-    uint32_t box_count, gpu_count;
+    uint32_t shape, box_count, gpu_count;
     struct gs_charge charge;
     bool in_api, failed, assigned, recorded;
     gs_gpu_mask record; /* the annotation */
@@ -39,7 +39,12 @@ struct kind {
     bool any_order;    /* the kubelet takes pods in in an order of its own */
     bool gives_up;     /* and some fail midway */
     bool restarts;
+    bool forced; /* pods are gone from the API first */
+    bool ghosts; /* and kubelet 1.20 allocates anew for those that were to start */
+    bool names;  /* and equal ones get their names */
 };
+
+enum { NO_MORE = 1 << 16 }; /* in the queue: the kubelet hears that this pod is gone */
 
 struct world {
     uint64_t seed, random;
@@ -47,7 +52,8 @@ struct world {
     struct gs_allocator *alloc;
     struct model_pod pods[PODS];
     int pod_count;
-    int queue[PODS], queue_len; /* bound, not yet taken in by the kubelet */
+    int queue[2 * PODS], queue_len; /* bound, not yet taken in by the kubelet */
+    uint32_t ghost;                 /* units of a removed pod to be allocated anew, or 0 */
     bool id_used[IDS];
     uint64_t revision;
     struct kind kind;
@@ -161,6 +167,19 @@ static gs_gpu_mask choose(struct world *w, const struct model_pod *p)
     return gs_gpu_mask_count(mask) == p->gpu_count ? mask : 0;
 }
 
+/* A new name, or that of an equal pod that was force-deleted, as a StatefulSet makes them. */
+static void name_pod(struct world *w, struct model_pod *p)
+{
+    const struct model_pod *old = w->pod_count ? &w->pods[draw(w, (uint32_t)w->pod_count)] : NULL;
+    bool again = w->kind.names && old && !old->in_api && old->shape == p->shape && draw(w, 2);
+    for (int i = 0; again && i < w->pod_count; i++)
+        again = !w->pods[i].in_api || strcmp(w->pods[i].name, old->name) != 0;
+    if (again)
+        memcpy(p->name, old->name, sizeof(p->name));
+    else
+        snprintf(p->name, sizeof(p->name), "p%d", w->pod_count);
+}
+
 static void bind_one(struct world *w)
 {
     static const struct {
@@ -183,7 +202,8 @@ static void bind_one(struct world *w)
         return;
     struct model_pod *p = &w->pods[w->pod_count];
     uint32_t shape = draw(w, GS_COUNT_OF(shapes));
-    *p = (struct model_pod){.gpu_count = shapes[shape].gpu_count, .box_count = shapes[shape].count};
+    *p = (struct model_pod){
+        .shape = shape, .gpu_count = shapes[shape].gpu_count, .box_count = shapes[shape].count};
     for (uint32_t i = 0; i < p->box_count; i++) {
         p->boxes[i].kind = shapes[shape].boxes[i].kind;
         p->boxes[i].units = shapes[shape].boxes[i].units;
@@ -192,7 +212,7 @@ static void bind_one(struct world *w)
     p->claim = choose(w, p);
     if (!p->claim)
         return;
-    snprintf(p->name, sizeof(p->name), "p%d", w->pod_count);
+    name_pod(w, p);
     snprintf(p->uid, sizeof(p->uid), "u%d", w->pod_count);
     p->record = p->claim;
     p->recorded = p->in_api = true;
@@ -218,10 +238,24 @@ static void delete_one(struct world *w)
     if (!w->pod_count)
         return;
     struct model_pod *p = &w->pods[draw(w, (uint32_t)w->pod_count)];
-    if (!p->in_api || !(p->admitted || p->failed))
+    if (!p->in_api || !(p->admitted || p->failed || w->kind.forced))
         return;
     p->in_api = false;
+    if (w->kind.forced) {
+        p->revision = ++w->revision;
+        w->queue[w->queue_len++] = (int)(p - w->pods) | NO_MORE;
+    } else {
+        end_pod(w, p);
+    }
+}
+
+/* The kubelet hears that a pod is gone; perhaps it was just starting its first container. */
+static void forget_pod(struct world *w, struct model_pod *p)
+{
+    if (w->kind.ghosts && p->admitted && p->box_count && !p->boxes[0].started)
+        w->ghost = p->boxes[0].units;
     end_pod(w, p);
+    p->in_kubelet = false;
 }
 
 /* ---- the kubelet ---- */
@@ -323,6 +357,8 @@ static bool allocate_box(struct world *w, struct model_pod *p, struct box *box)
     if (result == GS_ALLOCATE_FAILED || result == GS_ALLOCATE_LIST_FIRST)
         world_fail(w, "%s: allocate says %d, %s", p->name, result, err.msg);
     if (result == GS_ALLOCATE_NO_ROOM) {
+        if (!p->in_api)
+            return false;
         if (w->kind.sure_kubelet || !w->kind.any_order)
             world_fail(w, "%s: no room, although its choice was valid", p->name);
         w->no_room++;
@@ -333,18 +369,37 @@ static bool allocate_box(struct world *w, struct model_pod *p, struct box *box)
     return true;
 }
 
+/* Nobody waits for the answer. */
+static void allocate_ghost(struct world *w)
+{
+    struct model_pod none = {0};
+    struct box box = {.units = w->ghost};
+    if (!w->ghost || draw(w, 2))
+        return;
+    w->ghost = 0;
+    allocate_box(w, &none, &box);
+    for (uint32_t k = 0; k < box.id_count; k++)
+        w->id_used[box.ids[k]] = false;
+}
+
 /* Takes in one pod, mostly the oldest; now and then it fails midway for a reason of its own. */
 static void admit_one(struct world *w)
 {
     if (!w->queue_len)
         return;
     int at = draw(w, 3) || !w->kind.any_order ? 0 : (int)draw(w, (uint32_t)w->queue_len);
-    struct model_pod *p = &w->pods[w->queue[at]];
+    bool no_more = w->queue[at] & NO_MORE;
+    struct model_pod *p = &w->pods[w->queue[at] & ~NO_MORE];
     memmove(&w->queue[at], &w->queue[at + 1], sizeof(int) * (size_t)(--w->queue_len - at));
+    if (no_more) {
+        forget_pod(w, p);
+        return;
+    }
     p->in_kubelet = true;
     uint32_t give_up =
         draw(w, 10) || !p->box_count || !w->kind.gives_up ? BOXES : draw(w, p->box_count);
     for (uint32_t i = 0; i < p->box_count; i++) {
+        allocate_ghost(w);
         if (i == give_up || !allocate_box(w, p, &p->boxes[i])) {
             p->failed = true;
             end_pod(w, p);
@@ -371,6 +426,8 @@ static void start_box(struct world *w, struct model_pod *p, struct box *box)
         result = gs_allocator_start(w->alloc, &request, &err);
     }
     if (result == GS_START_HELD) {
+        if (!p->in_api)
+            return;
         if (w->kind.sure_kubelet || !w->kind.any_order)
             world_fail(w, "%s: held back, although its choice was valid", p->name);
         w->held++;
@@ -515,7 +572,7 @@ static void check_environments(struct world *w)
     uint32_t used[GPUS] = {0};
     for (int i = 0; i < w->pod_count; i++) {
         const struct model_pod *p = &w->pods[i];
-        if (!p->admitted || !p->box_count || !(sure || (has_started(p) && !p->held)))
+        if (!p->in_api || !p->admitted || !p->box_count || !(sure || (has_started(p) && !p->held)))
             continue;
         gs_gpu_mask env = env_of(p, sure);
         if (gs_gpu_mask_count(env) != p->gpu_count)
@@ -553,7 +610,7 @@ static void check_records(struct world *w)
     uint64_t used[GPUS] = {0};
     for (int i = 0; i < w->pod_count; i++) {
         const struct model_pod *p = &w->pods[i];
-        if (!p->admitted || p->held || !p->box_count)
+        if (!p->in_api || !p->admitted || p->held || !p->box_count)
             continue;
         for (uint32_t b = 0; b < p->box_count; b++) {
             if (p->boxes[b].env != p->record &&
@@ -643,6 +700,16 @@ static void restarts_of_the_plugin_change_nothing(void **state)
         (struct kind){.sure_kubelet = true, .any_order = true, .gives_up = true, .restarts = true});
 }
 
+static void what_lingers_of_deleted_pods_harms_nobody(void **state)
+{
+    run_worlds((struct kind){.sure_kubelet = true, .forced = true, .ghosts = true});
+}
+
+static void not_even_of_the_same_name(void **state)
+{
+    run_worlds((struct kind){.sure_kubelet = true, .forced = true, .names = true});
+}
+
 static void in_the_order_of_binds_nothing_is_lost_without_the_kubelets_word(void **state)
 {
     run_worlds((struct kind){0});
@@ -658,6 +725,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(with_the_kubelets_word_every_record_equals_the_environment),
         cmocka_unit_test(restarts_of_the_plugin_change_nothing),
+        cmocka_unit_test(what_lingers_of_deleted_pods_harms_nobody),
+        cmocka_unit_test(not_even_of_the_same_name),
         cmocka_unit_test(in_the_order_of_binds_nothing_is_lost_without_the_kubelets_word),
         cmocka_unit_test(in_any_order_no_pod_starts_on_two_gpus_without_the_kubelets_word),
     };

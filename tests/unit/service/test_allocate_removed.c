@@ -136,6 +136,7 @@ static void a_turn_that_was_taken_for_a_removed_pod_comes_again(void **state)
         {"before its first of two", {8, 8}, {8, 8, 8}, {false, false, true}, false, 8},
         {"between its two", {8, 8}, {8, 8, 8}, {false, true, true}, false, 8},
         {"before its second of two", {6, 10}, {6, 10, 10}, {false, true, true}, false, 6},
+        {"before the first of unlike ones", {6, 10}, {6, 6, 10}, {false, false, true}, false, 6},
         {"twice before its own", {SIZE}, {SIZE, SIZE, SIZE}, {false}, false, 0},
     };
     GS_FOR_EACH_ROW (r, rows) {
