@@ -6,12 +6,13 @@ import glob
 import http.client
 import json
 import os
+import shutil
 import signal
 import ssl
 import subprocess
 import tarfile
 
-from harness import release
+from harness import release, seclusion
 from harness.containers import write_image
 from harness.control_plane import ROOT, kube_program
 from harness.extender import Extender
@@ -76,23 +77,41 @@ def pids_of(program):
 
 
 FAKE_GPUS = {"op": "add", "path": "/spec/template/spec/containers/0/args/-"}
+PROFILE = "gpushare-extender.json"
+SECCOMP = {"op": "replace", "path": "/spec/template/spec/securityContext/seccompProfile"}
 
 
-def kustomization(path, folders, tag, gpus):
+def place_profile():
+    """Where docs/security.md tells operators to put it."""
+    folder = os.path.join(seclusion.KUBELET_DIR, "seccomp")
+    os.makedirs(folder, exist_ok=True)
+    shutil.copy(os.path.join(ROOT, "manifests/seccomp", PROFILE), folder)
+
+
+def patch(folder, target, *operations):
+    """An entry of patchesJson6902, its operations in a file beside."""
+    path = os.path.join(folder, f"{target['name']}.json")
+    with open(path, "w", encoding="ascii") as out:
+        json.dump(operations, out)
+    return {"target": {"group": "apps", "version": "v1", **target}, "path": os.path.basename(path)}
+
+
+def kustomization(path, folders, tag, gpus, local_profile=False):
     """An operator's own folder on top of ours: other tags, and the one thing that a machine without
-    GPUs needs on top of what is shipped. In words that kubectl 1.20 knows as well as today's; JSON
-    is YAML."""
+    GPUs needs on top of what is shipped. local_profile: the extender is a Deployment, and runs under
+    the shipped seccomp profile. In words that kubectl 1.20 knows as well as today's; JSON is YAML."""
     os.makedirs(path, exist_ok=True)
-    with open(os.path.join(path, "fake-gpus.json"), "w", encoding="ascii") as out:
-        json.dump([{**FAKE_GPUS, "value": f"--fake-gpus={gpus}"}], out)
+    patches = [patch(path, {"kind": "DaemonSet", "name": "gpushare-device-plugin"},
+                     {**FAKE_GPUS, "value": f"--fake-gpus={gpus}"})]
+    if local_profile:
+        patches.append(patch(path, {"kind": "Deployment", "name": "gpushare-extender"}, {
+            **SECCOMP, "value": {"type": "Localhost", "localhostProfile": PROFILE}}))
     images = [{"name": name, "newTag": tag} for name in IMAGES]
     with open(os.path.join(path, "kustomization.yaml"), "w", encoding="ascii") as out:
         json.dump({"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
                    "bases": [os.path.relpath(os.path.join(ROOT, "manifests", folder), path)
                              for folder in folders],
-                   "images": images, "patchesJson6902": [{
-                       "target": {"group": "apps", "version": "v1", "kind": "DaemonSet",
-                                  "name": "gpushare-device-plugin"}, "path": "fake-gpus.json"}]}, out)
+                   "images": images, "patchesJson6902": patches}, out)
 
 
 class DeployedPlugin(Plugin):
@@ -155,6 +174,7 @@ class Layout:
 
     overlay = None
     deployment = None
+    local_profile = False
 
     def __init__(self, cluster):
         self.cluster = cluster
@@ -166,7 +186,7 @@ class Layout:
         raise NotImplementedError
 
     def apply(self, tag, gpus):
-        kustomization(self.path, [f"overlays/{self.overlay}"], tag, gpus)
+        kustomization(self.path, [f"overlays/{self.overlay}"], tag, gpus, self.local_profile)
         self.cluster.kubectl("apply", "-k", self.path)
 
     def wait_ready(self, timeout_s=120):
