@@ -29,7 +29,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
   restrict_oom_score_adj = true
   stream_server_address = "127.0.0.1"
   stream_server_port = "0"
-  [plugins."io.containerd.grpc.v1.cri".containerd]
+{more}  [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "native"
     default_runtime_name = "runc"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
@@ -81,7 +81,11 @@ def write_image(path, image=IMAGE, program=os.path.join(NODE_DIR, "bin/busybox")
 
 
 class Containerd:
-    """Started and stopped by the case; what it leaves behind is removed by path and by pid."""
+    """Started and stopped by the case; what it leaves behind is removed by path and by pid. more:
+    lines for its CRI settings; programs: a folder whose containerd is taken before Debian's."""
+
+    more = ""
+    programs = os.path.join(NODE_DIR, "usr/bin")
 
     def __init__(self, processes, run_dir):
         self.processes = processes
@@ -91,12 +95,14 @@ class Containerd:
     def start(self):
         os.makedirs(os.path.join(self.dir, "cni"))
         with open(os.path.join(self.dir, "config.toml"), "w", encoding="ascii") as out:
-            out.write(CONFIG.format(dir=self.dir, socket=self.socket, image=IMAGE, programs=NODE_DIR))
+            out.write(CONFIG.format(dir=self.dir, socket=self.socket, image=IMAGE,
+                                    programs=NODE_DIR, more=self.more))
         with open(os.path.join(self.dir, "cni/e2e.conflist"), "w", encoding="ascii") as out:
             json.dump(NETWORK, out)
         process = self.processes.start("containerd", [
-            os.path.join(NODE_DIR, "usr/bin/containerd"),
-            "--config", os.path.join(self.dir, "config.toml")], env={"PATH": PATH})
+            os.path.join(self.programs, "containerd"),
+            "--config", os.path.join(self.dir, "config.toml")],
+            env={"PATH": f"{self.programs}:{PATH}"})
 
         def ready():
             process.must_run()
