@@ -12,7 +12,7 @@ oldest) KUBE_VERSION=$KUBE_OLDEST ;;
 newest | latest) KUBE_VERSION=$KUBE_NEWEST ;;
 1.*.*) ;;
 1.*)
-    for pinned in "$KUBE_OLDEST" 1.26.0 1.30.4 1.33.13 "$KUBE_NEWEST"; do
+    for pinned in "$KUBE_OLDEST" 1.24.0 1.26.0 1.30.4 1.33.13 "$KUBE_NEWEST"; do
         [[ $KUBE_VERSION != "${pinned%.*}" ]] || KUBE_VERSION=$pinned
     done
     [[ $KUBE_VERSION == 1.*.* ]] ||
