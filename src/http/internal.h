@@ -109,16 +109,25 @@ struct gs_http_conn {
     STAILQ_ENTRY(gs_http_conn) in_queue;
 };
 
-/* Threads with one queue. */
+/* One thread of several with one queue; guarded by their lock. */
+struct gs_worker {
+    struct gs_workers *workers;
+    pthread_t thread;
+    pthread_cond_t wake;
+    bool called;
+    SLIST_ENTRY(gs_worker) next_idle;
+};
+
 struct gs_workers {
     unsigned queue_max;
     pthread_mutex_t lock;
-    pthread_cond_t wake;
     STAILQ_HEAD(, gs_http_conn) queue;
     unsigned queued;
     bool stopping;
-    pthread_t *threads;
-    unsigned thread_count;
+    struct gs_worker *all;
+    unsigned count;
+    /* Who went to sleep last is called first: its stack and its heap are still in the caches. */
+    SLIST_HEAD(, gs_worker) idle;
 };
 
 enum { GS_LINGER_MAX = 64 };

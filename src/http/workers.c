@@ -16,13 +16,32 @@ static void run(struct gs_http_conn *conn)
     MHD_resume_connection(conn->mhd);
 }
 
+static void sleep_until_called(struct gs_workers *workers, struct gs_worker *worker)
+{
+    worker->called = false;
+    SLIST_INSERT_HEAD(&workers->idle, worker, next_idle);
+    while (!workers->stopping && !worker->called)
+        pthread_cond_wait(&worker->wake, &workers->lock);
+}
+
+static void call_one(struct gs_workers *workers)
+{
+    struct gs_worker *worker = SLIST_FIRST(&workers->idle);
+    if (!worker)
+        return; /* whoever is done first takes it */
+    SLIST_REMOVE_HEAD(&workers->idle, next_idle);
+    worker->called = true;
+    pthread_cond_signal(&worker->wake);
+}
+
 static void *worker_main(void *arg)
 {
-    struct gs_workers *workers = arg;
+    struct gs_worker *worker = arg;
+    struct gs_workers *workers = worker->workers;
     pthread_mutex_lock(&workers->lock);
     for (;;) {
         while (!workers->stopping && STAILQ_EMPTY(&workers->queue))
-            pthread_cond_wait(&workers->wake, &workers->lock);
+            sleep_until_called(workers, worker);
         if (workers->stopping)
             break;
         struct gs_http_conn *conn = STAILQ_FIRST(&workers->queue);
@@ -40,27 +59,30 @@ void gs_workers_init(struct gs_workers *workers, unsigned queue_max)
 {
     workers->queue_max = queue_max;
     pthread_mutex_init(&workers->lock, NULL);
-    pthread_cond_init(&workers->wake, NULL);
     STAILQ_INIT(&workers->queue);
+    SLIST_INIT(&workers->idle);
 }
 
 void gs_workers_destroy(struct gs_workers *workers)
 {
     pthread_mutex_destroy(&workers->lock);
-    pthread_cond_destroy(&workers->wake);
 }
 
 int gs_workers_start(struct gs_workers *workers, unsigned count, struct gs_error *err)
 {
-    workers->threads = calloc(count ? count : 1, sizeof(*workers->threads));
-    if (!workers->threads)
+    workers->all = calloc(count ? count : 1, sizeof(*workers->all));
+    if (!workers->all)
         return gs_fail_nomem(err);
-    while (workers->thread_count < count) {
-        int why =
-            pthread_create(&workers->threads[workers->thread_count], NULL, worker_main, workers);
-        if (why != 0)
+    while (workers->count < count) {
+        struct gs_worker *worker = &workers->all[workers->count];
+        worker->workers = workers;
+        pthread_cond_init(&worker->wake, NULL);
+        int why = pthread_create(&worker->thread, NULL, worker_main, worker);
+        if (why != 0) {
+            pthread_cond_destroy(&worker->wake);
             return gs_fail_errno(err, GS_EIO, why, "cannot start a worker thread");
-        workers->thread_count++;
+        }
+        workers->count++;
     }
     return 0;
 }
@@ -74,7 +96,7 @@ bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn)
         MHD_suspend_connection(conn->mhd);
         STAILQ_INSERT_TAIL(&workers->queue, conn, in_queue);
         workers->queued++;
-        pthread_cond_signal(&workers->wake);
+        call_one(workers);
     }
     pthread_mutex_unlock(&workers->lock);
     return room;
@@ -92,7 +114,8 @@ void gs_workers_stop(struct gs_workers *workers)
 {
     pthread_mutex_lock(&workers->lock);
     workers->stopping = true;
-    pthread_cond_broadcast(&workers->wake);
+    for (unsigned i = 0; i < workers->count; i++)
+        pthread_cond_signal(&workers->all[i].wake);
     while (!STAILQ_EMPTY(&workers->queue)) {
         struct gs_http_conn *conn = STAILQ_FIRST(&workers->queue);
         STAILQ_REMOVE_HEAD(&workers->queue, in_queue);
@@ -102,9 +125,11 @@ void gs_workers_stop(struct gs_workers *workers)
     }
     workers->queued = 0;
     pthread_mutex_unlock(&workers->lock);
-    for (unsigned i = 0; i < workers->thread_count; i++)
-        pthread_join(workers->threads[i], NULL);
-    workers->thread_count = 0;
-    free(workers->threads);
-    workers->threads = NULL;
+    for (unsigned i = 0; i < workers->count; i++) {
+        pthread_join(workers->all[i].thread, NULL);
+        pthread_cond_destroy(&workers->all[i].wake);
+    }
+    workers->count = 0;
+    free(workers->all);
+    workers->all = NULL;
 }
