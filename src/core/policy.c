@@ -109,9 +109,26 @@ static uint64_t row_of(struct gs_policies *policies, uint64_t ask)
     return ask % GS_CHOICE_ROWS << ROW_BITS;
 }
 
+static uint64_t choice_key(const struct gs_chooser *chooser, const struct gs_node_view *view,
+                           uint64_t generation)
+{
+    return gs_mix_end(gs_mix(gs_mix(chooser->kind, generation), view->version));
+}
+
+static bool remembers(const struct gs_chooser *chooser, const struct gs_node_view *view,
+                      uint64_t generation, struct gs_choice *ret)
+{
+    uint64_t key = choice_key(chooser, view, generation);
+    struct gs_memo_value value;
+    if (!gs_memo_get(&chooser->policies->choices, chooser->row + view->slot, key, &value))
+        return false;
+    *ret = (struct gs_choice){(int64_t)value.first, value.second};
+    return true;
+}
+
 /* fgd and rollout: nodes that did not change since the same kind of pod was last asked about cost
  * one look-up. */
-static void choose_remembered(const struct gs_chooser *chooser, const struct gs_node_view *view,
+static void choose_remembered(struct gs_chooser *chooser, const struct gs_node_view *view,
                               struct gs_choice *ret)
 {
     struct gs_policies *policies = chooser->policies;
@@ -120,16 +137,18 @@ static void choose_remembered(const struct gs_chooser *chooser, const struct gs_
         gs_policy_by_state(policies, chooser->placement, view, chooser->ask, ret);
         return;
     }
-    uint64_t key = gs_mix_end(gs_mix(gs_mix(chooser->kind, generation), view->version));
-    uint64_t place = chooser->row + view->slot;
-    struct gs_memo_value value;
-    if (gs_memo_get(&policies->choices, place, key, &value)) {
-        *ret = (struct gs_choice){(int64_t)value.first, value.second};
+    if (remembers(chooser, view, generation, ret))
+        return;
+    if (chooser->hurried) {
+        if (!remembers(chooser, view, generation - 1, ret))
+            ret->loss = GS_LOSS_UNKNOWN;
         return;
     }
     gs_policy_by_state(policies, chooser->placement, view, chooser->ask, ret);
-    gs_memo_put(&policies->choices, place, key,
+    gs_memo_put(&policies->choices, chooser->row + view->slot,
+                choice_key(chooser, view, generation),
                 (struct gs_memo_value){(uint64_t)ret->loss, ret->gpus});
+    chooser->worked++;
 }
 
 static bool is_remembered(enum gs_placement placement)
@@ -147,7 +166,7 @@ void gs_chooser_init(struct gs_chooser *ret, struct gs_policies *policies,
     }
 }
 
-bool gs_chooser_choose(const struct gs_chooser *chooser, const struct gs_node_view *view,
+bool gs_chooser_choose(struct gs_chooser *chooser, const struct gs_node_view *view,
                        struct gs_choice *ret)
 {
     const struct gs_ask *ask = chooser->ask;
@@ -162,7 +181,7 @@ bool gs_chooser_choose(const struct gs_chooser *chooser, const struct gs_node_vi
         gs_policy_spread(view, ask, &choice);
     else
         gs_policy_binpack(view, ask, &choice);
-    if (ask->units && !choice.gpus)
+    if (ask->units && !choice.gpus && choice.loss != GS_LOSS_UNKNOWN)
         return false;
     *ret = choice;
     return true;

@@ -73,7 +73,20 @@ static void place(uint32_t *free_units, uint32_t at, uint32_t want, uint32_t uni
     }
 }
 
-/* Plays one sequence; returns the units that it placed. */
+/* Where the smallest GPU is that has room for a pod, GPUS_MAX when it does not fit. */
+static inline uint32_t first_with_room(const struct gs_shape *shape, const uint32_t *free_units,
+                                       uint32_t gpus, int32_t cpu)
+{
+    if (shape->units > free_units[gpus - 1] || shape->cpu_milli > cpu)
+        return GS_GPUS_MAX;
+    uint32_t at = 0;
+    while (free_units[at] < shape->units)
+        at++;
+    return gpus - at < shape->gpu_count ? GS_GPUS_MAX : at;
+}
+
+/* Plays one sequence; returns the units that it placed. What does not fit once never will again:
+ * it is not offered in the passes that follow. */
 static uint64_t play(const struct offer *offer, const uint16_t *row)
 {
     uint32_t free_units[GS_GPUS_MAX];
@@ -84,13 +97,11 @@ static uint64_t play(const struct offer *offer, const uint16_t *row)
     for (uint32_t pass = 0; pass < offer->passes; pass++) {
         for (uint64_t left = bits; left; left &= left - 1) {
             const struct gs_shape *shape = &offer->table->shapes[row[__builtin_ctzll(left)]];
-            if (shape->units > free_units[gpus - 1] || shape->cpu_milli > cpu)
+            uint32_t at = first_with_room(shape, free_units, gpus, cpu);
+            if (at == GS_GPUS_MAX) {
+                bits &= ~(left & -left);
                 continue;
-            uint32_t at = 0;
-            while (free_units[at] < shape->units)
-                at++;
-            if (gpus - at < shape->gpu_count)
-                continue;
+            }
             place(free_units, at, shape->gpu_count, shape->units);
             placed += (uint64_t)shape->units * shape->gpu_count;
             if (cpu != INT32_MAX)

@@ -88,6 +88,18 @@ static gs_gpu_mask choose(struct gs_service *service, const struct gs_node_view 
     return choice.gpus;
 }
 
+/* Working the choice out may take a millisecond: done before everybody else is locked out, it is
+ * remembered then. */
+static void choose_ahead(struct gs_service *service, const char *node, const struct gs_ask *ask)
+{
+    enum gs_reason reason;
+    gs_store_read(&service->store);
+    const struct gs_node_view *view = gs_ledger_view(service->store.ledger, gs_slice_of(node));
+    if (view)
+        choose(service, view, ask, &reason);
+    gs_store_unlock(&service->store);
+}
+
 static uint32_t gpu_size(const struct gs_node_view *view, gs_gpu_mask gpus)
 {
     for (uint32_t i = 0; i < view->gpu_count; i++) {
@@ -409,6 +421,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     gs_ask_of_pod(&ask, pod);
     bool go = true;
     if (ask.units) {
+        choose_ahead(service, args->node, &ask);
         gs_store_write(&service->store);
         go = reserve(service, args, pod, &ask, &record, outcome);
         gs_store_unlock(&service->store);

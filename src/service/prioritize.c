@@ -4,7 +4,7 @@
 /* A pod without GPU memory is asked about only where the operator wants it (config/packing: an
  * extender entry without managedResources). Nodes without GPUs, and nodes that are not known here,
  * have nothing to lose by it. */
-static bool rate(const struct gs_service *service, const struct gs_chooser *chooser,
+static bool rate(const struct gs_service *service, struct gs_chooser *chooser,
                  const struct gs_node_view *view, struct gs_gpu_state room[GS_GPUS_MAX],
                  int64_t *ret_loss)
 {
@@ -26,6 +26,60 @@ static bool rate(const struct gs_service *service, const struct gs_chooser *choo
     return true;
 }
 
+/*
+ * Choices that are not remembered take up to a millisecond each. Mostly they are few: the nodes
+ * that changed since the same kind of pod was last asked about. All nodes, after the tables were
+ * built anew or for a new kind of pod, would be seconds in a large cluster, with everybody waiting:
+ * so they are worked out in parts, a quarter of the time at most. Until its turn comes a node is
+ * rated as before the refresh, or last; one is worked out in each request whatever the time.
+ */
+enum { REST_FACTOR = 3 };
+#define WORK_NS ((int64_t)500 * 1000)
+
+struct work {
+    int64_t begin_ns, until_ns;
+    uint32_t seen; /* of gs_chooser.worked */
+};
+
+static void begin_work(const struct gs_service *service, struct work *work)
+{
+    int64_t rest_until_ns = atomic_load_explicit(&service->rest_until_ns, memory_order_relaxed);
+    work->begin_ns = gs_clock_now_ns(service->config.clock);
+    work->until_ns = work->begin_ns < rest_until_ns ? 0 : work->begin_ns + WORK_NS;
+    work->seen = 0;
+}
+
+/* After each node. */
+static void watch_work(const struct gs_service *service, struct work *work,
+                       struct gs_chooser *chooser)
+{
+    if (chooser->worked == work->seen)
+        return;
+    work->seen = chooser->worked;
+    chooser->hurried = gs_clock_now_ns(service->config.clock) >= work->until_ns;
+}
+
+static void end_work(struct gs_service *service, const struct work *work)
+{
+    if (!work->seen || !work->until_ns)
+        return;
+    int64_t now_ns = gs_clock_now_ns(service->config.clock);
+    atomic_store_explicit(&service->rest_until_ns, now_ns + REST_FACTOR * (now_ns - work->begin_ns),
+                          memory_order_relaxed);
+}
+
+/* Nodes about which nothing is known yet come last. */
+static void rate_unknown_last(int64_t *losses, const bool *fits, uint32_t count)
+{
+    int64_t worst = INT64_MIN;
+    for (uint32_t i = 0; i < count; i++) {
+        if (fits[i] && losses[i] != GS_LOSS_UNKNOWN && losses[i] > worst)
+            worst = losses[i];
+    }
+    for (uint32_t i = 0; i < count; i++)
+        losses[i] = losses[i] == GS_LOSS_UNKNOWN ? worst : losses[i];
+}
+
 static void score(struct gs_service *service, const struct gs_ask *ask, struct gs_scratch *scratch)
 {
     uint32_t count = gs_filter_args_count(&scratch->args);
@@ -35,13 +89,19 @@ static void score(struct gs_service *service, const struct gs_ask *ask, struct g
         room[GS_GPUS_MAX]; /* one for all: compilers that harden clear it each time */
     struct gs_chooser chooser;
     gs_chooser_init(&chooser, service->store.policies, gs_service_placement(service, ask), ask);
+    struct work work;
+    begin_work(service, &work);
     for (uint32_t i = 0; i < count; i++) {
         if (i % GS_LEDGER_ROW == 0)
             gs_ledger_views(service->store.ledger, names + i, count - i, views);
         scratch->losses[i] = 0;
         scratch->fits[i] =
             rate(service, &chooser, views[i % GS_LEDGER_ROW], room, &scratch->losses[i]);
+        watch_work(service, &work, &chooser);
     }
+    end_work(service, &work);
+    if (chooser.hurried)
+        rate_unknown_last(scratch->losses, scratch->fits, count);
     gs_policy_scores(service->config.quantise, scratch->losses, scratch->fits, count,
                      scratch->verdicts);
 }

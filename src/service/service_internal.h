@@ -78,6 +78,7 @@ struct gs_service {
     } recent[GS_RECENT_BINDS]; /* guarded by the store's lock */
     uint32_t recent_next;
 
+    atomic_llong rest_until_ns; /* prioritize: no more choices that take long before */
     struct gs_meter meters[GS_VERBS];
     atomic_ullong refusals[GS_REASONS]; /* nodes refused, by reason */
     atomic_ullong wakes;

@@ -36,9 +36,10 @@
  *
  * A gs_policies object belongs to one ledger (results are remembered by node version) and takes 16
  * MiB at most, little of it while neither fgd nor rollout are used. All functions may be called
- * from several threads at once; none waits for a refresh, choosing allocates nothing. While a
- * refresh ends, one request may compare losses of the old and the new table: what fits is never
- * wrong, the node may be second best.
+ * from several threads at once; none waits for a refresh, choosing allocates nothing. A choice of
+ * fgd or rollout takes up to a millisecond for a large node in a new state, 10 ns once remembered.
+ * While a refresh ends, one request may compare losses of the old and the new table: what fits is
+ * never wrong, the node may be second best.
  */
 struct gs_policies;
 
@@ -77,12 +78,17 @@ struct gs_chooser {
     const struct gs_ask *ask;
     enum gs_placement placement;
     uint64_t kind, row; /* where the results of this kind of pod are remembered */
+    uint32_t worked;    /* choices of fgd and rollout that were not remembered and took long */
+    bool hurried;       /* the caller's: no more of these */
 };
 void gs_chooser_init(struct gs_chooser *ret, struct gs_policies *policies,
                      enum gs_placement placement, const struct gs_ask *ask);
 
-/* gs_policy_choose() for one of the nodes. */
-bool gs_chooser_choose(const struct gs_chooser *chooser, const struct gs_node_view *view,
+/* gs_policy_choose() for one of the nodes. While hurried, a node about which nothing is remembered
+ * has GS_LOSS_UNKNOWN, and no GPUs; what is remembered may be of the tables before the last
+ * refresh. */
+#define GS_LOSS_UNKNOWN INT64_MAX
+bool gs_chooser_choose(struct gs_chooser *chooser, const struct gs_node_view *view,
                        struct gs_choice *ret);
 
 /* Counts one pod more of the ask's kind (CPU, units, number of GPUs, models). Broken asks and those

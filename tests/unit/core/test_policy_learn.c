@@ -122,6 +122,38 @@ static void the_number_of_kinds_is_bounded(void **state)
     test_refresh(policies);
 }
 
+/* A hurried chooser works nothing out: it answers from memory, that of the last table included. */
+static void who_is_hurried_only_remembers(void **state)
+{
+    static struct test_node seen, other;
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    struct gs_ask ask = test_ask(4, 1, 0, NULL);
+    struct gs_choice before, choice;
+    struct gs_chooser chooser;
+    const struct gs_node_view *view = test_cpu_view(&seen, "16:12 16:8", 0, 1);
+    const struct gs_node_view *unseen = test_cpu_view(&other, "16:4 16", 0, 2);
+    learn_equals(policies, 40, 8);
+    test_refresh(policies);
+    gs_chooser_init(&chooser, policies, GS_PLACEMENT_ROLLOUT, &ask);
+    assert_true(gs_chooser_choose(&chooser, view, &before));
+    assert_true(gs_chooser_choose(&chooser, view, &choice));
+    assert_int_equal(chooser.worked, 1);
+
+    chooser.hurried = true;
+    assert_true(gs_chooser_choose(&chooser, unseen, &choice));
+    assert_true(choice.loss == GS_LOSS_UNKNOWN);
+    assert_int_equal(choice.gpus, 0);
+    for (int refreshes = 0; refreshes < 2; refreshes++) {
+        assert_true(gs_chooser_choose(&chooser, view, &choice));
+        assert_true(choice.loss == before.loss && choice.gpus == before.gpus);
+        learn_equals(policies, 40u << refreshes, 12);
+        test_refresh(policies);
+    }
+    assert_true(gs_chooser_choose(&chooser, view, &choice));
+    assert_true(choice.loss == GS_LOSS_UNKNOWN); /* two tables ago */
+    assert_int_equal(chooser.worked, 1);
+}
+
 /* What was remembered under the old table must not be found under the new one. */
 static void a_new_table_forgets_old_results(void **state)
 {
@@ -302,6 +334,7 @@ int main(void)
         cmocka_unit_test(kinds_differ_in_all_that_placement_sees),
         cmocka_unit_test(old_pods_fade_and_rare_kinds_are_forgotten),
         cmocka_unit_test(the_number_of_kinds_is_bounded),
+        cmocka_unit_test(who_is_hurried_only_remembers),
         cmocka_unit_test(a_new_table_forgets_old_results),
         cmocka_unit_test(results_are_remembered_by_all_of_the_ask),
         cmocka_unit_test(more_kinds_than_rows_get_their_own_results),
