@@ -240,7 +240,7 @@ static struct claimant *rematch(const struct round *round, bool *ret_room)
     for (struct claimant *at = alloc->first; at; at = at->next) {
         if (at->done || at == last || !begins_with(at, calls, count) ||
             calls[0]->was_hash == gs_pod_name_hash(at->pod.ns, at->pod.name) ||
-            (round->request->known && !known_entry(round->request, at)))
+            (round->request->known && !is_listed_bare(round->request, at)))
             continue;
         if (at->request_count > count && at->requests[count] == units) {
             *ret_room = hand_over(alloc, calls, count, at);

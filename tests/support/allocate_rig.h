@@ -55,6 +55,7 @@ struct given_pod {
     enum gs_pod_phase phase;
     const char *uid;
     bool runs;
+    uint32_t inits; /* of its containers, the first ones */
 };
 
 static inline void give_pod(struct rig *rig, const struct given_pod *given)
@@ -64,10 +65,11 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
     struct gs_error err = {0};
     uint32_t count = 0;
     for (int i = 0; i < 3 && given->units[i]; i++)
-        containers[count++] = (struct gs_container){.name = "c",
-                                                    .kind = GS_CONTAINER_MAIN,
-                                                    .gpu_units = given->units[i],
-                                                    .overrides_visible_devices = given->overrides};
+        containers[count++] = (struct gs_container){
+            .name = "c",
+            .kind = (uint32_t)i < given->inits ? GS_CONTAINER_INIT : GS_CONTAINER_MAIN,
+            .gpu_units = given->units[i],
+            .overrides_visible_devices = given->overrides};
     uint64_t number = given->revision ? given->revision : ++rig->revision;
     snprintf(revision, sizeof(revision), "%llu", (unsigned long long)number);
     const struct gs_pod pod = {

@@ -710,6 +710,11 @@ static void not_even_of_the_same_name(void **state)
     run_worlds((struct kind){.sure_kubelet = true, .forced = true, .names = true});
 }
 
+static void nor_both_together(void **state)
+{
+    run_worlds((struct kind){.sure_kubelet = true, .forced = true, .ghosts = true, .names = true});
+}
+
 static void in_the_order_of_binds_nothing_is_lost_without_the_kubelets_word(void **state)
 {
     run_worlds((struct kind){0});
@@ -727,6 +732,7 @@ int main(void)
         cmocka_unit_test(restarts_of_the_plugin_change_nothing),
         cmocka_unit_test(what_lingers_of_deleted_pods_harms_nobody),
         cmocka_unit_test(not_even_of_the_same_name),
+        cmocka_unit_test(nor_both_together),
         cmocka_unit_test(in_the_order_of_binds_nothing_is_lost_without_the_kubelets_word),
         cmocka_unit_test(in_any_order_no_pod_starts_on_two_gpus_without_the_kubelets_word),
     };

@@ -241,6 +241,32 @@ static void a_pod_is_not_taken_for_a_deleted_one_of_its_name(void **state)
     }
 }
 
+/* The kubelet still lists the deleted pod by name and devices, while another of that name waits:
+ * its turn has not come, although it begins like the calls that were answered, of which the first
+ * was a removed pod's. */
+static void a_turn_is_not_taken_by_the_name_of_a_deleted_pod(void **state)
+{
+    static const uint32_t calls[] = {2, 2, 2, SIZE};
+    struct rig rig;
+    struct gs_error err = {0};
+    uint64_t old, key;
+    rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){"web-0", {4}, 1, .uid = "uid-old"});
+    assert_int_equal(allocate(&rig, 4, NULL, 0, &old, NULL), 1);
+    const struct gs_known_pod known[] = {{"ns", "web-0", 4, &old, 1}, {"ns", "next", 0, NULL, 0}};
+    gs_allocator_known(rig.alloc, known, 1);
+    give_pod(&rig, &(struct given_pod){"next", {2, 2, SIZE}, 0, .inits = 2});
+    gs_allocator_pod_gone(rig.alloc, "uid-old");
+    give_pod(&rig, &(struct given_pod){"web-0", {2, 2, 2}, 1, .inits = 2, .uid = "uid-new"});
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(allocate(&rig, calls[i], known, 2, &key, &err), 0);
+    const struct gs_known_pod whole = {"ns", "next", SIZE, &key, 1};
+    assert_int_equal(start(&rig, rig.calls - 1, SIZE, &whole, 1, false, &err), GS_START_OK);
+    assert_int_equal(used(&rig, 0), SIZE);
+    assert_int_equal(used(&rig, 1), 2);
+    gs_allocator_free(rig.alloc);
+}
+
 /* A pod of two containers that failed with its second; then one of its name, of the same shape. */
 static void a_name_that_comes_again_begins_anew(void **state)
 {
@@ -325,6 +351,7 @@ int main(void)
         cmocka_unit_test(a_turn_that_was_taken_for_a_removed_pod_comes_again),
         cmocka_unit_test(the_pod_that_a_turn_came_again_for_stays_whole),
         cmocka_unit_test(a_pod_is_not_taken_for_a_deleted_one_of_its_name),
+        cmocka_unit_test(a_turn_is_not_taken_by_the_name_of_a_deleted_pod),
         cmocka_unit_test(a_name_that_comes_again_begins_anew),
         cmocka_unit_test(a_start_waits_for_those_that_die_in_its_place),
         cmocka_unit_test(what_a_late_kubelet_says_of_a_deleted_pod_is_not_charged),
