@@ -13,13 +13,17 @@ programs=("${components[@]}")
 # a second kube-scheduler, with that one line, serves the cases about the verb "preempt".
 preempting=kube-scheduler-preempt
 components+=("$preempting")
+# Its copy of reflect2 walks maps in a way that Go left with 1.18 (modern-go/reflect2#26): an API
+# server that writes JSON while memory is being collected falls over. Debian has the corrected one.
+reflect2=/usr/share/gocode/src/github.com/modern-go/reflect2
 
 source_possible() {
     return 0
 }
 
 prepare_source() {
-    apt_need golang-1.19-go dpkg-dev xz-utils patch ca-certificates debian-archive-keyring
+    apt_need golang-1.19-go golang-github-modern-go-reflect2-dev dpkg-dev xz-utils patch \
+        ca-certificates debian-archive-keyring
 }
 
 # The archive this machine already installs from, so that a local mirror is used where there is one.
@@ -53,6 +57,8 @@ fetch_tree() {
     }
     rm -f "$work"/src/*.tar.*
     ln -s "${found[0]}" "$work/go/src/k8s.io/kubernetes"
+    rm "${found[0]}"/vendor/github.com/modern-go/reflect2/*
+    cp "$reflect2"/* "${found[0]}/vendor/github.com/modern-go/reflect2/"
 }
 
 use_go() {
