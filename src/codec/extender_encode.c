@@ -17,19 +17,10 @@ static void put_error_text(struct gs_buf *out, const char *error)
     gs_buf_release(&plain);
 }
 
-static void put_name(struct gs_buf *out, struct gs_slice name, bool plain)
+static char *copy(char *to, const void *bytes, size_t len)
 {
-    if (!plain) {
-        gs_buf_json_string(out, name.at, name.len);
-        return;
-    }
-    char *to = gs_buf_reserve(out, name.len + 2);
-    if (!to)
-        return;
-    to[0] = '"';
-    memcpy(to + 1, name.at, name.len);
-    to[name.len + 1] = '"';
-    gs_buf_advance(out, name.len + 2);
+    memcpy(to, bytes, len);
+    return to + len;
 }
 
 static bool plain_names(const struct gs_filter_args *args)
@@ -68,7 +59,7 @@ static void put_kept(struct gs_buf *out, const struct gs_filter_args *args, cons
         gs_buf_puts(out, joint);
         joint = ",";
         if (single)
-            put_name(out, args->names[i], false);
+            gs_buf_json_string(out, args->names[i].at, args->names[i].len);
         else
             put_run(out, args, from, i);
     }
@@ -95,23 +86,51 @@ static void make_texts(struct reason_texts *texts)
     }
 }
 
+/* In one piece, as a score: with a call for each part, the calls would cost more than the bytes. */
+static void put_reason(struct gs_buf *out, struct gs_slice name, bool plain, const char *text,
+                       size_t len)
+{
+    static const char head[] = ",\"";
+    if (!plain) {
+        gs_buf_putc(out, ',');
+        gs_buf_json_string(out, name.at, name.len);
+        gs_buf_append(out, text, len);
+        return;
+    }
+    char *begin = gs_buf_reserve(out, sizeof(head) + name.len + len);
+    if (!begin)
+        return;
+    char *to = copy(begin, head, sizeof(head) - 1);
+    to = copy(to, name.at, name.len);
+    *to++ = '"';
+    gs_buf_advance(out, (size_t)(copy(to, text, len) - begin));
+}
+
+/* Each entry appended from `begin` on has a comma before it: the first becomes the bracket
+ * that opens them all. */
+static void open_entries(struct gs_buf *out, size_t begin, char bracket)
+{
+    if (!gs_buf_failed(out) && out->len > begin)
+        out->data[begin] = bracket;
+    else
+        gs_buf_putc(out, bracket);
+}
+
 static void put_failed(struct gs_buf *out, const struct gs_filter_args *args,
                        const uint8_t *reasons, const struct reason_texts *texts,
                        bool unresolvable_only)
 {
     uint32_t count = gs_filter_args_count(args);
-    bool plain = plain_names(args), first = true;
-    gs_buf_putc(out, '{');
+    bool plain = plain_names(args);
+    size_t begin = out->len;
     for (uint32_t i = 0; i < count; i++) {
         enum gs_reason reason = (enum gs_reason)reasons[i];
         if (reason == GS_FITS || (unresolvable_only && !gs_reason_unresolvable(reason)))
             continue;
-        if (!first)
-            gs_buf_putc(out, ',');
-        first = false;
-        put_name(out, gs_filter_args_name(args, i), plain);
-        gs_buf_append(out, texts->text.data + texts->of[reason].at, texts->of[reason].len);
+        put_reason(out, gs_filter_args_name(args, i), plain,
+                   texts->text.data + texts->of[reason].at, texts->of[reason].len);
     }
+    open_entries(out, begin, '{');
     gs_buf_putc(out, '}');
 }
 
@@ -146,13 +165,6 @@ void gs_codec_filter_error(struct gs_buf *out, const char *error)
     gs_buf_putc(out, '}');
 }
 
-static char *copy(char *to, const void *bytes, size_t len)
-{
-    memcpy(to, bytes, len);
-    return to + len;
-}
-
-/* In one piece: with a call for each part, the calls would cost more than the bytes. */
 static void put_priority(struct gs_buf *out, struct gs_slice name, uint8_t score)
 {
     static const char head[] = ",{\"Host\":\"", tail[] = "\",\"Score\":";
@@ -187,10 +199,7 @@ void gs_codec_host_priorities(struct gs_buf *out, const struct gs_filter_args *a
             gs_buf_printf(out, ",\"Score\":%u}", scores[i]);
         }
     }
-    if (!gs_buf_failed(out) && out->len > begin)
-        out->data[begin] = '['; /* where the first one's comma was */
-    else
-        gs_buf_putc(out, '[');
+    open_entries(out, begin, '[');
     gs_buf_putc(out, ']');
 }
 

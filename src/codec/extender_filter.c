@@ -20,6 +20,7 @@ void gs_filter_args_release(struct gs_filter_args *args)
 {
     gs_pod_release(&args->pod);
     gs_arena_release(&args->arena);
+    gs_buf_release(&args->kept);
     free(args->names);
     free(args->nodes);
     free(args->node_names);
@@ -56,21 +57,68 @@ static bool keep_name(struct gs_reader *reader, struct gs_scan_text text, struct
            gs_reader_stop(reader, GS_ENOMEM, "NodeNames", "");
 }
 
-static void read_names(struct gs_reader *reader, struct gs_filter_args *args)
+/* Longer ones are read each time. */
+enum { KEPT_BYTES_MAX = 1 << 20 };
+
+/* The same text as last time, from bracket to bracket, has the same names. */
+static bool take_kept_names(struct gs_scan *scan, struct gs_filter_args *args)
+{
+    size_t len = args->kept.len;
+    if (!len || (size_t)(scan->end - scan->at) < len || memcmp(scan->at, args->kept.data, len) != 0)
+        return false;
+    scan->at += len;
+    args->name_count = args->kept_count;
+    return true;
+}
+
+static void keep_names(struct gs_filter_args *args, struct gs_slice text)
+{
+    args->kept.max = KEPT_BYTES_MAX;
+    gs_buf_append(&args->kept, text.at, text.len);
+    if (gs_buf_failed(&args->kept)) {
+        gs_buf_reset(&args->kept);
+        return;
+    }
+    args->kept_count = args->name_count;
+    for (uint32_t i = 0; i < args->name_count; i++)
+        args->names[i].at = args->kept.data + (args->names[i].at - text.at);
+}
+
+/* One name that stands otherwise than most: with space before it, or with escapes. */
+static bool read_name(struct gs_reader *reader, struct gs_filter_args *args)
 {
     struct gs_scan_text text;
+    return make_room(reader, &args->names, &args->name_room, args->name_count, "NodeNames") &&
+           gs_scan_string(&reader->scan, "NodeNames entry", &text) &&
+           keep_name(reader, text, &args->names[args->name_count], &args->names_plain);
+}
+
+static void read_names(struct gs_reader *reader, struct gs_filter_args *args)
+{
+    struct gs_scan *scan = &reader->scan;
+    args->names_plain = true;
+    if (gs_scan_peek(scan) == GS_SCAN_ARRAY && take_kept_names(scan, args)) {
+        args->has_names = true;
+        return;
+    }
+    const char *begin = scan->at;
     if (!gs_read_array(reader, "NodeNames"))
         return;
     args->has_names = true;
     args->name_count = 0;
-    args->names_plain = true;
-    while (gs_scan_element(&reader->scan)) {
-        if (!make_room(reader, &args->names, &args->name_room, args->name_count, "NodeNames") ||
-            !gs_scan_string(&reader->scan, "NodeNames entry", &text) ||
-            !keep_name(reader, text, &args->names[args->name_count], &args->names_plain))
+    args->names_id++;
+    gs_buf_reset(&args->kept);
+    for (;;) {
+        args->name_count += gs_scan_plain_strings(scan, args->names + args->name_count,
+                                                  args->name_room - args->name_count);
+        if (!gs_scan_element(scan))
+            break;
+        if (!read_name(reader, args))
             return;
         args->name_count++;
     }
+    if (!scan->failed && args->names_plain)
+        keep_names(args, (struct gs_slice){begin, (size_t)(scan->at - begin)});
 }
 
 static void read_node_name(struct gs_reader *reader, struct gs_scan_text *ret)

@@ -386,6 +386,27 @@ bool gs_scan_string(struct gs_scan *scan, const char *what, struct gs_scan_text 
     return take_string(scan, ret);
 }
 
+uint32_t gs_scan_plain_strings(struct gs_scan *scan, struct gs_slice *ret, uint32_t max)
+{
+    uint32_t count = 0;
+    bool first = scan->first;
+    const char *at = scan->at, *end = scan->end;
+    while (count < max && !scan->failed && end - at >= 2 && (first || *at == ',')) {
+        const char *begin = first ? at : at + 1;
+        if (*begin++ != '"')
+            break;
+        const char *quote = plain_run(begin, end);
+        if (quote == end || *quote != '"')
+            break;
+        ret[count++] = (struct gs_slice){begin, (size_t)(quote - begin)};
+        at = quote + 1;
+        first = false;
+    }
+    scan->at = at;
+    scan->first = first;
+    return count;
+}
+
 bool gs_scan_bool(struct gs_scan *scan, const char *what, bool *ret)
 {
     char c = look(scan);

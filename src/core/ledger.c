@@ -6,7 +6,10 @@
 
 struct gs_ledger *gs_ledger_new(void)
 {
-    return calloc(1, sizeof(struct gs_ledger));
+    struct gs_ledger *ledger = calloc(1, sizeof(*ledger));
+    if (ledger)
+        ledger->names_epoch = 1;
+    return ledger;
 }
 
 static void free_node(struct gs_ledger_node *node)
@@ -95,6 +98,7 @@ uint32_t gs_ledger_node_need(struct gs_ledger *ledger, struct gs_slice name)
         .view.slot = slot,
     };
     gs_index_insert(&ledger->by_name, gs_hash_bytes(name.at, name.len), slot);
+    ledger->names_epoch++;
     return slot;
 }
 
@@ -105,6 +109,7 @@ void gs_ledger_node_tidy(struct gs_ledger *ledger, uint32_t slot)
         node->others)
         return;
     gs_index_remove(&ledger->by_name, gs_hash_bytes(node->name, node->name_len), slot);
+    ledger->names_epoch++;
     free_node(node);
     *node = (struct gs_ledger_node){
         .first_claim = GS_INDEX_NONE,
@@ -218,32 +223,51 @@ static bool guess(const void *ctx, uint32_t slot)
  * A look-up waits for memory three times: for the index's entry, for the node's record and for its
  * name. A row of them waits together.
  */
-void gs_ledger_views(const struct gs_ledger *ledger, const struct gs_slice *names, uint32_t count,
-                     const struct gs_node_view **ret_views)
+enum { LOOK_UP_ROW = 32, VIEWS_AHEAD = 8 };
+
+static void find_row(const struct gs_ledger *ledger, const struct gs_slice *names, uint32_t count,
+                     uint32_t *slots)
 {
-    uint64_t hashes[GS_LEDGER_ROW];
-    uint32_t slots[GS_LEDGER_ROW];
-    uint32_t row = count < GS_LEDGER_ROW ? count : GS_LEDGER_ROW;
-    for (uint32_t i = 0; i < row; i++) {
+    uint64_t hashes[LOOK_UP_ROW];
+    for (uint32_t i = 0; i < count; i++) {
         hashes[i] = gs_hash_bytes(names[i].at, names[i].len);
         gs_index_prefetch(&ledger->by_name, hashes[i]);
     }
-    for (uint32_t i = 0; i < row; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         slots[i] = gs_index_find(&ledger->by_name, hashes[i], guess, NULL);
         if (slots[i] != GS_INDEX_NONE)
             __builtin_prefetch(&ledger->nodes[slots[i]].name);
     }
-    for (uint32_t i = 0; i < row; i++) {
-        if (slots[i] != GS_INDEX_NONE) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (slots[i] != GS_INDEX_NONE)
             __builtin_prefetch(ledger->nodes[slots[i]].name);
-            __builtin_prefetch(&ledger->nodes[slots[i]].view);
-        }
     }
-    for (uint32_t i = 0; i < row; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         struct name_key key = {ledger, names[i]};
-        uint32_t slot = gs_index_find(&ledger->by_name, hashes[i], same_name, &key);
-        ret_views[i] = slot == GS_INDEX_NONE ? NULL : gs_ledger_view_at(ledger, slot);
+        if (slots[i] != GS_INDEX_NONE && !same_name(&key, slots[i]))
+            slots[i] = gs_index_find(&ledger->by_name, hashes[i], same_name, &key);
     }
+}
+
+void gs_ledger_find_nodes(const struct gs_ledger *ledger, const struct gs_slice *names,
+                          uint32_t count, uint32_t *ret_slots)
+{
+    for (uint32_t i = 0; i < count; i += LOOK_UP_ROW)
+        find_row(ledger, names + i, count - i < LOOK_UP_ROW ? count - i : LOOK_UP_ROW,
+                 ret_slots + i);
+}
+
+uint64_t gs_ledger_names_epoch(const struct gs_ledger *ledger)
+{
+    return ledger->names_epoch;
+}
+
+const struct gs_node_view *gs_ledger_view_in(const struct gs_ledger *ledger, const uint32_t *slots,
+                                             uint32_t count, uint32_t i)
+{
+    if (i + VIEWS_AHEAD < count && slots[i + VIEWS_AHEAD] != GS_INDEX_NONE)
+        __builtin_prefetch(&ledger->nodes[slots[i + VIEWS_AHEAD]].view);
+    return slots[i] == GS_INDEX_NONE ? NULL : gs_ledger_view_at(ledger, slots[i]);
 }
 
 uint32_t gs_ledger_slots(const struct gs_ledger *ledger)

@@ -74,7 +74,8 @@ struct gs_ledger {
     struct gs_index by_name, by_claim, by_other, by_hold;
     char (*models)[GS_MODEL_BYTES];
     uint16_t model_count;
-    uint64_t version; /* the last one given to a view */
+    uint64_t version;     /* the last one given to a view */
+    uint64_t names_epoch; /* changes when a name gets or loses a slot */
     uint64_t hold_order;
     uint32_t unplaced;
     uint32_t reserved;

@@ -7,13 +7,11 @@
 static void judge_names(const struct gs_ledger *ledger, const struct gs_ask *ask,
                         struct gs_scratch *scratch)
 {
-    const struct gs_filter_args *args = &scratch->args;
-    const struct gs_node_view *views[GS_LEDGER_ROW];
+    uint32_t count = scratch->args.name_count;
     struct gs_gpu_state room[GS_GPUS_MAX];
-    for (uint32_t i = 0; i < args->name_count; i++) {
-        if (i % GS_LEDGER_ROW == 0)
-            gs_ledger_views(ledger, args->names + i, args->name_count - i, views);
-        const struct gs_node_view *view = views[i % GS_LEDGER_ROW];
+    gs_scratch_find_nodes(scratch, ledger);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct gs_node_view *view = gs_ledger_view_in(ledger, scratch->slots, count, i);
         scratch->verdicts[i] = view ? (uint8_t)gs_fit_beside_holds(ledger, view, ask, room, NULL)
                                     : GS_REASON_UNKNOWN_NODE;
     }

@@ -83,20 +83,18 @@ static void rate_unknown_last(int64_t *losses, const bool *fits, uint32_t count)
 static void score(struct gs_service *service, const struct gs_ask *ask, struct gs_scratch *scratch)
 {
     uint32_t count = gs_filter_args_count(&scratch->args);
-    const struct gs_slice *names = gs_filter_args_names(&scratch->args);
-    const struct gs_node_view *views[GS_LEDGER_ROW];
+    const struct gs_ledger *ledger = service->store.ledger;
     struct gs_gpu_state
         room[GS_GPUS_MAX]; /* one for all: compilers that harden clear it each time */
     struct gs_chooser chooser;
     gs_chooser_init(&chooser, service->store.policies, gs_service_placement(service, ask), ask);
     struct work work;
     begin_work(service, &work);
+    gs_scratch_find_nodes(scratch, ledger);
     for (uint32_t i = 0; i < count; i++) {
-        if (i % GS_LEDGER_ROW == 0)
-            gs_ledger_views(service->store.ledger, names + i, count - i, views);
+        const struct gs_node_view *view = gs_ledger_view_in(ledger, scratch->slots, count, i);
         scratch->losses[i] = 0;
-        scratch->fits[i] =
-            rate(service, &chooser, views[i % GS_LEDGER_ROW], room, &scratch->losses[i]);
+        scratch->fits[i] = rate(service, &chooser, view, room, &scratch->losses[i]);
         watch_work(service, &work, &chooser);
     }
     end_work(service, &work);

@@ -42,6 +42,7 @@ static void scratch_free(struct gs_scratch *scratch)
     free(scratch->verdicts);
     free(scratch->losses);
     free(scratch->fits);
+    free(scratch->slots);
     free(scratch);
 }
 
@@ -84,14 +85,30 @@ int gs_scratch_room(struct gs_scratch *scratch, uint32_t count)
     free(scratch->verdicts);
     free(scratch->losses);
     free(scratch->fits);
+    free(scratch->slots);
     scratch->cap = 0;
+    scratch->found_id = 0;
     scratch->verdicts = calloc(cap, sizeof(*scratch->verdicts));
     scratch->losses = calloc(cap, sizeof(*scratch->losses));
     scratch->fits = calloc(cap, sizeof(*scratch->fits));
-    if (!scratch->verdicts || !scratch->losses || !scratch->fits)
+    scratch->slots = calloc(cap, sizeof(*scratch->slots));
+    if (!scratch->verdicts || !scratch->losses || !scratch->fits || !scratch->slots)
         return -1;
     scratch->cap = cap;
     return 0;
+}
+
+void gs_scratch_find_nodes(struct gs_scratch *scratch, const struct gs_ledger *ledger)
+{
+    const struct gs_filter_args *args = &scratch->args;
+    uint64_t id = args->has_names ? args->names_id : 0;
+    uint64_t epoch = gs_ledger_names_epoch(ledger);
+    if (id && id == scratch->found_id && epoch == scratch->found_epoch)
+        return;
+    gs_ledger_find_nodes(ledger, gs_filter_args_names(args), gs_filter_args_count(args),
+                         scratch->slots);
+    scratch->found_id = id;
+    scratch->found_epoch = epoch;
 }
 
 void gs_scratch_give(struct gs_service *service, struct gs_scratch *scratch)

@@ -43,6 +43,8 @@ struct gs_scratch {
     uint8_t *verdicts; /* one byte per candidate: reasons or scores */
     int64_t *losses;
     bool *fits;
+    uint32_t *slots; /* of args.names, see gs_scratch_find_nodes() */
+    uint64_t found_id, found_epoch;
     uint32_t cap;
 };
 
@@ -112,6 +114,9 @@ const char *gs_service_refuses(const struct gs_service *service);
  * are decoded into a scratch first, and its arrays are grown after. */
 struct gs_scratch *gs_scratch_take(struct gs_service *service);
 int gs_scratch_room(struct gs_scratch *scratch, uint32_t count);
+/* Has slots[] name the candidates' nodes; what the last request found is found again when the names
+ * and the cluster's are the same. With the store locked for reading. */
+void gs_scratch_find_nodes(struct gs_scratch *scratch, const struct gs_ledger *ledger);
 void gs_scratch_give(struct gs_service *service, struct gs_scratch *scratch);
 
 /* The policy that counts for an ask. */

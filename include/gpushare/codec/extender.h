@@ -30,7 +30,9 @@
  */
 enum { GS_EXTENDER_NODES_MAX = 100000, GS_EXTENDER_VICTIMS_MAX = 1000000 };
 
-/* ExtenderArgs, the request of filter and prioritize. */
+/* ExtenderArgs, the request of filter and prioritize. kube-scheduler asks prioritize for the names
+ * that filter answered: NodeNames that are byte for byte those of the last decode are not read
+ * again. */
 struct gs_filter_args {
     struct gs_pod pod;
     bool has_names;         /* NodeNames is there: answer by name */
@@ -41,7 +43,11 @@ struct gs_filter_args {
     struct gs_slice *node_names; /* metadata.name of each, "" when absent */
     uint32_t node_count;
 
-    bool names_plain; /* private: names are runs of the body */
+    uint64_t names_id; /* another one after each decode that may have changed names; never 0 then */
+
+    bool names_plain;   /* private: names are runs of one text, the body or `kept` */
+    struct gs_buf kept; /* the last NodeNames as they stood, which names point into; "": none */
+    uint32_t kept_count;
     bool node_names_plain;
     uint32_t name_room, node_room, node_name_room;
     struct gs_arena arena;

@@ -82,6 +82,13 @@ bool gs_scan_key(struct gs_scan *scan, struct gs_scan_text *ret_key);
 /* Inside an array: another value follows; false at its end (which is taken) or on failure. */
 bool gs_scan_element(struct gs_scan *scan);
 
+/*
+ * Inside an array: takes up to max strings as long as they stand as machines write them, without
+ * space and of plain ASCII without escapes; their bytes to ret, *borrowed* from the text. Returns
+ * how many. What follows, be it another string, is for gs_scan_element().
+ */
+uint32_t gs_scan_plain_strings(struct gs_scan *scan, struct gs_slice *ret, uint32_t max);
+
 /* Takes a value of one type; another type fails. *ret is untouched when false is returned. */
 bool gs_scan_string(struct gs_scan *scan, const char *what, struct gs_scan_text *ret);
 bool gs_scan_bool(struct gs_scan *scan, const char *what, bool *ret);

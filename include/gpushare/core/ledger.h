@@ -83,11 +83,18 @@ void gs_ledger_drop_node(struct gs_ledger *ledger, const char *name);
 /* The view of a node, borrowed until the ledger changes; NULL when there is no such node object. */
 const struct gs_node_view *gs_ledger_view(const struct gs_ledger *ledger, struct gs_slice name);
 
-/* The same for up to GS_LEDGER_ROW of the names, in less time than one after the other:
- * ret_views[i] is what gs_ledger_view() returns for names[i]. */
-enum { GS_LEDGER_ROW = 32 };
-void gs_ledger_views(const struct gs_ledger *ledger, const struct gs_slice *names, uint32_t count,
-                     const struct gs_node_view **ret_views);
+/*
+ * The same for many names, in less time than one after the other, and in two steps:
+ * gs_ledger_find_nodes() says which slot each name has (GS_LEDGER_NO_NODE: none), which holds until
+ * gs_ledger_names_epoch() is another one; gs_ledger_view_in(…, i) is what gs_ledger_view() returns
+ * for the i-th of them, and is quickest when asked in order.
+ */
+#define GS_LEDGER_NO_NODE UINT32_MAX
+void gs_ledger_find_nodes(const struct gs_ledger *ledger, const struct gs_slice *names,
+                          uint32_t count, uint32_t *ret_slots);
+uint64_t gs_ledger_names_epoch(const struct gs_ledger *ledger); /* never 0 */
+const struct gs_node_view *gs_ledger_view_in(const struct gs_ledger *ledger, const uint32_t *slots,
+                                             uint32_t count, uint32_t i);
 
 /* Views by slot number, 0 .. gs_ledger_slots() - 1; NULL for an empty slot. Slots of nodes keep
  * their number as long as the node object lives. */

@@ -81,11 +81,12 @@ static void put_pod(struct gs_buf *out, const char *name, uint32_t class, bool e
         cpu, units, cpu, units);
 }
 
-static void put_names(struct gs_buf *out, uint32_t count)
+/* Beginning with another node each turn: kube-scheduler's order changes from pod to pod. */
+static void put_names(struct gs_buf *out, uint32_t count, uint32_t turn)
 {
     gs_buf_puts(out, "\"Nodes\":null,\"NodeNames\":[");
     for (uint32_t i = 0; i < count; i++)
-        gs_buf_printf(out, "%s\"node-%05u\"", i ? "," : "", i);
+        gs_buf_printf(out, "%s\"node-%05u\"", i ? "," : "", (i + turn) % count);
     gs_buf_putc(out, ']');
 }
 
@@ -129,17 +130,18 @@ static int make_args(const struct load_settings *set, enum load_verb verb, struc
                      struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(TEXT_BYTES_MAX);
-    if (set_init(to, set->classes, err) < 0)
+    uint32_t turns = set->classes > 1 ? set->classes : 2;
+    if (set_init(to, turns, err) < 0)
         return -1;
     to->tail = verb == LOAD_FILTER ? "\"Error\":\"\"}" : "}]";
-    for (uint32_t class = 0; class < set->classes; class ++) {
+    for (uint32_t turn = 0; turn < turns; turn++) {
         gs_buf_puts(&body, "{\"Pod\":");
-        put_pod(&body, "web", class, true);
+        put_pod(&body, "web", turn % set->classes, true);
         gs_buf_putc(&body, ',');
         if (set->node_bytes)
             put_nodes(&body, set->names, set->node_bytes);
         else
-            put_names(&body, set->names);
+            put_names(&body, set->names, turn);
         gs_buf_putc(&body, '}');
         put_request(to, "POST",
                     verb == LOAD_FILTER ? "/gpushare-scheduler/filter"

@@ -125,6 +125,73 @@ static void what_is_no_request_is_refused_and_leaves_nothing(void **state)
     }
 }
 
+/* The names, with a bar after each, and what an answer that keeps all but the second says. */
+static void tell_names(const struct gs_filter_args *args, char *text, size_t size)
+{
+    static const uint8_t reasons[8] = {[1] = GS_REASON_NO_ROOM};
+    _cleanup_(gs_buf_release) struct gs_buf out = GS_BUF(4096);
+    text[0] = '\0';
+    for (uint32_t i = 0; i < gs_filter_args_count(args); i++) {
+        struct gs_slice name = gs_filter_args_name(args, i);
+        snprintf(text + strlen(text), size - strlen(text), "%.*s|", (int)name.len, name.at);
+    }
+    gs_codec_filter_result(&out, args, reasons);
+    assert_false(gs_buf_failed(&out));
+    snprintf(text + strlen(text), size - strlen(text), " %s", out.data);
+}
+
+/* One after the other with one struct, each body gone before the next comes: what is read is what a
+ * new struct reads, and the id stays only where the names do. */
+static void names_that_come_again_are_those_of_before(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *body;
+        bool same; /* as in the row before */
+    } rows[] = {
+        {"first", "{'Pod':" POD ",'NodeNames':['a','b','c']}", false},
+        {"again", "{'Pod':" POD ",'Nodes':null,'NodeNames':['a','b','c']}", true},
+        {"and again, pod last", "{'NodeNames': ['a','b','c'],'Pod':" POD "}", true},
+        {"one more", "{'Pod':" POD ",'NodeNames':['a','b','c','d']}", false},
+        {"one fewer", "{'Pod':" POD ",'NodeNames':['a','b','c']}", false},
+        {"other order", "{'Pod':" POD ",'NodeNames':['a','c','b']}", false},
+        {"space", "{'Pod':" POD ",'NodeNames':['a','c' ,'b' ]}", false},
+        {"space again", "{'Pod':" POD ",'NodeNames':['a','c' ,'b' ]}", true},
+        {"escaped", "{'Pod':" POD ",'NodeNames':['a','\\u0062']}", false},
+        {"escaped again", "{'Pod':" POD ",'NodeNames':['a','\\u0062']}", false},
+        {"no ASCII", "{'Pod':" POD ",'NodeNames':['a','\xC3\xA9','z']}", false},
+        {"no ASCII again", "{'Pod':" POD ",'NodeNames':['a','\xC3\xA9','z']}", true},
+        {"objects", "{'Pod':" POD ",'Nodes':{'items':[{'metadata':{'name':'n'}}]}}", true},
+        {"names after objects", "{'Pod':" POD ",'NodeNames':['a','\xC3\xA9','z']}", true},
+        {"no pod", "{'NodeNames':['a','b']}", false},
+        {"cut in its names", "{'Pod':" POD ",'NodeNames':['a','b'", false},
+        {"after a failure", "{'Pod':" POD ",'NodeNames':['a','b']}", false},
+        {"none", "{'Pod':" POD ",'NodeNames':[]}", false},
+        {"none again", "{'Pod':" POD ",'NodeNames':[]}", true},
+        {"twice, the last one counts", "{'Pod':" POD ",'NodeNames':[],'nodeNames':['x','y']}",
+         false},
+        {"the last one again", "{'Pod':" POD ",'NodeNames':['x','y']}", true},
+    };
+    struct gs_filter_args args = {0};
+    uint64_t id = 0;
+    GS_FOR_EACH_ROW (r, rows) {
+        char names[512] = "", alone[512] = "";
+        struct gs_filter_args fresh = {0};
+        char *body = quoted(r->body);
+        int result = decode(gs_slice_of(body), &args, NULL);
+        row_equal(r->row, result, decode(gs_slice_of(body), &fresh, NULL));
+        tell_names(&args, names, sizeof(names));
+        tell_names(&fresh, alone, sizeof(alone));
+        row_text(r->row, names, alone);
+        row_equal(r->row, args.names_id == id, r->same);
+        id = args.names_id;
+        memset(body, 'X', strlen(body));
+        free(body);
+        gs_filter_args_release(&fresh);
+    }
+    gs_filter_args_release(&args);
+}
+
 /* field: "NodeNames" or "Nodes" */
 static void make_body(struct gs_buf *body, bool nodes, int count)
 {
@@ -349,6 +416,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_read_in_any_key_case),
         cmocka_unit_test(what_is_no_request_is_refused_and_leaves_nothing),
+        cmocka_unit_test(names_that_come_again_are_those_of_before),
         cmocka_unit_test(there_is_a_ceiling_of_candidates),
         cmocka_unit_test(verdicts_are_answered_in_the_form_of_the_request),
         cmocka_unit_test(every_reason_reaches_its_maps),

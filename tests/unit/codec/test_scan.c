@@ -327,6 +327,71 @@ static void objects_and_arrays_are_walked_in_order(void **state)
     assert_int_equal(gs_scan_finish(&scan, NULL), 0);
 }
 
+/* Takes the strings of an array, as many at a time as `max` allows (0: each by itself), and writes
+ * them down with where and how it ended. */
+static void walk_strings(const char *json, uint32_t max, char *ret, size_t size)
+{
+    struct gs_scan scan;
+    struct gs_slice some[8];
+    size_t len = 0;
+    char *text = exact(json, strlen(json));
+    gs_scan_init(&scan, (struct gs_slice){text, strlen(json)});
+    gs_scan_array(&scan, "strings");
+    for (;;) {
+        uint32_t count = max ? gs_scan_plain_strings(&scan, some, max) : 0;
+        assert_in_range(count, 0, max);
+        for (uint32_t i = 0; i < count; i++)
+            len += (size_t)snprintf(ret + len, size - len, "%.*s|", (int)some[i].len, some[i].at);
+        struct gs_scan_text found;
+        if (!gs_scan_element(&scan) || !gs_scan_string(&scan, "string", &found))
+            break;
+        len += (size_t)snprintf(ret + len, size - len, "%.*s|", (int)found.len, found.at);
+    }
+    struct gs_error err = {0};
+    int result = gs_scan_finish(&scan, &err);
+    snprintf(ret + len, size - len, " %d %zu %s", result, (size_t)(scan.at - text), err.msg);
+    free(text);
+}
+
+/* Many at a time or each by itself: it is the same text. */
+static void strings_taken_together_are_those_taken_singly(void **state)
+{
+    static const char *const texts[] = {
+        "[]",
+        "[\"a\"]",
+        "[\"a\",\"b\",\"\",\"a name of more than sixteen bytes\",\"e\"]",
+        "[ \"a\",\"b\"]",
+        "[\"a\", \"b\",\"c\" ,\"d\"]",
+        "[\"a\",\"b\\n\",\"c\"]",
+        "[\"a\",\"\xC3\xA9\",\"c\"]",
+        "[\"a\",\"b\x01\"]",
+        "[\"a\",\"\xFF\"]",
+        "[\"a\",1]",
+        "[\"a\",null,\"b\"]",
+        "[\"a\"",
+        "[\"a\",",
+        "[\"a\",\"",
+        "[\"a",
+        "[\"",
+        "[",
+        "[\"a\"\"b\"]",
+        "[\"a\",,\"b\"]",
+        "[,\"a\"]",
+        "[\"a\",]",
+        "[\"a\"}",
+        "[\"a\"]\"b\"",
+        "{\"a\":1}",
+    };
+    for (size_t t = 0; t < GS_COUNT_OF(texts); t++) {
+        char singly[512], together[512];
+        walk_strings(texts[t], 0, singly, sizeof(singly));
+        for (uint32_t max = 1; max <= 8; max++) {
+            walk_strings(texts[t], max, together, sizeof(together));
+            assert_string_equal(together, singly);
+        }
+    }
+}
+
 static void types_are_told_by_their_first_byte(void **state)
 {
     static const struct {
@@ -452,6 +517,7 @@ int main(void)
         cmocka_unit_test(a_failure_sticks_and_ends_every_loop),
         cmocka_unit_test(a_value_that_is_not_taken_is_noticed),
         cmocka_unit_test(objects_and_arrays_are_walked_in_order),
+        cmocka_unit_test(strings_taken_together_are_those_taken_singly),
         cmocka_unit_test(types_are_told_by_their_first_byte),
         cmocka_unit_test(texts_compare_as_characters),
         cmocka_unit_test(texts_are_copied_as_characters),

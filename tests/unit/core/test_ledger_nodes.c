@@ -47,7 +47,7 @@ static void a_node_is_found_by_its_exact_name(void **state)
 /* Full rows, a last one that is not, names that are not there, and gaps in the index. */
 static void many_names_at_once_are_found_as_one_by_one(void **state)
 {
-    enum { NAMES = 3 * GS_LEDGER_ROW + 5 };
+    enum { NAMES = 101 };
     struct gs_ledger *ledger = *state;
     char texts[NAMES][16];
     struct gs_slice names[NAMES];
@@ -61,16 +61,42 @@ static void many_names_at_once_are_found_as_one_by_one(void **state)
         gs_ledger_drop_node(ledger, texts[i]);
     names[7] = (struct gs_slice){0};
     names[8] = (struct gs_slice){"n8\0x", 4};
-    const struct gs_node_view *views[GS_LEDGER_ROW];
-    uint32_t found = 0;
+    uint32_t slots[NAMES], found = 0;
+    gs_ledger_find_nodes(ledger, names, NAMES, slots);
     for (uint32_t i = 0; i < NAMES; i++) {
-        if (i % GS_LEDGER_ROW == 0)
-            gs_ledger_views(ledger, names + i, NAMES - i, views);
-        assert_ptr_equal(views[i % GS_LEDGER_ROW], gs_ledger_view(ledger, names[i]));
-        found += views[i % GS_LEDGER_ROW] != NULL;
+        const struct gs_node_view *view = gs_ledger_view_in(ledger, slots, NAMES, i);
+        assert_ptr_equal(view, gs_ledger_view(ledger, names[i]));
+        found += view != NULL;
     }
     assert_in_range(found, NAMES / 3, NAMES - 1);
-    gs_ledger_views(ledger, names, 0, views);
+    gs_ledger_find_nodes(ledger, names, 0, slots);
+}
+
+/* What was found holds while the epoch is the same, and no longer: a node that goes, one that comes
+ * and one that takes its slot over are all told. */
+static void the_epoch_of_names_tells_when_to_look_again(void **state)
+{
+    struct gs_ledger *ledger = *state;
+    const struct gs_slice names[] = {GS_SLICE("n1"), GS_SLICE("n2")};
+    uint32_t slots[2];
+    test_set_node(ledger, "n1", "16");
+    gs_ledger_find_nodes(ledger, names, 2, slots);
+    uint64_t epoch = gs_ledger_names_epoch(ledger);
+    assert_int_not_equal(epoch, 0);
+    assert_int_equal(slots[1], GS_LEDGER_NO_NODE);
+    test_set_node(ledger, "n1", "24");
+    assert_int_equal(gs_ledger_names_epoch(ledger), epoch);
+    assert_ptr_equal(gs_ledger_view_in(ledger, slots, 2, 0), gs_ledger_view(ledger, names[0]));
+
+    test_set_node(ledger, "n2", "16");
+    assert_int_not_equal(gs_ledger_names_epoch(ledger), epoch);
+    epoch = gs_ledger_names_epoch(ledger);
+    gs_ledger_drop_node(ledger, "n1");
+    assert_int_not_equal(gs_ledger_names_epoch(ledger), epoch);
+    epoch = gs_ledger_names_epoch(ledger);
+    test_set_node(ledger, "n3", "8"); /* in n1's slot */
+    assert_int_not_equal(gs_ledger_names_epoch(ledger), epoch);
+    assert_ptr_equal(gs_ledger_view_at(ledger, slots[0]), gs_ledger_view(ledger, GS_SLICE("n3")));
 }
 
 static void a_slot_names_its_node(void **state)
@@ -304,6 +330,7 @@ int main(void)
         WITH_LEDGER(an_empty_ledger_knows_nothing),
         WITH_LEDGER(a_node_is_found_by_its_exact_name),
         WITH_LEDGER(many_names_at_once_are_found_as_one_by_one),
+        WITH_LEDGER(the_epoch_of_names_tells_when_to_look_again),
         WITH_LEDGER(a_slot_names_its_node),
         WITH_LEDGER(the_inventory_and_models_are_copied),
         WITH_LEDGER(more_models_than_there_are_numbers_are_unknown),

@@ -83,6 +83,20 @@ static void the_same_refusal_is_told_once(void **state)
     assert_int_equal(lines_of("no node fits", 6, 5), 0); /* nothing new */
 }
 
+/* The same names again and again: what they mean may have changed in between. */
+static void nodes_that_come_and_go_between_equal_requests_are_seen(void **state)
+{
+    static const char names[] = "\"n1\",\"n3\"";
+    rig_expect(rig_filter(&rig, pod(8), names), "\"n3\":\"node is not known");
+    rig_node(&rig, "n3", "16");
+    rig_expect(rig_filter(&rig, pod(8), names), "\"NodeNames\":[\"n1\",\"n3\"]");
+    const struct gs_node gone = {.name = "n1", .uid = "", .resource_version = ""};
+    assert_int_equal(rig.sink.node_gone(rig.sink.ctx, &gone), 0);
+    rig_node(&rig, "n4", "16"); /* takes the place that n1 had */
+    rig_expect(rig_filter(&rig, pod(8), names), "\"NodeNames\":[\"n3\"]");
+    rig_expect(rig_filter(&rig, pod(12), "\"n4\",\"n3\""), "\"NodeNames\":[\"n4\",\"n3\"]");
+}
+
 static void a_pod_without_gpu_memory_passes_everywhere(void **state)
 {
     rig_expect(rig_filter(&rig, pod(0), "\"n1\",\"nowhere\""),
@@ -208,6 +222,7 @@ int main(void)
         T(only_nodes_with_one_gpu_large_enough_pass),
         T(a_refused_node_is_failed_with_a_reason),
         T(the_same_refusal_is_told_once),
+        T(nodes_that_come_and_go_between_equal_requests_are_seen),
         T(a_pod_without_gpu_memory_passes_everywhere),
         T(nodes_given_as_objects_are_judged_as_given),
         T(nothing_is_answered_before_the_lists_are_loaded),
