@@ -74,19 +74,14 @@ static bool fits(const struct plan *plan)
     view.gpus = after;
     for (size_t t = 0; t < plan->count; t++) {
         const struct tenant *tenant = &plan->tenants[t];
-        for (uint32_t i = 0; i < view.gpu_count; i++) {
-            if (!(tenant->gpus & GS_GPU_BIT(after[i].idx)))
-                continue;
-            if (tenant->gone)
-                after[i].used_units -= tenant->units;
-            else if (tenant->leaving)
-                leaving[after[i].idx] += tenant->units;
+        uint32_t idx;
+        if (tenant->gone) {
+            gs_view_charge(&view, tenant->gpus, -(int64_t)tenant->units);
+        } else if (tenant->leaving) {
+            GS_FOR_EACH_GPU (idx, tenant->gpus)
+                leaving[idx] += tenant->units;
         }
     }
-    for (uint32_t i = 0; i < view.gpu_count; i++)
-        after[i].free_units = after[i].used_units < after[i].total_units
-                                  ? (uint32_t)(after[i].total_units - after[i].used_units)
-                                  : 0;
     gs_view_summarise(&view);
     return gs_fit_beside_holds_when(plan->ledger, &view, plan->ask, leaving, room, NULL) == GS_FITS;
 }

@@ -50,15 +50,7 @@ gs_gpu_mask gs_ledger_effective(const struct gs_node_view *view,
 /* Adds (sign 1) or takes (sign -1) a claim's charge on the accounts of its node. */
 static void charge(struct gs_ledger_node *node, const struct gs_ledger_claim *claim, int sign)
 {
-    for (uint32_t i = 0; i < node->view.gpu_count; i++) {
-        struct gs_gpu_state *gpu = &node->view.gpus[i];
-        if (!(claim->charged & GS_GPU_BIT(gpu->idx)))
-            continue;
-        gpu->used_units =
-            sign > 0 ? gpu->used_units + claim->units : gpu->used_units - claim->units;
-        gpu->free_units =
-            gpu->used_units < gpu->total_units ? (uint32_t)(gpu->total_units - gpu->used_units) : 0;
-    }
+    gs_view_charge(&node->view, claim->charged, sign * (int64_t)claim->units);
     node->view.cpu_used_milli += sign * (int64_t)claim->cpu_milli;
 }
 

@@ -22,6 +22,18 @@ void gs_view_summarise(struct gs_node_view *view)
     view->sum_used_units = sum_used;
 }
 
+void gs_view_charge(struct gs_node_view *view, gs_gpu_mask gpus, int64_t units)
+{
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        struct gs_gpu_state *gpu = &view->gpus[i];
+        if (!(gpus & GS_GPU_BIT(gpu->idx)))
+            continue;
+        gpu->used_units += (uint64_t)units; /* wraps back when units is negative */
+        gpu->free_units =
+            gpu->used_units < gpu->total_units ? (uint32_t)(gpu->total_units - gpu->used_units) : 0;
+    }
+}
+
 gs_gpu_mask gs_view_present(const struct gs_node_view *view)
 {
     gs_gpu_mask mask = 0;

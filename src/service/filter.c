@@ -19,15 +19,7 @@ static void judge_names(const struct gs_ledger *ledger, const struct gs_ask *ask
 
 static bool charge_state(void *ctx, const struct gs_claim *claim)
 {
-    struct gs_node_view *view = ctx;
-    for (uint32_t i = 0; i < view->gpu_count; i++) {
-        struct gs_gpu_state *gpu = &view->gpus[i];
-        if (!(claim->charged & GS_GPU_BIT(gpu->idx)))
-            continue;
-        gpu->used_units += claim->units;
-        gpu->free_units =
-            gpu->used_units < gpu->total_units ? (uint32_t)(gpu->total_units - gpu->used_units) : 0;
-    }
+    gs_view_charge(ctx, claim->charged, claim->units);
     return true;
 }
 

@@ -44,6 +44,10 @@ struct gs_node_view {
 /* Sets the summary from gpus[]. */
 void gs_view_summarise(struct gs_node_view *view);
 
+/* Adds to what is used of each of these GPUs, or takes from it (units < 0), and sets what is free.
+ * The summary is left as it was. */
+void gs_view_charge(struct gs_node_view *view, gs_gpu_mask gpus, int64_t units);
+
 /* The set of its GPUs. */
 gs_gpu_mask gs_view_present(const struct gs_node_view *view);
 

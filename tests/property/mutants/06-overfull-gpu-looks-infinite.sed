@@ -1,2 +1,2 @@
-# src/core/ledger_claims.c: the original's unsigned subtraction
+# src/core/view.c: the original's unsigned subtraction
 s/gpu->used_units < gpu->total_units ? \(.*\) : 0;/\1;/

@@ -44,6 +44,36 @@ static void a_new_summary_forgets_the_old(void **state)
     assert_int_equal(view->sum_free_units + view->sum_total_units + view->sum_used_units, 0);
 }
 
+static void a_charge_counts_on_its_gpus_alone(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *gpus, *after;
+        gs_gpu_mask charged;
+        int64_t units;
+    } rows[] = {
+        {"one of two", "16:4 16", "16:7 16", 1, 3},
+        {"both", "16:4 24", "16:12 24:8", 3, 8},
+        {"none", "16:4 24", "16:4 24", 0, 8},
+        {"a GPU that is not there", "16:4 24@5", "16:4 24:8@5", GS_GPU_BIT(2) | GS_GPU_BIT(5), 8},
+        {"to the last unit", "16:4", "16:16", 1, 12},
+        {"overfull has nothing free", "16:4", "16:17", 1, 13},
+        {"taken back", "16:17 24:8", "16:4 24:8", 1, -13},
+        {"taken back, still overfull", "16:40", "16:27", 1, -13},
+        {"largest", "16", "16:4294967295", 1, UINT32_MAX},
+    };
+    static struct test_node t, expected;
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_node_view *view = test_view_init(&t, r->gpus);
+        test_view_init(&expected, r->after);
+        gs_view_charge(view, r->charged, r->units);
+        for (uint32_t i = 0; i < view->gpu_count; i++) {
+            row_equal(r->row, view->gpus[i].used_units, expected.states[i].used_units);
+            row_equal(r->row, view->gpus[i].free_units, expected.states[i].free_units);
+        }
+    }
+}
+
 static void a_view_of_a_node_has_nothing_used(void **state)
 {
     static struct test_node t;
@@ -98,6 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_summary_follows_from_the_gpus),
         cmocka_unit_test(a_new_summary_forgets_the_old),
+        cmocka_unit_test(a_charge_counts_on_its_gpus_alone),
         cmocka_unit_test(a_view_of_a_node_has_nothing_used),
         cmocka_unit_test(cpu_left_is_never_negative),
     };
