@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/splitmix.h"
+
 /* Building a table: sort the classes, group the models by what may run on them, price scarce
  * models, draw the sequences. Integers wherever a choice depends on it. */
 
@@ -181,19 +183,6 @@ static int judge_models(struct build *build)
 
 /* --- draws --- */
 
-static uint64_t next_random(uint64_t *state) /* splitmix64 (Steele, Lea and Flood, 2014) */
-{
-    uint64_t z = *state += 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
-}
-
-static uint32_t random_below(uint64_t *state, uint32_t bound)
-{
-    return (uint32_t)((unsigned __int128)next_random(state) * bound >> 64);
-}
-
 static uint64_t root(uint64_t square)
 {
     uint64_t result = 0;
@@ -234,7 +223,7 @@ static void draw(struct gs_policy_table *table)
     }
     uint64_t random = 1;
     for (uint32_t i = elements - 1; i > 0; i--) {
-        uint32_t other = random_below(&random, i + 1);
+        uint32_t other = (uint32_t)gs_splitmix_below(&random, i + 1);
         uint16_t held = all[i];
         all[i] = all[other];
         all[other] = held;

@@ -5,6 +5,7 @@
 
 #include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
+#include "gpushare/base/splitmix.h"
 
 void gs_random_init(struct gs_random *random)
 {
@@ -19,12 +20,8 @@ void gs_random_init(struct gs_random *random)
 
 uint64_t gs_random_below(struct gs_random *random, uint64_t bound)
 {
-    random->state += 0x9e3779b97f4a7c15u;
-    uint64_t z = random->state;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
-    return bound == 0 ? 0 : z % bound;
+    uint64_t drawn = gs_splitmix_next(&random->state);
+    return bound == 0 ? 0 : drawn % bound;
 }
 
 int64_t gs_backoff_ns(struct gs_random *random, uint32_t attempt, int64_t min_ns, int64_t max_ns)

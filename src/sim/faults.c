@@ -7,6 +7,7 @@
 
 #include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
+#include "gpushare/base/splitmix.h"
 
 enum { CHANCE_MAX = 1000, STALL_MS_MAX = 600000, BIG_MIB_MAX = 256 };
 
@@ -154,13 +155,10 @@ int gs_sim_faults_plan(struct gs_sim_faults *faults, struct gs_slice text, struc
 
 /* ---- the dice ---- */
 
-/* splitmix64. Lock held. */
+/* Lock held. */
 static uint32_t draw(struct gs_sim_faults *faults, uint32_t below)
 {
-    uint64_t z = faults->random += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return (uint32_t)((z ^ (z >> 31)) % below);
+    return (uint32_t)(gs_splitmix_next(&faults->random) % below);
 }
 
 bool gs_sim_faults_hit(struct gs_sim_faults *faults, enum gs_sim_fault fault, const char *agent)

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "replay_internal.h"
+#include "gpushare/base/splitmix.h"
 
 /*
  * Marginals, rounded to whole percents and usual sizes, after the FGD paper (Weng et al., USENIX
@@ -104,7 +104,7 @@ static int make_nodes(const struct gs_generate_spec *spec, uint64_t *random, str
         *ret_gpus += kind->gpus;
     }
     for (uint32_t i = spec->nodes; i-- > 1;) {
-        uint32_t other = (uint32_t)gs_replay_below(random, i + 1u);
+        uint32_t other = (uint32_t)gs_splitmix_below(random, i + 1u);
         struct gs_trace_node held = trace->nodes[i];
         trace->nodes[i] = trace->nodes[other];
         trace->nodes[other] = held;
@@ -121,7 +121,7 @@ static int make_nodes(const struct gs_generate_spec *spec, uint64_t *random, str
 static uint32_t draw_part(uint64_t *random)
 {
     enum { LEAST = 5, MOST = 70, STEP = 10 };
-    return (uint32_t)(LEAST + gs_replay_below(random, MOST - LEAST + 1)) * STEP;
+    return (uint32_t)(LEAST + gs_splitmix_below(random, MOST - LEAST + 1)) * STEP;
 }
 
 static const struct pod_kind *draw_pod_kind(uint64_t *random)
@@ -129,7 +129,7 @@ static const struct pod_kind *draw_pod_kind(uint64_t *random)
     uint64_t all = 0;
     for (int i = 0; i < POD_KINDS_DRAWN; i++)
         all += pod_kinds[i].weight;
-    uint64_t at = gs_replay_below(random, all);
+    uint64_t at = gs_splitmix_below(random, all);
     int i = 0;
     for (; at >= pod_kinds[i].weight; i++)
         at -= pod_kinds[i].weight;

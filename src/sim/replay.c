@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/splitmix.h"
 #include "gpushare/core/ledger.h"
 #include "replay_internal.h"
 
@@ -170,7 +171,7 @@ static int64_t least(struct replay *replay, bool drawn)
             best = slot;
             equals = 1;
         } else if (drawn && replay->losses[slot] == replay->losses[best] &&
-                   gs_replay_below(&replay->random, ++equals) == 0) {
+                   gs_splitmix_below(&replay->random, ++equals) == 0) {
             best = slot;
         }
     }

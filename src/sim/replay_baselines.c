@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "gpushare/base/splitmix.h"
 #include "replay_internal.h"
 
 /*
@@ -110,7 +111,7 @@ static bool random_fit(const struct replay_case *the, struct gs_choice *ret)
     if (the->pod->gpus != 1 || the->pod->gpu_milli == CARD_MILLI)
         return true;
     gs_gpu_mask candidates = gs_fit_candidates(the->view, the->ask);
-    uint64_t skip = gs_replay_below(&the->replay->random, gs_gpu_mask_count(candidates));
+    uint64_t skip = gs_splitmix_below(&the->replay->random, gs_gpu_mask_count(candidates));
     for (; skip; skip--)
         candidates &= candidates - 1;
     ret->gpus = candidates & -candidates;

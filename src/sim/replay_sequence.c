@@ -2,25 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/splitmix.h"
 #include "replay_internal.h"
-
-uint64_t gs_replay_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
-}
-
-uint64_t gs_replay_below(uint64_t *state, uint64_t bound)
-{
-    return (uint64_t)((unsigned __int128)gs_replay_random(state) * bound >> 64);
-}
 
 static void shuffle(uint32_t *all, uint32_t count, uint64_t *state)
 {
     for (uint32_t i = count; i-- > 1;) {
-        uint32_t other = (uint32_t)gs_replay_below(state, i + 1u);
+        uint32_t other = (uint32_t)gs_splitmix_below(state, i + 1u);
         uint32_t held = all[i];
         all[i] = all[other];
         all[other] = held;
@@ -90,7 +78,7 @@ static int draw_pods(const struct gs_trace *trace, const uint32_t *rows, uint64_
     }
     shuffle(ret->all, ret->count, state);
     for (uint64_t more = (uint64_t)trace->pod_count * TIMES_MAX; more; more--) {
-        uint32_t row = rows[gs_replay_below(state, trace->pod_count)];
+        uint32_t row = rows[gs_splitmix_below(state, trace->pod_count)];
         const struct gs_trace_pod *pod = &trace->pods[row];
         if (demand + pod->gpu_milli > limit_milli)
             break;

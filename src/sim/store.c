@@ -2,6 +2,7 @@
 #include "store.h"
 
 #include "gpushare/base/clock.h"
+#include "gpushare/base/splitmix.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -219,19 +220,10 @@ int gs_sim_store_remove(struct gs_sim_cluster *cluster, struct gs_sim_object *ex
 
 /* ---- the cluster ---- */
 
-/* splitmix64 */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 void gs_sim_store_uid(struct gs_sim_cluster *cluster, char ret[37])
 {
     pthread_mutex_lock(&cluster->lock);
-    uint64_t a = next_random(&cluster->uid_state), b = next_random(&cluster->uid_state);
+    uint64_t a = gs_splitmix_next(&cluster->uid_state), b = gs_splitmix_next(&cluster->uid_state);
     pthread_mutex_unlock(&cluster->lock);
     snprintf(ret, 37, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(a >> 32),
              (unsigned)(a >> 16) & 0xffff, (unsigned)a & 0xfff,

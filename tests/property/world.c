@@ -4,13 +4,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* splitmix64 */
+#include "gpushare/base/splitmix.h"
+
 uint64_t rng_next(struct rng *rng)
 {
-    uint64_t z = rng->state += 0x9E3779B97F4A7C15u;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
+    return gs_splitmix_next(&rng->state);
 }
 
 uint32_t rng_below(struct rng *rng, uint32_t below)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gpushare/base/log.h"
+#include "gpushare/base/splitmix.h"
 #include "sim/rest.h"
 #include "sim/scheduler.h"
 
@@ -66,15 +67,6 @@ static int ask_filter(struct cycle *cycle)
     return 0;
 }
 
-/* splitmix64 */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 /* The best score; of equal ones each with the same chance, as selectHost() has it. */
 static const char *best_host(struct cycle *cycle, const json_t *priorities)
 {
@@ -91,7 +83,7 @@ static const char *best_host(struct cycle *cycle, const json_t *priorities)
             best = host;
             best_score = score;
             equals = 1;
-        } else if (score == best_score && next_random(&cycle->sched->random) % ++equals == 0) {
+        } else if (score == best_score && gs_splitmix_next(&cycle->sched->random) % ++equals == 0) {
             best = host;
         }
     }
@@ -106,7 +98,7 @@ static char *choose(struct cycle *cycle)
     if (count == 1)
         return strdup(json_string_value(json_array_get(cycle->feasible, 0)));
     if (!cycle->managed) {
-        size_t at = (size_t)(next_random(&cycle->sched->random) % count);
+        size_t at = (size_t)(gs_splitmix_next(&cycle->sched->random) % count);
         return strdup(json_string_value(json_array_get(cycle->feasible, at)));
     }
     json_auto_t *args = extender_args(cycle), *answer = NULL;

@@ -4,6 +4,7 @@
 #include <dirent.h>
 
 #include "gpushare/base/cleanup.h"
+#include "gpushare/base/splitmix.h"
 #include "scan_compare.h"
 
 /*
@@ -12,28 +13,19 @@
  */
 enum { SEED_MAX_BYTES = 1 << 16, DAMAGED_PER_SEED = 300 };
 
-static uint64_t next_random(uint64_t *state)
-{
-    *state += 0x9E3779B97F4A7C15u;
-    uint64_t z = *state;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
 /* Changes a few bytes: another byte, one that means something in JSON, one left out, one twice, or
  * the text cut. Returns the new length; there is room for one byte more per change. */
 static size_t damage(char *text, size_t len, uint64_t *random)
 {
     static const char telling[] = "{}[]:,\"\\/ntfu0123456789-+.eE \n\x7f\x80\xC3\xE2\xED\xF0\xFF";
-    for (size_t changes = next_random(random) % 3 + 1; changes && len; changes--) {
-        size_t at = next_random(random) % len;
-        switch (next_random(random) % 5) {
+    for (size_t changes = gs_splitmix_next(random) % 3 + 1; changes && len; changes--) {
+        size_t at = gs_splitmix_next(random) % len;
+        switch (gs_splitmix_next(random) % 5) {
         case 0:
-            text[at] = (char)next_random(random);
+            text[at] = (char)gs_splitmix_next(random);
             break;
         case 1:
-            text[at] = telling[next_random(random) % (sizeof(telling) - 1)];
+            text[at] = telling[gs_splitmix_next(random) % (sizeof(telling) - 1)];
             break;
         case 2:
             memmove(text + at, text + at + 1, len - at - 1);
@@ -44,7 +36,7 @@ static size_t damage(char *text, size_t len, uint64_t *random)
             len++;
             break;
         default:
-            if (next_random(random) % 4 == 0)
+            if (gs_splitmix_next(random) % 4 == 0)
                 len = at;
         }
     }
