@@ -32,3 +32,12 @@ uint32_t gs_unit_mib(enum gs_unit unit)
 {
     return units[unit].mib;
 }
+
+const struct gs_gpu *gs_gpu_find(const struct gs_gpu *gpus, uint32_t count, uint32_t idx)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (gpus[i].idx == idx)
+            return &gpus[i];
+    }
+    return NULL;
+}

@@ -38,15 +38,6 @@ static int load(const char *path, struct gs_buf *out, struct stat *ret_stat, str
     return failed ? gs_fail(err, GS_EIO, "%.160s cannot be read", path) : 0;
 }
 
-static bool has_idx(const struct gs_gpu_set *set, uint32_t idx)
-{
-    for (uint32_t i = 0; i < set->count; i++) {
-        if (set->gpus[i].idx == idx)
-            return true;
-    }
-    return false;
-}
-
 static int by_idx(const void *a, const void *b)
 {
     const struct gs_gpu *left = a, *right = b;
@@ -57,7 +48,7 @@ static int by_idx(const void *a, const void *b)
 static void keep_gone(struct gs_gpu_set *set, const struct gs_gpu_set *known)
 {
     for (uint32_t i = 0; i < known->count; i++) {
-        if (has_idx(set, known->gpus[i].idx))
+        if (gs_gpu_find(set->gpus, set->count, known->gpus[i].idx))
             continue;
         set->gone |= GS_GPU_BIT(known->gpus[i].idx);
         set->gpus[set->count] = known->gpus[i];

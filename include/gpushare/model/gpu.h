@@ -50,6 +50,9 @@ static inline bool gs_gpu_usable(const struct gs_gpu *gpu)
     return gpu->healthy && gpu->schedulable;
 }
 
+/* The one of this index; NULL when there is none. *Borrowed* from gpus. */
+const struct gs_gpu *gs_gpu_find(const struct gs_gpu *gpus, uint32_t count, uint32_t idx);
+
 #define GS_GPU_BIT(idx) ((gs_gpu_mask)1 << (idx))
 
 /* for (every index in a mask, lowest first) */

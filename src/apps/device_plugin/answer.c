@@ -6,19 +6,10 @@
 
 enum { ENVS = 5, NAME_BYTES = GS_UUID_BYTES + 16 };
 
-static const struct gs_gpu *gpu_at(const struct gs_gpu_set *set, uint32_t idx)
-{
-    for (uint32_t i = 0; i < set->count; i++) {
-        if (set->gpus[i].idx == idx)
-            return &set->gpus[i];
-    }
-    return NULL;
-}
-
 /* A UUID means the same card after a reboot; where there is none, the index has to do. */
 static void gpu_name(const struct plugin *plugin, uint32_t idx, char out[NAME_BYTES])
 {
-    const struct gs_gpu *gpu = gpu_at(&plugin->set, idx);
+    const struct gs_gpu *gpu = gs_gpu_find(plugin->set.gpus, plugin->set.count, idx);
     if (plugin->settings.visible_devices == VISIBLE_UUID && gpu && gpu->uuid[0])
         snprintf(out, NAME_BYTES, "%s", gpu->uuid);
     else

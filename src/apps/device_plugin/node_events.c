@@ -47,20 +47,12 @@ void node_events_shift(struct node_events *events)
     memmove(&events->queue[0], &events->queue[1], events->count * sizeof(events->queue[0]));
 }
 
-static const struct gs_gpu *find(const struct gs_gpu_set *set, uint32_t idx)
-{
-    for (uint32_t i = 0; i < set->count; i++) {
-        if (set->gpus[i].idx == idx)
-            return &set->gpus[i];
-    }
-    return NULL;
-}
-
 void node_events_of_gpus(struct plugin *plugin, const struct gs_gpu_set *before,
                          const struct gs_gpu_set *now)
 {
     for (uint32_t i = 0; i < now->count; i++) {
-        const struct gs_gpu *gpu = &now->gpus[i], *old = find(before, gpu->idx);
+        const struct gs_gpu *gpu = &now->gpus[i];
+        const struct gs_gpu *old = gs_gpu_find(before->gpus, before->count, gpu->idx);
         gs_gpu_mask bit = GS_GPU_BIT(gpu->idx);
         bool was_gone = before->gone & bit, is_gone = now->gone & bit;
         bool was_well = !old || (old->healthy && !was_gone), is_well = gpu->healthy && !is_gone;

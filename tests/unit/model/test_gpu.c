@@ -72,12 +72,30 @@ static void only_healthy_and_schedulable_gpus_are_usable(void **state)
     }
 }
 
+static void a_gpu_is_found_by_its_index(void **state)
+{
+    static const struct gs_gpu gpus[] = {{.idx = 5}, {.idx = 0}, {.idx = 63}};
+    static const struct {
+        const char *row;
+        uint32_t count, idx;
+        const struct gs_gpu *found;
+    } rows[] = {
+        {"first", 3, 5, &gpus[0]},       {"not where it would sort", 3, 0, &gpus[1]},
+        {"last", 3, 63, &gpus[2]},       {"absent", 3, 1, NULL},
+        {"behind the end", 2, 63, NULL}, {"none at all", 0, 5, NULL},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        row_true(r->row, gs_gpu_find(gpus, r->count, r->idx) == r->found);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(units_have_exact_names),
         cmocka_unit_test(masks_are_walked_lowest_first),
         cmocka_unit_test(only_healthy_and_schedulable_gpus_are_usable),
+        cmocka_unit_test(a_gpu_is_found_by_its_index),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
