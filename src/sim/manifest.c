@@ -17,7 +17,7 @@ enum { VALUES_MAX = 20000000, ALIASED_MAX = 10000 };
 
 struct reader {
     const char *name;
-    int (*each)(void *ctx, enum gs_sim_kind kind, struct gs_slice json, struct gs_error *err);
+    gs_sim_take *each;
     void *ctx;
     yaml_document_t *doc;
     size_t values, values_max;
@@ -179,10 +179,8 @@ static int read_yaml(struct reader *reader, yaml_parser_t *parser)
     }
 }
 
-int gs_sim_manifest_parse(struct gs_slice text, const char *name,
-                          int (*each)(void *ctx, enum gs_sim_kind kind, struct gs_slice json,
-                                      struct gs_error *err),
-                          void *ctx, struct gs_error *err)
+int gs_sim_manifest_parse(struct gs_slice text, const char *name, gs_sim_take *each, void *ctx,
+                          struct gs_error *err)
 {
     struct gs_error own = {0};
     struct reader reader = {.name = name, .each = each, .ctx = ctx, .err = &own};
@@ -222,10 +220,7 @@ static int read_all(int fd, const char *path, struct gs_buf *text, struct gs_err
     }
 }
 
-int gs_sim_manifest_read(const char *path,
-                         int (*each)(void *ctx, enum gs_sim_kind kind, struct gs_slice json,
-                                     struct gs_error *err),
-                         void *ctx, struct gs_error *err)
+int gs_sim_manifest_read(const char *path, gs_sim_take *each, void *ctx, struct gs_error *err)
 {
     bool standard = strcmp(path, "-") == 0;
     _cleanup_close_ int fd = standard ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
@@ -236,4 +231,21 @@ int gs_sim_manifest_read(const char *path,
         return -1;
     return gs_sim_manifest_parse((struct gs_slice){text.data ? text.data : "", text.len},
                                  standard ? "standard input" : path, each, ctx, err);
+}
+
+int gs_sim_manifest_read_listed(const char *option, const char *paths, gs_sim_take *each, void *ctx,
+                                struct gs_error *err)
+{
+    for (const char *at = paths; at && *at;) {
+        char path[1024];
+        size_t len = strcspn(at, ",");
+        if (len >= sizeof(path))
+            return gs_fail(err, GS_EINVAL, "%s: a file name is too long", option);
+        memcpy(path, at, len);
+        path[len] = 0;
+        if (len > 0 && gs_sim_manifest_read(path, each, ctx, err) < 0)
+            return -1;
+        at += len + (at[len] == ',');
+    }
+    return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "common/options.h"
@@ -63,22 +62,6 @@ static int create_pod(void *ctx, enum gs_sim_kind kind, struct gs_slice json, st
     const char *ns = rest_text(rest_member(pod, "metadata", NULL), "namespace");
     snprintf(path, sizeof(path), "/api/v1/namespaces/%.253s/pods", ns[0] ? ns : "default");
     return rest_call(sched->api, "POST", path, NULL, pod, NULL, err);
-}
-
-static int create_listed(struct sched *sched, const char *at, struct gs_error *err)
-{
-    while (at && *at) {
-        char path[1024];
-        size_t len = strcspn(at, ",");
-        if (len >= sizeof(path))
-            return gs_fail(err, GS_EINVAL, "--pods: a file name is too long");
-        memcpy(path, at, len);
-        path[len] = 0;
-        if (len > 0 && gs_sim_manifest_read(path, create_pod, sched, err) < 0)
-            return -1;
-        at += len + (at[len] == ',');
-    }
-    return 0;
 }
 
 /* ---- the loop ---- */
@@ -169,7 +152,7 @@ int cmd_schedule(int argc, char **argv)
     if (rc == 0)
         rc = sched_wait_loaded(&sched, &err);
     if (rc == 0)
-        rc = create_listed(&sched, sched.set.pods, &err);
+        rc = gs_sim_manifest_read_listed("--pods", sched.set.pods, create_pod, &sched, &err);
     for (int i = first; rc == 0 && i < argc; i++)
         rc = gs_sim_manifest_read(argv[i], create_pod, &sched, &err);
     if (rc == 0)

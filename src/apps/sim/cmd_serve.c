@@ -89,23 +89,6 @@ static int load_object(void *ctx, enum gs_sim_kind kind, struct gs_slice json, s
     return gs_sim_load(serve->cluster, kind, json, NULL, err);
 }
 
-static int load_files(struct serve *serve, struct gs_error *err)
-{
-    const char *at = serve->set.load;
-    while (at && *at) {
-        char path[1024];
-        size_t len = strcspn(at, ",");
-        if (len >= sizeof(path))
-            return gs_fail(err, GS_EINVAL, "--load: a file name is too long");
-        memcpy(path, at, len);
-        path[len] = 0;
-        if (len > 0 && gs_sim_manifest_read(path, load_object, serve, err) < 0)
-            return -1;
-        at += len + (at[len] == ',');
-    }
-    return 0;
-}
-
 static int sort_once(struct gs_sim_cluster *cluster, struct gs_error *err)
 {
     struct gs_sim_query query = {.kind = GS_SIM_PODS};
@@ -132,7 +115,7 @@ static int make_cluster(struct serve *serve, struct gs_error *err)
         if (sort_once(serve->cluster, err) < 0)
             return -1;
     }
-    return load_files(serve, err);
+    return gs_sim_manifest_read_listed("--load", serve->set.load, load_object, serve, err);
 }
 
 /* ---- the port ---- */

@@ -179,6 +179,37 @@ static void a_file_is_read_or_told_missing(void **state)
     assert_int_equal(err.code, GS_ENOENT);
 }
 
+static void listed_files_are_read_in_their_order(void **state)
+{
+#define PODS GS_SOURCE_DIR "/examples/demo/pods.yaml"
+    char too_long[1100];
+    memset(too_long, 'x', sizeof(too_long) - 1);
+    too_long[sizeof(too_long) - 1] = '\0';
+    const struct {
+        const char *row;
+        const char *paths;
+        int count;
+        enum gs_code code; /* GS_OK: all are read */
+        const char *why;
+    } rows[] = {
+        {"no option", NULL, 0, GS_OK, ""},
+        {"empty", "", 0, GS_OK, ""},
+        {"one", PODS "\0/nowhere/at/all", 21, GS_OK, ""},
+        {"empty names, then one that is missing", "," PODS ",,/nowhere/at/all", 21, GS_ENOENT,
+         "/nowhere/at/all"},
+        {"too long a name", too_long, 0, GS_EINVAL, "--pods: a file name is too long"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct collected got = {0};
+        struct gs_error err = {0};
+        row_equal(r->row, gs_sim_manifest_read_listed("--pods", r->paths, collect, &got, &err),
+                  r->code ? -1 : 0);
+        row_equal(r->row, got.count, r->count);
+        row_equal(r->row, err.code, r->code);
+        row_true(r->row, strstr(err.msg, r->why) != NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +220,7 @@ int main(void)
         cmocka_unit_test(aliases_do_not_multiply_without_end),
         cmocka_unit_test(a_receiver_that_fails_ends_it),
         cmocka_unit_test(a_file_is_read_or_told_missing),
+        cmocka_unit_test(listed_files_are_read_in_their_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
