@@ -102,19 +102,6 @@ static void charge(struct demo_state *state, const struct demo_pod *pod, struct 
     node->misplaced |= left != 0;
 }
 
-static const char *scheduled_message(const json_t *object)
-{
-    json_t *condition;
-    size_t i;
-    json_array_foreach(json_object_get(rest_member(object, "status", NULL), "conditions"), i,
-                       condition)
-    {
-        if (strcmp(rest_text(condition, "type"), "PodScheduled") == 0)
-            return rest_text(condition, "message");
-    }
-    return "";
-}
-
 static void fill_pod(struct reading *reading, const json_t *object, const struct gs_pod *pod)
 {
     struct demo_state *state = reading->state;
@@ -131,7 +118,7 @@ static void fill_pod(struct reading *reading, const json_t *object, const struct
         .units = asked.units,
         .gpu_count = asked.gpu_count,
         .idx = keep(reading, rest_text(annotations, reading->names.idx)),
-        .message = keep(reading, scheduled_message(object)),
+        .message = keep(reading, rest_text(rest_condition(object, "PodScheduled"), "message")),
         .expect = keep(reading, rest_text(annotations, "demo.gpushare/expect")),
         .expect_reason = keep(reading, rest_text(annotations, "demo.gpushare/expect-reason")),
         .letter = letters[state->pod_count % (sizeof(letters) - 1)],

@@ -72,3 +72,16 @@ json_t *rest_member(const json_t *object, ...)
     va_end(names);
     return json_is_object(at) ? at : NULL;
 }
+
+const json_t *rest_condition(const json_t *object, const char *type)
+{
+    json_t *condition;
+    size_t i;
+    json_array_foreach(json_object_get(rest_member(object, "status", NULL), "conditions"), i,
+                       condition)
+    {
+        if (strcmp(rest_text(condition, "type"), type) == 0)
+            return condition;
+    }
+    return NULL;
+}

@@ -28,4 +28,7 @@ const char *rest_text(const json_t *object, const char *key);
 /* The object's member that is an object, through several names ending in NULL; NULL when absent. */
 json_t *rest_member(const json_t *object, ...) __attribute__((sentinel));
 
+/* The object's status condition of this type, borrowed; NULL when absent. */
+const json_t *rest_condition(const json_t *object, const char *type);
+
 #endif

@@ -37,16 +37,9 @@ void sched_report_bound(struct sched *sched, const struct sched_pod *pod, const 
 /* The condition says so already: kube-scheduler writes it only when it changes. */
 static bool said_before(const json_t *object, const char *reason, const char *message)
 {
-    json_t *condition;
-    size_t i;
-    json_array_foreach(json_object_get(rest_member(object, "status", NULL), "conditions"), i,
-                       condition)
-    {
-        if (strcmp(rest_text(condition, "type"), "PodScheduled") == 0)
-            return strcmp(rest_text(condition, "reason"), reason) == 0 &&
-                   strcmp(rest_text(condition, "message"), message) == 0;
-    }
-    return false;
+    const json_t *condition = rest_condition(object, "PodScheduled");
+    return condition && strcmp(rest_text(condition, "reason"), reason) == 0 &&
+           strcmp(rest_text(condition, "message"), message) == 0;
 }
 
 static void patch_condition(struct sched *sched, const struct sched_pod *pod, const char *reason,
