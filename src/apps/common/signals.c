@@ -2,9 +2,8 @@
 #include "common/signals.h"
 
 #include <pthread.h>
-#include <signal.h>
 
-static sigset_t stop_set(void)
+sigset_t gs_signals_stop_set(void)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -15,7 +14,7 @@ static sigset_t stop_set(void)
 
 void gs_signals_block(void)
 {
-    sigset_t set = stop_set();
+    sigset_t set = gs_signals_stop_set();
     sigaddset(&set, SIGHUP); /* a closing terminal is no reason to leave a cluster alone */
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
@@ -23,7 +22,7 @@ void gs_signals_block(void)
 
 int gs_signals_wait(void)
 {
-    sigset_t set = stop_set();
+    sigset_t set = gs_signals_stop_set();
     int number;
     sigwait(&set, &number);
     return number;

@@ -125,10 +125,7 @@ static void on_signal(void *ctx, short revents)
 /* Signals come to the loop like everything else. */
 static int watch_signals(struct plugin *plugin, struct ends *ends, struct gs_error *err)
 {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
+    const sigset_t set = gs_signals_stop_set();
     ends->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (ends->signal_fd < 0)
         return gs_fail(err, GS_EIO, "signalfd does not work");

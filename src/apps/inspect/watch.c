@@ -125,10 +125,7 @@ static int refresh_selection(struct watcher *watcher, int64_t *due_ns, struct gs
 static bool pause_or_stop(int64_t ns)
 {
     const struct timespec time = {ns / GS_NS_PER_S, ns % GS_NS_PER_S};
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
+    const sigset_t set = gs_signals_stop_set();
     int number;
     do
         number = sigtimedwait(&set, NULL, &time);
