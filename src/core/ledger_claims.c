@@ -16,15 +16,10 @@ static bool same_claim(const void *ctx, uint32_t slot)
     return strcmp(key->ledger->claims[slot].text, key->uid) == 0;
 }
 
-static uint64_t hash_uid(const char *uid)
-{
-    return gs_hash_bytes(uid, strlen(uid));
-}
-
 uint32_t gs_ledger_claim_slot(const struct gs_ledger *ledger, const char *uid)
 {
     struct uid_key key = {ledger, uid};
-    return gs_index_find(&ledger->by_claim, hash_uid(uid), same_claim, &key);
+    return gs_index_find(&ledger->by_claim, gs_hash_text(uid), same_claim, &key);
 }
 
 gs_gpu_mask gs_ledger_effective(const struct gs_node_view *view,
@@ -116,7 +111,7 @@ void gs_ledger_claim_drop(struct gs_ledger *ledger, uint32_t slot)
     uint32_t node = claim->node;
     count_out(ledger, claim);
     unlink_claim(ledger, slot);
-    gs_index_remove(&ledger->by_claim, hash_uid(claim->text), slot);
+    gs_index_remove(&ledger->by_claim, gs_hash_text(claim->text), slot);
     free(claim->text);
     *claim = (struct gs_ledger_claim){.next = ledger->claim_pool.first_free};
     ledger->claim_pool.first_free = slot + 1;
@@ -190,7 +185,7 @@ static int add_claim(struct gs_ledger *ledger, const struct gs_claim *claim, uin
     struct gs_ledger_claim *to = &ledger->claims[slot];
     *to = (struct gs_ledger_claim){.text = gs_steal(&text), .node = node};
     fill(to, claim);
-    gs_index_insert(&ledger->by_claim, hash_uid(claim->uid), slot);
+    gs_index_insert(&ledger->by_claim, gs_hash_text(claim->uid), slot);
     link_claim(ledger, slot);
     count_in(ledger, to);
     gs_ledger_node_touch(ledger, &ledger->nodes[node]);

@@ -16,11 +16,6 @@ static bool same_hold(const void *ctx, uint32_t slot)
     return strcmp(key->ledger->holds[slot].uid, key->uid) == 0;
 }
 
-static uint64_t hash_uid(const char *uid)
-{
-    return gs_hash_bytes(uid, strlen(uid));
-}
-
 /* Before whom a hold stands: higher priority, then older. */
 static bool goes_first(const struct gs_ledger_hold *a, const struct gs_ledger_hold *b)
 {
@@ -50,7 +45,7 @@ static void drop_hold(struct gs_ledger *ledger, uint32_t slot)
         at = &ledger->holds[*at].next;
     *at = hold->next;
     node->view.nominated--;
-    gs_index_remove(&ledger->by_hold, hash_uid(hold->uid), slot);
+    gs_index_remove(&ledger->by_hold, gs_hash_text(hold->uid), slot);
     free(hold->uid);
     *hold = (struct gs_ledger_hold){.next = ledger->hold_pool.first_free};
     ledger->hold_pool.first_free = slot + 1;
@@ -61,7 +56,7 @@ static void drop_hold(struct gs_ledger *ledger, uint32_t slot)
 static uint32_t find_hold(const struct gs_ledger *ledger, const char *uid)
 {
     struct hold_key key = {ledger, uid};
-    return gs_index_find(&ledger->by_hold, hash_uid(uid), same_hold, &key);
+    return gs_index_find(&ledger->by_hold, gs_hash_text(uid), same_hold, &key);
 }
 
 uint32_t gs_ledger_hold_slot(const struct gs_ledger *ledger, const char *uid)
@@ -171,7 +166,7 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
     link_hold(ledger, slot);
     if (old != GS_INDEX_NONE)
         drop_hold(ledger, old);
-    gs_index_insert(&ledger->by_hold, hash_uid(ledger->holds[slot].uid), slot);
+    gs_index_insert(&ledger->by_hold, gs_hash_text(ledger->holds[slot].uid), slot);
     return 0;
 }
 

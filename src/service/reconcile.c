@@ -90,11 +90,6 @@ struct round {
     uint32_t count, cap;
 };
 
-static uint64_t hash_of(const char *uid)
-{
-    return gs_hash_bytes(uid, strlen(uid));
-}
-
 static int remember(struct round *round, const char *uid)
 {
     if (round->count == round->cap) {
@@ -105,7 +100,7 @@ static int remember(struct round *round, const char *uid)
         round->alive = grown;
         round->cap = cap;
     }
-    round->alive[round->count++] = hash_of(uid);
+    round->alive[round->count++] = gs_hash_text(uid);
     return 0;
 }
 
@@ -129,7 +124,7 @@ static int by_value(const void *a, const void *b)
 static bool check_claim(void *ctx, const struct gs_claim *claim)
 {
     struct round *round = ctx;
-    uint64_t hash = hash_of(claim->uid);
+    uint64_t hash = gs_hash_text(claim->uid);
     if (claim->state == GS_CLAIM_CONFIRMED &&
         (!round->count ||
          !bsearch(&hash, round->alive, round->count, sizeof(*round->alive), by_value)))

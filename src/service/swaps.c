@@ -15,7 +15,7 @@ struct gs_swap {
 
 static uint64_t hash_node(const struct gs_claim *claim)
 {
-    return gs_hash_bytes(claim->node, strlen(claim->node));
+    return gs_hash_text(claim->node);
 }
 
 static bool are_equals(const struct gs_swap *swap, const struct gs_claim *partner)

@@ -74,7 +74,7 @@ static bool same_key(const void *ctx, uint32_t slot)
 static uint64_t hash_key(const char *ns, const char *name)
 {
     /* The index wants what gs_hash_bytes() gives, so the two are hashed once more. */
-    uint64_t both[2] = {gs_hash_bytes(ns, strlen(ns)), gs_hash_bytes(name, strlen(name))};
+    uint64_t both[2] = {gs_hash_text(ns), gs_hash_text(name)};
     return gs_hash_bytes(both, sizeof(both));
 }
 

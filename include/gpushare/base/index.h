@@ -5,12 +5,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /*
  * An open-addressing index from a 64-bit hash to a 32-bit slot number of somebody's array. 8 bytes
  * an entry, linear probing, deletion without tombstones. The caller keeps the keys and says whether
- * a slot is the one it means. Every hash must come from gs_hash_bytes(): an entry keeps half of it,
- * the other half follows from that. Not thread-safe; finds may run in parallel.
+ * a slot is the one it means. Every hash must come from gs_hash_bytes() or gs_hash_text(): an entry
+ * keeps half of it, the other half follows from that. Not thread-safe; finds may run in parallel.
  *
  *   static bool same(const void *ctx, uint32_t slot);        compares ctx's key with slot's
  *   uint32_t slot = gs_index_find(&index, hash, same, &key);  GS_INDEX_NONE when absent
@@ -44,6 +45,12 @@ void gs_index_remove(struct gs_index *index, uint64_t hash, uint32_t slot);
 
 /* 64-bit hash of bytes, for this process's own tables: another release may hash otherwise. */
 uint64_t gs_hash_bytes(const void *bytes, size_t len);
+
+/* The same of a text's bytes. */
+static inline uint64_t gs_hash_text(const char *text)
+{
+    return gs_hash_bytes(text, strlen(text));
+}
 
 /* 64-bit FNV-1a of bytes, for what outlives the process: the same for ever. */
 uint64_t gs_hash_lasting(const void *bytes, size_t len);

@@ -165,7 +165,7 @@ static uint64_t fingerprint(const json_t *object)
     json_object_del(meta, "resourceVersion");
     json_object_del(meta, "managedFields");
     char *text = json_dumps(copy, JSON_COMPACT | JSON_SORT_KEYS);
-    uint64_t hash = text ? gs_hash_bytes(text, strlen(text)) : 0;
+    uint64_t hash = text ? gs_hash_text(text) : 0;
     free(text);
     return hash;
 }

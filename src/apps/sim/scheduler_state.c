@@ -31,7 +31,7 @@ static bool same_uid(const void *ctx, uint32_t slot)
 static struct sched_pod *find(struct sched *sched, const char *uid)
 {
     struct key key = {sched, uid};
-    uint32_t slot = gs_index_find(&sched->index, gs_hash_bytes(uid, strlen(uid)), same_uid, &key);
+    uint32_t slot = gs_index_find(&sched->index, gs_hash_text(uid), same_uid, &key);
     return slot == GS_INDEX_NONE ? NULL : &sched->pods[slot];
 }
 
@@ -67,14 +67,14 @@ static struct sched_pod *add(struct sched *sched, const struct gs_pod *from)
     }
     sched->pods[slot] = fresh;
     sched->pod_count = slot < sched->pod_count ? sched->pod_count : slot + 1;
-    gs_index_insert(&sched->index, gs_hash_bytes(fresh.uid, strlen(fresh.uid)), slot);
+    gs_index_insert(&sched->index, gs_hash_text(fresh.uid), slot);
     return &sched->pods[slot];
 }
 
 static void drop(struct sched *sched, struct sched_pod *pod)
 {
     uint32_t slot = (uint32_t)(pod - sched->pods);
-    gs_index_remove(&sched->index, gs_hash_bytes(pod->uid, strlen(pod->uid)), slot);
+    gs_index_remove(&sched->index, gs_hash_text(pod->uid), slot);
     sched_pod_release(pod);
 }
 
