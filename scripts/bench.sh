@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Every figure of docs/performance.md, measured here and now: a table of target and measured, or
-# JSON. Options: see --help. The scheduling rate needs the Kubernetes programs that scripts/e2e.sh
-# fetches: it is measured when they are there, or with --cluster.
+# JSON. Options: see --help. Rows about a real control plane need the programs that scripts/e2e.sh
+# fetches: they are measured when these are there, or with --cluster.
 set -euo pipefail
 exec </dev/null
 

@@ -5,7 +5,6 @@
 #include <emmintrin.h>
 #endif
 
-#include "gpushare/base/num.h"
 #include "gpushare/base/utf8.h"
 #include "scan_pass.h"
 
@@ -423,28 +422,6 @@ bool gs_scan_number(struct gs_scan *scan, const char *what, struct gs_slice *ret
     if (gs_scan_peek(scan) != GS_SCAN_NUMBER)
         return wrong_type(scan, what, "is not a number");
     return take_number(scan, ret);
-}
-
-bool gs_scan_i64(struct gs_scan *scan, const char *what, int64_t *ret)
-{
-    struct gs_slice number;
-    if (!gs_scan_number(scan, what, &number))
-        return false;
-    if (gs_parse_i64(number.at, number.len, ret))
-        return true;
-    gs_scan_refuse(scan, what, "is not a whole number that fits");
-    return false;
-}
-
-bool gs_scan_i32(struct gs_scan *scan, const char *what, int32_t *ret)
-{
-    int64_t wide;
-    if (!gs_scan_i64(scan, what, &wide))
-        return false;
-    if (wide < INT32_MIN || wide > INT32_MAX)
-        return gs_scan_refuse(scan, what, "is not a whole number that fits");
-    *ret = (int32_t)wide;
-    return true;
 }
 
 bool gs_scan_null_(struct gs_scan *scan)

@@ -80,7 +80,9 @@ static bool may_show_credentials(const struct gs_kube_client *client)
 static void add_header(struct curl_slist **list, bool *ok, const char *name, const char *value)
 {
     _cleanup_(gs_buf_release) struct gs_buf line = GS_BUF(128 << 10);
-    gs_buf_printf(&line, "%s: %s", name, value);
+    gs_buf_puts(&line, name);
+    gs_buf_puts(&line, ": ");
+    gs_buf_puts(&line, value);
     struct curl_slist *longer = gs_buf_failed(&line) ? NULL : curl_slist_append(*list, line.data);
     if (longer)
         *list = longer;
@@ -107,7 +109,8 @@ static void add_basic(const struct gs_kube_config *config, struct curl_slist **l
 static void add_bearer(const char *token, struct curl_slist **list, bool *ok)
 {
     _cleanup_(gs_buf_release) struct gs_buf value = GS_BUF(96 << 10);
-    gs_buf_printf(&value, "Bearer %s", token);
+    gs_buf_puts(&value, "Bearer ");
+    gs_buf_puts(&value, token);
     if (gs_buf_failed(&value))
         *ok = false;
     else

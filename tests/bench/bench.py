@@ -262,19 +262,23 @@ class Bench:
         few, many = self.alternate(lambda: cost(50), lambda: cost(5000))
         self.row(f"watch event: 5000 nodes ({many / 1000:.1f} us) / 50", many / few, 1.2)
 
-    def scheduling_rate(self):
-        command = [ROOT / "tests/bench/e2e_rate/run.sh", "--rounds", max(1, self.args.rounds),
-                   "--least", 0]
+    def on_cluster(self, script, ratio, *options):
+        """What a measurement on a real control plane prints as "RATIO: number", by ratio."""
+        command = [ROOT / "tests/bench" / script / "run.sh", "--rounds", max(1, self.args.rounds),
+                   *options]
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
                               check=False)
-        rates = {place: float(rate) for place, rate in
-                 re.findall(r"^(none|noop|ours) +median +([0-9.]+) pods/s", done.stdout, re.M)}
-        if done.returncode or len(rates) != 3:
-            sys.exit(f"e2e_rate: {(done.stdout + done.stderr)[-2000:]}")
-        self.row(f"scheduling rate / no-op extender ({rates['noop']:.0f} pods/s)",
-                 rates["ours"] / rates["noop"], 0.97, least=True)
-        self.row(f"scheduling rate / no extender ({rates['none']:.0f} pods/s)",
-                 rates["ours"] / rates["none"], 0.85, least=True)
+        found = dict(re.findall(rf"^({ratio}): ([0-9.]+)", done.stdout, re.M))
+        if done.returncode or not found:
+            sys.exit(f"{script}: {(done.stdout + done.stderr)[-2000:]}")
+        return {name: float(number) for name, number in found.items()}
+
+    def cluster(self):
+        share = self.on_cluster("e2e_rate", "ours / (?:noop|none)", "--least", 0)
+        self.row("scheduling rate / no-op extender", share["ours / noop"], 0.97, least=True)
+        self.row("scheduling rate / no extender", share["ours / none"], 0.85, least=True)
+        share = self.on_cluster("e2e_start", "ready / curl")
+        self.row("start to ready / curl, real API server", share["ready / curl"], 1.3)
 
     def measure(self):
         parts = self.args.only or PARTS
@@ -310,7 +314,7 @@ class Bench:
                 self.concurrency(ours, api)
         if self.args.cluster or (self.args.cluster is None and not self.args.only and
                                  self.have_kubernetes()):
-            self.scheduling_rate()
+            self.cluster()
 
     @staticmethod
     def listening(port):
@@ -331,7 +335,7 @@ def arguments():
     parser.add_argument("--only", metavar="PART", action="append", choices=PARTS,
                         help=f"one of {', '.join(PARTS)}; may be repeated")
     parser.add_argument("--cluster", action=argparse.BooleanOptionalAction,
-                        help="the scheduling rate of a real control plane (default: when its "
+                        help="what needs a real control plane (default: when its "
                              "programs are there)")
     parser.add_argument("--realtime", action="store_true",
                         help="all programs at a real-time priority (root), for a machine that "
