@@ -72,27 +72,20 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
             .overrides_visible_devices = given->overrides};
     uint64_t number = given->revision ? given->revision : ++rig->revision;
     snprintf(revision, sizeof(revision), "%llu", (unsigned long long)number);
-    const struct gs_pod pod = {
-        .uid = given->uid ? given->uid : given->name,
-        .ns = "ns",
-        .name = given->name,
-        .resource_version = revision,
-        .node_name = "n1",
-        .nominated_node = "",
-        .owner_uid = "",
-        .swap_with = "",
-        .gpu_model = "",
-        .gpu_model_deny = "",
-        .gpu_uuid = "",
-        .gpu_uuid_deny = "",
-        .phase = given->phase ? given->phase : GS_PHASE_PENDING,
-        .runs = given->runs,
-        .containers = containers,
-        .container_count = count,
-        .recorded = given->gpu >= 0 ? GS_RECORDED_VALID : GS_RECORDED_NONE,
-        .recorded_gpus = given->gpu >= 0 ? GS_GPU_BIT(given->gpu) : 0,
-        .created_s = 1,
-    };
+    struct gs_pod pod = {0};
+    gs_pod_reset(&pod);
+    pod.uid = given->uid ? given->uid : given->name;
+    pod.ns = "ns";
+    pod.name = given->name;
+    pod.resource_version = revision;
+    pod.node_name = "n1";
+    pod.phase = given->phase ? given->phase : GS_PHASE_PENDING;
+    pod.runs = given->runs;
+    pod.containers = containers;
+    pod.container_count = count;
+    pod.recorded = given->gpu >= 0 ? GS_RECORDED_VALID : GS_RECORDED_NONE;
+    pod.recorded_gpus = given->gpu >= 0 ? GS_GPU_BIT(given->gpu) : 0;
+    pod.created_s = 1;
     if (gs_allocator_pod(rig->alloc, &pod, &err) < 0)
         fail_msg("%s: %s", given->name, err.msg);
 }

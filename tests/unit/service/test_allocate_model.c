@@ -98,33 +98,24 @@ static void tell_plugin(struct world *w, struct model_pod *p)
         containers[i] = (struct gs_container){
             .name = "c", .kind = p->boxes[i].kind, .gpu_units = p->boxes[i].units, .main_index = i};
     snprintf(revision, sizeof(revision), "%llu", (unsigned long long)p->revision);
-    const struct gs_pod pod = {
-        .uid = p->uid,
-        .ns = "ns",
-        .name = p->name,
-        .resource_version = revision,
-        .node_name = "n1",
-        .nominated_node = "",
-        .owner_uid = "",
-        .swap_with = "",
-        .gpu_model = "",
-        .gpu_model_deny = "",
-        .gpu_uuid = "",
-        .gpu_uuid_deny = "",
-        .phase = p->failed ? GS_PHASE_FAILED
-                 : runs(p) ? GS_PHASE_RUNNING
-                           : GS_PHASE_PENDING,
-        .containers = containers,
-        .container_count = p->box_count,
-        .count_kind = p->gpu_count > 1 ? GS_COUNT_VALID : GS_COUNT_ABSENT,
-        .gpu_count = p->gpu_count,
-        .recorded = p->recorded ? GS_RECORDED_VALID : GS_RECORDED_NONE,
-        .recorded_gpus = p->record,
-        .assigned = p->assigned,
-        .has_assigned = true,
-        .assume_time_ns = 1,
-        .created_s = p - w->pods,
-    };
+    struct gs_pod pod = {0};
+    gs_pod_reset(&pod);
+    pod.uid = p->uid;
+    pod.ns = "ns";
+    pod.name = p->name;
+    pod.resource_version = revision;
+    pod.node_name = "n1";
+    pod.phase = p->failed ? GS_PHASE_FAILED : runs(p) ? GS_PHASE_RUNNING : GS_PHASE_PENDING;
+    pod.containers = containers;
+    pod.container_count = p->box_count;
+    pod.count_kind = p->gpu_count > 1 ? GS_COUNT_VALID : GS_COUNT_ABSENT;
+    pod.gpu_count = p->gpu_count;
+    pod.recorded = p->recorded ? GS_RECORDED_VALID : GS_RECORDED_NONE;
+    pod.recorded_gpus = p->record;
+    pod.assigned = p->assigned;
+    pod.has_assigned = true;
+    pod.assume_time_ns = 1;
+    pod.created_s = p - w->pods;
     gs_pod_charge(&pod, &p->charge);
     if (gs_allocator_pod(w->alloc, &pod, &err) < 0)
         world_fail(w, "pod: %s", err.msg);
