@@ -16,36 +16,32 @@ static inline void test_set_node(struct gs_ledger *ledger, const char *name, con
         fail_msg("node %s: %s", name, err.msg);
 }
 
-/* A confirmed claim on the GPUs of the mask, as many as it has (at least one). */
+/* On the GPUs of its mask, as many as it has (at least one). */
+static inline void test_set_claim(struct gs_ledger *ledger, struct gs_claim claim)
+{
+    struct gs_error err = {0};
+    claim.gpu_count = claim.gpus ? gs_gpu_mask_count(claim.gpus) : 1;
+    if (gs_ledger_set_claim(ledger, &claim, &err) < 0)
+        fail_msg("claim %s: %s", claim.uid, err.msg);
+}
+
+/* A confirmed claim. */
 static inline void test_claim(struct gs_ledger *ledger, const char *uid, const char *node,
                               gs_gpu_mask gpus, uint32_t units)
 {
-    struct gs_error err = {0};
-    uint32_t count = gs_gpu_mask_count(gpus);
-    struct gs_claim claim = {.uid = uid,
-                             .ns = "default",
-                             .name = uid,
-                             .node = node,
-                             .gpus = gpus,
-                             .units = units,
-                             .gpu_count = count ? count : 1};
-    if (gs_ledger_set_claim(ledger, &claim, &err) < 0)
-        fail_msg("claim %s: %s", uid, err.msg);
+    test_set_claim(
+        ledger,
+        (struct gs_claim){
+            .uid = uid, .ns = "default", .name = uid, .node = node, .gpus = gpus, .units = units});
 }
 
 static inline void test_reserve(struct gs_ledger *ledger, const char *uid, const char *node,
                                 gs_gpu_mask gpus, uint32_t units)
 {
-    struct gs_error err = {0};
-    uint32_t count = gs_gpu_mask_count(gpus);
-    struct gs_claim claim = {.uid = uid,
-                             .node = node,
-                             .gpus = gpus,
-                             .units = units,
-                             .gpu_count = count ? count : 1,
-                             .state = GS_CLAIM_RESERVED};
-    if (gs_ledger_set_claim(ledger, &claim, &err) < 0)
-        fail_msg("claim %s: %s", uid, err.msg);
+    test_set_claim(
+        ledger,
+        (struct gs_claim){
+            .uid = uid, .node = node, .gpus = gpus, .units = units, .state = GS_CLAIM_RESERVED});
 }
 
 /* "0:8/16 3:0/24" for index:used/total; "none" without a node object; borrowed until the next call.

@@ -243,6 +243,13 @@ static inline void rig_lists(struct rig *rig)
     }
 }
 
+/* JSON is easier to read with single quotes: each becomes a double one. */
+static inline void rig_quote(char *text)
+{
+    for (; *text; text++)
+        *text = *text == '\'' ? '"' : *text;
+}
+
 typedef int rig_verb(struct gs_service *service, const char *body, size_t len,
                      struct gs_buf *answer, struct gs_error *err);
 

@@ -64,10 +64,7 @@ static void add_claim(struct gs_ledger *ledger, const char *text)
     for (at++; *at >= '0' && *at <= '9'; at++)
         claim.priority = claim.priority * 10 + (*at - '0');
     claim.leaving = *at == '~';
-    claim.gpu_count = claim.gpus ? gs_gpu_mask_count(claim.gpus) : 1;
-    struct gs_error err = {0};
-    if (gs_ledger_set_claim(ledger, &claim, &err) < 0)
-        fail_msg("%s: %s", text, err.msg);
+    test_set_claim(ledger, claim);
 }
 
 static void add_claims(struct gs_ledger *ledger, const char *text)

@@ -121,13 +121,19 @@ static void a_failed_call_is_undone_only_when_it_surely_failed(void **state)
     }
 }
 
-static void an_unanswered_bind_keeps_its_place_until_the_api_shows_its_end(void **state)
+/* Of pod p to n1, which takes 8 of GPU 0; the API shows p unbound from now on. */
+static void bind_without_answer(void)
 {
-    char json[2048];
+    static char json[2048];
     rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
     rig.bind_code = GS_ETIMEOUT;
     rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending");
     rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
+}
+
+static void an_unanswered_bind_keeps_its_place_until_the_api_shows_its_end(void **state)
+{
+    bind_without_answer();
     rig_expect(rig_try_bind(&rig, "p", "u1", "n2"), "no known outcome");
     for (int s = 0; s < 60; s++) {
         rig.now_ns += GS_NS_PER_S;
@@ -141,11 +147,7 @@ static void an_unanswered_bind_keeps_its_place_until_the_api_shows_its_end(void 
 
 static void a_repeated_unanswered_bind_takes_the_same_gpu(void **state)
 {
-    char json[2048];
-    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
-    rig.bind_code = GS_ETIMEOUT;
-    rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending");
-    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
+    bind_without_answer();
     rig_pod(&rig, "q", "u2", 8, "n1", "1", "Running");
     rig.bind_code = GS_OK;
     rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
@@ -167,14 +169,10 @@ static void a_refused_repetition_does_not_undo_an_unanswered_bind(void **state)
         {"the pod is gone", GS_ENOENT, 0},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char json[2048];
         teardown(NULL);
         setup(NULL);
         print_message("%s\n", rows[i].row);
-        rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
-        rig.bind_code = GS_ETIMEOUT;
-        rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending");
-        rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
+        bind_without_answer();
         rig.bind_code = rows[i].code;
         free(rig_try_bind(&rig, "p", "u1", "n1"));
         assert_int_equal(rig_used(&rig, "n1", 0), rows[i].charged);
@@ -194,11 +192,7 @@ static void a_minute_passes_during(struct rig *r)
 /* The first attempt can succeed no more, but the second one still can. */
 static void a_repetition_under_way_keeps_its_place(void **state)
 {
-    char json[2048];
-    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
-    rig.bind_code = GS_ETIMEOUT;
-    rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending");
-    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
+    bind_without_answer();
     rig.now_ns += 64 * GS_NS_PER_S;
     rig.bind_code = GS_OK;
     rig.during_bind = a_minute_passes_during;
@@ -214,11 +208,7 @@ static void bind_again_during(struct rig *r)
 
 static void a_look_that_a_repetition_overtook_undoes_nothing(void **state)
 {
-    char json[2048];
-    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
-    rig.bind_code = GS_ETIMEOUT;
-    rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending");
-    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
+    bind_without_answer();
     rig.now_ns += 66 * GS_NS_PER_S;
     rig.during_get = bind_again_during;
     gs_service_tick(rig.service);

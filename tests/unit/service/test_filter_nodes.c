@@ -23,12 +23,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static void quote(char *text)
-{
-    for (; *text; text++)
-        *text = *text == '\'' ? '"' : *text;
-}
-
 #define CAPACITY(mem, count)                                                                       \
     "'status':{'capacity':{'cpu':'8','aliyun.com/gpu-mem':'" mem                                   \
     "','aliyun.com/gpu-count':'" count "'}}"
@@ -98,7 +92,7 @@ static char *filter(unsigned units, const char *annotations, const char *nodes)
              "'spec':{'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'%u'}}}"
              "]},'status':{'phase':'Pending'}},'Nodes':{'items':[%s]},'NodeNames':null}",
              annotations, units, nodes);
-    quote(body);
+    rig_quote(body);
     return rig_ask(&rig, gs_service_filter, body);
 }
 
@@ -117,7 +111,7 @@ static void nodes_are_judged_as_given_and_echoed(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         char kept[4096];
         snprintf(kept, sizeof(kept), "\"items\":[%s]", r->kept);
-        quote(kept);
+        rig_quote(kept);
         char *answer = filter(r->units, r->annotations, r->nodes);
         if (!strstr(answer, kept) || !strstr(answer, r->reason))
             fail_msg("%s: %s and \"%s\" expected in %s", r->row, kept, r->reason, answer);
@@ -155,7 +149,7 @@ static void nominated_pods_hold_their_place_here_too(void **state)
     char json[] = "{'metadata':{'name':'v','namespace':'default','uid':'uv'},'spec':{'priority':9,"
                   "'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'6'}}}]},"
                   "'status':{'phase':'Pending','nominatedNodeName':'n1'}}";
-    quote(json);
+    rig_quote(json);
     rig_feed(&rig, json, false);
     rig_expect(filter(2, "", SIZED("n1", "16", "1")), "held for a nominated pod");
     rig_expect(filter(2, "", SIZED("new", "16", "1")), "\"FailedNodes\":{}");
@@ -172,7 +166,7 @@ static void a_pod_whose_bind_is_open_may_only_go_where_it_was_sent(void **state)
     rig_expect(rig_try_bind(&rig, "p", "up", "n1"), "no known outcome");
     char *answer = filter(6, "", SIZED("n2", "16", "1") "," SIZED("n1", "16", "1"));
     snprintf(body, sizeof(body), "'items':[%s]", SIZED("n1", "16", "1"));
-    quote(body);
+    rig_quote(body);
     assert_non_null(strstr(answer, body));
     assert_non_null(strstr(answer, "\"n2\":\"an earlier bind to another node"));
     free(answer);

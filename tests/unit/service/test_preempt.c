@@ -33,12 +33,6 @@ static int teardown(void **state)
     return 0;
 }
 
-static void quote(char *text)
-{
-    for (; *text; text++)
-        *text = *text == '\'' ? '"' : *text;
-}
-
 /* "a@n1:0:8!5" */
 static void feed(const char *text)
 {
@@ -62,7 +56,7 @@ static void feed(const char *text)
              uid, uid, (unsigned long long)++rig.revision,
              *text == '~' ? ",'deletionTimestamp':'2026-01-01T00:00:00Z'" : "", numbers[0], node,
              numbers[2], numbers[1]);
-    quote(json);
+    rig_quote(json);
     rig_feed(&rig, json, false);
 }
 
@@ -80,7 +74,7 @@ static char *preempt(unsigned units, const char *annotations, const char *form, 
              "'spec':{'priority':10,'containers':[{'name':'c','resources':{'limits':{"
              "'aliyun.com/gpu-mem':'%u'}}}]},'status':{'phase':'Pending'}},'%s':{%s}}",
              annotations, units, form, nodes);
-    quote(body);
+    rig_quote(body);
     return rig_ask(&rig, gs_service_preempt, body);
 }
 
@@ -88,7 +82,7 @@ static void expect_nodes(const char *row, char *answer, const char *nodes)
 {
     char expected[2048];
     snprintf(expected, sizeof(expected), "{'NodeNameToMetaVictims':{%s}}", nodes);
-    quote(expected);
+    rig_quote(expected);
     row_text(row, answer, expected);
     free(answer);
 }
@@ -258,7 +252,7 @@ static void nobody_is_evicted_before_the_lists_are_loaded(void **state)
     rig_start(&young);
     char body[] = "{'Pod':{'metadata':{'name':'p','uid':'up'},'spec':{'containers':[]}},"
                   "'NodeNameToMetaVictims':{'n1':{'Pods':[{'UID':'a'}]}}}";
-    quote(body);
+    rig_quote(body);
     rig_expect(rig_ask(&young, gs_service_preempt, body), "{\"NodeNameToMetaVictims\":{}}");
     rig_stop(&young);
 }
@@ -271,7 +265,7 @@ static void a_nominated_pod_keeps_the_gpu_of_its_victim(void **state)
         "'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'16'}}}]},"
         "'status':{'phase':'Pending','nominatedNodeName':'n2'}}";
     char small[1024];
-    quote(nominated);
+    rig_quote(nominated);
     feed_all("a@n2:0:10!0");
     rig_pod_json(&rig, small, sizeof(small), "s", "us", 4, NULL, NULL, "Pending");
     rig_expect(rig_filter(&rig, small, "\"n2\""), "\"NodeNames\":[\"n2\"]");
