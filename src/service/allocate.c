@@ -93,7 +93,7 @@ struct claimant *gs_claimant_named(const struct gs_allocator *alloc, const char 
 uint64_t gs_pod_name_hash(const char *ns, const char *name)
 {
     uint64_t hash = gs_hash_bytes(ns, strlen(ns) + 1); /* the NUL parts the two */
-    return hash * 31 + gs_hash_bytes(name, strlen(name));
+    return hash * 31 + gs_hash_text(name);
 }
 
 gs_gpu_mask gs_claimant_record(const struct gs_allocator *alloc, const struct claimant *claimant)
@@ -391,7 +391,7 @@ void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_st
 
 static uint64_t who(const struct claimant *claimant)
 {
-    return gs_hash_bytes(claimant->pod.uid, strlen(claimant->pod.uid));
+    return gs_hash_text(claimant->pod.uid);
 }
 
 uint64_t gs_allocator_who(const struct gs_allocator *alloc, const char *ns, const char *name,

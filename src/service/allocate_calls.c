@@ -15,7 +15,7 @@ uint64_t gs_allocate_key(const char *const *ids, size_t count)
         if (!least || strcmp(ids[i], least) < 0)
             least = ids[i];
     }
-    return least ? gs_hash_bytes(least, strlen(least)) : 0;
+    return least ? gs_hash_text(least) : 0;
 }
 
 struct call *gs_call_find(struct gs_allocator *alloc, uint64_t key)

@@ -7,7 +7,7 @@
 
 static struct other *find(const struct gs_allocator *alloc, const char *uid)
 {
-    uint64_t hash = gs_hash_bytes(uid, strlen(uid));
+    uint64_t hash = gs_hash_text(uid);
     for (size_t i = 0; i < alloc->other_count; i++) {
         if (alloc->others[i].uid_hash == hash)
             return &alloc->others[i];
@@ -30,7 +30,7 @@ int gs_other_set(struct gs_allocator *alloc, const struct gs_pod *pod, struct gs
     if (!other)
         other = &alloc->others[alloc->other_count++];
     *other = (struct other){
-        .uid_hash = gs_hash_bytes(pod->uid, strlen(pod->uid)),
+        .uid_hash = gs_hash_text(pod->uid),
         .name_hash = gs_pod_name_hash(pod->ns, pod->name),
         .seen = true,
         .doubted = doubted,
