@@ -109,8 +109,9 @@ static void read_names(struct gs_reader *reader, struct gs_filter_args *args)
     args->names_id++;
     gs_buf_reset(&args->kept);
     for (;;) {
-        args->name_count += gs_scan_plain_strings(scan, args->names + args->name_count,
-                                                  args->name_room - args->name_count);
+        if (args->name_count < args->name_room)
+            args->name_count += gs_scan_plain_strings(scan, args->names + args->name_count,
+                                                      args->name_room - args->name_count);
         if (!gs_scan_element(scan))
             break;
         if (!read_name(reader, args))
