@@ -31,6 +31,7 @@ struct claimant {
     bool doubted;      /* known before the quick list under way, not named by it yet */
     bool held;         /* its environment points to a GPU without room for it */
     bool held_said;    /* there is an event about that */
+    uint32_t recalled; /* containers that gs_allocator_recall() names, while it runs */
 };
 
 /* An answered call. */
@@ -160,6 +161,14 @@ void gs_calls_leave(struct gs_allocator *alloc, const struct claimant *gone);
 /* allocate_settle.c */
 /* A new claimant takes the calls that the kubelet said are its. */
 void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant);
+/* They ask for the same, container by container. */
+bool gs_claimants_equal(const struct claimant *a, const struct claimant *b);
+/* Where the environments of all its containers point to; 0: to different GPUs, or to another number
+ * of them than the pod asks for. */
+gs_gpu_mask gs_claimant_environment(const struct gs_allocator *alloc,
+                                    const struct claimant *claimant);
+/* The owner is where its environment points to, if its charge has room there; else it is held. */
+void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant *owner);
 /* An earlier run allocated it, or part of it. */
 void gs_claimant_recall(struct gs_allocator *alloc, struct claimant *claimant, uint32_t done);
 

@@ -47,7 +47,7 @@ static uint32_t requests_done(const struct claimant *claimant, uint32_t units)
     return done;
 }
 
-static bool equal(const struct claimant *a, const struct claimant *b)
+bool gs_claimants_equal(const struct claimant *a, const struct claimant *b)
 {
     return a->charge.units == b->charge.units && a->charge.gpu_count == b->charge.gpu_count &&
            a->request_count == b->request_count &&
@@ -100,9 +100,8 @@ static void exchange(struct gs_allocator *alloc, struct claimant *owner, struct 
         tell_exchange(alloc, other, last);
 }
 
-/* Where the environments of all its containers point to; 0: to different GPUs, or to another number
- * of them than the pod asks for. */
-static gs_gpu_mask environment(const struct gs_allocator *alloc, const struct claimant *claimant)
+gs_gpu_mask gs_claimant_environment(const struct gs_allocator *alloc,
+                                    const struct claimant *claimant)
 {
     gs_gpu_mask gpus = 0;
     for (const struct call *at = alloc->calls; at; at = at->next) {
@@ -115,10 +114,9 @@ static gs_gpu_mask environment(const struct gs_allocator *alloc, const struct cl
     return gs_gpu_mask_count(gpus) == claimant->charge.gpu_count ? gpus : 0;
 }
 
-/* The owner is where its environment points to, if its charge has room there. */
-static void move_record(struct gs_allocator *alloc, struct claimant *owner)
+void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant *owner)
 {
-    gs_gpu_mask gpus = environment(alloc, owner);
+    gs_gpu_mask gpus = gs_claimant_environment(alloc, owner);
     owner->held = !gpus || !gs_claimant_fits(alloc, owner, gpus);
     if (owner->held)
         return;
@@ -161,7 +159,7 @@ static void lose_call(struct gs_allocator *alloc, struct claimant *loser)
 static void adopt(struct gs_allocator *alloc, struct claimant *owner, struct call *call)
 {
     struct claimant *other = call->owner;
-    if (other && equal(owner, other) && !owns_calls(alloc, owner, true) &&
+    if (other && gs_claimants_equal(owner, other) && !owns_calls(alloc, owner, true) &&
         !owns_calls(alloc, other, true)) {
         exchange(alloc, owner, other);
         return;
@@ -171,7 +169,7 @@ static void adopt(struct gs_allocator *alloc, struct claimant *owner, struct cal
         owner->done++;
     if (other)
         lose_call(alloc, other);
-    move_record(alloc, owner);
+    gs_claimant_follow_environment(alloc, owner);
 }
 
 /* The kubelet names a pod that is not known here (yet): a static pod before its mirror is seen, or
@@ -294,6 +292,15 @@ static enum gs_start_result hold_back(struct gs_allocator *alloc, struct claiman
     return GS_START_HELD;
 }
 
+/* An earlier run's answer, of which nothing is left but the record: it may have been given on
+ * trust, so a pod that has not run needs room there. */
+static void believe_record(const struct gs_allocator *alloc, struct claimant *owner)
+{
+    gs_gpu_mask place = gs_claimant_place(alloc, owner);
+    owner->held =
+        owner->pod.phase != GS_PHASE_RUNNING && place && !gs_claimant_fits(alloc, owner, place);
+}
+
 /* The pod that the kubelet names for these ids. */
 static const struct gs_known_pod *owner_of(const struct gs_start_request *request, uint64_t key)
 {
@@ -320,10 +327,12 @@ enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
                                     : NULL;
     if (known && !owner && !request->listed)
         return GS_START_LIST_FIRST;
-    if (!owner || !call)
+    if (!owner)
         return GS_START_OK; /* a static pod without an API object, or an earlier run's answer */
-    if (owner->held || environment(alloc, owner) != owner->truth)
-        move_record(alloc, owner);
+    if (!call)
+        believe_record(alloc, owner);
+    else if (owner->held || gs_claimant_environment(alloc, owner) != owner->truth)
+        gs_claimant_follow_environment(alloc, owner);
     if (owner->held && !request->listed)
         return GS_START_LIST_FIRST; /* who is in the way may be gone */
     if (owner->held)

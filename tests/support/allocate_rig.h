@@ -56,6 +56,7 @@ struct given_pod {
     const char *uid;
     bool runs;
     uint32_t inits; /* of its containers, the first ones */
+    bool assigned;
 };
 
 static inline void give_pod(struct rig *rig, const struct given_pod *given)
@@ -85,6 +86,7 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
     pod.container_count = count;
     pod.recorded = given->gpu >= 0 ? GS_RECORDED_VALID : GS_RECORDED_NONE;
     pod.recorded_gpus = given->gpu >= 0 ? GS_GPU_BIT(given->gpu) : 0;
+    pod.assigned = given->assigned;
     pod.created_s = 1;
     if (gs_allocator_pod(rig->alloc, &pod, &err) < 0)
         fail_msg("%s: %s", given->name, err.msg);

@@ -84,6 +84,20 @@ struct gs_known_pod {
  * time besides. */
 void gs_allocator_known(struct gs_allocator *alloc, const struct gs_known_pod *known, size_t count);
 
+/* A container's answered Allocate, as the kubelet wrote it down (its checkpoint). */
+struct gs_given {
+    const char *uid; /* of the pod */
+    uint64_t key;    /* gs_allocate_key() of its device ids */
+    uint32_t units;
+    gs_gpu_mask gpus; /* where its environment points to */
+};
+
+/* What an earlier run answered, before anything is asked of this one: where environments point to
+ * is known again, records that were not written yet are made true, and a start that was given its
+ * GPU on trust is held back as before. Pods and GPUs must be known, others are passed over; so are
+ * calls that this run answered. May be repeated. Without it the records are believed. */
+void gs_allocator_recall(struct gs_allocator *alloc, const struct gs_given *given, size_t count);
+
 /* Whether the API was asked for this node's pods, for the call in hand. */
 enum gs_api_word {
     GS_API_NOT_ASKED,

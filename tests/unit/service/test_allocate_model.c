@@ -39,6 +39,7 @@ struct kind {
     bool any_order;    /* the kubelet takes pods in in an order of its own */
     bool gives_up;     /* and some fail midway */
     bool restarts;
+    bool notes;  /* and the new one can read the kubelet's checkpoint */
     bool forced; /* pods are gone from the API first */
     bool ghosts; /* and kubelet 1.20 allocates anew for those that were to start */
     bool names;  /* and equal ones get their names */
@@ -515,6 +516,28 @@ static void full_list(struct world *w)
     gs_allocator_list_end(w->alloc);
 }
 
+/* The kubelet's checkpoint. */
+static void recall(struct world *w)
+{
+    struct gs_given given[PODS * BOXES];
+    size_t count = 0;
+    for (int i = 0; i < w->pod_count; i++) {
+        const struct model_pod *p = &w->pods[i];
+        for (uint32_t b = 0; p->in_kubelet && b < p->box_count; b++) {
+            const struct box *box = &p->boxes[b];
+            const char *ids[IDS];
+            for (uint32_t k = 0; k < box->id_count; k++)
+                ids[k] = id_texts[box->ids[k]];
+            if (box->allocated)
+                given[count++] = (struct gs_given){.uid = p->uid,
+                                                   .key = gs_allocate_key(ids, box->id_count),
+                                                   .units = box->units,
+                                                   .gpus = box->env};
+        }
+    }
+    gs_allocator_recall(w->alloc, given, count);
+}
+
 static void start_plugin(struct world *w)
 {
     struct gs_gpu gpus[GPUS];
@@ -530,6 +553,8 @@ static void start_plugin(struct world *w)
                                   .schedulable = true};
     assert_int_equal(gs_allocator_set_gpus(w->alloc, gpus, GPUS, &err), 0);
     full_list(w);
+    if (w->kind.notes)
+        recall(w);
 }
 
 /* ---- what must hold ---- */
@@ -706,6 +731,16 @@ static void nor_both_together(void **state)
     run_worlds((struct kind){.sure_kubelet = true, .forced = true, .ghosts = true, .names = true});
 }
 
+static void what_lingers_outlasts_the_plugin_and_harms_nobody(void **state)
+{
+    run_worlds((struct kind){.sure_kubelet = true,
+                             .forced = true,
+                             .ghosts = true,
+                             .names = true,
+                             .restarts = true,
+                             .notes = true});
+}
+
 static void in_the_order_of_binds_nothing_is_lost_without_the_kubelets_word(void **state)
 {
     run_worlds((struct kind){0});
@@ -716,6 +751,16 @@ static void in_any_order_no_pod_starts_on_two_gpus_without_the_kubelets_word(voi
     run_worlds((struct kind){.any_order = true});
 }
 
+static void with_the_kubelets_notes_restarts_lose_nothing_in_the_order_of_binds(void **state)
+{
+    run_worlds((struct kind){.restarts = true, .notes = true});
+}
+
+static void with_the_kubelets_notes_restarts_tear_no_pod_in_any_order(void **state)
+{
+    run_worlds((struct kind){.any_order = true, .gives_up = true, .restarts = true, .notes = true});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -724,8 +769,11 @@ int main(void)
         cmocka_unit_test(what_lingers_of_deleted_pods_harms_nobody),
         cmocka_unit_test(not_even_of_the_same_name),
         cmocka_unit_test(nor_both_together),
+        cmocka_unit_test(what_lingers_outlasts_the_plugin_and_harms_nobody),
         cmocka_unit_test(in_the_order_of_binds_nothing_is_lost_without_the_kubelets_word),
         cmocka_unit_test(in_any_order_no_pod_starts_on_two_gpus_without_the_kubelets_word),
+        cmocka_unit_test(with_the_kubelets_notes_restarts_lose_nothing_in_the_order_of_binds),
+        cmocka_unit_test(with_the_kubelets_notes_restarts_tear_no_pod_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

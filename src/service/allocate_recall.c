@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an earlier run of the plugin answered, from the kubelet's own notes: it keeps every answer,
+ * whole, under the pod's UID, and so knows more than the annotations, which may have waited to be
+ * written when that run ended.
+ */
+#include "allocate_internal.h"
+
+/* Notes of one pod's containers become calls; those that this run answered are there already. An
+ * init container's ids, used again by a later one, are one call. */
+static bool take_note(struct gs_allocator *alloc, const struct gs_given *given)
+{
+    const struct gs_node_view *view = gs_allocator_view(alloc);
+    struct claimant *owner = gs_claimant_find(alloc, given->uid);
+    const struct call *known = gs_call_find(alloc, given->key);
+    if (!owner || !view || !given->gpus || (given->gpus & ~gs_view_present(view)) ||
+        (known && (known->owner != owner || !owner->recalled)))
+        return false;
+    struct call *call = gs_call_add(alloc, given->key, owner, given->gpus, given->units, NULL);
+    if (!call)
+        return false;
+    call->confirmed = true;
+    owner->recalled++;
+    return true;
+}
+
+static bool has_run(const struct claimant *claimant)
+{
+    return claimant->pod.phase == GS_PHASE_RUNNING;
+}
+
+/* It runs where its environment points to, whether there is room or not. What was given to a pod
+ * that has not run may have been given on trust: it is judged when those are counted. */
+static void place_running(struct gs_allocator *alloc, struct claimant *claimant)
+{
+    gs_gpu_mask gpus = gs_claimant_environment(alloc, claimant);
+    if (!has_run(claimant))
+        claimant->truth = 0;
+    else if (gpus)
+        claimant->truth = gpus;
+    gs_claimant_charge(alloc, claimant, NULL);
+}
+
+static void judge(struct gs_allocator *alloc, struct claimant *claimant)
+{
+    gs_gpu_mask gpus = gs_claimant_environment(alloc, claimant);
+    claimant->held = !gpus || !gs_claimant_fits(alloc, claimant, gpus);
+    if (!claimant->held)
+        claimant->truth = gpus;
+    uint32_t done = claimant->recalled > claimant->done ? claimant->recalled : claimant->done;
+    gs_claimant_recall(alloc, claimant,
+                       done < claimant->request_count ? done : claimant->request_count);
+    gs_claimant_charge(alloc, claimant, NULL);
+}
+
+/* The equal pod that this one's record was to be exchanged with. */
+static const struct claimant *partner_of(const struct gs_allocator *alloc,
+                                         const struct claimant *claimant)
+{
+    gs_gpu_mask record = gs_claimant_record(alloc, claimant);
+    for (const struct claimant *at = alloc->first; record && at; at = at->next) {
+        if (at != claimant && at->recalled && !at->held && at->truth == record &&
+            gs_claimants_equal(at, claimant) && gs_claimant_record(alloc, at) == claimant->truth)
+            return at;
+    }
+    return NULL;
+}
+
+/* Writes a record that the earlier run did not come to write, both of an exchange together. */
+static void mend_record(struct gs_allocator *alloc, struct claimant *claimant)
+{
+    if (claimant->truth && claimant->truth != gs_claimant_record(alloc, claimant)) {
+        const struct claimant *partner = partner_of(alloc, claimant);
+        uint64_t first = gs_write_record(alloc, claimant, partner ? partner->pod.uid : NULL, 0);
+        if (partner)
+            gs_write_record(alloc, partner, NULL, first);
+    }
+    claimant->recalled = 0;
+}
+
+void gs_allocator_recall(struct gs_allocator *alloc, const struct gs_given *given, size_t count)
+{
+    bool any = false;
+    for (size_t i = 0; i < count; i++)
+        any = take_note(alloc, &given[i]) || any;
+    alloc->run += any; /* no turn goes on from what is recalled */
+    for (struct claimant *at = alloc->first; at; at = at->next) {
+        if (at->recalled)
+            place_running(alloc, at);
+    }
+    for (struct claimant *at = alloc->first; at; at = at->next) {
+        if (at->recalled && !has_run(at))
+            judge(alloc, at);
+    }
+    for (struct claimant *at = alloc->first; at; at = at->next) {
+        if (at->recalled)
+            mend_record(alloc, at);
+    }
+}

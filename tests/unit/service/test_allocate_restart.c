@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A plugin that is started anew. What its predecessor answered is in the kubelet's checkpoint
+ * ("notes"), if that can be read, and in the pods' records, as far as they were written.
+ */
+#include "allocate_rig.h"
+#include "rows.h"
+
+enum { SIZE = 16 };
+
+static void restart(struct rig *rig)
+{
+    int calls = rig->calls;
+    gs_allocator_free(rig->alloc);
+    rig_up(rig);
+    rig->calls = calls;
+}
+
+static uint64_t key_of(int call, uint32_t units)
+{
+    char texts[64][24];
+    const char *ids[64];
+    make_ids(call, units, texts, ids);
+    return gs_allocate_key(ids, units);
+}
+
+static uint64_t used(const struct rig *rig, int gpu)
+{
+    struct gs_allocator_stats stats;
+    gs_allocator_stats(rig->alloc, &stats);
+    return stats.used_units[gpu];
+}
+
+static const char *value_of(const struct gs_allocator_write *write, const char *key)
+{
+    for (size_t i = 0; i < write->annotation_count; i++) {
+        if (strcmp(write->annotations[i].key, key) == 0)
+            return write->annotations[i].value;
+    }
+    return NULL;
+}
+
+/* The next write, which must be the pod's, is done; its index, or NULL when it has none. */
+static void expect_write(struct rig *rig, const char *row, const char *pod, const char *idx,
+                         const char *partner)
+{
+    struct gs_allocator_write write;
+    row_true(row, gs_allocator_next_write(rig->alloc, &write));
+    row_text(row, write.name, pod);
+    if (idx)
+        row_text(row, value_of(&write, rig->names.idx), idx);
+    const char *swap_with = value_of(&write, rig->names.swap_with);
+    row_text(row, swap_with ? swap_with : "", partner ? partner : "");
+    gs_allocator_write_done(rig->alloc, write.number, true);
+}
+
+/* "next" was given GPU 0 on trust while the plugin still saw "old" there, and so does the next
+ * plugin. */
+static void a_start_on_trust_is_held_back_by_the_next_plugin_too(void **state)
+{
+    static const struct {
+        const char *row;
+        bool notes, assigned, old_is_later;
+    } rows[] = {
+        {"notes", true, false, false},
+        {"notes, the record says assigned", true, true, false},
+        {"notes, the other is listed later", true, true, true},
+        {"records alone", false, false, false},
+        {"records alone, assigned", false, true, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_error err = {0};
+        uint64_t key;
+        const struct given_pod other = {"other", {24}, 1, .phase = GS_PHASE_RUNNING};
+        const struct given_pod old = {"old", {SIZE}, 0, .phase = GS_PHASE_RUNNING};
+        const struct given_pod next = {"next", {SIZE}, 0, .assigned = r->assigned};
+        rig_up(&rig);
+        give_pod(&rig, &other);
+        give_pod(&rig, &old);
+        give_pod(&rig, &next);
+        const struct gs_known_pod admitted = {"ns", "next", 0, NULL, 0};
+        row_equal(r->row, allocate_told(&rig, SIZE, &admitted, 1, GS_API_SILENT, &key, &err), 0);
+        restart(&rig);
+        gs_allocator_list_begin(rig.alloc);
+        give_pod(&rig, &other);
+        give_pod(&rig, r->old_is_later ? &next : &old);
+        give_pod(&rig, r->old_is_later ? &old : &next);
+        gs_allocator_list_end(rig.alloc);
+        const struct gs_given given[] = {{"old", 77, SIZE, 1}, {"next", key, SIZE, 1}};
+        if (r->notes)
+            gs_allocator_recall(rig.alloc, given, 2);
+        const struct gs_known_pod known[] = {{"ns", "next", SIZE, &key, 1}};
+        row_equal(r->row, start(&rig, 0, SIZE, known, 1, false, &err), GS_START_LIST_FIRST);
+        row_equal(r->row, start(&rig, 0, SIZE, known, 1, true, &err), GS_START_HELD);
+        gs_allocator_pod_gone(rig.alloc, "old");
+        row_equal(r->row, start(&rig, 0, SIZE, known, 1, false, &err), GS_START_OK);
+        row_equal(r->row, used(&rig, 0), SIZE);
+        gs_allocator_free(rig.alloc);
+    }
+}
+
+/* "p" has GPU 1 (number 1) in its record, but was given GPU 0. */
+static void the_record_follows_the_environment_that_an_earlier_plugin_gave(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_pod_phase phase;
+        uint32_t beside; /* units of a pod that runs on GPU 0 */
+        enum gs_start_result start;
+    } rows[] = {
+        {"has not run", GS_PHASE_PENDING, 0, GS_START_OK},
+        {"has not run, there is room", GS_PHASE_PENDING, 8, GS_START_OK},
+        {"has not run, there is none", GS_PHASE_PENDING, 9, GS_START_HELD},
+        {"runs", GS_PHASE_RUNNING, 0, GS_START_OK},
+        {"runs, there is no room", GS_PHASE_RUNNING, 9, GS_START_OK},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_error err = {0};
+        struct gs_allocator_write write;
+        bool held = r->start == GS_START_HELD;
+        uint64_t key = key_of(0, 8);
+        rig_up(&rig);
+        give_pod(&rig, &(struct given_pod){"p", {8}, 1, .phase = r->phase, .assigned = true});
+        if (r->beside)
+            give_pod(&rig,
+                     &(struct given_pod){
+                         "beside", {r->beside}, 0, .phase = GS_PHASE_RUNNING, .assigned = true});
+        const struct gs_given given = {"p", key, 8, 1};
+        for (int i = 0; i < 2; i++) /* the second time changes nothing */
+            gs_allocator_recall(rig.alloc, &given, 1);
+        row_equal(r->row, used(&rig, 0), r->beside + (held ? 0 : 8));
+        row_equal(r->row, used(&rig, 1), held ? 8 : 0);
+        if (!held)
+            expect_write(&rig, r->row, "p", "0", NULL);
+        const struct gs_known_pod known = {"ns", "p", 8, &key, 1};
+        row_equal(r->row, start(&rig, 0, 8, &known, 1, true, &err), r->start);
+        gs_allocator_pod_gone(rig.alloc, "beside");
+        row_equal(r->row, start(&rig, 0, 8, &known, 1, true, &err), GS_START_OK);
+        row_equal(r->row, used(&rig, 0), 8);
+        while (gs_allocator_next_write(rig.alloc, &write))
+            gs_allocator_write_done(rig.alloc, write.number, true);
+        gs_allocator_free(rig.alloc);
+    }
+}
+
+static void an_exchange_that_was_not_written_is_written_by_the_next_plugin(void **state)
+{
+    static const struct {
+        const char *row;
+        int a, b; /* recorded */
+        gs_gpu_mask env_a, env_b;
+        uint32_t units_b;
+        bool a_runs;
+        const char *first, *idx, *partner, *second, *second_idx;
+    } rows[] = {
+        {"neither is written", 1, 0, 1, 2, 8, false, "a", "0", "b", "b", "1"},
+        {"neither is written, one runs", 1, 0, 1, 2, 8, true, "a", "0", "b", "b", "1"},
+        {"one is written", 0, 0, 1, 2, 8, false, "b", "1", NULL, NULL, NULL},
+        {"both are written", 0, 1, 1, 2, 8, false, NULL, NULL, NULL, NULL, NULL},
+        {"they are not equal", 1, 0, 1, 2, 7, false, "a", "0", NULL, "b", "1"},
+        {"the other stays where it is", 1, 0, 1, 1, 8, false, "a", "0", NULL, NULL, NULL},
+        {"the other is there already", 1, 1, 1, 2, 8, false, "a", "0", NULL, NULL, NULL},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_allocator_write write;
+        rig_up(&rig);
+        give_pod(&rig,
+                 &(struct given_pod){
+                     "a", {8}, r->a, .assigned = true, .phase = r->a_runs ? GS_PHASE_RUNNING : 0});
+        give_pod(&rig, &(struct given_pod){"b", {r->units_b}, r->b, .assigned = true});
+        const struct gs_given given[] = {{"b", 2, r->units_b, r->env_b}, {"a", 1, 8, r->env_a}};
+        gs_allocator_recall(rig.alloc, given, 2);
+        row_equal(r->row, used(&rig, 0) + used(&rig, 1), 8 + r->units_b);
+        row_equal(r->row, used(&rig, 1), r->env_b == 2 ? r->units_b : 0);
+        if (r->first)
+            expect_write(&rig, r->row, r->first, r->idx, r->partner);
+        if (r->second)
+            expect_write(&rig, r->row, r->second, r->second_idx, NULL);
+        row_true(r->row, !gs_allocator_next_write(rig.alloc, &write));
+        gs_allocator_free(rig.alloc);
+    }
+}
+
+/* The kubelet's list does not name init containers, its checkpoint does. */
+static void an_init_container_on_trust_is_held_back_as_well(void **state)
+{
+    struct rig rig;
+    struct gs_error err = {0};
+    rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){"old", {SIZE}, 0, .phase = GS_PHASE_RUNNING});
+    give_pod(&rig, &(struct given_pod){"next", {4, 8}, 0, .inits = 1, .assigned = true});
+    const struct gs_given given[] = {{"next", key_of(0, 4), 4, 1}, {"next", key_of(1, 8), 8, 1}};
+    gs_allocator_recall(rig.alloc, given, 2);
+    const uint64_t key = key_of(1, 8);
+    const struct gs_known_pod known = {"ns", "next", 8, &key, 1};
+    assert_int_equal(start(&rig, 0, 4, &known, 1, true, &err), GS_START_HELD);
+    gs_allocator_pod_gone(rig.alloc, "old");
+    assert_int_equal(start(&rig, 0, 4, &known, 1, true, &err), GS_START_OK);
+    gs_allocator_free(rig.alloc);
+}
+
+/* The plugin ended between the calls for two containers. */
+static void a_pod_that_was_begun_goes_on_where_it_is(void **state)
+{
+    struct rig rig;
+    rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){"first", {4, 4}, 1});
+    give_pod(&rig, &(struct given_pod){"p", {4, 4}, 1});
+    const struct gs_given given = {"p", key_of(0, 4), 4, 1};
+    gs_allocator_recall(rig.alloc, &given, 1);
+    rig.calls = 1;
+    assert_int_equal(allocate(&rig, 4, NULL, 0, NULL, NULL), 0);
+    assert_int_equal(allocate(&rig, 4, NULL, 0, NULL, NULL), 1);
+    assert_int_equal(used(&rig, 0), 8);
+    gs_allocator_free(rig.alloc);
+}
+
+/* Without the kubelet's list 4 and 2 would be how the other one begins, too. */
+static void what_is_recalled_is_nobody_elses_beginning(void **state)
+{
+    struct rig rig;
+    rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){"p", {4, 2}, 0});
+    give_pod(&rig, &(struct given_pod){"other", {4, 2, 2}, 1});
+    const struct gs_given given = {"p", key_of(0, 4), 4, 1};
+    gs_allocator_recall(rig.alloc, &given, 1);
+    rig.calls = 1;
+    assert_int_equal(allocate(&rig, 2, NULL, 0, NULL, NULL), 0);
+    allocate(&rig, 2, NULL, 0, NULL, NULL);
+    assert_int_equal(used(&rig, 1), 8);
+    gs_allocator_free(rig.alloc);
+}
+
+static void containers_that_ran_start_again_whatever_room_there_is(void **state)
+{
+    for (int notes = 0; notes < 2; notes++) {
+        struct rig rig;
+        struct gs_error err = {0};
+        uint64_t key = key_of(0, 10);
+        rig_up(&rig);
+        give_pod(&rig, &(struct given_pod){"p", {10}, 0, .phase = GS_PHASE_RUNNING});
+        give_pod(&rig, &(struct given_pod){"q", {10}, 0, .phase = GS_PHASE_RUNNING});
+        const struct gs_given given[] = {{"p", key, 10, 1}, {"q", key_of(1, 10), 10, 1}};
+        gs_allocator_recall(rig.alloc, given, notes ? 2 : 0);
+        const struct gs_known_pod known = {"ns", "p", 10, &key, 1};
+        assert_int_equal(start(&rig, 0, 10, &known, 1, true, &err), GS_START_OK);
+        gs_allocator_free(rig.alloc);
+    }
+}
+
+static void notes_that_say_nothing_are_passed_over(void **state)
+{
+    static const struct {
+        const char *row;
+        struct gs_given given;
+    } rows[] = {
+        {"of a pod that is gone", {"gone", 5, 4, 1}},
+        {"of a GPU that is gone", {"p", 5, 4, 1 << 7}},
+        {"without a GPU", {"p", 5, 4, 0}},
+        {"of what this run answered", {"p", 1, 4, 1}},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_allocator_write write;
+        uint64_t key;
+        rig_up(&rig);
+        give_pod(&rig, &(struct given_pod){"p", {4}, 1});
+        row_equal(r->row, allocate(&rig, 4, NULL, 0, &key, NULL), 1);
+        while (gs_allocator_next_write(rig.alloc, &write))
+            gs_allocator_write_done(rig.alloc, write.number, true);
+        struct gs_given given = r->given;
+        if (given.key == 1)
+            given.key = key;
+        gs_allocator_recall(rig.alloc, &given, 1);
+        row_equal(r->row, used(&rig, 0), 0);
+        row_equal(r->row, used(&rig, 1), 4);
+        row_true(r->row, !gs_allocator_next_write(rig.alloc, &write));
+        gs_allocator_free(rig.alloc);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_start_on_trust_is_held_back_by_the_next_plugin_too),
+        cmocka_unit_test(the_record_follows_the_environment_that_an_earlier_plugin_gave),
+        cmocka_unit_test(an_exchange_that_was_not_written_is_written_by_the_next_plugin),
+        cmocka_unit_test(an_init_container_on_trust_is_held_back_as_well),
+        cmocka_unit_test(a_pod_that_was_begun_goes_on_where_it_is),
+        cmocka_unit_test(what_is_recalled_is_nobody_elses_beginning),
+        cmocka_unit_test(containers_that_ran_start_again_whatever_room_there_is),
+        cmocka_unit_test(notes_that_say_nothing_are_passed_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
