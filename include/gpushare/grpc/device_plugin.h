@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpushare/base/arena.h"
 #include "gpushare/base/error.h"
 #include "gpushare/grpc/loop.h"
 
@@ -133,5 +134,13 @@ bool gs_dp_call_is_over(const struct gs_dp_call *call);        /* nobody waits a
 int64_t gs_dp_call_deadline_ns(const struct gs_dp_call *call); /* loop clock; INT64_MAX: none */
 void gs_dp_call_set_data(struct gs_dp_call *call, void *data); /* the service's own pointer */
 void *gs_dp_call_data(const struct gs_dp_call *call);
+
+/* ---- old answers ---- */
+
+/* The environment variable of that name in an encoded ContainerAllocateResponse, as kubelets keep
+ * them; NULL when it has none. *ret lies in the arena, untouched on failure: GS_EPROTO, GS_ETOOBIG,
+ * GS_ENOMEM. */
+int gs_dp_answer_env(struct gs_arena *arena, const void *bytes, size_t len, const char *name,
+                     const char **ret, struct gs_error *err);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/codec/annotation.h"
+#include "gpushare/codec/checkpoint.h"
 #include "gpushare/codec/extender.h"
 #include "gpushare/codec/inventory.h"
 #include "gpushare/codec/node.h"
@@ -169,6 +170,18 @@ static int attempt_status(struct gs_slice json, struct gs_error *err)
     return result;
 }
 
+static int attempt_checkpoint(struct gs_slice json, struct gs_error *err)
+{
+    struct gs_arena arena = {0};
+    struct gs_checkpoint_entry *entries = NULL;
+    uint32_t count = 77;
+    int result = gs_codec_checkpoint_decode(json, "gpu", &arena, &entries, &count, err);
+    assert_int_equal(count, result < 0 ? 77 : 1);
+    assert_true((entries != NULL) == (result == 0));
+    gs_arena_release(&arena);
+    return result;
+}
+
 static int attempt_record(struct gs_slice json, struct gs_error *err)
 {
     struct gs_names names = default_names();
@@ -190,6 +203,11 @@ static void every_failed_allocation_is_told_and_undone(void **state)
     if (!GS_OWN_MALLOC)
         skip();
     try_all(attempt_pod, pod_json, 3);
+    try_all(attempt_checkpoint,
+            "{'Data':{'PodDeviceEntries':[{'ResourceName':'gpu','PodUID':'" LONGER
+            "','DeviceIDs':['" LONGER LONGER "','" LONGER LONGER
+            "'],'AllocResp':'" LONGER LONGER LONGER LONGER "'}]}}",
+            3);
     try_all(attempt_node, node_json, 3);
     try_all(attempt_filter,
             "{'Pod':{'metadata':{'name':'p'}},'NodeNames':['a','" LONGER LONGER "'],"

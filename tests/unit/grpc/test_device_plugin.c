@@ -2,6 +2,7 @@
 #include "h2_peer.h"
 
 #include "gpushare/grpc/device_plugin.h"
+#include "rows.h"
 
 /* The device plugin service, spoken to in raw frames: the encodings below are written by hand. */
 struct fixture {
@@ -465,10 +466,42 @@ static void a_late_pre_start_is_dropped(void **state)
     }
 }
 
+static void an_old_answers_environment_is_read(void **state)
+{
+    static const struct {
+        const char *row, *bytes, *value; /* value NULL: none */
+        size_t len;
+        bool refused;
+    } rows[] = {
+        {"one of two", "\n\b\n\3IDX\22\0010\n\b\n\3ABC\22\0011", "0", 20, false},
+        {"the last one", "\n\b\n\3IDX\22\0010\n\b\n\3IDX\22\0011", "1", 20, false},
+        {"beside a mount and a CDI name", "\22\4\n\2/a\n\b\n\3IDX\22\0010*\5\n\3x=y", "0", 23,
+         false},
+        {"an empty one", "\n\5\n\3IDX", "", 7, false},
+        {"none", "\n\b\n\3ABC\22\0011", NULL, 10, false},
+        {"nothing", "", NULL, 0, false},
+        {"cut short", "\n\b\n\3IDX\22\001", NULL, 9, true},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_arena arena = {0};
+        const char *value = "untouched";
+        struct gs_error err = {0};
+        int result = gs_dp_answer_env(&arena, r->bytes, r->len, "IDX", &value, &err);
+        row_equal(r->row, result, r->refused ? -1 : 0);
+        row_equal(r->row, err.code, r->refused ? GS_EPROTO : GS_OK);
+        row_text(r->row, value ? value : "none",
+                 r->refused ? "untouched"
+                 : r->value ? r->value
+                            : "none");
+        gs_arena_release(&arena);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_old_answers_environment_is_read),
         TEST(the_options_tell_whether_pre_start_is_wanted),
         TEST(preferred_allocation_is_not_offered),
         cmocka_unit_test(a_device_is_encoded_as_the_api_says),

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec_fixture.h"
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/codec/checkpoint.h"
+#include "rows.h"
+
+#define ENTRY(fields)                                                                              \
+    "{'Data':{'PodDeviceEntries':[{'ResourceName':'gpu'," fields "}]},'Checksum':1}"
+
+/* "uid: id id = answer; …" */
+static void print(const struct gs_checkpoint_entry *entries, uint32_t count, struct gs_buf *out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        gs_buf_printf(out, "%s%s:", i ? "; " : "", entries[i].pod_uid);
+        for (uint32_t k = 0; k < entries[i].id_count; k++)
+            gs_buf_printf(out, " %s", entries[i].ids[k]);
+        gs_buf_printf(out, " = %.*s", (int)entries[i].answer.len,
+                      entries[i].answer.len ? entries[i].answer.at : "");
+    }
+}
+
+static void entries_of_the_resource_are_read(void **state)
+{
+    static const struct {
+        const char *row, *json, *entries; /* entries NULL: refused */
+    } rows[] = {
+        {"by NUMA node",
+         ENTRY("'PodUID':'u','DeviceIDs':{'-1':['a'],'1':['b','c']},'AllocResp':'CgA='"),
+         "u: a b c = CgA="},
+        {"a plain list, before 1.20", ENTRY("'DeviceIDs':['a','b'],'PodUID':'u'"), "u: a b = "},
+        {"in another order",
+         "{'Data':{'PodDeviceEntries':[{'DeviceIDs':['a'],'ResourceName':'gpu',"
+         "'PodUID':'u','AllocResp':'A\\u0041=='}]}}",
+         "u: a = AA=="},
+        {"of another resource",
+         "{'Data':{'PodDeviceEntries':[{'ResourceName':'nic','DeviceIDs':{'0':['e']}},"
+         "{'ResourceName':'gpu','PodUID':'v'},{'ResourceName':'gpu','PodUID':'w'},{},null]}}",
+         "v: = ; w: = "},
+        {"of another resource, in a shape of its own",
+         "{'Data':{'PodDeviceEntries':[{'ResourceName':'nic','DeviceIDs':7}]}}", ""},
+        {"null everywhere", ENTRY("'PodUID':null,'DeviceIDs':{'0':null},'AllocResp':null"), ": = "},
+        {"the last one counts", ENTRY("'DeviceIDs':['a'],'DeviceIDs':{'0':['b']}"), ": b = "},
+        {"no pods", "{'Data':{'PodDeviceEntries':null,'RegisteredDevices':{'gpu':['a']}}}", ""},
+        {"no data", "{'Data':null}", ""},
+        {"nothing", "{}", ""},
+        {"an id that is none", ENTRY("'DeviceIDs':['a',null]"), NULL},
+        {"ids of another type", ENTRY("'DeviceIDs':'a'"), NULL},
+        {"an answer of another type", ENTRY("'AllocResp':{}"), NULL},
+        {"cut short", "{'Data':{'PodDeviceEntries':[{'ResourceName':'gpu'}", NULL},
+        {"no object", "[]", NULL},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+        _cleanup_free_ char *json = quoted(r->json);
+        struct gs_checkpoint_entry *entries = NULL;
+        uint32_t count = 77;
+        struct gs_error err = {0};
+        struct gs_buf text = GS_BUF(1024);
+        int result =
+            gs_codec_checkpoint_decode(gs_slice_of(json), "gpu", &arena, &entries, &count, &err);
+        row_equal(r->row, result, r->entries ? 0 : -1);
+        row_equal(r->row, err.code, r->entries ? GS_OK : GS_EPROTO);
+        if (r->entries) {
+            print(entries, count, &text);
+            row_text(r->row, text.len ? text.data : "", r->entries);
+        } else {
+            row_true(r->row, !entries && count == 77);
+        }
+        gs_buf_release(&text);
+    }
+}
+
+static void more_containers_than_any_node_has_are_refused(void **state)
+{
+    enum { ENTRIES_MAX = 65536 };
+    for (int extra = 0; extra < 2; extra++) {
+        _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+        struct gs_checkpoint_entry *entries;
+        uint32_t count;
+        struct gs_error err = {0};
+        struct gs_buf json = GS_BUF((size_t)8 << 20);
+        gs_buf_puts(&json, "{\"Data\":{\"PodDeviceEntries\":[");
+        for (int i = 0; i < ENTRIES_MAX + extra; i++)
+            gs_buf_printf(&json, "%s{\"ResourceName\":\"gpu\"}", i ? "," : "");
+        gs_buf_puts(&json, "]}}");
+        assert_false(gs_buf_failed(&json));
+        int result = gs_codec_checkpoint_decode((struct gs_slice){json.data, json.len}, "gpu",
+                                                &arena, &entries, &count, &err);
+        assert_int_equal(result, extra ? -1 : 0);
+        assert_int_equal(err.code, extra ? GS_ETOOBIG : GS_OK);
+        if (!extra)
+            assert_int_equal(count, ENTRIES_MAX);
+        gs_buf_release(&json);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(entries_of_the_resource_are_read),
+        cmocka_unit_test(more_containers_than_any_node_has_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
