@@ -3,6 +3,7 @@
 #include "device_plugin/plugin.h"
 
 #include "device_plugin/asks.h"
+#include "device_plugin/checkpoint.h"
 #include "device_plugin/footprint.h"
 #include "device_plugin/gpu_thread.h"
 #include "device_plugin/writes.h"
@@ -96,6 +97,7 @@ static bool may_link(struct plugin *plugin)
 void plugin_changed(struct plugin *plugin)
 {
     devices_follow(plugin);
+    checkpoint_recall(plugin);
     if (may_link(plugin))
         link_kubelet(plugin);
     refresh_board(plugin);

@@ -48,6 +48,7 @@ struct plugin {
 
     /* pods */
     bool pods_listed;
+    bool recalled; /* what earlier runs answered to all of them */
 
     /* kubelet calls that wait for something (asks.c) */
     struct ask *asks;

@@ -64,4 +64,5 @@ def body():
         cluster.wait_inspect_agrees()
 
 
-run(body)
+if __name__ == "__main__":
+    run(body)

@@ -29,6 +29,7 @@ class ApiProxy:
         self.changed = threading.Condition()
         self.hidden = set()
         self.held_patches = set()
+        self.losses = collections.Counter()
         self.held_now = collections.Counter()
         self.away = False
         self.server = http.server.ThreadingHTTPServer((HOST, 0), self.handler())
@@ -59,6 +60,13 @@ class ApiProxy:
             self.held_patches.discard(name)
             self.changed.notify_all()
 
+    def lose_patches(self, name):
+        """Those that wait never arrive; later ones do."""
+        with self.changed:
+            self.losses[name] += 1
+            self.held_patches.discard(name)
+            self.changed.notify_all()
+
     def set_away(self, away):
         """True: no request is answered any more, watches break off."""
         with self.changed:
@@ -82,7 +90,9 @@ class ApiProxy:
                     self.close_connection = True
                     return
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                proxy.wait_for_patch(self.command, self.path)
+                if not proxy.wait_for_patch(self.command, self.path):
+                    self.close_connection = True
+                    return
                 upstream = proxy.api.connect(timeout_s=None)
                 headers = {key: value for key, value in self.headers.items()
                            if key.lower() not in ("host", "accept-encoding", "connection")}
@@ -116,11 +126,14 @@ class ApiProxy:
         return Handler
 
     def wait_for_patch(self, method, path):
+        """False: it is lost."""
         name = path.split("?")[0].rsplit("/pods/", 1)[-1].split("/")[0]
         with self.changed:
+            losses = self.losses[name]
             if method == "PATCH" and name in self.held_patches:
                 self.held_now[name] += 1
                 self.changed.wait_for(lambda: name not in self.held_patches or self.away, 60)
+            return self.losses[name] == losses
 
     def without_hidden(self, data):
         try:

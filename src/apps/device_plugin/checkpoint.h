@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_CHECKPOINT_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_CHECKPOINT_H
+
+#include "gpushare/base/arena.h"
+#include "gpushare/base/error.h"
+#include "gpushare/service/allocate.h"
+
+/*
+ * What the kubelet wrote down of answers that it got, in the file "kubelet_internal_checkpoint" of
+ * its device plugin folder: it replaces that file as a whole after every Allocate. An answer that
+ * names no GPU index is left out. *ret lies in the arena. GS_ENOENT: the kubelet has written none.
+ * GS_EIO, GS_ETOOBIG, GS_EPROTO, GS_ENOMEM.
+ */
+int checkpoint_read(const char *dir, const struct gs_names *names, struct gs_arena *arena,
+                    struct gs_given **ret, size_t *ret_count, struct gs_error *err);
+
+struct plugin;
+
+/* Brings the allocator what earlier runs answered, as soon as pods and GPUs are known; once they
+ * are known for good it does nothing more. */
+void checkpoint_recall(struct plugin *plugin);
+
+#endif

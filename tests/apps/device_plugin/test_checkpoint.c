@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kubelet's checkpoint in its folder, and what the plugin makes of it. */
+#include "device_plugin/checkpoint.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "allocate_rig.h"
+#include "device_plugin/plugin.h"
+#include "rows.h"
+
+/* Base64 of answers: NVIDIA_VISIBLE_DEVICES=GPU-1 and ALIYUN_COM_GPU_MEM_IDX. */
+#define VISIBLE   "Ch8KFk5WSURJQV9WSVNJQkxFX0RFVklDRVMSBUdQVS0xCh"
+#define ON_0      VISIBLE "sKFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSATA="
+#define ON_1      VISIBLE "sKFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSATE="
+#define ON_0_1    VISIBLE "0KFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSAzAsMQ=="
+#define ON_NONE   VISIBLE "wKFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSAi0x" /* -1 */
+#define NO_INDEX  "CgoKBU9USEVSEgEx"                               /* OTHER=1 */
+#define FILE_NAME "kubelet_internal_checkpoint"
+
+#define ENTRY(uid, ids, answer)                                                                    \
+    "{\"PodUID\":\"" uid "\",\"ContainerName\":\"c\",\"ResourceName\":\"aliyun.com/gpu-mem\","     \
+    "\"DeviceIDs\":{\"-1\":[" ids "]},\"AllocResp\":\"" answer "\"}"
+#define DATA(entries)                                                                              \
+    "{\"Data\":{\"PodDeviceEntries\":[" entries "],\"RegisteredDevices\":null},\"Checksum\":1}"
+
+struct folder {
+    char dir[64], file[128];
+};
+
+static void folder_up(struct folder *folder, const char *text)
+{
+    strcpy(folder->dir, "/tmp/gpushare-checkpoint-XXXXXX");
+    assert_non_null(mkdtemp(folder->dir));
+    snprintf(folder->file, sizeof(folder->file), "%s/" FILE_NAME, folder->dir);
+    if (!text)
+        return;
+    FILE *file = fopen(folder->file, "we");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void folder_down(const struct folder *folder)
+{
+    unlink(folder->file);
+    rmdir(folder->file);
+    assert_int_equal(rmdir(folder->dir), 0);
+}
+
+static void what_the_kubelet_kept_of_our_answers_is_read(void **state)
+{
+    static const char *const ids[] = {"b", "a"};
+    static const struct {
+        const char *row, *text;
+        size_t count;
+        gs_gpu_mask gpus; /* of the first */
+    } rows[] = {
+        {"one", DATA(ENTRY("u", "\"b\",\"a\"", ON_0)), 1, 1},
+        {"two", DATA(ENTRY("u", "\"b\",\"a\"", ON_1) "," ENTRY("v", "\"c\"", ON_0)), 2, 2},
+        {"on two GPUs", DATA(ENTRY("u", "\"b\",\"a\"", ON_0_1)), 1, 3},
+        {"of those that say nothing",
+         DATA(ENTRY("w", "\"c\"", ON_NONE) "," ENTRY("w", "\"c\"", NO_INDEX) "," ENTRY(
+             "w", "\"c\"", "") "," ENTRY("w", "\"c\"",
+                                         "no base64!") "," ENTRY("w", "",
+                                                                 ON_0) "," ENTRY("u", "\"b\",\"a\"",
+                                                                                 ON_0)),
+         1, 1},
+        {"none", DATA(""), 0, 0},
+    };
+    struct gs_names names;
+    assert_int_equal(gs_names_init(&names, "aliyun.com", NULL), 0);
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_arena arena = {0};
+        struct gs_given *given = NULL;
+        struct folder folder;
+        size_t count = 77;
+        struct gs_error err = {0};
+        folder_up(&folder, r->text);
+        row_equal(r->row, checkpoint_read(folder.dir, &names, &arena, &given, &count, &err), 0);
+        row_equal(r->row, count, r->count);
+        if (r->count) {
+            row_text(r->row, given[0].uid, "u");
+            row_equal(r->row, given[0].gpus, r->gpus);
+            row_equal(r->row, given[0].units, 2);
+            row_equal(r->row, given[0].key, gs_allocate_key(ids, 2));
+        }
+        gs_arena_release(&arena);
+        folder_down(&folder);
+    }
+}
+
+static void a_file_that_is_missing_or_none_is_told(void **state)
+{
+    static const struct {
+        const char *row, *text;
+        bool folder;
+        enum gs_code code;
+    } rows[] = {
+        {"missing", NULL, false, GS_ENOENT},
+        {"a folder", NULL, true, GS_EIO},
+        {"empty", "", false, GS_EPROTO},
+        {"cut short", "{\"Data\":{", false, GS_EPROTO},
+    };
+    struct gs_names names;
+    assert_int_equal(gs_names_init(&names, "aliyun.com", NULL), 0);
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_arena arena = {0};
+        struct gs_given *given = NULL;
+        struct folder folder;
+        size_t count = 77;
+        struct gs_error err = {0};
+        folder_up(&folder, r->text);
+        if (r->folder)
+            row_equal(r->row, mkdir(folder.file, 0700), 0);
+        row_equal(r->row, checkpoint_read(folder.dir, &names, &arena, &given, &count, &err), -1);
+        row_equal(r->row, err.code, r->code);
+        row_true(r->row, !given && count == 77);
+        gs_arena_release(&arena);
+        folder_down(&folder);
+    }
+}
+
+/* The pod is recorded on GPU 1 and was given GPU 0. */
+static void it_is_recalled_once_pods_and_gpus_are_known(void **state)
+{
+    static const struct {
+        const char *row;
+        bool gpus, pod, listed, recalled; /* recalled: before */
+        bool placed, done;
+    } rows[] = {
+        {"both", true, true, true, false, true, true},
+        {"no GPUs yet", false, true, true, false, false, false},
+        {"a pod of a quick list", true, true, false, false, true, false},
+        {"no pod yet", true, false, false, false, false, false},
+        {"no pod at all", true, false, true, false, false, true},
+        {"again", true, true, true, true, false, true},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct folder folder;
+        struct gs_allocator_stats stats;
+        rig_up(&rig);
+        folder_up(&folder, DATA(ENTRY("p", "\"a\",\"b\"", ON_0)));
+        if (r->pod)
+            give_pod(&rig, &(struct given_pod){"p", {2}, 1});
+        struct plugin plugin = {.alloc = rig.alloc,
+                                .names = rig.names,
+                                .settings.device_plugin_dir = folder.dir,
+                                .have_gpus = r->gpus,
+                                .pods_listed = r->listed,
+                                .recalled = r->recalled};
+        checkpoint_recall(&plugin);
+        gs_allocator_stats(rig.alloc, &stats);
+        row_equal(r->row, stats.used_units[0], r->placed ? 2 : 0);
+        row_equal(r->row, plugin.recalled, r->done);
+        gs_allocator_free(rig.alloc);
+        folder_down(&folder);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_kubelet_kept_of_our_answers_is_read),
+        cmocka_unit_test(a_file_that_is_missing_or_none_is_told),
+        cmocka_unit_test(it_is_recalled_once_pods_and_gpus_are_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
