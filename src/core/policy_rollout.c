@@ -3,9 +3,12 @@
 
 #include <string.h>
 
+#include "rollout_lanes.h"
+
 /*
  * Rollout: offer a node state the same 64 sequences of 64 pods each, skip what does not fit, and
  * sum up what stays free. The difference that a pod makes to this sum is its loss. Exact integers.
+ * rollout_lanes.c does the same faster; what follows here is for sizes that are too large for it.
  */
 
 /* Enough passes over a sequence that the node is full at the end: it is offered at least four times
@@ -119,9 +122,11 @@ static uint64_t play(const struct offer *offer, const uint16_t *row)
 uint64_t gs_rollout_stranded(const struct gs_policy_table *table, const struct gs_state *state)
 {
     uint64_t stranded = state->left_units * GS_ROLLOUTS;
+    uint32_t passes = passes_for(table, state->left_units);
+    if (gs_lanes_can(table->lanes, state))
+        return stranded - gs_lanes_placed(table->lanes, state, passes);
     uint8_t fits[GS_CLASSES_MAX];
-    struct offer offer = {
-        .table = table, .start = state, .passes = passes_for(table, state->left_units)};
+    struct offer offer = {.table = table, .start = state, .passes = passes};
     if (!look_at_shapes(&offer, fits))
         return stranded;
     for (uint32_t r = 0; r < GS_ROLLOUTS; r++)

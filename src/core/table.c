@@ -6,6 +6,8 @@
 
 #include "gpushare/base/splitmix.h"
 
+#include "rollout_lanes.h"
+
 /* Building a table: sort the classes, group the models by what may run on them, price scarce
  * models, draw the sequences. Integers wherever a choice depends on it. */
 
@@ -255,6 +257,9 @@ struct gs_policy_table *gs_policy_table_build(const struct gs_class *classes, ui
         return NULL;
     find_typical(table);
     draw(table);
+    table->lanes = gs_lanes_build(table);
+    if (!table->lanes)
+        return NULL;
     return gs_steal(&table);
 }
 

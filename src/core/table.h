@@ -51,7 +51,8 @@ struct gs_policy_table {
     uint8_t *model_group;
     int64_t *model_price; /* per unit, in 1/65536: what a scarce model's memory is worth more */
     uint64_t *model_units;
-    struct gs_arena arena; /* of all arrays */
+    struct gs_lanes *lanes; /* the draws once more, for eight sequences at a time */
+    struct gs_arena arena;  /* of all arrays */
 };
 
 /* NULL when out of memory, or when there is no class with GPU memory. */
