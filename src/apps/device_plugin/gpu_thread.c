@@ -186,10 +186,13 @@ static void note_answer(struct gpu_thread *thread)
     atomic_store(&thread->answered_ns, gs_loop_now_ns(thread->plugin->loop));
 }
 
+/* Of the loop's clock, which is looked at ten times a second. */
 static void pause_s(struct gpu_thread *thread, int seconds)
 {
     const struct timespec tenth = {0, 100 * GS_NS_PER_MS};
-    for (int i = 0; i < seconds * 10 && !atomic_load(&thread->stop); i++) {
+    const struct gs_loop *loop = thread->plugin->loop;
+    int64_t until_ns = gs_loop_now_ns(loop) + seconds * GS_NS_PER_S;
+    while (gs_loop_now_ns(loop) < until_ns && !atomic_load(&thread->stop)) {
         nanosleep(&tenth, NULL);
         note_answer(thread);
     }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the loop learns of GPUs whose source fails, or does not come back. */
+/*
+ * What the loop learns of GPUs whose source fails, or does not come back. Time is turned by hand,
+ * and not on before the thread has seen it, unless it hangs.
+ */
 #include "device_plugin/gpu_thread.h"
 
 #include <stdatomic.h>
@@ -19,7 +22,11 @@ struct rig {
     struct plugin plugin;
     atomic_bool fails, hangs, empty, wait_fails;
     atomic_llong now_ns;
-    char error[256]; /* on the board */
+    atomic_llong seen_ns; /* by the thread */
+    int64_t step_ns;      /* that time is turned on by */
+    pthread_t loops;      /* the loop's thread */
+    char error[256];      /* on the board */
+    int told;             /* times that the board was told one, or that there is none */
     bool ended;
 };
 
@@ -35,6 +42,7 @@ void board_set_gpu_error(struct board *board, const char *why)
 {
     struct rig *rig = (struct rig *)((char *)board - offsetof(struct rig, plugin.board));
     snprintf(rig->error, sizeof(rig->error), "%s", why);
+    rig->told++;
 }
 
 void board_set_used(struct board *board, const struct gs_gpu_set *set)
@@ -91,7 +99,11 @@ static void close_rig(void *ctx)
 
 static int64_t now(void *ctx)
 {
-    return atomic_load(&((struct rig *)ctx)->now_ns);
+    struct rig *rig = ctx;
+    long long now_ns = atomic_load(&rig->now_ns);
+    if (!pthread_equal(pthread_self(), rig->loops))
+        atomic_store(&rig->seen_ns, now_ns);
+    return now_ns;
 }
 
 /* ---- */
@@ -102,6 +114,8 @@ static void rig_up(struct rig *rig, struct gs_clock *clock)
     const struct gs_gpu_source source = {&ops, rig};
     struct gs_error err = {0};
     gs_log_init(GS_LOG_ERROR, GS_LOG_TEXT);
+    rig->loops = pthread_self();
+    rig->step_ns = GS_NS_PER_S;
     atomic_store(&rig->now_ns, 3600 * GS_NS_PER_S);
     *clock = (struct gs_clock){now, now, rig};
     assert_int_equal(gs_loop_new(clock, &rig->plugin.loop, &err), 0);
@@ -124,18 +138,47 @@ static enum look look_of(const struct rig *rig)
     return set->gpus[0].healthy && set->gpus[1].healthy ? WELL : SICK;
 }
 
-/* The plugin looks every ten seconds of the loop's clock, which is turned by hand. */
-static void until(struct rig *rig, const char *row, enum look look, const char *error,
-                  int64_t step_ns)
+static void turn_if_seen(struct rig *rig)
+{
+    if (atomic_load(&rig->seen_ns) == atomic_load(&rig->now_ns) || atomic_load(&rig->hangs))
+        atomic_fetch_add(&rig->now_ns, rig->step_ns);
+}
+
+/* All at once, and the thread has seen it. */
+static void turn_on(struct rig *rig, int seconds)
+{
+    atomic_fetch_add(&rig->now_ns, seconds * GS_NS_PER_S);
+    while (atomic_load(&rig->seen_ns) != atomic_load(&rig->now_ns))
+        gs_loop_step(rig->plugin.loop, GS_NS_PER_MS, NULL);
+}
+
+/* The plugin looks every ten seconds of the loop's clock. */
+static void until(struct rig *rig, const char *row, enum look look, const char *error)
 {
     const struct gs_clock *real = gs_clock_system();
     int64_t until_ns = gs_clock_now_ns(real) + PATIENCE_NS;
+    gs_loop_step(rig->plugin.loop, GS_NS_PER_MS, NULL);
     while (look_of(rig) != look || strcmp(rig->error, error) != 0) {
-        gs_loop_step(rig->plugin.loop, GS_NS_PER_MS, NULL);
-        atomic_fetch_add(&rig->now_ns, step_ns);
+        turn_if_seen(rig);
         gpu_thread_look(&rig->plugin);
+        gs_loop_step(rig->plugin.loop, GS_NS_PER_MS, NULL);
         if (gs_clock_now_ns(real) > until_ns)
             fail_msg("%s: look %d, \"%s\"", row, look_of(rig), rig->error);
+    }
+}
+
+/* Until the source has been read so many times more, in vain. */
+static void until_told(struct rig *rig, const char *row, int times, bool looks)
+{
+    const struct gs_clock *real = gs_clock_system();
+    int64_t until_ns = gs_clock_now_ns(real) + PATIENCE_NS;
+    for (int target = rig->told + times; rig->told < target && !rig->ended;) {
+        turn_if_seen(rig);
+        if (looks)
+            gpu_thread_look(&rig->plugin);
+        gs_loop_step(rig->plugin.loop, GS_NS_PER_MS, NULL);
+        if (gs_clock_now_ns(real) > until_ns)
+            fail_msg("%s: nothing is told", row);
     }
 }
 
@@ -146,25 +189,24 @@ static void gpus_that_cannot_be_seen_take_no_new_pods(void **state)
         const char *row;
         bool fails, hangs;
         const char *error;
-        int64_t step_ns;
     } rows[] = {
-        {"the driver fails", true, false, "the driver is away", 0},
-        {"the driver hangs", false, true, "the driver has not answered for 30 s", GS_NS_PER_S},
-        {"it hangs, then fails", true, true, "the driver has not answered for 30 s", GS_NS_PER_S},
+        {"the driver fails", true, false, "the driver is away"},
+        {"the driver hangs", false, true, "the driver has not answered for 30 s"},
+        {"it hangs, then fails", true, true, "the driver has not answered for 30 s"},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_clock clock;
         rig = (struct rig){0};
         rig_up(&rig, &clock);
-        until(&rig, r->row, WELL, "", 0);
+        until(&rig, r->row, WELL, "");
         atomic_store(&rig.fails, r->fails);
         atomic_store(&rig.hangs, r->hangs);
-        until(&rig, r->row, SICK, r->error, r->step_ns);
+        until(&rig, r->row, SICK, r->error);
         atomic_store(&rig.hangs, false);
         if (r->fails)
-            until(&rig, r->row, SICK, "the driver is away", 0);
+            until(&rig, r->row, SICK, "the driver is away");
         atomic_store(&rig.fails, false);
-        until(&rig, r->row, WELL, "", 0);
+        until(&rig, r->row, WELL, "");
         rig_down(&rig);
     }
 }
@@ -176,12 +218,13 @@ static void a_broken_wait_is_no_sickness(void **state)
     struct gs_clock clock;
     rig = (struct rig){0};
     rig_up(&rig, &clock);
-    until(&rig, "at first", WELL, "", 0);
+    until(&rig, "at first", WELL, "");
     for (int i = 0; i < 3; i++) {
         const struct gs_clock *real = gs_clock_system();
         int64_t until_ns = gs_clock_now_ns(real) + PATIENCE_NS;
         atomic_store(&rig.wait_fails, true);
         while (atomic_load(&rig.wait_fails) && gs_clock_now_ns(real) < until_ns) {
+            turn_if_seen(&rig);
             gs_loop_step(rig.plugin.loop, GS_NS_PER_MS, NULL);
             assert_int_equal(look_of(&rig), WELL);
             assert_string_equal(rig.error, "");
@@ -189,17 +232,24 @@ static void a_broken_wait_is_no_sickness(void **state)
     }
     assert_false(atomic_load(&rig.wait_fails));
     atomic_store(&rig.fails, true);
-    until(&rig, "still read", SICK, "the driver is away", 0);
+    until(&rig, "still read", SICK, "the driver is away");
     rig_down(&rig);
 }
 
-static void step(struct rig *rig, int64_t real_ns, int64_t jump_ns)
+/* It looks at the clock while it waits to read again, half a minute in the end. */
+static void a_thread_that_pauses_does_not_hang(void **state)
 {
-    const struct gs_clock *real = gs_clock_system();
-    atomic_fetch_add(&rig->now_ns, jump_ns);
-    for (int64_t until_ns = gs_clock_now_ns(real) + real_ns;
-         gs_clock_now_ns(real) < until_ns && !rig->ended;)
-        gs_loop_step(rig->plugin.loop, GS_NS_PER_MS, NULL);
+    static struct rig rig;
+    struct gs_clock clock;
+    rig = (struct rig){0};
+    atomic_store(&rig.fails, true);
+    rig_up(&rig, &clock);
+    rig.step_ns = 10 * GS_NS_PER_S;
+    for (int told = 0; told < 7; told++) {
+        until_told(&rig, "fails", 1, true);
+        assert_string_equal(rig.error, "the driver is away");
+    }
+    rig_down(&rig);
 }
 
 /* The container's library is the one that was there when it started: a driver that came later, or
@@ -223,18 +273,21 @@ static void a_driver_that_fails_for_long_ends_the_program(void **state)
         atomic_store(&rig.fails, !r->had_gpus);
         rig_up(&rig, &clock);
         if (r->had_gpus)
-            until(&rig, r->row, WELL, "", 0);
+            until(&rig, r->row, WELL, "");
         atomic_store(&rig.fails, true);
-        until(&rig, r->row, r->had_gpus ? SICK : NONE, "the driver is away", 0);
-        step(&rig, 0, 599 * GS_NS_PER_S);
+        until(&rig, r->row, r->had_gpus ? SICK : NONE, "the driver is away");
+        turn_on(&rig, 590);
+        until_told(&rig, r->row, 1, false);
         row_equal(r->row, rig.ended, false);
         if (r->recovers) {
             atomic_store(&rig.fails, false);
-            until(&rig, r->row, WELL, "", 0);
+            until(&rig, r->row, WELL, "");
             atomic_store(&rig.fails, true);
-            until(&rig, r->row, SICK, "the driver is away", 0);
+            until(&rig, r->row, SICK, "the driver is away");
         }
-        step(&rig, 4 * GS_NS_PER_S, 1 * GS_NS_PER_S);
+        turn_on(&rig, 9);
+        rig.step_ns = 4 * GS_NS_PER_S;
+        until_told(&rig, r->row, 2, false);
         row_equal(r->row, rig.ended, r->ends);
         rig_down(&rig);
     }
@@ -247,7 +300,7 @@ static void a_node_without_gpus_says_why(void **state)
     rig = (struct rig){0};
     atomic_store(&rig.empty, true);
     rig_up(&rig, &clock);
-    until(&rig, "all with MIG", NONE, "there are no GPUs to share: GPU 0 has MIG enabled", 0);
+    until(&rig, "all with MIG", NONE, "there are no GPUs to share: GPU 0 has MIG enabled");
     rig_down(&rig);
 }
 
@@ -256,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpus_that_cannot_be_seen_take_no_new_pods),
         cmocka_unit_test(a_broken_wait_is_no_sickness),
+        cmocka_unit_test(a_thread_that_pauses_does_not_hang),
         cmocka_unit_test(a_driver_that_fails_for_long_ends_the_program),
         cmocka_unit_test(a_node_without_gpus_says_why),
     };
