@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "allocate_internal.h"
 
@@ -186,6 +187,25 @@ static void leave_to_stranger(struct gs_allocator *alloc, struct call *call, uin
         lose_call(alloc, loser);
 }
 
+/* The kubelet ends the names of static pods with the node's (pkg/kubelet/config, generatePodName).
+ */
+static bool may_be_static(const struct gs_allocator *alloc, const char *name)
+{
+    const char *node = alloc->config.node;
+    size_t len = strlen(name), node_len = strlen(node);
+    return len > node_len + 1 && name[len - node_len - 1] == '-' &&
+           strcasecmp(name + len - node_len, node) == 0;
+}
+
+/* The API told of all pods when this was answered, and knows none of this name: it was deleted
+ * before the kubelet took it in, and counts for nothing. */
+static bool is_deleted_ones(const struct gs_allocator *alloc, const struct call *call,
+                            const struct gs_known_pod *known, uint64_t hash)
+{
+    return !call->owner && call->told && !gs_other_named(alloc, hash) &&
+           !may_be_static(alloc, known->name);
+}
+
 static bool names(const struct gs_known_pod *known, uint64_t key)
 {
     for (size_t k = 0; k < known->key_count; k++) {
@@ -221,6 +241,11 @@ static bool settle_pod(struct gs_allocator *alloc, const struct gs_known_pod *kn
         ours = true;
         if (is_namesakes(call, claimant, hash))
             continue;
+        if (!claimant && is_deleted_ones(alloc, call, known, hash)) {
+            gs_call_set_owner(alloc, call, NULL);
+            call->was_hash = hash;
+            continue;
+        }
         if (!claimant) {
             leave_to_stranger(alloc, call, hash);
             continue;

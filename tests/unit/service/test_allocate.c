@@ -196,7 +196,7 @@ static void an_unclaimed_call_is_charged_until_the_kubelet_forgets_it(void **sta
     uint64_t key;
     rig_up(&rig);
     assert_int_equal(allocate(&rig, 10, NULL, 0, &key, NULL), 0);
-    const struct gs_known_pod known = {"ns", "static", 10, &key, 1};
+    const struct gs_known_pod known = {"ns", "static-n1", 10, &key, 1};
     for (int i = 0; i < 5; i++)
         gs_allocator_known(rig.alloc, &known, 1);
     gs_allocator_stats(rig.alloc, &stats);
@@ -230,7 +230,7 @@ static void a_call_that_the_kubelet_does_not_name_makes_way_for_a_placed_pod(voi
         row_equal(r->row, allocate(&rig, 10, NULL, 0, &key, NULL), 0);
         const struct gs_known_pod known[] = {
             {"ns", "placed", 0, NULL, 0},
-            {"ns", "static", 10, &key, 1},
+            {"ns", "static-n1", 10, &key, 1},
         };
         give_pod(&rig, &(struct given_pod){"placed", {r->units}, 0});
         row_equal(r->row, allocate(&rig, r->units, known, r->named ? 2 : 1, NULL, NULL), r->gpu);

@@ -180,7 +180,7 @@ static void the_pod_that_a_turn_came_again_for_stays_whole(void **state)
     assert_int_equal(allocate(&rig, SIZE / 2, NULL, 0, &keys[0], NULL), 0);
     const struct gs_known_pod known[] = {{"ns", "next", 0, NULL, 0},
                                          {"ns", "next", SIZE / 2, &keys[1], 1},
-                                         {"ns", "static", SIZE / 2, &keys[0], 1}};
+                                         {"ns", "static-n1", SIZE / 2, &keys[0], 1}};
     assert_int_equal(allocate(&rig, SIZE / 2, known, 1, &keys[1], NULL), 0);
     gs_allocator_known(rig.alloc, known + 1, 2);
     gs_allocator_stats(rig.alloc, &stats);
@@ -342,6 +342,42 @@ static void what_a_late_kubelet_says_of_a_deleted_pod_is_not_charged(void **stat
     gs_allocator_free(rig.alloc);
 }
 
+/* Nobody claims a call of 10 units; the kubelet names its pod. */
+static void a_pod_that_was_deleted_before_it_was_taken_in_is_not_charged(void **state)
+{
+    static const struct {
+        const char *row, *name;
+        enum gs_api_word api;
+        bool ended; /* the API knows the pod of that name, which has ended */
+        uint64_t used;
+    } rows[] = {
+        {"the API knows none of that name", "gone", GS_API_TOLD, false, 0},
+        {"the API was silent", "gone", GS_API_SILENT, false, 10},
+        {"the API knows one", "gone", GS_API_TOLD, true, 10},
+        {"a static pod", "static-n1", GS_API_TOLD, false, 10},
+        {"named like the node", "n1", GS_API_TOLD, false, 0},
+        {"named as on another node", "static-xn1", GS_API_TOLD, false, 0},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        uint64_t key;
+        rig_up(&rig);
+        if (r->ended)
+            give_pod(&rig, &(struct given_pod){r->name, {10}, 0, .phase = GS_PHASE_SUCCEEDED});
+        row_equal(r->row, allocate_told(&rig, 10, NULL, 0, r->api, &key, NULL), 0);
+        row_equal(r->row, used(&rig, 0), 10);
+        const struct gs_known_pod known = {"ns", r->name, 10, &key, 1};
+        for (int i = 0; i < 2; i++) {
+            gs_allocator_known(rig.alloc, &known, 1);
+            row_equal(r->row, used(&rig, 0), r->used);
+        }
+        give_pod(&rig, &(struct given_pod){r->name, {10}, -1, .uid = "uid-new"});
+        gs_allocator_known(rig.alloc, &known, 1);
+        row_equal(r->row, used(&rig, 0), r->used);
+        gs_allocator_free(rig.alloc);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,6 +390,7 @@ int main(void)
         cmocka_unit_test(a_turn_is_not_taken_by_the_name_of_a_deleted_pod),
         cmocka_unit_test(a_name_that_comes_again_begins_anew),
         cmocka_unit_test(a_start_waits_for_those_that_die_in_its_place),
+        cmocka_unit_test(a_pod_that_was_deleted_before_it_was_taken_in_is_not_charged),
         cmocka_unit_test(what_a_late_kubelet_says_of_a_deleted_pod_is_not_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
