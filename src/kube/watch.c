@@ -172,12 +172,17 @@ static void watch_once(struct gs_watcher *watcher)
     watcher->must_list = false;
     int64_t begun_ns = now_ns(watcher);
     int result = stream(watcher, &exchange, &why);
-    bool long_enough = now_ns(watcher) - begun_ns >= SHORT_STREAM_NS;
+    int64_t lasted_ns = now_ns(watcher) - begun_ns;
+    bool long_enough = lasted_ns >= SHORT_STREAM_NS;
     bool stopped = gs_runner_stopped(&watcher->runner);
     if (watcher->events > 0) {
         watcher->attempt = 0;
         watcher->barren = 0;
     }
+    /* One that stood longer than any wait is no failure in a row: where nothing happens, whatever
+     * cuts idle connections must not have us away for longer each time. */
+    if (exchange.headed && lasted_ns >= options->backoff_max_ns)
+        watcher->attempt = 0;
     if (result == 0 && !stopped && (watcher->events > 0 || long_enough)) {
         watcher->attempt = 0;
         watcher->barren = 0;

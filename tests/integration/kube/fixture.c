@@ -19,8 +19,9 @@ struct gs_kube_options fixture_options(const struct fixture *f)
         .body_max_bytes = 64 << 10,
         .event_max_bytes = 4 << 10,
         .page_limit = 100,
-        .backoff_min_ns = 20 * GS_NS_PER_MS,
-        .backoff_max_ns = 200 * GS_NS_PER_MS,
+        .clock = f->clock,
+        .backoff_min_ns = f->backoff_ns ? f->backoff_ns : 20 * GS_NS_PER_MS,
+        .backoff_max_ns = f->backoff_ns ? f->backoff_ns : 200 * GS_NS_PER_MS,
         .stall_timeout_ns = f->stall_ns ? f->stall_ns : 60 * GS_NS_PER_S,
         .exec_timeout_ns = 1 * GS_NS_PER_S,
     };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
 
+#include <stdatomic.h>
 #include <time.h>
 
 #include "watch_texts.h"
@@ -315,6 +316,30 @@ static void attempts_are_spread_out_while_nothing_works(void **state)
     stop(&f, recorder);
 }
 
+static atomic_llong ahead_ns;
+
+static int64_t clock_ahead(void *ctx)
+{
+    return gs_clock_now_ns(gs_clock_system()) + atomic_load(&ahead_ns);
+}
+
+/* Nothing happens in the cluster, and something on the way cuts connections that say nothing. */
+static void a_quiet_watch_that_is_cut_again_and_again_comes_back_at_once(void **state)
+{
+    static const struct gs_clock clock = {clock_ahead, clock_ahead, NULL};
+    static const struct fake_rule rules[] = {{.match = IS_LIST, .body = LIST("5", "", "")}};
+    struct fixture f = {.clock = &clock, .backoff_ns = 30 * GS_NS_PER_S};
+    struct watch_recorder *recorder = start(&f, rules, 1);
+    size_t at = 0;
+    assert_true(recorder_wait(recorder, &at, "live"));
+    for (int i = 0; i < 3; i++) {
+        atomic_fetch_add(&ahead_ns, 61 * GS_NS_PER_S);
+        assert_true(recorder_wait(recorder, &at, "lost: nothing heard"));
+        assert_true(recorder_wait(recorder, &at, "live"));
+    }
+    assert_int_equal(stop(&f, recorder).watch_stalls, 3);
+}
+
 static void a_stop_interrupts_whatever_is_going_on(void **state)
 {
     static const struct {
@@ -418,6 +443,7 @@ int main(void)
         TEST(a_broken_item_does_not_stop_the_list),
         TEST(a_server_that_only_fails_is_listed_from_anew_in_the_end),
         TEST(attempts_are_spread_out_while_nothing_works),
+        TEST(a_quiet_watch_that_is_cut_again_and_again_comes_back_at_once),
         TEST(a_stop_interrupts_whatever_is_going_on),
         TEST(a_plain_list_says_when_its_middle_was_lost),
         TEST(a_plain_list_keeps_its_time),
