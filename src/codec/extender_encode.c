@@ -165,40 +165,56 @@ void gs_codec_filter_error(struct gs_buf *out, const char *error)
     gs_buf_putc(out, '}');
 }
 
-static void put_priority(struct gs_buf *out, struct gs_slice name, uint8_t score)
+static char *put_priority(char *to, struct gs_slice name, uint8_t score)
 {
     static const char head[] = ",{\"Host\":\"", tail[] = "\",\"Score\":";
-    char *begin = gs_buf_reserve(out, sizeof(head) + name.len + sizeof(tail) + sizeof("99}"));
-    if (!begin)
-        return;
-    char *to = copy(begin, head, sizeof(head) - 1);
+    to = copy(to, head, sizeof(head) - 1);
     to = copy(to, name.at, name.len);
     to = copy(to, tail, sizeof(tail) - 1);
     if (score >= 10)
         *to++ = (char)('0' + score / 10);
     *to++ = (char)('0' + score % 10);
     *to++ = '}';
-    gs_buf_advance(out, (size_t)(to - begin));
+    return to;
+}
+
+/* Names that stand in the body as they are: room is made once for all. */
+static void put_plain_priorities(struct gs_buf *out, const struct gs_slice *names,
+                                 const uint8_t *scores, uint32_t count)
+{
+    size_t room = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (scores[i] != GS_SCORE_UNTOLD)
+            room += names[i].len + sizeof(",{\"Host\":\"\",\"Score\":99}");
+    }
+    char *begin = gs_buf_reserve(out, room);
+    char *to = begin;
+    for (uint32_t i = 0; begin && i < count; i++) {
+        if (scores[i] != GS_SCORE_UNTOLD)
+            to = put_priority(to, names[i], scores[i]);
+    }
+    if (begin)
+        gs_buf_advance(out, (size_t)(to - begin));
+}
+
+static void put_escaped_priorities(struct gs_buf *out, const struct gs_slice *names,
+                                   const uint8_t *scores, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (scores[i] == GS_SCORE_UNTOLD)
+            continue;
+        gs_buf_puts(out, ",{\"Host\":");
+        gs_buf_json_string(out, names[i].at, names[i].len);
+        gs_buf_printf(out, ",\"Score\":%u}", scores[i]);
+    }
 }
 
 void gs_codec_host_priorities(struct gs_buf *out, const struct gs_filter_args *args,
                               const uint8_t *scores)
 {
-    uint32_t count = gs_filter_args_count(args);
-    bool plain = plain_names(args);
     size_t begin = out->len;
-    for (uint32_t i = 0; i < count; i++) {
-        struct gs_slice name = gs_filter_args_name(args, i);
-        if (scores[i] == GS_SCORE_UNTOLD)
-            continue;
-        if (plain) {
-            put_priority(out, name, scores[i]);
-        } else {
-            gs_buf_puts(out, ",{\"Host\":");
-            gs_buf_json_string(out, name.at, name.len);
-            gs_buf_printf(out, ",\"Score\":%u}", scores[i]);
-        }
-    }
+    (plain_names(args) ? put_plain_priorities : put_escaped_priorities)(
+        out, gs_filter_args_names(args), scores, gs_filter_args_count(args));
     open_entries(out, begin, '[');
     gs_buf_putc(out, ']');
 }

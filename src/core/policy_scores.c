@@ -50,11 +50,11 @@ static struct range range_of(const int64_t *loss, const bool *fits, size_t count
 /* Each step back costs twice the loss. */
 static uint8_t coarse(uint64_t behind)
 {
-    uint64_t limit = 5 * (uint64_t)GS_LOSS_MILLI;
-    uint8_t score = behind ? TOP_SCORE - 1 : TOP_SCORE;
-    for (; behind >= limit && score; score--)
-        limit *= 2;
-    return score;
+    uint64_t times = behind / (5 * (uint64_t)GS_LOSS_MILLI);
+    int steps = times ? 64 - __builtin_clzll(times) : 0;
+    if (!behind)
+        return TOP_SCORE;
+    return steps < TOP_SCORE - 1 ? (uint8_t)(TOP_SCORE - 1 - steps) : 0;
 }
 
 /* floor(top × part / whole + plus / 2), without overflow. */
