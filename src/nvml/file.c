@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
-#include "gpushare/base/buf.h"
 #include "gpushare/base/clock.h"
+#include "gpushare/base/stream.h"
 #include "gpushare/codec/inventory.h"
 #include "gpushare/nvml/listed.h"
 
@@ -25,13 +24,7 @@ static int load(const char *path, struct gs_buf *out, struct stat *ret_stat, str
     FILE *file = fopen(path, "re");
     if (!file)
         return gs_fail_errno(err, errno == ENOENT ? GS_ENOENT : GS_EIO, errno, "%.160s", path);
-    char *to;
-    size_t got = 1;
-    while (got && (to = gs_buf_reserve(out, 4096))) {
-        got = fread(to, 1, 4096, file);
-        gs_buf_advance(out, got);
-    }
-    int failed = ferror(file) || fstat(fileno(file), ret_stat) < 0;
+    int failed = !gs_buf_read_stream(out, file) || fstat(fileno(file), ret_stat) < 0;
     fclose(file);
     if (gs_buf_failed(out))
         return gs_fail(err, GS_ETOOBIG, "%.160s is larger than %d bytes", path, FILE_MAX_BYTES);

@@ -2,11 +2,10 @@
 #include "device_plugin/checkpoint.h"
 
 #include <errno.h>
-#include <stdio.h>
 
 #include "device_plugin/plugin.h"
-#include "gpushare/base/buf.h"
 #include "gpushare/base/log.h"
+#include "gpushare/base/stream.h"
 #include "gpushare/codec/annotation.h"
 #include "gpushare/codec/checkpoint.h"
 #include "gpushare/kube/base64.h"
@@ -19,17 +18,11 @@ static int load(const char *path, struct gs_buf *out, struct gs_error *err)
     FILE *file = fopen(path, "re");
     if (!file)
         return gs_fail_errno(err, errno == ENOENT ? GS_ENOENT : GS_EIO, errno, "%.160s", path);
-    char *to;
-    size_t got = 1;
-    while (got && (to = gs_buf_reserve(out, 65536))) {
-        got = fread(to, 1, 65536, file);
-        gs_buf_advance(out, got);
-    }
-    int failed = ferror(file);
+    bool read = gs_buf_read_stream(out, file);
     fclose(file);
     if (gs_buf_failed(out))
         return gs_fail(err, GS_ETOOBIG, "%.160s is too large", path);
-    return failed ? gs_fail(err, GS_EIO, "%.160s cannot be read", path) : 0;
+    return read ? 0 : gs_fail(err, GS_EIO, "%.160s cannot be read", path);
 }
 
 /* Where a container's environment points to; 0: it does not say. */

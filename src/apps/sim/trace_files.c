@@ -2,25 +2,17 @@
 #include "sim/trace_files.h"
 
 #include <errno.h>
-#include <stdio.h>
 
-#include "gpushare/base/buf.h"
+#include "gpushare/base/stream.h"
 
-enum { FILE_BYTES_MAX = 512 << 20, CHUNK_BYTES = 1 << 16 };
+enum { FILE_BYTES_MAX = 512 << 20 };
 
 static int read_file(const char *path, struct gs_buf *text, struct gs_error *err)
 {
     FILE *file = fopen(path, "re");
     if (!file)
         return gs_fail_errno(err, errno == ENOENT ? GS_ENOENT : GS_EIO, errno, "%.160s", path);
-    for (;;) {
-        char *room = gs_buf_reserve(text, CHUNK_BYTES);
-        size_t got = room ? fread(room, 1, CHUNK_BYTES, file) : 0;
-        if (!got)
-            break;
-        gs_buf_advance(text, got);
-    }
-    int failed = ferror(file) ? errno : 0;
+    int failed = gs_buf_read_stream(text, file) ? 0 : errno;
     fclose(file);
     if (failed)
         return gs_fail_errno(err, GS_EIO, failed, "%.160s", path);
