@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # A layer is an OBJECT library made of every .c file in src/<name>/. Object libraries do not
 # pull each other in: a program or a test links exactly the layers it names, so a call that goes
-# against the arrows (docs/design.md) fails to link.
+# against the arrows (docs/architecture.md) fails to link.
 
-# What each layer may call, itself included.
-set(GS_MAY_base    base)
-set(GS_MAY_model   base model)
-set(GS_MAY_core    base model core)
-set(GS_MAY_codec   base model codec)
-set(GS_MAY_service base model core codec service)
-set(GS_MAY_sim     base model core codec service sim)
-set(GS_MAY_kube    base model core codec service kube)
-set(GS_MAY_http    base http)
-set(GS_MAY_grpc    base grpc)
-set(GS_MAY_nvml    base model core codec service nvml)
+# What each layer may call, itself included. "port" has headers only: what the programs plug in.
+set(GS_MAY_base     base)
+set(GS_MAY_model    base model)
+set(GS_MAY_core     base model core)
+set(GS_MAY_codec    base model codec)
+set(GS_MAY_port     base model port)
+set(GS_MAY_service  base model core codec port service)
+set(GS_MAY_allocate base model core codec allocate)
+set(GS_MAY_sim      base model core codec port service sim)
+set(GS_MAY_kube     base model codec port kube)
+set(GS_MAY_http     base http)
+set(GS_MAY_grpc     base grpc)
+set(GS_MAY_nvml     base model codec port nvml)
 
 # gs_layer(<name> [library...]): the libraries are foreign ones.
 function(gs_layer name)

@@ -130,7 +130,7 @@ step_tsan() {
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
     build_project "$root" tsan
     run_ctest "$root/build-tsan" \
-        -E '^(base|model|codec|grpc|fuzz)_|^core_test_(ask|ledger|placement|view)|^service_test_allocate|^ledger_property|^out_of'
+        -E '^(base|model|codec|grpc|fuzz)_|^core_test_(ask|ledger|placement|view)|^allocate_|^ledger_property|^out_of'
     echo "note: $ctest_passed tests" >&2
 }
 

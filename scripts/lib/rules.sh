@@ -68,7 +68,7 @@ private_header_exists() {
     [[ -f $dir/$2 || $2 == *.pb-c.h ]] || [[ $dir == src/apps/* && -f src/apps/$2 ]]
 }
 
-# Foreign headers and the layers where they may appear (docs/design.md).
+# Foreign headers and the layers where they may appear (docs/architecture.md).
 foreign_headers=(
     'jansson.h            codec sim kube apps'
     'yaml.h               base sim kube apps'
@@ -79,8 +79,8 @@ foreign_headers=(
     'protobuf-c/.*        grpc'
     'libsmartcols/.*      apps'
     'argp.h               apps'
-    'uthash.h             codec service sim kube grpc nvml apps'
-    'utlist.h             codec service sim kube grpc nvml apps'
+    'uthash.h             codec service allocate sim kube grpc nvml apps'
+    'utlist.h             codec service allocate sim kube grpc nvml apps'
     'dlfcn.h              nvml'
     'emmintrin.h          codec'
 )

@@ -60,7 +60,7 @@ void gs_service_free(struct gs_service *service)
     gs_clearings_release(&service->clearings);
     gs_reconcile_release(&service->reconcile);
     gs_newcomers_release(&service->newcomers);
-    gs_tombs_release(&service->told);
+    gs_recent_release(&service->warned);
     gs_overfull_release(&service->overfull);
     gs_store_release(&service->store);
     pthread_mutex_destroy(&service->scratch_lock);

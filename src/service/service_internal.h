@@ -71,7 +71,7 @@ struct gs_service {
     int64_t next_refresh_ns;
     struct gs_reconcile reconcile;
     struct gs_newcomers newcomers; /* guarded by the store's lock */
-    struct gs_tombs told; /* pods whose GPU index is not believed, and whose Event was written */
+    struct gs_recent warned; /* pods whose GPU index is not believed, and whose Event was written */
     int64_t next_telling_ns;
     struct gs_overfull overfull;
 

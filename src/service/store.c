@@ -33,7 +33,7 @@ void gs_store_release(struct gs_store *store)
 {
     gs_ledger_free(store->ledger);
     gs_policies_free(store->policies);
-    gs_tombs_release(&store->tombs);
+    gs_recent_release(&store->ended);
     gs_swaps_release(&store->swaps);
     free(store->freed_at);
     pthread_rwlock_destroy(&store->lock);

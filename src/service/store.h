@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gpushare/base/recent.h"
 #include "gpushare/core/ledger.h"
 #include "gpushare/core/policy.h"
 #include "swaps.h"
-#include "tombs.h"
 
 /*
  * The one lock and what it guards. Never held over I/O.
@@ -21,7 +21,7 @@ struct gs_store {
     pthread_rwlock_t lock;
     struct gs_ledger *ledger;
     struct gs_policies *policies; /* has its own synchronisation */
-    struct gs_tombs tombs;
+    struct gs_recent ended;
     struct gs_swaps swaps;
     uint64_t frees;
     uint64_t *freed_at;

@@ -92,7 +92,7 @@ static void end_pod(struct gs_service *service, const struct gs_pod *pod)
     if (gs_ledger_remove(store->ledger, pod->uid, &slot) || held)
         gs_store_freed(store, slot);
     gs_swaps_forget(&store->swaps, pod->uid);
-    gs_tombs_add(&store->tombs, pod->uid);
+    gs_recent_add(&store->ended, pod->uid);
     gs_pending_remove(service->pending, pod->uid);
     gs_limbo_remove(service->limbo, pod->uid);
 }
@@ -131,7 +131,8 @@ static int sync_pod(struct gs_service *service, const struct gs_pod *pod, struct
         end_pod(service, pod);
         return 0;
     }
-    if (gs_tombs_has(&store->tombs, pod->uid) || is_stale(store->ledger, pod, gs_pod_revision(pod)))
+    if (gs_recent_has(&store->ended, pod->uid) ||
+        is_stale(store->ledger, pod, gs_pod_revision(pod)))
         return 0;
     bool wants = gs_pod_wants_gpu(pod);
     if (pod->node_name[0]) {
@@ -217,7 +218,7 @@ static int on_list_begin(void *ctx, enum gs_kind kind)
     } else {
         service->pods_begun = true;
         gs_ledger_begin_pods(service->store.ledger);
-        gs_tombs_clear(&service->store.tombs);
+        gs_recent_clear(&service->store.ended);
         gs_pending_begin(service->pending);
     }
     gs_store_unlock(&service->store);

@@ -36,7 +36,7 @@ static bool consider(void *ctx, const struct gs_claim *claim)
     const struct gs_ledger *ledger = search->service->store.ledger;
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(claim->node));
     if (claim->state != GS_CLAIM_CONFIRMED || !claim->unplaced || !view || !view->gpu_count ||
-        gs_tombs_has(&search->service->told, claim->uid))
+        gs_recent_has(&search->service->warned, claim->uid))
         return true;
     struct unbelieved *pod = &search->found[search->count];
     *pod = (struct unbelieved){strdup(claim->ns), strdup(claim->name), strdup(claim->uid),
@@ -75,7 +75,7 @@ static void tell(struct gs_service *service, const struct unbelieved *pod)
     else
         gs_log(GS_LOG_WARN, "event not written", GS_STR("why", err.msg));
     /* Tried once: pods whose Event cannot be written must not keep others from theirs. */
-    gs_tombs_add(&service->told, pod->uid);
+    gs_recent_add(&service->warned, pod->uid);
 }
 
 void gs_unbelieved_tick(struct gs_service *service, int64_t now_ns)

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "gpushare/service/allocate.h"
+#include "gpushare/allocate/allocator.h"
 
 struct rig {
     struct gs_names names;

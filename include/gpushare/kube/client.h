@@ -11,7 +11,7 @@
 #include "gpushare/base/error.h"
 #include "gpushare/kube/kubeconfig.h"
 #include "gpushare/model/names.h"
-#include "gpushare/service/ports.h"
+#include "gpushare/port/cluster.h"
 
 /*
  * A client of the Kubernetes API over libcurl, and the kube_ops port on top of it.
@@ -69,7 +69,7 @@ void gs_kube_client_cancel(struct gs_kube_client *client);
 void gs_kube_client_free(struct gs_kube_client *client);
 GS_DEFINE_CLEANUP(struct gs_kube_client *, gs_kube_client_free)
 
-/* The port of include/gpushare/service/ports.h; *borrowed* until the client is freed. */
+/* The port of include/gpushare/port/cluster.h; *borrowed* until the client is freed. */
 struct gs_kube gs_kube_client_port(struct gs_kube_client *client);
 
 /* One request, for what the port has no word for (version, SelfSubjectAccessReview, …). */

@@ -3,7 +3,7 @@
 #define GPUSHARE_NVML_DRIVER_H
 
 #include "gpushare/base/clock.h"
-#include "gpushare/service/gpu_source.h"
+#include "gpushare/port/gpu_source.h"
 
 /*
  * GPUs of the NVIDIA driver, through libnvidia-ml.so.1, which is loaded at run time (NVML API

@@ -2,7 +2,7 @@
 #ifndef GPUSHARE_NVML_LISTED_H
 #define GPUSHARE_NVML_LISTED_H
 
-#include "gpushare/service/gpu_source.h"
+#include "gpushare/port/gpu_source.h"
 
 /*
  * GPUs that somebody lists, for machines without any: tests, demonstrations, operators who try.

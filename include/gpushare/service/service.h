@@ -10,8 +10,8 @@
 #include "gpushare/base/error.h"
 #include "gpushare/core/policy.h"
 #include "gpushare/model/names.h"
+#include "gpushare/port/cluster.h"
 #include "gpushare/service/election.h"
-#include "gpushare/service/ports.h"
 
 /*
  * The scheduling service, without sockets and without threads of its own: a ledger fed by a watch,

@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "gpushare/service/ports.h"
+#include "gpushare/port/cluster.h"
 
 /* The body of a watch's thread: gs_kube_ops.watch, begun again each second when it cannot begin
  * (out of memory), until *stop. A program whose watch ended would be alive and blind. */

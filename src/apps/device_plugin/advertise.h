@@ -6,7 +6,7 @@
 #include "gpushare/base/buf.h"
 #include "gpushare/base/error.h"
 #include "gpushare/grpc/device_plugin.h"
-#include "gpushare/service/gpu_source.h"
+#include "gpushare/port/gpu_source.h"
 
 /*
  * GPUs as the kubelet and the API see them: one device id per unit of memory, and the inventory.

@@ -5,10 +5,10 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "gpushare/allocate/allocator.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/kube/client.h"
-#include "gpushare/service/allocate.h"
-#include "gpushare/service/gpu_source.h"
+#include "gpushare/port/gpu_source.h"
 
 /*
  * What the HTTP thread shows of the loop's state: the loop puts it here after every change, the

@@ -2,9 +2,9 @@
 #ifndef GPUSHARE_APPS_DEVICE_PLUGIN_CHECKPOINT_H
 #define GPUSHARE_APPS_DEVICE_PLUGIN_CHECKPOINT_H
 
+#include "gpushare/allocate/allocator.h"
 #include "gpushare/base/arena.h"
 #include "gpushare/base/error.h"
-#include "gpushare/service/allocate.h"
 
 /*
  * What the kubelet wrote down of answers that it got, in the file "kubelet_internal_checkpoint" of

@@ -4,7 +4,7 @@
 
 #include "device_plugin/held.h"
 #include "gpushare/grpc/loop.h"
-#include "gpushare/service/gpu_source.h"
+#include "gpushare/port/gpu_source.h"
 
 struct plugin;
 

@@ -2,9 +2,9 @@
 #ifndef GPUSHARE_APPS_DEVICE_PLUGIN_HELD_H
 #define GPUSHARE_APPS_DEVICE_PLUGIN_HELD_H
 
+#include "gpushare/allocate/allocator.h"
 #include "gpushare/base/arena.h"
 #include "gpushare/grpc/pod_resources.h"
-#include "gpushare/service/allocate.h"
 
 /*
  * The device ids that pods hold, as the kubelet told. They stay listed whatever plugin gave them

@@ -2,9 +2,9 @@
 #ifndef GPUSHARE_APPS_DEVICE_PLUGIN_KNOWN_H
 #define GPUSHARE_APPS_DEVICE_PLUGIN_KNOWN_H
 
+#include "gpushare/allocate/allocator.h"
 #include "gpushare/base/arena.h"
 #include "gpushare/grpc/pod_resources.h"
-#include "gpushare/service/allocate.h"
 
 /* A PodResources list as the allocator wants it: pods, and what they hold of one resource. Zeroed:
  * there is none. */

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpushare/service/gpu_source.h"
+#include "gpushare/port/gpu_source.h"
 
 struct plugin;
 

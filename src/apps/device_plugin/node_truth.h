@@ -3,8 +3,8 @@
 #define GPUSHARE_APPS_DEVICE_PLUGIN_NODE_TRUTH_H
 
 #include "gpushare/model/names.h"
-#include "gpushare/service/gpu_source.h"
-#include "gpushare/service/ports.h"
+#include "gpushare/port/cluster.h"
+#include "gpushare/port/gpu_source.h"
 
 /* What this node's object shall say about its GPUs. */
 struct node_truth {

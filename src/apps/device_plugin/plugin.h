@@ -9,12 +9,12 @@
 #include "device_plugin/node_truth.h"
 #include "device_plugin/settings.h"
 #include "device_plugin/worker.h"
+#include "gpushare/allocate/allocator.h"
 #include "gpushare/grpc/device_plugin.h"
 #include "gpushare/grpc/kubelet_link.h"
 #include "gpushare/grpc/loop.h"
 #include "gpushare/kube/client.h"
-#include "gpushare/service/allocate.h"
-#include "gpushare/service/gpu_source.h"
+#include "gpushare/port/gpu_source.h"
 
 /*
  * What the parts of the program share. It belongs to the loop thread: the other threads (GPUs, pod

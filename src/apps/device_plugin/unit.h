@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "gpushare/service/gpu_source.h"
+#include "gpushare/port/gpu_source.h"
 
 /*
  * Which unit of memory is in force on this node. --memory-unit counts only while no pod holds

@@ -3,8 +3,8 @@
 #define GPUSHARE_APPS_EXTENDER_CANDIDATE_H
 
 #include "gpushare/base/error.h"
+#include "gpushare/port/cluster.h"
 #include "gpushare/service/election.h"
-#include "gpushare/service/ports.h"
 
 /*
  * The thread of the election. When it takes part itself, it labels this replica's pod, which has

@@ -8,7 +8,7 @@
 
 #include "gpushare/core/ledger.h"
 #include "gpushare/core/policy.h"
-#include "gpushare/service/ports.h"
+#include "gpushare/port/cluster.h"
 
 /*
  * What the API showed, as a ledger and what the ledger has no place for. Filled through the sink

@@ -7,7 +7,7 @@
 #include "gpushare/base/buf.h"
 #include "gpushare/base/error.h"
 #include "gpushare/kube/client.h"
-#include "gpushare/service/ports.h"
+#include "gpushare/port/cluster.h"
 
 /*
  * A cluster to ask: an API server, or one in memory for tests. Fill it with app.connect(), close it

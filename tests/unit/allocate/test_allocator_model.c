@@ -5,7 +5,7 @@
  * init containers again, gives pods up midway and names the owners of ids; a watch that is late;
  * writes that fail; a plugin that is started anew. Random steps; the seed is in every message.
  */
-#include "gpushare/service/allocate.h"
+#include "gpushare/allocate/allocator.h"
 
 #include "gpushare/codec/annotation.h"
 #include "rows.h"

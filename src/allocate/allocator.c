@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocate_internal.h"
+#include "internal.h"
 
 struct gs_allocator *gs_allocator_new(const struct gs_allocator_config *config)
 {
@@ -39,7 +39,7 @@ void gs_allocator_free(struct gs_allocator *alloc)
     gs_calls_free(alloc);
     gs_dying_free(alloc);
     gs_writes_free(alloc);
-    gs_tombs_release(&alloc->tombs);
+    gs_recent_release(&alloc->ended);
     free(alloc->met);
     free(alloc->others);
     gs_ledger_free(alloc->ledger);
@@ -222,7 +222,7 @@ static void remove_claimant(struct gs_allocator *alloc, struct claimant *gone)
     *at = gone->next;
     gs_dying_add(alloc, gone);
     gs_ledger_remove(alloc->ledger, gone->pod.uid, NULL);
-    gs_tombs_add(&alloc->tombs, gone->pod.uid);
+    gs_recent_add(&alloc->ended, gone->pod.uid);
     gs_calls_leave(alloc, gone);
     if (alloc->current == gone)
         alloc->current = NULL;
@@ -260,12 +260,12 @@ static bool outdated(struct gs_allocator *alloc, const struct claimant *claimant
                      const struct gs_pod *pod)
 {
     if (alloc->in_list) {
-        if (gs_tombs_has(&alloc->tombs, pod->uid))
-            gs_tombs_clear(&alloc->tombs); /* the cluster was set back to an earlier state */
+        if (gs_recent_has(&alloc->ended, pod->uid))
+            gs_recent_clear(&alloc->ended); /* the cluster was set back to an earlier state */
         return false;
     }
     uint64_t revision = gs_pod_revision(pod);
-    return gs_tombs_has(&alloc->tombs, pod->uid) ||
+    return gs_recent_has(&alloc->ended, pod->uid) ||
            (claimant && revision && revision < claimant->revision);
 }
 
@@ -311,7 +311,7 @@ void gs_allocator_pod_gone(struct gs_allocator *alloc, const char *uid)
     struct claimant *claimant = gs_claimant_find(alloc, uid);
     if (claimant)
         remove_claimant(alloc, claimant);
-    gs_tombs_add(&alloc->tombs, uid);
+    gs_recent_add(&alloc->ended, uid);
     gs_other_drop(alloc, uid);
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocate_internal.h"
+#include "internal.h"
 
 enum { OWNERLESS_MAX = 1024 };
 

@@ -4,7 +4,7 @@
  * whole, under the pod's UID, and so knows more than the annotations, which may have waited to be
  * written when that run ended.
  */
-#include "allocate_internal.h"
+#include "internal.h"
 
 /* Notes of one pod's containers become calls; those that this run answered are there already. An
  * init container's ids, used again by a later one, are one call. */

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocate_internal.h"
 #include "gpushare/codec/annotation.h"
+#include "internal.h"
 
 /* What the kubelet's list tells about the call in hand. */
 struct round {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SERVICE_ALLOCATE_H
-#define GPUSHARE_SERVICE_ALLOCATE_H
+#ifndef GPUSHARE_ALLOCATE_ALLOCATOR_H
+#define GPUSHARE_ALLOCATE_ALLOCATOR_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SERVICE_ALLOCATE_INTERNAL_H
-#define GPUSHARE_SERVICE_ALLOCATE_INTERNAL_H
+#ifndef GPUSHARE_ALLOCATE_INTERNAL_H
+#define GPUSHARE_ALLOCATE_INTERNAL_H
 
+#include "gpushare/allocate/allocator.h"
+#include "gpushare/base/recent.h"
 #include "gpushare/core/ledger.h"
 #include "gpushare/core/placement.h"
-#include "gpushare/service/allocate.h"
-#include "tombs.h"
 
 /*
  * What allocate*.c share.
@@ -89,7 +89,7 @@ struct gs_allocator {
     struct claimant *current; /* begun and not finished: the kubelet is inside this pod */
     bool in_list, had_list;
     bool in_quick; /* the pods given are a quick list's */
-    struct gs_tombs tombs;
+    struct gs_recent ended;
     struct other *others;
     size_t other_count, other_cap;
     struct dying *dying;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SERVICE_GPU_SOURCE_H
-#define GPUSHARE_SERVICE_GPU_SOURCE_H
+#ifndef GPUSHARE_PORT_GPU_SOURCE_H
+#define GPUSHARE_PORT_GPU_SOURCE_H
 
 #include <stdint.h>
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "allocate_internal.h"
+#include "internal.h"
 
 /* Lists in a row that do not name a call's ids before it is taken for over. One is not enough: a
  * list may have begun before the kubelet wrote down what we answered. */

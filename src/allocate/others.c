@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocate_internal.h"
+#include "internal.h"
 
 static struct other *find(const struct gs_allocator *alloc, const char *uid)
 {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "allocate_internal.h"
 #include "gpushare/codec/annotation.h"
+#include "internal.h"
 
 static void free_write(struct queued_write *write)
 {

@@ -2,7 +2,7 @@
 /* Pods that were force-deleted: gone from the API at once, from the GPU a little later. */
 #include <stdlib.h>
 
-#include "allocate_internal.h"
+#include "internal.h"
 
 /* The kubelet gives the containers of a pod that the API forgot 2 s whatever the pod says, and may
  * look every 2 s only (pkg/kubelet/kuberuntime, minimumGracePeriodInSeconds; kubelet.go,

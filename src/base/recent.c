@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/base/recent.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Looked at once per event of a pod that would be charged anew, so a scan of 4,096 words would do;
+ * a UID's place follows from its hash, with a few neighbours, which is cheaper still and forgets
+ * the oldest of a neighbourhood instead of the oldest of all.
+ */
+enum { WAYS = 8, SETS = GS_RECENT_MAX / WAYS };
+
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    hash ^= hash >> 29;
+    return hash ? hash : 1;
+}
+
+void gs_recent_release(struct gs_recent *recent)
+{
+    free(recent->ring);
+    *recent = (struct gs_recent){0};
+}
+
+void gs_recent_add(struct gs_recent *recent, const char *text)
+{
+    if (gs_recent_has(recent, text))
+        return;
+    if (!recent->ring)
+        recent->ring = calloc(GS_RECENT_MAX, sizeof(*recent->ring));
+    if (!recent->ring)
+        return; /* a protection against odd event orders, not a promise */
+    uint64_t hash = hash_of(text);
+    recent->ring[hash % SETS * WAYS + recent->next++ % WAYS] = hash;
+}
+
+/* The place of a UID, or NULL. */
+static uint64_t *find(const struct gs_recent *recent, const char *text)
+{
+    if (!recent->ring)
+        return NULL;
+    uint64_t hash = hash_of(text);
+    uint64_t *set = &recent->ring[hash % SETS * WAYS];
+    for (int i = 0; i < WAYS; i++) {
+        if (set[i] == hash)
+            return &set[i];
+    }
+    return NULL;
+}
+
+bool gs_recent_has(const struct gs_recent *recent, const char *text)
+{
+    return find(recent, text) != NULL;
+}
+
+void gs_recent_remove(struct gs_recent *recent, const char *text)
+{
+    uint64_t *at = find(recent, text);
+    if (at)
+        *at = 0;
+}
+
+void gs_recent_clear(struct gs_recent *recent)
+{
+    if (recent->ring)
+        memset(recent->ring, 0, GS_RECENT_MAX * sizeof(*recent->ring));
+}
