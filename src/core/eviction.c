@@ -136,8 +136,8 @@ static bool milder(struct harm a, struct harm b)
 
 /*
  * The GPUs to clear. One GPU asked: try each. Several asked, or nominated pods that must sit
- * somewhere too: clearing any lower-priority pod of the node is the widest plan, and trimming it,
- * most important pods first, leaves what is needed.
+ * somewhere too: eviction_wait any lower-priority pod of the node is the widest plan, and trimming
+ * it, most important pods first, leaves what is needed.
  */
 static gs_gpu_mask choose_gpus(struct plan *plan, bool *ret_found)
 {

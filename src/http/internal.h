@@ -17,7 +17,7 @@
 /*
  * How the server is put together.
  *
- *   watch.c    one thread: accepts, hands connections to the loops in turn, cuts those past a
+ *   acceptor.c one thread: accepts, hands connections to the loops in turn, cuts those past a
  *              deadline, makes room at the limit
  *   conn.c     one record per connection, and what libmicrohttpd tells us about its life
  *   request.c  head, body, choice of the handler
@@ -199,10 +199,10 @@ static inline int64_t gs_now_ns(void)
 /* listen.c: a listening, non-blocking socket for server.h's "ADDR:PORT". */
 int gs_listen_open(const char *spec, int *ret_fd, uint16_t *ret_port, struct gs_error *err);
 
-/* watch.c */
-int gs_watch_start(struct gs_http_server *server, struct gs_error *err);
-void gs_watch_wake(struct gs_http_server *server);
-void gs_watch_stop(struct gs_http_server *server);
+/* acceptor.c */
+int gs_acceptor_start(struct gs_http_server *server, struct gs_error *err);
+void gs_acceptor_wake(struct gs_http_server *server);
+void gs_acceptor_stop(struct gs_http_server *server);
 
 /* conn.c: callbacks for MHD_start_daemon(), cls is the loop. */
 void gs_conn_notify(void *cls, struct MHD_Connection *mhd, void **socket_context,

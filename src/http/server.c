@@ -97,7 +97,7 @@ static int start_threads(struct gs_http_server *server, struct gs_error *err)
     if (gs_workers_start(&server->workers, server->config.workers, err) < 0 ||
         gs_workers_start(&server->heavy, 1, err) < 0)
         return -1;
-    return gs_watch_start(server, err);
+    return gs_acceptor_start(server, err);
 }
 
 static struct gs_http_server *new_server(const struct gs_http_config *config)
@@ -185,7 +185,7 @@ void gs_http_server_stop(struct gs_http_server *server, int64_t grace_ns)
     server->stopped = true;
     atomic_store(&server->stopping, true);
     if (server->watcher_runs) {
-        gs_watch_wake(server);
+        gs_acceptor_wake(server);
         wait_closed(server, grace_ns);
     }
     cut_all(server);
@@ -193,7 +193,7 @@ void gs_http_server_stop(struct gs_http_server *server, int64_t grace_ns)
      * stopped with a sleeping connection. */
     gs_workers_stop(&server->workers);
     gs_workers_stop(&server->heavy);
-    gs_watch_stop(server);
+    gs_acceptor_stop(server);
     for (unsigned i = 0; i < server->loop_count; i++) {
         MHD_stop_daemon(server->loops[i].daemon);
         server->loops[i].daemon = NULL;

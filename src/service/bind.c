@@ -2,7 +2,7 @@
 /*
  * Bind: choose and reserve under the lock, one call to the API without it, confirm or undo. The
  * API is the only truth: when the answer is lost, the pod is read back, and while the call may
- * still be carried out its reservation stays (limbo.h).
+ * still be carried out its reservation stays (open_binds.h).
  */
 #include "bind.h"
 
@@ -13,7 +13,8 @@
 /* What became of an attempt. words is for kube-scheduler, "" for success. */
 struct outcome {
     enum gs_bind_result result;
-    bool repeats; /* an earlier attempt, whose outcome is not known: see gs_limbo_repeat_begin() */
+    bool repeats; /* an earlier attempt, whose outcome is not known: see
+                     gs_open_binds_repeat_begin() */
     char words[sizeof(((struct gs_error *)0)->msg) + 64]; /* room for a whole error's */
 };
 
@@ -55,14 +56,14 @@ static bool settled(struct gs_service *service, const struct gs_binding_args *ar
             say(outcome, GS_BIND_CONFLICT, "pod is bound to another node already");
         return true;
     }
-    bool open = gs_limbo_has(service->limbo, args->uid);
+    bool open = gs_open_binds_has(service->open_binds, args->uid);
     if (open && !same_node) {
         say(outcome, GS_BIND_REFUSED,
             "an earlier bind of this pod to another node has no known outcome yet");
         return true;
     }
     /* An earlier attempt has no answer yet and may still succeed: repeat it as it was. */
-    outcome->repeats = open && gs_limbo_repeat_begin(service->limbo, args->uid);
+    outcome->repeats = open && gs_open_binds_repeat_begin(service->open_binds, args->uid);
     if (!outcome->repeats) {
         say(outcome, GS_BIND_REFUSED, "another bind of this pod is under way");
         return true;
@@ -167,7 +168,7 @@ static void undo(struct gs_service *service, const char *uid)
 {
     struct gs_store *store = &service->store;
     struct gs_claim claim;
-    gs_limbo_remove(service->limbo, uid);
+    gs_open_binds_remove(service->open_binds, uid);
     if (!gs_ledger_find_claim(store->ledger, uid, &claim) || claim.state != GS_CLAIM_RESERVED)
         return;
     const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(claim.node));
@@ -186,7 +187,7 @@ void gs_bind_undo(struct gs_service *service, const char *uid)
 void gs_bind_expire(struct gs_service *service, const char *uid, int64_t now_ns)
 {
     gs_store_write(&service->store);
-    if (gs_limbo_over(service->limbo, uid, now_ns))
+    if (gs_open_binds_over(service->open_binds, uid, now_ns))
         undo(service, uid);
     gs_store_unlock(&service->store);
 }
@@ -229,7 +230,7 @@ static void confirm(struct gs_service *service, const struct gs_binding_args *ar
     else if (!shown)
         gs_recent_bind_add(service, args->ns, args->name, args->uid);
     gs_store_unlock(&service->store);
-    gs_limbo_remove(service->limbo, args->uid);
+    gs_open_binds_remove(service->open_binds, args->uid);
     gs_pending_accepted(service->pending, args->uid);
 }
 
@@ -276,7 +277,7 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
 {
     /* This attempt did not bind it; an earlier one without an answer still may. */
     bool refused = definitely_failed(why->code) || why->code == GS_ECONFLICT;
-    bool open = gs_limbo_has(service->limbo, args->uid);
+    bool open = gs_open_binds_has(service->open_binds, args->uid);
     if (definitely_failed(why->code) && (!open || why->code == GS_ENOENT)) {
         gs_bind_undo(service, args->uid);
         say(outcome, GS_BIND_FAILED, "bind failed: %s", why->msg);
@@ -305,8 +306,8 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
         break;
     }
     if (!refused || !open)
-        gs_limbo_add(service->limbo, args->ns, args->name, args->uid,
-                     gs_clock_now_ns(service->config.clock));
+        gs_open_binds_add(service->open_binds, args->ns, args->name, args->uid,
+                          gs_clock_now_ns(service->config.clock));
     say(outcome, GS_BIND_OPEN, "bind has no known outcome yet, the place stays reserved: %s",
         why->msg);
 }
@@ -429,7 +430,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     if (go)
         call_api(service, args, pod, &record, begun_ns, outcome);
     if (outcome->repeats)
-        gs_limbo_repeat_end(service->limbo, args->uid);
+        gs_open_binds_repeat_end(service->open_binds, args->uid);
     if (outcome->words[0] && ask.units) /* it may fit elsewhere at this moment */
         gs_pending_refused(service->pending, pod, GS_FITS, 0,
                            gs_clock_now_ns(service->config.clock));

@@ -21,7 +21,7 @@ enum gs_bind_truth {
 enum gs_bind_truth gs_bind_read_back(struct gs_service *service, const char *ns, const char *name,
                                      const char *uid, const char *node, struct gs_error *err);
 
-/* Gives a reservation back and ends its stay in limbo; a confirmed claim stays. */
+/* Gives a reservation back and ends its stay in open_binds; a confirmed claim stays. */
 void gs_bind_undo(struct gs_service *service, const char *uid);
 
 /* The same for a bind without an answer whose pod is not bound, once no request can bind it any

@@ -150,12 +150,12 @@ static void judge_after_eviction(struct gs_service *service, const struct gs_ask
                                  struct gs_scratch *scratch, uint64_t *epoch)
 {
     const struct gs_filter_args *args = &scratch->args;
-    int64_t left_ns = GS_CLEARING_WAIT_NS;
+    int64_t left_ns = GS_EVICTION_WAIT_NS;
     bool known_all = true;
     struct gs_error err = {0};
     while (args->has_names && fits_none(scratch->verdicts, args->name_count) &&
-           gs_clearings_wait(&service->clearings, &service->store, args->pod.uid, args->names,
-                             args->name_count, *epoch, &left_ns)) {
+           gs_eviction_waits_wait(&service->eviction_waits, &service->store, args->pod.uid,
+                                  args->names, args->name_count, *epoch, &left_ns)) {
         judge_locked(service, ask, scratch, &known_all, epoch, &err); /* names cannot fail */
     }
 }

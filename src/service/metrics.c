@@ -85,7 +85,7 @@ static void print_state(struct gs_service *service, struct gs_buf *out)
                       "How often this replica began to lead; 0 where there is no election.",
                       election ? gs_election_terms(election) : 0);
     gs_metric_gauge(out, "gpushare_unresolved_binds", "Binds whose outcome is not known yet.",
-                    gs_limbo_count(service->limbo));
+                    gs_open_binds_count(service->open_binds));
     gs_metric_counter(out, "gpushare_binds_to_other_uid_total",
                       "Pods bound under the name of a pod that was deleted during its bind.",
                       atomic_load(&service->wrong_uid_binds));

@@ -49,7 +49,7 @@ static int with_added(const struct gs_ledger *ledger, struct gs_victims *node,
 static bool has_open_bind(struct gs_service *service, const char *const *uids, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (gs_limbo_has(service->limbo, uids[i]))
+        if (gs_open_binds_has(service->open_binds, uids[i]))
             return true;
     }
     return false;
@@ -103,7 +103,8 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
                                                                  : keep_useful(service, &ask, args);
         gs_store_unlock(&service->store);
         if (kept > 0)
-            gs_clearings_add(&service->clearings, args->pod.uid, args->nodes, (uint32_t)kept);
+            gs_eviction_waits_add(&service->eviction_waits, args->pod.uid, args->nodes,
+                                  (uint32_t)kept);
     }
     if (kept < 0)
         return gs_fail_nomem(err);

@@ -25,10 +25,10 @@ struct gs_service *gs_service_new(const struct gs_service_config *config, struct
         gs_fail_nomem(err);
         return NULL;
     }
-    gs_clearings_init(&service->clearings);
+    gs_eviction_waits_init(&service->eviction_waits);
     service->pending = gs_pending_new();
-    service->limbo = gs_limbo_new();
-    if (!service->pending || !service->limbo) {
+    service->open_binds = gs_open_binds_new();
+    if (!service->pending || !service->open_binds) {
         gs_service_free(service);
         gs_fail_nomem(err);
         return NULL;
@@ -56,10 +56,10 @@ void gs_service_free(struct gs_service *service)
         service->scratch = next;
     }
     gs_pending_free(service->pending);
-    gs_limbo_free(service->limbo);
-    gs_clearings_release(&service->clearings);
+    gs_open_binds_free(service->open_binds);
+    gs_eviction_waits_release(&service->eviction_waits);
     gs_reconcile_release(&service->reconcile);
-    gs_newcomers_release(&service->newcomers);
+    gs_new_nodes_release(&service->new_nodes);
     gs_recent_release(&service->warned);
     gs_overfull_release(&service->overfull);
     gs_store_release(&service->store);

@@ -5,16 +5,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "clearings.h"
+#include "eviction_wait.h"
 #include "gpushare/base/index.h"
 #include "gpushare/codec/extender.h"
 #include "gpushare/core/ledger.h"
 #include "gpushare/core/placement.h"
 #include "gpushare/core/policy.h"
 #include "gpushare/service/service.h"
-#include "limbo.h"
 #include "meter.h"
-#include "newcomers.h"
+#include "new_nodes.h"
+#include "open_binds.h"
 #include "overfull.h"
 #include "pending.h"
 #include "reconcile.h"
@@ -52,8 +52,8 @@ struct gs_service {
     struct gs_service_config config;
     struct gs_store store;
     struct gs_pending *pending;
-    struct gs_limbo *limbo;
-    struct gs_clearings clearings;
+    struct gs_open_binds *open_binds;
+    struct gs_eviction_waits eviction_waits;
 
     pthread_mutex_t scratch_lock;
     struct gs_scratch *scratch; /* guarded by scratch_lock */
@@ -70,7 +70,7 @@ struct gs_service {
     int64_t next_audit_ns;
     int64_t next_refresh_ns;
     struct gs_reconcile reconcile;
-    struct gs_newcomers newcomers; /* guarded by the store's lock */
+    struct gs_new_nodes new_nodes; /* guarded by the store's lock */
     struct gs_recent warned; /* pods whose GPU index is not believed, and whose Event was written */
     int64_t next_telling_ns;
     struct gs_overfull overfull;

@@ -51,7 +51,7 @@ static int sync_claim(struct gs_service *service, const struct gs_pod *pod, stru
     struct gs_store *store = &service->store;
     struct gs_charge charge;
     bool was_pending = gs_pending_remove(service->pending, pod->uid);
-    gs_limbo_remove(service->limbo, pod->uid);
+    gs_open_binds_remove(service->open_binds, pod->uid);
     gs_pod_charge(pod, &charge);
     gs_gpu_mask recorded = pod->recorded == GS_RECORDED_VALID ? pod->recorded_gpus : 0;
     struct gs_claim claim = {
@@ -94,7 +94,7 @@ static void end_pod(struct gs_service *service, const struct gs_pod *pod)
     gs_swaps_forget(&store->swaps, pod->uid);
     gs_recent_add(&store->ended, pod->uid);
     gs_pending_remove(service->pending, pod->uid);
-    gs_limbo_remove(service->limbo, pod->uid);
+    gs_open_binds_remove(service->open_binds, pod->uid);
 }
 
 static int sync_hold(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err)
@@ -188,7 +188,7 @@ static int on_node(void *ctx, const struct gs_node *node)
         if (view->max_free_units > max_before || view->sum_free_units > sum_before)
             gs_store_freed(store, view->slot);
         if (view->gpu_count && !had_gpus && service->pods_begun)
-            gs_newcomers_add(&service->newcomers, node->name);
+            gs_new_nodes_add(&service->new_nodes, node->name);
     }
     gs_store_unlock(store);
     if (result < 0)

@@ -65,7 +65,7 @@ struct own {
 
 /* The list in the making. */
 struct plan {
-    const struct held *held;
+    const struct ids_in_use *held;
     gs_gpu_mask gone;
     struct own *own;
     size_t own_count;
@@ -99,7 +99,7 @@ static void mark_held(struct plan *plan)
 {
     for (size_t i = 0; plan->held->count && i < plan->own_count; i++) {
         struct own *own = &plan->own[i];
-        ptrdiff_t found = held_find(plan->held, own->id);
+        ptrdiff_t found = ids_in_use_find(plan->held, own->id);
         if (found < 0)
             continue;
         own->held = plan->ours[found] = true;
@@ -182,10 +182,10 @@ static struct gs_dp_device *write_down(const struct plan *plan, size_t *ret_coun
     return devices;
 }
 
-int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit, const struct held *held,
-                      struct advertised *ret, struct gs_error *err)
+int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
+                      const struct ids_in_use *held, struct advertised *ret, struct gs_error *err)
 {
-    static const struct held nothing;
+    static const struct ids_in_use nothing;
     if (advertise_check(set, unit, err) < 0)
         return -1;
     struct plan plan = {

@@ -2,7 +2,7 @@
 #ifndef GPUSHARE_APPS_DEVICE_PLUGIN_ADVERTISE_H
 #define GPUSHARE_APPS_DEVICE_PLUGIN_ADVERTISE_H
 
-#include "device_plugin/held.h"
+#include "device_plugin/ids_in_use.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/base/error.h"
 #include "gpushare/grpc/device_plugin.h"
@@ -43,8 +43,8 @@ struct advertised {
  *
  * Errors as advertise_check(), and GS_ENOMEM.
  */
-int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit, const struct held *held,
-                      struct advertised *ret, struct gs_error *err);
+int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
+                      const struct ids_in_use *held, struct advertised *ret, struct gs_error *err);
 
 /* The inventory annotation's text. */
 void advertise_inventory(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_buf *out);

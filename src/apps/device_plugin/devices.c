@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "device_plugin/advertise.h"
-#include "device_plugin/asks.h"
+#include "device_plugin/kubelet_calls.h"
 #include "device_plugin/plugin.h"
 #include "device_plugin/unit.h"
 #include "device_plugin/writes.h"
@@ -20,7 +20,7 @@
 
 static void ask_now(void *ctx)
 {
-    asks_reconcile(ctx);
+    kubelet_calls_reconcile(ctx);
 }
 
 static void ask_in(struct plugin *plugin, int64_t pause_ns)
@@ -175,7 +175,7 @@ void devices_take_held(struct plugin *plugin, const struct gs_podres_list *list)
     struct gs_allocator_stats stats;
     gs_allocator_stats(plugin->alloc, &stats);
     bool good =
-        list && held_update(&devices->held, list, plugin->names.gpu_mem, plugin->alloc) == 0;
+        list && ids_in_use_update(&devices->held, list, plugin->names.gpu_mem, plugin->alloc) == 0;
     if (good && devices->held.named >= stats.running) {
         devices->told = true;
         devices->ask_pause_ns = FIRST_ASK_NS;
@@ -220,5 +220,5 @@ void devices_start(struct plugin *plugin)
 void devices_stop(struct plugin *plugin)
 {
     gs_loop_timer_disarm(plugin->loop, &plugin->devices.ask);
-    held_release(&plugin->devices.held);
+    ids_in_use_release(&plugin->devices.held);
 }

@@ -2,7 +2,7 @@
 #ifndef GPUSHARE_APPS_DEVICE_PLUGIN_DEVICES_H
 #define GPUSHARE_APPS_DEVICE_PLUGIN_DEVICES_H
 
-#include "device_plugin/held.h"
+#include "device_plugin/ids_in_use.h"
 #include "gpushare/grpc/loop.h"
 #include "gpushare/port/gpu_source.h"
 
@@ -17,7 +17,7 @@ struct devices {
     enum gs_unit unit;       /* in force (unit.h) */
     enum gs_unit inventory;  /* the node's, when it was read; then what we make of it */
     bool node_read;
-    struct held held;
+    struct ids_in_use held;
     bool told;      /* held is known */
     size_t foreign; /* held ids that are not ours, in place of as many of ours */
     size_t dropped; /* see struct advertised */

@@ -88,7 +88,7 @@ static void lose_sight(struct plugin *plugin, const char *why)
     struct gs_gpu_set sick = plugin->devices.found;
     bool news = false;
     gs_log(GS_LOG_ERROR, "the GPUs cannot be read", GS_STR("why", why));
-    board_set_gpu_error(&plugin->board, why);
+    pages_set_gpu_error(&plugin->pages, why);
     for (uint32_t i = 0; plugin->have_gpus && i < sick.count; i++) {
         news |= sick.gpus[i].healthy;
         sick.gpus[i].healthy = false;
@@ -106,7 +106,7 @@ static void tell_board(struct plugin *plugin)
     if (!plugin->have_gpus)
         snprintf(why, sizeof(why), "there are no GPUs%s%s", refused[0] ? " to share: " : "",
                  refused);
-    board_set_gpu_error(&plugin->board, why);
+    pages_set_gpu_error(&plugin->pages, why);
 }
 
 void gpu_thread_look(struct plugin *plugin)
@@ -240,7 +240,7 @@ static void *run(void *arg)
         note_answer(thread);
         if (atomic_exchange(&thread->doubted, false))
             told = false;
-        board_set_used(&thread->plugin->board, result == 0 ? &set : NULL);
+        pages_set_used(&thread->plugin->pages, result == 0 ? &set : NULL);
         if (result < 0) {
             post(thread, NULL, &err);
             told = false;

@@ -8,9 +8,9 @@
 
 #include "common/signals.h"
 #include "device_plugin/advertise.h"
-#include "device_plugin/asks.h"
 #include "device_plugin/footprint.h"
 #include "device_plugin/gpu_thread.h"
+#include "device_plugin/kubelet_calls.h"
 #include "device_plugin/plugin.h"
 #include "device_plugin/pod_watch.h"
 #include "gpushare/base/log.h"
@@ -90,7 +90,7 @@ static int build(struct plugin *plugin, struct gs_error *err)
     if (gs_loop_new(gs_clock_system(), &plugin->loop, err) < 0)
         return -1;
     plugin_start_clocks(plugin);
-    if (gs_dp_new(plugin->loop, &asks_ops, plugin, &plugin->dp, err) < 0)
+    if (gs_dp_new(plugin->loop, &kubelet_calls_ops, plugin, &plugin->dp, err) < 0)
         return -1;
     return take_socket(plugin, err);
 }
@@ -98,9 +98,9 @@ static int build(struct plugin *plugin, struct gs_error *err)
 static int start_threads(struct plugin *plugin, struct ends *ends, struct gs_error *err)
 {
     struct gs_gpu_source source;
-    board_init(&plugin->board, plugin->client);
+    pages_init(&plugin->pages, plugin->client);
     if (plugin->settings.http_listen &&
-        board_serve(&plugin->board, plugin->settings.http_listen, &ends->http, err) < 0)
+        pages_serve(&plugin->pages, plugin->settings.http_listen, &ends->http, err) < 0)
         return -1;
     if (worker_start(plugin->loop, &plugin->writer, err) < 0 ||
         worker_start(plugin->loop, &plugin->lister, err) < 0 || pod_watch_start(plugin, err) < 0 ||
@@ -117,7 +117,7 @@ static void on_signal(void *ctx, short revents)
         return;
     gs_log(GS_LOG_INFO, "stopping");
     if (info.ssi_signo == SIGTERM)
-        leave_begin(ends->plugin);
+        shutdown_begin(ends->plugin);
     else
         plugin_stop(ends->plugin, 0);
 }
@@ -144,7 +144,7 @@ static void tear_down(struct plugin *plugin, struct ends *ends)
     gpu_thread_stop(plugin);
     if (plugin->loop) {
         gs_loop_step(plugin->loop, 0, NULL);
-        asks_free(plugin);
+        kubelet_calls_free(plugin);
         plugin_stop_clocks(plugin);
         gs_loop_fd_remove(plugin->loop, &ends->signals);
         if (plugin->link)

@@ -2,10 +2,10 @@
 /* What happens when something changed, and from time to time. */
 #include "device_plugin/plugin.h"
 
-#include "device_plugin/asks.h"
 #include "device_plugin/checkpoint.h"
 #include "device_plugin/footprint.h"
 #include "device_plugin/gpu_thread.h"
+#include "device_plugin/kubelet_calls.h"
 #include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
 
@@ -21,8 +21,8 @@ static void refresh_board(struct plugin *plugin)
 {
     struct gs_allocator_stats stats;
     gs_allocator_stats(plugin->alloc, &stats);
-    pthread_mutex_lock(&plugin->board.lock);
-    struct board_state *state = &plugin->board.state;
+    pthread_mutex_lock(&plugin->pages.lock);
+    struct pages_state *state = &plugin->pages.state;
     state->pods_listed = plugin->pods_listed;
     state->linked = gs_dp_streams(plugin->dp) > 0;
     state->beat_ns = gs_loop_now_ns(plugin->loop);
@@ -32,7 +32,7 @@ static void refresh_board(struct plugin *plugin)
     state->unit_waits = plugin->devices.unit_waits;
     state->stats = stats;
     state->calls = plugin->calls;
-    pthread_mutex_unlock(&plugin->board.lock);
+    pthread_mutex_unlock(&plugin->pages.lock);
 }
 
 static void on_link(void *ctx, enum gs_kubelet_link_event event, const struct gs_error *failure)
@@ -42,12 +42,12 @@ static void on_link(void *ctx, enum gs_kubelet_link_event event, const struct gs
     case GS_KUBELET_LINK_REGISTERED:
         gs_log(GS_LOG_INFO, "registered with the kubelet",
                GS_STR("resource", plugin->names.gpu_mem));
-        pthread_mutex_lock(&plugin->board.lock);
-        plugin->board.state.registrations++;
-        pthread_mutex_unlock(&plugin->board.lock);
+        pthread_mutex_lock(&plugin->pages.lock);
+        plugin->pages.state.registrations++;
+        pthread_mutex_unlock(&plugin->pages.lock);
         plugin->node.due = true; /* a kubelet that starts anew may have reset the node */
         writes_pump(plugin);
-        asks_reconcile(plugin);
+        kubelet_calls_reconcile(plugin);
         break;
     case GS_KUBELET_LINK_LOST:
         gs_log(GS_LOG_WARN, "the kubelet is gone");
@@ -136,7 +136,7 @@ static void on_tick(void *ctx)
     gpu_thread_look(plugin);
     if (plugin->ticks % TICKS_PER_LOOK == 0) {
         plugin->node.due = plugin->have_gpus;
-        asks_reconcile(plugin);
+        kubelet_calls_reconcile(plugin);
         writes_pump(plugin);
     }
     plugin_changed(plugin);

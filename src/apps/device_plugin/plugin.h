@@ -2,12 +2,12 @@
 #ifndef GPUSHARE_APPS_DEVICE_PLUGIN_PLUGIN_H
 #define GPUSHARE_APPS_DEVICE_PLUGIN_PLUGIN_H
 
-#include "device_plugin/board.h"
 #include "device_plugin/devices.h"
-#include "device_plugin/leave.h"
 #include "device_plugin/node_events.h"
-#include "device_plugin/node_truth.h"
+#include "device_plugin/node_object.h"
+#include "device_plugin/pages.h"
 #include "device_plugin/settings.h"
+#include "device_plugin/shutdown.h"
 #include "device_plugin/worker.h"
 #include "gpushare/allocate/allocator.h"
 #include "gpushare/grpc/device_plugin.h"
@@ -36,7 +36,7 @@ struct plugin {
     struct gs_allocator *alloc;
     struct gpu_thread *gpu_thread;
     struct pod_watch *pod_watch;
-    struct board board; /* what /readyz and /metrics show */
+    struct pages pages; /* what /readyz and /metrics show */
     int result;         /* the program's exit code */
     bool stopping;
 
@@ -50,9 +50,9 @@ struct plugin {
     bool pods_listed;
     bool recalled; /* what earlier runs answered to all of them */
 
-    /* kubelet calls that wait for something (asks.c) */
+    /* kubelet calls that wait for something (kubelet_calls.c) */
     struct ask *asks;
-    struct board_calls calls;
+    struct pages_calls calls;
     struct worker *lister;
     uint64_t list_round; /* of the list that runs, or ran last */
     bool listing, list_again;
@@ -63,10 +63,10 @@ struct plugin {
     bool pods_turn; /* the next is a pod's, if there is one */
     struct gs_loop_timer write_again, node_again;
     uint32_t write_failures, node_failures; /* in a row */
-    struct node_truth node;
+    struct node_object node;
     struct node_events node_events;
 
-    struct leave leave;
+    struct shutdown leave;
     struct gs_loop_timer patience; /* with an API that does not tell the pods */
     struct gs_loop_timer give_up;  /* answers owed to the kubelet, at the end */
     struct gs_loop_timer tick;
@@ -75,7 +75,7 @@ struct plugin {
 
 /* plugin.c: the parts tell that something changed. */
 
-/* Registers with the kubelet as soon as there are GPUs and pods; tells the board. */
+/* Registers with the kubelet as soon as there are GPUs and pods; tells the pages. */
 void plugin_changed(struct plugin *plugin);
 
 void plugin_start_clocks(struct plugin *plugin);

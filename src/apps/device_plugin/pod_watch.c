@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/watching.h"
-#include "device_plugin/asks.h"
+#include "device_plugin/kubelet_calls.h"
 #include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
 
@@ -91,7 +91,7 @@ static void apply_task(void *ctx)
     struct pod_batch *batch = ctx;
     struct plugin *plugin = batch->plugin;
     pod_batch_apply(plugin, batch);
-    asks_pods_changed(plugin);
+    kubelet_calls_pods_changed(plugin);
 }
 
 static void post(struct pod_batch *batch)

@@ -15,7 +15,7 @@ enum job { JOB_READ_NODE, JOB_WRITE_NODE, JOB_NODE_EVENT, JOB_POD };
 struct writing {
     struct plugin *plugin;
     enum job job;
-    struct node_truth truth;
+    struct node_object truth;
     enum gs_unit inventory;          /* read: of the node */
     struct node_event event;         /* of the node */
     struct gs_allocator_write write; /* lent by the allocator until it is told */
@@ -75,10 +75,10 @@ static int do_job(struct writing *writing, struct gs_error *err)
     const char *node = plugin->settings.node_name;
     switch (writing->job) {
     case JOB_READ_NODE:
-        return node_truth_read(&plugin->kube, node, &writing->inventory, err);
+        return node_object_read(&plugin->kube, node, &writing->inventory, err);
     case JOB_WRITE_NODE:
-        return node_truth_write(&plugin->kube, &plugin->names, node, &writing->truth,
-                                &writing->changed, err);
+        return node_object_write(&plugin->kube, &plugin->names, node, &writing->truth,
+                                 &writing->changed, err);
     case JOB_NODE_EVENT:
         return send_node_event(plugin, &writing->event, err);
     case JOB_POD:
@@ -191,7 +191,7 @@ static void done(void *ctx)
         return;
     plugin->node.written = plugin->node.written || node_written;
     if (left)
-        leave_told(plugin, node_written);
+        shutdown_told(plugin, node_written);
     if (again)
         pause_writes(plugin, node);
     else if (node)

@@ -41,7 +41,7 @@ static void spell(const char *word, char out[ID_TEXT])
 
 /* A PodResources list: every id is a pod's of its own, whose place the allocator does not know; the
  * place is written in afterwards. */
-static void hold(const char *const words[IDS], struct held *held)
+static void hold(const char *const words[IDS], struct ids_in_use *held)
 {
     char texts[IDS][ID_TEXT];
     const char *ids[IDS];
@@ -61,11 +61,11 @@ static void hold(const char *const words[IDS], struct held *held)
     assert_int_equal(gs_names_init(&names, "aliyun.com", NULL), 0);
     struct gs_allocator *alloc =
         gs_allocator_new(&(struct gs_allocator_config){.names = &names, .node = "n1"});
-    assert_int_equal(held_update(held, &list, "aliyun.com/gpu-mem", alloc), 0);
+    assert_int_equal(ids_in_use_update(held, &list, "aliyun.com/gpu-mem", alloc), 0);
     gs_allocator_free(alloc);
     for (size_t i = 0; i < count; i++) {
         const char *place = strchr(words[i], '@');
-        ptrdiff_t at = held_find(held, texts[i]);
+        ptrdiff_t at = ids_in_use_find(held, texts[i]);
         if (place && at >= 0)
             held->ids[at].gpus = GS_GPU_BIT(place[1] - '0');
     }
@@ -88,7 +88,7 @@ static void know_pod(struct gs_allocator *alloc, const char *name)
 
 /* A PodResources list in which an id's first letter names its pod; ids are in one list per id, as
  * newer kubelets write them. */
-static void tell(struct gs_allocator *alloc, const char *const ids[IDS], struct held *held)
+static void tell(struct gs_allocator *alloc, const char *const ids[IDS], struct ids_in_use *held)
 {
     static const char *const names[] = {"p", "q", "x"};
     struct gs_podres_pod pods[3];
@@ -107,7 +107,7 @@ static void tell(struct gs_allocator *alloc, const char *const ids[IDS], struct 
         pods[p] = (struct gs_podres_pod){"ns", names[p], &containers[p], 1};
     }
     const struct gs_podres_list list = {pods, 3};
-    assert_int_equal(held_update(held, &list, "aliyun.com/gpu-mem", alloc), 0);
+    assert_int_equal(ids_in_use_update(held, &list, "aliyun.com/gpu-mem", alloc), 0);
 }
 
 static const struct gs_dp_device *find(const struct advertised *made, const char *word)
@@ -239,7 +239,7 @@ static void held_ids_stay_listed_in_place_of_as_many_free_ones(void **state)
     };
     GS_FOR_EACH_ROW (r, rows) {
         const struct gs_gpu_set set = make_set(r->mib, r->gone, GS_UNIT_GIB);
-        struct held held = {0};
+        struct ids_in_use held = {0};
         struct advertised made;
         hold(r->held, &held);
         row_equal(r->row, advertise_devices(&set, GS_UNIT_GIB, &held, &made, NULL), 0);
@@ -261,7 +261,7 @@ static void held_ids_stay_listed_in_place_of_as_many_free_ones(void **state)
             for (size_t j = 0; j < i; j++)
                 row_true(r->row, strcmp(made.devices[i].id, made.devices[j].id) != 0);
         free(made.devices);
-        held_release(&held);
+        ids_in_use_release(&held);
     }
 }
 
@@ -292,7 +292,7 @@ static void a_pod_that_lives_keeps_its_ids(void **state)
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_names names;
-        struct held held = {0};
+        struct ids_in_use held = {0};
         assert_int_equal(gs_names_init(&names, "aliyun.com", NULL), 0);
         struct gs_allocator *alloc =
             gs_allocator_new(&(struct gs_allocator_config){.names = &names, .node = "n1"});
@@ -305,9 +305,9 @@ static void a_pod_that_lives_keeps_its_ids(void **state)
         row_equal(r->row, held.named, r->named);
         size_t count = 0;
         for (; count < IDS && r->held[count]; count++)
-            row_true(r->held[count], held_find(&held, r->held[count]) >= 0);
+            row_true(r->held[count], ids_in_use_find(&held, r->held[count]) >= 0);
         row_equal(r->row, held.count, count);
-        held_release(&held);
+        ids_in_use_release(&held);
         gs_allocator_free(alloc);
     }
 }
@@ -320,7 +320,7 @@ static void a_list_grows_back_as_ids_are_freed(void **state)
     char before[16][ID_TEXT];
     size_t before_count = 0;
     for (size_t left = 6; left + 1 > 0; left--) {
-        struct held held = {0};
+        struct ids_in_use held = {0};
         struct advertised made;
         words[left] = NULL;
         hold(words, &held);
@@ -338,7 +338,7 @@ static void a_list_grows_back_as_ids_are_freed(void **state)
         for (size_t i = 0; i < made.count; i++)
             snprintf(before[i], ID_TEXT, "%s", made.devices[i].id);
         free(made.devices);
-        held_release(&held);
+        ids_in_use_release(&held);
     }
 }
 
@@ -358,7 +358,7 @@ static void a_long_list_fits_the_kubelet(void **state)
     };
     GS_FOR_EACH_ROW (r, rows) {
         const struct gs_gpu_set set = make_set((uint32_t[2]){r->mib, 0}, 0, GS_UNIT_MIB);
-        struct held held = {0};
+        struct ids_in_use held = {0};
         struct advertised made;
         struct gs_error err = {0};
         held.ids = gs_arena_calloc(&held.arena, r->held + 1, sizeof(*held.ids));
@@ -374,7 +374,7 @@ static void a_long_list_fits_the_kubelet(void **state)
         row_equal(r->row, made.count + made.dropped, r->mib);
         row_equal(r->row, made.dropped > 0, r->dropped);
         free(made.devices);
-        held_release(&held);
+        ids_in_use_release(&held);
     }
 }
 

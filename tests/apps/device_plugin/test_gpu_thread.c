@@ -25,8 +25,8 @@ struct rig {
     atomic_llong seen_ns; /* by the thread */
     int64_t step_ns;      /* that time is turned on by */
     pthread_t loops;      /* the loop's thread */
-    char error[256];      /* on the board */
-    int told;             /* times that the board was told one, or that there is none */
+    char error[256];      /* on the pages */
+    int told;             /* times that the pages was told one, or that there is none */
     bool ended;
 };
 
@@ -38,14 +38,14 @@ int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, str
     return 0;
 }
 
-void board_set_gpu_error(struct board *board, const char *why)
+void pages_set_gpu_error(struct pages *pages, const char *why)
 {
-    struct rig *rig = (struct rig *)((char *)board - offsetof(struct rig, plugin.board));
+    struct rig *rig = (struct rig *)((char *)pages - offsetof(struct rig, plugin.pages));
     snprintf(rig->error, sizeof(rig->error), "%s", why);
     rig->told++;
 }
 
-void board_set_used(struct board *board, const struct gs_gpu_set *set)
+void pages_set_used(struct pages *pages, const struct gs_gpu_set *set)
 {
 }
 

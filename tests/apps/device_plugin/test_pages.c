@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the program tells: a container's environment, and its own state on its pages. */
-#include "device_plugin/answer.h"
+#include "device_plugin/container_env.h"
 #include "rows.h"
 
 static void gpus(struct gs_gpu_set *set)
@@ -68,7 +68,7 @@ static void a_container_is_told_its_gpus_and_units(void **state)
         struct gs_dp_container container;
         plugin.settings.visible_devices = r->visible;
         plugin.settings.cdi_kind = r->cdi_kind;
-        assert_int_equal(answer_build(&plugin, &answer, &arena, &container), 0);
+        assert_int_equal(container_env_build(&plugin, &answer, &arena, &container), 0);
         if (strcmp(env(&container, "NVIDIA_VISIBLE_DEVICES"), r->devices) != 0)
             fail_msg("%s: %s", r->row, env(&container, "NVIDIA_VISIBLE_DEVICES"));
         assert_int_equal(container.env_count, 5);
@@ -87,7 +87,7 @@ static void readiness_names_what_is_missing(void **state)
 {
     static const struct {
         const char *row;
-        struct board_state state;
+        struct pages_state state;
         unsigned status;
         const char *words;
     } pages[] = {
@@ -101,7 +101,7 @@ static void readiness_names_what_is_missing(void **state)
     };
     GS_FOR_EACH_ROW (r, pages) {
         const char *why = NULL;
-        assert_int_equal(board_ready(&r->state, &why), r->status);
+        assert_int_equal(pages_ready(&r->state, &why), r->status);
         assert_string_equal(why, r->words);
     }
 }
@@ -130,7 +130,7 @@ static void every_figure_is_on_the_page(void **state)
         "gpushare_device_plugin_foreign_ids 14",
         "gpushare_device_plugin_unit_change_waiting 1",
     };
-    static struct board_state board = {.linked = true,
+    static struct pages_state pages = {.linked = true,
                                        .registrations = 13,
                                        .foreign_ids = 14,
                                        .unit_waits = true,
@@ -144,12 +144,12 @@ static void every_figure_is_on_the_page(void **state)
                                                  .waiting = 8,
                                                  .writes_queued = 9},
                                        .calls = {.answered = 12, .failed = 1}};
-    gpus(&board.set);
-    board.stats.used_units[2] = 4;
-    board.measured = GS_GPU_BIT(4);
-    board.used_bytes[4] = 1234567;
+    gpus(&pages.set);
+    pages.stats.used_units[2] = 4;
+    pages.measured = GS_GPU_BIT(4);
+    pages.used_bytes[4] = 1234567;
     struct gs_buf page = GS_BUF(1 << 16);
-    board_metrics(&board, &page);
+    pages_metrics(&pages, &page);
     assert_int_equal(gs_buf_failed(&page), 0);
     for (size_t i = 0; i < GS_COUNT_OF(lines); i++) {
         char line[160];

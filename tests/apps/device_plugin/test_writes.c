@@ -39,14 +39,14 @@ void gs_allocator_write_done(struct gs_allocator *alloc, uint64_t number, bool s
     queue.sent += sent;
 }
 
-int node_truth_read(const struct gs_kube *kube, const char *node, enum gs_unit *ret_unit,
-                    struct gs_error *err)
+int node_object_read(const struct gs_kube *kube, const char *node, enum gs_unit *ret_unit,
+                     struct gs_error *err)
 {
     return 0;
 }
 
-int node_truth_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
-                     const struct node_truth *truth, bool *ret_changed, struct gs_error *err)
+int node_object_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
+                      const struct node_object *truth, bool *ret_changed, struct gs_error *err)
 {
     return 0;
 }
@@ -55,7 +55,7 @@ void devices_take_node(struct plugin *plugin, enum gs_unit inventory)
 {
 }
 
-void leave_told(struct plugin *plugin, bool written)
+void shutdown_told(struct plugin *plugin, bool written)
 {
 }
 

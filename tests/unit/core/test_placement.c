@@ -137,7 +137,7 @@ static void picks_are_tight_or_empty_and_repeatable(void **state)
 
 /* --- nominated pods --- */
 
-struct held {
+struct ids_in_use {
     const char *uid;
     uint32_t units, gpu_count;
     int32_t priority;
@@ -146,7 +146,7 @@ struct held {
 static const struct {
     const char *row;
     const char *gpus;
-    struct held holds[3];
+    struct ids_in_use holds[3];
     uint32_t units;
     int32_t priority;
     const char *uid;
@@ -202,7 +202,7 @@ static void nominated_pods_hold_their_places(void **state)
                 assert_int_equal(gs_ledger_set_claim(ledger, &claim, NULL), 0);
         }
         for (int i = 0; i < 3 && r->holds[i].uid; i++) {
-            const struct held *held = &r->holds[i];
+            const struct ids_in_use *held = &r->holds[i];
             struct gs_hold hold = {held->uid, "n1", held->units, held->gpu_count, held->priority};
             assert_int_equal(gs_ledger_hold(ledger, &hold, NULL), 0);
         }

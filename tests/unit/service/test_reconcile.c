@@ -147,7 +147,7 @@ static void an_unknown_bind_is_not_drift(void **state)
     rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
     pass(30);
     rig.listed[0] = json;
-    rig.now_ns += 270 * GS_NS_PER_S; /* the comparison comes before limbo is looked at */
+    rig.now_ns += 270 * GS_NS_PER_S; /* the comparison comes before open_binds is looked at */
     gs_service_tick(rig.service);
     assert_int_equal(metric("gpushare_ledger_comparisons_total"), 1);
     pass(5);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device_plugin/node_truth.h"
+#include "device_plugin/node_object.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static bool same_gpu(const struct gs_gpu *a, const struct gs_gpu *b)
            strcmp(a->model, b->model) == 0;
 }
 
-static bool inventory_is_true(const struct gs_node *node, const struct node_truth *truth)
+static bool inventory_is_true(const struct gs_node *node, const struct node_object *truth)
 {
     if (!truth->written || truth->leaving)
         return false;
@@ -32,7 +32,7 @@ static bool inventory_is_true(const struct gs_node *node, const struct node_trut
 }
 
 static int write_inventory(const struct gs_kube *kube, const struct gs_names *names,
-                           const char *node, const struct node_truth *truth, struct gs_error *err)
+                           const char *node, const struct node_object *truth, struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(INVENTORY_BYTES_MAX);
     struct gs_gpu_set set = truth->set;
@@ -58,8 +58,8 @@ static int write_count(const struct gs_kube *kube, const struct gs_names *names,
     return kube->ops->patch_node_status(kube->ctx, &patch, err);
 }
 
-int node_truth_read(const struct gs_kube *kube, const char *node, enum gs_unit *ret_unit,
-                    struct gs_error *err)
+int node_object_read(const struct gs_kube *kube, const char *node, enum gs_unit *ret_unit,
+                     struct gs_error *err)
 {
     struct gs_node found = {0};
     if (kube->ops->get_node(kube->ctx, node, &found, err) < 0)
@@ -69,8 +69,8 @@ int node_truth_read(const struct gs_kube *kube, const char *node, enum gs_unit *
     return 0;
 }
 
-int node_truth_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
-                     const struct node_truth *truth, bool *ret_changed, struct gs_error *err)
+int node_object_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
+                      const struct node_object *truth, bool *ret_changed, struct gs_error *err)
 {
     struct gs_node found = {0};
     if (kube->ops->get_node(kube->ctx, node, &found, err) < 0)

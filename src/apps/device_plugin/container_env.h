@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_ANSWER_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_ANSWER_H
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_CONTAINER_ENV_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_CONTAINER_ENV_H
 
 #include "device_plugin/plugin.h"
 
@@ -9,7 +9,7 @@
  * ALIYUN_COM_GPU_MEM_* of the original, and CDI names when they are asked for. Everything lies in
  * the arena. -1: out of memory.
  */
-int answer_build(const struct plugin *plugin, const struct gs_allocate_answer *answer,
-                 struct gs_arena *arena, struct gs_dp_container *ret);
+int container_env_build(const struct plugin *plugin, const struct gs_allocate_answer *answer,
+                        struct gs_arena *arena, struct gs_dp_container *ret);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device_plugin/leave.h"
+#include "device_plugin/shutdown.h"
 
 #include "device_plugin/plugin.h"
 #include "device_plugin/writes.h"
@@ -24,7 +24,7 @@ static bool busy(struct plugin *plugin)
 static void look(void *ctx)
 {
     struct plugin *plugin = ctx;
-    struct leave *leave = &plugin->leave;
+    struct shutdown *leave = &plugin->leave;
     int64_t now_ns = gs_loop_now_ns(plugin->loop);
     if (plugin->stopping)
         return;
@@ -36,9 +36,9 @@ static void look(void *ctx)
         gs_loop_timer_arm(plugin->loop, &leave->timer, now_ns + LOOK_NS);
 }
 
-void leave_begin(struct plugin *plugin)
+void shutdown_begin(struct plugin *plugin)
 {
-    struct leave *leave = &plugin->leave;
+    struct shutdown *leave = &plugin->leave;
     bool somebody = plugin->have_gpus && plugin->node.written && gs_dp_streams(plugin->dp) > 0;
     if (leave->begun || !somebody) {
         plugin_stop(plugin, 0);
@@ -54,7 +54,7 @@ void leave_begin(struct plugin *plugin)
     writes_pump(plugin);
 }
 
-void leave_told(struct plugin *plugin, bool written)
+void shutdown_told(struct plugin *plugin, bool written)
 {
     plugin->leave.told = written;
     if (written)

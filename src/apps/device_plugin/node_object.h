@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_NODE_TRUTH_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_NODE_TRUTH_H
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_NODE_OBJECT_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_NODE_OBJECT_H
 
 #include "gpushare/model/names.h"
 #include "gpushare/port/cluster.h"
 #include "gpushare/port/gpu_source.h"
 
 /* What this node's object shall say about its GPUs. */
-struct node_truth {
+struct node_object {
     struct gs_gpu_set set; /* with mem_units */
     enum gs_unit unit;
     bool due;     /* to be looked at */
@@ -17,14 +17,14 @@ struct node_truth {
 };
 
 /* Any thread: the unit of the node's inventory; unknown when it has none that can be believed. */
-int node_truth_read(const struct gs_kube *kube, const char *node, enum gs_unit *ret_unit,
-                    struct gs_error *err);
+int node_object_read(const struct gs_kube *kube, const char *node, enum gs_unit *ret_unit,
+                     struct gs_error *err);
 
 /*
  * Any thread: reads the node and writes what differs: the inventory annotation and the number of
  * GPUs in capacity and allocatable. *ret_changed: something was written. Errors are the port's.
  */
-int node_truth_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
-                     const struct node_truth *truth, bool *ret_changed, struct gs_error *err);
+int node_object_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
+                      const struct node_object *truth, bool *ret_changed, struct gs_error *err);
 
 #endif

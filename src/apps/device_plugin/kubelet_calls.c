@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device_plugin/asks.h"
+#include "device_plugin/kubelet_calls.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "device_plugin/answer.h"
-#include "device_plugin/known.h"
+#include "device_plugin/container_env.h"
 #include "device_plugin/pod_watch.h"
+#include "device_plugin/podres_view.h"
 #include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
 #include "gpushare/grpc/pod_resources.h"
@@ -34,7 +34,7 @@ struct ask {
     size_t count, at;               /* containers, and which one is being decided */
     struct gs_arena arena;          /* of the answers */
     struct gs_dp_container *answers;
-    struct known known;
+    struct podres_view known;
     struct gs_podres_call *podres; /* under way */
     struct gs_loop_timer timer;    /* the list's budget, or the pause before asking again */
     uint64_t list_round;           /* waits for this list of the API; 0: does not */
@@ -51,7 +51,7 @@ static void ask_free(struct ask *ask)
     if (ask->podres)
         gs_podres_cancel(ask->podres);
     gs_loop_timer_disarm(plugin->loop, &ask->timer);
-    known_release(&ask->known);
+    podres_view_release(&ask->known);
     gs_arena_release(&ask->arena);
     free(ask);
     if (plugin->stopping && !plugin->asks)
@@ -153,7 +153,7 @@ static void list_once_more(void *ctx)
     wait_for_list(ask);
 }
 
-/* Meanwhile the watch may bring what is missing: see asks_pods_changed(). */
+/* Meanwhile the watch may bring what is missing: see kubelet_calls_pods_changed(). */
 static void pause_before_list(struct ask *ask)
 {
     struct gs_loop *loop = ask->plugin->loop;
@@ -198,7 +198,7 @@ static void decide_allocate(struct ask *ask, enum gs_api_word api)
             return;
         }
         if (result == GS_ALLOCATE_DONE &&
-            answer_build(plugin, &answer, &ask->arena, &ask->answers[ask->at]) < 0)
+            container_env_build(plugin, &answer, &ask->arena, &ask->answers[ask->at]) < 0)
             gs_fail_nomem(&err);
         if (err.code != GS_OK) {
             fail(ask, &err);
@@ -282,7 +282,7 @@ static void kubelet_told(void *ctx, const struct gs_podres_list *list,
     struct plugin *plugin = ask->plugin;
     ask->podres = NULL;
     if (list)
-        known_build(&ask->known, list, plugin->names.gpu_mem);
+        podres_view_build(&ask->known, list, plugin->names.gpu_mem);
     else
         gs_log(GS_LOG_WARN, "the kubelet did not tell its pods", GS_STR("why", failure->msg));
     if (ask->kind == ASK_RECONCILE) {
@@ -359,15 +359,15 @@ static void on_pre_start(void *ctx, struct gs_dp_call *call, const struct gs_dp_
     begin(ctx, ASK_START, call, ids, 1);
 }
 
-const struct gs_dp_ops asks_ops = {.allocate = on_allocate, .pre_start = on_pre_start};
+const struct gs_dp_ops kubelet_calls_ops = {.allocate = on_allocate, .pre_start = on_pre_start};
 
-void asks_reconcile(struct plugin *plugin)
+void kubelet_calls_reconcile(struct plugin *plugin)
 {
     begin(plugin, ASK_RECONCILE, NULL, NULL, 0);
 }
 
 /* Those that wait for a list, from the first on; each may be answered and freed. */
-void asks_pods_changed(struct plugin *plugin)
+void kubelet_calls_pods_changed(struct plugin *plugin)
 {
     for (struct ask *ask = plugin->asks, *next; ask; ask = next) {
         next = ask->next;
@@ -376,7 +376,7 @@ void asks_pods_changed(struct plugin *plugin)
     }
 }
 
-void asks_free(struct plugin *plugin)
+void kubelet_calls_free(struct plugin *plugin)
 {
     struct gs_error err = {0};
     gs_fail(&err, GS_EIO, "the device plugin is being stopped");

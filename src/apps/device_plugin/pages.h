@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_BOARD_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_BOARD_H
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_PAGES_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_PAGES_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -14,13 +14,13 @@
  * What the HTTP thread shows of the loop's state: the loop puts it here after every change, the
  * handlers read it, under one lock.
  */
-struct board_calls { /* the kubelet's Allocate */
+struct pages_calls { /* the kubelet's Allocate */
     uint64_t answered;
     uint64_t answered_ns; /* time that these took together */
     uint64_t failed;      /* for another reason than lack of room */
 };
 
-struct board_state {
+struct pages_state {
     char gpu_error[256]; /* "" while the GPUs are known */
     bool pods_listed;
     bool linked;     /* the kubelet listens to us */
@@ -33,30 +33,30 @@ struct board_state {
     uint64_t used_bytes[GS_GPUS_MAX]; /* by idx */
     enum gs_unit unit;
     struct gs_allocator_stats stats;
-    struct board_calls calls;
+    struct pages_calls calls;
 };
 
-struct board {
+struct pages {
     pthread_mutex_t lock;
-    struct board_state state;      /* guarded by lock */
+    struct pages_state state;      /* guarded by lock */
     struct gs_kube_client *client; /* borrowed; for its counters */
 };
 
-void board_init(struct board *board, struct gs_kube_client *client);
-void board_set_gpu_error(struct board *board, const char *why);
+void pages_init(struct pages *pages, struct gs_kube_client *client);
+void pages_set_gpu_error(struct pages *pages, const char *why);
 
 /* Any thread: how much of the GPUs' memory is in use; NULL: not known any more. */
-void board_set_used(struct board *board, const struct gs_gpu_set *set);
+void pages_set_used(struct pages *pages, const struct gs_gpu_set *set);
 
 struct gs_http_server;
 
 /* Serves /healthz, /readyz, /metrics and /version. *ret_server: *caller frees* with
  * gs_http_server_free(). */
-int board_serve(struct board *board, const char *listen, struct gs_http_server **ret_server,
+int pages_serve(struct pages *pages, const char *listen, struct gs_http_server **ret_server,
                 struct gs_error *err);
 
 /* For tests: 200 or 503, and the words. */
-unsigned board_ready(const struct board_state *state, const char **ret_why);
-void board_metrics(const struct board_state *state, struct gs_buf *out);
+unsigned pages_ready(const struct pages_state *state, const char **ret_why);
+void pages_metrics(const struct pages_state *state, struct gs_buf *out);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_LEAVE_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_LEAVE_H
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_SHUTDOWN_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_SHUTDOWN_H
 
 #include <stdbool.h>
 
@@ -14,7 +14,7 @@
  */
 struct plugin;
 
-struct leave {
+struct shutdown {
     bool begun;
     bool told;            /* the inventory says it */
     int64_t quiet_ns;     /* since when nothing happened */
@@ -25,9 +25,9 @@ struct leave {
 
 /* Ends the program, soon: at once when there is nobody to tell (no GPUs, no kubelet), when the API
  * server cannot be told, or when asked again. */
-void leave_begin(struct plugin *plugin);
+void shutdown_begin(struct plugin *plugin);
 
 /* What became of the inventory. */
-void leave_told(struct plugin *plugin, bool written);
+void shutdown_told(struct plugin *plugin, bool written);
 
 #endif

@@ -14,7 +14,7 @@ enum {
     SWEEP_BATCH = 32,   /* connections looked at under one hold of a loop's lock */
     BREATH_NS = 50000,  /* between two batches */
     ACCEPT_BATCH = 64,  /* before deadlines are looked at again */
-    CLOSING_SLACK = 32, /* cut connections that still count while newcomers are let in */
+    CLOSING_SLACK = 32, /* cut connections that still count while new_nodes are let in */
     PAUSE_MS = 10,
     SLOW_SHARE = 32, /* of the request's deadline: older ones may be evicted */
     /* include/net/tcp_states.h of Linux; not in its headers for user space */
@@ -320,7 +320,7 @@ static int64_t choose_tick(const struct gs_http_config *config)
     return tick_ns < PAUSE_MS * GS_NS_PER_MS ? PAUSE_MS * GS_NS_PER_MS : tick_ns;
 }
 
-int gs_watch_start(struct gs_http_server *server, struct gs_error *err)
+int gs_acceptor_start(struct gs_http_server *server, struct gs_error *err)
 {
     server->tick_ns = choose_tick(&server->config);
     server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -340,19 +340,19 @@ int gs_watch_start(struct gs_http_server *server, struct gs_error *err)
     return 0;
 }
 
-void gs_watch_wake(struct gs_http_server *server)
+void gs_acceptor_wake(struct gs_http_server *server)
 {
     uint64_t one = 1;
     ssize_t put = write(server->wake_fd, &one, sizeof(one));
     (void)put; /* a full counter wakes as well */
 }
 
-void gs_watch_stop(struct gs_http_server *server)
+void gs_acceptor_stop(struct gs_http_server *server)
 {
     if (!server->watcher_runs)
         return;
     atomic_store(&server->quit, true);
-    gs_watch_wake(server);
+    gs_acceptor_wake(server);
     pthread_join(server->watcher, NULL);
     server->watcher_runs = false;
 }

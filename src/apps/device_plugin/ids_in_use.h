@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_HELD_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_HELD_H
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_IDS_IN_USE_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_IDS_IN_USE_H
 
 #include "gpushare/allocate/allocator.h"
 #include "gpushare/base/arena.h"
@@ -12,15 +12,15 @@
  * (pkg/kubelet/cm/devicemanager/manager.go, devicesToAllocate: "previously allocated devices are no
  * longer healthy"). Zeroed: nothing is held.
  */
-struct held_id {
+struct ids_in_use_id {
     const char *id;
     gs_gpu_mask gpus; /* where the pod that holds it is; 0: not known */
     uint64_t who;     /* that pod, as gs_allocator_who() */
 };
 
-struct held {
+struct ids_in_use {
     struct gs_arena arena;
-    struct held_id *ids; /* ascending, none twice */
+    struct ids_in_use_id *ids; /* ascending, none twice */
     size_t count;
     size_t unlistable; /* left out: an id that no list may carry (over 63 bytes, not UTF-8) */
     size_t named;      /* pods known to the allocator that the kubelet named with some */
@@ -32,11 +32,11 @@ struct held {
  * other, and would fail those whose ids left the list meanwhile. -1: out of memory, *held is as it
  * was.
  */
-int held_update(struct held *held, const struct gs_podres_list *list, const char *resource,
-                const struct gs_allocator *alloc);
-void held_release(struct held *held);
+int ids_in_use_update(struct ids_in_use *held, const struct gs_podres_list *list,
+                      const char *resource, const struct gs_allocator *alloc);
+void ids_in_use_release(struct ids_in_use *held);
 
 /* Where the id is in held->ids, or -1. */
-ptrdiff_t held_find(const struct held *held, const char *id);
+ptrdiff_t ids_in_use_find(const struct ids_in_use *held, const char *id);
 
 #endif

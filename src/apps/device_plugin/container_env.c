@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device_plugin/answer.h"
+#include "device_plugin/container_env.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -57,8 +57,8 @@ static int add_cdi(const struct plugin *plugin, gs_gpu_mask gpus, struct gs_aren
     return 0;
 }
 
-int answer_build(const struct plugin *plugin, const struct gs_allocate_answer *answer,
-                 struct gs_arena *arena, struct gs_dp_container *ret)
+int container_env_build(const struct plugin *plugin, const struct gs_allocate_answer *answer,
+                        struct gs_arena *arena, struct gs_dp_container *ret)
 {
     const struct gs_names *names = &plugin->names;
     const struct gs_dp_pair envs[ENVS] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device_plugin/board.h"
+#include "device_plugin/pages.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,38 +12,38 @@
 /* The loop beats every few seconds, whatever happens. */
 #define DEAD_AFTER_NS (60 * GS_NS_PER_S)
 
-void board_init(struct board *board, struct gs_kube_client *client)
+void pages_init(struct pages *pages, struct gs_kube_client *client)
 {
-    pthread_mutex_init(&board->lock, NULL);
-    board->client = client;
-    board->state.beat_ns = gs_clock_now_ns(gs_clock_system());
-    board_set_gpu_error(board, "the GPUs were not read yet");
+    pthread_mutex_init(&pages->lock, NULL);
+    pages->client = client;
+    pages->state.beat_ns = gs_clock_now_ns(gs_clock_system());
+    pages_set_gpu_error(pages, "the GPUs were not read yet");
 }
 
-void board_set_gpu_error(struct board *board, const char *why)
+void pages_set_gpu_error(struct pages *pages, const char *why)
 {
-    pthread_mutex_lock(&board->lock);
-    snprintf(board->state.gpu_error, sizeof(board->state.gpu_error), "%s", why);
-    pthread_mutex_unlock(&board->lock);
+    pthread_mutex_lock(&pages->lock);
+    snprintf(pages->state.gpu_error, sizeof(pages->state.gpu_error), "%s", why);
+    pthread_mutex_unlock(&pages->lock);
 }
 
-void board_set_used(struct board *board, const struct gs_gpu_set *set)
+void pages_set_used(struct pages *pages, const struct gs_gpu_set *set)
 {
-    pthread_mutex_lock(&board->lock);
-    board->state.measured = set ? set->measured : 0;
+    pthread_mutex_lock(&pages->lock);
+    pages->state.measured = set ? set->measured : 0;
     if (set)
-        memcpy(board->state.used_bytes, set->used_bytes, sizeof(set->used_bytes));
-    pthread_mutex_unlock(&board->lock);
+        memcpy(pages->state.used_bytes, set->used_bytes, sizeof(set->used_bytes));
+    pthread_mutex_unlock(&pages->lock);
 }
 
-static void copy_state(struct board *board, struct board_state *ret)
+static void copy_state(struct pages *pages, struct pages_state *ret)
 {
-    pthread_mutex_lock(&board->lock);
-    *ret = board->state;
-    pthread_mutex_unlock(&board->lock);
+    pthread_mutex_lock(&pages->lock);
+    *ret = pages->state;
+    pthread_mutex_unlock(&pages->lock);
 }
 
-unsigned board_ready(const struct board_state *state, const char **ret_why)
+unsigned pages_ready(const struct pages_state *state, const char **ret_why)
 {
     *ret_why = "ok";
     if (state->gpu_error[0])
@@ -65,7 +65,7 @@ static void on_version(void *ctx, const struct gs_http_request *req, struct gs_h
 
 static void on_healthz(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
-    struct board_state state;
+    struct pages_state state;
     copy_state(ctx, &state);
     bool dead = gs_clock_now_ns(gs_clock_system()) - state.beat_ns > DEAD_AFTER_NS;
     res->content_type = "text/plain; charset=utf-8";
@@ -75,17 +75,17 @@ static void on_healthz(void *ctx, const struct gs_http_request *req, struct gs_h
 
 static void on_readyz(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
-    struct board_state state;
+    struct pages_state state;
     const char *why;
     copy_state(ctx, &state);
     res->content_type = "text/plain; charset=utf-8";
-    res->status = board_ready(&state, &why);
+    res->status = pages_ready(&state, &why);
     gs_buf_printf(&res->body, "%s\n", why);
 }
 
 #define PREFIX "gpushare_device_plugin_"
 
-static void print_gpus(const struct board_state *state, struct gs_buf *out)
+static void print_gpus(const struct pages_state *state, struct gs_buf *out)
 {
     static const char *const names[] = {PREFIX "gpu_memory_bytes",
                                         PREFIX "gpu_memory_allocated_bytes", PREFIX "gpu_healthy"};
@@ -108,7 +108,7 @@ static void print_gpus(const struct board_state *state, struct gs_buf *out)
 }
 
 /* Of GPUs that are not there any more nothing is said. */
-static void print_used(const struct board_state *state, struct gs_buf *out)
+static void print_used(const struct pages_state *state, struct gs_buf *out)
 {
     const char *name = PREFIX "gpu_memory_used_bytes";
     uint32_t idx;
@@ -121,7 +121,7 @@ static void print_used(const struct board_state *state, struct gs_buf *out)
     }
 }
 
-static void print_allocations(const struct board_state *state, struct gs_buf *out)
+static void print_allocations(const struct pages_state *state, struct gs_buf *out)
 {
     const struct gs_allocator_stats *stats = &state->stats;
     const char *name = PREFIX "allocations_total";
@@ -142,7 +142,7 @@ static void print_allocations(const struct board_state *state, struct gs_buf *ou
                       stats->held);
 }
 
-void board_metrics(const struct board_state *state, struct gs_buf *out)
+void pages_metrics(const struct pages_state *state, struct gs_buf *out)
 {
     const char *why;
     print_gpus(state, out);
@@ -156,7 +156,7 @@ void board_metrics(const struct board_state *state, struct gs_buf *out)
                     state->stats.writes_queued);
     gs_metric_gauge(out, PREFIX "ready",
                     "1: the GPUs are read, the pods are listed, the kubelet listens.",
-                    board_ready(state, &why) == 200);
+                    pages_ready(state, &why) == 200);
     gs_metric_gauge(out, PREFIX "registered", "1: the kubelet reads our list of devices.",
                     state->linked);
     gs_metric_counter(out, PREFIX "registrations_total", "Registrations that the kubelet accepted.",
@@ -172,12 +172,12 @@ void board_metrics(const struct board_state *state, struct gs_buf *out)
 
 static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
-    struct board *board = ctx;
-    struct board_state state;
-    copy_state(board, &state);
+    struct pages *pages = ctx;
+    struct pages_state state;
+    copy_state(pages, &state);
     res->content_type = "text/plain; version=0.0.4; charset=utf-8";
-    board_metrics(&state, &res->body);
-    metrics_kube(board->client, &res->body);
+    pages_metrics(&state, &res->body);
+    metrics_kube(pages->client, &res->body);
     metrics_process(&res->body);
 }
 
@@ -188,14 +188,14 @@ static const struct gs_http_route routes[] = {
     {"GET", "/metrics", on_metrics, 0},
 };
 
-int board_serve(struct board *board, const char *listen, struct gs_http_server **ret_server,
+int pages_serve(struct pages *pages, const char *listen, struct gs_http_server **ret_server,
                 struct gs_error *err)
 {
     struct gs_http_config config = GS_HTTP_CONFIG_DEFAULTS;
     config.listen = listen;
     config.routes = routes;
     config.route_count = sizeof(routes) / sizeof(routes[0]);
-    config.ctx = board;
+    config.ctx = pages;
     config.threads = 1;
     config.workers = 0;
     config.max_body_bytes = 4096;

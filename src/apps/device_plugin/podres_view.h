@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_KNOWN_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_KNOWN_H
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_PODRES_VIEW_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_PODRES_VIEW_H
 
 #include "gpushare/allocate/allocator.h"
 #include "gpushare/base/arena.h"
@@ -8,14 +8,15 @@
 
 /* A PodResources list as the allocator wants it: pods, and what they hold of one resource. Zeroed:
  * there is none. */
-struct known {
+struct podres_view {
     struct gs_arena arena;
     struct gs_known_pod *pods; /* NULL: the kubelet did not answer */
     size_t count;
 };
 
 /* Copies what matters. -1: out of memory, *known is empty. */
-int known_build(struct known *known, const struct gs_podres_list *list, const char *resource);
-void known_release(struct known *known);
+int podres_view_build(struct podres_view *known, const struct gs_podres_list *list,
+                      const char *resource);
+void podres_view_release(struct podres_view *known);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device_plugin/held.h"
+#include "device_plugin/ids_in_use.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static bool is_listable(const char *id)
 
 static int compare(const void *a, const void *b)
 {
-    return strcmp(((const struct held_id *)a)->id, ((const struct held_id *)b)->id);
+    return strcmp(((const struct ids_in_use_id *)a)->id, ((const struct ids_in_use_id *)b)->id);
 }
 
 static size_t count_ids(const struct gs_podres_list *list)
@@ -40,9 +40,9 @@ static size_t count_ids(const struct gs_podres_list *list)
     return sum;
 }
 
-static int add(struct held *held, const struct held_id *from)
+static int add(struct ids_in_use *held, const struct ids_in_use_id *from)
 {
-    struct held_id copy = *from;
+    struct ids_in_use_id copy = *from;
     copy.id = gs_arena_strndup(&held->arena, from->id, strlen(from->id));
     if (!copy.id)
         return -1;
@@ -50,8 +50,8 @@ static int add(struct held *held, const struct held_id *from)
     return 0;
 }
 
-static int take_devices(struct held *held, const struct gs_podres_devices *devices,
-                        struct held_id holder)
+static int take_devices(struct ids_in_use *held, const struct gs_podres_devices *devices,
+                        struct ids_in_use_id holder)
 {
     for (size_t i = 0; i < devices->id_count; i++) {
         holder.id = devices->ids[i];
@@ -63,10 +63,10 @@ static int take_devices(struct held *held, const struct gs_podres_devices *devic
     return 0;
 }
 
-static int take_pod(struct held *held, const struct gs_podres_pod *pod, const char *resource,
+static int take_pod(struct ids_in_use *held, const struct gs_podres_pod *pod, const char *resource,
                     const struct gs_allocator *alloc)
 {
-    struct held_id holder = {0};
+    struct ids_in_use_id holder = {0};
     size_t before = held->count;
     holder.who = gs_allocator_who(alloc, pod->ns, pod->name, &holder.gpus);
     for (size_t c = 0; c < pod->container_count; c++) {
@@ -82,21 +82,22 @@ static int take_pod(struct held *held, const struct gs_podres_pod *pod, const ch
     return 0;
 }
 
-static const struct held_id *find(const struct held_id *ids, size_t count, const char *id)
+static const struct ids_in_use_id *find(const struct ids_in_use_id *ids, size_t count,
+                                        const char *id)
 {
-    const struct held_id key = {.id = id};
+    const struct ids_in_use_id key = {.id = id};
     return count ? bsearch(&key, ids, count, sizeof(key), compare) : NULL;
 }
 
 /* Of what was held before, that of pods that live. The told ones are sorted. */
-static int keep_living(struct held *next, const struct held *before,
+static int keep_living(struct ids_in_use *next, const struct ids_in_use *before,
                        const struct gs_allocator *alloc)
 {
     size_t told = next->count;
     uint64_t asked = 0;
     bool lives = false;
     for (size_t i = 0; i < before->count; i++) {
-        const struct held_id *id = &before->ids[i];
+        const struct ids_in_use_id *id = &before->ids[i];
         if (id->who != asked)
             lives = gs_allocator_lives(alloc, id->who);
         asked = id->who;
@@ -106,7 +107,7 @@ static int keep_living(struct held *next, const struct held *before,
     return 0;
 }
 
-static void sort_out(struct held *held)
+static void sort_out(struct ids_in_use *held)
 {
     size_t kept = 0;
     qsort(held->ids, held->count, sizeof(*held->ids), compare);
@@ -117,10 +118,10 @@ static void sort_out(struct held *held)
     held->count = kept;
 }
 
-int held_update(struct held *held, const struct gs_podres_list *list, const char *resource,
-                const struct gs_allocator *alloc)
+int ids_in_use_update(struct ids_in_use *held, const struct gs_podres_list *list,
+                      const char *resource, const struct gs_allocator *alloc)
 {
-    struct held next = {0};
+    struct ids_in_use next = {0};
     next.ids = gs_arena_calloc(&next.arena, count_ids(list) + held->count + 1, sizeof(*next.ids));
     bool good = next.ids != NULL;
     for (size_t p = 0; good && p < list->pod_count; p++)
@@ -128,23 +129,23 @@ int held_update(struct held *held, const struct gs_podres_list *list, const char
     if (good)
         sort_out(&next);
     if (!good || keep_living(&next, held, alloc) < 0) {
-        held_release(&next);
+        ids_in_use_release(&next);
         return -1;
     }
     sort_out(&next);
-    held_release(held);
+    ids_in_use_release(held);
     *held = next;
     return 0;
 }
 
-void held_release(struct held *held)
+void ids_in_use_release(struct ids_in_use *held)
 {
     gs_arena_release(&held->arena);
-    *held = (struct held){0};
+    *held = (struct ids_in_use){0};
 }
 
-ptrdiff_t held_find(const struct held *held, const char *id)
+ptrdiff_t ids_in_use_find(const struct ids_in_use *held, const char *id)
 {
-    const struct held_id *found = find(held->ids, held->count, id);
+    const struct ids_in_use_id *found = find(held->ids, held->count, id);
     return found ? found - held->ids : -1;
 }

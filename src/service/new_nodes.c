@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "newcomers.h"
+#include "new_nodes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,21 +10,21 @@
 #define LIST_TIMEOUT_NS (5 * GS_NS_PER_S)
 #define RETRY_NS        (5 * GS_NS_PER_S)
 
-void gs_newcomers_release(struct gs_newcomers *newcomers)
+void gs_new_nodes_release(struct gs_new_nodes *new_nodes)
 {
-    while (newcomers->count)
-        free(newcomers->names[--newcomers->count]);
+    while (new_nodes->count)
+        free(new_nodes->names[--new_nodes->count]);
 }
 
-void gs_newcomers_add(struct gs_newcomers *newcomers, const char *node)
+void gs_new_nodes_add(struct gs_new_nodes *new_nodes, const char *node)
 {
-    for (uint32_t i = 0; i < newcomers->count; i++) {
-        if (strcmp(newcomers->names[i], node) == 0)
+    for (uint32_t i = 0; i < new_nodes->count; i++) {
+        if (strcmp(new_nodes->names[i], node) == 0)
             return;
     }
-    char *name = newcomers->count < GS_NEWCOMERS_MAX ? strdup(node) : NULL;
+    char *name = new_nodes->count < GS_NEW_NODES_MAX ? strdup(node) : NULL;
     if (name)
-        newcomers->names[newcomers->count++] = name;
+        new_nodes->names[new_nodes->count++] = name;
 }
 
 static int take_in(void *ctx, const struct gs_pod *pod)
@@ -33,23 +33,23 @@ static int take_in(void *ctx, const struct gs_pod *pod)
     return sink.pod(sink.ctx, pod);
 }
 
-void gs_newcomers_tick(struct gs_service *service, int64_t now_ns)
+void gs_new_nodes_tick(struct gs_service *service, int64_t now_ns)
 {
-    struct gs_newcomers *newcomers = &service->newcomers;
+    struct gs_new_nodes *new_nodes = &service->new_nodes;
     const struct gs_kube *kube = &service->config.kube;
     struct gs_error err = {0};
-    if (now_ns < newcomers->next_ns)
+    if (now_ns < new_nodes->next_ns)
         return;
     gs_store_write(&service->store);
-    _cleanup_free_ char *node = newcomers->count ? newcomers->names[--newcomers->count] : NULL;
+    _cleanup_free_ char *node = new_nodes->count ? new_nodes->names[--new_nodes->count] : NULL;
     gs_store_unlock(&service->store);
     if (!node ||
         kube->ops->list_pods(kube->ctx, node, LIST_TIMEOUT_NS, take_in, service, &err) == 0)
         return;
     gs_log(GS_LOG_WARN, "pods of a new GPU node not read, trying again", GS_STR("node", node),
            GS_STR("why", err.msg));
-    newcomers->next_ns = now_ns + RETRY_NS;
+    new_nodes->next_ns = now_ns + RETRY_NS;
     gs_store_write(&service->store);
-    gs_newcomers_add(newcomers, node);
+    gs_new_nodes_add(new_nodes, node);
     gs_store_unlock(&service->store);
 }

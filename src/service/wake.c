@@ -179,14 +179,14 @@ static void wake(struct gs_service *service, int64_t now_ns)
 /* Binds without an answer: asks the API what became of them. */
 static void settle_limbo(struct gs_service *service, int64_t now_ns)
 {
-    struct gs_limbo_entry entry;
+    struct gs_open_bind entry;
     struct gs_error err = {0};
-    if (!gs_limbo_due(service->limbo, now_ns, &entry))
+    if (!gs_open_binds_due(service->open_binds, now_ns, &entry))
         return;
     switch (gs_bind_read_back(service, entry.ns, entry.name, entry.uid, NULL, &err)) {
     case GS_BIND_BOUND:
     case GS_BIND_ELSEWHERE:
-        gs_limbo_remove(service->limbo, entry.uid);
+        gs_open_binds_remove(service->open_binds, entry.uid);
         break;
     case GS_BIND_POD_GONE:
         gs_bind_undo(service, entry.uid);
@@ -197,7 +197,7 @@ static void settle_limbo(struct gs_service *service, int64_t now_ns)
     case GS_BIND_UNKNOWN:
         break; /* looked at again in a second */
     }
-    gs_limbo_entry_release(&entry);
+    gs_open_bind_release(&entry);
 }
 
 /* Tables of fgd and rollout: built off the request path. */
@@ -238,7 +238,7 @@ void gs_service_tick(struct gs_service *service)
     service->answered = answers;
     if (gs_service_loaded(service)) { /* a standby's ledger shall be right when it leads */
         gs_reconcile_tick(service, now_ns);
-        gs_newcomers_tick(service, now_ns);
+        gs_new_nodes_tick(service, now_ns);
     }
     if (!answers)
         return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device_plugin/known.h"
+#include "device_plugin/podres_view.h"
 
 #include <string.h>
 
@@ -28,7 +28,8 @@ static int gather(struct gs_arena *arena, const struct gs_podres_container *cont
     return 0;
 }
 
-static int copy_pod(struct known *known, const struct gs_podres_pod *pod, const char *resource)
+static int copy_pod(struct podres_view *known, const struct gs_podres_pod *pod,
+                    const char *resource)
 {
     struct gs_known_pod *to = &known->pods[known->count];
     uint64_t *keys = gs_arena_calloc(&known->arena, pod->container_count + 1, sizeof(*keys));
@@ -54,20 +55,21 @@ static int copy_pod(struct known *known, const struct gs_podres_pod *pod, const 
     return 0;
 }
 
-int known_build(struct known *known, const struct gs_podres_list *list, const char *resource)
+int podres_view_build(struct podres_view *known, const struct gs_podres_list *list,
+                      const char *resource)
 {
-    known_release(known);
+    podres_view_release(known);
     known->pods = gs_arena_calloc(&known->arena, list->pod_count + 1, sizeof(*known->pods));
     bool good = known->pods != NULL;
     for (size_t i = 0; good && i < list->pod_count; i++)
         good = copy_pod(known, &list->pods[i], resource) == 0;
     if (!good)
-        known_release(known);
+        podres_view_release(known);
     return good ? 0 : -1;
 }
 
-void known_release(struct known *known)
+void podres_view_release(struct podres_view *known)
 {
     gs_arena_release(&known->arena);
-    *known = (struct known){0};
+    *known = (struct podres_view){0};
 }
