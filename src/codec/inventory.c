@@ -37,7 +37,7 @@ void gs_codec_inventory_encode(struct gs_buf *out, const struct gs_inventory *in
             gs_buf_putc(out, ',');
         put_gpu(out, &inventory->gpus[i]);
     }
-    gs_buf_puts(out, "]}");
+    gs_buf_puts(out, inventory->tells_moved ? "],\"moved\":true}" : "]}");
 }
 
 /* What is being read: GPUs by index, so that they end up sorted. */
@@ -46,7 +46,7 @@ struct draft {
     struct gs_gpu gpus[GS_GPUS_MAX];
     gs_gpu_mask present;
     int64_t version;
-    bool has_version, has_gpus;
+    bool has_version, has_gpus, tells_moved;
     enum gs_unit unit;
 };
 
@@ -181,6 +181,8 @@ static void read_inventory(struct draft *draft)
             read_unit(draft);
         else if (gs_scan_text_is(key, "gpus"))
             read_gpus(draft);
+        else if (gs_scan_text_is(key, "moved"))
+            gs_read_bool(&draft->reader, "moved", &draft->tells_moved);
         else
             gs_scan_skip(scan);
     }
@@ -198,13 +200,13 @@ int gs_codec_inventory_decode(struct gs_slice text, struct gs_arena *arena,
     struct draft draft;
     draft.reader = (struct gs_reader){.arena = arena};
     draft.present = 0;
-    draft.has_version = draft.has_gpus = false;
+    draft.has_version = draft.has_gpus = draft.tells_moved = false;
     draft.unit = GS_UNIT_UNKNOWN;
     gs_scan_init(&draft.reader.scan, text);
     read_inventory(&draft);
     if (gs_reader_finish(&draft.reader, err) < 0)
         return -1;
-    struct gs_inventory inventory = {.unit = draft.unit};
+    struct gs_inventory inventory = {.unit = draft.unit, .tells_moved = draft.tells_moved};
     if (draft.present) {
         inventory.gpus =
             gs_arena_calloc(arena, gs_gpu_mask_count(draft.present), sizeof(*inventory.gpus));

@@ -3,13 +3,14 @@
 
 #include "gpushare/base/num.h"
 #include "gpushare/codec/inventory.h"
+#include "gpushare/codec/moved.h"
 #include "reader.h"
 
 struct node_reader {
     struct gs_reader reader;
     const struct gs_names *names;
     struct gs_node *node;
-    struct gs_scan_text inventory, cordon;
+    struct gs_scan_text inventory, cordon, moved;
 };
 
 static void read_labels(struct node_reader *nr)
@@ -36,6 +37,8 @@ static void read_annotations(struct node_reader *nr)
     while (gs_scan_key(&reader->scan, &key)) {
         if (gs_scan_text_is_name(key, nr->names->inventory))
             gs_read_text(reader, "annotation gpu-inventory", &nr->inventory);
+        else if (gs_scan_text_is_name(key, nr->names->moved))
+            gs_read_text(reader, "annotation gpu-moved", &nr->moved);
         else if (gs_scan_text_is_name(key, nr->names->cordon))
             gs_read_text(reader, "annotation gpu-cordon", &nr->cordon);
         else
@@ -207,6 +210,17 @@ static void read_node(struct node_reader *nr)
     }
 }
 
+/* An annotation that is not believed: the reason is kept, and the node is read all the same. */
+static int not_believed(struct gs_node *node, const struct gs_error *why, const char **ret_words,
+                        struct gs_error *err)
+{
+    const char *words = gs_arena_strndup(&node->arena, why->msg, strlen(why->msg));
+    if (why->code == GS_ENOMEM || !words)
+        return gs_fail_nomem(err);
+    *ret_words = words;
+    return 0;
+}
+
 static int take_inventory(struct node_reader *nr, struct gs_error *err)
 {
     struct gs_node *node = nr->node;
@@ -217,17 +231,27 @@ static int take_inventory(struct node_reader *nr, struct gs_error *err)
         return 0;
     if (!gs_scan_text_slice(&node->arena, nr->inventory, &text))
         return gs_fail_nomem(err);
-    if (gs_codec_inventory_decode(text, &node->arena, &inventory, &why) == 0) {
-        node->inventory = true;
-        node->unit = inventory.unit;
-        node->gpus = inventory.gpus;
-        node->gpu_count = inventory.gpu_count;
+    if (gs_codec_inventory_decode(text, &node->arena, &inventory, &why) < 0)
+        return not_believed(node, &why, &node->inventory_error, err);
+    node->inventory = true;
+    node->unit = inventory.unit;
+    node->gpus = inventory.gpus;
+    node->gpu_count = inventory.gpu_count;
+    node->tells_moved = inventory.tells_moved;
+    return 0;
+}
+
+static int take_moved(struct node_reader *nr, struct gs_error *err)
+{
+    struct gs_node *node = nr->node;
+    struct gs_slice text;
+    struct gs_error why = {0};
+    if (!nr->moved.at)
         return 0;
-    }
-    const char *words = gs_arena_strndup(&node->arena, why.msg, strlen(why.msg));
-    if (why.code == GS_ENOMEM || !words)
+    if (!gs_scan_text_slice(&node->arena, nr->moved, &text))
         return gs_fail_nomem(err);
-    node->inventory_error = words;
+    if (gs_codec_moved_decode(text, &node->arena, &node->moved, &node->moved_count, &why) < 0)
+        return not_believed(node, &why, &node->moved_error, err);
     return 0;
 }
 
@@ -273,6 +297,8 @@ int gs_codec_node_take(const struct gs_names *names, struct gs_scan *from, struc
     int result = gs_reader_leave(&nr.reader, from, err);
     if (result == 0)
         result = take_inventory(&nr, err);
+    if (result == 0)
+        result = take_moved(&nr, err);
     if (result == 0 && !node->inventory && gs_node_divide_capacity(node) < 0)
         result = gs_fail_nomem(err);
     if (result == 0)

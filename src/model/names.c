@@ -51,6 +51,7 @@ int gs_names_init(struct gs_names *names, const char *domain, struct gs_error *e
         {out.gpu_mem, domain, "/", "gpu-mem"},
         {out.gpu_count, domain, "/", "gpu-count"},
         {out.inventory, domain, "/", "gpu-inventory"},
+        {out.moved, domain, "/", "gpu-moved"},
         {out.cordon, domain, "/", "gpu-cordon"},
         {out.idx, loud, "_", "GPU_MEM_IDX"},
         {out.dev, loud, "_", "GPU_MEM_DEV"},

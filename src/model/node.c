@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/model/node.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 void gs_node_reset(struct gs_node *node)
 {
     gs_arena_reset(&node->arena);
@@ -10,6 +13,7 @@ void gs_node_reset(struct gs_node *node)
         .resource_version = "",
         .address = "",
         .inventory_error = "",
+        .moved_error = "",
         .arena = node->arena,
     };
 }
@@ -41,4 +45,14 @@ int gs_node_divide_capacity(struct gs_node *node)
     node->gpus = gpus;
     node->gpu_count = count;
     return 0;
+}
+
+static int by_uid(const void *uid, const void *moved)
+{
+    return strcmp(uid, ((const struct gs_moved *)moved)->uid);
+}
+
+const struct gs_moved *gs_moved_find(const struct gs_moved *moved, uint32_t count, const char *uid)
+{
+    return count ? bsearch(uid, moved, count, sizeof(*moved), by_uid) : NULL;
 }

@@ -24,6 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(gs_codec_inventory_decode((struct gs_slice){text.data, text.len}, &arena,
                                              &second, &err) == 0);
         FUZZ_CHECK(first.unit == second.unit && first.gpu_count == second.gpu_count);
+        FUZZ_CHECK(first.tells_moved == second.tells_moved);
         for (uint32_t i = 0; i < first.gpu_count; i++)
             check_same(&first.gpus[i], &second.gpus[i]);
     } else {

@@ -16,6 +16,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK((node.gpus == NULL) == (node.gpu_count == 0));
     FUZZ_CHECK(!node.inventory || !node.inventory_error[0]);
     FUZZ_CHECK(result == 0 || (!node.name[0] && node.gpu_count == 0));
+    FUZZ_CHECK(node.moved_error && (node.moved == NULL) == (node.moved_count == 0));
+    FUZZ_CHECK(!node.moved_count || !node.moved_error[0]);
+    FUZZ_CHECK(result == 0 || !node.moved_count);
     for (uint32_t i = 0; i < node.gpu_count; i++) {
         FUZZ_CHECK(node.gpus[i].idx < GS_GPUS_MAX);
         FUZZ_CHECK(i == 0 || node.gpus[i].idx > node.gpus[i - 1].idx);

@@ -2,6 +2,7 @@
 #ifndef GPUSHARE_CODEC_INVENTORY_H
 #define GPUSHARE_CODEC_INVENTORY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gpushare/base/arena.h"
@@ -13,13 +14,14 @@
 /*
  * The node annotation <domain>/gpu-inventory, text ⇄ GPUs (docs/contract.md, section 2):
  *   {"v":1,"unit":"GiB","gpus":[{"idx":0,"uuid":"GPU-…","mem":79,"memMiB":81559,
- *    "model":"…","healthy":true,"numa":0,"schedulable":true}]}
+ *    "model":"…","healthy":true,"numa":0,"schedulable":true}],"moved":true}
  * Pure: any thread, no state.
  */
 struct gs_inventory {
     enum gs_unit unit;
     struct gs_gpu *gpus; /* ascending idx; NULL when there is none */
     uint32_t gpu_count;
+    bool tells_moved; /* "moved": this plugin writes <domain>/gpu-moved (codec/moved.h) */
 };
 
 /* Appends the annotation's text. A GPU without uuid, model, memMiB or numa is written without that
@@ -28,7 +30,8 @@ void gs_codec_inventory_encode(struct gs_buf *out, const struct gs_inventory *in
 
 /*
  * *ret lies in the arena and does not borrow from text. "v" must be 1; "unit", and of each GPU
- * "idx" and "mem" must be there; healthy and schedulable default to true, numa to GS_NUMA_NONE.
+ * "idx" and "mem" must be there; healthy and schedulable default to true, moved to false, numa to
+ * GS_NUMA_NONE.
  * Keys not known are passed over; a model that is too long is cut at a character's end.
  * GS_EPROTO: no such JSON, an index that comes twice or is not below GS_GPUS_MAX, a UUID that comes
  * twice or is too long, a size above 2^31 - 1, a NUMA node outside int16. GS_ENOMEM.

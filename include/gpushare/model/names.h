@@ -24,6 +24,9 @@ struct gs_names {
     char gpu_count[GS_NAME_BYTES];
     /* node annotation, by the device plugin: JSON of the node's GPUs and the unit */
     char inventory[GS_NAME_BYTES];
+    /* node annotation, by the device plugin: JSON of the pods that are on other GPUs than those of
+     * their bind */
+    char moved[GS_NAME_BYTES];
     /* node annotation, by an administrator: comma list of GPU indices or UUIDs that take no pods */
     char cordon[GS_NAME_BYTES];
     /* pod annotation, environment: index of the GPU, or a comma list */

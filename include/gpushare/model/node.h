@@ -8,6 +8,12 @@
 #include "gpushare/base/arena.h"
 #include "gpushare/model/gpu.h"
 
+/* Where a pod is, by the device plugin's word, when that is not where it was bound. */
+struct gs_moved {
+    const char *uid; /* of a pod */
+    gs_gpu_mask gpus;
+};
+
 /*
  * What this project knows of a Kubernetes Node (core/v1 Node). Plain data; strings are borrowed
  * from the node's arena until gs_node_reset() or gs_node_release().
@@ -30,6 +36,10 @@ struct gs_node {
     const char *inventory_error; /* why the annotation was not believed, "" when it was or absent */
     struct gs_gpu *gpus;         /* ascending idx, no index twice; NULL when gpu_count is 0 */
     uint32_t gpu_count;          /* entries in gpus */
+    bool tells_moved;            /* by the inventory: the plugin keeps moved[] true */
+    const char *moved_error; /* why that annotation was not believed, "" when it was or absent */
+    struct gs_moved *moved;  /* ascending UID, none twice; NULL when moved_count is 0 */
+    uint32_t moved_count;
     struct gs_arena arena;
 };
 
@@ -47,5 +57,8 @@ void gs_node_release(struct gs_node *node);
  * GS_GPUS_MAX is cut there. Returns 0, or -1 when out of memory.
  */
 int gs_node_divide_capacity(struct gs_node *node);
+
+/* The entry of a pod in a list that is sorted by UID, or NULL. */
+const struct gs_moved *gs_moved_find(const struct gs_moved *moved, uint32_t count, const char *uid);
 
 #endif

@@ -23,6 +23,7 @@ static void every_field_is_read_and_gpus_are_sorted(void **state)
                &arena, &inventory, NULL),
         0);
     assert_int_equal(inventory.unit, GS_UNIT_256MIB);
+    assert_false(inventory.tells_moved);
     assert_int_equal(inventory.gpu_count, 3);
     const struct gs_gpu *gpu = inventory.gpus;
     assert_int_equal(gpu->idx, 0);
@@ -105,6 +106,8 @@ static void what_is_no_inventory_is_refused_with_a_reason(void **state)
         {"NUMA node too small", IN("{'idx':1,'mem':1,'numa':-32769}"), "gpus.numa is no NUMA node"},
         {"healthy is no flag", IN("{'idx':1,'mem':1,'healthy':1}"),
          "gpus.healthy is not true or false"},
+        {"moved is no flag", "{'v':1,'unit':'GiB','gpus':[],'moved':{}}",
+         "moved is not true or false"},
         {"cut", "{'v':1,'unit':'GiB','gpus':[{'idx':1,'mem':1}", "JSON: text ends too early"},
         {"more", IN("") "x", "JSON: more text after the value"},
     };
@@ -142,6 +145,29 @@ static void an_inventory_is_written_as_the_contract_shows(void **state)
     inventory.unit = GS_UNIT_64MIB;
     gs_codec_inventory_encode(&out, &inventory);
     row_json("none", &out, "{'v':1,'unit':'64MiB','gpus':[]}");
+    inventory.tells_moved = true;
+    gs_codec_inventory_encode(&out, &inventory);
+    row_json("speaks gpu-moved", &out, "{'v':1,'unit':'64MiB','gpus':[],'moved':true}");
+}
+
+static void a_plugin_says_that_it_speaks_of_moved_pods(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+        bool tells;
+    } rows[] = {
+        {"not said", "{'v':1,'unit':'GiB','gpus':[]}", false},
+        {"said", "{'v':1,'unit':'GiB','gpus':[],'moved':true}", true},
+        {"denied", "{'moved':false,'v':1,'unit':'GiB','gpus':[]}", false},
+        {"null", "{'moved':null,'v':1,'unit':'GiB','gpus':[]}", false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+        struct gs_inventory inventory;
+        row_equal(r->row, decode(r->json, &arena, &inventory, NULL), 0);
+        row_equal(r->row, inventory.tells_moved, r->tells);
+    }
 }
 
 int main(void)
@@ -151,6 +177,7 @@ int main(void)
         cmocka_unit_test(long_models_are_cut_and_long_uuids_refused),
         cmocka_unit_test(what_is_no_inventory_is_refused_with_a_reason),
         cmocka_unit_test(an_inventory_is_written_as_the_contract_shows),
+        cmocka_unit_test(a_plugin_says_that_it_speaks_of_moved_pods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,6 +98,48 @@ static void gpus_come_from_inventory_or_division(void **state)
     }
 }
 
+static void moved_pods_are_read_from_their_annotation(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *annotations; /* JSON */
+        bool tells;
+        uint32_t moved;
+        const char *error;
+    } rows[] = {
+        {"no annotation", "{}", false, 0, ""},
+        {"null", "{'aliyun.com/gpu-moved':null}", false, 0, ""},
+        {"nobody", "{'aliyun.com/gpu-moved':'{}'}", false, 0, ""},
+        {"two", "{'aliyun.com/gpu-moved':'{\\'u2\\':[1],\\'u1\\':[0,3]}'}", false, 2, ""},
+        {"a plugin that speaks of them",
+         "{'aliyun.com/gpu-moved':'{\\'u1\\':[1]}','aliyun.com/gpu-inventory':"
+         "'{\\'v\\':1,\\'unit\\':\\'GiB\\',\\'gpus\\':[],\\'moved\\':true}'}",
+         true, 1, ""},
+        {"an inventory that is not believed",
+         "{'aliyun.com/gpu-inventory':"
+         "'{\\'v\\':2,\\'unit\\':\\'GiB\\',\\'gpus\\':[],\\'moved\\':true}'}",
+         false, 0, ""},
+        {"not believed", "{'aliyun.com/gpu-moved':'{\\'u1\\':[1],\\'u2\\':[64]}'}", false, 0,
+         "GPU index is not between 0 and 63 at byte 18"},
+        {"empty", "{'aliyun.com/gpu-moved':''}", false, 0, "JSON: text ends too early at byte 0"},
+        {"another domain's", "{'example.org/gpu-moved':'{\\'u1\\':[1]}'}", false, 0, ""},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_node node = {0};
+        char json[512];
+        snprintf(json, sizeof(json), "{'metadata':{'annotations':%s}}", r->annotations);
+        row_equal(r->row, decode(json, &node, NULL), 0);
+        row_equal(r->row, node.tells_moved, r->tells);
+        row_equal(r->row, node.moved_count, r->moved);
+        row_text(r->row, node.moved_error, r->error);
+        if (node.moved_count) {
+            row_text(r->row, node.moved[0].uid, "u1");
+            row_equal(r->row, node.moved[0].gpus, r->moved == 2 ? 0x9 : 0x2);
+        }
+        gs_node_release(&node);
+    }
+}
+
 static void a_cordon_takes_gpus_out_of_service(void **state)
 {
     static const struct {
@@ -223,6 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_node_is_read),
         cmocka_unit_test(gpus_come_from_inventory_or_division),
+        cmocka_unit_test(moved_pods_are_read_from_their_annotation),
         cmocka_unit_test(a_cordon_takes_gpus_out_of_service),
         cmocka_unit_test(a_cordon_works_on_divided_gpus),
         cmocka_unit_test(flags_default_to_false),

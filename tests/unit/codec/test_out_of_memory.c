@@ -84,7 +84,9 @@ static const char pod_json[] =
 static const char node_json[] =
     "{'metadata':{'name':'" LONGER "','annotations':{'aliyun.com/gpu-inventory':'{\\'v\\':1,"
     "\\'unit\\':\\'GiB\\',\\'gpus\\':[{\\'idx\\':0,\\'mem\\':1,\\'model\\':\\'" LONGER LONGER
-    "\\'},{\\'idx\\':9,\\'mem\\':1}]}','aliyun.com/gpu-cordon':'" LONGER LONGER LONGER "'}},"
+    "\\'},{\\'idx\\':9,\\'mem\\':1}]}','aliyun.com/gpu-moved':'{\\'" LONGER
+    "\\':[1],\\'a\\':[0],\\'b\\':[0],"
+    "\\'c\\':[0],\\'" LONGER "e\\':[0]}','aliyun.com/gpu-cordon':'" LONGER LONGER LONGER "'}},"
     "'status':{'addresses':[{'type':'InternalIP','address':'" LONGER LONGER "'}]}}";
 
 /* Repeats a decode with one allocation more each time; how often it failed. */
@@ -127,6 +129,8 @@ static int attempt_node(struct gs_slice json, struct gs_error *err)
     struct gs_node node = {0};
     int result = gs_codec_node(&names, json, &node, err);
     assert_int_equal(node.gpu_count, result < 0 ? 0 : 2);
+    assert_int_equal(node.moved_count, result < 0 ? 0 : 5);
+    assert_string_equal(node.moved_error, "");
     assert_string_equal(node.inventory_error, "");
     gs_node_release(&node);
     return result;

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/codec/moved.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reader.h"
+
+static void put_gpus(struct gs_buf *out, gs_gpu_mask gpus)
+{
+    const char *joint = "";
+    uint32_t idx;
+    gs_buf_putc(out, '[');
+    GS_FOR_EACH_GPU (idx, gpus) {
+        gs_buf_printf(out, "%s%" PRIu32, joint, idx);
+        joint = ",";
+    }
+    gs_buf_putc(out, ']');
+}
+
+void gs_codec_moved_encode(struct gs_buf *out, const struct gs_moved *moved, size_t count)
+{
+    gs_buf_putc(out, '{');
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            gs_buf_putc(out, ',');
+        gs_buf_json_string(out, moved[i].uid, strlen(moved[i].uid));
+        gs_buf_putc(out, ':');
+        put_gpus(out, moved[i].gpus);
+    }
+    gs_buf_putc(out, '}');
+}
+
+static gs_gpu_mask read_gpus(struct gs_reader *reader)
+{
+    struct gs_scan *scan = &reader->scan;
+    gs_gpu_mask gpus = 0;
+    gs_scan_array(scan, "GPUs of a pod");
+    while (gs_scan_element(scan)) {
+        int32_t idx;
+        if (!gs_scan_i32(scan, "GPU index", &idx))
+            break;
+        if (idx < 0 || idx >= GS_GPUS_MAX)
+            gs_scan_refuse(scan, "GPU index", "is not between 0 and 63");
+        else if (gpus & GS_GPU_BIT(idx))
+            gs_scan_refuse(scan, "GPU index", "comes twice");
+        else
+            gpus |= GS_GPU_BIT(idx);
+    }
+    if (!gpus)
+        gs_scan_refuse(scan, "GPUs of a pod", "are none");
+    return gpus;
+}
+
+static void read_entry(struct gs_reader *reader, struct gs_scan_text uid, struct gs_moved *entry)
+{
+    if (!uid.len)
+        gs_scan_refuse(&reader->scan, "UID of a pod", "is empty");
+    const char *copy = gs_scan_string_dup(reader->arena, uid);
+    if (!copy)
+        gs_reader_stop(reader, GS_ENOMEM, "UID of a pod", "");
+    *entry = (struct gs_moved){.uid = copy, .gpus = read_gpus(reader)};
+}
+
+static int by_uid(const void *a, const void *b)
+{
+    return strcmp(((const struct gs_moved *)a)->uid, ((const struct gs_moved *)b)->uid);
+}
+
+static void sort(struct gs_reader *reader, struct gs_moved *moved, uint32_t count)
+{
+    if (reader->scan.failed || !count)
+        return;
+    qsort(moved, count, sizeof(*moved), by_uid);
+    for (uint32_t i = 1; i < count; i++) {
+        if (by_uid(&moved[i - 1], &moved[i]) == 0)
+            gs_scan_refuse(&reader->scan, "UID of a pod", "comes twice");
+    }
+}
+
+int gs_codec_moved_decode(struct gs_slice text, struct gs_arena *arena, struct gs_moved **ret,
+                          uint32_t *ret_count, struct gs_error *err)
+{
+    struct gs_reader reader = {.arena = arena};
+    struct gs_moved *moved = NULL;
+    struct gs_scan_text key;
+    uint32_t count = 0;
+    if (text.len > GS_MOVED_TEXT_MAX)
+        return gs_fail(err, GS_ETOOBIG, "list of moved pods has %zu bytes, more than %d", text.len,
+                       GS_MOVED_TEXT_MAX);
+    gs_scan_init(&reader.scan, text);
+    gs_scan_object(&reader.scan, "list of moved pods");
+    while (gs_scan_key(&reader.scan, &key)) {
+        struct gs_moved *grown =
+            gs_read_grow(&reader, moved, count, sizeof(*moved), "list of moved pods", GS_MOVED_MAX);
+        if (!grown)
+            break;
+        moved = grown;
+        read_entry(&reader, key, &moved[count++]);
+    }
+    sort(&reader, moved, count);
+    if (gs_reader_finish(&reader, err) < 0)
+        return -1;
+    *ret = moved;
+    *ret_count = count;
+    return 0;
+}

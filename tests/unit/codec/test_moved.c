@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "codec_fixture.h"
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/codec/moved.h"
+
+static int decode(const char *json, struct gs_arena *arena, struct gs_moved **ret,
+                  uint32_t *ret_count, struct gs_error *err)
+{
+    _cleanup_free_ char *text = quoted(json);
+    return gs_codec_moved_decode(gs_slice_of(text), arena, ret, ret_count, err);
+}
+
+static void pods_are_read_with_their_gpus_and_sorted(void **state)
+{
+    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+    struct gs_moved *moved;
+    uint32_t count;
+    assert_int_equal(
+        decode(" { 'u2' : [ 3 , 1 ] , 'u10':[63],'u1':[0] } ", &arena, &moved, &count, NULL), 0);
+    assert_int_equal(count, 3);
+    assert_string_equal(moved[0].uid, "u1");
+    assert_int_equal(moved[0].gpus, 0x1);
+    assert_string_equal(moved[1].uid, "u10");
+    assert_int_equal(moved[1].gpus, GS_GPU_BIT(63));
+    assert_string_equal(moved[2].uid, "u2");
+    assert_int_equal(moved[2].gpus, 0xa);
+    assert_int_equal(decode("{}", &arena, &moved, &count, NULL), 0);
+    assert_int_equal(count, 0);
+    assert_null(moved);
+}
+
+static void what_is_no_list_of_moved_pods_is_refused_with_a_reason(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *json;
+        const char *why; /* up to the byte number */
+    } rows[] = {
+        {"empty", "", "JSON: text ends too early"},
+        {"an array", "[]", "list of moved pods is not an object"},
+        {"null", "null", "list of moved pods is not an object"},
+        {"an index instead of a list", "{'u':1}", "GPUs of a pod is not an array"},
+        {"no GPU", "{'u':[]}", "GPUs of a pod are none"},
+        {"an index as text", "{'u':['1']}", "GPU index is not a number"},
+        {"half an index", "{'u':[0.5]}", "GPU index is not a whole number that fits"},
+        {"a negative index", "{'u':[-1]}", "GPU index is not between 0 and 63"},
+        {"an index too large", "{'u':[64]}", "GPU index is not between 0 and 63"},
+        {"an index twice", "{'u':[1,1]}", "GPU index comes twice"},
+        {"a pod twice", "{'u':[1],'v':[0],'u':[2]}", "UID of a pod comes twice"},
+        {"a pod without UID", "{'':[1]}", "UID of a pod is empty"},
+        {"cut", "{'u':[1]", "JSON: text ends too early"},
+        {"more", "{} {}", "JSON: more text after the value"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+        struct gs_moved *moved = (struct gs_moved *)state;
+        uint32_t count = 77;
+        struct gs_error err = {0};
+        row_equal(r->row, decode(r->json, &arena, &moved, &count, &err), -1);
+        row_refused(r->row, &err, r->why);
+        row_equal(r->row, count, 77);
+        row_true(r->row, moved == (struct gs_moved *)state);
+    }
+}
+
+/* Appends {"u0":[0],"u1":[0],…}. */
+static void put_many(struct gs_buf *out, int entries)
+{
+    gs_buf_putc(out, '{');
+    for (int i = 0; i < entries; i++)
+        gs_buf_printf(out, "%s\"u%d\":[0]", i ? "," : "", i);
+    gs_buf_putc(out, '}');
+}
+
+static void entries_and_bytes_have_a_ceiling(void **state)
+{
+    static const struct {
+        const char *row;
+        int entries, spaces_after;
+        enum gs_code code;
+    } rows[] = {
+        {"most entries", GS_MOVED_MAX, 0, GS_OK},
+        {"one entry more", GS_MOVED_MAX + 1, 0, GS_ETOOBIG},
+        {"most bytes", 0, GS_MOVED_TEXT_MAX - 2, GS_OK},
+        {"one byte more", 0, GS_MOVED_TEXT_MAX - 1, GS_ETOOBIG},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+        struct gs_buf text = GS_BUF((size_t)1 << 20);
+        struct gs_moved *moved;
+        uint32_t count = 0;
+        struct gs_error err = {0};
+        put_many(&text, r->entries);
+        for (int i = 0; i < r->spaces_after; i++)
+            gs_buf_putc(&text, ' ');
+        int result = gs_codec_moved_decode((struct gs_slice){text.data, text.len}, &arena, &moved,
+                                           &count, &err);
+        row_equal(r->row, result, r->code == GS_OK ? 0 : -1);
+        row_equal(r->row, err.code, r->code);
+        row_equal(r->row, count, r->code == GS_OK ? r->entries : 0);
+        gs_buf_release(&text);
+    }
+}
+
+static void moved_pods_are_written_as_the_contract_shows(void **state)
+{
+    const struct gs_moved moved[] = {
+        {"5c2f", GS_GPU_BIT(0)}, {"\"", GS_GPU_BIT(63) | GS_GPU_BIT(1)}, {"9ab1", 0xa}};
+    struct gs_buf out = GS_BUF(4096);
+    gs_codec_moved_encode(&out, NULL, 0);
+    row_json("nobody", &out, "{}");
+    gs_codec_moved_encode(&out, moved, 1);
+    row_json("one", &out, "{'5c2f':[0]}");
+    gs_codec_moved_encode(&out, moved, 3);
+    row_json("several", &out, "{'5c2f':[0],'\\'':[1,63],'9ab1':[1,3]}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pods_are_read_with_their_gpus_and_sorted),
+        cmocka_unit_test(what_is_no_list_of_moved_pods_is_refused_with_a_reason),
+        cmocka_unit_test(entries_and_bytes_have_a_ceiling),
+        cmocka_unit_test(moved_pods_are_written_as_the_contract_shows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
