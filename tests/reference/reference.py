@@ -72,7 +72,7 @@ def table(head, rows):
 
 
 def usage(build, program, *command):
-    env = {"PATH": os.environ["PATH"], "ARGP_HELP_FMT": "rmargin=98", "LC_ALL": "C"}
+    env = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
     text = subprocess.run([os.path.join(build, program), *command, "--help"], check=True, env=env,
                           capture_output=True, text=True).stdout
     return "\n".join(line.rstrip() for line in text.strip().splitlines())

@@ -8,11 +8,14 @@
 #include <string.h>
 #include <yaml.h>
 
+#include "common/options_help.h"
 #include "gpushare/base/arena.h"
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/num.h"
 
-enum { USAGE_EXIT = 2, FIRST_KEY = 0x1000, CONFIG_KEY = 0x0fff, OWN_ROWS = 3 };
+/* HELP_KEY is argp's own, too, whose help is not used: its line wrapping goes wrong at some
+ * lengths. */
+enum { USAGE_EXIT = 2, FIRST_KEY = 0x1000, CONFIG_KEY = 0x0fff, HELP_KEY = '?', ROWS_BESIDE = 4 };
 
 static bool set_level(void *to, const char *text)
 {
@@ -28,6 +31,7 @@ static bool set_format(void *to, const char *text)
 struct parse {
     const struct gs_command *command;
     const char **given; /* by row: the command line's text */
+    struct argp_option *table;
     const char *config;
     enum gs_log_level level;
     enum gs_log_format format;
@@ -47,7 +51,7 @@ static size_t row_count(const struct parse *parse)
     return parse->command->option_count + sizeof(parse->own) / sizeof(parse->own[0]);
 }
 
-int gs_option_set(const struct gs_option *option, const char *text, struct gs_error *err)
+static int set_option(const struct gs_option *option, const char *text, struct gs_error *err)
 {
     size_t len = strlen(text);
     bool good = false;
@@ -130,7 +134,7 @@ static int read_pair(const struct gs_command *command, const struct gs_option *o
     if (!text)
         return gs_fail(err, GS_EINVAL, "line %zu: %.80s needs a plain value or a list",
                        value->start_mark.line + 1, name);
-    if (gs_option_set(option, text, err) < 0)
+    if (set_option(option, text, err) < 0)
         return gs_error_prefix(err, "line %zu", value->start_mark.line + 1);
     return 0;
 }
@@ -177,11 +181,6 @@ static int read_file(const struct gs_command *command, const struct gs_option *o
     return result < 0 ? gs_error_prefix(err, "%.160s", path) : 0;
 }
 
-int gs_options_read_file(const struct gs_command *command, const char *path, struct gs_error *err)
-{
-    return read_file(command, NULL, 0, path, err);
-}
-
 /* --- the command line --- */
 
 static error_t on_argument(int key, char *text, struct argp_state *state)
@@ -191,6 +190,10 @@ static error_t on_argument(int key, char *text, struct argp_state *state)
     if (key == CONFIG_KEY) {
         parse->config = text;
         return 0;
+    }
+    if (key == HELP_KEY) {
+        options_help(stdout, state->name, command, parse->table);
+        exit(0);
     }
     if (key == ARGP_KEY_ARG) {
         parse->operands++;
@@ -228,7 +231,7 @@ static const char *describe(const struct gs_option *option, struct gs_arena *are
     return text;
 }
 
-/* The argp table: rows, then --config. A second spelling gives the row its short letter. */
+/* The argp table: rows, then --config and --help. */
 static void fill_argp(const struct parse *parse, struct argp_option *table, struct gs_arena *arena)
 {
     size_t at = 0;
@@ -242,11 +245,13 @@ static void fill_argp(const struct parse *parse, struct argp_option *table, stru
             .doc = describe(option, arena),
         };
     }
-    table[at++] =
-        (struct argp_option){.name = "config",
-                             .key = CONFIG_KEY,
-                             .arg = "FILE",
-                             .doc = "YAML file with any of these options by their long names"};
+    table[at++] = (struct argp_option){
+        .name = "config",
+        .key = CONFIG_KEY,
+        .arg = "FILE",
+        .doc = "YAML file with any of these options by their long names",
+    };
+    table[at++] = (struct argp_option){.name = "help", .key = HELP_KEY, .doc = "give this list"};
 }
 
 static void print_version(FILE *out, struct argp_state *state)
@@ -269,11 +274,11 @@ static void apply(struct parse *parse)
     for (size_t i = 0; i < row_count(parse); i++) {
         const struct gs_option *option = row(parse, i);
         const char *text = option->env ? getenv(option->env) : NULL;
-        if (text && text[0] && gs_option_set(option, text, &err) < 0)
+        if (text && text[0] && set_option(option, text, &err) < 0)
             refuse(command, option->env, &err);
     }
     for (size_t i = 0; i < row_count(parse); i++) {
-        if (parse->given[i] && gs_option_set(row(parse, i), parse->given[i], &err) < 0)
+        if (parse->given[i] && set_option(row(parse, i), parse->given[i], &err) < 0)
             refuse(command, "command line", &err);
     }
     gs_log_init(parse->level, parse->format);
@@ -283,24 +288,13 @@ int gs_options_parse(const struct gs_command *command, int argc, char **argv)
 {
     struct parse parse = {.command = command, .format = GS_LOG_TEXT, .first_operand = argc};
     parse.level = command->quiet ? GS_LOG_ERROR : GS_LOG_INFO;
-    parse.own[0] = (struct gs_option){"log-level",
-                                      GS_OPT_CUSTOM,
-                                      &parse.level,
-                                      "error|warn|info|debug",
-                                      "what is worth a line",
-                                      "LOG_LEVEL",
-                                      0,
-                                      set_level};
-    parse.own[1] = (struct gs_option){"log-format",
-                                      GS_OPT_CUSTOM,
-                                      &parse.format,
-                                      "text|json",
-                                      "form of the lines on stderr",
-                                      NULL,
-                                      0,
-                                      set_format};
+    parse.own[0] =
+        (struct gs_option)OPT_CUSTOM("log-level", &parse.level, set_level, "error|warn|info|debug",
+                                     "what is worth a line", .env = "LOG_LEVEL");
+    parse.own[1] = (struct gs_option)OPT_CUSTOM("log-format", &parse.format, set_format,
+                                                "text|json", "form of the lines on stderr");
     _cleanup_free_ struct argp_option *table =
-        calloc(command->option_count + OWN_ROWS + 1, sizeof(*table));
+        calloc(command->option_count + ROWS_BESIDE + 1, sizeof(*table));
     _cleanup_free_ const char **given = calloc(row_count(&parse), sizeof(*given));
     if (!table || !given) {
         struct gs_error err = {0};
@@ -308,6 +302,7 @@ int gs_options_parse(const struct gs_command *command, int argc, char **argv)
         refuse(command, "start", &err);
     }
     parse.given = given;
+    parse.table = table;
     _cleanup_(gs_arena_release) struct gs_arena arena = {0};
     fill_argp(&parse, table, &arena);
     argp_err_exit_status = USAGE_EXIT;

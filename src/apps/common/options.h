@@ -17,10 +17,11 @@
  *
  *   static struct settings { const char *listen; bool elect; } set = {.listen = "127.0.0.1:39999"};
  *   const struct gs_option table[] = {
- *       {"listen", GS_OPT_STRING, &set.listen, "ADDR:PORT", "where to serve", NULL, 0},
- *       {"leader-elect", GS_OPT_BOOL, &set.elect, NULL, "take part in leader election", NULL, 0},
+ *       OPT_STRING("listen", &set.listen, "ADDR:PORT", "where to serve", .env = "LISTEN"),
+ *       OPT_FLAG("leader-elect", &set.elect, "take part in leader election", .key = 'e'),
  *   };
- *   const struct gs_command command = {"gpushare-extender", "doc", NULL, table, 2, 0, 0};
+ *   const struct gs_command command = {
+ *       .name = "gpushare-extender", .doc = "…", .options = table, .option_count = 2};
  *   int first = gs_options_parse(&command, argc, argv);      argv[first..] are the operands
  *
  * The file is a YAML mapping of long option names to scalars; a sequence stands for a comma list.
@@ -46,6 +47,27 @@ struct gs_option {
     bool (*set)(void *to, const char *text); /* for GS_OPT_CUSTOM: false when text is no value */
 };
 
+/* Rows of a table, one macro for each type of variable, which the compiler checks. What may follow:
+ * .env = "NAME", .key = 'n'. */
+#define OPT_ROW(row_type, row_name, row_to, row_arg, row_doc, ...)                                 \
+    {                                                                                              \
+        .name = (row_name), .type = (row_type), .to = (row_to), .arg = (row_arg),                  \
+        .doc = (row_doc), __VA_ARGS__                                                              \
+    }
+#define OPT_IS(type, to) (1 ? (to) : (type *)NULL)
+#define OPT_STRING(name, to, arg, doc, ...)                                                        \
+    OPT_ROW(GS_OPT_STRING, name, OPT_IS(const char *, to), arg, doc, __VA_ARGS__)
+#define OPT_FLAG(name, to, doc, ...)                                                               \
+    OPT_ROW(GS_OPT_BOOL, name, OPT_IS(bool, to), NULL, doc, __VA_ARGS__)
+#define OPT_U32(name, to, arg, doc, ...)                                                           \
+    OPT_ROW(GS_OPT_U32, name, OPT_IS(uint32_t, to), arg, doc, __VA_ARGS__)
+#define OPT_U64(name, to, arg, doc, ...)                                                           \
+    OPT_ROW(GS_OPT_U64, name, OPT_IS(uint64_t, to), arg, doc, __VA_ARGS__)
+#define OPT_DURATION(name, to, arg, doc, ...)                                                      \
+    OPT_ROW(GS_OPT_DURATION, name, OPT_IS(int64_t, to), arg, doc, __VA_ARGS__)
+#define OPT_CUSTOM(name, to, judge, arg, doc, ...)                                                 \
+    OPT_ROW(GS_OPT_CUSTOM, name, to, arg, doc, .set = (judge), __VA_ARGS__)
+
 struct gs_command {
     const char *name; /* as usage shows it: "gpushare-sim serve" */
     const char *doc;
@@ -63,9 +85,5 @@ int gs_options_parse(const struct gs_command *command, int argc, char **argv);
 
 /* Rows that every program has: log-level (LOG_LEVEL), log-format. gs_log_init() is called by
  * gs_options_parse() with what they say. */
-
-/* For tests: as gs_options_parse() but for one source; errors name what is wrong. */
-int gs_options_read_file(const struct gs_command *command, const char *path, struct gs_error *err);
-int gs_option_set(const struct gs_option *option, const char *text, struct gs_error *err);
 
 #endif

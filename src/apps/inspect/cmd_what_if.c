@@ -47,14 +47,13 @@ static bool set_policy(void *to, const char *text)
 static void read_options(struct what_if *run, int argc, char **argv)
 {
     const struct gs_option table[] = {
-        {"gpu-mem", GS_OPT_U32, &run->ask.units, "N", "units of memory that each GPU gives", NULL,
-         'm', NULL},
-        {"gpu-count", GS_OPT_U32, &run->ask.gpu_count, "N", "GPUs per pod (1)", NULL, 'c', NULL},
-        {"replicas", GS_OPT_U32, &run->replicas, "N", "how many pods (1)", NULL, 'r', NULL},
-        {"gpu-model", GS_OPT_STRING, &run->ask.model, "LIST",
-         "only GPUs whose model has one of these words in it", NULL, 0, NULL},
-        {"policy", GS_OPT_CUSTOM, &run->policy, "binpack|spread|fgd|rollout",
-         "the extender's --policy (binpack)", NULL, 0, set_policy},
+        OPT_U32("gpu-mem", &run->ask.units, "N", "units of memory that each GPU gives", .key = 'm'),
+        OPT_U32("gpu-count", &run->ask.gpu_count, "N", "GPUs per pod (1)", .key = 'c'),
+        OPT_U32("replicas", &run->replicas, "N", "how many pods (1)", .key = 'r'),
+        OPT_STRING("gpu-model", &run->ask.model, "LIST",
+                   "only GPUs whose model has one of these words in it"),
+        OPT_CUSTOM("policy", &run->policy, set_policy, "binpack|spread|fgd|rollout",
+                   "the extender's --policy (rollout)"),
         COMMON_OPTIONS(&run->common, "has no effect: all pods count"),
     };
     const struct gs_command command = {
@@ -251,7 +250,7 @@ int cmd_what_if(const struct app *app, int argc, char **argv)
     struct what_if run = {.common = COMMON_DEFAULTS,
                           .ask = {.gpu_count = 1},
                           .replicas = 1,
-                          .policy = GS_PLACEMENT_BINPACK,
+                          .policy = GS_PLACEMENT_ROLLOUT,
                           .progress = app->terminal.progress};
     struct gs_error err = {0};
     read_options(&run, argc, argv);

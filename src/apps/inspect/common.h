@@ -23,29 +23,14 @@ struct common {
 
 /* Rows of an option table; c: struct common *. */
 #define COMMON_OPTIONS(c, ns_doc)                                                                  \
-    {"kubeconfig",                                                                                 \
-     GS_OPT_STRING,                                                                                \
-     &(c)->kubeconfig,                                                                             \
-     "FILE",                                                                                       \
-     "kubeconfig; else $KUBECONFIG, ~/.kube/config, then in-cluster",                              \
-     NULL,                                                                                         \
-     0,                                                                                            \
-     NULL},                                                                                        \
-        {"context", GS_OPT_STRING, &(c)->context, "NAME", "context of the kubeconfig", NULL,       \
-         0,         NULL},                                                                         \
-        {"namespace", GS_OPT_STRING, &(c)->ns, "NAME", ns_doc, NULL, 'n', NULL},                   \
-        {"domain",                                                                                 \
-         GS_OPT_STRING,                                                                            \
-         &(c)->domain,                                                                             \
-         "DOMAIN",                                                                                 \
-         "domain of resources and annotations (aliyun.com)",                                       \
-         NULL,                                                                                     \
-         0,                                                                                        \
-         NULL},                                                                                    \
-    {                                                                                              \
-        "request-timeout", GS_OPT_DURATION, &(c)->timeout_ns, "TIME",                              \
-            "how long one answer of the API server may take (30s)", NULL, 0, NULL                  \
-    }
+    OPT_STRING("kubeconfig", &(c)->kubeconfig, "FILE",                                             \
+               "kubeconfig; else $KUBECONFIG, ~/.kube/config, then in-cluster"),                   \
+        OPT_STRING("context", &(c)->context, "NAME", "context of the kubeconfig"),                 \
+        OPT_STRING("namespace", &(c)->ns, "NAME", ns_doc, .key = 'n'),                             \
+        OPT_STRING("domain", &(c)->domain, "DOMAIN",                                               \
+                   "domain of resources and annotations (aliyun.com)"),                            \
+        OPT_DURATION("request-timeout", &(c)->timeout_ns, "TIME",                                  \
+                     "how long one answer of the API server may take (30s)")
 
 /* Names from the domain, then app->connect(). A bad domain is bad usage and exits. */
 int common_connect(struct common *common, const struct app *app, struct source *ret,

@@ -33,7 +33,10 @@ int rehearsal_new(const struct gs_names *names, enum gs_placement policy, struct
     made->names = names;
     made->nodes = GS_BUF(SOURCE_BODY_MAX);
     gs_buf_putc(&made->nodes, '[');
-    if (gs_sim_cluster_new(&(struct gs_sim_options){0}, &made->cluster, err) < 0 ||
+    /* Pods of the cluster that is looked at may be gpushare-sim's: the replicas get UIDs of their
+     * own. */
+    const struct gs_sim_options options = {.seed = 0x776861742d6966}; /* "what-if" */
+    if (gs_sim_cluster_new(&options, &made->cluster, err) < 0 ||
         gs_sim_port_new(made->cluster, names, &made->port, err) < 0) {
         rehearsal_free(made);
         return -1;
@@ -43,7 +46,7 @@ int rehearsal_new(const struct gs_names *names, enum gs_placement policy, struct
         .clock = gs_sim_cluster_clock(made->cluster),
         .kube = gs_sim_port_kube(made->port),
         .policy = policy,
-        .quantise = GS_QUANTISE_ONE_HOT,
+        .quantise = GS_QUANTISE_COARSE,
     };
     made->service = gs_service_new(&config, err);
     if (!made->service) {

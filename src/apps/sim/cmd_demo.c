@@ -26,10 +26,10 @@ static void read_settings(struct demo_settings *set, int argc, char **argv)
 {
     *set = (struct demo_settings){.domain = "aliyun.com"};
     const struct gs_option table[] = {
-        {"api", GS_OPT_STRING, &set->api, "URL", "of the API server", NULL, 0},
-        {"kubeconfig", GS_OPT_STRING, &set->kubeconfig, "FILE", "instead of --api", NULL, 0},
-        {"extender", GS_OPT_STRING, &set->extender, "URL", "compare with its inspect too", NULL, 0},
-        {"domain", GS_OPT_STRING, &set->domain, "DOMAIN", "of the GPU resources", NULL, 0},
+        OPT_STRING("api", &set->api, "URL", "of the API server"),
+        OPT_STRING("kubeconfig", &set->kubeconfig, "FILE", "instead of --api"),
+        OPT_STRING("extender", &set->extender, "URL", "compare with its inspect too"),
+        OPT_STRING("domain", &set->domain, "DOMAIN", "of the GPU resources"),
     };
     const struct gs_command command = {
         .name = "gpushare-sim demo",

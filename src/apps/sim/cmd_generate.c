@@ -22,13 +22,11 @@ static void read_settings(struct generate_settings *set, int argc, char **argv)
 {
     *set = (struct generate_settings){.spec = {.nodes = 1213, .load_pct = 98, .seed = 1}};
     const struct gs_option table[] = {
-        {"out", GS_OPT_STRING, &set->out, "DIR", "where nodes.csv and pods.csv are written", NULL,
-         0},
-        {"node-count", GS_OPT_U32, &set->spec.nodes, "NUMBER", "nodes (default 1213)", NULL, 0},
-        {"load", GS_OPT_U32, &set->spec.load_pct, "PERCENT",
-         "GPUs that all pods together ask for, of all there are (default 98)", NULL, 0},
-        {"seed", GS_OPT_U64, &set->spec.seed, "NUMBER", "of all that is drawn (default 1)", NULL,
-         0},
+        OPT_STRING("out", &set->out, "DIR", "where nodes.csv and pods.csv are written"),
+        OPT_U32("node-count", &set->spec.nodes, "NUMBER", "nodes (default 1213)"),
+        OPT_U32("load", &set->spec.load_pct, "PERCENT",
+                "GPUs that all pods together ask for, of all there are (default 98)"),
+        OPT_U64("seed", &set->spec.seed, "NUMBER", "of all that is drawn (default 1)"),
     };
     const struct gs_command command = {
         .name = "gpushare-sim generate",

@@ -68,34 +68,24 @@ static void read_settings(struct load_settings *set, int argc, char **argv)
                                   .duration_ns = 5 * GS_NS_PER_S,
                                   .warmup = 20};
     const struct gs_option table[] = {
-        {"extender", GS_OPT_STRING, &set->extender, "ADDR:PORT", "whom to ask (127.0.0.1:39999)",
-         NULL, 0, NULL},
-        {"api", GS_OPT_STRING, &set->api, "URL",
-         "API server of bind, direct, event and create (http://127.0.0.1:8001)", NULL, 0, NULL},
-        {"verb", GS_OPT_CUSTOM, set->weights, "VERB[=WEIGHT],...",
-         "filter, prioritize, bind (pods that wait at the API server), direct (the same without an "
-         "extender), event (patches of pods), create (pods that wait)",
-         NULL, 0, set_verbs},
-        {"clients", GS_OPT_U32, &set->clients, "NUMBER", "keep-alive connections (1)", NULL, 0,
-         NULL},
-        {"rate", GS_OPT_U32, &set->rate, "NUMBER",
-         "requests per second of all clients together, timed from when they were due; without it "
-         "the next one follows the answer",
-         NULL, 0, NULL},
-        {"duration", GS_OPT_DURATION, &set->duration_ns, "TIME", "(5s); 0: until --requests", NULL,
-         0, NULL},
-        {"requests", GS_OPT_U32, &set->requests, "NUMBER", "end after so many", NULL, 0, NULL},
-        {"warmup", GS_OPT_U32, &set->warmup, "NUMBER",
-         "first requests of a client, not counted "
-         "(20)",
-         NULL, 0, NULL},
-        {"names", GS_OPT_U32, &set->names, "NUMBER", "nodes in a request: node-00000 ... (1000)",
-         NULL, 0, NULL},
-        {"node-bytes", GS_OPT_U32, &set->node_bytes, "NUMBER",
-         "send Node objects of this size instead of names", NULL, 0, NULL},
-        {"classes", GS_OPT_U32, &set->classes, "NUMBER", "kinds of pods asked about (1)", NULL, 0,
-         NULL},
-        {"json", GS_OPT_BOOL, &set->json, NULL, "print JSON", NULL, 0, NULL},
+        OPT_STRING("extender", &set->extender, "ADDR:PORT", "whom to ask (127.0.0.1:39999)"),
+        OPT_STRING("api", &set->api, "URL",
+                   "API server of bind, direct, event and create (http://127.0.0.1:8001)"),
+        OPT_CUSTOM("verb", set->weights, set_verbs, "VERB[=WEIGHT],...",
+                   "filter, prioritize, bind (pods that wait at the API server), direct (the same "
+                   "without an extender), event (patches of pods), create (pods that wait)"),
+        OPT_U32("clients", &set->clients, "NUMBER", "keep-alive connections (1)"),
+        OPT_U32("rate", &set->rate, "NUMBER",
+                "requests per second of all clients together, timed from when they were due; "
+                "without it the next one follows the answer"),
+        OPT_DURATION("duration", &set->duration_ns, "TIME", "(5s); 0: until --requests"),
+        OPT_U32("requests", &set->requests, "NUMBER", "end after so many"),
+        OPT_U32("warmup", &set->warmup, "NUMBER", "first requests of a client, not counted (20)"),
+        OPT_U32("names", &set->names, "NUMBER", "nodes in a request: node-00000 ... (1000)"),
+        OPT_U32("node-bytes", &set->node_bytes, "NUMBER",
+                "send Node objects of this size instead of names"),
+        OPT_U32("classes", &set->classes, "NUMBER", "kinds of pods asked about (1)"),
+        OPT_FLAG("json", &set->json, "print JSON"),
     };
     const struct gs_command command = {
         .name = "gpushare-sim load",

@@ -47,30 +47,27 @@ static void read_settings(struct serve_settings *set, int argc, char **argv)
     *set = (struct serve_settings){
         .listen = "127.0.0.1:8001", .domain = "aliyun.com", .bookmark_ns = 10 * GS_NS_PER_S};
     const struct gs_option table[] = {
-        {"listen", GS_OPT_STRING, &set->listen, "ADDR:PORT",
-         "where to serve plain HTTP; port 0: any free one", NULL, 0},
-        {"load", GS_OPT_STRING, &set->load, "FILE[,FILE]",
-         "Kubernetes objects to begin with, status included", NULL, 0},
-        {"synthetic", GS_OPT_STRING, &set->synthetic, "SPEC",
-         "a large cluster to begin with: nodes=N,gpus=N,mem=N,pods=N,pod_mem=N,pending=N,other=N,"
-         "no_inventory",
-         NULL, 0},
-        {"kubeconfig-out", GS_OPT_STRING, &set->kubeconfig_out, "FILE",
-         "written as soon as requests are served", NULL, 0},
-        {"token", GS_OPT_STRING, &set->token, "TEXT", "bearer token that clients must bring", NULL,
-         0},
-        {"domain", GS_OPT_STRING, &set->domain, "DOMAIN", "of the GPU resources", NULL, 0},
-        {"history", GS_OPT_U32, &set->history, "COUNT",
-         "changes of each kind that watches can go back (default 65536)", NULL, 0},
-        {"bookmark-every", GS_OPT_DURATION, &set->bookmark_ns, "TIME", "bookmarks of quiet watches",
-         NULL, 0},
-        {"seed", GS_OPT_U64, &set->seed, "NUMBER", "of the UIDs", NULL, 0},
-        {"faults", GS_OPT_STRING, &set->faults, "PLAN",
-         "what the server does wrong, as agent=gpushare-extender,lost_answer=50,watch_cut=20: "
-         "chances in 1,000; all=20 for every fault; \"\" for none yet. GET /faults tells what was "
-         "injected how often, PUT /faults changes the plan",
-         NULL, 0},
-        {"fault-seed", GS_OPT_U64, &set->fault_seed, "NUMBER", "of the faults", NULL, 0},
+        OPT_STRING("listen", &set->listen, "ADDR:PORT",
+                   "where to serve plain HTTP; port 0: any free one"),
+        OPT_STRING("load", &set->load, "FILE[,FILE]",
+                   "Kubernetes objects to begin with, status included"),
+        OPT_STRING("synthetic", &set->synthetic, "SPEC",
+                   "a large cluster to begin with: "
+                   "nodes=N,gpus=N,mem=N,pods=N,pod_mem=N,pending=N,other=N,no_inventory"),
+        OPT_STRING("kubeconfig-out", &set->kubeconfig_out, "FILE",
+                   "written as soon as requests are served"),
+        OPT_STRING("token", &set->token, "TEXT", "bearer token that clients must bring"),
+        OPT_STRING("domain", &set->domain, "DOMAIN", "of the GPU resources"),
+        OPT_U32("history", &set->history, "COUNT",
+                "changes of each kind that watches can go back (default 65536)"),
+        OPT_DURATION("bookmark-every", &set->bookmark_ns, "TIME", "bookmarks of quiet watches"),
+        OPT_U64("seed", &set->seed, "NUMBER", "of the UIDs"),
+        OPT_STRING(
+            "faults", &set->faults, "PLAN",
+            "what the server does wrong, as agent=gpushare-extender,lost_answer=50,watch_cut=20: "
+            "chances in 1,000; all=20 for every fault; \"\" for none yet. GET /faults tells what "
+            "was injected how often, PUT /faults changes the plan"),
+        OPT_U64("fault-seed", &set->fault_seed, "NUMBER", "of the faults"),
     };
     const struct gs_command command = {
         .name = "gpushare-sim serve",
