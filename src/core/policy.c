@@ -39,25 +39,6 @@ void gs_policies_free(struct gs_policies *policies)
     free(policies);
 }
 
-struct gs_policy_table *gs_policies_pin(struct gs_policies *policies)
-{
-    pthread_mutex_lock(&policies->table_lock);
-    struct gs_policy_table *table = policies->table;
-    if (table)
-        table->refs++;
-    pthread_mutex_unlock(&policies->table_lock);
-    return table;
-}
-
-void gs_policies_unpin(struct gs_policies *policies, struct gs_policy_table *table)
-{
-    pthread_mutex_lock(&policies->table_lock);
-    bool last = --table->refs == 0;
-    pthread_mutex_unlock(&policies->table_lock);
-    if (last)
-        gs_policy_table_free(table);
-}
-
 /* --- choosing --- */
 
 static uint64_t mix_text(uint64_t hash, struct gs_slice text)

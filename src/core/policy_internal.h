@@ -20,8 +20,8 @@ struct gs_policies {
     struct gs_policy_table *table;
     _Atomic uint64_t generation; /* of the table; 0: none yet */
 
-    pthread_mutex_t
-        learn_lock; /* guards the following; a refresh copies under it, builds without */
+    /* guards the following; a refresh copies under it, builds without */
+    pthread_mutex_t learn_lock;
     struct gs_classes classes;
     struct gs_supply supply;
     uint64_t learnt; /* pods with GPU memory, ever */
@@ -35,7 +35,7 @@ struct gs_policies {
     struct gs_memo states;                 /* by node state */
 };
 
-/* The table in service, or NULL; give it back with gs_policies_unpin(). */
+/* policy_learn.c: the table in service, or NULL; give it back with gs_policies_unpin(). */
 struct gs_policy_table *gs_policies_pin(struct gs_policies *policies);
 void gs_policies_unpin(struct gs_policies *policies, struct gs_policy_table *table);
 

@@ -4,6 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct gs_policy_table *gs_policies_pin(struct gs_policies *policies)
+{
+    pthread_mutex_lock(&policies->table_lock);
+    struct gs_policy_table *table = policies->table;
+    if (table)
+        table->refs++;
+    pthread_mutex_unlock(&policies->table_lock);
+    return table;
+}
+
+void gs_policies_unpin(struct gs_policies *policies, struct gs_policy_table *table)
+{
+    pthread_mutex_lock(&policies->table_lock);
+    bool last = --table->refs == 0;
+    pthread_mutex_unlock(&policies->table_lock);
+    if (last)
+        gs_policy_table_free(table);
+}
+
 void gs_policies_learn(struct gs_policies *policies, const struct gs_ask *ask)
 {
     if (ask->broken || ask->uuid.len)

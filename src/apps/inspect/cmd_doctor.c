@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpushare/base/clock.h"
-#include "gpushare/base/utf8.h"
 #include "inspect/complain.h"
 #include "inspect/doctor.h"
 #include "inspect/fetch.h"
@@ -30,20 +28,20 @@ static void check(const struct doctor *doctor)
 static void read_options(struct doctor *doctor, int argc, char **argv)
 {
     const struct gs_option table[] = {
-        {"system-namespace", GS_OPT_STRING, &doctor->system_ns, "NAME",
-         "where the extender and the device plugin run (gpushare-system)", NULL, 0, NULL},
-        {"scheduler-config", GS_OPT_STRING, &doctor->scheduler_config, "FILE",
-         "kube-scheduler's configuration, where this machine can read it", NULL, 0, NULL},
-        {"extender", GS_OPT_STRING, &doctor->extender, "URL",
-         "ask the extender here, such as http://127.0.0.1:39999; else through the API server", NULL,
-         0, NULL},
-        {"extender-ca", GS_OPT_STRING, &doctor->extender_ca, "FILE",
-         "CA of its certificate, PEM (the system's)", NULL, 0, NULL},
-        {"extender-cert", GS_OPT_STRING, &doctor->extender_cert, "FILE",
-         "client certificate to show it, such as kube-scheduler's", NULL, 0, NULL},
-        {"extender-key", GS_OPT_STRING, &doctor->extender_key, "FILE", "its key", NULL, 0, NULL},
-        {"extender-server-name", GS_OPT_STRING, &doctor->extender_name, "NAME",
-         "what its certificate names, where that is not the URL's host", NULL, 0, NULL},
+        OPT_STRING("system-namespace", &doctor->system_ns, "NAME",
+                   "where the extender and the device plugin run (gpushare-system)"),
+        OPT_STRING("scheduler-config", &doctor->scheduler_config, "FILE",
+                   "kube-scheduler's configuration, where this machine can read it"),
+        OPT_STRING(
+            "extender", &doctor->extender, "URL",
+            "ask the extender here, such as http://127.0.0.1:39999; else through the API server"),
+        OPT_STRING("extender-ca", &doctor->extender_ca, "FILE",
+                   "CA of its certificate, PEM (the system's)"),
+        OPT_STRING("extender-cert", &doctor->extender_cert, "FILE",
+                   "client certificate to show it, such as kube-scheduler's"),
+        OPT_STRING("extender-key", &doctor->extender_key, "FILE", "its key"),
+        OPT_STRING("extender-server-name", &doctor->extender_name, "NAME",
+                   "what its certificate names, where that is not the URL's host"),
         COMMON_OPTIONS(&doctor->common, "has no effect"),
     };
     const struct gs_command command = {
@@ -56,22 +54,6 @@ static void read_options(struct doctor *doctor, int argc, char **argv)
     };
     gs_options_parse(&command, argc, argv);
     check(doctor);
-}
-
-void doctor_say(struct doctor *doctor, enum finding finding, const char *topic, const char *fmt,
-                ...)
-{
-    static const char *const words[] = {"ok  ", "skip", "warn", "FAIL"};
-    static const char *const colours[] = {"\033[32m", "\033[2m", "\033[33m", "\033[31m"};
-    char what[4096]; /* with words of servers, pods and files in it */
-    va_list ap;
-    doctor->counts[finding]++;
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof(what), fmt, ap);
-    va_end(ap);
-    gs_utf8_calm(what);
-    printf("%s%s%s  %s: %s\n", doctor->colour ? colours[finding] : "", words[finding],
-           doctor->colour ? "\033[0m" : "", topic, what);
 }
 
 static int load(struct doctor *doctor, const struct app *app, struct gs_error *err)

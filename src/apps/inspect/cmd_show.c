@@ -25,16 +25,14 @@ static bool set_format(void *to, const char *text)
 static void read_options(struct show *show, struct common *common, int argc, char **argv)
 {
     const struct gs_option table[] = {
-        {"details", GS_OPT_BOOL, &show->details, NULL, "pods per GPU of every node", NULL, 'd',
-         NULL},
-        {"output", GS_OPT_CUSTOM, &show->format, "table|wide|json|yaml", "form of the output", NULL,
-         'o', set_format},
-        {"watch", GS_OPT_BOOL, &show->watch, NULL, "print again whenever something changes", NULL,
-         'w', NULL},
-        {"selector", GS_OPT_STRING, &show->fetch.selector, "SELECTOR",
-         "only nodes whose labels match", NULL, 'l', NULL},
-        {"sort", GS_OPT_CUSTOM, &show->view.sort, "name|free|used",
-         "order of the nodes; most first (name)", NULL, 0, view_sort_parse},
+        OPT_FLAG("details", &show->details, "pods per GPU of every node", .key = 'd'),
+        OPT_CUSTOM("output", &show->format, set_format, "table|wide|json|yaml",
+                   "form of the output", .key = 'o'),
+        OPT_FLAG("watch", &show->watch, "print again whenever something changes", .key = 'w'),
+        OPT_STRING("selector", &show->fetch.selector, "SELECTOR", "only nodes whose labels match",
+                   .key = 'l'),
+        OPT_CUSTOM("sort", &show->view.sort, view_sort_parse, "name|free|used",
+                   "order of the nodes; most first (name)"),
         COMMON_OPTIONS(common, "only pods of this namespace, and only nodes that run one"),
     };
     const struct gs_command command = {
@@ -50,57 +48,6 @@ static void read_options(struct show *show, struct common *common, int argc, cha
     int first = gs_options_parse(&command, argc, argv);
     if (first < argc)
         show->fetch.node = argv[first];
-}
-
-/* Nothing to show is said on standard error, as kubectl says it. */
-static void say_empty(const struct show *show, const struct view *view)
-{
-    if (view->node_count > 0)
-        return;
-    if (show->fetch.node && !show->view.ns)
-        fprintf(stderr, "Node %s has no GPU memory (%s).\n", show->fetch.node,
-                show->fetch.names->gpu_mem);
-    else if (show->view.ns)
-        fprintf(stderr, "No pod of namespace %s has GPU memory (%s) here.\n", show->view.ns,
-                show->fetch.names->gpu_mem);
-    else
-        fprintf(stderr, "No node%s has GPU memory (%s).\n",
-                show->fetch.selector ? " that matches the selector" : " of this cluster",
-                show->fetch.names->gpu_mem);
-}
-
-static int print(const struct show *show, const struct view *view)
-{
-    switch (show->format) {
-    case SHOW_JSON:
-    case SHOW_YAML:
-        return print_document(view, show->format == SHOW_YAML);
-    case SHOW_TABLE:
-    case SHOW_WIDE:
-        break;
-    }
-    if (view->node_count == 0)
-        return 0;
-    if (view->mixed_units)
-        fputs(PROGRAM ": nodes count in different units, sums mean little (see doctor)\n", stderr);
-    if (show->details)
-        return print_details(view, &show->terminal);
-    return print_summary(view, &show->terminal, show->format == SHOW_WIDE);
-}
-
-int show_once(const struct show *show, struct snapshot *snapshot, struct gs_error *err)
-{
-    struct view view;
-    int result = snapshot_learnt(snapshot, err);
-    if (result == 0)
-        result = view_build(snapshot, &show->view, &view, err);
-    if (result == 0) {
-        say_empty(show, &view);
-        if (print(show, &view) < 0 || fflush(stdout) != 0)
-            result = gs_fail(err, GS_EINTERNAL, "the output cannot be written");
-        view_release(&view);
-    }
-    return result;
 }
 
 static int show_now(const struct show *show, struct gs_error *err)

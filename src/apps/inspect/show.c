@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/show.h"
+
+#include <stdio.h>
+
+#include "inspect/complain.h"
+
+/* Nothing to show is said on standard error, as kubectl says it. */
+static void say_empty(const struct show *show, const struct view *view)
+{
+    if (view->node_count > 0)
+        return;
+    if (show->fetch.node && !show->view.ns)
+        fprintf(stderr, "Node %s has no GPU memory (%s).\n", show->fetch.node,
+                show->fetch.names->gpu_mem);
+    else if (show->view.ns)
+        fprintf(stderr, "No pod of namespace %s has GPU memory (%s) here.\n", show->view.ns,
+                show->fetch.names->gpu_mem);
+    else
+        fprintf(stderr, "No node%s has GPU memory (%s).\n",
+                show->fetch.selector ? " that matches the selector" : " of this cluster",
+                show->fetch.names->gpu_mem);
+}
+
+static int print(const struct show *show, const struct view *view)
+{
+    switch (show->format) {
+    case SHOW_JSON:
+    case SHOW_YAML:
+        return print_document(view, show->format == SHOW_YAML);
+    case SHOW_TABLE:
+    case SHOW_WIDE:
+        break;
+    }
+    if (view->node_count == 0)
+        return 0;
+    if (view->mixed_units)
+        fputs(PROGRAM ": nodes count in different units, sums mean little (see doctor)\n", stderr);
+    if (show->details)
+        return print_details(view, &show->terminal);
+    return print_summary(view, &show->terminal, show->format == SHOW_WIDE);
+}
+
+int show_once(const struct show *show, struct snapshot *snapshot, struct gs_error *err)
+{
+    struct view view;
+    int result = snapshot_learnt(snapshot, err);
+    if (result == 0)
+        result = view_build(snapshot, &show->view, &view, err);
+    if (result == 0) {
+        say_empty(show, &view);
+        if (print(show, &view) < 0 || fflush(stdout) != 0)
+            result = gs_fail(err, GS_EINTERNAL, "the output cannot be written");
+        view_release(&view);
+    }
+    return result;
+}
