@@ -166,6 +166,21 @@ def commands(pages):
                     yield f"{page}: a command names {path}, which is not there"
 
 
+def security(_):
+    """Whoever is said to be unable to do something is shown to be, by a case."""
+    page = read("docs/security.md")
+    table = page.partition("| who | cannot | because of | shown by |\n")[2].split("\n\n")[0]
+    lines = [line.strip("| ").split(" | ") for line in table.splitlines()[1:]]
+    if len(lines) < 10:
+        yield "docs/security.md has no table of what nobody can do"
+    for cells in lines:
+        case, policy = cells[-1].strip("`"), cells[-2].strip("`")
+        if not os.path.exists(os.path.join(ROOT, "tests/e2e/cases", f"{case}.py")):
+            yield f"docs/security.md: there is no case {case}"
+        elif policy.endswith(".yaml") and policy not in read("tests/e2e/cases", f"{case}.py"):
+            yield f"docs/security.md: {case} does not apply {policy}"
+
+
 def versions(pages):
     """An image or archive of ours is of this version, wherever it is named."""
     version = re.search(r"project\(gpushare VERSION ([0-9.]+)", read("CMakeLists.txt")).group(1)
@@ -182,7 +197,8 @@ def versions(pages):
 def main():
     pages = ["README.md"] + sorted(os.path.relpath(page, ROOT) for page in
                                    glob.glob(os.path.join(ROOT, "docs/*.md")))
-    failures = [wrong for check in (doctor, symptoms, links, commands, versions) for wrong in check(pages)]
+    checks = (doctor, symptoms, links, commands, versions, security)
+    failures = [wrong for check in checks for wrong in check(pages)]
     for wrong in failures:
         print(f"FAIL {wrong}")
     print(f"{len(pages)} pages")

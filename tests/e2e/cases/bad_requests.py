@@ -65,6 +65,14 @@ def many_binds_at_once(cluster):
     cluster.wait_inspect_agrees()
 
 
+def health_port(cluster):
+    """It tells how things are, and schedules nothing."""
+    for verb in ("filter", "prioritize", "preempt", "bind", "inspect"):
+        status = cluster.extender.ask("POST", f"{PREFIX}/{verb}", "{}",
+                                      port=cluster.extender.health_port)[0]
+        check(status == 404, f"the health port answers {verb} with {status}")
+
+
 def vanished_node(cluster):
     uid = cluster.create_pods([pod("late", 2)])[0]["metadata"]["uid"]
     cluster.api.delete(node_path("n2"))
@@ -77,6 +85,7 @@ def body():
         unknown_things(cluster)
         malformed(cluster)
         many_binds_at_once(cluster)
+        health_port(cluster)
         vanished_node(cluster)
 
 

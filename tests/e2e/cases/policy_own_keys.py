@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""manifests/policies/own-keys.yaml: with the tokens of extender, second scheduler and device plugin
+nothing of a pod, a binding or a node can be changed but our annotations and capacities; pods are
+annotated and bound as before. Without the policy each of the forbidden patches is let in."""
+
+from harness.api import node_path, pod_path
+from harness.case import check, run
+from harness.cluster import Cluster
+from harness.control_plane import EXTENDER_NAMESPACE
+from harness.objects import ALLOCATION, GPU_COUNT, IDX, INVENTORY, NAMESPACE, node, pod
+from harness.policies import STRATEGIC, check_rows, client_of, refusal
+from harness.processes import wait_for
+
+KUBE = ">=1.30"
+POLICY = "policies/own-keys.yaml"
+GHOST = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "ghost",
+          "uid": "00000000-0000-0000-0000-000000000000"}]
+IMAGE = {"spec": {"containers": [{"name": "c0", "image": "somebody/elses"}]}}
+WAKE, SWAP, CORDON = (f"aliyun.com/{name}" for name in ("gpu-wake", "gpu-swap-with", "gpu-cordon"))
+SPEC, REST, LABEL = "not the spec", "not owners, finalizers and the rest", "may label no pod"
+WRITE, REMOVE = "may write its own annotations only", "may remove its own annotations only"
+NODE_REST, STATUS = "not its labels and the rest", "nothing else of a node's status"
+CAPACITY, BOUND_NOTE = "may change capacities of its own only", "with its own annotations only"
+BOUND_LABEL = "may bind without labels only"
+
+
+def meta(**more):
+    return {"metadata": more}
+
+
+def notes(**more):
+    return meta(annotations=more)
+
+
+# (row, words of the refusal or "", the patch[, its content type]), of a pod that is not one's own
+OF_PODS = (
+    ("an image", SPEC, IMAGE, STRATEGIC),
+    ("an owner that does not exist, for the garbage collector", REST, meta(ownerReferences=GHOST)),
+    ("a finalizer", REST, meta(finalizers=["example.com/forever"])),
+    ("a label that a Service selects", LABEL, meta(labels={"app": "db"})),
+    ("a label taken away", LABEL, meta(labels={"kept": None})),
+    ("the leader's label on another pod", LABEL, meta(labels={"gpushare/leader": "true"})),
+    ("a label of ours", LABEL, meta(labels={GPU_COUNT: "2"})),
+    ("a foreign annotation", WRITE, notes(**{"example.com/a": "1"})),
+    ("a foreign annotation changed", WRITE, notes(kept="other")),
+    ("a foreign annotation taken away", REMOVE, notes(kept=None)),
+    ("an annotation of the domain that is not ours", WRITE, notes(**{"aliyun.com/other": "1"})),
+    ("an annotation of one's own pod, on another", WRITE, notes(**{"gpushare/a": "1"})),
+    ("the record", "", notes(**{IDX: "0", ALLOCATION: "{}", SWAP: "1"})),
+    ("a record taken away", "", notes(**{IDX: None})),
+    ("waking", "", notes(**{WAKE: "1"})),
+)
+# of one's own pod
+OF_OWN_POD = (
+    ("the leader's label", "", meta(labels={"gpushare/leader": "true"})),
+    ("the leader's label taken away", "", meta(labels={"gpushare/leader": None})),
+    ("an annotation of the election", "", notes(**{"gpushare/a": "1"})),
+    ("another label", LABEL, meta(labels={"app": "db"})),
+    ("another label beside the leader's", LABEL,
+     meta(labels={"app": "db", "gpushare/leader": "true"})),
+    ("the finalizers", REST, meta(finalizers=["example.com/forever"])),
+)
+OF_NODES = (
+    ("the inventory", "", notes(**{INVENTORY: "{}"})),
+    ("the inventory taken away", "", notes(**{INVENTORY: None})),
+    ("who moved", "", notes(**{"aliyun.com/gpu-moved": "{}"})),
+    ("the administrator's cordon", WRITE, notes(**{CORDON: "0"})),
+    ("a foreign annotation", WRITE, notes(**{"example.com/a": "1"})),
+    ("a foreign annotation taken away", REMOVE, notes(kept=None)),
+    ("a label", NODE_REST, meta(labels={"node-role.kubernetes.io/control-plane": ""})),
+    ("a label taken away", NODE_REST, meta(labels={"kubernetes.io/hostname": None})),
+    ("a finalizer", NODE_REST, meta(finalizers=["example.com/forever"])),
+    ("an owner", NODE_REST, meta(ownerReferences=GHOST)),
+    ("unschedulable", SPEC, {"spec": {"unschedulable": True}}),
+    ("a taint", SPEC, {"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}}),
+)
+OF_NODE_STATUS = (
+    ("the number of GPUs", "", {"status": {"capacity": {GPU_COUNT: "2"}}}),
+    ("the number of GPUs taken away", "", {"status": {"capacity": {GPU_COUNT: None}}}),
+    ("another capacity", CAPACITY, {"status": {"capacity": {"cpu": "1"}}}),
+    ("another capacity taken away", CAPACITY, {"status": {"capacity": {"cpu": None}}}),
+    ("what is allocatable", CAPACITY, {"status": {"allocatable": {"cpu": "1"}}}),
+    ("addresses", STATUS,
+     {"status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.1"}]}}),
+    ("a condition", STATUS, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}),
+    ("a label through the status", NODE_REST, meta(labels={"a": "b"})),
+    ("an annotation through the status", WRITE, notes(**{"example.com/a": "1"})),
+)
+# of a pod that waits
+OF_BINDINGS = (
+    ("our annotations", "", notes(**{IDX: "0", ALLOCATION: "{}"})),
+    ("a node's zone", "", meta(labels={"topology.kubernetes.io/zone": "a"})),
+    ("another annotation", BOUND_NOTE, notes(**{"example.com/a": "1"})),
+    ("a label", BOUND_LABEL, meta(labels={"app": "db"})),
+)
+
+
+def patches(rows, client, who, path):
+    return [(f"{who}, {row}", words, client, "PATCH", path, *patch) for row, words, *patch in rows]
+
+
+def bindings(client, who):
+    path = pod_path(NAMESPACE, "waits", "binding")
+    return [(f"{who} binds with {row}", words, client, "POST", path, {
+        "apiVersion": "v1", "kind": "Binding", **made, "target": {"kind": "Node", "name": "n1"},
+        "metadata": {"name": "waits", **made["metadata"]}}) for row, words, made in OF_BINDINGS]
+
+
+def carrier(cluster, account):
+    """A pod of this account, which a token can be bound to."""
+    [made] = cluster.create_pods([pod(f"of-{account}", namespace=EXTENDER_NAMESPACE,
+                                      node_name="n1", serviceAccountName=account)])
+    return made
+
+
+def attempts(cluster):
+    extender, scheduler, plugin = (
+        client_of(cluster, f"gpushare-{name}", carrier(cluster, f"gpushare-{name}"))
+        for name in ("extender", "scheduler", "device-plugin"))
+    foreign = pod_path(NAMESPACE, "p")
+    own = pod_path(EXTENDER_NAMESPACE, "of-gpushare-extender")
+    finalizer = patches(OF_PODS[2:3], scheduler, "scheduler, status", f"{foreign}/status")
+    return (patches(OF_PODS, extender, "extender", foreign) +
+            patches(OF_PODS, scheduler, "scheduler", foreign) +
+            patches(OF_PODS, plugin, "plugin", foreign) +
+            patches(OF_OWN_POD, extender, "extender, its own pod", own) + finalizer +
+            patches(OF_PODS[5:6], scheduler, "scheduler, the extender's pod", own) +
+            patches(OF_NODES, plugin, "plugin, node", node_path("n1")) +
+            patches([(row, words, body, STRATEGIC) for row, words, body in OF_NODE_STATUS],
+                    plugin, "plugin, node's status", node_path("n1", "status")) +
+            bindings(extender, "extender") + bindings(scheduler, "scheduler"))
+
+
+def with_annotations(name, count):
+    """Comparing more than a thousand takes the API server seconds, 50,000 its whole minute."""
+    return pod(name, 4, annotations={f"a{i}": "" for i in range(count)})
+
+
+def prepare(cluster):
+    cluster.control_plane.apply("base/device-plugin/rbac.yaml",
+                                "overlays/second-scheduler/rbac.yaml")
+    marked = pod("p", 4, annotations={"kept": "1"})
+    marked["metadata"]["labels"] = {"kept": "1"}
+    cluster.create_pods([marked, with_annotations("many", 900), with_annotations("more", 1001),
+                         pod("waits", 4, schedulerName="nobody")])
+    for name in ("p", "many", "more"):
+        cluster.wait_bound(name)
+    cluster.api.patch(node_path("n1"), notes(kept="1"))
+
+
+def body():
+    with Cluster(nodes=[node("n1", [16])]) as cluster:
+        prepare(cluster)
+        rows = attempts(cluster)
+        check_rows([(row, "", *attempt) for row, _, *attempt in rows])  # RBAC alone lets all in
+        cluster.control_plane.apply(POLICY)
+        first, image = rows[0], rows[0][2:]
+        wait_for("the policies stand", lambda: first[1] in refusal(*image) and
+                 all(refusal(*row[2:]) for row in rows if row[1]))
+        check_rows(rows)
+        check_rows([("an administrator", "", cluster.api, *image[1:]),
+                    ("a pod of many annotations", "", image[0], "PATCH",
+                     pod_path(NAMESPACE, "many"), notes(**{IDX: "0"})),
+                    ("a pod of too many", "more than 1000", image[0], "PATCH",
+                     pod_path(NAMESPACE, "more"), notes(**{IDX: "0"}))])
+        # the second scheduler's token is kube-scheduler's as well, which writes statuses
+        check_rows([("a condition", "", client_of(cluster, "gpushare-scheduler"), "PATCH",
+                     pod_path(NAMESPACE, "p", "status"),
+                     {"status": {"conditions": [{"type": "PodScheduled", "status": "True"}]}},
+                     STRATEGIC)])
+        cluster.create_pods([pod("q", 2)])
+        cluster.wait_bound("q")
+        cluster.wait_inspect_agrees()
+        print(f"note: {len(rows)} attempts, {sum(bool(row[1]) for row in rows)} refused")
+
+
+run(body)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What manifests/policies let in and refuse: rows of attempts with the tokens of accounts."""
+
+from harness.api import MERGE_PATCH, Api, ApiError
+from harness.case import check
+from harness.control_plane import EXTENDER_NAMESPACE
+from harness.objects import NAMESPACE
+
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+def client_of(cluster, account, pod=None, namespace=EXTENDER_NAMESPACE):
+    """With a token of this account; of this pod, as the kubelet asks for it."""
+    spec = {"expirationSeconds": 7200}
+    if pod:
+        meta = pod["metadata"]
+        spec["boundObjectRef"] = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"],
+                                  "uid": meta["uid"]}
+    made = cluster.api.create(f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token", {
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec})
+    plane = cluster.control_plane
+    return Api(plane.host, plane.port, made["status"]["token"], plane.ca_file)
+
+
+def user_of(cluster, name, namespace=NAMESPACE):
+    """Somebody who may edit in one namespace: a ServiceAccount there. The role "edit" itself is put
+    together by the controller manager, of this one."""
+    where = f"/api/v1/namespaces/{namespace}"
+    cluster.api.create(f"{where}/serviceaccounts", {
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})
+    cluster.api.create(f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings", {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                    "name": "system:aggregate-to-edit"},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]})
+    return client_of(cluster, name, namespace=namespace)
+
+
+def refusal(client, method, path, body, content_type=None):
+    """"" when it is let in, else the API server's words. Nothing is kept."""
+    content_type = content_type or (MERGE_PATCH if method == "PATCH" else "application/json")
+    try:
+        client.call(method, f"{path}?dryRun=All", body, content_type)
+    except ApiError as error:
+        return str(error)
+    return ""
+
+
+def wrong_rows(rows):
+    """Of (row, words of the refusal or "", client, method, path, body[, content type])."""
+    for row, words, *attempt in rows:
+        said = refusal(*attempt)
+        if bool(said) != bool(words) or words not in said:
+            yield f"{row}: {said or 'let in'}, expected {words or 'let in'}"
+
+
+def check_rows(rows):
+    wrong = list(wrong_rows(rows))
+    check(not wrong, f"{len(wrong)} of {len(rows)}: {'; '.join(wrong[:3])}")
