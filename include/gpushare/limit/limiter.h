@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_LIMIT_LIMITER_H
+#define GPUSHARE_LIMIT_LIMITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/base/error.h"
+#include "gpushare/limit/host.h"
+#include "gpushare/limit/pod_tree.h"
+#include "gpushare/limit/region.h"
+
+/*
+ * Keeps pods to their share of a GPU's memory by the kernel's dmem cgroup controller (Linux 6.14 or
+ * newer, CONFIG_CGROUP_DMEM, cgroup v2): one line, "<region> <bytes>", in the pod's dmem.max. The
+ * GPU's driver charges what a process takes to the process's cgroup; above the pod's limit it is
+ * refused. The limit binds the sum over all processes and containers of the pod.
+ *
+ * It knows pods by UID and QoS class, GPUs by region, sizes in bytes, and nothing of Kubernetes'
+ * API, of units or of a vendor: any front end can call it. Whether a write took effect is found out
+ * by reading, because before 7.3 a limit below what is in use is accepted and ignored. It has no
+ * thread, no timer and no log of its own. Used by one thread.
+ *
+ *   gs_limiter_new(&(struct gs_limiter_options){.mount = "/sys/fs/cgroup"}, &limiter, &err);
+ *   gs_limiter_look(limiter, addresses, gpu_count, regions);     at start, after driver events
+ *   if (regions[0].region.state == GS_REGION_USABLE) ...
+ *   struct gs_limit limit = {regions[0].region.name, 8ULL << 30};
+ *   struct gs_limit_pod pod = {uid, GS_QOS_BURSTABLE};
+ *   switch (gs_limiter_hold(limiter, &pod, &limit, 1, &result)) ...   as soon as its cgroup appears
+ *   gs_limiter_verify(limiter, &pod, &limit, 1, &result);             before a container starts
+ *   gs_limiter_hold(...)                                              every some seconds: repairs
+ *
+ * A limit is lost, silently, when the pod's cgroup is made again, when "dmem" is switched off and
+ * on above it, and when the driver registers its region anew: hence the repeated calls.
+ */
+struct gs_limiter;
+
+struct gs_limiter_options {
+    const char *mount; /* of cgroup v2; copied. At most 256 bytes, no "/" at its end */
+    const struct gs_limit_host *host; /* borrowed; NULL: gs_limit_host_kernel */
+};
+
+/* *caller frees*. GS_EINVAL: the mount's name; GS_ENOMEM. Whether there is such a mount is what
+ * gs_limiter_look() says. */
+int gs_limiter_new(const struct gs_limiter_options *options, struct gs_limiter **ret,
+                   struct gs_error *err);
+void gs_limiter_free(struct gs_limiter *limiter);
+GS_DEFINE_CLEANUP(struct gs_limiter *, gs_limiter_free)
+
+/* ---- what this host can do ---- */
+
+enum gs_limit_host_state {
+    GS_LIMIT_HOST_READY,
+    GS_LIMIT_HOST_NO_MOUNT,      /* nothing is at the mount's path, or it cannot be read */
+    GS_LIMIT_HOST_NO_CGROUP2,    /* cgroup v1, or hybrid */
+    GS_LIMIT_HOST_NO_CONTROLLER, /* the kernel has no dmem controller, or it is off */
+};
+
+/* "ready", "no-mount", …; and a clause for people, "" when ready. */
+const char *gs_limit_host_name(enum gs_limit_host_state state);
+const char *gs_limit_host_reason(enum gs_limit_host_state state);
+
+struct gs_limit_gpu {
+    struct gs_region region; /* ABSENT while the host is not ready */
+    uint64_t capacity_bytes; /* of the region, when usable; the driver's number */
+};
+
+/* Looks anew at the host, at the regions of all GPUs of the node, and for the pods' folders.
+ * addresses: PCI, as the driver writes them; NULL for a GPU that has none. ret has room for count.
+ */
+enum gs_limit_host_state gs_limiter_look(struct gs_limiter *limiter, const char *const *addresses,
+                                         size_t count, struct gs_limit_gpu *ret);
+
+/* Where pods' cgroups are. *Borrowed* from the limiter; changed by gs_limiter_look(), and by any
+ * call while no folder of pods was found yet. */
+const struct gs_pod_tree *gs_limiter_tree(const struct gs_limiter *limiter);
+
+/* ---- a pod's limits ---- */
+
+struct gs_limit_pod {
+    const char *uid; /* of a static pod: its config hash */
+    enum gs_qos qos;
+};
+
+struct gs_limit {
+    const char *region;
+    uint64_t bytes; /* GS_DMEM_NO_LIMIT takes a limit off */
+};
+
+/* From best to worst. */
+enum gs_limit_outcome {
+    GS_LIMIT_HELD,      /* read back: the kernel has this limit, to the byte */
+    GS_LIMIT_NO_POD,    /* the pod has no cgroup: not yet, or not any more */
+    GS_LIMIT_OTHER,     /* the kernel has another limit. After a write: what is in use is above
+                           the new one, and this kernel (before 7.3) keeps the old one then */
+    GS_LIMIT_NO_REGION, /* the driver has let go of the GPU, or never had it */
+    GS_LIMIT_NO_FILES,  /* no dmem.max: "dmem" is not passed on to the pods and could not be */
+    GS_LIMIT_READ_ONLY, /* the file system is mounted read-only here */
+    GS_LIMIT_DENIED,    /* not permitted: not root, or a security module */
+    GS_LIMIT_FAILED,    /* anything else; also a file that is none of the kernel's */
+    GS_LIMIT_OUTCOME_COUNT,
+};
+
+/* "held", "no-pod", …; and a clause for people, "" when held. */
+const char *gs_limit_outcome_name(enum gs_limit_outcome outcome);
+const char *gs_limit_outcome_reason(enum gs_limit_outcome outcome);
+
+struct gs_limit_result {
+    enum gs_limit_outcome outcome;
+    uint64_t found_bytes; /* the limit that the kernel has now; valid for HELD and OTHER */
+    bool written;         /* it said something else before: newly set, or repaired */
+};
+
+enum { GS_LIMITS_MAX = 64 }; /* of one pod */
+
+/* Makes these limits the pod's: reads, writes those that differ, one at a time, and reads again.
+ * Where the pod lacks dmem.max, "+dmem" is written on the way down to it first. Lines of other
+ * regions are left alone. results has room for count; returns the worst of them. A pod above its
+ * new limit is not fought: GS_LIMIT_OTHER, or, since 7.3, HELD with use above it. */
+enum gs_limit_outcome gs_limiter_hold(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+                                      const struct gs_limit *limits, size_t count,
+                                      struct gs_limit_result *results);
+
+/* The same question without a write. */
+enum gs_limit_outcome gs_limiter_verify(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+                                        const struct gs_limit *limits, size_t count,
+                                        struct gs_limit_result *results);
+
+/* What the pod uses of each region (dmem.current), limit or not; a region that is not there: 0.
+ * GS_LIMIT_HELD when it could be read; otherwise ret_bytes is untouched. */
+enum gs_limit_outcome gs_limiter_use(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+                                     const char *const *regions, size_t count, uint64_t *ret_bytes);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_LIMIT_POD_TREE_H
+#define GPUSHARE_LIMIT_POD_TREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "gpushare/base/error.h"
+
+/*
+ * Where the kubelet puts a pod's cgroup, below a mount of cgroup v2:
+ *
+ *   driver systemd   /kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice
+ *                    with each "-" of the UID written "_"
+ *   driver cgroupfs  /kubepods/burstable/pod<uid>
+ *
+ * A Guaranteed pod lies directly in the first folder. The kubelet's --cgroup-root (and kind) puts
+ * more in front: /kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/… So the
+ * first folder is looked for, once, and everything else follows from its path. A static pod's
+ * cgroup has the hash of its manifest in place of a UID (annotation kubernetes.io/config.hash).
+ *
+ * Source: Kubernetes, pkg/kubelet/cm: pod_container_manager_linux.go (GetPodContainerName),
+ * cgroup_manager_linux.go (ToSystemd, ToCgroupfs). Used by one thread; reads folders, writes none.
+ */
+
+enum gs_qos { GS_QOS_GUARANTEED, GS_QOS_BURSTABLE, GS_QOS_BEST_EFFORT, GS_QOS_COUNT };
+
+enum {
+    GS_CGROUP_PATH_BYTES = 768, /* of a path below the mount, its NUL included */
+    GS_POD_UID_BYTES = 64,
+    GS_POD_TREE_ROOTS_MAX = 4, /* a kubelet whose driver was changed leaves its old tree behind */
+    GS_POD_TREE_DEPTH_MAX = 5, /* folders above the pods' that are searched */
+    GS_POD_TREE_FOLDERS_MAX = 4096
+};
+
+struct gs_pod_tree {
+    size_t root_count;
+    /* Paths of the folders "kubepods", absolute, as opened here; each begins with the mount. */
+    char roots[GS_POD_TREE_ROOTS_MAX][GS_CGROUP_PATH_BYTES];
+};
+
+/* Looks for the pods' folders below the mount (a path without "/" at its end, copied), at most
+ * GS_POD_TREE_DEPTH_MAX deep and through GS_POD_TREE_FOLDERS_MAX folders. None found is no error:
+ * the kubelet has not made them yet. GS_EIO: the mount cannot be read. *ret is untouched then. */
+int gs_pod_tree_learn(const char *mount, struct gs_pod_tree *ret, struct gs_error *err);
+
+/* The path of a pod's cgroup below one of the roots, whether it is there or not. GS_EINVAL: a UID
+ * that cannot be one (it comes from the API, and becomes part of a path); GS_ETOOBIG. */
+int gs_pod_tree_path(const char *root, const char *uid, enum gs_qos qos,
+                     char ret[GS_CGROUP_PATH_BYTES], struct gs_error *err);
+
+/* The folder in which pods of this class lie; for Guaranteed the root itself. False: too long. */
+bool gs_pod_tree_folder(const char *root, enum gs_qos qos, char ret[GS_CGROUP_PATH_BYTES]);
+
+/* The UID in the name of a pod's folder that lies in that root's folder of this class; false for
+ * every other name. "kubepods-burstable-pod0a1b_2c.slice" → "0a1b-2c". */
+bool gs_pod_tree_uid(const char *root, enum gs_qos qos, const char *name,
+                     char ret_uid[GS_POD_UID_BYTES]);
+
+/* The path of the pod's cgroup that is there. GS_ENOENT: it is below none of the roots (yet, or any
+ * more); GS_EINVAL as above. */
+int gs_pod_tree_find(const struct gs_pod_tree *tree, const char *uid, enum gs_qos qos,
+                     char ret[GS_CGROUP_PATH_BYTES], struct gs_error *err);
+
+#endif

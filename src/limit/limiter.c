@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/limit/limiter.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+enum { MOUNT_MAX_BYTES = 256 };
+
+struct gs_limiter {
+    const struct gs_limit_host *host;
+    char mount[MOUNT_MAX_BYTES];
+    struct gs_pod_tree tree;
+    struct limit_text text; /* of the file that was read last */
+};
+
+int gs_limiter_new(const struct gs_limiter_options *options, struct gs_limiter **ret,
+                   struct gs_error *err)
+{
+    size_t len = strlen(options->mount);
+    if (len == 0 || len >= MOUNT_MAX_BYTES || options->mount[len - 1] == '/')
+        return gs_fail(err, GS_EINVAL, "\"%.128s\" is no path of a cgroup mount", options->mount);
+    struct gs_limiter *limiter = calloc(1, sizeof(*limiter));
+    if (!limiter)
+        return gs_fail_nomem(err);
+    limiter->host = options->host ? options->host : &gs_limit_host_kernel;
+    memcpy(limiter->mount, options->mount, len);
+    *ret = limiter;
+    return 0;
+}
+
+void gs_limiter_free(struct gs_limiter *limiter)
+{
+    free(limiter);
+}
+
+const struct gs_pod_tree *gs_limiter_tree(const struct gs_limiter *limiter)
+{
+    return &limiter->tree;
+}
+
+/* ---- the host ---- */
+
+/* dmem.capacity may be missing where the controller is there: the root's files of the controller
+ * appear with the first write to the root's cgroup.subtree_control. So this file decides. */
+static enum gs_limit_host_state look_at_host(struct gs_limiter *limiter)
+{
+    int error = limiter->host->check(limiter->host->ctx, limiter->mount);
+    if (error)
+        return error == EMEDIUMTYPE ? GS_LIMIT_HOST_NO_CGROUP2 : GS_LIMIT_HOST_NO_MOUNT;
+    if (limit_read(limiter->mount, "cgroup.controllers", &limiter->text) != 0)
+        return GS_LIMIT_HOST_NO_MOUNT;
+    return limit_has_word(&limiter->text, "dmem") ? GS_LIMIT_HOST_READY
+                                                  : GS_LIMIT_HOST_NO_CONTROLLER;
+}
+
+static size_t read_lines(struct gs_limiter *limiter, const char *folder, const char *file,
+                         struct gs_dmem_line *lines, int *ret_error)
+{
+    size_t count = 0;
+    *ret_error = limit_read(folder, file, &limiter->text);
+    if (*ret_error == 0 && gs_dmem_parse((struct gs_slice){limiter->text.data, limiter->text.len},
+                                         lines, &count, NULL) < 0)
+        *ret_error = EBADMSG;
+    return count;
+}
+
+enum gs_limit_host_state gs_limiter_look(struct gs_limiter *limiter, const char *const *addresses,
+                                         size_t count, struct gs_limit_gpu *ret)
+{
+    struct gs_dmem_line lines[GS_DMEM_LINES_MAX];
+    size_t line_count = 0;
+    int error;
+    enum gs_limit_host_state state = look_at_host(limiter);
+    if (state == GS_LIMIT_HOST_READY) {
+        line_count = read_lines(limiter, limiter->mount, "dmem.capacity", lines, &error);
+        gs_pod_tree_learn(limiter->mount, &limiter->tree, NULL);
+    }
+    for (size_t i = 0; i < count; i++) {
+        ret[i] =
+            (struct gs_limit_gpu){.region = gs_region_of(addresses, count, i, lines, line_count)};
+        if (ret[i].region.state == GS_REGION_USABLE)
+            ret[i].capacity_bytes = gs_dmem_find(lines, line_count, ret[i].region.name)->bytes;
+    }
+    return state;
+}
+
+/* ---- a pod ---- */
+
+static enum gs_limit_outcome outcome_of(int error)
+{
+    switch (error) {
+    case EROFS:
+        return GS_LIMIT_READ_ONLY;
+    case EACCES:
+    case EPERM:
+        return GS_LIMIT_DENIED;
+    case EINVAL: /* the text is right: only the region can be wrong */
+        return GS_LIMIT_NO_REGION;
+    case ENOENT:
+        return GS_LIMIT_NO_FILES;
+    case ENODEV: /* a cgroup that was removed between open(2) and read(2) */
+        return GS_LIMIT_NO_POD;
+    default:
+        return GS_LIMIT_FAILED;
+    }
+}
+
+/* What "+dmem" on the way to a pod came to: EBUSY is a folder that holds processes itself. */
+static enum gs_limit_outcome outcome_of_enabling(int error)
+{
+    enum gs_limit_outcome outcome = outcome_of(error);
+    return outcome == GS_LIMIT_READ_ONLY || outcome == GS_LIMIT_DENIED ? outcome
+                                                                       : GS_LIMIT_NO_FILES;
+}
+
+/* A kubelet that is new on its host may have made its tree after the last look. */
+static bool find_pod(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+                     char path[GS_CGROUP_PATH_BYTES])
+{
+    if (limiter->tree.root_count == 0)
+        gs_pod_tree_learn(limiter->mount, &limiter->tree, NULL);
+    return gs_pod_tree_find(&limiter->tree, pod->uid, pod->qos, path, NULL) == 0;
+}
+
+/* Files of the pod that are missing: either the pod has gone meanwhile, or nobody passes dmem on.
+ */
+static enum gs_limit_outcome missing_files(struct gs_limiter *limiter, const char *path)
+{
+    return limit_read(path, "cgroup.controllers", &limiter->text) == ENOENT ? GS_LIMIT_NO_POD
+                                                                            : GS_LIMIT_NO_FILES;
+}
+
+static void judge(const struct gs_dmem_line *lines, size_t line_count, const struct gs_limit *limit,
+                  struct gs_limit_result *result)
+{
+    const struct gs_dmem_line *line = gs_dmem_find(lines, line_count, limit->region);
+    if (!line) {
+        result->outcome = GS_LIMIT_NO_REGION;
+        return;
+    }
+    result->found_bytes = line->bytes;
+    result->outcome = line->bytes == limit->bytes ? GS_LIMIT_HELD : GS_LIMIT_OTHER;
+}
+
+static enum gs_limit_outcome judge_all(struct gs_limiter *limiter, const char *path,
+                                       const struct gs_limit *limits, size_t count,
+                                       struct gs_limit_result *results)
+{
+    struct gs_dmem_line lines[GS_DMEM_LINES_MAX];
+    int error;
+    size_t line_count = read_lines(limiter, path, "dmem.max", lines, &error);
+    if (error)
+        return error == ENOENT ? missing_files(limiter, path) : outcome_of(error);
+    for (size_t i = 0; i < count; i++)
+        judge(lines, line_count, &limits[i], &results[i]);
+    return GS_LIMIT_HELD;
+}
+
+static void write_one(struct gs_limiter *limiter, const char *path, const struct gs_limit *limit,
+                      struct gs_limit_result *result, int *ret_error)
+{
+    char text[GS_DMEM_WRITE_BYTES], file[GS_CGROUP_PATH_BYTES + 16];
+    gs_dmem_format(limit->region, limit->bytes, text);
+    snprintf(file, sizeof(file), "%s/dmem.max", path);
+    *ret_error = limiter->host->put(limiter->host->ctx, file, text, strlen(text));
+    result->written = *ret_error == 0;
+}
+
+/* Writes what differs and reads back: that a write succeeds proves nothing. */
+static enum gs_limit_outcome write_all(struct gs_limiter *limiter, const char *path,
+                                       const struct gs_limit *limits, size_t count,
+                                       struct gs_limit_result *results)
+{
+    int errors[GS_LIMITS_MAX] = {0};
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        if (results[i].outcome != GS_LIMIT_OTHER)
+            continue;
+        write_one(limiter, path, &limits[i], &results[i], &errors[i]);
+        any = true;
+    }
+    enum gs_limit_outcome read =
+        any ? judge_all(limiter, path, limits, count, results) : GS_LIMIT_HELD;
+    for (size_t i = 0; i < count; i++)
+        if (errors[i] && read == GS_LIMIT_HELD)
+            results[i].outcome = outcome_of(errors[i]);
+    return read;
+}
+
+static enum gs_limit_outcome worst(const struct gs_limit_result *results, size_t count)
+{
+    enum gs_limit_outcome found = GS_LIMIT_HELD;
+    for (size_t i = 0; i < count; i++)
+        if (results[i].outcome > found)
+            found = results[i].outcome;
+    return found;
+}
+
+static enum gs_limit_outcome all_alike(enum gs_limit_outcome outcome, size_t count,
+                                       struct gs_limit_result *results)
+{
+    for (size_t i = 0; i < count; i++)
+        results[i] = (struct gs_limit_result){.outcome = outcome};
+    return outcome;
+}
+
+static enum gs_limit_outcome work(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+                                  const struct gs_limit *limits, size_t count,
+                                  struct gs_limit_result *results, bool may_write)
+{
+    char path[GS_CGROUP_PATH_BYTES];
+    if (count > GS_LIMITS_MAX)
+        return all_alike(GS_LIMIT_FAILED, count, results);
+    if (!find_pod(limiter, pod, path))
+        return all_alike(GS_LIMIT_NO_POD, count, results);
+    all_alike(GS_LIMIT_HELD, count, results);
+    enum gs_limit_outcome read = judge_all(limiter, path, limits, count, results);
+    if (read == GS_LIMIT_NO_FILES && may_write) {
+        int error = limit_enable(limiter->host, limiter->mount, path, &limiter->text);
+        read =
+            error ? outcome_of_enabling(error) : judge_all(limiter, path, limits, count, results);
+    }
+    if (read == GS_LIMIT_HELD && may_write)
+        read = write_all(limiter, path, limits, count, results);
+    return read == GS_LIMIT_HELD ? worst(results, count) : all_alike(read, count, results);
+}
+
+enum gs_limit_outcome gs_limiter_hold(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+                                      const struct gs_limit *limits, size_t count,
+                                      struct gs_limit_result *results)
+{
+    return work(limiter, pod, limits, count, results, true);
+}
+
+enum gs_limit_outcome gs_limiter_verify(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+                                        const struct gs_limit *limits, size_t count,
+                                        struct gs_limit_result *results)
+{
+    return work(limiter, pod, limits, count, results, false);
+}
+
+enum gs_limit_outcome gs_limiter_use(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+                                     const char *const *regions, size_t count, uint64_t *ret_bytes)
+{
+    struct gs_dmem_line lines[GS_DMEM_LINES_MAX];
+    char path[GS_CGROUP_PATH_BYTES];
+    int error;
+    if (!find_pod(limiter, pod, path))
+        return GS_LIMIT_NO_POD;
+    size_t line_count = read_lines(limiter, path, "dmem.current", lines, &error);
+    if (error)
+        return error == ENOENT ? missing_files(limiter, path) : outcome_of(error);
+    for (size_t i = 0; i < count; i++) {
+        const struct gs_dmem_line *line = gs_dmem_find(lines, line_count, regions[i]);
+        ret_bytes[i] = line ? line->bytes : 0;
+    }
+    return GS_LIMIT_HELD;
+}

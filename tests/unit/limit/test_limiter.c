@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cgroup_tree.h"
+
+#include "gpushare/limit/limiter.h"
+
+#define UID_A "0a1b2c3d-0000-4000-8000-00000000000a"
+#define POD_A "/kubepods/burstable/pod" UID_A
+
+static const struct gs_limit_pod pod_a = {UID_A, GS_QOS_BURSTABLE};
+static const char *const addresses[] = {"00000000:41:00.0", "00000000:C1:00.0"};
+
+struct fixture {
+    struct cgroup_tree tree;
+    struct gs_limiter *limiter;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    tree_make(&f->tree);
+    tree_mkdirs(&f->tree, POD_A, true);
+    const struct gs_limiter_options options = {f->tree.mount, &f->tree.host};
+    *state = f;
+    return gs_limiter_new(&options, &f->limiter, NULL);
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    gs_limiter_free(f->limiter);
+    tree_rmdir(&f->tree, "");
+    free(f);
+    return 0;
+}
+
+static void a_mount_has_a_name(void **state)
+{
+    static const char *const rows[] = {"", "/sys/fs/cgroup/"};
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_limiter *limiter = (void *)1;
+        struct gs_error err = {0};
+        const struct gs_limiter_options options = {.mount = *r};
+        row_equal(*r, gs_limiter_new(&options, &limiter, &err), -1);
+        row_equal(*r, err.code, GS_EINVAL);
+        row_true(*r, limiter == (void *)1);
+    }
+}
+
+static void a_host_can_limit_or_says_why_not(void **state)
+{
+    static const struct {
+        const char *row;
+        int check_error;
+        const char *controllers, *capacity; /* NULL: no such file */
+        enum gs_limit_host_state host;
+        enum gs_region_state gpu;
+    } rows[] = {
+        {"ready", 0, "cpu dmem\n", REGION_0 " 16\n", GS_LIMIT_HOST_READY, GS_REGION_USABLE},
+        {"nothing there", ENOENT, "cpu dmem\n", REGION_0 " 16\n", GS_LIMIT_HOST_NO_MOUNT,
+         GS_REGION_ABSENT},
+        {"cgroup v1", EMEDIUMTYPE, "cpu dmem\n", REGION_0 " 16\n", GS_LIMIT_HOST_NO_CGROUP2,
+         GS_REGION_ABSENT},
+        {"an older kernel", 0, "cpu memory misc\n", NULL, GS_LIMIT_HOST_NO_CONTROLLER,
+         GS_REGION_ABSENT},
+        {"a word that only begins so", 0, "dmemory cdmem\n", REGION_0 " 16\n",
+         GS_LIMIT_HOST_NO_CONTROLLER, GS_REGION_ABSENT},
+        {"unreadable", 0, NULL, REGION_0 " 16\n", GS_LIMIT_HOST_NO_MOUNT, GS_REGION_ABSENT},
+        {"no root file yet", 0, "dmem\n", NULL, GS_LIMIT_HOST_READY, GS_REGION_ABSENT},
+        {"no driver", 0, "dmem\n", "", GS_LIMIT_HOST_READY, GS_REGION_ABSENT},
+        {"a file that is not the kernel's", 0, "dmem\n", "what\n", GS_LIMIT_HOST_READY,
+         GS_REGION_ABSENT},
+    };
+    struct fixture *f = *state;
+    GS_FOR_EACH_ROW (r, rows) {
+        char path[128];
+        struct gs_limit_gpu gpus[2];
+        f->tree.check_error = r->check_error;
+        tree_path(&f->tree, "", "cgroup.controllers", path, sizeof(path));
+        unlink(path);
+        tree_path(&f->tree, "", "dmem.capacity", path, sizeof(path));
+        unlink(path);
+        if (r->controllers)
+            tree_put(&f->tree, "", "cgroup.controllers", r->controllers);
+        if (r->capacity)
+            tree_put(&f->tree, "", "dmem.capacity", r->capacity);
+        enum gs_limit_host_state host = gs_limiter_look(f->limiter, addresses, 2, gpus);
+        row_text(r->row, gs_limit_host_name(host), gs_limit_host_name(r->host));
+        row_equal(r->row, *gs_limit_host_reason(host) == '\0', host == GS_LIMIT_HOST_READY);
+        row_equal(r->row, gpus[0].region.state, r->gpu);
+        row_equal(r->row, gpus[0].capacity_bytes, r->gpu == GS_REGION_USABLE ? 16 : 0);
+        row_equal(r->row, gpus[1].region.state, GS_REGION_ABSENT);
+    }
+}
+
+/* Every row begins with a pod whose first GPU has no limit. */
+static void a_limit_is_held_only_when_the_kernel_says_so(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *uid;
+        enum gs_qos qos;
+        const char *region;
+        uint64_t bytes;
+        int put_error, put_errors;
+        bool lies;
+        enum gs_limit_outcome outcome, verified;
+        bool written;
+        int writes;
+    } rows[] = {
+        {"set", UID_A, GS_QOS_BURSTABLE, REGION_0, GIB, 0, 0, false, GS_LIMIT_HELD, GS_LIMIT_HELD,
+         true, 1},
+        {"nothing allowed", UID_A, GS_QOS_BURSTABLE, REGION_0, 0, 0, 0, false, GS_LIMIT_HELD,
+         GS_LIMIT_HELD, true, 1},
+        {"no limit wanted, none there", UID_A, GS_QOS_BURSTABLE, REGION_0, GS_DMEM_NO_LIMIT, 0, 0,
+         false, GS_LIMIT_HELD, GS_LIMIT_HELD, false, 0},
+        {"a write that changes nothing", UID_A, GS_QOS_BURSTABLE, REGION_0, GIB, 0, 0, true,
+         GS_LIMIT_OTHER, GS_LIMIT_OTHER, true, 1},
+        {"another class", UID_A, GS_QOS_GUARANTEED, REGION_0, GIB, 0, 0, false, GS_LIMIT_NO_POD,
+         GS_LIMIT_NO_POD, false, 0},
+        {"another pod", "b", GS_QOS_BURSTABLE, REGION_0, GIB, 0, 0, false, GS_LIMIT_NO_POD,
+         GS_LIMIT_NO_POD, false, 0},
+        {"no UID", "../burstable", GS_QOS_BURSTABLE, REGION_0, GIB, 0, 0, false, GS_LIMIT_NO_POD,
+         GS_LIMIT_NO_POD, false, 0},
+        {"a region that is gone", UID_A, GS_QOS_BURSTABLE, "nvidia/0000:42:00/vidmem", GIB, 0, 0,
+         false, GS_LIMIT_NO_REGION, GS_LIMIT_NO_REGION, false, 0},
+        {"a region that goes during the write", UID_A, GS_QOS_BURSTABLE, REGION_0, GIB, EINVAL, -1,
+         false, GS_LIMIT_NO_REGION, GS_LIMIT_OTHER, false, 1},
+        {"not permitted", UID_A, GS_QOS_BURSTABLE, REGION_0, GIB, EACCES, -1, false,
+         GS_LIMIT_DENIED, GS_LIMIT_OTHER, false, 1},
+        {"not permitted in a cgroup namespace", UID_A, GS_QOS_BURSTABLE, REGION_0, GIB, EPERM, -1,
+         false, GS_LIMIT_DENIED, GS_LIMIT_OTHER, false, 1},
+        {"read-only", UID_A, GS_QOS_BURSTABLE, REGION_0, GIB, EROFS, -1, false, GS_LIMIT_READ_ONLY,
+         GS_LIMIT_OTHER, false, 1},
+        {"the disk", UID_A, GS_QOS_BURSTABLE, REGION_0, GIB, EIO, -1, false, GS_LIMIT_FAILED,
+         GS_LIMIT_OTHER, false, 1},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        void *own = NULL;
+        assert_int_equal(setup(&own), 0);
+        struct fixture *f = own;
+        const struct gs_limit_pod pod = {r->uid, r->qos};
+        const struct gs_limit limit = {r->region, r->bytes};
+        struct gs_limit_result result = {.found_bytes = 77}, seen;
+        f->tree.put_error = r->put_error;
+        f->tree.put_errors = r->put_errors;
+        f->tree.lies = r->lies;
+        enum gs_limit_outcome outcome = gs_limiter_hold(f->limiter, &pod, &limit, 1, &result);
+        row_text(r->row, gs_limit_outcome_name(outcome), gs_limit_outcome_name(r->outcome));
+        row_equal(r->row, result.outcome, r->outcome);
+        row_equal(r->row, result.written, r->written);
+        row_equal(r->row, f->tree.writes, r->writes);
+        row_equal(r->row, *gs_limit_outcome_reason(outcome) == '\0', outcome == GS_LIMIT_HELD);
+        outcome = gs_limiter_verify(f->limiter, &pod, &limit, 1, &seen);
+        row_text(r->row, gs_limit_outcome_name(outcome), gs_limit_outcome_name(r->verified));
+        row_true(r->row, !seen.written);
+        row_equal(r->row, f->tree.writes, r->writes);
+        teardown(&own);
+    }
+}
+
+static void other_regions_keep_what_they_have(void **state)
+{
+    struct fixture *f = *state;
+    const struct gs_limit limits[] = {{REGION_1, 2 * GIB}, {REGION_0, GIB}};
+    struct gs_limit_result results[2];
+    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, limits, 1, results), GS_LIMIT_HELD);
+    assert_string_equal(f->tree.written, REGION_1 " 2147483648\n");
+    assert_string_equal(tree_get(&f->tree, POD_A, "dmem.max"),
+                        REGION_0 " max\n" REGION_1 " 2147483648\n");
+    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, limits, 2, results), GS_LIMIT_HELD);
+    assert_false(results[0].written);
+    assert_true(results[1].written && results[1].found_bytes == GIB);
+    assert_string_equal(tree_get(&f->tree, POD_A, "dmem.max"),
+                        REGION_0 " 1073741824\n" REGION_1 " 2147483648\n");
+    assert_int_equal(f->tree.writes, 2);
+}
+
+static void the_worst_of_several_is_told(void **state)
+{
+    struct fixture *f = *state;
+    const struct gs_limit limits[] = {{REGION_0, GIB}, {"gone", GIB}, {REGION_1, GIB}};
+    struct gs_limit_result results[3];
+    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, limits, 3, results), GS_LIMIT_NO_REGION);
+    assert_int_equal(results[0].outcome, GS_LIMIT_HELD);
+    assert_int_equal(results[1].outcome, GS_LIMIT_NO_REGION);
+    assert_int_equal(results[2].outcome, GS_LIMIT_HELD);
+}
+
+static void a_lost_limit_is_written_again_and_only_that(void **state)
+{
+    struct fixture *f = *state;
+    const struct gs_limit limits[] = {{REGION_0, GIB}, {REGION_1, 2 * GIB}};
+    struct gs_limit_result results[2];
+    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, limits, 2, results), GS_LIMIT_HELD);
+    /* what the driver does when it registers a region anew: it moves to the end, without limit */
+    tree_put(&f->tree, POD_A, "dmem.max", REGION_1 " 2147483648\n" REGION_0 " max\n");
+    assert_int_equal(gs_limiter_verify(f->limiter, &pod_a, limits, 2, results), GS_LIMIT_OTHER);
+    assert_true(results[0].found_bytes == GS_DMEM_NO_LIMIT);
+    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, limits, 2, results), GS_LIMIT_HELD);
+    assert_true(results[0].written && !results[1].written);
+    assert_int_equal(f->tree.writes, 3);
+}
+
+static void a_pod_that_comes_later_is_limited_then(void **state)
+{
+    struct fixture *f = *state;
+    const struct gs_limit limit = {REGION_0, GIB};
+    const struct gs_limit_pod later = {"b", GS_QOS_GUARANTEED};
+    struct gs_limit_result result;
+    assert_int_equal(gs_limiter_hold(f->limiter, &later, &limit, 1, &result), GS_LIMIT_NO_POD);
+    tree_mkdirs(&f->tree, "/kubepods/podb", true);
+    assert_int_equal(gs_limiter_hold(f->limiter, &later, &limit, 1, &result), GS_LIMIT_HELD);
+    tree_rmdir(&f->tree, "/kubepods/podb");
+    assert_int_equal(gs_limiter_verify(f->limiter, &later, &limit, 1, &result), GS_LIMIT_NO_POD);
+}
+
+static void a_write_that_failed_is_made_the_next_time(void **state)
+{
+    struct fixture *f = *state;
+    const struct gs_limit limit = {REGION_0, GIB};
+    struct gs_limit_result result;
+    f->tree.put_error = ENOENT;
+    f->tree.put_errors = 1;
+    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, &limit, 1, &result), GS_LIMIT_NO_FILES);
+    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, &limit, 1, &result), GS_LIMIT_HELD);
+    assert_int_equal(f->tree.writes, 2);
+}
+
+static void dmem_is_passed_on_to_pods_that_lack_it(void **state)
+{
+    static const char *const levels[] = {"/kubepods", "/kubepods/burstable"};
+    struct fixture *f = *state;
+    const struct gs_limit limit = {REGION_0, GIB};
+    struct gs_limit_result result;
+    char path[256];
+    tree_path(&f->tree, POD_A, "dmem.max", path, sizeof(path));
+    unlink(path);
+    GS_FOR_EACH_ROW (r, levels)
+        tree_put(&f->tree, *r, "cgroup.subtree_control", "memory pids\n");
+    assert_int_equal(gs_limiter_verify(f->limiter, &pod_a, &limit, 1, &result), GS_LIMIT_NO_FILES);
+    assert_int_equal(f->tree.enablings, 0);
+    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, &limit, 1, &result), GS_LIMIT_HELD);
+    assert_int_equal(f->tree.enablings, 2); /* the root did already */
+    GS_FOR_EACH_ROW (r, levels)
+        row_text(*r, tree_get(&f->tree, *r, "cgroup.subtree_control"), "memory pids dmem\n");
+    /* not in the pod itself: that is its containers' affair */
+    assert_string_equal(tree_get(&f->tree, POD_A, "cgroup.subtree_control"), "memory pids\n");
+}
+
+static void dmem_that_cannot_be_passed_on_has_its_reason(void **state)
+{
+    static const struct {
+        const char *row;
+        int error;
+        enum gs_limit_outcome outcome;
+    } rows[] = {
+        {"a folder with processes", EBUSY, GS_LIMIT_NO_FILES},
+        {"the folder above does not", ENOENT, GS_LIMIT_NO_FILES},
+        {"no such controller", EINVAL, GS_LIMIT_NO_FILES},
+        {"not permitted", EACCES, GS_LIMIT_DENIED},
+        {"read-only", EROFS, GS_LIMIT_READ_ONLY},
+    };
+    struct fixture *f = *state;
+    const struct gs_limit limit = {REGION_0, GIB};
+    char path[256];
+    tree_path(&f->tree, POD_A, "dmem.max", path, sizeof(path));
+    unlink(path);
+    tree_put(&f->tree, "/kubepods", "cgroup.subtree_control", "memory pids\n");
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_limit_result result;
+        f->tree.put_error = r->error;
+        f->tree.put_errors = -1;
+        enum gs_limit_outcome outcome = gs_limiter_hold(f->limiter, &pod_a, &limit, 1, &result);
+        row_text(r->row, gs_limit_outcome_name(outcome), gs_limit_outcome_name(r->outcome));
+    }
+}
+
+static void use_is_read_whether_there_is_a_limit_or_not(void **state)
+{
+    static const char *const regions[] = {REGION_1, "gone", REGION_0};
+    struct fixture *f = *state;
+    const struct gs_limit_pod other = {"b", GS_QOS_BURSTABLE};
+    uint64_t bytes[] = {77, 77, 77};
+    assert_int_equal(gs_limiter_use(f->limiter, &other, regions, 3, bytes), GS_LIMIT_NO_POD);
+    assert_int_equal(bytes[0], 77);
+    tree_put(&f->tree, POD_A, "dmem.current", REGION_0 " 4096\n" REGION_1 " 3221225472\n");
+    assert_int_equal(gs_limiter_use(f->limiter, &pod_a, regions, 3, bytes), GS_LIMIT_HELD);
+    assert_true(bytes[0] == 3 * GIB && bytes[1] == 0 && bytes[2] == 4096);
+    tree_put(&f->tree, POD_A, "dmem.current", "what\n");
+    assert_int_equal(gs_limiter_use(f->limiter, &pod_a, regions, 3, bytes), GS_LIMIT_FAILED);
+}
+
+static void more_limits_than_a_pod_can_have_are_refused(void **state)
+{
+    static struct gs_limit limits[GS_LIMITS_MAX + 1];
+    static struct gs_limit_result results[GS_LIMITS_MAX + 1];
+    struct fixture *f = *state;
+    for (size_t i = 0; i <= GS_LIMITS_MAX; i++)
+        limits[i] = (struct gs_limit){REGION_0, GIB};
+    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, limits, GS_LIMITS_MAX + 1, results),
+                     GS_LIMIT_FAILED);
+    assert_int_equal(results[GS_LIMITS_MAX].outcome, GS_LIMIT_FAILED);
+    assert_int_equal(f->tree.writes, 0);
+}
+
+#define in_tree(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_mount_has_a_name),
+        in_tree(a_host_can_limit_or_says_why_not),
+        cmocka_unit_test(a_limit_is_held_only_when_the_kernel_says_so),
+        in_tree(other_regions_keep_what_they_have),
+        in_tree(the_worst_of_several_is_told),
+        in_tree(a_lost_limit_is_written_again_and_only_that),
+        in_tree(a_pod_that_comes_later_is_limited_then),
+        in_tree(a_write_that_failed_is_made_the_next_time),
+        in_tree(dmem_is_passed_on_to_pods_that_lack_it),
+        in_tree(dmem_that_cannot_be_passed_on_has_its_reason),
+        in_tree(use_is_read_whether_there_is_a_limit_or_not),
+        in_tree(more_limits_than_a_pod_can_have_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

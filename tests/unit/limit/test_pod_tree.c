@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cgroup_tree.h"
+
+#include "gpushare/limit/pod_tree.h"
+
+#define UID_A  "0a1b2c3d-0000-4000-8000-00000000000a"
+#define UID_A_ "0a1b2c3d_0000_4000_8000_00000000000a"
+#define HASH   "5f1e5b3c9a6b4b1f8f0e8f5d3c2b1a09"
+
+static void a_pod_lies_where_its_kubelet_puts_it(void **state)
+{
+    static const struct {
+        const char *row, *root, *uid;
+        enum gs_qos qos;
+        const char *path; /* NULL: refused */
+    } rows[] = {
+        {"systemd, Guaranteed", "/c/kubepods.slice", UID_A, GS_QOS_GUARANTEED,
+         "/c/kubepods.slice/kubepods-pod" UID_A_ ".slice"},
+        {"systemd, Burstable", "/c/kubepods.slice", UID_A, GS_QOS_BURSTABLE,
+         "/c/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" UID_A_ ".slice"},
+        {"systemd, BestEffort", "/c/kubepods.slice", UID_A, GS_QOS_BEST_EFFORT,
+         "/c/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" UID_A_ ".slice"},
+        {"cgroupfs, Guaranteed", "/c/kubepods", UID_A, GS_QOS_GUARANTEED, "/c/kubepods/pod" UID_A},
+        {"cgroupfs, Burstable", "/c/kubepods", UID_A, GS_QOS_BURSTABLE,
+         "/c/kubepods/burstable/pod" UID_A},
+        {"cgroupfs, BestEffort", "/c/kubepods", UID_A, GS_QOS_BEST_EFFORT,
+         "/c/kubepods/besteffort/pod" UID_A},
+        {"kind", "/c/kubelet.slice/kubelet-kubepods.slice", UID_A, GS_QOS_BURSTABLE,
+         "/c/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/"
+         "kubelet-kubepods-burstable-pod" UID_A_ ".slice"},
+        {"kind, cgroupfs", "/c/kubelet/kubepods", UID_A, GS_QOS_GUARANTEED,
+         "/c/kubelet/kubepods/pod" UID_A},
+        {"static pod", "/c/kubepods.slice", HASH, GS_QOS_BURSTABLE,
+         "/c/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod" HASH ".slice"},
+        {"no UID", "/c/kubepods", "", GS_QOS_BURSTABLE, NULL},
+        {"a way out", "/c/kubepods", "/../../system.slice", GS_QOS_BURSTABLE, NULL},
+        {"dots", "/c/kubepods", "..", GS_QOS_BURSTABLE, NULL},
+        {"an underscore", "/c/kubepods", "a_b", GS_QOS_BURSTABLE, NULL},
+        {"the longest", "/c/kubepods",
+         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", GS_QOS_GUARANTEED,
+         "/c/kubepods/podaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"},
+        {"too long", "/c/kubepods",
+         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", GS_QOS_GUARANTEED,
+         NULL},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        char path[GS_CGROUP_PATH_BYTES] = "untouched", uid[GS_POD_UID_BYTES] = "";
+        struct gs_error err = {0};
+        int result = gs_pod_tree_path(r->root, r->uid, r->qos, path, &err);
+        row_equal(r->row, result, r->path ? 0 : -1);
+        if (!r->path) {
+            row_equal(r->row, err.code, GS_EINVAL);
+            row_text(r->row, path, "untouched");
+            continue;
+        }
+        row_text(r->row, path, r->path);
+        /* and back */
+        row_true(r->row, gs_pod_tree_uid(r->root, r->qos, strrchr(path, '/') + 1, uid));
+        row_text(r->row, uid, r->uid);
+    }
+}
+
+static void other_folders_are_no_pods(void **state)
+{
+    static const struct {
+        const char *row, *root;
+        enum gs_qos qos;
+        const char *name;
+    } rows[] = {
+        {"a class among Guaranteed pods", "/c/kubepods.slice", GS_QOS_GUARANTEED,
+         "kubepods-burstable.slice"},
+        {"a class, cgroupfs", "/c/kubepods", GS_QOS_GUARANTEED, "burstable"},
+        {"a file", "/c/kubepods", GS_QOS_GUARANTEED, "cgroup.procs"},
+        {"no UID", "/c/kubepods", GS_QOS_GUARANTEED, "pod"},
+        {"no UID, systemd", "/c/kubepods.slice", GS_QOS_GUARANTEED, "kubepods-pod.slice"},
+        {"no slice", "/c/kubepods.slice", GS_QOS_GUARANTEED, "kubepods-poda"},
+        {"another class", "/c/kubepods.slice", GS_QOS_BURSTABLE, "kubepods-besteffort-poda.slice"},
+        {"a scope", "/c/kubepods.slice", GS_QOS_BURSTABLE, "cri-containerd-a.scope"},
+        {"a blank", "/c/kubepods", GS_QOS_BURSTABLE, "pod a"},
+        {"shorter than what it begins with", "/c/kubepods.slice", GS_QOS_BURSTABLE, ".slice"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        char uid[GS_POD_UID_BYTES] = "untouched";
+        row_true(r->row, !gs_pod_tree_uid(r->root, r->qos, r->name, uid));
+        row_text(r->row, uid, "untouched");
+    }
+}
+
+static void the_folder_of_pods_is_found_wherever_it_is(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *folders[4];
+        size_t count;
+        const char *first;
+    } rows[] = {
+        {"nothing yet", {"/system.slice/containerd.service"}, 0, ""},
+        {"systemd", {"/kubepods.slice", "/system.slice"}, 1, "/kubepods.slice"},
+        {"cgroupfs", {"/kubepods"}, 1, "/kubepods"},
+        {"kind",
+         {"/kubelet.slice/kubelet-kubepods.slice"},
+         1,
+         "/kubelet.slice/kubelet-kubepods.slice"},
+        {"--cgroup-root", {"/a/b/c/kubepods"}, 1, "/a/b/c/kubepods"},
+        {"deeper than is searched", {"/a/b/c/d/e/kubepods"}, 0, ""},
+        {"the driver was changed", {"/kubepods", "/kubepods.slice"}, 2, NULL},
+        {"a cluster inside a pod is not this kubelet's",
+         {"/kubepods/burstable/podx/kubepods"},
+         1,
+         "/kubepods"},
+        {"names that look alike",
+         {"/xkubepods", "/kubepods.scope", "/xkubepods.slice", "/kubepods-burstable.slice"},
+         0,
+         ""},
+        {"more than are followed",
+         {"/a/kubepods", "/b/kubepods", "/kubepods/x", "/kubepods.slice"},
+         4,
+         NULL},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct cgroup_tree tree;
+        struct gs_pod_tree found = {.root_count = 77};
+        tree_make(&tree);
+        for (size_t i = 0; i < 4 && r->folders[i]; i++)
+            tree_mkdirs(&tree, r->folders[i], false);
+        row_equal(r->row, gs_pod_tree_learn(tree.mount, &found, NULL), 0);
+        row_equal(r->row, found.root_count, r->count);
+        if (found.root_count == 1)
+            row_text(r->row, found.roots[0] + strlen(tree.mount), r->first);
+        tree_rmdir(&tree, "");
+    }
+    struct gs_pod_tree found = {.root_count = 77};
+    struct gs_error err = {0};
+    assert_int_equal(gs_pod_tree_learn("/nonexistent/cgroup", &found, &err), -1);
+    assert_int_equal(err.code, GS_EIO);
+    assert_int_equal(found.root_count, 77);
+}
+
+static void a_pod_is_found_in_either_tree_of_a_changed_driver(void **state)
+{
+    struct cgroup_tree tree;
+    struct gs_pod_tree found;
+    struct gs_error err = {0};
+    char path[GS_CGROUP_PATH_BYTES] = "untouched";
+    tree_make(&tree);
+    tree_mkdirs(&tree, "/kubepods/besteffort/pod" UID_A, false);
+    tree_mkdirs(&tree, "/kubepods.slice", false);
+    assert_int_equal(gs_pod_tree_learn(tree.mount, &found, NULL), 0);
+    assert_int_equal(found.root_count, 2);
+    assert_int_equal(gs_pod_tree_find(&found, UID_A, GS_QOS_BURSTABLE, path, &err), -1);
+    assert_int_equal(err.code, GS_ENOENT);
+    assert_string_equal(path, "untouched");
+    assert_int_equal(gs_pod_tree_find(&found, UID_A, GS_QOS_BEST_EFFORT, path, NULL), 0);
+    assert_string_equal(path + strlen(tree.mount), "/kubepods/besteffort/pod" UID_A);
+    tree_rmdir(&tree, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pod_lies_where_its_kubelet_puts_it),
+        cmocka_unit_test(other_folders_are_no_pods),
+        cmocka_unit_test(the_folder_of_pods_is_found_wherever_it_is),
+        cmocka_unit_test(a_pod_is_found_in_either_tree_of_a_changed_driver),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cgroup_tree.h"
+
+#include <poll.h>
+
+#include "gpushare/limit/pod_watch.h"
+
+struct fixture {
+    struct cgroup_tree tree;
+    struct gs_pod_tree roots;
+    struct gs_pod_watch *watch;
+    char told[4096]; /* "g:uid " for each */
+};
+
+static void note(void *ctx, const char *uid, enum gs_qos qos)
+{
+    struct fixture *f = ctx;
+    size_t len = strlen(f->told);
+    snprintf(f->told + len, sizeof(f->told) - len, "%c:%s ", "gbe"[qos], uid);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+    tree_make(&f->tree);
+    *state = f;
+    return gs_pod_watch_new(note, f, &f->watch, NULL);
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    gs_pod_watch_free(f->watch);
+    tree_rmdir(&f->tree, "");
+    free(f);
+    return 0;
+}
+
+static void follow(struct fixture *f)
+{
+    assert_int_equal(gs_pod_tree_learn(f->tree.mount, &f->roots, NULL), 0);
+    gs_pod_watch_follow(f->watch, &f->roots);
+}
+
+/* What was told since the last time; inotify's events are there at once. */
+static const char *news(struct fixture *f)
+{
+    static char told[4096];
+    struct pollfd fd = {gs_pod_watch_fd(f->watch), POLLIN, 0};
+    if (poll(&fd, 1, 0) == 1)
+        gs_pod_watch_read(f->watch);
+    memcpy(told, f->told, sizeof(told));
+    f->told[0] = '\0';
+    return told;
+}
+
+static void pods_are_told_as_their_cgroups_appear(void **state)
+{
+    static const struct {
+        const char *row, *pods, *guaranteed, *burstable, *best_effort;
+    } rows[] = {
+        {"systemd", "/kubepods.slice", "/kubepods-poda_1.slice",
+         "/kubepods-burstable.slice/kubepods-burstable-podb_2.slice",
+         "/kubepods-besteffort.slice/kubepods-besteffort-podc_3.slice"},
+        {"cgroupfs", "/kubepods", "/poda-1", "/burstable/podb-2", "/besteffort/podc-3"},
+        {"kind", "/kubelet.slice/kubelet-kubepods.slice", "/kubelet-kubepods-poda_1.slice",
+         "/kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-podb_2.slice",
+         "/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-podc_3.slice"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        void *own = NULL;
+        char path[512];
+        setup(&own);
+        struct fixture *f = own;
+        snprintf(path, sizeof(path), "%s%s", r->pods, r->guaranteed);
+        tree_mkdirs(&f->tree, path, true); /* before it is followed */
+        follow(f);
+        row_text(r->row, news(f), "g:a-1 ");
+        row_text(r->row, news(f), "");
+        /* with the folder of their class: its pods are not missed */
+        snprintf(path, sizeof(path), "%s%s", r->pods, r->burstable);
+        tree_mkdirs(&f->tree, path, true);
+        row_text(r->row, news(f), "b:b-2 ");
+        *strrchr(path, '/') = '\0';
+        snprintf(path + strlen(path), 64, "/cri-containerd-x.scope");
+        tree_mkdir(&f->tree, path);
+        row_text(r->row, news(f), "");
+        snprintf(path, sizeof(path), "%s%s", r->pods, r->best_effort);
+        tree_mkdirs(&f->tree, path, true);
+        row_text(r->row, news(f), "e:c-3 ");
+        tree_rmdir(&f->tree, path);
+        tree_mkdir(&f->tree, path); /* made again: it has no limit any more */
+        row_text(r->row, news(f), "e:c-3 ");
+        teardown(&own);
+    }
+}
+
+static void nothing_is_told_of_a_tree_that_is_not_there(void **state)
+{
+    struct fixture *f = *state;
+    follow(f);
+    assert_string_equal(news(f), "");
+    tree_mkdirs(&f->tree, "/kubepods/poda", true);
+    assert_string_equal(news(f), "");
+    follow(f);
+    assert_string_equal(news(f), "g:a ");
+}
+
+static void a_class_folder_made_anew_is_followed_again(void **state)
+{
+    struct fixture *f = *state;
+    tree_mkdirs(&f->tree, "/kubepods/burstable/poda", true);
+    follow(f);
+    assert_string_equal(news(f), "b:a ");
+    tree_rmdir(&f->tree, "/kubepods/burstable");
+    assert_string_equal(news(f), "");
+    tree_mkdirs(&f->tree, "/kubepods/burstable/podb", true);
+    assert_string_equal(news(f), "b:b ");
+    tree_mkdirs(&f->tree, "/kubepods/burstable/podc", true);
+    assert_string_equal(news(f), "b:c ");
+}
+
+static void following_again_lets_go_of_what_was_followed(void **state)
+{
+    struct fixture *f = *state;
+    tree_mkdirs(&f->tree, "/kubepods/poda", true);
+    follow(f);
+    assert_string_equal(news(f), "g:a ");
+    follow(f);
+    assert_string_equal(news(f), "g:a ");
+    tree_rmdir(&f->tree, "/kubepods");
+    tree_mkdirs(&f->tree, "/kubepods.slice/kubepods-podb.slice", true);
+    follow(f);
+    assert_string_equal(news(f), "g:b ");
+}
+
+/* More events than the kernel keeps (fs.inotify.max_queued_events): the folders are read again. */
+static void what_the_kernel_dropped_is_found_by_reading(void **state)
+{
+    struct fixture *f = *state;
+    char limit[32] = "16384", path[256], other[256];
+    get_text("/proc/sys/fs/inotify/max_queued_events", limit, sizeof(limit));
+    long most = strtol(limit, NULL, 10);
+    if (most > 40000)
+        skip();
+    tree_mkdirs(&f->tree, "/kubepods/besteffort", true);
+    follow(f);
+    /* two files in turn: equal events that follow each other are one to the kernel */
+    tree_path(&f->tree, "/kubepods/besteffort", "x", path, sizeof(path));
+    tree_path(&f->tree, "/kubepods/besteffort", "y", other, sizeof(other));
+    for (long i = 0; i <= most; i++) {
+        put_text(i % 2 ? path : other, "");
+        unlink(i % 2 ? path : other);
+    }
+    tree_mkdirs(&f->tree, "/kubepods/besteffort/podlate", true);
+    assert_string_equal(news(f), "e:late ");
+}
+
+#define in_tree(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pods_are_told_as_their_cgroups_appear),
+        in_tree(nothing_is_told_of_a_tree_that_is_not_there),
+        in_tree(a_class_folder_made_anew_is_followed_again),
+        in_tree(following_again_lets_go_of_what_was_followed),
+        in_tree(what_the_kernel_dropped_is_found_by_reading),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
