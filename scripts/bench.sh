@@ -19,7 +19,8 @@ main() {
         [[ $word == --help || $word == -h ]] && exec python3 "$root/tests/bench/bench.py" --help
     done
     apt_need python3 curl
-    build_project "$root" release gpushare-sim gpushare-extender floor static_files event_once
+    build_project "$root" release gpushare-sim gpushare-extender bench_load floor static_files \
+        event_once
     exec python3 "$root/tests/bench/bench.py" "$@"
 }
 

@@ -97,13 +97,13 @@ class Bench:
         return process, port, time.monotonic() - began
 
     def load(self, port, *options, api=None):
-        command = [*self.prefix, self.build / "gpushare-sim", "load", "--json", "--extender",
+        command = [*self.prefix, self.build / "tests/bench_load", "--json", "--extender",
                    f"127.0.0.1:{port}"]
         command += ["--api", f"http://127.0.0.1:{api}"] if api else []
         done = subprocess.run([str(word) for word in (*command, *options)], capture_output=True,
                               text=True, check=False)
         if done.returncode:
-            sys.exit(f"gpushare-sim load {' '.join(map(str, options))}: {done.stderr.strip()}")
+            sys.exit(f"bench_load {' '.join(map(str, options))}: {done.stderr.strip()}")
         return json.loads(done.stdout)
 
     def alternate(self, *runs):
@@ -180,7 +180,7 @@ class Bench:
     def concurrency(self, ours, api):
         """Clients, API server and extender share the machine's processors, as they are."""
         mix = ("--verb", "filter,prioritize,bind", "--names", 1000)
-        events = self.start(self.build / "gpushare-sim", "load", "--api", f"http://127.0.0.1:{api}",
+        events = self.start(self.build / "tests/bench_load", "--api", f"http://127.0.0.1:{api}",
                             "--verb", "event", "--rate", 2000, "--duration", "600s")
 
         def rate(clients):

@@ -21,7 +21,7 @@ COMMANDS = [
     ("gpushare-extender", []),
     ("gpushare-device-plugin", []),
     ("kubectl-inspect-gpushare", ["why", "what-if", "doctor"]),
-    ("gpushare-sim", ["serve", "schedule", "demo", "load", "replay", "generate"]),
+    ("gpushare-sim", ["serve", "schedule", "demo", "replay", "generate"]),
 ]
 
 # reason: (of, type, meaning). The kubelet's and kube-scheduler's own Events are not ours.

@@ -9,7 +9,6 @@
  */
 int cmd_serve(int argc, char **argv);
 int cmd_schedule(int argc, char **argv);
-int cmd_load(int argc, char **argv);
 int cmd_demo(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_generate(int argc, char **argv);

@@ -12,7 +12,6 @@ static const struct {
     {"serve", cmd_serve, "an in-memory Kubernetes API server on a port"},
     {"schedule", cmd_schedule, "kube-scheduler's loop over HTTP: filter, prioritize, bind"},
     {"demo", cmd_demo, "print which pod got which GPU, and check that it is right"},
-    {"load", cmd_load, "requests to an extender, and how long the answers took"},
     {"replay", cmd_replay, "how much of a cluster each policy fills with a trace's pods"},
     {"generate", cmd_generate, "a synthetic cluster and its pods for replay"},
 };

@@ -7,20 +7,9 @@
 #include "common/options.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
-#include "sim/commands.h"
-#include "sim/load.h"
+#include "load.h"
 
-/* gpushare-sim load: as many requests as an extender answers, or at a fixed rate. */
-
-static const char *const verb_names[LOAD_VERBS] = {
-    [LOAD_FILTER] = "filter", [LOAD_PRIORITIZE] = "prioritize", [LOAD_BIND] = "bind",
-    [LOAD_DIRECT] = "direct", [LOAD_EVENT] = "event",           [LOAD_CREATE] = "create",
-};
-
-const char *load_verb_name(enum load_verb verb)
-{
-    return verb_names[verb];
-}
+/* bench_load: as many requests as an extender answers, or at a fixed rate. */
 
 static bool set_weight(uint32_t *weights, const char *at, size_t len)
 {
@@ -29,8 +18,8 @@ static bool set_weight(uint32_t *weights, const char *at, size_t len)
     uint32_t weight = 1;
     if (equals && (!gs_parse_u32(equals + 1, len - name_len - 1, &weight) || weight > 32))
         return false;
-    for (int v = 0; v < LOAD_VERBS; v++) {
-        if (strlen(verb_names[v]) == name_len && memcmp(verb_names[v], at, name_len) == 0) {
+    for (enum load_verb v = 0; v < LOAD_VERBS; v++) {
+        if (strlen(load_verb_name(v)) == name_len && memcmp(load_verb_name(v), at, name_len) == 0) {
             weights[v] = weight;
             return true;
         }
@@ -88,7 +77,7 @@ static void read_settings(struct load_settings *set, int argc, char **argv)
         OPT_FLAG("json", &set->json, "print JSON"),
     };
     const struct gs_command command = {
-        .name = "gpushare-sim load",
+        .name = "bench_load",
         .doc = "Requests to an extender over kept connections, and how long the answers took.",
         .options = table,
         .option_count = sizeof(table) / sizeof(table[0]),
@@ -124,8 +113,8 @@ static double quantile_ms(const struct load_samples *samples, unsigned permille)
     return (double)samples->ns[at < samples->count ? at : samples->count - 1] / 1e6;
 }
 
-static void print_verb(const struct load_settings *set, struct load_result *result, int verb,
-                       double seconds, bool first)
+static void print_verb(const struct load_settings *set, struct load_result *result,
+                       enum load_verb verb, double seconds, bool first)
 {
     struct load_samples *samples = &result->samples[verb];
     qsort(samples->ns, samples->count, sizeof(*samples->ns), by_time);
@@ -135,10 +124,10 @@ static void print_verb(const struct load_settings *set, struct load_result *resu
     if (set->json)
         printf("%s\"%s\":{\"count\":%zu,\"per_s\":%.1f,\"p50_ms\":%.4f,\"p90_ms\":%.4f,"
                "\"p99_ms\":%.4f,\"max_ms\":%.4f,\"errors\":%" PRIu64 "}",
-               first ? "" : ",", verb_names[verb], samples->count, per_s, p50, p90, p99, max,
+               first ? "" : ",", load_verb_name(verb), samples->count, per_s, p50, p90, p99, max,
                result->errors[verb]);
     else
-        printf("%-10s %8zu %9.1f %9.4f %9.4f %9.4f %9.4f %6" PRIu64 "\n", verb_names[verb],
+        printf("%-10s %8zu %9.1f %9.4f %9.4f %9.4f %9.4f %6" PRIu64 "\n", load_verb_name(verb),
                samples->count, per_s, p50, p90, p99, max, result->errors[verb]);
 }
 
@@ -156,7 +145,7 @@ static bool report(const struct load_settings *set, struct load_result *result)
     for (int v = 0; v < LOAD_VERBS; v++) {
         errors += result->errors[v];
         if (result->samples[v].count)
-            print_verb(set, result, v, seconds, count == 0);
+            print_verb(set, result, (enum load_verb)v, seconds, count == 0);
         count += result->samples[v].count;
     }
     if (set->json)
@@ -164,11 +153,11 @@ static bool report(const struct load_settings *set, struct load_result *result)
     else
         printf("%-10s %8zu %9.1f\n", "all", count, (double)count / seconds);
     if (errors)
-        fprintf(stderr, "gpushare-sim load: %s\n", result->first_error);
+        fprintf(stderr, "bench_load: %s\n", result->first_error);
     return count && !errors;
 }
 
-int cmd_load(int argc, char **argv)
+int main(int argc, char **argv)
 {
     struct load_settings set;
     struct load_set sets[LOAD_VERBS] = {0};
@@ -177,13 +166,13 @@ int cmd_load(int argc, char **argv)
     read_settings(&set, argc, argv);
     const char *wrong = wrong_settings(&set);
     if (wrong) {
-        fprintf(stderr, "gpushare-sim load: %s\n", wrong);
+        fprintf(stderr, "bench_load: %s\n", wrong);
         return 2;
     }
     int failed =
         load_requests_make(&set, sets, &err) < 0 || load_run(&set, sets, &result, &err) < 0;
     if (failed)
-        fprintf(stderr, "gpushare-sim load: %s\n", err.msg);
+        fprintf(stderr, "bench_load: %s\n", err.msg);
     else
         failed = !report(&set, &result);
     load_result_release(&result);

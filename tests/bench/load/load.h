@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_SIM_LOAD_H
-#define GPUSHARE_APPS_SIM_LOAD_H
+#ifndef GPUSHARE_BENCH_LOAD_H
+#define GPUSHARE_BENCH_LOAD_H
 
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -12,8 +12,8 @@
 #include "gpushare/base/error.h"
 
 /*
- * gpushare-sim load: requests are complete bytes before the clock starts (load_requests.c), clients
- * only write them and read answers (load_client.c), so that little of what is measured is ours.
+ * bench_load: requests are complete bytes before the clock starts (requests.c), clients only write
+ * them and read answers (client.c), so that little of what is measured is ours.
  */
 enum load_verb {
     LOAD_FILTER,

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "load.h"
+
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +8,17 @@
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/index.h"
 #include "gpushare/model/names.h"
-#include "sim/load.h"
 #include "sim/rest.h"
+
+static const char *const verb_names[LOAD_VERBS] = {
+    [LOAD_FILTER] = "filter", [LOAD_PRIORITIZE] = "prioritize", [LOAD_BIND] = "bind",
+    [LOAD_DIRECT] = "direct", [LOAD_EVENT] = "event",           [LOAD_CREATE] = "create",
+};
+
+const char *load_verb_name(enum load_verb verb)
+{
+    return verb_names[verb];
+}
 
 enum { EVENT_PODS = 2000, CREATED_DEFAULT = 1000 };
 

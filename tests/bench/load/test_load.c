@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpushare-sim load against an extender that counts, and answers as the row says. */
+/* bench_load against an extender that counts, and answers as the row says. */
 #include "rows.h"
 
 #include <fcntl.h>
@@ -77,9 +77,9 @@ static void close_world(struct world *world)
 static int load(const char *words, const char *address, char *out, size_t out_size, char *errors,
                 size_t errors_size)
 {
-    char line[512], program[] = GPUSHARE_SIM, verb[] = "load", *argv[32] = {program, verb};
+    char line[512], program[] = BENCH_LOAD, *argv[32] = {program};
     char *rest = line;
-    int argc = 2, pipes[2][2], status = -1;
+    int argc = 1, pipes[2][2], status = -1;
     snprintf(line, sizeof(line), "%s%s%s", words, address ? " --extender " : "",
              address ? address : "");
     for (char *word; (word = strsep(&rest, " "));) {
@@ -135,7 +135,7 @@ static void wrong_options_are_bad_usage(void **state)
         {"no address", "--extender localhost", 1, "\"localhost\" is no ADDR:PORT"},
         {"no port", "--extender 127.0.0.1:0", 1, "is no ADDR:PORT"},
         {"nobody there", "--extender 127.0.0.1:1 --requests 3 --warmup 0", 1, "no answer"},
-        {"no API server", "--verb bind --api http://127.0.0.1:1", 1, "gpushare-sim load: "},
+        {"no API server", "--verb bind --api http://127.0.0.1:1", 1, "bench_load: "},
     };
     GS_FOR_EACH_ROW (r, rows) {
         char out[4096], errors[4096];

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "load.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -14,7 +16,6 @@
 #include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
 #include "gpushare/base/slice.h"
-#include "sim/load.h"
 
 enum { PATTERN_MAX = 256, ANSWER_BYTES_MAX = 256 << 20 };
 
