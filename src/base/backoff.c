@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/kube/backoff.h"
+#include "gpushare/base/backoff.h"
 
 #include <sys/random.h>
 
@@ -24,14 +24,19 @@ uint64_t gs_random_below(struct gs_random *random, uint64_t bound)
     return bound == 0 ? 0 : drawn % bound;
 }
 
-int64_t gs_backoff_ns(struct gs_random *random, uint32_t attempt, int64_t min_ns, int64_t max_ns)
+int64_t gs_pause_ns(uint32_t attempt, int64_t min_ns, int64_t max_ns)
 {
     int64_t wait = min_ns;
-    for (uint32_t i = 0; i < attempt && wait < max_ns; i++)
+    for (uint32_t i = 0; i < attempt && wait < max_ns; i++) {
         if (__builtin_mul_overflow(wait, 2, &wait))
             wait = max_ns;
-    if (wait > max_ns)
-        wait = max_ns;
+    }
+    return wait < max_ns ? wait : max_ns;
+}
+
+int64_t gs_backoff_ns(struct gs_random *random, uint32_t attempt, int64_t min_ns, int64_t max_ns)
+{
+    int64_t wait = gs_pause_ns(attempt, min_ns, max_ns);
     if (__builtin_add_overflow(wait, (int64_t)gs_random_below(random, (uint64_t)wait + 1), &wait) ||
         wait > max_ns)
         wait = max_ns;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/backoff.h"
 #include "gpushare/grpc/path_watch.h"
 #include "gpushare/grpc/registration.h"
 
@@ -27,7 +28,7 @@ struct gs_kubelet_link {
     struct gs_path_watch *kubelet_watch;
     struct gs_register_call *registering;
     struct gs_loop_timer attempt; /* the next attempt, or the next look at the streams */
-    int64_t pause_ns;
+    uint32_t failures;            /* in a row */
     bool registered;
 };
 
@@ -46,8 +47,7 @@ static void attempt_in(struct gs_kubelet_link *link, int64_t pause_ns)
 static void failed(struct gs_kubelet_link *link, const struct gs_error *failure)
 {
     link->registered = false;
-    attempt_in(link, link->pause_ns);
-    link->pause_ns = link->pause_ns < LAST_PAUSE_NS / 2 ? link->pause_ns * 2 : LAST_PAUSE_NS;
+    attempt_in(link, gs_pause_ns(link->failures++, FIRST_PAUSE_NS, LAST_PAUSE_NS));
     tell(link, GS_KUBELET_LINK_FAILED, failure);
 }
 
@@ -85,7 +85,7 @@ static void on_attempt(void *ctx)
     if (link->registering)
         return;
     if (link->registered && gs_dp_streams(link->dp) > 0) {
-        link->pause_ns = FIRST_PAUSE_NS;
+        link->failures = 0;
         attempt_in(link, CHECK_NS);
         return;
     }
@@ -100,7 +100,7 @@ static void start_over(struct gs_kubelet_link *link)
         gs_register_cancel(link->registering);
     link->registering = NULL;
     link->registered = false;
-    link->pause_ns = FIRST_PAUSE_NS;
+    link->failures = 0;
     attempt_in(link, 0);
 }
 
@@ -165,7 +165,7 @@ int gs_kubelet_link_new(struct gs_loop *loop, struct gs_dp *dp,
     link->dp = dp;
     link->event = options->event;
     link->ctx = options->ctx;
-    link->pause_ns = FIRST_PAUSE_NS;
+    link->failures = 0;
     link->attempt = (struct gs_loop_timer){.fn = on_attempt, .ctx = link};
     if (fill(link, options, err) < 0 || start(link, err) < 0) {
         gs_kubelet_link_free(link);

@@ -6,8 +6,8 @@
 #include <pthread.h>
 
 #include "auth.h"
+#include "gpushare/base/backoff.h"
 #include "gpushare/codec/list.h"
-#include "gpushare/kube/backoff.h"
 #include "gpushare/kube/client.h"
 #include "gpushare/kube/lines.h"
 #include "url.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_KUBE_BACKOFF_H
-#define GPUSHARE_KUBE_BACKOFF_H
+#ifndef GPUSHARE_BASE_BACKOFF_H
+#define GPUSHARE_BASE_BACKOFF_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,8 +22,11 @@ void gs_random_init(struct gs_random *random);
 /* 0..bound-1; 0 for bound 0. */
 uint64_t gs_random_below(struct gs_random *random, uint64_t bound);
 
-/* min * 2^attempt, at most max, then up to as much again at random, then at most max again: between
- * min and max. attempt counts from 0. */
+/* min * 2^attempt, at most max; attempt counts from 0. For who is alone with whom it asks. */
+int64_t gs_pause_ns(uint32_t attempt, int64_t min_ns, int64_t max_ns);
+
+/* gs_pause_ns(), then up to as much again at random, then at most max again: between min and max.
+ */
 int64_t gs_backoff_ns(struct gs_random *random, uint32_t attempt, int64_t min_ns, int64_t max_ns);
 
 /*

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "gpushare/base/backoff.h"
 #include "gpushare/base/clock.h"
 #include "sim/scheduler.h"
 
@@ -342,11 +343,8 @@ bool sched_next(struct sched *sched, struct sched_pod *ret)
 
 static void set_backoff(const struct sched *sched, struct sched_pod *pod)
 {
-    int64_t pause = sched->set.backoff_ns;
-    for (uint32_t i = 0; i < pod->attempts && pause < BACKOFF_MAX_NS; i++)
-        pause *= 2;
-    pod->attempts++;
-    pod->not_before_ns = now_ns() + (pause < BACKOFF_MAX_NS ? pause : BACKOFF_MAX_NS);
+    pod->not_before_ns =
+        now_ns() + gs_pause_ns(pod->attempts++, sched->set.backoff_ns, BACKOFF_MAX_NS);
 }
 
 void sched_park(struct sched *sched, const struct sched_pod *pod, uint64_t fingerprint)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 
+#include "gpushare/base/backoff.h"
 #include "gpushare/base/clock.h"
-#include "gpushare/kube/backoff.h"
 
 static const struct backoff_row {
     const char *row;
@@ -36,6 +36,12 @@ static void waits_double_and_are_spread(void **state)
         /* most of the room is used: clients do not come back together */
         row_true(r->row, most - least >= (r->high_ns - r->low_ns) * 9 / 10);
     }
+}
+
+static void pauses_double_up_to_the_ceiling(void **state)
+{
+    GS_FOR_EACH_ROW (r, backoffs)
+        row_equal(r->row, gs_pause_ns(r->attempt, r->min_ns, r->max_ns), r->low_ns);
 }
 
 static void two_generators_differ_and_one_seed_repeats(void **state)
@@ -81,6 +87,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_double_and_are_spread),
+        cmocka_unit_test(pauses_double_up_to_the_ceiling),
         cmocka_unit_test(two_generators_differ_and_one_seed_repeats),
         cmocka_unit_test(retry_after_is_a_number_of_seconds),
     };
