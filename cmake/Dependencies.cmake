@@ -10,6 +10,8 @@ pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET libnghttp2)
 pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c)
 pkg_check_modules(SMARTCOLS REQUIRED IMPORTED_TARGET smartcols)
-pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
-# For a program of the end-to-end tests only.
-pkg_check_modules(SECCOMP IMPORTED_TARGET libseccomp)
+if(BUILD_TESTING)
+    pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
+    # For a program of the end-to-end tests only.
+    pkg_check_modules(SECCOMP IMPORTED_TARGET libseccomp)
+endif()

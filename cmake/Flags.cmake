@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# Warnings are errors everywhere; hardening in release; sanitizers by option.
+# Warnings are errors in the presets; hardening in what is installed; sanitizers by option.
 set(GS_SANITIZE "" CACHE STRING "comma list for -fsanitize=")
 option(GS_FUZZ "build libFuzzer targets (clang)" OFF)
+option(GS_WERROR "warnings are errors: for the project's own builds, whose compilers are known" OFF)
 
-add_compile_options(-Wall -Wextra -Wconversion -Wshadow -Werror -Wstrict-prototypes
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "as scripts/image.sh ships it" FORCE)
+endif()
+
+add_compile_options(-Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes
                     -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2
                     -Wno-unused-parameter -Wno-missing-field-initializers -Wdate-time
                     -ffp-contract=off -fno-common -fno-strict-aliasing -fstack-protector-strong -fPIE)
+if(GS_WERROR)
+    add_compile_options(-Werror)
+endif()
 add_compile_definitions(_GNU_SOURCE GS_VERSION="${PROJECT_VERSION}")
 # Paths in assertions and debug information do not depend on where the tree lies.
 add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
@@ -15,7 +23,7 @@ add_link_options(-pie -Wl,-z,relro,-z,now -Wl,-z,noexecstack -Wl,--as-needed)
 # What ships; scripts/check.sh hardening looks at the programs themselves. After the OpenSSF's
 # compiler options hardening guide for C.
 set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O2 -g")
-if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+if(CMAKE_BUILD_TYPE MATCHES "^(RelWithDebInfo|Release|MinSizeRel)$")
     add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-clash-protection)
     include(CheckCCompilerFlag)
     # x86: indirect branches may only land where the compiler marked it, returns where they came from.

@@ -93,7 +93,7 @@ step_alerts() {
 }
 
 step_reference() {
-    scripts/reference.sh --stdout | diff docs/reference.md -
+    scripts/reference.sh --check
 }
 
 step_clang() {
@@ -110,7 +110,7 @@ step_analyze() {
     local flags='-O1 -fanalyzer -Wno-format-truncation -Wno-analyzer-malloc-leak'
     flags+=' -Wno-analyzer-use-of-uninitialized-value -Wno-analyzer-null-dereference'
     apt_need "${build_packages[@]}"
-    cmake -G Ninja -S . -B build-analyze -DCMAKE_BUILD_TYPE=Debug \
+    cmake -G Ninja -S . -B build-analyze -DCMAKE_BUILD_TYPE=Debug -DGS_WERROR=ON \
         -DCMAKE_C_FLAGS="$flags" >/dev/null
     mapfile -t targets < <(ninja -C build-analyze -t targets all 2>/dev/null |
         sed -nE 's/^(src\/.*\.o):.*/\1/p')

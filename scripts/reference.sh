@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Writes docs/reference.md: every option, metric, name, reason and Event, from the programs and their
-# source. --stdout prints it instead (scripts/check.sh reference compares). Builds what is missing.
+# source; and the manual pages in docs/man that only list options. --check shows what it would change
+# instead (scripts/check.sh reference). Builds what is missing.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -11,6 +12,13 @@ cd "$root"
 . scripts/lib/apt.sh
 # shellcheck source=scripts/lib/build.sh
 . scripts/lib/build.sh
+
+diff_pages() {
+    local page
+    for page in "$1"/*.1; do
+        diff "docs/man/${page##*/}" "$page" || return 1
+    done
+}
 
 main() {
     local dir
@@ -22,10 +30,13 @@ main() {
     trap "rm -rf '$dir'" EXIT
     tests/monitoring/pages.sh "$root/build" "$dir"
     python3 tests/reference/reference.py "$root/build" "$dir" >"$dir/reference.md"
-    if [[ ${1:-} == --stdout ]]; then
-        cat "$dir/reference.md"
+    mkdir "$dir/man"
+    python3 tests/reference/manual.py "$root/build" "$dir/man"
+    if [[ ${1:-} == --check ]]; then
+        diff docs/reference.md "$dir/reference.md" && diff_pages "$dir/man"
     else
         cp "$dir/reference.md" docs/reference.md
+        cp "$dir"/man/*.1 docs/man/
     fi
 }
 

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# fish completion for kubectl-inspect-gpushare. Install as
+# /usr/share/fish/vendor_completions.d/kubectl-inspect-gpushare.fish. For `kubectl inspect gpushare`
+# itself see kubectl_complete-inspect-gpushare beside this file.
+
+set -l prog kubectl-inspect-gpushare
+set -l commands show why what-if doctor
+
+# The words so far name this command; "show" where they name none.
+function __gpushare_command
+    for word in (commandline -opc)
+        if contains -- $word show why what-if doctor
+            test $word = $argv[1]
+            return
+        end
+    end
+    test $argv[1] = show
+end
+
+function __gpushare_names
+    kubectl get $argv -o name 2>/dev/null | string replace -r '.*/' ''
+end
+
+complete -c $prog -f
+complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a show -d 'the tables'
+complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a why -d 'why a pod waits, or beside whom it runs'
+complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a what-if -d 'how many such pods would fit'
+complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'what is wrong with the installation'
+
+complete -c $prog -l kubeconfig -r -F -d 'kubeconfig file'
+complete -c $prog -l context -x -a '(kubectl config get-contexts -o name 2>/dev/null)' -d 'context of the kubeconfig'
+complete -c $prog -s n -l namespace -x -a '(__gpushare_names namespaces)' -d namespace
+complete -c $prog -l domain -x -d 'domain of resources and annotations'
+complete -c $prog -l request-timeout -x -d 'how long one answer may take'
+complete -c $prog -l help -d 'show the options'
+complete -c $prog -l version -d 'show the version'
+
+complete -c $prog -n '__gpushare_command show' -a '(__gpushare_names nodes -l gpushare=true)' -d node
+complete -c $prog -n '__gpushare_command show' -s d -l details -d 'pods per GPU'
+complete -c $prog -n '__gpushare_command show' -s o -l output -x -a 'table wide json yaml' -d format
+complete -c $prog -n '__gpushare_command show' -s w -l watch -d 'print again on changes'
+complete -c $prog -n '__gpushare_command show' -s l -l selector -x -d 'labels of nodes'
+complete -c $prog -n '__gpushare_command show' -l sort -x -a 'name free used' -d order
+
+complete -c $prog -n '__gpushare_command why' -a '(__gpushare_names pods)' -d pod
+
+complete -c $prog -n '__gpushare_command what-if' -s m -l gpu-mem -x -d 'units of each GPU'
+complete -c $prog -n '__gpushare_command what-if' -s c -l gpu-count -x -d 'GPUs per pod'
+complete -c $prog -n '__gpushare_command what-if' -s r -l replicas -x -d 'how many pods'
+complete -c $prog -n '__gpushare_command what-if' -l gpu-model -x -d 'only these models'
+complete -c $prog -n '__gpushare_command what-if' -l policy -x -a 'binpack spread fgd rollout' -d placement
+
+complete -c $prog -n '__gpushare_command doctor' -l system-namespace -x -a '(__gpushare_names namespaces)' -d 'of extender and plugin'
+complete -c $prog -n '__gpushare_command doctor' -l scheduler-config -r -F -d "kube-scheduler's file"
+complete -c $prog -n '__gpushare_command doctor' -l extender -x -d 'URL of the extender'
+complete -c $prog -n '__gpushare_command doctor' -l extender-ca -r -F -d 'CA of its certificate'
+complete -c $prog -n '__gpushare_command doctor' -l extender-cert -r -F -d 'certificate to show it'
+complete -c $prog -n '__gpushare_command doctor' -l extender-key -r -F -d 'key of that certificate'
+complete -c $prog -n '__gpushare_command doctor' -l extender-server-name -x -d 'what its certificate names'
