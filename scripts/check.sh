@@ -35,6 +35,7 @@ steps=(
     "layers   includes follow the arrows of cmake/Layers.cmake"
     "foreign  foreign headers stay in their layer"
     "size     no source file over 600 lines"
+    "rings    files that call each other in a circle are those of docs/architecture.md"
     "spdx     every file names its licence"
     "todo     nothing is left for later"
     "guards   header guards are right and unique"
@@ -90,6 +91,13 @@ step_alerts() {
     "$promtool" check rules manifests/monitoring/rules.yaml
     scripts/monitoring.sh --stdout | diff - manifests/monitoring/prometheusrule.yaml
     python3 tests/monitoring/rules.py "$promtool" "$root/manifests/monitoring/rules.yaml"
+}
+
+# Rings are seen in the objects' symbols.
+step_rings() {
+    apt_need python3 binutils
+    build_project "$root" release "${programs[@]}"
+    python3 scripts/lib/rings.py build docs/architecture.md
 }
 
 step_reference() {

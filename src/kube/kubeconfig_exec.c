@@ -123,7 +123,7 @@ static int read_command(struct gs_yaml *yaml, const yaml_node_t *node, struct gs
     if (!command || !command[0])
         return gs_yaml_fail(yaml, node, err, "exec: command is missing");
     /* A bare name is looked up in $PATH; with a slash it is relative to the file. */
-    exec->command = strchr(command, '/') ? gs_kubeconfig_path(yaml, command) : gs_steal(&command);
+    exec->command = strchr(command, '/') ? gs_yaml_path(yaml, command) : gs_steal(&command);
     return exec->command ? 0 : gs_fail_nomem(err);
 }
 

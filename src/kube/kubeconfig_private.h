@@ -25,9 +25,6 @@ int gs_kubeconfig_cluster_extension(struct gs_yaml *yaml, const yaml_node_t *clu
 
 void gs_kube_exec_free(struct gs_kube_exec *exec);
 
-/* text against the folder of the file it stands in: *caller frees*; NULL when out of memory. */
-char *gs_kubeconfig_path(const struct gs_yaml *yaml, const char *path);
-
 /* A deep copy; *ret zeroed before. GS_ENOMEM. */
 int gs_kube_config_copy(const struct gs_kube_config *config, struct gs_kube_config *ret,
                         struct gs_error *err);

@@ -14,14 +14,6 @@ struct entry {
     const yaml_node_t *node; /* the inner mapping; NULL when it is empty */
 };
 
-char *gs_kubeconfig_path(const struct gs_yaml *yaml, const char *path)
-{
-    char *joined = NULL;
-    if (path[0] == '/')
-        return strdup(path);
-    return asprintf(&joined, "%s/%s", yaml->dir, path) < 0 ? NULL : joined;
-}
-
 /* Looks for `name` in the list `kind` ("clusters") of one file; the item's own part is under
  * `part` ("cluster"). */
 static int find_in_file(struct gs_yaml *yaml, const char *kind, const char *part, const char *name,
@@ -92,7 +84,7 @@ static int read_pem(const struct entry *entry, const char *key, struct gs_kube_p
         return gs_yaml_fail(entry->yaml, entry->node, err, "both %s and %s are given", key,
                             data_key);
     int result = 0;
-    if (has_file && !(ret->file = gs_kubeconfig_path(entry->yaml, file)))
+    if (has_file && !(ret->file = gs_yaml_path(entry->yaml, file)))
         result = gs_fail_nomem(err);
     if (has_data && !gs_base64_decode(data, strlen(data), &ret->data, &ret->len))
         result = gs_yaml_fail(entry->yaml, entry->node, err, "%s is not base64", data_key);
@@ -157,7 +149,7 @@ static int read_user(const struct entry *entry, const struct entry *cluster,
     if (provider)
         return gs_yaml_fail(yaml, provider, err,
                             "auth-provider is no longer supported: use an exec plugin");
-    if (token_file && token_file[0] && !(config->token_file = gs_kubeconfig_path(yaml, token_file)))
+    if (token_file && token_file[0] && !(config->token_file = gs_yaml_path(yaml, token_file)))
         return gs_fail_nomem(err);
     if (check_user(entry, config, err) < 0)
         return -1;

@@ -152,3 +152,11 @@ int gs_yaml_sequence(struct gs_yaml *yaml, const yaml_node_t *map, const char *k
     *ret = node;
     return 0;
 }
+
+char *gs_yaml_path(const struct gs_yaml *yaml, const char *path)
+{
+    char *joined = NULL;
+    if (path[0] == '/')
+        return strdup(path);
+    return asprintf(&joined, "%s/%s", yaml->dir, path) < 0 ? NULL : joined;
+}

@@ -51,6 +51,9 @@ const yaml_node_t *gs_yaml_item(struct gs_yaml *yaml, const yaml_node_t *seq, si
 int gs_yaml_sequence(struct gs_yaml *yaml, const yaml_node_t *map, const char *key,
                      const yaml_node_t **ret, struct gs_error *err);
 
+/* text against the folder of the file: *caller frees*; NULL when out of memory. */
+char *gs_yaml_path(const struct gs_yaml *yaml, const char *path);
+
 /* The node as JSON text; *caller frees*. Fails on more than 32 levels or 10,000 values. */
 int gs_yaml_to_json(struct gs_yaml *yaml, const yaml_node_t *node, char **ret,
                     struct gs_error *err);

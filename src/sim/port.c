@@ -167,20 +167,6 @@ static int port_get_node(void *ctx, const char *name, struct gs_node *ret, struc
     return gs_codec_node(port->names, text_of(object), ret, err);
 }
 
-int gs_sim_port_query(enum gs_sim_kind kind, const char *node, char field[GS_SIM_FIELD_BYTES],
-                      struct gs_sim_query *ret, struct gs_error *err)
-{
-    *ret = (struct gs_sim_query){.kind = kind};
-    if (!node)
-        return 0;
-    int len = snprintf(field, GS_SIM_FIELD_BYTES, "%s=%s",
-                       kind == GS_SIM_PODS ? "spec.nodeName" : "metadata.name", node);
-    if (len >= GS_SIM_FIELD_BYTES)
-        return gs_fail(err, GS_EINVAL, "a node's name is too long");
-    ret->field_selector = field;
-    return 0;
-}
-
 /* Whatever asks for it decodes one object after the other with this. */
 struct each {
     const struct gs_names *names;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <time.h>
 
 #include "gpushare/codec/node.h"
@@ -116,6 +117,20 @@ static void run(struct watcher *w)
         if (err.code != GS_EIO && err.code != GS_EGONE)
             pause_a_little(w);
     }
+}
+
+int gs_sim_port_query(enum gs_sim_kind kind, const char *node, char field[GS_SIM_FIELD_BYTES],
+                      struct gs_sim_query *ret, struct gs_error *err)
+{
+    *ret = (struct gs_sim_query){.kind = kind};
+    if (!node)
+        return 0;
+    int len = snprintf(field, GS_SIM_FIELD_BYTES, "%s=%s",
+                       kind == GS_SIM_PODS ? "spec.nodeName" : "metadata.name", node);
+    if (len >= GS_SIM_FIELD_BYTES)
+        return gs_fail(err, GS_EINVAL, "a node's name is too long");
+    ret->field_selector = field;
+    return 0;
 }
 
 int gs_sim_port_watch(void *ctx, const struct gs_watch_spec *spec, const struct gs_watch_sink *sink,
