@@ -394,11 +394,9 @@ static uint64_t who(const struct claimant *claimant)
     return gs_hash_text(claimant->pod.uid);
 }
 
-uint64_t gs_allocator_who(const struct gs_allocator *alloc, const char *ns, const char *name,
-                          gs_gpu_mask *ret_gpus)
+uint64_t gs_allocator_who(const struct gs_allocator *alloc, const char *ns, const char *name)
 {
     const struct claimant *claimant = gs_claimant_named(alloc, ns, name);
-    *ret_gpus = claimant ? gs_claimant_place(alloc, claimant) : 0;
     return claimant ? who(claimant) : 0;
 }
 
@@ -412,11 +410,14 @@ bool gs_allocator_lives(const struct gs_allocator *alloc, uint64_t hash)
 
 enum { NAMED = 3 };
 
-void gs_allocator_name_placed(const struct gs_allocator *alloc, struct gs_buf *out)
+void gs_allocator_name_placed(const struct gs_allocator *alloc, gs_gpu_mask gpus,
+                              struct gs_buf *out)
 {
     uint32_t count = 0;
     for (const struct claimant *at = alloc->first; at; at = at->next) {
-        if (is_placed(at) && count++ < NAMED)
+        if (!is_placed(at) || (gpus && !(gs_claimant_place(alloc, at) & gpus)))
+            continue;
+        if (count++ < NAMED)
             gs_buf_printf(out, "%s%s/%s", count > 1 ? ", " : "", at->pod.ns, at->pod.name);
     }
     if (count > NAMED)

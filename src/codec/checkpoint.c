@@ -3,7 +3,8 @@
 
 #include "reader.h"
 
-enum { ENTRIES_MAX = 65536 };
+/* Of one container; more than a list for the kubelet can carry (4 MiB of ids). */
+enum { ENTRIES_MAX = 65536, IDS_MAX = 1 << 18 };
 
 struct draft {
     struct gs_reader reader;
@@ -18,7 +19,7 @@ static void read_ids(struct gs_reader *reader, const char ***ids, uint32_t *coun
     if (!gs_read_array(reader, what))
         return;
     while (gs_scan_element(&reader->scan)) {
-        const char **grown = gs_read_grow(reader, *ids, *count, sizeof(**ids), what, ENTRIES_MAX);
+        const char **grown = gs_read_grow(reader, *ids, *count, sizeof(**ids), what, IDS_MAX);
         if (!grown)
             return;
         *ids = grown;

@@ -14,9 +14,6 @@
 
 /* A response of one device in protobuf-c's form. The parts point to each other: not to be moved. */
 struct one_device {
-    V1beta1__NUMANode node;
-    V1beta1__NUMANode *nodes[1];
-    V1beta1__TopologyInfo topology;
     V1beta1__Device device;
     V1beta1__Device *devices[1];
     V1beta1__ListAndWatchResponse response;
@@ -26,16 +23,9 @@ static const ProtobufCMessage *fill(struct one_device *one, const struct gs_dp_d
 {
     static char healthy[] = "Healthy";
     static char unhealthy[] = "Unhealthy";
-    v1beta1__numanode__init(&one->node);
-    one->node.id = device->numa_node;
-    one->nodes[0] = &one->node;
-    v1beta1__topology_info__init(&one->topology);
-    one->topology.n_nodes = 1;
-    one->topology.nodes = one->nodes;
     v1beta1__device__init(&one->device);
     one->device.id = (char *)device->id;
     one->device.health = device->healthy ? healthy : unhealthy;
-    one->device.topology = device->numa_node >= 0 ? &one->topology : NULL;
     one->devices[0] = &one->device;
     v1beta1__list_and_watch_response__init(&one->response);
     one->response.n_devices = 1;

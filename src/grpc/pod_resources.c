@@ -10,25 +10,6 @@
 
 /* ---- decoding ---- */
 
-static bool convert_devices(struct gs_arena *arena, const Podresources__ContainerDevices *from,
-                            struct gs_podres_devices *to)
-{
-    size_t count = from->topology ? from->topology->n_nodes : 0;
-    int64_t *numa_nodes = gs_arena_calloc(arena, count, sizeof(*numa_nodes));
-    if (!numa_nodes)
-        return false;
-    for (size_t i = 0; i < count; i++)
-        numa_nodes[i] = from->topology->nodes[i]->id;
-    *to = (struct gs_podres_devices){
-        .resource_name = from->resource_name,
-        .ids = (const char *const *)from->device_ids,
-        .id_count = from->n_device_ids,
-        .numa_nodes = numa_nodes,
-        .numa_node_count = count,
-    };
-    return true;
-}
-
 static bool convert_container(struct gs_arena *arena, const Podresources__ContainerResources *from,
                               struct gs_podres_container *to)
 {
@@ -36,8 +17,10 @@ static bool convert_container(struct gs_arena *arena, const Podresources__Contai
     if (!devices)
         return false;
     for (size_t i = 0; i < from->n_devices; i++) {
-        if (!convert_devices(arena, from->devices[i], &devices[i]))
-            return false;
+        const Podresources__ContainerDevices *one = from->devices[i];
+        devices[i] = (struct gs_podres_devices){.resource_name = one->resource_name,
+                                                .ids = (const char *const *)one->device_ids,
+                                                .id_count = one->n_device_ids};
     }
     *to = (struct gs_podres_container){
         .name = from->name, .devices = devices, .device_count = from->n_devices};

@@ -205,36 +205,19 @@ static int by_idx(const void *a, const void *b)
     return left->idx < right->idx ? -1 : left->idx > right->idx;
 }
 
-/* When a GPU falls away the driver counts the others anew: a live GPU owns its index, and who lost
- * it that way has none until the driver counts it again. */
-static bool index_is_taken(const struct driver *driver, uint32_t idx)
-{
-    for (uint32_t i = 0; i < driver->count; i++) {
-        if (driver->cards[i].device && driver->cards[i].gpu.idx == idx)
-            return true;
-    }
-    return false;
-}
-
 static void fill_set(struct driver *driver, struct gs_gpu_set *set)
 {
     int64_t now_ns = gs_clock_now_ns(driver->config.clock);
     for (uint32_t i = 0; i < driver->count; i++) {
         struct card *card = &driver->cards[i];
-        if (!card->device && index_is_taken(driver, card->gpu.idx))
-            card->gpu.mem_mib = 0;
-        if (!card->device && !card->gpu.mem_mib)
+        if (!card->device)
             continue;
         if (card->hurt_ns && now_ns - card->hurt_ns >= GS_NVML_QUIET_NS)
             card->hurt_ns = 0;
         card->gpu.schedulable = true;
-        card->gpu.healthy = card->device && !card->hurt_ns;
-        if (card->device) {
-            set->measured |= GS_GPU_BIT(card->gpu.idx);
-            set->used_bytes[card->gpu.idx] = card->used_bytes;
-        } else {
-            set->gone |= GS_GPU_BIT(card->gpu.idx);
-        }
+        card->gpu.healthy = !card->hurt_ns;
+        set->measured |= GS_GPU_BIT(card->gpu.idx);
+        set->used_bytes[card->gpu.idx] = card->used_bytes;
         set->gpus[set->count++] = card->gpu;
     }
     qsort(set->gpus, set->count, sizeof(set->gpus[0]), by_idx);

@@ -16,7 +16,6 @@ enum { FILE_MAX_BYTES = 1 << 20 };
 struct listed_file {
     char *path;
     struct stat seen; /* of the file that was read last */
-    struct gs_gpu_set known;
 };
 
 static int load(const char *path, struct gs_buf *out, struct stat *ret_stat, struct gs_error *err)
@@ -29,25 +28,6 @@ static int load(const char *path, struct gs_buf *out, struct stat *ret_stat, str
     if (gs_buf_failed(out))
         return gs_fail(err, GS_ETOOBIG, "%.160s is larger than %d bytes", path, FILE_MAX_BYTES);
     return failed ? gs_fail(err, GS_EIO, "%.160s cannot be read", path) : 0;
-}
-
-static int by_idx(const void *a, const void *b)
-{
-    const struct gs_gpu *left = a, *right = b;
-    return left->idx < right->idx ? -1 : left->idx > right->idx;
-}
-
-/* Who was there before and is not listed any more stays, as gone. */
-static void keep_gone(struct gs_gpu_set *set, const struct gs_gpu_set *known)
-{
-    for (uint32_t i = 0; i < known->count; i++) {
-        if (gs_gpu_find(set->gpus, set->count, known->gpus[i].idx))
-            continue;
-        set->gone |= GS_GPU_BIT(known->gpus[i].idx);
-        set->gpus[set->count] = known->gpus[i];
-        set->gpus[set->count++].healthy = false;
-    }
-    qsort(set->gpus, set->count, sizeof(set->gpus[0]), by_idx);
 }
 
 static int read_file(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)
@@ -73,8 +53,6 @@ static int read_file(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)
                 set.gpus[i].mem_mib = set.gpus[i].mem_units * gs_unit_mib(inventory.unit);
             set.gpus[i].mem_units = 0;
         }
-        keep_gone(&set, &file->known);
-        file->known = set;
         *ret = set;
     }
     gs_arena_release(&arena);

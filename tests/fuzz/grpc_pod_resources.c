@@ -5,11 +5,9 @@
 
 static size_t walk_devices(const struct gs_podres_devices *devices)
 {
-    size_t parts = devices->id_count + devices->numa_node_count + strlen(devices->resource_name);
+    size_t parts = devices->id_count + strlen(devices->resource_name);
     for (size_t i = 0; i < devices->id_count; i++)
         parts += strlen(devices->ids[i]);
-    for (size_t i = 0; i < devices->numa_node_count; i++)
-        parts += devices->numa_nodes[i] == INT64_MIN;
     return parts;
 }
 

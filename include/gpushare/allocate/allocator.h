@@ -200,14 +200,14 @@ struct gs_allocator_stats {
 };
 void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_stats *ret);
 
-/* The pod of that name: a hash of its UID, 0 when it is not known here. *ret_gpus: those that it
- * was given, or has recorded; 0 when they are not known. */
-uint64_t gs_allocator_who(const struct gs_allocator *alloc, const char *ns, const char *name,
-                          gs_gpu_mask *ret_gpus);
+/* The pod of that name: a hash of its UID, 0 when it is not known here. */
+uint64_t gs_allocator_who(const struct gs_allocator *alloc, const char *ns, const char *name);
 /* The pod with that hash is still here: bound to this node, and not ended. */
 bool gs_allocator_lives(const struct gs_allocator *alloc, uint64_t who);
 
-/* Appends the names of some placed pods: "ns/a, ns/b, ns/c and 4 more". */
-void gs_allocator_name_placed(const struct gs_allocator *alloc, struct gs_buf *out);
+/* Appends the names of some placed pods, of those on one of these GPUs unless it is 0: "ns/a, ns/b,
+ * ns/c and 4 more". */
+void gs_allocator_name_placed(const struct gs_allocator *alloc, gs_gpu_mask gpus,
+                              struct gs_buf *out);
 
 #endif

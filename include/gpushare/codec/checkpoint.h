@@ -26,8 +26,8 @@ struct gs_checkpoint_entry {
 
 /*
  * The entries of one resource. *ret and all it points to lies in the arena, or in json, which it
- * borrows from. GS_EPROTO: no such JSON. GS_ETOOBIG: more than 65,536 containers, or ids of one.
- * GS_ENOMEM. Outputs are untouched then.
+ * borrows from. GS_EPROTO: no such JSON. GS_ETOOBIG: more than 65,536 containers, or 262,144
+ * ids of one. GS_ENOMEM. Outputs are untouched then.
  */
 int gs_codec_checkpoint_decode(struct gs_slice json, const char *resource, struct gs_arena *arena,
                                struct gs_checkpoint_entry **ret, uint32_t *ret_count,

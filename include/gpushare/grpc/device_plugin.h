@@ -75,11 +75,12 @@ struct gs_dp_container {
     size_t cdi_device_count;
 };
 
+/* No topology is sent: the kubelet draws ids by it, and a unit's id says nothing about where the
+ * GPU is that the extender chose. */
 struct gs_dp_device {
-    const char *id;    /* at most 63 bytes */
-    bool healthy;      /* false takes the unit away from the node and endangers its pods at the next
-                          kubelet restart; meant for a GPU that is really gone */
-    int64_t numa_node; /* below zero: not known, no topology is sent */
+    const char *id; /* at most 63 bytes */
+    bool healthy;   /* false takes the unit away from the node and endangers its pods at the next
+                       kubelet restart */
 };
 
 /* Largest ListAndWatchResponse a kubelet takes: its gRPC library's default, 4 MiB, the five bytes

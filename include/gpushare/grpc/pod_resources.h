@@ -22,8 +22,6 @@ struct gs_podres_devices {
     const char *resource_name;
     const char *const *ids;
     size_t id_count;
-    const int64_t *numa_nodes;
-    size_t numa_node_count;
 };
 
 struct gs_podres_container {

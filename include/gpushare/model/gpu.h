@@ -34,7 +34,7 @@ enum { GS_NUMA_NONE = -1 };
 enum { GS_UUID_BYTES = 64, GS_MODEL_BYTES = 64 };
 
 struct gs_gpu {
-    uint32_t idx;       /* as the driver and NVIDIA_VISIBLE_DEVICES count, below GS_GPUS_MAX */
+    uint32_t idx;       /* belongs to its UUID (docs/device-plugin.md), below GS_GPUS_MAX */
     uint32_t mem_units; /* size in the node's unit, floored */
     uint32_t mem_mib;   /* size in MiB, 0 when not known */
     int16_t numa;

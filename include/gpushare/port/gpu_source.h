@@ -13,13 +13,15 @@
  * the driver does.
  */
 struct gs_gpu_set {
-    struct gs_gpu gpus[GS_GPUS_MAX]; /* ascending idx; mem_mib is set, mem_units is 0: the caller
-                                        divides by its unit */
+    struct gs_gpu gpus[GS_GPUS_MAX]; /* ascending idx, as the source counts today; mem_mib is set,
+                                        mem_units is 0: the caller divides by its unit */
     uint32_t count;
-    gs_gpu_mask gone;                 /* of these, by idx: known from before, not there any more */
     gs_gpu_mask measured;             /* by idx: used_bytes is known */
     uint64_t used_bytes[GS_GPUS_MAX]; /* by idx: what all processes, and the driver, hold of it */
     char refused[256]; /* why some cards are left out ("GPU 2 has MIG enabled…"), "" otherwise */
+    /* A source leaves these alone; the caller's, once it has given out indices of its own: */
+    gs_gpu_mask gone;                 /* of these, by idx: known from before, not there any more */
+    uint32_t source_idx[GS_GPUS_MAX]; /* by idx: as the source counts; GS_GPUS_MAX: gone */
 };
 
 struct gs_gpu_source_ops {

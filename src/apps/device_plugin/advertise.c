@@ -26,8 +26,7 @@ static uint64_t count_units(const struct gs_gpu_set *set, enum gs_unit unit)
 /* Encoded size of one device in the worst case, from the encoder itself. */
 static size_t worst_device_bytes(void)
 {
-    const struct gs_dp_device worst = {
-        .id = "00000000-0000000", .healthy = false, .numa_node = 255};
+    const struct gs_dp_device worst = {.id = "00000000-0000000", .healthy = true};
     return gs_dp_list_bytes(&worst, 1);
 }
 
@@ -53,43 +52,56 @@ int advertise_check(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_e
                    (unsigned long long)units, gs_unit_name(unit));
 }
 
-enum state { LEFT_OUT, WELL, SICK };
-
-/* One id of ours and what becomes of it. */
+/* One id of ours. */
 struct own {
     char id[ADVERTISE_ID_BYTES];
-    const struct gs_gpu *gpu;
-    bool gone, held;
-    enum state state;
+    bool held, listed;
 };
 
 /* The list in the making. */
 struct plan {
     const struct ids_in_use *held;
-    gs_gpu_mask gone;
     struct own *own;
     size_t own_count;
     bool *ours;      /* per held id */
     size_t held_own; /* held ids that are ours */
-    size_t held_sick, foreign_bytes;
+    size_t foreign_bytes;
 };
 
-static bool is_sick(const struct plan *plan, size_t held)
+/* A GPU without a UUID is who its index says. */
+static uint32_t hash_gpu(const struct gs_gpu *gpu)
 {
-    return (plan->held->ids[held].gpus & plan->gone) != 0;
+    char index[16];
+    const char *name = gpu->uuid;
+    if (!name[0]) {
+        snprintf(index, sizeof(index), "%u", gpu->idx);
+        name = index;
+    }
+    return (uint32_t)(gs_hash_lasting(name, strlen(name)) >> 32);
+}
+
+/* The first part of a GPU's ids; hashes that meet are told apart in the order of the indices. */
+static void choose_prefixes(const struct gs_gpu_set *set, uint32_t prefixes[GS_GPUS_MAX])
+{
+    for (uint32_t g = 0; g < set->count; g++) {
+        prefixes[g] = hash_gpu(&set->gpus[g]);
+        for (uint32_t other = 0; other < g; other++) {
+            if (prefixes[other] != prefixes[g])
+                continue;
+            prefixes[g]++;
+            other = UINT32_MAX; /* from the start */
+        }
+    }
 }
 
 static void name_own(struct plan *plan, const struct gs_gpu_set *set)
 {
+    uint32_t prefixes[GS_GPUS_MAX];
     size_t at = 0;
+    choose_prefixes(set, prefixes);
     for (uint32_t g = 0; g < set->count; g++) {
-        const struct gs_gpu *gpu = &set->gpus[g];
-        uint32_t hash = (uint32_t)(gs_hash_lasting(gpu->uuid, strlen(gpu->uuid)) >> 32);
-        for (uint32_t n = 0; n < gpu->mem_units && at < plan->own_count; n++) {
-            struct own *own = &plan->own[at++];
-            *own = (struct own){.gpu = gpu, .gone = (set->gone & GS_GPU_BIT(gpu->idx)) != 0};
-            snprintf(own->id, sizeof(own->id), "%08x-%u", hash, n);
-        }
+        for (uint32_t n = 0; n < set->gpus[g].mem_units && at < plan->own_count; n++)
+            snprintf(plan->own[at++].id, ADVERTISE_ID_BYTES, "%08x-%u", prefixes[g], n);
     }
     plan->own_count = at;
 }
@@ -102,15 +114,12 @@ static void mark_held(struct plan *plan)
         ptrdiff_t found = ids_in_use_find(plan->held, own->id);
         if (found < 0)
             continue;
-        own->held = plan->ours[found] = true;
-        own->state = is_sick(plan, (size_t)found) ? SICK : WELL;
+        own->held = own->listed = plan->ours[found] = true;
         plan->held_own++;
     }
     for (size_t i = 0; i < plan->held->count; i++) {
-        const struct gs_dp_device worst = {
-            .id = plan->held->ids[i].id, .healthy = false, .numa_node = 255};
-        plan->held_sick += is_sick(plan, i);
-        plan->foreign_bytes += plan->ours[i] ? 0 : gs_dp_list_bytes(&worst, 1);
+        const struct gs_dp_device device = {.id = plan->held->ids[i].id, .healthy = true};
+        plan->foreign_bytes += plan->ours[i] ? 0 : gs_dp_list_bytes(&device, 1);
     }
 }
 
@@ -127,31 +136,12 @@ static size_t free_slots(const struct plan *plan, size_t *ret_dropped)
     return slots - *ret_dropped;
 }
 
-/* The first free units of present or gone GPUs get this state, while there are slots. */
-static void choose(struct plan *plan, bool gone, enum state state, size_t *slots)
-{
-    for (size_t i = 0; *slots && i < plan->own_count; i++) {
-        struct own *own = &plan->own[i];
-        if (own->held || own->gone != gone || own->state != LEFT_OUT)
-            continue;
-        own->state = state;
-        --*slots;
-    }
-}
-
-/* Free units: those of GPUs that are there first, so that a list changes as little as can be. */
 static void choose_free(struct plan *plan, size_t slots)
 {
-    size_t gone_units = 0;
-    for (size_t i = 0; i < plan->own_count; i++)
-        gone_units += plan->own[i].gone;
-    size_t sick = gone_units > plan->held_sick ? gone_units - plan->held_sick : 0;
-    sick = sick < slots ? sick : slots;
-    size_t well = slots - sick;
-    choose(plan, false, WELL, &well);
-    choose(plan, true, SICK, &sick);
-    choose(plan, true, WELL, &well);
-    choose(plan, false, SICK, &sick);
+    for (size_t i = 0; slots && i < plan->own_count; i++) {
+        slots -= !plan->own[i].held;
+        plan->own[i].listed = true;
+    }
 }
 
 /* The texts follow the devices in the same block. */
@@ -165,18 +155,14 @@ static struct gs_dp_device *write_down(const struct plan *plan, size_t *ret_coun
     char *id = (char *)(devices + most + 1);
     size_t at = 0;
     for (size_t i = 0; i < plan->own_count; i++, id += ADVERTISE_ID_BYTES) {
-        const struct own *own = &plan->own[i];
-        if (own->state == LEFT_OUT)
+        if (!plan->own[i].listed)
             continue;
-        memcpy(id, own->id, ADVERTISE_ID_BYTES);
-        devices[at++] = (struct gs_dp_device){
-            .id = id, .healthy = own->state == WELL, .numa_node = own->gpu->numa};
+        memcpy(id, plan->own[i].id, ADVERTISE_ID_BYTES);
+        devices[at++] = (struct gs_dp_device){.id = id, .healthy = true};
     }
     for (size_t i = 0; i < plan->held->count; i++) {
-        if (plan->ours[i])
-            continue;
-        devices[at++] = (struct gs_dp_device){
-            .id = plan->held->ids[i].id, .healthy = !is_sick(plan, i), .numa_node = GS_NUMA_NONE};
+        if (!plan->ours[i])
+            devices[at++] = (struct gs_dp_device){.id = plan->held->ids[i].id, .healthy = true};
     }
     *ret_count = at;
     return devices;
@@ -188,8 +174,7 @@ int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
     static const struct ids_in_use nothing;
     if (advertise_check(set, unit, err) < 0)
         return -1;
-    struct plan plan = {
-        .held = held ? held : &nothing, .gone = set->gone, .own_count = count_units(set, unit)};
+    struct plan plan = {.held = held ? held : &nothing, .own_count = count_units(set, unit)};
     _cleanup_free_ struct own *own = calloc(plan.own_count + 1, sizeof(*own));
     _cleanup_free_ bool *ours = calloc(plan.held->count + 1, sizeof(*ours));
     if (!own || !ours)

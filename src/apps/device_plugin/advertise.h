@@ -18,8 +18,8 @@ enum { ADVERTISE_ID_BYTES = 20, ADVERTISE_MAX_DEVICES = 107000 };
 /* Divides every GPU's MiB by the unit, floored, into mem_units. */
 void advertise_divide(struct gs_gpu_set *set, enum gs_unit unit);
 
-/* GS_ETOOBIG: one id per unit does not fit the kubelet's limit in the worst case (all unhealthy,
- * with NUMA nodes); the message names the smallest unit that fits. */
+/* GS_ETOOBIG: one id per unit does not fit the kubelet's limit in the worst case; the message names
+ * the smallest unit that fits. */
 int advertise_check(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_error *err);
 
 struct advertised {
@@ -35,11 +35,10 @@ struct advertised {
  * foreign ones in place of as many free ones of ours, so that capacity stays what it is; only when
  * pods hold more than there is, it is more.
  *
- * A unit says how much memory there is, not where: the kubelet draws ids at random, and a pod on
- * one GPU holds ids made for another. So a held id is Unhealthy when the GPU of the pod that holds
- * it is gone, whatever GPU it was made for, and as many free ones that all units of gone GPUs are
- * accounted for. One that is only sick keeps its units healthy (flipping them endangers its pods at
- * the next kubelet restart): placement reads the inventory.
+ * All are Healthy, those of a GPU that is sick or gone as well. A unit says how much memory there
+ * is, not where: the kubelet draws ids at random, and a pod on one GPU holds ids made for another;
+ * newer kubelets fail a pod that they have to start anew when one of its ids is Unhealthy. What is
+ * not to be used the inventory says, which placement reads, here and in the extender.
  *
  * Errors as advertise_check(), and GS_ENOMEM.
  */

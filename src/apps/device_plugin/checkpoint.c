@@ -25,24 +25,29 @@ static int load(const char *path, struct gs_buf *out, struct gs_error *err)
     return read ? 0 : gs_fail(err, GS_EIO, "%.160s cannot be read", path);
 }
 
-/* Where a container's environment points to; 0: it does not say. */
-static gs_gpu_mask gpus_of(struct gs_slice answer, const struct gs_names *names)
+/* Where a container's environment points to, in today's indices; 0: it does not say, or to a GPU
+ * that nobody knows. Its own index is that of the day on which it was given. */
+static gs_gpu_mask gpus_of(struct gs_slice answer, const struct gs_names *names,
+                           const struct gs_gpu_set *set)
 {
     struct gs_arena scratch = {0};
-    const char *idx = NULL;
+    const char *idx = NULL, *visible = NULL;
     char *bytes = NULL;
     size_t len;
     gs_gpu_mask gpus = 0;
     if (gs_base64_decode(answer.at, answer.len, &bytes, &len) &&
-        gs_dp_answer_env(&scratch, bytes, len, names->idx, &idx, NULL) == 0 && idx)
-        (void)gs_codec_idx_parse(gs_slice_of(idx), &gpus);
+        gs_dp_answer_env(&scratch, bytes, len, names->idx, &idx, NULL) == 0 && idx &&
+        gs_dp_answer_env(&scratch, bytes, len, "NVIDIA_VISIBLE_DEVICES", &visible, NULL) == 0 &&
+        visible && gs_codec_idx_parse(gs_slice_of(idx), &gpus))
+        gpus = numbers_of_visible(set, visible);
     free(bytes);
     gs_arena_release(&scratch);
     return gpus;
 }
 
-static int build(const struct gs_names *names, struct gs_slice json, struct gs_arena *arena,
-                 struct gs_given **ret, size_t *ret_count, struct gs_error *err)
+static int build(const struct gs_names *names, const struct gs_gpu_set *set, struct gs_slice json,
+                 struct gs_arena *arena, struct gs_given **ret, size_t *ret_count,
+                 struct gs_error *err)
 {
     struct gs_checkpoint_entry *entries;
     uint32_t count;
@@ -53,7 +58,7 @@ static int build(const struct gs_names *names, struct gs_slice json, struct gs_a
     if (!given)
         return gs_fail_nomem(err);
     for (uint32_t i = 0; i < count; i++) {
-        gs_gpu_mask gpus = gpus_of(entries[i].answer, names);
+        gs_gpu_mask gpus = gpus_of(entries[i].answer, names, set);
         if (gpus && entries[i].id_count)
             given[kept++] =
                 (struct gs_given){.uid = entries[i].pod_uid,
@@ -66,15 +71,17 @@ static int build(const struct gs_names *names, struct gs_slice json, struct gs_a
     return 0;
 }
 
-int checkpoint_read(const char *dir, const struct gs_names *names, struct gs_arena *arena,
-                    struct gs_given **ret, size_t *ret_count, struct gs_error *err)
+int checkpoint_read(const char *dir, const struct gs_names *names, const struct gs_gpu_set *set,
+                    struct gs_arena *arena, struct gs_given **ret, size_t *ret_count,
+                    struct gs_error *err)
 {
     struct gs_buf path = GS_BUF(4096), text = GS_BUF(FILE_MAX_BYTES);
     gs_buf_printf(&path, "%s/kubelet_internal_checkpoint", dir);
     int result = gs_buf_failed(&path) ? gs_fail(err, GS_ETOOBIG, "the folder's name is too long")
                                       : load(path.data, &text, err);
     if (result == 0)
-        result = build(names, (struct gs_slice){text.data, text.len}, arena, ret, ret_count, err);
+        result =
+            build(names, set, (struct gs_slice){text.data, text.len}, arena, ret, ret_count, err);
     gs_buf_release(&path);
     gs_buf_release(&text);
     return result;
@@ -88,11 +95,12 @@ void checkpoint_recall(struct plugin *plugin)
     struct gs_error err = {0};
     struct gs_allocator_stats stats;
     gs_allocator_stats(plugin->alloc, &stats);
-    if (plugin->recalled || !plugin->have_gpus || !(stats.pods || plugin->pods_listed))
+    if (plugin->recalled || !plugin->have_gpus || !plugin->devices.node_read ||
+        !(stats.pods || plugin->pods_listed))
         return;
     plugin->recalled = plugin->pods_listed;
-    if (checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &arena, &given, &count,
-                        &err) == 0)
+    if (checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->set, &arena,
+                        &given, &count, &err) == 0)
         gs_allocator_recall(plugin->alloc, given, count);
     else if (err.code != GS_ENOENT)
         gs_log(GS_LOG_WARN, "the records of pods are believed: no checkpoint of the kubelet's",

@@ -5,15 +5,18 @@
 #include "gpushare/allocate/allocator.h"
 #include "gpushare/base/arena.h"
 #include "gpushare/base/error.h"
+#include "gpushare/port/gpu_source.h"
 
 /*
  * What the kubelet wrote down of answers that it got, in the file "kubelet_internal_checkpoint" of
- * its device plugin folder: it replaces that file as a whole after every Allocate. An answer that
- * names no GPU index is left out. *ret lies in the arena. GS_ENOENT: the kubelet has written none.
- * GS_EIO, GS_ETOOBIG, GS_EPROTO, GS_ENOMEM.
+ * its device plugin folder: it replaces that file as a whole after every Allocate. Where an answer
+ * points to its NVIDIA_VISIBLE_DEVICES says, in indices of the set. One that names no GPU index, or
+ * a GPU that is not in the set, is left out. *ret lies in the arena. GS_ENOENT: the kubelet has
+ * written none. GS_EIO, GS_ETOOBIG, GS_EPROTO, GS_ENOMEM.
  */
-int checkpoint_read(const char *dir, const struct gs_names *names, struct gs_arena *arena,
-                    struct gs_given **ret, size_t *ret_count, struct gs_error *err);
+int checkpoint_read(const char *dir, const struct gs_names *names, const struct gs_gpu_set *set,
+                    struct gs_arena *arena, struct gs_given **ret, size_t *ret_count,
+                    struct gs_error *err);
 
 struct plugin;
 

@@ -6,14 +6,15 @@
 
 enum { ENVS = 5, NAME_BYTES = GS_UUID_BYTES + 16 };
 
-/* A UUID means the same card after a reboot; where there is none, the index has to do. */
+/* A UUID means the same card after a reboot; where there is none, the index has to do: the one that
+ * the driver counts by, which need not be ours. */
 static void gpu_name(const struct plugin *plugin, uint32_t idx, char out[NAME_BYTES])
 {
     const struct gs_gpu *gpu = gs_gpu_find(plugin->set.gpus, plugin->set.count, idx);
     if (plugin->settings.visible_devices == VISIBLE_UUID && gpu && gpu->uuid[0])
         snprintf(out, NAME_BYTES, "%s", gpu->uuid);
     else
-        snprintf(out, NAME_BYTES, "%u", idx);
+        snprintf(out, NAME_BYTES, "%u", gpu ? plugin->set.source_idx[idx] : idx);
 }
 
 static const char *number(struct gs_arena *arena, uint32_t value)

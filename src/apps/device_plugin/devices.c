@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "device_plugin/advertise.h"
+#include "device_plugin/gpu_thread.h"
 #include "device_plugin/kubelet_calls.h"
 #include "device_plugin/plugin.h"
 #include "device_plugin/unit.h"
@@ -58,7 +59,7 @@ static enum gs_unit choose_unit(const struct plugin *plugin, const struct gs_all
 static void tell_held(struct plugin *plugin)
 {
     _cleanup_(gs_buf_release) struct gs_buf pods = GS_BUF(EVENT_PODS_BYTES);
-    gs_allocator_name_placed(plugin->alloc, &pods);
+    gs_allocator_name_placed(plugin->alloc, 0, &pods);
     const char *names = gs_buf_failed(&pods) || !pods.len ? "pods" : pods.data;
     const char *unit = gs_unit_name(plugin->devices.unit);
     node_events_add(
@@ -96,10 +97,40 @@ static void tell_foreign(const struct devices *devices, const struct advertised 
                GS_INT("units", made->dropped));
 }
 
+static gs_gpu_mask placed_on(const struct gs_allocator_stats *stats)
+{
+    gs_gpu_mask placed = 0;
+    for (uint32_t idx = 0; idx < GS_GPUS_MAX; idx++)
+        placed |= stats->used_units[idx] ? GS_GPU_BIT(idx) : 0;
+    return placed;
+}
+
+/* Nobody is known to be on a GPU before the pods are. */
+static struct gs_gpu_set number_gpus(struct plugin *plugin, struct numbers *numbers)
+{
+    struct gs_gpu_set set = plugin->devices.found;
+    struct gs_allocator_stats stats;
+    gs_allocator_stats(plugin->alloc, &stats);
+    numbers_apply(numbers, &set, plugin->recalled ? placed_on(&stats) : ~(gs_gpu_mask)0);
+    return set;
+}
+
+/* Events about GPUs name the pods on them. */
+static void tell_gpus(struct plugin *plugin)
+{
+    struct devices *devices = &plugin->devices;
+    if (!devices->tell_gpus || !plugin->pods_listed || !devices->node_read)
+        return;
+    devices->tell_gpus = false;
+    node_events_of_gpus(plugin, &devices->told_of, &plugin->set);
+    devices->told_of = plugin->set;
+}
+
 static int apply(struct plugin *plugin, enum gs_unit unit, struct gs_error *err)
 {
     struct devices *devices = &plugin->devices;
-    struct gs_gpu_set set = devices->found;
+    struct numbers numbers = devices->numbers;
+    struct gs_gpu_set set = number_gpus(plugin, &numbers);
     struct advertised made;
     advertise_divide(&set, unit);
     if (advertise_devices(&set, unit, &devices->held, &made, err) < 0)
@@ -114,6 +145,8 @@ static int apply(struct plugin *plugin, enum gs_unit unit, struct gs_error *err)
     devices->foreign = made.foreign;
     devices->dropped = made.dropped;
     devices->unit = unit;
+    devices->numbers = numbers;
+    devices->tell_gpus = true;
     if (devices->node_read)
         devices->inventory = unit;
     plugin->set = plugin->node.set = set;
@@ -135,6 +168,7 @@ static int renew(struct plugin *plugin, struct gs_error *err)
         writes_pump(plugin);
     }
     tell_unit(plugin);
+    tell_gpus(plugin);
     return 0;
 }
 
@@ -155,17 +189,29 @@ int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, str
         plugin->devices.found = before;
         return -1;
     }
-    node_events_of_gpus(plugin, &before, found);
     if (!plugin->devices.told)
         ask_in(plugin, 0);
     return 0;
 }
 
-void devices_take_node(struct plugin *plugin, enum gs_unit inventory)
+/* Indices that were given out without the node's memory, while the API was away, and differ from
+ * it are in containers by now: the next start reads the memory first, and what the kubelet noted.
+ */
+void devices_take_node(struct plugin *plugin, const struct node_facts *facts)
 {
-    plugin->devices.inventory = inventory;
-    plugin->devices.node_read = true;
+    struct devices *devices = &plugin->devices;
+    if (!plugin->link)
+        devices->numbers = (struct numbers){0};
+    if (!numbers_remember(&devices->numbers, facts->gpus, facts->gpu_count)) {
+        gs_log(GS_LOG_ERROR, "GPUs have other indices than this node's inventory says: ending, to "
+                             "start anew with those");
+        plugin_stop(plugin, 1);
+        return;
+    }
+    devices->inventory = facts->unit;
+    devices->node_read = true;
     renew_or_say(plugin);
+    gpu_thread_log(plugin);
     plugin_changed(plugin);
 }
 
@@ -200,6 +246,12 @@ void devices_follow(struct plugin *plugin)
     if (stats.pods < devices->pods)
         devices_ask_soon(plugin);
     devices->pods = stats.pods;
+    tell_gpus(plugin);
+    if (plugin->recalled && numbers_forget(&devices->numbers, placed_on(&stats))) {
+        renew_or_say(plugin);
+        plugin->node.due = true;
+        writes_pump(plugin);
+    }
     if (plugin->have_gpus && choose_unit(plugin, &stats) != devices->unit)
         renew_or_say(plugin);
 }

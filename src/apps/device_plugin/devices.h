@@ -3,6 +3,8 @@
 #define GPUSHARE_APPS_DEVICE_PLUGIN_DEVICES_H
 
 #include "device_plugin/ids_in_use.h"
+#include "device_plugin/node_object.h"
+#include "device_plugin/numbers.h"
 #include "gpushare/grpc/loop.h"
 #include "gpushare/port/gpu_source.h"
 
@@ -13,9 +15,12 @@ struct plugin;
  * to the kubelet, the allocator and the node's object whenever one of them changes. Loop thread.
  */
 struct devices {
-    struct gs_gpu_set found; /* as read, without units */
-    enum gs_unit unit;       /* in force (unit.h) */
-    enum gs_unit inventory;  /* the node's, when it was read; then what we make of it */
+    struct gs_gpu_set found;   /* as read, without units, by the source's indices */
+    struct numbers numbers;    /* which are ours */
+    struct gs_gpu_set told_of; /* what node events told last */
+    bool tell_gpus;            /* the set has changed since */
+    enum gs_unit unit;         /* in force (unit.h) */
+    enum gs_unit inventory;    /* the node's, when it was read; then what we make of it */
     bool node_read;
     struct ids_in_use held;
     bool told;      /* held is known */
@@ -29,8 +34,8 @@ struct devices {
 
 /* The GPUs were read. -1: they cannot be advertised, the old ones stay; see err. */
 int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, struct gs_error *err);
-/* The node's object was read: the unit of its inventory, unknown without one. */
-void devices_take_node(struct plugin *plugin, enum gs_unit inventory);
+/* The node's object was read for the first time. */
+void devices_take_node(struct plugin *plugin, const struct node_facts *facts);
 /* The kubelet told whose ids are whose; NULL: it did not. */
 void devices_take_held(struct plugin *plugin, const struct gs_podres_list *list);
 /* Pods came or went: the unit may change, ids may be free. */

@@ -66,8 +66,11 @@ static bool advertise(struct plugin *plugin, const struct gs_gpu_set *found)
     return false;
 }
 
-static void log_gpus(const struct gs_gpu_set *set)
+void gpu_thread_log(const struct plugin *plugin)
 {
+    const struct gs_gpu_set *set = &plugin->set;
+    if (!plugin->devices.node_read && !plugin->link)
+        return;
     for (uint32_t i = 0; i < set->count; i++) {
         const struct gs_gpu *gpu = &set->gpus[i];
         gs_log(GS_LOG_INFO, "GPU", GS_INT("idx", gpu->idx), GS_STR("uuid", gpu->uuid),
@@ -155,7 +158,7 @@ static void take_news(void *ctx)
             plugin->gpus_since_ns = gs_loop_now_ns(plugin->loop);
         plugin->have_gpus = news->set.count > 0;
         plugin->node.due = true;
-        log_gpus(&plugin->set);
+        gpu_thread_log(plugin);
         tell_board(plugin);
         writes_pump(plugin);
     }

@@ -23,6 +23,9 @@ int gpu_thread_start(struct plugin *plugin, const struct gs_gpu_source *source,
  */
 void gpu_thread_look(struct plugin *plugin);
 
+/* The GPUs as they are now, once their indices are known. */
+void gpu_thread_log(const struct plugin *plugin);
+
 /* A driver that does not come back is left behind after two seconds. */
 void gpu_thread_stop(struct plugin *plugin);
 

@@ -68,7 +68,7 @@ static int take_pod(struct ids_in_use *held, const struct gs_podres_pod *pod, co
 {
     struct ids_in_use_id holder = {0};
     size_t before = held->count;
-    holder.who = gs_allocator_who(alloc, pod->ns, pod->name, &holder.gpus);
+    holder.who = gs_allocator_who(alloc, pod->ns, pod->name);
     for (size_t c = 0; c < pod->container_count; c++) {
         const struct gs_podres_container *container = &pod->containers[c];
         for (size_t d = 0; d < container->device_count; d++) {

@@ -14,8 +14,7 @@
  */
 struct ids_in_use_id {
     const char *id;
-    gs_gpu_mask gpus; /* where the pod that holds it is; 0: not known */
-    uint64_t who;     /* that pod, as gs_allocator_who() */
+    uint64_t who; /* the pod that holds it, as gs_allocator_who() */
 };
 
 struct ids_in_use {

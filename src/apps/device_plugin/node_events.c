@@ -11,6 +11,7 @@
 #include "gpushare/base/log.h"
 
 #define REFILL_NS (60 * GS_NS_PER_S)
+enum { PODS_BYTES = 1024 }; /* three names of pods */
 
 static bool allowed(struct node_events *events, int64_t now_ns)
 {
@@ -47,6 +48,21 @@ void node_events_shift(struct node_events *events)
     memmove(&events->queue[0], &events->queue[1], events->count * sizeof(events->queue[0]));
 }
 
+/* The pods' containers ask for it by its UUID, and cannot start again without it. */
+static void tell_gone(struct plugin *plugin, const struct gs_gpu *gpu)
+{
+    _cleanup_(gs_buf_release) struct gs_buf pods = GS_BUF(PODS_BYTES);
+    gs_allocator_name_placed(plugin->alloc, GS_GPU_BIT(gpu->idx), &pods);
+    if (!pods.len || gs_buf_failed(&pods))
+        node_events_add(plugin, true, "GpuGone", "GPU %u (%s) is gone; new pods go elsewhere",
+                        gpu->idx, gpu->uuid);
+    else
+        node_events_add(plugin, true, "GpuGone",
+                        "GPU %u (%s) is gone; these pods still ask for it and stay charged, delete "
+                        "them if it does not come back: %s",
+                        gpu->idx, gpu->uuid, pods.data);
+}
+
 void node_events_of_gpus(struct plugin *plugin, const struct gs_gpu_set *before,
                          const struct gs_gpu_set *now)
 {
@@ -54,12 +70,12 @@ void node_events_of_gpus(struct plugin *plugin, const struct gs_gpu_set *before,
         const struct gs_gpu *gpu = &now->gpus[i];
         const struct gs_gpu *old = gs_gpu_find(before->gpus, before->count, gpu->idx);
         gs_gpu_mask bit = GS_GPU_BIT(gpu->idx);
-        bool was_gone = before->gone & bit, is_gone = now->gone & bit;
+        if (old && strcmp(old->uuid, gpu->uuid) != 0)
+            old = NULL;
+        bool was_gone = old && (before->gone & bit), is_gone = now->gone & bit;
         bool was_well = !old || (old->healthy && !was_gone), is_well = gpu->healthy && !is_gone;
         if (is_gone && !was_gone)
-            node_events_add(plugin, true, "GpuGone",
-                            "GPU %u (%s) is gone; its pods stay charged, new ones go elsewhere",
-                            gpu->idx, gpu->uuid);
+            tell_gone(plugin, gpu);
         else if (!is_well && was_well)
             node_events_add(plugin, true, "GpuUnhealthy",
                             "GPU %u (%s) is unhealthy; its pods are left alone, new ones go "

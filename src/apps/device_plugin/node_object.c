@@ -58,13 +58,18 @@ static int write_count(const struct gs_kube *kube, const struct gs_names *names,
     return kube->ops->patch_node_status(kube->ctx, &patch, err);
 }
 
-int node_object_read(const struct gs_kube *kube, const char *node, enum gs_unit *ret_unit,
+int node_object_read(const struct gs_kube *kube, const char *node, struct node_facts *ret,
                      struct gs_error *err)
 {
     struct gs_node found = {0};
     if (kube->ops->get_node(kube->ctx, node, &found, err) < 0)
         return -1;
-    *ret_unit = found.inventory ? found.unit : GS_UNIT_UNKNOWN;
+    *ret = (struct node_facts){0};
+    if (found.inventory) {
+        ret->unit = found.unit;
+        ret->gpu_count = found.gpu_count;
+        memcpy(ret->gpus, found.gpus, found.gpu_count * sizeof(*found.gpus));
+    }
     gs_node_release(&found);
     return 0;
 }

@@ -16,8 +16,15 @@ struct node_object {
     bool leaving; /* nothing new may come: nobody will serve the kubelet for a while */
 };
 
-/* Any thread: the unit of the node's inventory; unknown when it has none that can be believed. */
-int node_object_read(const struct gs_kube *kube, const char *node, enum gs_unit *ret_unit,
+/* What the node's object said when it was read. */
+struct node_facts {
+    enum gs_unit unit; /* of the inventory; unknown: it has none that can be believed */
+    struct gs_gpu gpus[GS_GPUS_MAX]; /* of the inventory */
+    uint32_t gpu_count;
+};
+
+/* Any thread. */
+int node_object_read(const struct gs_kube *kube, const char *node, struct node_facts *ret,
                      struct gs_error *err);
 
 /*

@@ -16,7 +16,7 @@ struct writing {
     struct plugin *plugin;
     enum job job;
     struct node_object truth;
-    enum gs_unit inventory;          /* read: of the node */
+    struct node_facts facts;         /* read: of the node */
     struct node_event event;         /* of the node */
     struct gs_allocator_write write; /* lent by the allocator until it is told */
     bool changed;
@@ -75,7 +75,7 @@ static int do_job(struct writing *writing, struct gs_error *err)
     const char *node = plugin->settings.node_name;
     switch (writing->job) {
     case JOB_READ_NODE:
-        return node_object_read(&plugin->kube, node, &writing->inventory, err);
+        return node_object_read(&plugin->kube, node, &writing->facts, err);
     case JOB_WRITE_NODE:
         return node_object_write(&plugin->kube, &plugin->names, node, &writing->truth,
                                  &writing->changed, err);
@@ -179,13 +179,16 @@ static void done(void *ctx)
     bool node_read = writing->job == JOB_READ_NODE && writing->result == 0;
     bool node_written = writing->job == JOB_WRITE_NODE && writing->result == 0;
     bool left = writing->job == JOB_WRITE_NODE && writing->truth.leaving;
-    enum gs_unit inventory = writing->inventory;
     log_end(writing);
     plugin->writing = false;
     if (writing->job == JOB_POD)
         gs_allocator_write_done(plugin->alloc, writing->write.number, !again);
     if (writing->job == JOB_NODE_EVENT && !again)
         node_events_shift(&plugin->node_events);
+    if (node_read && !plugin->stopping) {
+        plugin->node.due = true;
+        devices_take_node(plugin, &writing->facts);
+    }
     free(writing);
     if (plugin->stopping)
         return;
@@ -198,10 +201,6 @@ static void done(void *ctx)
         plugin->node_failures = 0;
     else
         plugin->write_failures = 0;
-    if (node_read) {
-        plugin->node.due = true;
-        devices_take_node(plugin, inventory);
-    }
     writes_pump(plugin);
     plugin_changed(plugin);
 }

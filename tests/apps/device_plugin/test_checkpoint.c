@@ -10,13 +10,21 @@
 #include "device_plugin/plugin.h"
 #include "rows.h"
 
-/* Base64 of answers: NVIDIA_VISIBLE_DEVICES=GPU-1 and ALIYUN_COM_GPU_MEM_IDX. */
-#define VISIBLE   "Ch8KFk5WSURJQV9WSVNJQkxFX0RFVklDRVMSBUdQVS0xCh"
-#define ON_0      VISIBLE "sKFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSATA="
-#define ON_1      VISIBLE "sKFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSATE="
-#define ON_0_1    VISIBLE "0KFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSAzAsMQ=="
-#define ON_NONE   VISIBLE "wKFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSAi0x" /* -1 */
-#define NO_INDEX  "CgoKBU9USEVSEgEx"                               /* OTHER=1 */
+/* Base64 of answers: NVIDIA_VISIBLE_DEVICES and ALIYUN_COM_GPU_MEM_IDX. */
+#define VISIBLE "Ch8KFk5WSURJQV9WSVNJQkxFX0RFVklDRVMSBUdQVS"
+#define IDX_0   "ChsKFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSATA="
+#define ON_0    VISIBLE "0w" IDX_0 /* GPU-0 */
+#define ON_1    VISIBLE "0x" IDX_0 /* GPU-1, which was index 0 that day */
+#define ON_0_1                                                                                     \
+    "CiUKFk5WSURJQV9WSVNJQkxFX0RFVklDRVMSC0dQVS0wLEdQVS0xCh0KFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSAzAs" \
+    "MQ=="
+#define BY_INDEX                                                                                   \
+    "ChsKFk5WSURJQV9WSVNJQkxFX0RFVklDRVMSATE"                                                      \
+    "KGwoWQUxJWVVOX0NPTV9HUFVfTUVNX0lEWBIBMA==" /* 1: the driver's, ours is 0 */
+#define ON_NONE   VISIBLE "0wChwKFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSAi0x" /* index -1 */
+#define STRANGER  VISIBLE "14" IDX_0                                   /* GPU-x */
+#define UNSEEN    IDX_0
+#define NO_INDEX  "CgoKBU9USEVSEgEx" /* OTHER=1 */
 #define FILE_NAME "kubelet_internal_checkpoint"
 
 #define ENTRY(uid, ids, answer)                                                                    \
@@ -24,6 +32,13 @@
     "\"DeviceIDs\":{\"-1\":[" ids "]},\"AllocResp\":\"" answer "\"}"
 #define DATA(entries)                                                                              \
     "{\"Data\":{\"PodDeviceEntries\":[" entries "],\"RegisteredDevices\":null},\"Checksum\":1}"
+
+/* The driver counts them the other way round. */
+static const struct gs_gpu_set set = {
+    .gpus = {{.idx = 0, .uuid = "GPU-0"}, {.idx = 1, .uuid = "GPU-1"}},
+    .count = 2,
+    .source_idx = {1, 0},
+};
 
 struct folder {
     char dir[64], file[128];
@@ -60,12 +75,19 @@ static void what_the_kubelet_kept_of_our_answers_is_read(void **state)
         {"one", DATA(ENTRY("u", "\"b\",\"a\"", ON_0)), 1, 1},
         {"two", DATA(ENTRY("u", "\"b\",\"a\"", ON_1) "," ENTRY("v", "\"c\"", ON_0)), 2, 2},
         {"on two GPUs", DATA(ENTRY("u", "\"b\",\"a\"", ON_0_1)), 1, 3},
+        {"its index is that of another day", DATA(ENTRY("u", "\"b\",\"a\"", ON_1)), 1, 2},
+        {"by the driver's index", DATA(ENTRY("u", "\"b\",\"a\"", BY_INDEX)), 1, 1},
         {"of those that say nothing",
-         DATA(ENTRY("w", "\"c\"", ON_NONE) "," ENTRY("w", "\"c\"", NO_INDEX) "," ENTRY(
-             "w", "\"c\"", "") "," ENTRY("w", "\"c\"",
-                                         "no base64!") "," ENTRY("w", "",
-                                                                 ON_0) "," ENTRY("u", "\"b\",\"a\"",
-                                                                                 ON_0)),
+         DATA(
+             ENTRY("w", "\"c\"", ON_NONE) "," ENTRY("w", "\"c\"", NO_INDEX) "," ENTRY("w", "\"c\"", STRANGER) "," ENTRY(
+                 "w", "\"c\"",
+                 UNSEEN) "," ENTRY("w", "\"c\"",
+                                   "") "," ENTRY("w", "\"c\"",
+                                                 "no base64!") "," ENTRY("w", "",
+                                                                         ON_0) "," ENTRY("u",
+                                                                                         "\"b\","
+                                                                                         "\"a\"",
+                                                                                         ON_0)),
          1, 1},
         {"none", DATA(""), 0, 0},
     };
@@ -78,7 +100,8 @@ static void what_the_kubelet_kept_of_our_answers_is_read(void **state)
         size_t count = 77;
         struct gs_error err = {0};
         folder_up(&folder, r->text);
-        row_equal(r->row, checkpoint_read(folder.dir, &names, &arena, &given, &count, &err), 0);
+        row_equal(r->row, checkpoint_read(folder.dir, &names, &set, &arena, &given, &count, &err),
+                  0);
         row_equal(r->row, count, r->count);
         if (r->count) {
             row_text(r->row, given[0].uid, "u");
@@ -114,7 +137,8 @@ static void a_file_that_is_missing_or_none_is_told(void **state)
         folder_up(&folder, r->text);
         if (r->folder)
             row_equal(r->row, mkdir(folder.file, 0700), 0);
-        row_equal(r->row, checkpoint_read(folder.dir, &names, &arena, &given, &count, &err), -1);
+        row_equal(r->row, checkpoint_read(folder.dir, &names, &set, &arena, &given, &count, &err),
+                  -1);
         row_equal(r->row, err.code, r->code);
         row_true(r->row, !given && count == 77);
         gs_arena_release(&arena);
@@ -127,15 +151,16 @@ static void it_is_recalled_once_pods_and_gpus_are_known(void **state)
 {
     static const struct {
         const char *row;
-        bool gpus, pod, listed, recalled; /* recalled: before */
+        bool gpus, node, pod, listed, recalled; /* recalled: before */
         bool placed, done;
     } rows[] = {
-        {"both", true, true, true, false, true, true},
-        {"no GPUs yet", false, true, true, false, false, false},
-        {"a pod of a quick list", true, true, false, false, true, false},
-        {"no pod yet", true, false, false, false, false, false},
-        {"no pod at all", true, false, true, false, false, true},
-        {"again", true, true, true, true, false, true},
+        {"both", true, true, true, true, false, true, true},
+        {"no GPUs yet", false, true, true, true, false, false, false},
+        {"the node's numbers are not known", true, false, true, true, false, false, false},
+        {"a pod of a quick list", true, true, true, false, false, true, false},
+        {"no pod yet", true, true, false, false, false, false, false},
+        {"no pod at all", true, true, false, true, false, false, true},
+        {"again", true, true, true, true, true, false, true},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct rig rig;
@@ -149,6 +174,8 @@ static void it_is_recalled_once_pods_and_gpus_are_known(void **state)
                                 .names = rig.names,
                                 .settings.device_plugin_dir = folder.dir,
                                 .have_gpus = r->gpus,
+                                .set = set,
+                                .devices.node_read = r->node,
                                 .pods_listed = r->listed,
                                 .recalled = r->recalled};
         checkpoint_recall(&plugin);

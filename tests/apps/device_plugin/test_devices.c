@@ -5,7 +5,7 @@
 #include "rows.h"
 
 /* Ids are written short: "a3" is unit 3 of GPU 0 as we name it, "b3" of GPU 1, anything else stands
- * as it is. "@0" behind one says on which GPU its pod is. */
+ * as it is. */
 enum { IDS = 12, ID_TEXT = 96 };
 
 static void uuid_of(uint32_t idx, char out[GS_UUID_BYTES])
@@ -29,18 +29,16 @@ static void spell(const char *word, char out[ID_TEXT])
 {
     char uuid[GS_UUID_BYTES];
     bool ours = (word[0] == 'a' || word[0] == 'b') && word[1] >= '0' && word[1] <= '9';
-    size_t len = strcspn(word, "@");
     if (!ours) {
-        snprintf(out, ID_TEXT, "%.*s", (int)len, word);
+        snprintf(out, ID_TEXT, "%s", word);
         return;
     }
     uuid_of(word[0] == 'b', uuid);
-    snprintf(out, ID_TEXT, "%08x-%.*s", (uint32_t)(gs_hash_lasting(uuid, strlen(uuid)) >> 32),
-             (int)len - 1, word + 1);
+    snprintf(out, ID_TEXT, "%08x-%s", (uint32_t)(gs_hash_lasting(uuid, strlen(uuid)) >> 32),
+             word + 1);
 }
 
-/* A PodResources list: every id is a pod's of its own, whose place the allocator does not know; the
- * place is written in afterwards. */
+/* A PodResources list of one pod, which the allocator does not know. */
 static void hold(const char *const words[IDS], struct ids_in_use *held)
 {
     char texts[IDS][ID_TEXT];
@@ -63,12 +61,6 @@ static void hold(const char *const words[IDS], struct ids_in_use *held)
         gs_allocator_new(&(struct gs_allocator_config){.names = &names, .node = "n1"});
     assert_int_equal(ids_in_use_update(held, &list, "aliyun.com/gpu-mem", alloc), 0);
     gs_allocator_free(alloc);
-    for (size_t i = 0; i < count; i++) {
-        const char *place = strchr(words[i], '@');
-        ptrdiff_t at = ids_in_use_find(held, texts[i]);
-        if (place && at >= 0)
-            held->ids[at].gpus = GS_GPU_BIT(place[1] - '0');
-    }
 }
 
 static void know_pod(struct gs_allocator *alloc, const char *name)
@@ -138,31 +130,27 @@ static void held_ids_stay_listed_in_place_of_as_many_free_ones(void **state)
         uint32_t mib[2];
         gs_gpu_mask gone;
         const char *held[IDS];
-        size_t count, healthy, foreign;
-        const char *in[IDS], *sick[IDS], *out[IDS];
+        size_t count, foreign;
+        const char *in[IDS], *out[IDS];
     } rows[] = {
-        {"nothing held", {4096, 4096}, 0, {0}, 8, 8, 0, {"a0", "a3", "b0", "b3"}, {0}, {"a4"}},
-        {"no GPU", {0}, 0, {0}, 0, 0, 0, {0}, {0}, {"a0"}},
-        {"ours held", {4096, 4096}, 0, {"b3", "a0"}, 8, 8, 0, {"a0", "b3", "a1"}, {0}, {0}},
+        {"nothing held", {4096, 4096}, 0, {0}, 8, 0, {"a0", "a3", "b0", "b3"}, {"a4"}},
+        {"no GPU", {0}, 0, {0}, 0, 0, {0}, {"a0"}},
+        {"ours held", {4096, 4096}, 0, {"b3", "a0"}, 8, 0, {"a0", "b3", "a1"}, {0}},
         {"the original's",
          {4096, 4096},
          0,
          {OLD(0), OLD(7)},
          8,
-         8,
          2,
          {OLD(0), OLD(7), "a0", "b1"},
-         {0},
          {"b2", "b3"}},
         {"the original's beside ours that would be left out",
          {4096, 4096},
          0,
          {OLD(0), OLD(7), "b3", "b2"},
          8,
-         8,
          2,
          {OLD(0), OLD(7), "b3", "b2", "a3"},
-         {0},
          {"b0", "b1"}},
         {"all is held by the original's",
          {2048, 0},
@@ -170,72 +158,34 @@ static void held_ids_stay_listed_in_place_of_as_many_free_ones(void **state)
          {OLD(0), OLD(1)},
          2,
          2,
-         2,
          {OLD(0), OLD(1)},
-         {0},
          {"a0", "a1"}},
         {"more is held than there is",
          {1024, 0},
          0,
          {OLD(0), OLD(1), "a0"},
          3,
-         3,
          2,
          {OLD(0), OLD(1), "a0"},
-         {0},
          {0}},
         {"held twice, as by an init container",
          {2048, 0},
          0,
          {OLD(0), OLD(0)},
          2,
-         2,
          1,
          {OLD(0), "a0"},
-         {0},
          {"a1"}},
-        {"ours of a finer unit", {2048, 0}, 0, {"a7", "a1"}, 2, 2, 1, {"a7", "a1"}, {0}, {"a0"}},
+        {"ours of a finer unit", {2048, 0}, 0, {"a7", "a1"}, 2, 1, {"a7", "a1"}, {"a0"}},
         {"no list can carry it",
          {2048, 0},
          0,
          {"0123456789012345678901234567890123456789012345678901234567890123", "\xff", "x"},
          2,
-         2,
          1,
          {"x", "a0"},
-         {0},
          {"\xff", "a1"}},
-        {"a GPU is gone", {2048, 2048}, 2, {0}, 4, 2, 0, {"a0", "a1"}, {"b0", "b1"}, {0}},
-        {"a gone GPU's units held by a pod of another",
-         {2048, 2048},
-         2,
-         {"b0@0"},
-         4,
-         2,
-         0,
-         {"b0", "a0"},
-         {"b1", "a1"},
-         {0}},
-        {"a pod of the gone GPU",
-         {2048, 2048},
-         2,
-         {"a0@1", OLD(1) "@1"},
-         4,
-         2,
-         1,
-         {"a1", "b0"},
-         {"a0", OLD(1)},
-         {"b1"}},
-        {"a pod of nowhere holds a gone GPU's unit",
-         {2048, 2048},
-         2,
-         {"b0"},
-         4,
-         2,
-         0,
-         {"b0", "a0"},
-         {"b1", "a1"},
-         {0}},
+        {"a GPU is gone", {2048, 2048}, 2, {"b0"}, 4, 0, {"a0", "a1", "b0", "b1"}, {0}},
     };
     GS_FOR_EACH_ROW (r, rows) {
         const struct gs_gpu_set set = make_set(r->mib, r->gone, GS_UNIT_GIB);
@@ -244,17 +194,11 @@ static void held_ids_stay_listed_in_place_of_as_many_free_ones(void **state)
         hold(r->held, &held);
         row_equal(r->row, advertise_devices(&set, GS_UNIT_GIB, &held, &made, NULL), 0);
         row_equal(r->row, made.count, r->count);
-        row_equal(r->row, healthy(&made), r->healthy);
+        row_equal(r->row, healthy(&made), r->count);
         row_equal(r->row, made.foreign, r->foreign);
         row_equal(r->row, made.dropped, 0);
-        for (int i = 0; i < IDS && r->in[i]; i++) {
-            const struct gs_dp_device *found = find(&made, r->in[i]);
-            row_true(r->in[i], found && found->healthy);
-        }
-        for (int i = 0; i < IDS && r->sick[i]; i++) {
-            const struct gs_dp_device *found = find(&made, r->sick[i]);
-            row_true(r->sick[i], found && !found->healthy);
-        }
+        for (int i = 0; i < IDS && r->in[i]; i++)
+            row_true(r->in[i], find(&made, r->in[i]) != NULL);
         for (int i = 0; i < IDS && r->out[i]; i++)
             row_true(r->out[i], !find(&made, r->out[i]));
         for (size_t i = 0; i < made.count; i++)
@@ -309,6 +253,67 @@ static void a_pod_that_lives_keeps_its_ids(void **state)
         row_equal(r->row, held.count, count);
         ids_in_use_release(&held);
         gs_allocator_free(alloc);
+    }
+}
+
+static size_t distinct_ids(const struct gs_gpu_set *set)
+{
+    struct advertised made;
+    size_t distinct = 0;
+    assert_int_equal(advertise_devices(set, GS_UNIT_GIB, NULL, &made, NULL), 0);
+    for (size_t i = 0; i < made.count; i++) {
+        bool twice = false;
+        for (size_t j = 0; j < i && !twice; j++)
+            twice = strcmp(made.devices[i].id, made.devices[j].id) == 0;
+        distinct += !twice;
+    }
+    free(made.devices);
+    return distinct;
+}
+
+struct hashed {
+    uint32_t hash, number;
+};
+
+static int by_hash(const void *a, const void *b)
+{
+    const struct hashed *left = a, *right = b;
+    return left->hash < right->hash ? -1 : left->hash > right->hash;
+}
+
+/* Two UUIDs whose hashes meet in the 32 bits that ids carry. */
+static bool find_meeting(struct gs_gpu_set *set)
+{
+    enum { TRIES = 600000 };
+    struct hashed *all = calloc(TRIES, sizeof(*all));
+    bool found = false;
+    for (uint32_t i = 0; i < TRIES; i++) {
+        char uuid[GS_UUID_BYTES];
+        snprintf(uuid, sizeof(uuid), "GPU-%u", i);
+        all[i] = (struct hashed){(uint32_t)(gs_hash_lasting(uuid, strlen(uuid)) >> 32), i};
+    }
+    qsort(all, TRIES, sizeof(*all), by_hash);
+    for (uint32_t i = 1; i < TRIES && !found; i++) {
+        found = all[i].hash == all[i - 1].hash;
+        for (uint32_t g = 0; found && g < 2; g++)
+            snprintf(set->gpus[g].uuid, GS_UUID_BYTES, "GPU-%u", all[i - g].number);
+    }
+    free(all);
+    return found;
+}
+
+static void no_two_gpus_share_an_id(void **state)
+{
+    static const struct {
+        const char *row;
+        bool meet;
+    } rows[] = {{"without UUIDs", false}, {"hashes meet", true}};
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_gpu_set set = make_set((uint32_t[2]){4096, 4096}, 0, GS_UNIT_GIB);
+        set.gpus[0].uuid[0] = set.gpus[1].uuid[0] = '\0';
+        if (r->meet)
+            row_true(r->row, find_meeting(&set));
+        row_equal(r->row, distinct_ids(&set), 8);
     }
 }
 
@@ -428,6 +433,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(held_ids_stay_listed_in_place_of_as_many_free_ones),
         cmocka_unit_test(a_pod_that_lives_keeps_its_ids),
+        cmocka_unit_test(no_two_gpus_share_an_id),
         cmocka_unit_test(a_list_grows_back_as_ids_are_freed),
         cmocka_unit_test(a_long_list_fits_the_kubelet),
         cmocka_unit_test(a_unit_that_does_not_fit_is_refused),

@@ -5,6 +5,14 @@
 #include "rows.h"
 
 static int64_t now_ns;
+static const char *pods_there = ""; /* on GPU 3 */
+
+void gs_allocator_name_placed(const struct gs_allocator *alloc, gs_gpu_mask gpus,
+                              struct gs_buf *out)
+{
+    assert_true(gpus == GS_GPU_BIT(3));
+    gs_buf_puts(out, pods_there);
+}
 
 static int64_t now(void *ctx)
 {
@@ -82,6 +90,28 @@ static void what_changed_about_a_gpu_is_told(void **state)
     }
 }
 
+/* Its pods ask for it by its UUID, whatever card is put in its place. */
+static void the_pods_of_a_gone_gpu_are_named(void **state)
+{
+    static const struct {
+        const char *row, *pods, *words;
+    } rows[] = {
+        {"nobody", "", "GPU 3 (GPU-x) is gone; new pods go elsewhere"},
+        {"some", "ns/a, ns/b", "delete them if it does not come back: ns/a, ns/b"},
+    };
+    struct plugin *plugin = *state;
+    GS_FOR_EACH_ROW (r, rows) {
+        const struct gs_gpu_set before = {0};
+        const struct gs_gpu_set now = {
+            .gpus = {{.idx = 3, .uuid = "GPU-x"}}, .count = 1, .gone = GS_GPU_BIT(3)};
+        pods_there = r->pods;
+        plugin->node_events = (struct node_events){0};
+        node_events_of_gpus(plugin, &before, &now);
+        row_true(r->row, strstr(plugin->node_events.queue[0].message, r->words) != NULL);
+    }
+    pods_there = "";
+}
+
 /* A GPU that falls sick and recovers every second, for an hour, while the API takes all events. */
 static void a_flapping_gpu_writes_no_more_than_one_a_minute(void **state)
 {
@@ -116,6 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_changed_about_a_gpu_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_pods_of_a_gone_gpu_are_named, setup, teardown),
         cmocka_unit_test_setup_teardown(a_flapping_gpu_writes_no_more_than_one_a_minute, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(events_are_written_in_order_and_the_oldest_are_kept, setup,

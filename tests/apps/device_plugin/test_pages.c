@@ -9,12 +9,13 @@ static void gpus(struct gs_gpu_set *set)
     for (uint32_t i = 0; i < 3; i++) {
         struct gs_gpu *gpu = &set->gpus[i];
         *gpu = (struct gs_gpu){.idx = i * 2, .mem_units = 16, .healthy = i != 1};
+        set->source_idx[gpu->idx] = i + 5;
         if (i < 2)
             snprintf(gpu->uuid, sizeof(gpu->uuid), "GPU-%u", i);
     }
 }
 
-/* GPUs 0, 2 and 4; the last one has no UUID. */
+/* GPUs 0, 2 and 4, to their driver 5, 6 and 7; the last one has no UUID. */
 static const struct {
     const char *row;
     enum visible_devices visible;
@@ -24,15 +25,15 @@ static const struct {
     const char *cdi[3];
 } rows[] = {
     {"a UUID", VISIBLE_UUID, NULL, GS_GPU_BIT(2), "GPU-1", {NULL}},
-    {"an index", VISIBLE_INDEX, NULL, GS_GPU_BIT(2), "2", {NULL}},
-    {"no UUID: the index", VISIBLE_UUID, NULL, GS_GPU_BIT(4), "4", {NULL}},
+    {"the driver's index", VISIBLE_INDEX, NULL, GS_GPU_BIT(2), "6", {NULL}},
+    {"no UUID: the driver's index", VISIBLE_UUID, NULL, GS_GPU_BIT(4), "7", {NULL}},
     {"several, in the order of the indices",
      VISIBLE_UUID,
      NULL,
      GS_GPU_BIT(4) | GS_GPU_BIT(0) | GS_GPU_BIT(2),
-     "GPU-0,GPU-1,4",
+     "GPU-0,GPU-1,7",
      {NULL}},
-    {"a GPU that is gone meanwhile", VISIBLE_UUID, NULL, GS_GPU_BIT(7), "7", {NULL}},
+    {"a GPU that is gone meanwhile", VISIBLE_UUID, NULL, GS_GPU_BIT(9), "9", {NULL}},
     {"CDI by UUID",
      VISIBLE_UUID,
      "nvidia.com/gpu",
@@ -43,8 +44,8 @@ static const struct {
      VISIBLE_INDEX,
      "example.com/card",
      GS_GPU_BIT(0) | GS_GPU_BIT(4),
-     "0,4",
-     {"example.com/card=0", "example.com/card=4"}},
+     "5,7",
+     {"example.com/card=5", "example.com/card=7"}},
 };
 
 static const char *env(const struct gs_dp_container *container, const char *key)

@@ -39,7 +39,7 @@ void gs_allocator_write_done(struct gs_allocator *alloc, uint64_t number, bool s
     queue.sent += sent;
 }
 
-int node_object_read(const struct gs_kube *kube, const char *node, enum gs_unit *ret_unit,
+int node_object_read(const struct gs_kube *kube, const char *node, struct node_facts *ret,
                      struct gs_error *err)
 {
     return 0;
@@ -51,7 +51,7 @@ int node_object_write(const struct gs_kube *kube, const struct gs_names *names, 
     return 0;
 }
 
-void devices_take_node(struct plugin *plugin, enum gs_unit inventory)
+void devices_take_node(struct plugin *plugin, const struct node_facts *facts)
 {
 }
 
@@ -60,6 +60,11 @@ void shutdown_told(struct plugin *plugin, bool written)
 }
 
 void plugin_changed(struct plugin *plugin)
+{
+}
+
+void gs_allocator_name_placed(const struct gs_allocator *alloc, gs_gpu_mask gpus,
+                              struct gs_buf *out)
 {
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""An unhealthy or cordoned GPU gets no new pod; its recovery wakes a waiting pod within 5 s; a GPU
-that is gone leaves the kubelet's list."""
+"""An unhealthy or cordoned GPU gets no new pod, nor one that is gone; a recovery wakes a waiting pod
+within 5 s; no device id ever turns Unhealthy."""
 
 import json
 import os
@@ -67,12 +67,14 @@ def body():
         cluster.delete_pod("on-1-0")
         cluster.delete_pod("on-1-1")
         gpus.write([16])
-        wait_for("the kubelet takes the units of a GPU that is gone away",
-                 lambda: cluster.gpu_memory() == 16)
+        wait_for("the inventory shows it", lambda: not shown(cluster)[1]["healthy"])
         wait_for("the number of GPUs follows", lambda: cluster.node_object()[
             "status"]["capacity"]["aliyun.com/gpu-count"] == "1")
+        check(cluster.gpu_memory() == 32, "the kubelet's list lost a GPU that is gone")
+        cluster.create_pods([real_pod("on-0", 12)])
+        check(cluster.wait_true_record("on-0") == "0", "on-0 is on a GPU that is gone")
         gpus.write([16, 16])
-        wait_for("the kubelet gives them back", lambda: cluster.gpu_memory() == 32)
+        wait_for("it is back", lambda: shown(cluster)[1]["healthy"])
         cluster.wait_true_record("early")
         told = {"GpuUnhealthy": 1, "GpuHealthy": 2, "GpuGone": 1}
         wait_for("the node's events tell all that", lambda: told.items() <=

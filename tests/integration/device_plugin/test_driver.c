@@ -181,21 +181,18 @@ static void events_hurt_a_gpu_unless_an_application_did_it(void **state)
     }
 }
 
-static void a_lost_gpu_is_gone_and_comes_back(void **state)
+static void a_lost_gpu_is_not_listed_and_comes_back(void **state)
 {
     struct rig rig;
     rig_up(&rig, FAKE_NVML, TWO);
     read_set(&rig);
     show(&rig, "gpu GPU-a 81559 0 x\nlost\n");
     struct gs_gpu_set set = read_set(&rig);
-    assert_int_equal(set.count, 2);
-    assert_true(set.gone == GS_GPU_BIT(1));
-    assert_false(set.gpus[1].healthy);
+    assert_int_equal(set.count, 1);
     assert_int_equal(set.measured, GS_GPU_BIT(0));
-    assert_int_equal(set.gpus[1].mem_mib, 16384);
     show(&rig, TWO);
     set = read_set(&rig);
-    assert_true(set.gone == 0 && set.gpus[1].healthy);
+    assert_true(set.count == 2 && set.gpus[1].healthy);
     rig_down(&rig);
 }
 
@@ -221,34 +218,15 @@ static void a_card_that_does_not_answer_blocks_no_other(void **state)
             snprintf(text, sizeof(text), "gpu GPU-a 81559 0 x\n%s", r->second);
             show(&rig, text);
             struct gs_gpu_set set = read_set(&rig);
-            row_equal(r->row, set.count, known ? 2 : 1);
+            row_equal(r->row, set.count, 1);
             row_true(r->row, set.gpus[0].healthy);
-            row_equal(r->row, set.gone, known ? GS_GPU_BIT(1) : 0);
             row_true(r->row, strstr(set.refused, r->words) != NULL);
             show(&rig, TWO);
             set = read_set(&rig);
-            row_true(r->row, set.count == 2 && set.gpus[1].healthy && !set.gone && !set.refused[0]);
+            row_true(r->row, set.count == 2 && set.gpus[1].healthy && !set.refused[0]);
             rig_down(&rig);
         }
     }
-}
-
-/* The first falls away, the second gets its index, and then falls away as well. */
-static void no_index_is_there_twice(void **state)
-{
-    struct rig rig;
-    rig_up(&rig, FAKE_NVML, TWO);
-    read_set(&rig);
-    show(&rig, "gpu GPU-b 16384 0 x\n");
-    struct gs_gpu_set set = read_set(&rig);
-    assert_int_equal(set.count, 1);
-    assert_string_equal(set.gpus[0].uuid, "GPU-b");
-    show(&rig, "");
-    set = read_set(&rig);
-    assert_int_equal(set.count, 1);
-    assert_string_equal(set.gpus[0].uuid, "GPU-b");
-    assert_int_equal(set.gone, GS_GPU_BIT(0));
-    rig_down(&rig);
 }
 
 /* "GPU is lost" comes out of nvmlEventSetWait for as long as the GPU is: no reason to turn in
@@ -265,7 +243,7 @@ static void a_lost_gpu_leaves_the_wait_a_wait(void **state)
     for (int i = 0; i < WAITS; i++) {
         struct gs_error err = {0};
         assert_int_equal(rig.source.ops->wait(rig.source.ctx, timeout_ns, &err), 1);
-        assert_true(read_set(&rig).gone == GS_GPU_BIT(1));
+        assert_int_equal(read_set(&rig).count, 1);
     }
     int64_t took_ns = gs_clock_now_ns(gs_clock_system()) - start_ns;
     assert_true(took_ns >= (WAITS - 1) * timeout_ns);
@@ -297,9 +275,8 @@ int main(void)
         cmocka_unit_test(cards_are_described),
         cmocka_unit_test(a_card_with_mig_is_left_out_and_said),
         cmocka_unit_test(events_hurt_a_gpu_unless_an_application_did_it),
-        cmocka_unit_test(a_lost_gpu_is_gone_and_comes_back),
+        cmocka_unit_test(a_lost_gpu_is_not_listed_and_comes_back),
         cmocka_unit_test(a_card_that_does_not_answer_blocks_no_other),
-        cmocka_unit_test(no_index_is_there_twice),
         cmocka_unit_test(a_lost_gpu_leaves_the_wait_a_wait),
         cmocka_unit_test(a_driver_without_events_is_only_read),
     };

@@ -159,21 +159,16 @@ static void on_pods(void *ctx, const struct gs_podres_list *list, const struct g
         return;
     }
     size_t ids = 0;
-    long long numa = -1;
     for (size_t p = 0; p < list->pod_count; p++) {
         for (size_t c = 0; c < list->pods[p].container_count; c++) {
             const struct gs_podres_container *container = &list->pods[p].containers[c];
-            for (size_t d = 0; d < container->device_count; d++) {
+            for (size_t d = 0; d < container->device_count; d++)
                 ids += container->devices[d].id_count;
-                if (container->devices[d].numa_node_count > 0)
-                    numa = container->devices[d].numa_nodes[0];
-            }
         }
     }
     const struct gs_podres_pod none = {.ns = "", .name = ""};
     const struct gs_podres_pod *first = list->pod_count > 0 ? &list->pods[0] : &none;
-    printf("pods %zu ids %zu first %s/%s numa %lld\n", list->pod_count, ids, first->ns, first->name,
-           numa);
+    printf("pods %zu ids %zu first %s/%s\n", list->pod_count, ids, first->ns, first->name);
     fflush(stdout);
 }
 
@@ -186,7 +181,7 @@ static void set_devices(struct peer *peer, size_t count, size_t healthy)
     char(*ids)[32] = calloc(count + 1, sizeof(*ids));
     for (size_t i = 0; i < count; i++) {
         snprintf(ids[i], sizeof(ids[i]), "unit-%07zu-abcdefg", i % 10000000);
-        devices[i] = (struct gs_dp_device){ids[i], i < healthy, (int64_t)(i % 2)};
+        devices[i] = (struct gs_dp_device){ids[i], i < healthy};
     }
     if (gs_dp_set_devices(peer->dp, devices, count, &err) < 0)
         say("devices-failed", err.msg);

@@ -12,7 +12,7 @@
 #define MAX_RSS_KB    3072
 #define MAX_GROWTH_KB 128
 /* Ids of 20 characters, NUMA nodes 0 and 1 in turn, and the frame. */
-#define LIST_BYTES(devices) (5 + 38 * (size_t)(devices))
+#define LIST_BYTES(devices) (5 + 33 * (size_t)(devices))
 #define ALLOCATE            PEER_GRPC_HEADERS("/v1beta1.DevicePlugin/Allocate")
 
 #ifdef __SANITIZE_ADDRESS__

@@ -95,11 +95,42 @@ static void more_containers_than_any_node_has_are_refused(void **state)
     }
 }
 
+/* As many as a list in MiB can carry, and more. */
+static void one_container_may_hold_all_ids_of_a_node(void **state)
+{
+    static const struct {
+        const char *row;
+        int ids;
+        enum gs_code code;
+    } rows[] = {{"all", 1 << 18, GS_OK}, {"one more", (1 << 18) + 1, GS_ETOOBIG}};
+    GS_FOR_EACH_ROW (r, rows) {
+        _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+        struct gs_checkpoint_entry *entries;
+        uint32_t count = 0;
+        struct gs_error err = {0};
+        struct gs_buf json = GS_BUF((size_t)16 << 20);
+        gs_buf_puts(&json, "{\"Data\":{\"PodDeviceEntries\":[{\"PodUID\":\"u\",\"ResourceName\":"
+                           "\"gpu\",\"DeviceIDs\":{\"-1\":[");
+        for (int i = 0; i < r->ids; i++)
+            gs_buf_printf(&json, "%s\"00000000-%d\"", i ? "," : "", i);
+        gs_buf_puts(&json, "]}}]}}");
+        row_true(r->row, !gs_buf_failed(&json));
+        gs_codec_checkpoint_decode((struct gs_slice){json.data, json.len}, "gpu", &arena, &entries,
+                                   &count, &err);
+        row_equal(r->row, err.code, r->code);
+        row_equal(r->row, count, r->code ? 0 : 1);
+        if (!r->code)
+            row_equal(r->row, entries[0].id_count, r->ids);
+        gs_buf_release(&json);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_of_the_resource_are_read),
         cmocka_unit_test(more_containers_than_any_node_has_are_refused),
+        cmocka_unit_test(one_container_may_hold_all_ids_of_a_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,11 +157,8 @@ static const struct {
     const char *bytes; /* of a ListAndWatchResponse with this device */
     size_t len;
 } devices[] = {
-    {"healthy, NUMA unknown", {"a", true, -1}, "\x0A\x0C\x0A\1a\x12\7Healthy", 14},
-    {"unhealthy", {"a", false, -1}, "\x0A\x0E\x0A\1a\x12\x09Unhealthy", 16},
-    {"NUMA node 0", {"a", true, 0}, "\x0A\x10\x0A\1a\x12\7Healthy\x1A\2\x0A\0", 18},
-    {"NUMA node 1", {"a", true, 1}, "\x0A\x12\x0A\1a\x12\7Healthy\x1A\4\x0A\2\x08\1", 20},
-    {"NUMA node 200", {"a", true, 200}, "\x0A\x13\x0A\1a\x12\7Healthy\x1A\5\x0A\3\x08\xC8\1", 21},
+    {"healthy", {"a", true}, "\x0A\x0C\x0A\1a\x12\7Healthy", 14},
+    {"unhealthy", {"a", false}, "\x0A\x0E\x0A\1a\x12\x09Unhealthy", 16},
 };
 
 static void a_device_is_encoded_as_the_api_says(void **state)
@@ -185,18 +182,13 @@ static const struct {
     const char *row;
     int id_chars;
     bool healthy;
-    int64_t numa_node;
     size_t bytes_each;
     size_t largest_count;
 } sizes[] = {
-    {"8 characters", 8, true, -1, 21, 199728},
-    {"8 characters, NUMA 0", 8, true, 0, 25, 167772},
-    {"8 characters, NUMA 1", 8, true, 1, 27, 155344},
-    {"20 characters", 20, true, -1, 33, 127100},
-    {"20 characters, NUMA 1", 20, true, 1, 39, 107546},
-    {"20 characters, unhealthy", 20, false, -1, 35, 119837},
-    {"45 characters", 45, true, -1, 58, 72315},
-    {"45 characters, NUMA 1", 45, true, 1, 64, 65536},
+    {"8 characters", 8, true, 21, 199728},
+    {"20 characters", 20, true, 33, 127100},
+    {"20 characters, unhealthy", 20, false, 35, 119837},
+    {"45 characters", 45, true, 58, 72315},
 };
 
 static void sizes_are_what_a_kubelet_counts(void **state)
@@ -205,7 +197,7 @@ static void sizes_are_what_a_kubelet_counts(void **state)
         char id[64];
         memset(id, 'x', (size_t)r->id_chars);
         id[r->id_chars] = '\0';
-        struct gs_dp_device one = {id, r->healthy, r->numa_node};
+        struct gs_dp_device one = {id, r->healthy};
         row_equal(r->row, gs_dp_list_bytes(&one, 1), r->bytes_each);
         row_equal(r->row, GS_DP_LIST_MAX_BYTES / r->bytes_each, r->largest_count);
     }
@@ -218,7 +210,7 @@ static struct gs_dp_device *many_devices(size_t count, char (**ret_ids)[32])
     char(*ids)[32] = calloc(count, sizeof(*ids));
     for (size_t i = 0; i < count; i++) {
         snprintf(ids[i], sizeof(ids[i]), "gpu-%07zu-abcdefgh", i % 10000000); /* 20 characters */
-        list[i] = (struct gs_dp_device){ids[i], true, -1};
+        list[i] = (struct gs_dp_device){ids[i], true};
     }
     *ret_ids = ids;
     return list;
@@ -249,9 +241,9 @@ static void ids_that_the_api_forbids_are_refused(void **state)
     char id[65];
     memset(id, 'x', 64);
     id[64] = '\0';
-    const struct gs_dp_device overlong[] = {{"a", true, -1}, {id, true, -1}};
-    const struct gs_dp_device fits[] = {{id + 1, true, -1}};
-    const struct gs_dp_device empty[] = {{"", true, -1}};
+    const struct gs_dp_device overlong[] = {{"a", true}, {id, true}};
+    const struct gs_dp_device fits[] = {{id + 1, true}};
+    const struct gs_dp_device empty[] = {{"", true}};
     struct gs_error err = {0};
     assert_int_equal(gs_dp_set_devices(f->dp, overlong, 2, &err), -1);
     assert_int_equal(err.code, GS_EINVAL);
@@ -262,7 +254,7 @@ static void ids_that_the_api_forbids_are_refused(void **state)
 static void updates_go_to_every_stream(void **state)
 {
     struct fixture *f = *state;
-    const struct gs_dp_device a = {"a", true, -1}, b = {"b", true, -1};
+    const struct gs_dp_device a = {"a", true}, b = {"b", true};
     struct peer second;
     assert_int_equal(gs_dp_adopt(f->dp, peer_open(&second, f->loop, false), NULL), 0);
     struct peer_stream *one = ask(f, CALL("ListAndWatch"), EMPTY);
@@ -298,7 +290,7 @@ static void updates_go_to_every_stream(void **state)
 static void an_equal_list_is_not_sent_again(void **state)
 {
     struct fixture *f = *state;
-    const struct gs_dp_device a = {"a", true, -1};
+    const struct gs_dp_device a = {"a", true};
     struct peer_stream *stream = ask(f, CALL("ListAndWatch"), EMPTY);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(gs_dp_set_devices(f->dp, &a, 1, NULL), 0);

@@ -13,7 +13,7 @@ static const struct {
     const char *bytes;
     size_t len;
     enum gs_code code;
-    const char *text; /* "ns/pod{container:resource=id,id@numa }" */
+    const char *text; /* "ns/pod{container:resource=id,id }" */
 } lists[] = {
     {"empty", "", 0, GS_OK, ""},
     {"a pod without anything", "\x0A\0", 2, GS_OK, "/{}"},
@@ -21,13 +21,9 @@ static const struct {
     {"a container without devices", "\x0A\x0B\x0A\1p\x12\1n\x1A\3\x0A\1c", 13, GS_OK, "n/p{c:}"},
     {"devices", "\x0A\x18\x0A\1p\x12\1n\x1A\x10\x0A\1c\x12\x0B\x0A\1r\x12\1x\x12\1y\x1A\0", 26,
      GS_OK, "n/p{c:r=x,y}"},
-    {"devices with NUMA nodes",
-     "\x0A\x1F\x0A\1p\x12\1n\x1A\x17\x0A\1c\x12\x12\x0A\1r\x12\1x\x12\1y\x1A\x07\x0A\2\x08\1\x0A\1"
-     "\x08",
-     31, GS_EPROTO, NULL}, /* the last node is cut short */
-    {"one NUMA node",
+    {"NUMA nodes are passed over",
      "\x0A\x19\x0A\1p\x12\1n\x1A\x11\x0A\1c\x12\x0C\x0A\1r\x12\1x\x1A\4\x0A\2\x08\1", 27, GS_OK,
-     "n/p{c:r=x@1}"},
+     "n/p{c:r=x}"},
     {"the same resource twice",
      "\x0A\x19\x0A\1p\x12\1n\x1A\x11\x0A\1c\x12\x05\x0A\1r\x12\0\x12\x05\x0A\1r\x12\0", 27, GS_OK,
      "n/p{c:r= r=}"},
@@ -44,8 +40,6 @@ static void put_devices(struct gs_buf *out, const struct gs_podres_devices *devi
     gs_buf_printf(out, "%s=", devices->resource_name);
     for (size_t i = 0; i < devices->id_count; i++)
         gs_buf_printf(out, "%s%s", i > 0 ? "," : "", devices->ids[i]);
-    for (size_t i = 0; i < devices->numa_node_count; i++)
-        gs_buf_printf(out, "@%lld", (long long)devices->numa_nodes[i]);
 }
 
 static char *to_text(const struct gs_podres_list *list)

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/numbers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpushare/base/num.h"
+
+enum { NONE = GS_GPUS_MAX };
+
+static bool is_same(const struct gs_gpu *known, const struct gs_gpu *gpu)
+{
+    if (known->uuid[0] || gpu->uuid[0])
+        return strcmp(known->uuid, gpu->uuid) == 0;
+    return known->idx == gpu->idx;
+}
+
+static uint32_t find(const struct numbers *numbers, const struct gs_gpu *gpu)
+{
+    uint32_t idx;
+    GS_FOR_EACH_GPU (idx, numbers->used) {
+        if (is_same(&numbers->known[idx], gpu))
+            return idx;
+    }
+    return NONE;
+}
+
+static void keep(struct numbers *numbers, uint32_t idx, const struct gs_gpu *gpu)
+{
+    numbers->known[idx] = *gpu;
+    numbers->known[idx].idx = idx;
+    numbers->used |= GS_GPU_BIT(idx);
+}
+
+bool numbers_remember(struct numbers *numbers, const struct gs_gpu *gpus, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t idx = find(numbers, &gpus[i]);
+        if (idx == NONE ? (numbers->used & GS_GPU_BIT(gpus[i].idx)) != 0 : idx != gpus[i].idx)
+            return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (find(numbers, &gpus[i]) == NONE)
+            keep(numbers, gpus[i].idx, &gpus[i]);
+    }
+    return true;
+}
+
+/* For a card that was not met before. */
+static uint32_t choose(const struct numbers *numbers, uint32_t wanted, gs_gpu_mask taken)
+{
+    if (wanted < GS_GPUS_MAX && !(taken & GS_GPU_BIT(wanted)))
+        return wanted;
+    return ~taken ? (uint32_t)__builtin_ctzll(~taken) : NONE;
+}
+
+static void describe(struct gs_gpu_set *set, const struct gs_gpu_set *from, uint32_t at,
+                     uint32_t idx)
+{
+    const struct gs_gpu *gpu = &from->gpus[at];
+    set->gpus[set->count] = *gpu;
+    set->gpus[set->count++].idx = idx;
+    set->source_idx[idx] = gpu->idx;
+    if (from->measured & GS_GPU_BIT(gpu->idx)) {
+        set->measured |= GS_GPU_BIT(idx);
+        set->used_bytes[idx] = from->used_bytes[gpu->idx];
+    }
+}
+
+static int by_idx(const void *a, const void *b)
+{
+    const struct gs_gpu *left = a, *right = b;
+    return left->idx < right->idx ? -1 : left->idx > right->idx;
+}
+
+static void add_gone(const struct numbers *numbers, struct gs_gpu_set *set)
+{
+    uint32_t idx;
+    GS_FOR_EACH_GPU (idx, numbers->used & ~numbers->present) {
+        set->gpus[set->count] = numbers->known[idx];
+        set->gpus[set->count].schedulable = true;
+        set->gpus[set->count++].healthy = false;
+        set->gone |= GS_GPU_BIT(idx);
+        set->source_idx[idx] = GS_GPUS_MAX;
+    }
+    qsort(set->gpus, set->count, sizeof(set->gpus[0]), by_idx);
+}
+
+/* Those that are known first: a new card must not take their numbers. */
+static gs_gpu_mask find_known(const struct numbers *numbers, const struct gs_gpu_set *set,
+                              uint32_t found[GS_GPUS_MAX])
+{
+    gs_gpu_mask present = 0;
+    for (uint32_t i = 0; i < set->count; i++) {
+        found[i] = find(numbers, &set->gpus[i]);
+        if (found[i] != NONE)
+            present |= GS_GPU_BIT(found[i]);
+    }
+    return present;
+}
+
+void numbers_apply(struct numbers *numbers, struct gs_gpu_set *set, gs_gpu_mask placed)
+{
+    const struct gs_gpu_set from = *set;
+    uint32_t found[GS_GPUS_MAX];
+    gs_gpu_mask present = find_known(numbers, &from, found);
+    gs_gpu_mask lost = numbers->used & ~present;
+    set->count = 0;
+    set->gone = set->measured = 0;
+    for (uint32_t i = 0; i < from.count; i++) {
+        uint32_t idx = found[i];
+        if (idx == NONE)
+            idx = choose(numbers, from.gpus[i].idx, present | (lost & placed));
+        if (idx == NONE) {
+            size_t len = strlen(set->refused);
+            snprintf(set->refused + len, sizeof(set->refused) - len,
+                     "%s%s is one more than can be counted", len ? "; " : "", from.gpus[i].uuid);
+            continue;
+        }
+        present |= GS_GPU_BIT(idx);
+        describe(set, &from, i, idx);
+        keep(numbers, idx, &from.gpus[i]);
+    }
+    numbers->present = present;
+    numbers->seen = (numbers->seen & numbers->used) | present;
+    add_gone(numbers, set);
+}
+
+bool numbers_forget(struct numbers *numbers, gs_gpu_mask placed)
+{
+    gs_gpu_mask kept = numbers->used & (numbers->present | numbers->seen | placed);
+    bool some = kept != numbers->used;
+    numbers->used = kept;
+    return some;
+}
+
+static uint32_t one_of_visible(const struct gs_gpu_set *set, const char *word, size_t len)
+{
+    uint32_t number;
+    bool is_number = gs_parse_u32(word, len, &number);
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct gs_gpu *gpu = &set->gpus[i];
+        bool same = is_number ? set->source_idx[gpu->idx] == number
+                              : strlen(gpu->uuid) == len && memcmp(gpu->uuid, word, len) == 0;
+        if (len && same)
+            return gpu->idx;
+    }
+    return NONE;
+}
+
+gs_gpu_mask numbers_of_visible(const struct gs_gpu_set *set, const char *visible)
+{
+    gs_gpu_mask gpus = 0;
+    for (const char *at = visible;; at++) {
+        size_t len = strcspn(at, ",");
+        uint32_t idx = one_of_visible(set, at, len);
+        if (idx == NONE)
+            return 0;
+        gpus |= GS_GPU_BIT(idx);
+        at += len;
+        if (!*at)
+            return gpus;
+    }
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_NUMBERS_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_NUMBERS_H
+
+#include "gpushare/port/gpu_source.h"
+
+/*
+ * Which index is whose. Records of pods, the ledger and gpu-cordon name a GPU by its index, so an
+ * index belongs to a UUID and not to a place in the driver's list, which is counted anew when a
+ * card is lost, added or does not come back from a reboot. The node's own inventory is the memory.
+ *
+ * A card that was not met before gets the driver's own number when that is free, else the lowest
+ * that is. One that is lost keeps its number, and stays in the inventory as gone, while a pod is
+ * placed on it; also while this process lives, unless a new card takes the number. Cards without
+ * UUIDs (a list by hand) are who their index says. Zeroed: nothing is known. Pure.
+ */
+struct numbers {
+    struct gs_gpu known[GS_GPUS_MAX]; /* by index, as seen last */
+    gs_gpu_mask used;                 /* known[] is somebody's */
+    gs_gpu_mask present;              /* of these: in the last set */
+    gs_gpu_mask seen;                 /* of these: in a set of this process's */
+};
+
+/* The node's inventory. False, and nothing is taken: it contradicts numbers that were given out
+ * without it. */
+bool numbers_remember(struct numbers *numbers, const struct gs_gpu *gpus, uint32_t count);
+
+/* A set as its source counts becomes one by our indices; who is known and not in it is added as
+ * gone. placed: indices that pods are on. A card that no index is left for is left out, and said
+ * in set->refused. */
+void numbers_apply(struct numbers *numbers, struct gs_gpu_set *set, gs_gpu_mask placed);
+
+/* Forgets who is gone, was never seen by this process, and has no pods. True: somebody was. */
+bool numbers_forget(struct numbers *numbers, gs_gpu_mask placed);
+
+/* Where a container's NVIDIA_VISIBLE_DEVICES ("GPU-…,GPU-…", or the driver's indices) points to, in
+ * the indices of a set that numbers_apply() made; 0: to something that is not in it. */
+gs_gpu_mask numbers_of_visible(const struct gs_gpu_set *set, const char *visible);
+
+#endif

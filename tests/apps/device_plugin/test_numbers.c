@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/numbers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "rows.h"
+
+/* Sets are written short: "abc" is three cards as the driver counts them, a letter is the end of
+ * its UUID, and '.' a card without one. Inventories: "b1 c2". Results: "b1 c2 a0-", '-' is gone. */
+enum { TEXT = 1024 };
+
+static struct gs_gpu card(char letter, uint32_t idx)
+{
+    struct gs_gpu gpu = {.idx = idx, .mem_mib = 1024, .healthy = true, .schedulable = true};
+    if (letter != '.')
+        snprintf(gpu.uuid, sizeof(gpu.uuid), "GPU-%c", letter);
+    return gpu;
+}
+
+static struct gs_gpu_set set_of(const char *letters)
+{
+    struct gs_gpu_set set = {0};
+    for (; letters[set.count]; set.count++) {
+        set.gpus[set.count] = card(letters[set.count], set.count);
+        set.measured |= GS_GPU_BIT(set.count);
+        set.used_bytes[set.count] = (uint64_t)letters[set.count];
+    }
+    return set;
+}
+
+static bool remember(struct numbers *numbers, const char *inventory)
+{
+    struct gs_gpu gpus[GS_GPUS_MAX];
+    uint32_t count = 0;
+    for (const char *at = inventory; *at; at += at[2] ? 3 : 2)
+        gpus[count++] = card(at[0], (uint32_t)(at[1] - '0'));
+    return numbers_remember(numbers, gpus, count);
+}
+
+static void print(const struct gs_gpu_set *set, char out[TEXT])
+{
+    out[0] = '\0';
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct gs_gpu *gpu = &set->gpus[i];
+        bool gone = set->gone & GS_GPU_BIT(gpu->idx);
+        size_t len = strlen(out);
+        assert_true(gone == !gpu->healthy && gone == (set->source_idx[gpu->idx] == GS_GPUS_MAX));
+        snprintf(out + len, TEXT - len, "%s%c%u%s", len ? " " : "",
+                 gpu->uuid[0] ? gpu->uuid[4] : '.', gpu->idx, gone ? "-" : "");
+    }
+}
+
+static void an_index_belongs_to_a_uuid(void **state)
+{
+    static const struct {
+        const char *row, *inventory, *before, *now;
+        gs_gpu_mask placed;
+        const char *expected;
+    } rows[] = {
+        {"a new node", "", "", "abc", 0, "a0 b1 c2"},
+        {"as before", "a0 b1 c2", "", "abc", 0, "a0 b1 c2"},
+        {"the first did not come back from a reboot", "a0 b1 c2", "", "bc", 2, "a0- b1 c2"},
+        {"nor the last", "a0 b1 c2", "", "ab", 1, "a0 b1 c2-"},
+        {"the driver counts otherwise", "a0 b1 c2", "", "cab", 0, "a0 b1 c2"},
+        {"one is put before the others", "a0 b1", "", "nab", 0, "a0 b1 n2"},
+        {"one is put behind", "a0 b1", "", "abn", 0, "a0 b1 n2"},
+        {"one is replaced, with pods on the old", "a0 b1", "", "nb", 1, "a0- b1 n2"},
+        {"one is replaced, without", "a0 b1", "", "nb", 2, "n0 b1"},
+        {"lost while it runs", "", "abc", "bc", 1, "a0- b1 c2"},
+        {"lost, and nobody is on it", "", "abc", "bc", 0, "a0- b1 c2"},
+        {"all are lost", "", "ab", "", 0, "a0- b1-"},
+        {"no index is there twice", "", "ab", "b", 0, "a0- b1"},
+        {"without UUIDs", ".0 .1", "", "..", 0, ".0 .1"},
+        {"without UUIDs, one less", "", "..", ".", 0, ".0 .1-"},
+        {"one learns its UUID", ".0", "", "a", 0, "a0"},
+        {"one learns its UUID, with pods", ".0", "", "a", 1, ".0- a1"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct numbers numbers = {0};
+        struct gs_gpu_set before = set_of(r->before), set = set_of(r->now);
+        char text[TEXT];
+        row_true(r->row, remember(&numbers, r->inventory));
+        if (r->before[0])
+            numbers_apply(&numbers, &before, r->placed);
+        numbers_apply(&numbers, &set, r->placed);
+        print(&set, text);
+        row_text(r->row, text, r->expected);
+        for (uint32_t i = 0; i < set.count; i++) {
+            const struct gs_gpu *gpu = &set.gpus[i];
+            bool gone = set.gone & GS_GPU_BIT(gpu->idx);
+            row_equal(r->row, !(set.measured & GS_GPU_BIT(gpu->idx)), gone);
+            if (gone || !gpu->uuid[0])
+                continue;
+            row_equal(r->row, set.used_bytes[gpu->idx], (uint64_t)gpu->uuid[4]);
+            row_equal(r->row, r->now[set.source_idx[gpu->idx]], gpu->uuid[4]);
+        }
+    }
+}
+
+static void a_lost_card_comes_back_to_its_index(void **state)
+{
+    static const char *const steps[][2] = {
+        {"abc", "a0 b1 c2"}, {"c", "a0- b1- c2"}, {"", "a0- b1- c2-"},
+        {"ca", "a0 b1- c2"}, {"cba", "a0 b1 c2"}, {"bn", "a0- b1 c2- n3"},
+    };
+    struct numbers numbers = {0};
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        struct gs_gpu_set set = set_of(steps[i][0]);
+        char text[TEXT];
+        numbers_apply(&numbers, &set, ~(gs_gpu_mask)0);
+        print(&set, text);
+        assert_string_equal(text, steps[i][1]);
+    }
+}
+
+static void who_is_gone_since_before_and_holds_no_pods_is_forgotten(void **state)
+{
+    static const struct {
+        const char *row, *now;
+        gs_gpu_mask placed;
+        bool some;
+        const char *expected;
+    } rows[] = {
+        {"all are there", "ab", 0, false, "a0 b1"},
+        {"pods are on it", "b", 1, false, "a0- b1"},
+        {"nobody is", "b", 2, true, "b1"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct numbers numbers = {0};
+        struct gs_gpu_set set = set_of(r->now), again = set;
+        char text[TEXT];
+        remember(&numbers, "a0 b1");
+        numbers_apply(&numbers, &set, ~(gs_gpu_mask)0);
+        row_equal(r->row, numbers_forget(&numbers, r->placed), r->some);
+        row_equal(r->row, numbers_forget(&numbers, r->placed), false);
+        numbers_apply(&numbers, &again, r->placed);
+        print(&again, text);
+        row_text(r->row, text, r->expected);
+        struct gs_gpu_set none = {0};
+        numbers_apply(&numbers, &none, 0);
+        row_equal(r->row, numbers_forget(&numbers, 0), r->placed == 1); /* others were seen */
+    }
+}
+
+static void an_inventory_that_comes_late_may_contradict(void **state)
+{
+    static const struct {
+        const char *row, *given, *inventory;
+        bool good;
+    } rows[] = {
+        {"the same", "ab", "a0 b1", true},
+        {"one more", "ab", "a0 b1 c2", true},
+        {"none", "ab", "", true},
+        {"another order", "ab", "a1 b0", false},
+        {"another has the index", "bc", "a0 b1 c2", false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct numbers numbers = {0};
+        struct gs_gpu_set set = set_of(r->given);
+        numbers_apply(&numbers, &set, 0);
+        row_equal(r->row, remember(&numbers, r->inventory), r->good);
+    }
+}
+
+static void more_cards_than_indices_are_left_out(void **state)
+{
+    struct numbers numbers = {0};
+    struct gs_gpu_set set = {0}, more = {0};
+    for (; set.count < GS_GPUS_MAX; set.count++) {
+        set.gpus[set.count] = card('x', set.count);
+        snprintf(set.gpus[set.count].uuid, GS_UUID_BYTES, "GPU-%u", set.count);
+    }
+    numbers_apply(&numbers, &set, ~(gs_gpu_mask)0);
+    assert_int_equal(set.count, GS_GPUS_MAX);
+    more.count = 1;
+    more.gpus[0] = card('n', 0);
+    numbers_apply(&numbers, &more, ~(gs_gpu_mask)0);
+    assert_int_equal(more.count, GS_GPUS_MAX);
+    assert_non_null(strstr(more.refused, "GPU-n"));
+}
+
+static void an_environment_is_read_in_todays_indices(void **state)
+{
+    static const struct {
+        const char *row, *visible;
+        gs_gpu_mask expected;
+    } rows[] = {
+        {"a UUID", "GPU-b", 2},
+        {"two", "GPU-c,GPU-b", 6},
+        {"one that is gone keeps its index", "GPU-a", 1},
+        {"the driver's index", "0", 2},
+        {"the driver's indices", "0,1", 6},
+        {"an index that the driver has not", "2", 0},
+        {"nobody's UUID", "GPU-x", 0},
+        {"one of two is nobody's", "GPU-b,GPU-x", 0},
+        {"the beginning of one", "GPU-", 0},
+        {"nothing", "", 0},
+        {"a comma", "GPU-b,", 0},
+    };
+    struct numbers numbers = {0};
+    struct gs_gpu_set set = set_of("bc");
+    remember(&numbers, "a0 b1 c2");
+    numbers_apply(&numbers, &set, 1);
+    GS_FOR_EACH_ROW (r, rows)
+        row_equal(r->row, numbers_of_visible(&set, r->visible), r->expected);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_index_belongs_to_a_uuid),
+        cmocka_unit_test(a_lost_card_comes_back_to_its_index),
+        cmocka_unit_test(who_is_gone_since_before_and_holds_no_pods_is_forgotten),
+        cmocka_unit_test(an_inventory_that_comes_late_may_contradict),
+        cmocka_unit_test(more_cards_than_indices_are_left_out),
+        cmocka_unit_test(an_environment_is_read_in_todays_indices),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
