@@ -14,7 +14,8 @@
  *
  * Health. A GPU is unhealthy after a critical XID or a double-bit ECC error, except for the XIDs
  * that applications cause (13, 31, 43, 45, 68, 109), and while the driver says that it is lost. It
- * is healthy again when it answers and has been quiet for GS_NVML_QUIET_NS. Cards with MIG enabled are left out, with a reason.
+ * is healthy again when it answers and has been quiet for GS_NVML_QUIET_NS. Cards with MIG enabled
+ * are left out, with a reason.
  */
 #define GS_NVML_QUIET_NS ((int64_t)60 * 1000000000)
 
