@@ -17,7 +17,6 @@ struct call {
     struct gs_kube_client *client;
     struct gs_runner *runner;
     struct gs_exchange exchange;
-    int64_t deadline_ns;
     uint32_t throttled;
     uint32_t failed;
     bool refused;
@@ -32,7 +31,7 @@ static bool is_stopped(const struct call *call)
 static bool wait_within(struct call *call, int64_t ns)
 {
     int64_t now_ns = gs_clock_now_ns(call->client->options.clock);
-    if (ns >= call->deadline_ns - now_ns)
+    if (ns >= call->exchange.deadline_ns - now_ns)
         return false;
     for (int64_t part_ns; ns > 0 && !is_stopped(call); ns -= part_ns) {
         part_ns = ns < LOOK_EVERY_NS ? ns : LOOK_EVERY_NS;
@@ -97,10 +96,6 @@ static int run(struct call *call, struct gs_error *err)
         struct gs_error why = {0};
         if (gs_client_canceled(call->client))
             return gs_fail(err, GS_ECANCELED, "stopped");
-        call->exchange.timeout_ns =
-            call->deadline_ns - gs_clock_now_ns(call->client->options.clock);
-        if (call->exchange.timeout_ns <= 0)
-            return gs_fail(err, GS_ETIMEOUT, "%s: no answer in time", call->client->config.server);
         bool again;
         if (gs_exchange_run(call->client, call->runner, &call->exchange, &why) == 0) {
             again = again_after_answer(call);
@@ -119,11 +114,13 @@ int gs_call(struct gs_kube_client *client, struct gs_runner *runner,
 {
     int64_t timeout_ns =
         request->timeout_ns > 0 ? request->timeout_ns : client->options.request_timeout_ns;
+    int64_t deadline_ns = gs_clock_now_ns(client->options.clock) + timeout_ns;
+    if (request->deadline_ns && request->deadline_ns < deadline_ns)
+        deadline_ns = request->deadline_ns;
     struct call call = {
         .client = client,
         .runner = runner,
-        .exchange = {.request = request, .body = body},
-        .deadline_ns = gs_clock_now_ns(client->options.clock) + timeout_ns,
+        .exchange = {.request = request, .deadline_ns = deadline_ns, .body = body},
     };
     int result = run(&call, err);
     if (call.exchange.creds)

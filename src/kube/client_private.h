@@ -27,6 +27,7 @@ struct gs_runner {
     struct gs_runner *next; /* among the client's runners */
     CURLM *multi;
     const atomic_bool *stop;
+    const atomic_bool *list_wanted; /* NULL: never */
     struct gs_connection *connection;
 };
 
@@ -74,7 +75,7 @@ int gs_runner_open(struct gs_kube_client *client, const atomic_bool *stop, struc
                    struct gs_error *err);
 void gs_runner_close(struct gs_kube_client *client, struct gs_runner *runner);
 
-/* Waits; a runner's stop flag ends it early. NULL: a plain sleep. */
+/* Waits; a runner's flags end it early. NULL: a plain sleep. */
 void gs_runner_sleep(const struct gs_runner *runner, int64_t ns);
 
 static inline bool gs_client_canceled(const struct gs_kube_client *client)
@@ -87,10 +88,17 @@ static inline bool gs_runner_stopped(const struct gs_runner *runner)
     return runner && atomic_load_explicit(runner->stop, memory_order_acquire);
 }
 
+/* Its request, or its wait for the next, is to end: a new list is to begin. */
+static inline bool gs_runner_list_wanted(const struct gs_runner *runner)
+{
+    return runner && runner->list_wanted &&
+           atomic_load_explicit(runner->list_wanted, memory_order_acquire);
+}
+
 /* One request on the wire and what came back. */
 struct gs_exchange {
     const struct gs_kube_request *request;
-    int64_t timeout_ns;     /* 0: none, the stall timer watches */
+    int64_t deadline_ns;    /* nothing is sent after it; 0: none, the stall timer watches */
     int64_t head_ns;        /* with a runner: no byte for so long before the head is complete … */
     int64_t stall_ns;       /* … or after it ends it; 0: never */
     struct gs_buf *body;    /* where the body goes, within its ceiling … */
@@ -101,7 +109,8 @@ struct gs_exchange {
     /* Filled in: */
     int status;             /* 0: no answer */
     int64_t retry_after_ns; /* -1: not told */
-    bool unsent;            /* failed before anything was sent: trying again is safe */
+    bool unsent;            /* nobody was there: trying again is safe */
+    bool sent;              /* it may have gone out */
     bool headed;            /* the answer's head is complete */
     bool stalled;
     struct gs_creds *creds; /* what was shown; the caller unrefs */
@@ -116,7 +125,7 @@ struct gs_exchange {
 int gs_exchange_run(struct gs_kube_client *client, struct gs_runner *runner,
                     struct gs_exchange *exchange, struct gs_error *err);
 
-/* Runs it with the retries that client.h promises, within request->timeout_ns. */
+/* Runs it with the retries that client.h promises, within its time. */
 int gs_call(struct gs_kube_client *client, struct gs_runner *runner,
             const struct gs_kube_request *request, int *ret_status, struct gs_buf *body,
             struct gs_error *err);

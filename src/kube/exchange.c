@@ -60,15 +60,36 @@ static size_t on_header(char *line, size_t size, size_t count, void *ctx)
     return len;
 }
 
+/* -1 when its time is over: GS_EBUSY while nothing was sent. */
+static int check_deadline(const struct gs_kube_client *client, const struct gs_exchange *exchange,
+                          struct gs_error *err)
+{
+    if (!exchange->deadline_ns || gs_clock_now_ns(client->options.clock) < exchange->deadline_ns)
+        return 0;
+    if (exchange->sent)
+        return gs_fail(err, GS_ETIMEOUT, "%s: no answer in time", client->config.server);
+    return gs_fail(err, GS_EBUSY, "%s: not reached in time", client->config.server);
+}
+
 /* Curl calls it once a second at least. Other than 0 ends the request. */
 static int on_progress(void *ctx, curl_off_t down_all, curl_off_t down, curl_off_t up_all,
                        curl_off_t up)
 {
     struct progress *progress = ctx;
-    if (!gs_client_canceled(progress->client))
-        return 0;
-    gs_fail(&progress->error, GS_ECANCELED, "stopped");
-    return 1;
+    if (gs_client_canceled(progress->client))
+        return gs_fail(&progress->error, GS_ECANCELED, "stopped");
+    return check_deadline(progress->client, progress->exchange, &progress->error);
+}
+
+/* Right before the request goes out, also when curl sends it again on another connection. Curl's
+ * own timeout stands still while the machine sleeps; our clock does not. */
+static int on_connected(void *ctx, char *remote_ip, char *local_ip, int remote_port, int local_port)
+{
+    struct progress *progress = ctx;
+    if (check_deadline(progress->client, progress->exchange, &progress->error) < 0)
+        return CURL_PREREQFUNC_ABORT;
+    progress->exchange->sent = true;
+    return CURL_PREREQFUNC_OK;
 }
 
 /* The credentials may be seen by this server on this connection. */
@@ -200,8 +221,11 @@ static int set_request(const struct gs_kube_client *client, CURL *easy,
         curl_easy_setopt(easy, CURLOPT_HTTPGET, 1L);
     }
     long timeout_ms = 0;
-    if (exchange->timeout_ns > 0)
-        timeout_ms = (long)(exchange->timeout_ns / GS_NS_PER_MS) + 1;
+    if (exchange->deadline_ns) {
+        int64_t left_ns = exchange->deadline_ns - gs_clock_now_ns(client->options.clock);
+        /* the least, when the credentials took all of it: on_connected() says so then */
+        timeout_ms = left_ns > 0 ? (long)(left_ns / GS_NS_PER_MS) + 1 : 1;
+    }
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms);
     /* The only one of these that takes memory, and without it a PATCH would be a POST. */
     if (curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method) != CURLE_OK)
@@ -228,6 +252,8 @@ static CURLcode perform_on(const struct gs_runner *runner, struct progress *prog
         int64_t quiet_ns = gs_clock_now_ns(clock) - progress->heard_ns;
         if (gs_runner_stopped(runner)) {
             gs_fail(&progress->error, GS_ECANCELED, "stopped");
+        } else if (gs_runner_list_wanted(runner)) {
+            gs_fail(&progress->error, GS_EGONE, "it may be behind: the list is read anew");
         } else if (limit_ns > 0 && quiet_ns >= limit_ns) {
             exchange->stalled = true;
             gs_fail(&progress->error, GS_ETIMEOUT, "nothing heard for %lld s",
@@ -293,6 +319,8 @@ static int run_on(struct gs_kube_client *client, struct gs_connection *connectio
     curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
     curl_easy_setopt(easy, CURLOPT_XFERINFODATA, &progress);
     curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_connected);
+    curl_easy_setopt(easy, CURLOPT_PREREQDATA, &progress);
     connection->error[0] = '\0';
     CURLcode code = runner ? perform_on(runner, &progress) : curl_easy_perform(easy);
     int result = finish(client, connection, &progress, code, err);
@@ -313,7 +341,7 @@ int gs_exchange_run(struct gs_kube_client *client, struct gs_runner *runner,
         gs_lines_reset(exchange->lines);
     exchange->status = 0;
     exchange->retry_after_ns = -1;
-    exchange->unsent = exchange->headed = exchange->stalled = false;
+    exchange->sent = exchange->unsent = exchange->headed = exchange->stalled = false;
     if (exchange->creds)
         gs_creds_unref(gs_steal(&exchange->creds));
     if (gs_auth_get(client->auth, &exchange->creds, err) < 0)

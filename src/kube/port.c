@@ -2,11 +2,13 @@
 #include <string.h>
 
 #include "client_private.h"
+#include "gpushare/base/num.h"
 #include "gpushare/codec/event.h"
 #include "gpushare/codec/lease.h"
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/patch.h"
 #include "gpushare/codec/pod.h"
+#include "gpushare/codec/watch.h"
 
 /* One object in, one object out: everything of the port but lists and watches. */
 
@@ -44,11 +46,11 @@ static int build_path(struct gs_buf *path, const char *root, const char *ns, con
     return gs_buf_failed(path) ? gs_fail_nomem(err) : 0;
 }
 
-/* Sends it, again where that is right, for so long (0: the client's time); an answer that is no 2xx
+/* Sends it, again where that is right, until then (0: the client's time); an answer that is no 2xx
  * is a failure. *ret_body: the answer. */
-static int send_within(struct gs_kube_client *client, int64_t timeout_ns, const char *method,
-                       const struct gs_buf *path, const char *type, const struct gs_buf *body,
-                       struct gs_buf *ret_body, struct gs_error *err)
+static int send_until(struct gs_kube_client *client, int64_t deadline_ns, const char *method,
+                      const struct gs_buf *path, const char *type, const struct gs_buf *body,
+                      struct gs_buf *ret_body, struct gs_error *err)
 {
     if (body && gs_buf_failed(body) == GS_ETOOBIG)
         return gs_fail(err, GS_EINVAL, "the request is larger than %zu bytes", body->max);
@@ -60,7 +62,7 @@ static int send_within(struct gs_kube_client *client, int64_t timeout_ns, const 
         .content_type = type,
         .body = body ? body->data : NULL,
         .body_len = body ? body->len : 0,
-        .timeout_ns = timeout_ns,
+        .deadline_ns = deadline_ns,
     };
     int status;
     if (gs_call(client, NULL, &request, &status, ret_body, err) < 0)
@@ -74,7 +76,7 @@ static int send_request(struct gs_kube_client *client, const char *method,
                         const struct gs_buf *path, const char *type, const struct gs_buf *body,
                         struct gs_buf *ret_body, struct gs_error *err)
 {
-    return send_within(client, 0, method, path, type, body, ret_body, err);
+    return send_until(client, 0, method, path, type, body, ret_body, err);
 }
 
 static struct gs_slice slice_of(const struct gs_buf *buf)
@@ -92,9 +94,8 @@ static int op_bind(void *ctx, const struct gs_binding *binding, struct gs_error 
         build_path(&path, "/api/v1", binding->ns, "pods", binding->name, "binding", err) < 0)
         return gs_fail(err, GS_EINVAL, "a binding without a pod");
     gs_codec_binding(&body, binding);
-    int64_t most_ns = client->options.request_timeout_ns;
-    int64_t timeout_ns = binding->timeout_ns < most_ns ? binding->timeout_ns : 0;
-    return send_within(client, timeout_ns, "POST", &path, GS_TYPE_JSON, &body, &answer, err);
+    return send_until(client, binding->deadline_ns, "POST", &path, GS_TYPE_JSON, &body, &answer,
+                      err);
 }
 
 /* *ret_answer: the object's JSON. */
@@ -126,14 +127,15 @@ static int op_get_node(void *ctx, const char *name, struct gs_node *ret, struct 
     return gs_codec_node(client->options.names, slice_of(&answer), ret, err);
 }
 
-static int patch(struct gs_kube_client *client, const char *ns, const char *kind, const char *name,
-                 const char *sub, const char *type, const struct gs_buf *body,
-                 struct gs_buf *ret_answer, struct gs_error *err)
+/* The object's resourceVersion; 0 when it has none that is a number. */
+static uint64_t revision_of(const struct gs_buf *answer)
 {
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(PATH_BYTES_MAX);
-    if (build_path(&path, "/api/v1", ns, kind, name ? name : "", sub, err) < 0)
-        return -1;
-    return send_request(client, "PATCH", &path, type, body, ret_answer, err);
+    char rv[GS_RV_BYTES];
+    uint64_t revision;
+    if (gs_codec_object_rv(slice_of(answer), rv, NULL) < 0 ||
+        !gs_parse_u64(rv, strlen(rv), &revision))
+        return 0;
+    return revision;
 }
 
 /* An API server takes another UID for an attempt to change it, and says 422 "metadata.uid: … field
@@ -143,10 +145,17 @@ static int patch_meta(struct gs_kube_client *client, const char *ns, const char 
 {
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(REQUEST_BYTES_MAX);
     _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(client->options.body_max_bytes);
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(PATH_BYTES_MAX);
     struct gs_error why = {0};
+    if (build_path(&path, "/api/v1", ns, kind, meta->name ? meta->name : "", NULL, err) < 0)
+        return -1;
     gs_codec_meta_patch(&body, meta);
-    if (patch(client, ns, kind, meta->name, NULL, GS_TYPE_MERGE_PATCH, &body, &answer, &why) == 0)
+    if (send_until(client, meta->deadline_ns, "PATCH", &path, GS_TYPE_MERGE_PATCH, &body, &answer,
+                   &why) == 0) {
+        if (meta->ret_revision)
+            *meta->ret_revision = revision_of(&answer);
         return 0;
+    }
     bool other = why.code == GS_EINVAL && meta->uid && meta->uid[0] && answer.data &&
                  strstr(answer.data, "metadata.uid") != NULL;
     return gs_fail(err, other ? GS_ECONFLICT : why.code, "%s", why.msg);
@@ -173,9 +182,12 @@ static int op_patch_node_status(void *ctx, const struct gs_node_status_patch *st
     struct gs_kube_client *client = ctx;
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(REQUEST_BYTES_MAX);
     _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(client->options.body_max_bytes);
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(PATH_BYTES_MAX);
+    if (build_path(&path, "/api/v1", NULL, "nodes", status->node ? status->node : "", "status",
+                   err) < 0)
+        return -1;
     gs_codec_node_status_patch(&body, status, wall_ns(client));
-    return patch(client, NULL, "nodes", status->node, "status", GS_TYPE_STRATEGIC_PATCH, &body,
-                 &answer, err);
+    return send_request(client, "PATCH", &path, GS_TYPE_STRATEGIC_PATCH, &body, &answer, err);
 }
 
 static int op_create_event(void *ctx, const struct gs_event *event, struct gs_error *err)

@@ -40,7 +40,8 @@ void gs_runner_sleep(const struct gs_runner *runner, int64_t ns)
 {
     const struct gs_clock *clock = gs_clock_system();
     int64_t until_ns = gs_clock_now_ns(clock) + ns;
-    for (int64_t left = ns; left > 0 && !gs_runner_stopped(runner);
+    for (int64_t left = ns;
+         left > 0 && !gs_runner_stopped(runner) && !gs_runner_list_wanted(runner);
          left = until_ns - gs_clock_now_ns(clock)) {
         if (runner) {
             int64_t ms = left / GS_NS_PER_MS + 1;

@@ -70,6 +70,9 @@ static void list(struct gs_watcher *watcher)
         .ctx = watcher,
     };
     int64_t begun_ns = now_ns(watcher);
+    watcher->rv[0] = '\0';
+    if (watcher->spec->list_wanted)
+        atomic_store(watcher->spec->list_wanted, false);
     int result = gs_list_pages(watcher->client, &watcher->runner, &listing, rv, &why);
     if (result == 0 && rv[0] == '\0')
         result = gs_fail(&why, GS_EPROTO, "the list has no resourceVersion");
@@ -226,8 +229,9 @@ int gs_op_watch(void *ctx, const struct gs_watch_spec *spec, const struct gs_wat
     if (result == 0)
         result = gs_runner_open(client, stop, &watcher.runner, err);
     if (result == 0) {
+        watcher.runner.list_wanted = spec->list_wanted;
         while (!gs_runner_stopped(&watcher.runner)) {
-            if (watcher.rv[0] == '\0')
+            if (watcher.rv[0] == '\0' || gs_runner_list_wanted(&watcher.runner))
                 list(&watcher);
             else
                 watch_once(&watcher);

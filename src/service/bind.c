@@ -6,6 +6,8 @@
  */
 #include "bind.h"
 
+#include <time.h>
+
 #include "gpushare/base/log.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/annotation.h"
@@ -229,6 +231,8 @@ static void confirm(struct gs_service *service, const struct gs_binding_args *ar
         gs_wrong_uid_alarm(service, args->ns, args->name, args->uid, args->node);
     else if (!shown)
         gs_recent_bind_add(service, args->ns, args->name, args->uid);
+    if (known && !shown)
+        gs_term_bound(service, args->uid);
     gs_store_unlock(&service->store);
     gs_open_binds_remove(service->open_binds, args->uid);
     gs_pending_accepted(service->pending, args->uid);
@@ -250,8 +254,7 @@ enum gs_bind_truth gs_bind_read_back(struct gs_service *service, const char *ns,
     } else {
         truth = node && strcmp(pod.node_name, node) != 0 ? GS_BIND_ELSEWHERE : GS_BIND_BOUND;
         /* what the API shows is what counts, GPUs included */
-        struct gs_watch_sink sink = gs_service_sink(service);
-        sink.pod(sink.ctx, &pod);
+        gs_sync_pod(service, &pod);
     }
     gs_pod_release(&pod);
     return truth;
@@ -333,14 +336,14 @@ static int send_binding(struct gs_service *service, struct gs_binding *binding, 
 {
     const struct gs_kube *kube = &service->config.kube;
     if (service->config.election) {
-        int64_t left_ns = gs_election_left_ns(service->config.election);
-        int64_t allowed_ns =
-            begun_ns + GS_ELECTION_BIND_NS - gs_clock_now_ns(service->config.clock);
-        if (left_ns <= 0)
+        int64_t now_ns = gs_clock_now_ns(service->config.clock);
+        int64_t leads_until_ns = gs_election_until_ns(service->config.election);
+        int64_t given_up_ns = begun_ns + GS_ELECTION_BIND_NS;
+        if (leads_until_ns <= now_ns)
             return gs_fail(err, GS_EBUSY, "this replica leads no more");
-        if (allowed_ns <= 0)
+        if (given_up_ns <= now_ns)
             return gs_fail(err, GS_EBUSY, "the pod was not read in time");
-        binding->timeout_ns = left_ns < allowed_ns ? left_ns : allowed_ns;
+        binding->deadline_ns = leads_until_ns < given_up_ns ? leads_until_ns : given_up_ns;
     }
     return kube->ops->bind(kube->ctx, binding, err);
 }
@@ -383,6 +386,7 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
         gs_arena_release(&arena);
         return;
     }
+    atomic_fetch_add(&service->sent_binds, 1);
     int result = send_binding(service, &binding, begun_ns, &err);
     gs_arena_release(&arena);
     if (result == 0 && record->gpus)
@@ -391,11 +395,13 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
         settle_failure(service, args, &err, outcome);
     else if (result < 0)
         say(outcome, GS_BIND_FAILED, "bind failed: %s", err.msg);
+    atomic_fetch_sub(&service->sent_binds, 1);
 }
 
 static void bind_pod(struct gs_service *service, const struct gs_binding_args *args,
-                     struct gs_pod *pod, int64_t begun_ns, struct outcome *outcome)
+                     struct gs_pod *pod, struct outcome *outcome)
 {
+    int64_t begun_ns = gs_clock_now_ns(service->config.clock);
     struct gs_bind_record record = {0};
     struct gs_error err = {0};
     struct gs_ask ask;
@@ -437,6 +443,16 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     log_bind(args, &record, outcome);
 }
 
+/* Binds of a process before this one may still be under way. */
+static void await_first(const struct gs_service *service)
+{
+    int64_t left_ns = service->config.first_bind_ns - gs_clock_now_ns(service->config.clock);
+    const struct timespec span = {.tv_sec = left_ns / GS_NS_PER_S,
+                                  .tv_nsec = left_ns % GS_NS_PER_S};
+    if (left_ns > 0)
+        nanosleep(&span, NULL);
+}
+
 int gs_service_bind(struct gs_service *service, const char *body, size_t len, struct gs_buf *answer,
                     struct gs_error *err)
 {
@@ -447,10 +463,12 @@ int gs_service_bind(struct gs_service *service, const char *body, size_t len, st
     const char *refuses = gs_service_refuses(service);
     int result = gs_codec_binding_args((struct gs_slice){body, len}, &args, err);
     if (result == 0) {
-        if (refuses)
+        if (refuses) {
             say(&outcome, GS_BIND_REFUSED, "%s", refuses);
-        else
-            bind_pod(service, &args, &pod, start_ns, &outcome);
+        } else {
+            await_first(service);
+            bind_pod(service, &args, &pod, &outcome);
+        }
         atomic_fetch_add_explicit(&service->binds[outcome.result], 1, memory_order_relaxed);
         gs_codec_binding_result(answer, outcome.words);
         if (gs_buf_failed(answer))

@@ -35,14 +35,14 @@ void gs_election_free(struct gs_election *election)
     free(election);
 }
 
-int64_t gs_election_left_ns(const struct gs_election *election)
+int64_t gs_election_until_ns(const struct gs_election *election)
 {
-    return atomic_load(&election->leads_until_ns) - gs_clock_now_ns(election->config.clock);
+    return atomic_load(&election->leads_until_ns);
 }
 
 bool gs_election_leads(const struct gs_election *election)
 {
-    return gs_election_left_ns(election) > 0;
+    return gs_election_until_ns(election) > gs_clock_now_ns(election->config.clock);
 }
 
 uint64_t gs_election_terms(const struct gs_election *election)
@@ -129,8 +129,10 @@ static bool starts_reign(const struct gs_election *election, const struct gs_lea
                                         lease->transitions != election->seen.transitions);
 }
 
-/* When the holder before has no bind in flight. A lease that ran out while we looked was long
- * enough for that; one that was given back, or whose end we missed, was not. */
+/* When the holder before has no bind in flight. A lease that ran out before our eyes was long
+ * enough for that; one that was given back, or whose end we missed, was not. Both look alike when
+ * looks failed meanwhile: who gives a lease back leaves the number of transitions as it is
+ * (client-go, LeaderElector.release), so that the next holder is one transition on. */
 static int64_t last_binds_over_ns(const struct gs_election *election, const struct gs_lease *lease,
                                   int64_t now_ns)
 {
@@ -138,7 +140,8 @@ static int64_t last_binds_over_ns(const struct gs_election *election, const stru
     int64_t over_ns = now_ns + GS_ELECTION_BIND_NS;
     int64_t ran_out_ns = election->changed_ns + duration_of(before);
     bool watched = election->known && before->holder[0] && !is_ours(election, before) &&
-                   lease->transitions <= before->transitions + 1;
+                   lease->transitions <= before->transitions + 1 &&
+                   election->looked_ns >= ran_out_ns - 2 * GS_ELECTION_FOLLOW_NS;
     return watched && ran_out_ns < over_ns ? ran_out_ns : over_ns;
 }
 
@@ -196,12 +199,12 @@ int64_t gs_election_step(struct gs_election *election, struct gs_error *err)
     return next_ns;
 }
 
-void gs_election_resign(struct gs_election *election)
+void gs_election_resign(struct gs_election *election, bool give_back)
 {
     struct gs_lease lease;
     bool led = gs_election_leads(election);
     atomic_store(&election->leads_until_ns, 0);
-    if (election->config.follows || !led || look(election, &lease, NULL) < 0 ||
+    if (election->config.follows || !led || !give_back || look(election, &lease, NULL) < 0 ||
         !is_ours(election, &lease))
         return;
     lease.holder[0] = '\0';

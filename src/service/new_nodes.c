@@ -29,8 +29,7 @@ void gs_new_nodes_add(struct gs_new_nodes *new_nodes, const char *node)
 
 static int take_in(void *ctx, const struct gs_pod *pod)
 {
-    struct gs_watch_sink sink = gs_service_sink(ctx);
-    return sink.pod(sink.ctx, pod);
+    return gs_sync_pod(ctx, pod);
 }
 
 void gs_new_nodes_tick(struct gs_service *service, int64_t now_ns)

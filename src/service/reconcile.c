@@ -180,7 +180,6 @@ static bool is_drift(struct gs_service *service, const struct gs_suspect *suspec
 static void mend(struct gs_service *service, const struct gs_suspect *suspect,
                  const struct gs_pod *pod, bool gone)
 {
-    struct gs_watch_sink sink = gs_service_sink(service);
     gs_log(GS_LOG_WARN, "ledger and API differed", GS_STR("pod", suspect->name),
            GS_STR("namespace", suspect->ns), GS_STR("uid", suspect->uid),
            GS_STR("node", gone ? "" : pod->node_name), GS_STR("api", gone ? "gone" : "alive"));
@@ -188,7 +187,7 @@ static void mend(struct gs_service *service, const struct gs_suspect *suspect,
         gs_store_write(&service->store);
         gs_recent_remove(&service->store.ended, pod->uid);
         gs_store_unlock(&service->store);
-        sink.pod(sink.ctx, pod);
+        gs_sync_pod(service, pod);
         return;
     }
     struct gs_pod last = {0};
@@ -196,7 +195,7 @@ static void mend(struct gs_service *service, const struct gs_suspect *suspect,
     last.ns = suspect->ns;
     last.name = suspect->name;
     last.uid = suspect->uid;
-    sink.pod_gone(sink.ctx, &last);
+    gs_sync_pod_gone(service, &last);
 }
 
 static void look_again(struct gs_service *service)

@@ -26,6 +26,7 @@ struct gs_service *gs_service_new(const struct gs_service_config *config, struct
         return NULL;
     }
     gs_eviction_waits_init(&service->eviction_waits);
+    gs_term_init(&service->term);
     service->pending = gs_pending_new();
     service->open_binds = gs_open_binds_new();
     if (!service->pending || !service->open_binds) {
@@ -58,6 +59,7 @@ void gs_service_free(struct gs_service *service)
     gs_pending_free(service->pending);
     gs_open_binds_free(service->open_binds);
     gs_eviction_waits_release(&service->eviction_waits);
+    gs_term_release(&service->term);
     gs_reconcile_release(&service->reconcile);
     gs_new_nodes_release(&service->new_nodes);
     gs_recent_release(&service->warned);
@@ -151,6 +153,16 @@ void gs_wrong_uid_alarm(struct gs_service *service, const char *ns, const char *
            GS_STR("namespace", ns), GS_STR("uid", uid), GS_STR("node", node));
 }
 
+atomic_bool *gs_service_list_wanted(struct gs_service *service)
+{
+    return &service->term.list_wanted;
+}
+
+uint32_t gs_service_open_binds(const struct gs_service *service)
+{
+    return atomic_load(&service->sent_binds) + gs_open_binds_count(service->open_binds);
+}
+
 bool gs_service_leads(const struct gs_service *service)
 {
     return !service->config.election || gs_election_leads(service->config.election);
@@ -191,6 +203,9 @@ const char *gs_service_refuses(const struct gs_service *service)
         return "gpushare-extender is not ready: it is still loading nodes and pods";
     if (!gs_service_leads(service))
         return "gpushare-extender is a standby: another replica leads";
+    if (!gs_term_caught_up(service))
+        return "gpushare-extender is a standby still: it begins to lead when it has seen what was "
+               "bound before";
     return NULL;
 }
 

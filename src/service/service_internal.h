@@ -19,6 +19,7 @@
 #include "pending.h"
 #include "reconcile.h"
 #include "store.h"
+#include "term.h"
 
 /* What the verbs, the sync and the tick share. */
 
@@ -53,7 +54,9 @@ struct gs_service {
     struct gs_store store;
     struct gs_pending *pending;
     struct gs_open_binds *open_binds;
+    atomic_uint sent_binds; /* from before they are sent until their outcome is known, or open */
     struct gs_eviction_waits eviction_waits;
+    struct gs_term term;
 
     pthread_mutex_t scratch_lock;
     struct gs_scratch *scratch; /* guarded by scratch_lock */
@@ -94,6 +97,11 @@ struct gs_service {
     atomic_ullong comparisons;
     atomic_ullong unbelieved_told;
 };
+
+/* A pod as it was read: takes it in as its event would, but it says nothing about how far the watch
+ * is. Takes the store's lock. */
+int gs_sync_pod(struct gs_service *service, const struct gs_pod *pod);
+void gs_sync_pod_gone(struct gs_service *service, const struct gs_pod *last);
 
 /* Remembers a bind that the API confirmed, until a pod of that name is shown bound. shown: true
  * when a pod of another UID was meant by such a bind (an API server that ignores the Binding's UID,

@@ -151,9 +151,8 @@ static int sync_pod(struct gs_service *service, const struct gs_pod *pod, struct
     return is_new < 0 ? -1 : 0;
 }
 
-static int on_pod(void *ctx, const struct gs_pod *pod)
+int gs_sync_pod(struct gs_service *service, const struct gs_pod *pod)
 {
-    struct gs_service *service = ctx;
     struct gs_error err = {0};
     gs_store_write(&service->store);
     int result = sync_pod(service, pod, &err);
@@ -163,12 +162,25 @@ static int on_pod(void *ctx, const struct gs_pod *pod)
     return result;
 }
 
-static int on_pod_gone(void *ctx, const struct gs_pod *last)
+void gs_sync_pod_gone(struct gs_service *service, const struct gs_pod *last)
 {
-    struct gs_service *service = ctx;
     gs_store_write(&service->store);
     end_pod(service, last);
     gs_store_unlock(&service->store);
+}
+
+static int on_pod(void *ctx, const struct gs_pod *pod)
+{
+    int result = gs_sync_pod(ctx, pod);
+    if (result == 0)
+        gs_term_shown(ctx, pod, false);
+    return result;
+}
+
+static int on_pod_gone(void *ctx, const struct gs_pod *last)
+{
+    gs_sync_pod_gone(ctx, last);
+    gs_term_shown(ctx, last, true);
     return 0;
 }
 
@@ -220,6 +232,7 @@ static int on_list_begin(void *ctx, enum gs_kind kind)
         gs_ledger_begin_pods(service->store.ledger);
         gs_recent_clear(&service->store.ended);
         gs_pending_begin(service->pending);
+        gs_term_list_begins(service);
     }
     gs_store_unlock(&service->store);
     return 0;
@@ -239,6 +252,8 @@ static int on_list_end(void *ctx, enum gs_kind kind)
     for (uint32_t slot = 0; slot < gs_ledger_slots(store->ledger); slot++)
         gs_store_freed(store, slot);
     gs_store_unlock(store);
+    if (kind == GS_KIND_POD)
+        gs_term_list_ends(service);
     if (!atomic_exchange(&service->listed[kind], true))
         gs_log(GS_LOG_INFO, "list loaded", GS_STR("kind", kind == GS_KIND_NODE ? "nodes" : "pods"));
     return 0;

@@ -29,6 +29,11 @@ static bool stopped(const struct watcher *w)
     return atomic_load(w->stop);
 }
 
+static bool list_wanted(const struct watcher *w)
+{
+    return w->spec->list_wanted && atomic_load(w->spec->list_wanted);
+}
+
 /* Before listing again after a failure: 100 ms, less when stopped. */
 static void pause_a_little(const struct watcher *w)
 {
@@ -69,6 +74,8 @@ static int deliver(struct watcher *w, const struct gs_sim_object *object, bool g
 static int deliver_list(struct watcher *w, struct gs_error *err)
 {
     struct gs_sim_list list;
+    if (w->spec->list_wanted)
+        atomic_store(w->spec->list_wanted, false);
     if (gs_sim_list(w->cluster, &w->query, 0, NULL, &list, err) < 0)
         return -1;
     int rc = w->sink->list_begin(w->sink->ctx, w->spec->kind);
@@ -81,14 +88,14 @@ static int deliver_list(struct watcher *w, struct gs_error *err)
     return rc < 0 ? gs_fail(err, GS_ENOMEM, "the receiver could not take the list") : 0;
 }
 
-/* Until stopped (0) or over (-1, *err says why). */
+/* Until stopped or told to list (0) or over (-1, *err says why). */
 static int follow(struct watcher *w, struct gs_error *err)
 {
     _cleanup_(gs_sim_watch_freep) struct gs_sim_watch *watch = NULL;
     if (gs_sim_watch_open(w->cluster, &w->query, w->version, &watch, err) < 0)
         return -1;
     w->sink->live(w->sink->ctx, w->spec->kind, true, "");
-    while (!stopped(w)) {
+    while (!stopped(w) && !list_wanted(w)) {
         struct gs_sim_event event;
         int rc = gs_sim_watch_next(watch, 3600 * GS_NS_PER_S, &event, err);
         if (rc > 0) {
@@ -106,7 +113,7 @@ static void run(struct watcher *w)
 {
     while (!stopped(w)) {
         struct gs_error err = {0};
-        int rc = w->version == 0 ? deliver_list(w, &err) : 0;
+        int rc = w->version == 0 || list_wanted(w) ? deliver_list(w, &err) : 0;
         if (rc == 0 && !stopped(w))
             rc = follow(w, &err);
         if (rc == 0)

@@ -35,15 +35,19 @@ struct rig {
     const char *listed[4];                /* what list_pods shows, up to a NULL */
     void (*during_bind)(struct rig *rig); /* what happens while the API call is under way */
     void (*during_get)(struct rig *rig);
-    int64_t get_ns;          /* how long get_pod takes */
-    int64_t bind_timeout_ns; /* what the last bind was given */
+    int64_t get_ns;           /* how long get_pod takes */
+    int64_t bind_deadline_ns; /* what the last bind was given */
     int binds, gets, patches;
     char got[64]; /* name of the last pod that get_pod was asked for */
     char bound_node[64];
     char bound_uid[64];
     char annotations[1024]; /* of the last bind: "KEY=value;…" */
     char patched[256];      /* of the last patch: "ns/name KEY" */
-    int lists, events;
+    enum gs_code patch_code;
+    uint64_t patch_revision; /* what a patch makes of its object */
+    int64_t patch_ns;        /* how long a patch takes */
+    char patched_label[16];  /* of the last patch: the label's value, "-" when it took it off */
+    int lists, events, watch_wakes;
     char event[256]; /* the last one: "ns/name Reason" */
 };
 
@@ -56,7 +60,7 @@ static int rig_bind(void *ctx, const struct gs_binding *binding, struct gs_error
 {
     struct rig *rig = ctx;
     rig->binds++;
-    rig->bind_timeout_ns = binding->timeout_ns;
+    rig->bind_deadline_ns = binding->deadline_ns;
     snprintf(rig->bound_node, sizeof(rig->bound_node), "%s", binding->node);
     snprintf(rig->bound_uid, sizeof(rig->bound_uid), "%s", binding->uid);
     rig->annotations[0] = '\0';
@@ -91,6 +95,13 @@ static int rig_patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs
     rig->patches++;
     snprintf(rig->patched, sizeof(rig->patched), "%s/%s %s", patch->ns, patch->name,
              patch->annotation_count ? patch->annotations[0].key : "");
+    const char *label = patch->label_count ? patch->labels[0].value : "";
+    snprintf(rig->patched_label, sizeof(rig->patched_label), "%s", label ? label : "-");
+    rig->now_ns += rig->patch_ns;
+    if (rig->patch_code)
+        return gs_fail(err, rig->patch_code, "scripted");
+    if (patch->ret_revision)
+        *patch->ret_revision = rig->patch_revision;
     return 0;
 }
 
@@ -112,6 +123,11 @@ static int rig_list_pods(void *ctx, const char *node, int64_t timeout_ns,
     return result < 0 ? gs_fail(err, GS_ECANCELED, "ended") : 0;
 }
 
+static void rig_wake(void *ctx)
+{
+    ((struct rig *)ctx)->watch_wakes++;
+}
+
 static int rig_create_event(void *ctx, const struct gs_event *event, struct gs_error *err)
 {
     struct rig *rig = ctx;
@@ -121,21 +137,43 @@ static int rig_create_event(void *ctx, const struct gs_event *event, struct gs_e
     return 0;
 }
 
-/* config: what a test wants otherwise than this rig does. */
-static inline void rig_start_as(struct rig *rig, struct gs_service_config config)
+static int rig_get_lease(void *ctx, struct gs_lease *lease, struct gs_error *err)
 {
-    static const struct gs_kube_ops ops = {.bind = rig_bind,
+    return gs_fail(err, GS_ENOENT, "none");
+}
+
+static int rig_put_lease(void *ctx, struct gs_lease *lease, struct gs_error *err)
+{
+    return 0;
+}
+
+static const struct gs_kube_ops rig_ops = {.bind = rig_bind,
                                            .get_pod = rig_get_pod,
                                            .patch_pod = rig_patch_pod,
                                            .list_pods = rig_list_pods,
-                                           .create_event = rig_create_event};
+                                           .wake = rig_wake,
+                                           .create_event = rig_create_event,
+                                           .get_lease = rig_get_lease,
+                                           .put_lease = rig_put_lease};
+
+/* An election that this rig's replica wins at each step. */
+static inline struct gs_election *rig_election(struct rig *rig)
+{
+    const struct gs_election_config config = {
+        .kube = {&rig_ops, rig}, .clock = &rig->clock, .ns = "n", .name = "l", .identity = "i"};
+    return gs_election_new(&config);
+}
+
+/* config: what a test wants otherwise than this rig does. */
+static inline void rig_start_as(struct rig *rig, struct gs_service_config config)
+{
     struct gs_error err = {0};
     *rig = (struct rig){.now_ns = 1000000000000};
     assert_int_equal(gs_names_init(&rig->names, "aliyun.com", &err), 0);
     rig->clock = (struct gs_clock){rig_now, rig_now, rig};
     config.names = &rig->names;
     config.clock = &rig->clock;
-    config.kube = (struct gs_kube){&ops, rig};
+    config.kube = (struct gs_kube){&rig_ops, rig};
     config.policy = GS_PLACEMENT_BINPACK;
     rig->service = gs_service_new(&config, &err);
     assert_non_null(rig->service);
@@ -241,6 +279,16 @@ static inline void rig_lists(struct rig *rig)
         assert_int_equal(rig->sink.list_end(rig->sink.ctx, (enum gs_kind)kind), 0);
         rig->sink.live(rig->sink.ctx, (enum gs_kind)kind, true, NULL);
     }
+}
+
+/* It leads, and a list that began after that is taken in. */
+static inline void rig_lead(struct rig *rig, struct gs_election *election)
+{
+    gs_election_step(election, NULL);
+    gs_service_term_tick(rig->service);
+    rig->now_ns++;
+    rig_lists(rig);
+    gs_service_term_tick(rig->service);
 }
 
 /* JSON is easier to read with single quotes: each becomes a double one. */

@@ -81,14 +81,17 @@ struct gs_kube_request {
     const char *accept;       /* NULL: application/json */
     const char *body;         /* NULL: none */
     size_t body_len;
-    int64_t timeout_ns; /* 0: the client's request_timeout_ns */
+    int64_t timeout_ns;  /* 0: the client's request_timeout_ns */
+    int64_t deadline_ns; /* by the client's clock: nothing is sent later, however long credentials,
+                            connection and repetitions took; 0: only timeout_ns counts */
 };
 
 /*
  * 0 when an HTTP answer arrived, whatever its status: *ret_status, and its body in *body, which the
  * caller brings (GS_BUF(ceiling)) and which is emptied first. -1 when none arrived: GS_ETIMEOUT,
- * GS_EIO (connection, TLS, cut), GS_ETOOBIG (body above its ceiling), GS_EAUTH (no credentials to
- * be had from plugin or file), GS_ECANCELED, GS_EINVAL, GS_ENOMEM.
+ * GS_EBUSY (its time was over before it was sent), GS_EIO (connection, TLS, cut), GS_ETOOBIG (body
+ * above its ceiling), GS_EAUTH (no credentials to be had from plugin or file), GS_ECANCELED,
+ * GS_EINVAL, GS_ENOMEM.
  */
 int gs_kube_request(struct gs_kube_client *client, const struct gs_kube_request *request,
                     int *ret_status, struct gs_buf *body, struct gs_error *err);

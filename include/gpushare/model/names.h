@@ -67,6 +67,10 @@ struct gs_names {
 /* pod label: "true" on the extender's replica that leads */
 #define GS_LEADER_LABEL "gpushare/leader"
 
+/* pod annotation: on the extender's own pod, by itself: when its last term as the leader began. It
+ * binds when its watch has shown that */
+#define GS_TERM_KEY "gpushare/term"
+
 /* domain: a DNS name of at most 63 bytes, else GS_EINVAL. "aliyun.com" gives the environment-like
  * prefix "ALIYUN_COM": upper case, everything that is no letter or digit becomes '_'. */
 int gs_names_init(struct gs_names *names, const char *domain, struct gs_error *err);

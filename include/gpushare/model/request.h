@@ -22,11 +22,12 @@ struct gs_binding {
     const char *node;
     const struct gs_kv *annotations;
     size_t annotation_count;
-    int64_t timeout_ns; /* nothing is sent later than this; 0: the port's own */
+    int64_t deadline_ns; /* monotonic: nothing is sent later; 0: the port's own */
 };
 
 /* A JSON merge patch of metadata. uid and resource_version, when not NULL or "", are preconditions:
- * GS_ECONFLICT when the object has others. */
+ * GS_ECONFLICT when the object has others. *ret_revision becomes the object's resourceVersion as a
+ * number, 0 when it is none; NULL: nobody asks. */
 struct gs_meta_patch {
     const char *ns; /* NULL for a node */
     const char *name;
@@ -36,6 +37,8 @@ struct gs_meta_patch {
     size_t annotation_count;
     const struct gs_kv *labels;
     size_t label_count;
+    int64_t deadline_ns; /* monotonic: nothing is sent later; 0: the port's own */
+    uint64_t *ret_revision;
 };
 
 /* Merge patch of a node's status: extended resources go into capacity and allocatable. */

@@ -22,7 +22,8 @@
  * Failures by code, the same on both implementations:
  *   GS_ENOENT     404                       GS_ECONFLICT  409, or a UID that differs
  *   GS_EAUTH      401                       GS_EDENIED    403
- *   GS_EINVAL     400, 422                  GS_EBUSY      429 after the retries it allows itself
+ *   GS_EINVAL     400, 422                  GS_EBUSY      429 after the retries it allows itself,
+ *                                                         or its time was over before it was sent
  *   GS_ETIMEOUT   no answer in time         GS_EIO        no connection, cut answer, 5xx
  *   GS_EPROTO     answer not understood     GS_ECANCELED  stopped
  * After ETIMEOUT, EIO and EPROTO the outcome of a write is unknown: read back before undoing.
@@ -53,6 +54,10 @@ struct gs_watch_spec {
     const char *node;     /* NULL: all; else pods of this node (field selector spec.nodeName),
                              or the one node of this name (metadata.name) */
     bool skip_other_pods; /* pods without GPU memory need not be delivered, except as gone */
+    /* Set by anybody, then gs_kube_ops.wake: the watch gives up what it does, lists anew and goes
+     * on from there, with a list that begins after it was set: false again from then on. NULL:
+     * never. */
+    atomic_bool *list_wanted;
 };
 
 struct gs_kube_ops {
@@ -77,7 +82,7 @@ struct gs_kube_ops {
      * itself for ever, telling sink->live. Returns 0 when stopped. */
     int (*watch)(void *ctx, const struct gs_watch_spec *spec, const struct gs_watch_sink *sink,
                  const atomic_bool *stop, struct gs_error *err);
-    /* Makes every watch look at its stop flag at once. */
+    /* Makes every watch look at its flags at once. */
     void (*wake)(void *ctx);
     /* lease->ns and ->name say which; fills the rest. */
     int (*get_lease)(void *ctx, struct gs_lease *lease, struct gs_error *err);

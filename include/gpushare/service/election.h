@@ -23,7 +23,7 @@
  * only. A replica leads while the holder is the kube-scheduler of its own host (client-go's
  * identity is HOSTNAME_UUID) and was seen to renew. The same fence then holds for binds that an old
  * kube-scheduler, frozen and woken, still has in hand. A new leader waits until the last binds of
- * the one before it are over, which it need not when that one's lease ran out.
+ * the one before it are over, which it need not when that one's lease was seen to run out.
  *
  * A bind that began while its replica led is given up after GS_ELECTION_BIND_NS, which is before
  * anybody else can lead.
@@ -31,7 +31,7 @@
  *   struct gs_election *election = gs_election_new(&config);
  *   one thread:  sleep until gs_election_step(election)
  *   any thread:  gs_election_leads(election)
- *   at the end:  gs_election_resign(election)
+ *   at the end:  gs_election_resign(election, true)
  */
 struct gs_election;
 
@@ -46,7 +46,7 @@ struct gs_election_config {
     const struct gs_clock *clock; /* borrowed */
     const char *ns;               /* of the lease; strings are borrowed */
     const char *name;
-    const char *identity; /* unique among the replicas: the pod's name; following: the host's */
+    const char *identity; /* unique among all processes, past ones too; following: the host's */
     bool follows;         /* read kube-scheduler's lease, take part in nothing */
 };
 
@@ -66,11 +66,12 @@ bool gs_election_leads(const struct gs_election *election);
 /* How often it began to lead. Any thread. */
 uint64_t gs_election_terms(const struct gs_election *election);
 
-/* For how much longer, if it cannot renew; 0 or less: it does not lead. Any thread. */
-int64_t gs_election_left_ns(const struct gs_election *election);
+/* The monotonic time until which it leads if it cannot renew; 0: it does not lead. Any thread. */
+int64_t gs_election_until_ns(const struct gs_election *election);
 
-/* Gives a lease that is its own back, so that another replica need not wait it out. Leads no more,
- * whatever the API says. The thread of step. */
-void gs_election_resign(struct gs_election *election);
+/* Leads no more, whatever the API says. give_back: so that another replica need not wait the lease
+ * out; not while a bind of ours may still be carried out, for the other one does not wait for that.
+ * The thread of step. */
+void gs_election_resign(struct gs_election *election, bool give_back);
 
 #endif

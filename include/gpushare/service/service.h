@@ -21,10 +21,12 @@
  *   struct gs_watch_sink sink = gs_service_sink(service);      hand it to kube.ops->watch
  *   gs_service_filter(service, body, len, &answer, err);       per request
  *   gs_service_tick(service);                                  about ten times a second
+ *   gs_service_term_tick(service);                             likewise, with an election
  *   gs_service_free(service);                                  after all of these have ended
  *
  * A standby (its election says that another replica leads) keeps its ledger warm, answers
- * scheduling verbs with Error and binds nothing.
+ * scheduling verbs with Error and binds nothing. So does a replica that begins to lead, until its
+ * ledger has seen what the one before it bound.
  *
  * One lock guards the ledger; it is never held over a call to the cluster. Filter and prioritize
  * read; bind locks, chooses and reserves, unlocks, calls the API, locks, confirms or undoes.
@@ -39,8 +41,12 @@ struct gs_service_config {
     enum gs_quantise quantise;          /* how losses become 0..10 */
     bool sparse_scores;                 /* prioritize leaves out the nodes of the least score */
     const struct gs_election *election; /* borrowed; NULL: no election, this replica leads */
-    int64_t reconcile_ns;               /* between full comparisons with the API; 0: 5 minutes */
-    bool no_gpu_metrics;                /* gs_service_metrics() leaves out the series per GPU */
+    const char *pod_ns;                 /* this replica's own pod; borrowed; … */
+    const char *pod_name;               /* … NULL: not known */
+    bool labels_leader;    /* that pod is labelled gpushare/leader=true while it leads */
+    int64_t first_bind_ns; /* monotonic: binds wait until then; 0: for nothing */
+    int64_t reconcile_ns;  /* between full comparisons with the API; 0: 5 minutes */
+    bool no_gpu_metrics;   /* gs_service_metrics() leaves out the series per GPU */
 };
 
 /* *caller frees*; NULL with GS_ENOMEM or GS_EINVAL. */
@@ -56,6 +62,12 @@ bool gs_service_loaded(const struct gs_service *service);
 
 /* Loaded, and both watches stand; *ret_why (static text) says what is missing. */
 bool gs_service_ready(const struct gs_service *service, const char **ret_why);
+
+/* For gs_watch_spec.list_wanted of the watch of pods. Borrowed from the service. */
+atomic_bool *gs_service_list_wanted(struct gs_service *service);
+
+/* Binds that were sent, or may have been, and whose outcome is not known yet. */
+uint32_t gs_service_open_binds(const struct gs_service *service);
 
 /* No election, or this replica holds its lease now. */
 bool gs_service_leads(const struct gs_service *service);
@@ -86,5 +98,10 @@ void gs_service_metrics(struct gs_service *service, struct gs_buf *out);
 /* What must happen without being asked: waking refused pods whose memory came free, finding out
  * about binds without an answer, the periodic comparison. Calls the cluster; never waits long. */
 void gs_service_tick(struct gs_service *service);
+
+/* Begins a term of this replica when the election says so, puts its pod's label right, and has the
+ * pods listed anew where the watch of them may be behind. Of a thread of its own, or of several: it
+ * waits for the API, two seconds at most. */
+void gs_service_term_tick(struct gs_service *service);
 
 #endif

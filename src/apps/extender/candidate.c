@@ -7,7 +7,6 @@
 
 #include "gpushare/base/clock.h"
 #include "gpushare/base/log.h"
-#include "gpushare/model/names.h"
 
 struct candidate {
     struct gs_election_config config;
@@ -15,35 +14,14 @@ struct candidate {
     pthread_t thread;
     bool running;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* stop or ended; both guarded by lock */
-    bool stop, ended;
+    pthread_cond_t changed; /* stop or ended; all guarded by lock */
+    bool stop, give_back, ended;
     enum gs_code failure; /* of the last step */
-    enum gs_code label_failure;
-    int labelled; /* what the pod's label says: 1, 0, or -1 while that is not known */
 };
 
 const struct gs_election *candidate_election(const struct candidate *candidate)
 {
     return candidate->election;
-}
-
-/* Brings the label in line; what fails is tried again at the next step. */
-static void put_label(struct candidate *candidate, bool leads)
-{
-    const struct gs_kube *kube = &candidate->config.kube;
-    if (candidate->config.follows || candidate->labelled == (int)leads)
-        return;
-    const struct gs_kv label = {GS_LEADER_LABEL, leads ? "true" : NULL};
-    const struct gs_meta_patch patch = {.ns = candidate->config.ns,
-                                        .name = candidate->config.identity,
-                                        .labels = &label,
-                                        .label_count = 1};
-    struct gs_error err = {0};
-    if (kube->ops->patch_pod(kube->ctx, &patch, &err) == 0)
-        candidate->labelled = leads;
-    else if (err.code != candidate->label_failure)
-        gs_log(GS_LOG_WARN, "leader's label not written", GS_STR("why", err.msg));
-    candidate->label_failure = err.code;
 }
 
 static void step(struct candidate *candidate, int64_t *ret_next_ns)
@@ -59,7 +37,6 @@ static void step(struct candidate *candidate, int64_t *ret_next_ns)
     if (led != leads)
         gs_log(GS_LOG_INFO, leads ? "leading" : "standing by",
                GS_STR("as", candidate->config.identity));
-    put_label(candidate, leads);
 }
 
 static void *run(void *arg)
@@ -75,9 +52,9 @@ static void *run(void *arg)
         if (!candidate->stop)
             pthread_cond_timedwait(&candidate->changed, &candidate->lock, &until);
     }
+    bool give_back = candidate->give_back;
     pthread_mutex_unlock(&candidate->lock);
-    gs_election_resign(candidate->election);
-    put_label(candidate, false);
+    gs_election_resign(candidate->election, give_back);
     pthread_mutex_lock(&candidate->lock);
     candidate->ended = true;
     pthread_cond_signal(&candidate->changed);
@@ -92,7 +69,6 @@ int candidate_start(const struct gs_election_config *config, struct candidate **
     if (!candidate)
         return gs_fail_nomem(err);
     candidate->config = *config;
-    candidate->labelled = -1;
     pthread_mutex_init(&candidate->lock, NULL);
     gs_clock_cond_init(&candidate->changed);
     candidate->election = gs_election_new(config);
@@ -107,7 +83,7 @@ int candidate_start(const struct gs_election_config *config, struct candidate **
     return 0;
 }
 
-bool candidate_resign(struct candidate *candidate, int64_t timeout_ns)
+bool candidate_resign(struct candidate *candidate, bool give_back, int64_t timeout_ns)
 {
     if (!candidate || !candidate->running)
         return true;
@@ -116,6 +92,7 @@ bool candidate_resign(struct candidate *candidate, int64_t timeout_ns)
     int error = 0;
     pthread_mutex_lock(&candidate->lock);
     candidate->stop = true;
+    candidate->give_back = give_back;
     pthread_cond_signal(&candidate->changed);
     while (!candidate->ended && error == 0)
         error = pthread_cond_timedwait(&candidate->changed, &candidate->lock, &until);
@@ -129,7 +106,7 @@ void candidate_stop(struct candidate *candidate)
     if (!candidate)
         return;
     if (candidate->running) {
-        candidate_resign(candidate, 0);
+        candidate_resign(candidate, false, 0);
         pthread_join(candidate->thread, NULL);
     }
     gs_election_free(candidate->election);

@@ -7,9 +7,8 @@
 #include "gpushare/service/election.h"
 
 /*
- * The thread of the election. When it takes part itself, it labels this replica's pod, which has
- * the name of its identity, gpushare/leader=true while it leads, so that a Service can select the
- * leader although standbys are ready too. Following kube-scheduler's lease, it only looks.
+ * The thread of the election: it renews the Lease, or looks at kube-scheduler's, and does nothing
+ * else, for whatever holds it up ends the lead.
  */
 struct candidate;
 
@@ -21,12 +20,12 @@ int candidate_start(const struct gs_election_config *config, struct candidate **
 /* Borrowed from the candidate. */
 const struct gs_election *candidate_election(const struct candidate *candidate);
 
-/* Gives the lease and the label back. The election says that it leads no more; the object lives on
- * for those who still ask it. False when that is still going on after so long, as it is while the
- * API server does not answer. NULL is fine. */
-bool candidate_resign(struct candidate *candidate, int64_t timeout_ns);
+/* The election says that it leads no more, and gives the lease back (gs_election_resign()); the
+ * object lives on for those who still ask it. False when that is still going on after so long, as
+ * it is while the API server does not answer. NULL is fine. */
+bool candidate_resign(struct candidate *candidate, bool give_back, int64_t timeout_ns);
 
-/* Resigns, however long that takes, and frees. NULL is fine. */
+/* Leads no more, and frees. NULL is fine. */
 void candidate_stop(struct candidate *candidate);
 
 #endif

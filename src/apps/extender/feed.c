@@ -19,7 +19,7 @@ struct feed {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* stop, or nodes_listed */
     bool nodes_listed;      /* guarded by lock */
-    pthread_t threads[3];
+    pthread_t threads[4];
     int thread_count;
 };
 
@@ -38,14 +38,15 @@ static void *watch_pods(void *arg)
     while (!feed->nodes_listed && !atomic_load(&feed->stop))
         pthread_cond_wait(&feed->changed, &feed->lock);
     pthread_mutex_unlock(&feed->lock);
-    watch_until_stopped(feed->kube, &(struct gs_watch_spec){.kind = GS_KIND_POD}, &feed->sink,
-                        &feed->stop);
+    const struct gs_watch_spec spec = {.kind = GS_KIND_POD,
+                                       .list_wanted = gs_service_list_wanted(feed->service)};
+    watch_until_stopped(feed->kube, &spec, &feed->sink, &feed->stop);
     return NULL;
 }
 
-static void *tick(void *arg)
+/* Calls it ten times a second until the end. */
+static void repeat(struct feed *feed, void (*what)(struct gs_service *service))
 {
-    struct feed *feed = arg;
     const struct gs_clock *clock = gs_clock_system();
     int64_t due_ns = gs_clock_now_ns(clock);
     pthread_mutex_lock(&feed->lock);
@@ -59,10 +60,21 @@ static void *tick(void *arg)
             ;
         pthread_mutex_unlock(&feed->lock);
         if (!atomic_load(&feed->stop))
-            gs_service_tick(feed->service);
+            what(feed->service);
         pthread_mutex_lock(&feed->lock);
     }
     pthread_mutex_unlock(&feed->lock);
+}
+
+static void *tick(void *arg)
+{
+    repeat(arg, gs_service_tick);
+    return NULL;
+}
+
+static void *tick_term(void *arg)
+{
+    repeat(arg, gs_service_term_tick);
     return NULL;
 }
 
@@ -100,8 +112,8 @@ static void on_live(void *ctx, enum gs_kind kind, bool live, const char *why)
 
 static int start_threads(struct feed *feed)
 {
-    void *(*const bodies[])(void *) = {watch_nodes, watch_pods, tick};
-    for (int i = 0; i < 3; i++) {
+    void *(*const bodies[])(void *) = {watch_nodes, watch_pods, tick, tick_term};
+    for (int i = 0; i < 4; i++) {
         int error = pthread_create(&feed->threads[i], NULL, bodies[i], feed);
         if (error)
             return error;

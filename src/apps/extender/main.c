@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <malloc.h>
 #include <signal.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <time.h>
 
 #include "common/limits.h"
 #include "common/signals.h"
@@ -19,6 +22,7 @@ struct app {
     struct gs_names names;
     struct gs_kube_client *client;
     struct candidate *candidate; /* NULL: no election */
+    char identity[256];          /* in the Lease */
     struct gs_service *service;
     struct routes_ctx routes;
     struct feed *feed;
@@ -42,6 +46,17 @@ static int connect_api(struct app *app, struct gs_error *err)
     return result;
 }
 
+/* As client-go's: a name can be two processes', of a pod that was made anew while the node of the
+ * old one is cut off, or of a container that was started again; the Lease of one is not the
+ * other's. */
+static void make_identity(struct app *app)
+{
+    uint64_t number = 0;
+    (void)!getrandom(&number, sizeof(number), 0);
+    snprintf(app->identity, sizeof(app->identity), "%.200s_%016llx", app->settings.pod_name,
+             (unsigned long long)number);
+}
+
 static int start_service(struct app *app, struct gs_error *err)
 {
     const struct settings *set = &app->settings;
@@ -50,7 +65,8 @@ static int start_service(struct app *app, struct gs_error *err)
     if (set->leader_elect) {
         election.ns = set->pod_namespace;
         election.name = set->lease_name;
-        election.identity = set->pod_name;
+        make_identity(app);
+        election.identity = app->identity;
     } else if (set->scheduler_lease) {
         election.ns = set->scheduler_lease_ns;
         election.name = set->scheduler_lease_name;
@@ -64,6 +80,12 @@ static int start_service(struct app *app, struct gs_error *err)
         .clock = gs_clock_system(),
         .kube = kube,
         .election = app->candidate ? candidate_election(app->candidate) : NULL,
+        .pod_ns = set->pod_namespace,
+        .pod_name = set->pod_name,
+        .labels_leader = set->leader_elect,
+        /* an election waits for such binds by itself */
+        .first_bind_ns =
+            app->candidate ? 0 : gs_clock_now_ns(gs_clock_system()) + GS_ELECTION_BIND_NS,
         .policy = set->policy,
         .quantise = set->quantise,
         .sparse_scores = set->sparse_scores,
@@ -119,14 +141,37 @@ static int serve(struct app *app, struct gs_error *err)
     return 0;
 }
 
+/* Whoever takes a lease that is given back believes that no bind of ours can still be carried out.
+ * False: one can, and the lease has to run out. */
+static bool settle_binds(const struct app *app)
+{
+    int64_t until_ns = gs_clock_now_ns(gs_clock_system()) + app->settings.grace_ns;
+    const struct timespec pause = {.tv_nsec = 100 * GS_NS_PER_MS};
+    while (gs_service_open_binds(app->service) > 0 && gs_clock_now_ns(gs_clock_system()) < until_ns)
+        nanosleep(&pause, NULL);
+    return gs_service_open_binds(app->service) == 0;
+}
+
+static void resign(struct app *app)
+{
+    if (!app->candidate || !app->service)
+        return;
+    bool settled = settle_binds(app);
+    if (!settled)
+        gs_log(GS_LOG_WARN, "the lease is not given back: binds have no known outcome yet",
+               GS_INT("binds", gs_service_open_binds(app->service)));
+    if (!candidate_resign(app->candidate, settled, RESIGN_NS))
+        gs_log(GS_LOG_WARN, "the lease is not given back: the API server does not answer");
+    gs_service_term_tick(app->service); /* the label */
+}
+
 /* In the opposite order: nobody may ask what is gone. An API server that does not answer holds up
  * nothing but binds that have begun. */
 static void tear_down(struct app *app)
 {
     if (app->server)
         gs_http_server_stop(app->server, app->settings.grace_ns);
-    if (!candidate_resign(app->candidate, RESIGN_NS))
-        gs_log(GS_LOG_WARN, "the lease is not given back: the API server does not answer");
+    resign(app);
     if (app->client)
         gs_kube_client_cancel(app->client);
     gs_http_server_free(app->health);

@@ -165,7 +165,8 @@ void settings_read(struct settings *settings, int argc, char **argv)
             "bind only while this Lease is held by the kube-scheduler of this host (none); for "
             "several hosts with a kube-scheduler and an extender each: kube-system/kube-scheduler"),
         OPT_STRING("pod-name", &settings->pod_name, "NAME",
-                   "this replica's pod: it is labelled gpushare/leader=true while it leads",
+                   "this replica's pod: marked when it begins to lead; with --leader-elect "
+                   "labelled gpushare/leader=true while it leads",
                    .env = "POD_NAME"),
         OPT_STRING("pod-namespace", &settings->pod_namespace, "NAME",
                    "namespace of the pod and the Lease (kube-system)", .env = "POD_NAMESPACE"),

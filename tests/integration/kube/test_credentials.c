@@ -278,6 +278,23 @@ static void a_broken_plugin_is_told_as_such(void **state)
     }
 }
 
+/* The lease that a bind is sent under may be another's by then. */
+static void nothing_is_sent_when_the_plugin_took_all_the_time(void **state)
+{
+    struct gs_kube_config config =
+        plugin_config("#!/bin/sh\nsleep 0.5\n" CREDENTIAL("\"token\":\"t\""));
+    fixture_start_with(&f, anything, 1, &config);
+    const struct gs_binding binding = {.ns = "d",
+                                       .name = "p",
+                                       .uid = "u",
+                                       .node = "n",
+                                       .deadline_ns =
+                                           gs_clock_now_ns(gs_clock_system()) + 200 * GS_NS_PER_MS};
+    assert_int_equal(f.kube.ops->bind(f.kube.ctx, &binding, &err), -1);
+    assert_int_equal(err.code, GS_EBUSY);
+    assert_int_equal(fake_api_count(f.api, ""), 0);
+}
+
 static void a_plugin_that_does_not_exist_comes_with_its_hint(void **state)
 {
     struct gs_kube_config config = plugin_config("");
@@ -310,6 +327,7 @@ int main(void)
         IN_A_FOLDER(a_refused_answer_makes_the_plugin_run_again),
         IN_A_FOLDER(a_plugin_sees_arguments_environment_and_input),
         IN_A_FOLDER(a_broken_plugin_is_told_as_such),
+        IN_A_FOLDER(nothing_is_sent_when_the_plugin_took_all_the_time),
         IN_A_FOLDER(a_plugin_that_does_not_exist_comes_with_its_hint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service_rig.h"
 
+#include <time.h>
+
 static struct rig rig;
 
 /* A list sweeps what it does not name: lists come first, then the objects. */
@@ -402,51 +404,64 @@ static void a_standby_binds_nothing(void **state)
     rig_start(&rig);
 }
 
-static int no_lease(void *ctx, struct gs_lease *lease, struct gs_error *err)
-{
-    return gs_fail(err, GS_ENOENT, "none");
-}
-
-static int put_lease(void *ctx, struct gs_lease *lease, struct gs_error *err)
-{
-    return 0;
-}
-
 /* The pod is read from the API, which takes longer than the lease has left, or than the next leader
  * waits for binds that have begun. */
 static void a_leader_whose_lease_ends_during_a_bind_sends_none(void **state)
 {
-    static const struct gs_kube_ops ops = {.get_lease = no_lease, .put_lease = put_lease};
     const struct {
         const char *row;
+        int64_t renewed_ns; /* so long before the bind begins */
         int64_t get_ns;
-        const char *answer;
-        int binds;
+        const char *answer; /* NULL: it is bound */
+        int64_t sent_within_ns;
     } rows[] = {
-        {"in time", GS_ELECTION_BIND_NS - 1, "{\"Error\":\"\"}", 1},
-        {"given up", GS_ELECTION_BIND_NS, "not read in time", 0},
-        {"leads no more", GS_ELECTION_DEADLINE_NS, "leads no more", 0},
+        {"in time", 0, GS_ELECTION_BIND_NS - 1, NULL, GS_ELECTION_BIND_NS},
+        {"given up", 0, GS_ELECTION_BIND_NS, "not read in time", 0},
+        {"leads no more", 0, GS_ELECTION_DEADLINE_NS, "leads no more", 0},
+        {"leads a second more", GS_ELECTION_DEADLINE_NS - GS_NS_PER_S, 0, NULL, GS_NS_PER_S},
+        {"and that is over", GS_ELECTION_DEADLINE_NS - GS_NS_PER_S, GS_NS_PER_S, "leads no more",
+         0},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char json[2048];
         teardown(NULL);
-        const struct gs_election_config config = {
-            .kube = {&ops, NULL}, .clock = &rig.clock, .ns = "n", .name = "l", .identity = "i"};
-        struct gs_election *election = gs_election_new(&config);
+        struct gs_election *election = rig_election(&rig);
         rig_start_with(&rig, election);
-        rig_lists(&rig);
+        rig_lead(&rig, election);
         rig_node(&rig, "n1", "16");
         gs_election_step(election, NULL);
         rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending");
+        rig.now_ns += rows[i].renewed_ns;
+        int64_t begun_ns = rig.now_ns;
         rig.get_ns = rows[i].get_ns;
-        rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), rows[i].answer);
-        assert_int_equal(rig.binds, rows[i].binds);
-        assert_int_equal(rig.bind_timeout_ns, rows[i].binds);
-        assert_int_equal(rig_used(&rig, "n1", 0), rows[i].binds ? 8 : 0);
+        print_message("%s\n", rows[i].row);
+        rig_expect(rig_try_bind(&rig, "p", "u1", "n1"),
+                   rows[i].answer ? rows[i].answer : "{\"Error\":\"\"}");
+        assert_int_equal(rig.binds, !rows[i].answer);
+        assert_int_equal(rig.bind_deadline_ns,
+                         rows[i].answer ? 0 : begun_ns + rows[i].sent_within_ns);
+        assert_int_equal(rig_used(&rig, "n1", 0), rows[i].answer ? 0 : 8);
         gs_election_free(election);
     }
     teardown(NULL);
     rig_start(&rig);
+}
+
+/* What a process before this one sent may be carried out meanwhile. */
+static void the_first_bind_waits_when_it_is_told_to(void **state)
+{
+    struct timespec before, after;
+    rig_stop(&rig);
+    rig_start_as(&rig,
+                 (struct gs_service_config){.first_bind_ns = 1000000000000 + 50 * GS_NS_PER_MS});
+    rig_lists(&rig);
+    rig_node(&rig, "n1", "16");
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    int64_t took_ns = (after.tv_sec - before.tv_sec) * GS_NS_PER_S + after.tv_nsec - before.tv_nsec;
+    assert_true(took_ns >= 50 * GS_NS_PER_MS);
 }
 
 int main(void)
@@ -474,6 +489,7 @@ int main(void)
         T(malformed_requests_are_refused_and_charge_nothing),
         T(a_standby_binds_nothing),
         T(a_leader_whose_lease_ends_during_a_bind_sends_none),
+        T(the_first_bind_waits_when_it_is_told_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

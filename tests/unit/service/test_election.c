@@ -17,6 +17,7 @@ static struct {
     int64_t now_ns;
     int64_t answer_after_ns; /* a read is carried out at its end, … */
     bool reads_first;        /* … or at its beginning */
+    int64_t write_after_ns;  /* a write is carried out at its end */
     void (*meanwhile)(void); /* what happens during the read, once */
 } api;
 
@@ -49,6 +50,7 @@ static int put_lease(void *ctx, struct gs_lease *lease, struct gs_error *err)
 {
     if (api.away)
         return gs_fail(err, GS_EIO, "away");
+    api.now_ns += api.write_after_ns;
     if (strcmp(lease->resource_version, api.exists ? api.lease.resource_version : "") != 0)
         return gs_fail(err, GS_ECONFLICT, "changed");
     snprintf(lease->resource_version, sizeof(lease->resource_version), "%d", ++api.version);
@@ -151,7 +153,7 @@ static void a_leader_without_the_api_stops_before_another_can_begin(void **state
 static void resigning_lets_the_next_begin_at_once(void **state)
 {
     pass(0, true, true);
-    gs_election_resign(a);
+    gs_election_resign(a, true);
     assert_false(gs_election_leads(a));
     pass(GS_ELECTION_RETRY_NS, false, true);
     assert_true(gs_election_leads(b));
@@ -184,9 +186,53 @@ static void a_slow_answer_does_not_make_a_lease_older_than_it_is(void **state)
     for (int i = 0; i < 9; i++)
         pass(GS_NS_PER_S, false, true); /* says that not both lead */
     assert_true(gs_election_leads(a));
-    assert_int_equal(gs_election_left_ns(a), GS_NS_PER_S);
+    assert_int_equal(gs_election_until_ns(a) - api.now_ns, GS_NS_PER_S);
     pass(6 * GS_NS_PER_S, false, true);
     assert_true(gs_election_leads(b));
+}
+
+/* The API server writes the renewal after 9 s, and its time is that of the request. */
+static void a_slow_renewal_does_not_lengthen_a_reign(void **state)
+{
+    pass(0, true, true);
+    int64_t asked_ns = api.now_ns;
+    api.write_after_ns = 9 * GS_NS_PER_S;
+    gs_election_step(a, NULL);
+    assert_int_equal(gs_election_until_ns(a), asked_ns + GS_ELECTION_DEADLINE_NS);
+    api.write_after_ns = 11 * GS_NS_PER_S; /* b may take it 4 s after that was answered */
+    gs_election_step(a, NULL);
+    assert_false(gs_election_leads(a));
+}
+
+/* Whoever wrote it: an administrator, or a replica that began when our clock stood still. */
+static void a_lease_that_another_holds_ends_the_reign_at_once(void **state)
+{
+    pass(0, true, true);
+    snprintf(api.lease.holder, sizeof(api.lease.holder), "b");
+    snprintf(api.lease.resource_version, sizeof(api.lease.resource_version), "%d", ++api.version);
+    pass(GS_ELECTION_RETRY_NS, true, false);
+    assert_false(gs_election_leads(a));
+}
+
+/* As another process of the same pod: the names begin alike. */
+static void only_the_whole_identity_is_ones_own(void **state)
+{
+    pass(0, true, true);
+    snprintf(api.lease.holder, sizeof(api.lease.holder), "a_2");
+    snprintf(api.lease.resource_version, sizeof(api.lease.resource_version), "%d", ++api.version);
+    pass(GS_ELECTION_RETRY_NS, true, false);
+    assert_false(gs_election_leads(a));
+    assert_string_equal(api.lease.holder, "a_2");
+}
+
+static void a_lease_that_is_kept_back_is_waited_out(void **state)
+{
+    pass(0, true, true);
+    gs_election_resign(a, false); /* a bind of its may still be carried out */
+    assert_false(gs_election_leads(a));
+    assert_string_equal(api.lease.holder, "a");
+    pass(GS_ELECTION_RETRY_NS, false, true);
+    assert_false(gs_election_leads(b));
 }
 
 static void anothers_clock_is_not_trusted(void **state)
@@ -200,9 +246,11 @@ static void anothers_clock_is_not_trusted(void **state)
 /* kube-schedulers of two hosts, and what follows them. */
 enum { KUBE_LEASE_S = 12 };
 
+/* client-go counts a transition when the holder is another one, and none when the lease is given
+ * back (LeaderElector.release), so that both together are one. */
 static void holds(const char *holder)
 {
-    if (strcmp(api.lease.holder, holder) != 0)
+    if (holder[0] && strcmp(api.lease.holder, holder) != 0)
         api.lease.transitions++;
     snprintf(api.lease.holder, sizeof(api.lease.holder), "%s", holder);
     api.lease.duration_s = holder[0] ? KUBE_LEASE_S : 1;
@@ -249,7 +297,7 @@ static void a_follower_leads_while_its_hosts_scheduler_renews(void **state)
     seconds(3, "a_2");                /* a restart: another scheduler of the same host */
     seconds(10, "a_2");
     assert_true(gs_election_leads(a));
-    gs_election_resign(a);
+    gs_election_resign(a, true);
     assert_false(gs_election_leads(a));
     assert_string_equal(api.lease.holder, "a_2");
 }
@@ -330,7 +378,7 @@ static void a_slow_look_does_not_lengthen_a_reign(void **state)
     pass(0, true, false);
     api.answer_after_ns = 0;
     pass(0, true, false);
-    int64_t until_ns = api.now_ns + gs_election_left_ns(a);
+    int64_t until_ns = gs_election_until_ns(a);
     assert_true(until_ns <= renewed_ns + KUBE_LEASE_S * GS_NS_PER_S - GS_ELECTION_BIND_NS);
 }
 
@@ -369,6 +417,33 @@ static void a_handover_during_a_slow_look_has_binds_in_flight(void **state)
     assert_true(api.now_ns - taken_ns <= GS_ELECTION_BIND_NS + 2 * GS_NS_PER_S);
 }
 
+/* b's API server is started again, and b sees nothing; a leads and binds all the time, and gives
+ * the lease back. What b sees next is one transition on, as if a's lease had run out. */
+static void a_handover_that_failed_looks_missed_has_binds_in_flight(void **state)
+{
+    for (int failed_s = 1; failed_s <= 40; failed_s++) {
+        teardown(NULL);
+        setup_followers(NULL);
+        seconds(10, "a_1");
+        for (int i = 0; i < failed_s; i++) {
+            if (i % 2 == 0)
+                holds("a_1");
+            pass(GS_NS_PER_S, true, false);
+        }
+        assert_true(gs_election_leads(a)); /* and begins a bind now */
+        int64_t begun_ns = api.now_ns;
+        b_takes_what_a_gives_back();
+        for (int i = 0; !gs_election_leads(b); i++) {
+            if (i % 2 == 0)
+                holds("b_1");
+            pass(GS_NS_PER_S, i > 0, true);
+        }
+        if (api.now_ns - begun_ns < GS_ELECTION_BIND_NS)
+            fail_msg("looks failed for %d s: b leads %lld ms after a began to bind", failed_s,
+                     (long long)((api.now_ns - begun_ns) / GS_NS_PER_MS));
+    }
+}
+
 static void a_reign_that_was_missed_has_binds_in_flight(void **state)
 {
     seconds(10, "a_1");
@@ -395,6 +470,10 @@ int main(void)
         T(resigning_lets_the_next_begin_at_once),
         T(of_two_that_try_at_once_one_wins),
         T(a_slow_answer_does_not_make_a_lease_older_than_it_is),
+        T(a_slow_renewal_does_not_lengthen_a_reign),
+        T(a_lease_that_another_holds_ends_the_reign_at_once),
+        T(only_the_whole_identity_is_ones_own),
+        T(a_lease_that_is_kept_back_is_waited_out),
         T(anothers_clock_is_not_trusted),
         F(a_follower_leads_while_its_hosts_scheduler_renews),
         F(hosts_whose_names_begin_alike_are_two),
@@ -402,6 +481,7 @@ int main(void)
         F(a_follower_stops_early_enough_for_its_last_bind),
         F(a_frozen_host_leads_no_more_when_it_wakes),
         F(a_lease_that_was_given_back_has_binds_in_flight),
+        F(a_handover_that_failed_looks_missed_has_binds_in_flight),
         F(a_reign_that_was_missed_has_binds_in_flight),
         F(a_slow_look_does_not_lengthen_a_reign),
         F(a_renewal_of_an_unknown_time_leads_nobody),

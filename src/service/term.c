@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "term.h"
+
+#include <stdio.h>
+
+#include "gpushare/base/log.h"
+#include "service_internal.h"
+
+void gs_term_init(struct gs_term *term)
+{
+    pthread_mutex_init(&term->turn, NULL);
+    pthread_mutex_init(&term->lock, NULL);
+    term->labelled = -1;
+    atomic_init(&term->listed_ns, INT64_MIN);
+    atomic_init(&term->asked_ns, INT64_MIN);
+}
+
+void gs_term_release(struct gs_term *term)
+{
+    pthread_mutex_destroy(&term->turn);
+    pthread_mutex_destroy(&term->lock);
+}
+
+bool gs_term_caught_up(const struct gs_service *service)
+{
+    const struct gs_election *election = service->config.election;
+    return !election || atomic_load(&service->term.caught_up) == gs_election_terms(election);
+}
+
+static int64_t now_ns(const struct gs_service *service)
+{
+    return gs_clock_now_ns(service->config.clock);
+}
+
+/* ---- what the watch shows ---- */
+
+static void await_no_more(struct gs_term *term)
+{
+    term->next = term->last;
+    term->last = (struct gs_term_bind){0};
+    atomic_store(&term->awaits, term->next.uid != 0);
+}
+
+void gs_term_bound(struct gs_service *service, const char *uid)
+{
+    struct gs_term *term = &service->term;
+    const struct gs_term_bind bind = {gs_hash_text(uid), now_ns(service)};
+    pthread_mutex_lock(&term->lock);
+    if (term->next.uid)
+        term->last = bind;
+    else
+        term->next = bind;
+    atomic_store(&term->awaits, true);
+    pthread_mutex_unlock(&term->lock);
+}
+
+static void bind_shown(struct gs_term *term, const char *uid)
+{
+    uint64_t hash = gs_hash_text(uid);
+    pthread_mutex_lock(&term->lock);
+    if (term->last.uid == hash)
+        term->last = (struct gs_term_bind){0};
+    if (term->next.uid == hash)
+        await_no_more(term);
+    pthread_mutex_unlock(&term->lock);
+}
+
+void gs_term_shown(struct gs_service *service, const struct gs_pod *pod, bool gone)
+{
+    struct gs_term *term = &service->term;
+    uint64_t revision = gs_pod_revision(pod);
+    if (atomic_load(&term->listing_ns)) { /* objects of a list come in no order */
+        if (revision > term->listing_shown)
+            term->listing_shown = revision;
+    } else if (revision > atomic_load(&term->shown)) {
+        atomic_store(&term->shown, revision);
+    }
+    if (atomic_load(&term->awaits) && (gone || pod->node_name[0]))
+        bind_shown(term, pod->uid);
+}
+
+void gs_term_list_begins(struct gs_service *service)
+{
+    atomic_store(&service->term.listing_ns, now_ns(service));
+    service->term.listing_shown = 0;
+}
+
+void gs_term_list_ends(struct gs_service *service)
+{
+    struct gs_term *term = &service->term;
+    int64_t begun_ns = atomic_exchange(&term->listing_ns, 0);
+    atomic_store(&term->shown, term->listing_shown);
+    atomic_store(&term->listed_ns, begun_ns);
+    pthread_mutex_lock(&term->lock);
+    if (term->last.uid && term->last.done_ns < begun_ns)
+        term->last = (struct gs_term_bind){0};
+    if (term->next.uid && term->next.done_ns < begun_ns)
+        await_no_more(term);
+    pthread_mutex_unlock(&term->lock);
+}
+
+/* ---- what a term does ---- */
+
+/* A list that began after since_ns shall be taken in. The watch tries until it is. */
+static void want_list(struct gs_service *service, int64_t since_ns, const char *why)
+{
+    struct gs_term *term = &service->term;
+    const struct gs_kube *kube = &service->config.kube;
+    if (atomic_load(&term->asked_ns) > since_ns || atomic_load(&term->listing_ns) > since_ns)
+        return;
+    gs_log(GS_LOG_WARN, "pods are listed anew", GS_STR("why", why));
+    atomic_store(&term->asked_ns, now_ns(service));
+    atomic_store(&term->list_wanted, true);
+    kube->ops->wake(kube->ctx);
+}
+
+/* Of our own pod: the mark of a term that begins, and the label by which a Service finds the
+ * leader. NULL: it is left as it is. */
+static int patch_own_pod(struct gs_service *service, const struct gs_kv *mark,
+                         const struct gs_kv *label, struct gs_error *err)
+{
+    const struct gs_service_config *config = &service->config;
+    struct gs_term *term = &service->term;
+    uint64_t revision = 0;
+    const struct gs_meta_patch patch = {.ns = config->pod_ns,
+                                        .name = config->pod_name,
+                                        .annotations = mark,
+                                        .annotation_count = mark != NULL,
+                                        .labels = label,
+                                        .label_count = label != NULL,
+                                        .deadline_ns = now_ns(service) + GS_TERM_MARK_NS,
+                                        .ret_revision = &revision};
+    struct gs_error why = {0};
+    int result = config->kube.ops->patch_pod(config->kube.ctx, &patch, &why);
+    if (result < 0 && term->failure != (int)why.code) /* once, not every second */
+        gs_log(GS_LOG_WARN, "own pod not patched", GS_STR("pod", config->pod_name),
+               GS_STR("why", why.msg));
+    term->failure = (int)why.code;
+    if (label)
+        term->labelled = result < 0 ? -1 : label->value != NULL;
+    if (mark)
+        term->mark = revision;
+    return result < 0 ? gs_fail(err, why.code, "%s", why.msg) : 0;
+}
+
+static bool has_label(const struct gs_service *service)
+{
+    return service->config.labels_leader && service->config.pod_name;
+}
+
+static void put_label(struct gs_service *service, bool leads)
+{
+    struct gs_term *term = &service->term;
+    const struct gs_kv label = {GS_LEADER_LABEL, leads ? "true" : NULL};
+    if (!has_label(service) || term->labelled == (int)leads ||
+        now_ns(service) < term->next_label_ns)
+        return;
+    if (patch_own_pod(service, NULL, &label, NULL) < 0)
+        term->next_label_ns = now_ns(service) + GS_TERM_LABEL_NS;
+}
+
+static void begin(struct gs_service *service, uint64_t number)
+{
+    struct gs_term *term = &service->term;
+    const struct gs_clock *clock = service->config.clock;
+    const struct gs_kv label = {GS_LEADER_LABEL, "true"};
+    struct gs_error err = {0};
+    char value[32];
+    snprintf(value, sizeof(value), "%lld", (long long)clock->wall_ns(clock->ctx));
+    const struct gs_kv mark = {GS_TERM_KEY, value};
+    term->number = number;
+    term->begun_ns = now_ns(service);
+    term->mark = 0;
+    if (!service->config.pod_name)
+        want_list(service, term->begun_ns, "a term begins, and no pod of our own is known");
+    else if (patch_own_pod(service, &mark, has_label(service) ? &label : NULL, &err) < 0)
+        want_list(service, term->begun_ns, err.msg);
+    else if (!term->mark)
+        want_list(service, term->begun_ns, "resourceVersions are no numbers");
+}
+
+static void catch_up(struct gs_service *service)
+{
+    struct gs_term *term = &service->term;
+    if (atomic_load(&term->caught_up) == term->number)
+        return;
+    bool marked = term->mark && atomic_load(&term->shown) >= term->mark;
+    if (marked || atomic_load(&term->listed_ns) > term->begun_ns) {
+        atomic_store(&term->caught_up, term->number);
+        gs_log(GS_LOG_INFO, "the ledger has seen the terms before this one",
+               GS_STR("by", marked ? "watch" : "list"));
+    } else if (now_ns(service) - term->begun_ns >= GS_TERM_MARK_NS) {
+        want_list(service, term->begun_ns, "the watch does not show that a term begins");
+    }
+}
+
+static void await_binds(struct gs_service *service)
+{
+    struct gs_term *term = &service->term;
+    pthread_mutex_lock(&term->lock);
+    struct gs_term_bind next = term->next;
+    pthread_mutex_unlock(&term->lock);
+    if (next.uid && now_ns(service) - next.done_ns >= GS_TERM_BIND_NS)
+        want_list(service, next.done_ns, "the watch does not show a bind of ours");
+}
+
+void gs_service_term_tick(struct gs_service *service)
+{
+    struct gs_term *term = &service->term;
+    const struct gs_election *election = service->config.election;
+    pthread_mutex_lock(&term->turn);
+    if (election) {
+        bool leads = gs_election_leads(election);
+        uint64_t number = gs_election_terms(election);
+        if (leads && number != term->number)
+            begin(service, number);
+        else
+            put_label(service, leads);
+        if (leads)
+            catch_up(service);
+    }
+    await_binds(service);
+    pthread_mutex_unlock(&term->turn);
+}

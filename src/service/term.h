@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_SERVICE_TERM_H
+#define GPUSHARE_SERVICE_TERM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/base/clock.h"
+#include "gpushare/model/pod.h"
+
+/*
+ * Terms of a leader, and what its ledger must have seen before it binds. Who leads knows every
+ * claim, because it made them. Who leads next knows what its watch of pods has shown, and a watch
+ * that is cut, whose peer is dead, or whose API server's cache stands still, shows too little; the
+ * last two look like a cluster in which nothing happens.
+ *
+ * So a term begins with a mark: an annotation of this replica's own pod is patched, and binds begin
+ * when the watch has shown that version of history. Where that fails (no pod of our own is known,
+ * it cannot be patched, nothing is shown in time), the pods are listed anew: a list that names no
+ * resourceVersion is answered from etcd, or by a cache that has caught up with it
+ * (kubernetes.io/docs/reference/using-api/api-concepts, "Semantics for get and list").
+ *
+ * While it leads, its own binds are such marks: one that the watch does not show in time makes it
+ * list anew.
+ */
+struct gs_service;
+
+#define GS_TERM_MARK_NS (2 * GS_NS_PER_S) /* for the patch, and until the watch shows it */
+#define GS_TERM_BIND_NS (5 * GS_NS_PER_S) /* until the watch shows a bind of ours */
+#define GS_TERM_LABEL_NS                                                                           \
+    (2 * GS_NS_PER_S) /* after an attempt to put the leader's label right failed */
+
+/* A bind that the watch is to show. */
+struct gs_term_bind {
+    uint64_t uid; /* hash; 0: none */
+    int64_t done_ns;
+};
+
+struct gs_term {
+    /* Of gs_service_term_tick(), one caller at a time. */
+    pthread_mutex_t turn;
+    uint64_t number;  /* of the term that was begun last, as the election counts them */
+    int64_t begun_ns; /* when that was noticed: a list that began later has seen the one before */
+    uint64_t mark;    /* the version that the watch must show; 0: none */
+    int labelled;     /* what our pod's label says: 1, 0, or -1 while that is not known */
+    int64_t next_label_ns;
+    int failure; /* enum gs_code of the last patch */
+
+    atomic_ullong caught_up;  /* the term in which binds are allowed */
+    atomic_ullong shown;      /* the watch has shown history up to here */
+    atomic_llong listed_ns;   /* when the last complete list of pods began */
+    atomic_llong listing_ns;  /* when the one under way began; 0: none is */
+    uint64_t listing_shown;   /* of the watch's thread: what that list has shown */
+    atomic_bool list_wanted;  /* the watch's order: gs_watch_spec */
+    atomic_llong asked_ns;    /* when that was given last */
+    pthread_mutex_t lock;     /* taken last; guards the rest */
+    struct gs_term_bind next; /* the oldest that was not shown: binds before it were */
+    struct gs_term_bind last; /* the newest */
+    atomic_bool awaits;       /* there is one */
+};
+
+void gs_term_init(struct gs_term *term);
+void gs_term_release(struct gs_term *term);
+
+/* No election, or the ledger has seen what others did before this term. Any thread. */
+bool gs_term_caught_up(const struct gs_service *service);
+
+/* The API carried a bind out, and the watch has not shown it yet. */
+void gs_term_bound(struct gs_service *service, const char *uid);
+
+/* What the watch of pods tells, in its thread: not what others read. */
+void gs_term_shown(struct gs_service *service, const struct gs_pod *pod, bool gone);
+void gs_term_list_begins(struct gs_service *service);
+void gs_term_list_ends(struct gs_service *service);
+
+#endif
