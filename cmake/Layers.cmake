@@ -16,7 +16,7 @@ set(GS_MAY_kube     base model codec port kube)
 set(GS_MAY_http     base http)
 set(GS_MAY_grpc     base grpc)
 set(GS_MAY_nvml     base model codec port nvml)
-set(GS_MAY_limit    base limit)
+set(GS_MAY_limit    base model limit)
 
 # gs_layer(<name> [library...]): the libraries are foreign ones.
 function(gs_layer name)

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_LIMIT_KEEPER_H
+#define GPUSHARE_LIMIT_KEEPER_H
+
+#include "gpushare/limit/limiter.h"
+#include "gpushare/model/gpu.h"
+
+/*
+ * Which pods of a node are held to their share, and which would be: the rules above the limiter. It
+ * remembers what each pod was given, writes the limit when the pod's cgroup appears, says before a
+ * container starts whether it may, and repairs in passes what was lost. No time and no thread of
+ * its own; the caller brings events and calls gs_keeper_pass() every some seconds. Used by one
+ * thread.
+ *
+ *   gs_keeper_gpus(keeper, gpus, count);                   after gs_limiter_look()
+ *   gs_keeper_share(keeper, &share, &err);                 a pod was given GPUs, or was found
+ * running gs_keeper_appeared(keeper, uid);                       from the pod watch if
+ * (!gs_keeper_may_start(keeper, uid, &reason)) ...    PreStartContainer gs_keeper_pass(keeper);
+ *   gs_keeper_gone(keeper, uid);
+ */
+struct gs_keeper;
+
+enum gs_enforce {
+    GS_ENFORCE_OFF,       /* nothing is read and nothing written */
+    GS_ENFORCE_OBSERVE,   /* reads use, and tells who would be refused */
+    GS_ENFORCE_PREFERRED, /* writes limits; a pod that cannot be limited starts all the same */
+    GS_ENFORCE_REQUIRED,  /* its containers are held back */
+};
+
+/* "off", "observe", "preferred", "required". Parsing: the exact words; false leaves *ret alone. */
+const char *gs_enforce_name(enum gs_enforce mode);
+bool gs_enforce_parse(const char *text, size_t len, enum gs_enforce *ret);
+
+struct gs_keeper_options {
+    struct gs_limiter *limiter; /* borrowed */
+    enum gs_enforce mode;
+    uint64_t margin_bytes; /* room that a pod which runs already must have to be limited */
+    bool deny_foreign;     /* 0 for every GPU of the node that is not the pod's */
+};
+
+enum { GS_KEEPER_PODS_MAX = 4096 };
+
+/* *caller frees*; NULL when out of memory. */
+struct gs_keeper *gs_keeper_new(const struct gs_keeper_options *options);
+void gs_keeper_free(struct gs_keeper *keeper);
+GS_DEFINE_CLEANUP(struct gs_keeper *, gs_keeper_free)
+
+/* By GPU index, copied: what gs_limiter_look() said; host: its result. count at most GS_GPUS_MAX.
+ */
+void gs_keeper_gpus(struct gs_keeper *keeper, enum gs_limit_host_state host,
+                    const struct gs_limit_gpu *gpus, size_t count);
+
+/* Whether limits are written and hold on this GPU, and if not the reason, a clause for people
+ * (*borrowed*, constant; "" when it is enforced). */
+bool gs_keeper_enforces(const struct gs_keeper *keeper, uint32_t gpu, const char **ret_reason);
+
+struct gs_share {
+    const char *uid; /* as its cgroup has it; of a static pod its config hash. Copied */
+    enum gs_qos qos;
+    gs_gpu_mask gpus;
+    uint64_t bytes; /* on each of them */
+    bool required;  /* the pod itself insists, whatever the mode */
+    bool runs;      /* some container of it runs already: it is limited only where it has room */
+};
+
+/* A pod and what it was given; again when that changed. Limits it if its cgroup is there.
+ * GS_ENOMEM; GS_ETOOBIG: more than GS_KEEPER_PODS_MAX; GS_EINVAL: its UID. */
+int gs_keeper_share(struct gs_keeper *keeper, const struct gs_share *share, struct gs_error *err);
+void gs_keeper_gone(struct gs_keeper *keeper, const char *uid);
+
+/* Its cgroup was made. Pods without a share are passed over. */
+void gs_keeper_appeared(struct gs_keeper *keeper, const char *uid);
+
+/* Before a container of the pod starts. False: it must wait, for this reason (as above). A pod that
+ * is not known may start. */
+bool gs_keeper_may_start(struct gs_keeper *keeper, const char *uid, const char **ret_reason);
+
+/* Reads what every pod uses, and repairs limits. */
+void gs_keeper_pass(struct gs_keeper *keeper);
+
+/* What is known of a pod since the last call about it, or pass. */
+struct gs_kept {
+    const char *uid; /* *borrowed* until the keeper is changed */
+    gs_gpu_mask gpus;
+    bool has_cgroup;
+    bool held;           /* all its limits were read back, and it uses no more than they allow */
+    const char *reason;  /* why not; "" when held */
+    uint64_t bytes;      /* its share on each GPU */
+    uint64_t used_bytes; /* the most that it uses on one of them */
+    uint64_t peak_bytes; /* the most that was ever seen here */
+};
+
+/* The pod of that number, 0 … ; false behind the last. */
+bool gs_keeper_pod(const struct gs_keeper *keeper, size_t number, struct gs_kept *ret);
+
+struct gs_keeper_stats {
+    uint32_t pods;    /* that have a cgroup */
+    uint32_t held;    /* of them */
+    uint32_t over;    /* of them, use more than their share: would be refused, or are */
+    uint64_t repairs; /* limits that were found lost and written again */
+    uint64_t writes;  /* limits written for the first time */
+    uint64_t failed;  /* calls that left a pod without a limit it should have */
+};
+void gs_keeper_stats(const struct gs_keeper *keeper, struct gs_keeper_stats *ret);
+
+#endif

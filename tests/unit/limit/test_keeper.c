@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cgroup_tree.h"
+
+#include "gpushare/limit/keeper.h"
+
+#define POD "/kubepods/burstable/poda"
+
+static const char *const addresses[] = {"0000:41:00.0", "0000:c1:00.0"};
+
+struct fixture {
+    struct cgroup_tree tree;
+    struct gs_limiter *limiter;
+    struct gs_keeper *keeper;
+};
+
+static void look(struct fixture *f)
+{
+    struct gs_limit_gpu gpus[2];
+    enum gs_limit_host_state host = gs_limiter_look(f->limiter, addresses, 2, gpus);
+    gs_keeper_gpus(f->keeper, host, gpus, 2);
+}
+
+static void open_keeper(struct fixture *f, enum gs_enforce mode, bool deny_foreign)
+{
+    tree_make(&f->tree);
+    tree_mkdirs(&f->tree, "/kubepods/burstable/other", true);
+    const struct gs_limiter_options options = {f->tree.mount, &f->tree.host};
+    assert_int_equal(gs_limiter_new(&options, &f->limiter, NULL), 0);
+    const struct gs_keeper_options rules = {f->limiter, mode, GIB / 2, deny_foreign};
+    f->keeper = gs_keeper_new(&rules);
+    assert_non_null(f->keeper);
+    look(f);
+}
+
+static void close_keeper(struct fixture *f)
+{
+    gs_keeper_free(f->keeper);
+    gs_limiter_free(f->limiter);
+    tree_rmdir(&f->tree, "");
+}
+
+static void make_pod(struct fixture *f, uint64_t used)
+{
+    char text[256];
+    tree_mkdir(&f->tree, POD);
+    snprintf(text, sizeof(text), REGION_0 " %llu\n" REGION_1 " 0\n", (unsigned long long)used);
+    tree_put(&f->tree, POD, "dmem.current", text);
+}
+
+static void make_pod_use_less(struct fixture *f)
+{
+    tree_put(&f->tree, POD, "dmem.current", REGION_0 " 4096\n" REGION_1 " 0\n");
+}
+
+static const struct gs_share four = {"a", GS_QOS_BURSTABLE, 1, 4 * GIB};
+
+static struct gs_kept kept(struct fixture *f)
+{
+    struct gs_kept pod = {0};
+    assert_true(gs_keeper_pod(f->keeper, 0, &pod));
+    return pod;
+}
+
+static bool limited(struct fixture *f)
+{
+    return strstr(tree_get(&f->tree, POD, "dmem.max"), REGION_0 " 4294967296\n") != NULL;
+}
+
+static void modes_have_names(void **state)
+{
+    static const char *const rows[] = {"off", "observe", "preferred", "required"};
+    enum gs_enforce mode = 77;
+    GS_FOR_EACH_ROW (r, rows) {
+        row_true(*r, gs_enforce_parse(*r, strlen(*r), &mode));
+        row_text(*r, gs_enforce_name(mode), *r);
+    }
+    mode = 77;
+    assert_false(gs_enforce_parse("Off", 3, &mode) || gs_enforce_parse("", 0, &mode) ||
+                 gs_enforce_parse("offx", 4, &mode));
+    assert_int_equal(mode, 77);
+}
+
+#define NOT_ON "limits are not switched on (--enforce)"
+
+/* A pod is given 4 GiB, its cgroup appears, one of its containers is about to start. */
+static void a_pod_is_held_told_or_stopped_by_the_mode(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_enforce mode;
+        bool insists; /* the pod */
+        uint64_t used;
+        int put_error;
+        bool lies;
+        bool may_start, held, limited;
+        const char *reason;
+    } rows[] = {
+        {"off", GS_ENFORCE_OFF, false, 0, 0, false, true, false, false, "not started"},
+        {"off, whatever the pod says", GS_ENFORCE_OFF, true, 0, 0, false, true, false, false,
+         "not started"},
+        {"observe", GS_ENFORCE_OBSERVE, false, 0, 0, false, true, false, false, NOT_ON},
+        {"observe, above its share", GS_ENFORCE_OBSERVE, false, 5 * GIB, 0, false, true, false,
+         false, NOT_ON},
+        {"observe, a pod that insists", GS_ENFORCE_OBSERVE, true, 0, 0, false, true, true, true,
+         ""},
+        {"observe, a pod that insists cannot be limited", GS_ENFORCE_OBSERVE, true, 0, EROFS, false,
+         false, false, false, "the host's cgroup file system is mounted read-only"},
+        {"preferred", GS_ENFORCE_PREFERRED, false, 0, 0, false, true, true, true, ""},
+        {"preferred, read-only", GS_ENFORCE_PREFERRED, false, 0, EROFS, false, true, false, false,
+         "the host's cgroup file system is mounted read-only"},
+        {"preferred, a first container was quicker", GS_ENFORCE_PREFERRED, false, 5 * GIB, 0, false,
+         true, false, true, "used before limited"},
+        {"required", GS_ENFORCE_REQUIRED, false, 4 * GIB, 0, false, true, true, true, ""},
+        {"required, not permitted", GS_ENFORCE_REQUIRED, false, 0, EACCES, false, false, false,
+         false, "writing to the pod's cgroup is not permitted"},
+        {"required, a write that changes nothing", GS_ENFORCE_REQUIRED, false, 5 * GIB, 0, true,
+         false, false, false, "used before limited"},
+        {"required, a first container was quicker", GS_ENFORCE_REQUIRED, false, 5 * GIB, 0, false,
+         false, false, true, "used before limited"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture f;
+        const char *reason = NULL;
+        struct gs_share share = four;
+        share.required = r->insists;
+        open_keeper(&f, r->mode, false);
+        row_equal(r->row, gs_keeper_share(f.keeper, &share, NULL), 0);
+        f.tree.put_error = r->put_error;
+        f.tree.put_errors = -1;
+        f.tree.lies = r->lies;
+        make_pod(&f, r->used);
+        gs_keeper_appeared(f.keeper, "a");
+        row_equal(r->row, limited(&f), r->limited); /* before anybody asks for a start */
+        row_equal(r->row, gs_keeper_may_start(f.keeper, "a", &reason), r->may_start);
+        row_equal(r->row, kept(&f).held, r->held);
+        row_text(r->row, kept(&f).reason, r->reason);
+        row_text(r->row, reason, r->mode == GS_ENFORCE_OFF ? "" : r->reason);
+        struct gs_keeper_stats stats;
+        gs_keeper_stats(f.keeper, &stats);
+        row_equal(r->row, stats.over, r->mode != GS_ENFORCE_OFF && r->used > 4 * GIB);
+        row_equal(r->row, stats.held, r->held);
+        row_equal(r->row, stats.writes, r->limited);
+        close_keeper(&f);
+    }
+}
+
+static void a_share_that_is_told_late_limits_at_once(void **state)
+{
+    struct fixture f;
+    open_keeper(&f, GS_ENFORCE_PREFERRED, false);
+    make_pod(&f, 0);
+    gs_keeper_appeared(f.keeper, "a"); /* nobody knows it yet */
+    assert_false(limited(&f));
+    assert_int_equal(gs_keeper_share(f.keeper, &four, NULL), 0);
+    assert_true(limited(&f) && kept(&f).held);
+    int writes = f.tree.writes;
+    assert_int_equal(gs_keeper_share(f.keeper, &four, NULL), 0);
+    assert_int_equal(f.tree.writes, writes);
+    close_keeper(&f);
+}
+
+static void a_start_is_decided_by_what_is_read_then(void **state)
+{
+    struct fixture f;
+    const char *reason = NULL;
+    open_keeper(&f, GS_ENFORCE_REQUIRED, false);
+    gs_keeper_share(f.keeper, &four, NULL);
+    make_pod(&f, 0);
+    gs_keeper_appeared(f.keeper, "a");
+    assert_true(kept(&f).held);
+    tree_put(&f.tree, POD, "dmem.max", REGION_1 " max\n" REGION_0 " max\n");
+    f.tree.put_error = EROFS;
+    f.tree.put_errors = 1;
+    assert_false(gs_keeper_may_start(f.keeper, "a", &reason));
+    assert_string_equal(reason, "the host's cgroup file system is mounted read-only");
+    assert_true(gs_keeper_may_start(f.keeper, "a", &reason) && limited(&f));
+    close_keeper(&f);
+}
+
+/* The margin is half a GiB. */
+static void a_pod_that_runs_already_keeps_what_it_has(void **state)
+{
+    static const struct {
+        const char *row;
+        uint64_t used;
+        bool limited;
+    } rows[] = {
+        {"uses nothing", 0, true},
+        {"just enough room", 7 * GIB / 2, true},
+        {"a byte too little room", 7 * GIB / 2 + 1, false},
+        {"above its share", 9 * GIB, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture f;
+        struct gs_share share = four;
+        share.runs = true;
+        open_keeper(&f, GS_ENFORCE_PREFERRED, false);
+        make_pod(&f, r->used);
+        gs_keeper_share(f.keeper, &share, NULL);
+        row_equal(r->row, limited(&f), r->limited);
+        row_text(r->row, kept(&f).reason, r->limited ? "" : "used before limited");
+        make_pod_use_less(&f);
+        gs_keeper_pass(f.keeper);
+        row_true(r->row, limited(&f) && kept(&f).held);
+        close_keeper(&f);
+    }
+}
+
+static void a_limit_of_an_earlier_run_is_recognised(void **state)
+{
+    struct fixture f;
+    struct gs_share share = four;
+    share.runs = true;
+    open_keeper(&f, GS_ENFORCE_PREFERRED, false);
+    make_pod(&f, 4 * GIB);
+    tree_put(&f.tree, POD, "dmem.max", REGION_0 " 4294967296\n" REGION_1 " max\n");
+    gs_keeper_share(f.keeper, &share, NULL);
+    assert_true(kept(&f).held);
+    assert_int_equal(f.tree.writes, 0);
+    /* from here on it is like any other: what is lost is repaired */
+    tree_put(&f.tree, POD, "dmem.max", REGION_1 " max\n" REGION_0 " max\n");
+    gs_keeper_pass(f.keeper);
+    assert_true(kept(&f).held && limited(&f));
+    close_keeper(&f);
+}
+
+static void a_pass_repairs_what_was_lost_and_counts_it(void **state)
+{
+    struct fixture f;
+    struct gs_keeper_stats stats;
+    open_keeper(&f, GS_ENFORCE_PREFERRED, false);
+    gs_keeper_share(f.keeper, &four, NULL);
+    gs_keeper_pass(f.keeper);
+    gs_keeper_stats(f.keeper, &stats);
+    assert_true(stats.pods == 0 && stats.failed == 0);
+    make_pod(&f, 0);
+    gs_keeper_appeared(f.keeper, "a");
+    tree_put(&f.tree, POD, "dmem.max", REGION_1 " max\n" REGION_0 " max\n");
+    gs_keeper_pass(f.keeper);
+    gs_keeper_pass(f.keeper);
+    gs_keeper_stats(f.keeper, &stats);
+    assert_true(limited(&f) && stats.held == 1 && stats.writes == 1 && stats.repairs == 1);
+    /* a cgroup made again is a first limit, no repair */
+    tree_rmdir(&f.tree, POD);
+    gs_keeper_pass(f.keeper);
+    gs_keeper_stats(f.keeper, &stats);
+    assert_true(stats.pods == 0 && stats.held == 0);
+    make_pod(&f, 0);
+    gs_keeper_appeared(f.keeper, "a");
+    gs_keeper_stats(f.keeper, &stats);
+    assert_true(limited(&f) && stats.writes == 2 && stats.repairs == 1 && stats.failed == 0);
+    /* the driver lets go of the GPU */
+    tree_put(&f.tree, POD, "dmem.max", REGION_1 " max\n");
+    gs_keeper_pass(f.keeper);
+    gs_keeper_stats(f.keeper, &stats);
+    assert_true(stats.held == 0 && stats.failed == 1);
+    close_keeper(&f);
+}
+
+static void use_has_a_peak(void **state)
+{
+    struct fixture f;
+    open_keeper(&f, GS_ENFORCE_OBSERVE, false);
+    make_pod(&f, 3 * GIB);
+    gs_keeper_share(f.keeper, &four, NULL);
+    assert_true(kept(&f).used_bytes == 3 * GIB);
+    make_pod_use_less(&f);
+    gs_keeper_pass(f.keeper);
+    assert_true(kept(&f).used_bytes == 4096 && kept(&f).peak_bytes == 3 * GIB);
+    assert_int_equal(f.tree.writes, 0);
+    close_keeper(&f);
+}
+
+static void foreign_gpus_are_denied_where_asked(void **state)
+{
+    static const struct {
+        const char *row;
+        bool deny;
+        const char *max;
+    } rows[] = {
+        {"left alone", false, REGION_0 " 4294967296\n" REGION_1 " max\n"},
+        {"denied", true, REGION_0 " 4294967296\n" REGION_1 " 0\n"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture f;
+        open_keeper(&f, GS_ENFORCE_REQUIRED, r->deny);
+        make_pod(&f, 0);
+        gs_keeper_share(f.keeper, &four, NULL);
+        row_text(r->row, tree_get(&f.tree, POD, "dmem.max"), r->max);
+        close_keeper(&f);
+    }
+}
+
+static void a_gpu_that_cannot_be_limited_has_its_reason(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_enforce mode;
+        int check_error;
+        const char *capacity;
+        bool enforces, may_start;
+        const char *reason;
+    } rows[] = {
+        {"it can", GS_ENFORCE_REQUIRED, 0, REGION_0 " 1\n", true, true, ""},
+        {"not switched on", GS_ENFORCE_OBSERVE, 0, REGION_0 " 1\n", false, true, NOT_ON},
+        {"cgroup v1", GS_ENFORCE_REQUIRED, EMEDIUMTYPE, REGION_0 " 1\n", false, false,
+         "the host uses cgroup v1, or v1 and v2 side by side"},
+        {"cgroup v1, observed", GS_ENFORCE_OBSERVE, EMEDIUMTYPE, REGION_0 " 1\n", false, true,
+         "the host uses cgroup v1, or v1 and v2 side by side"},
+        {"no region", GS_ENFORCE_REQUIRED, 0, REGION_1 " 1\n", false, false,
+         "the GPU's driver does not count its memory for the kernel"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture f;
+        const char *reason = NULL;
+        open_keeper(&f, r->mode, false);
+        f.tree.check_error = r->check_error;
+        tree_put(&f.tree, "", "dmem.capacity", r->capacity);
+        look(&f);
+        row_equal(r->row, gs_keeper_enforces(f.keeper, 0, &reason), r->enforces);
+        row_text(r->row, reason, r->reason);
+        make_pod(&f, 0);
+        gs_keeper_share(f.keeper, &four, NULL);
+        row_equal(r->row, gs_keeper_may_start(f.keeper, "a", &reason), r->may_start);
+        row_text(r->row, reason, r->reason);
+        close_keeper(&f);
+    }
+}
+
+static void pods_come_and_go_up_to_a_ceiling(void **state)
+{
+    struct fixture f;
+    struct gs_error err = {0};
+    struct gs_kept pod;
+    const char *reason;
+    char uid[32];
+    open_keeper(&f, GS_ENFORCE_REQUIRED, false);
+    for (int i = 0; i <= GS_KEEPER_PODS_MAX; i++) {
+        snprintf(uid, sizeof(uid), "p%d", i);
+        const struct gs_share share = {uid, GS_QOS_GUARANTEED, 1, GIB};
+        assert_int_equal(gs_keeper_share(f.keeper, &share, &err), i < GS_KEEPER_PODS_MAX ? 0 : -1);
+    }
+    assert_int_equal(err.code, GS_ETOOBIG);
+    gs_keeper_gone(f.keeper, "p0");
+    gs_keeper_gone(f.keeper, "p0");
+    assert_true(gs_keeper_pod(f.keeper, GS_KEEPER_PODS_MAX - 2, &pod));
+    assert_false(gs_keeper_pod(f.keeper, GS_KEEPER_PODS_MAX - 1, &pod));
+    assert_true(gs_keeper_may_start(f.keeper, "p0", &reason)); /* not ours */
+    assert_false(gs_keeper_may_start(f.keeper, "p1", &reason));
+    assert_string_equal(reason, "not started");
+    gs_error_clear(&err);
+    const struct gs_share wrong = {"../x", GS_QOS_GUARANTEED, 1, GIB};
+    assert_int_equal(gs_keeper_share(f.keeper, &wrong, &err), -1);
+    assert_int_equal(err.code, GS_EINVAL);
+    close_keeper(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(modes_have_names),
+        cmocka_unit_test(a_pod_is_held_told_or_stopped_by_the_mode),
+        cmocka_unit_test(a_share_that_is_told_late_limits_at_once),
+        cmocka_unit_test(a_start_is_decided_by_what_is_read_then),
+        cmocka_unit_test(a_pod_that_runs_already_keeps_what_it_has),
+        cmocka_unit_test(a_limit_of_an_earlier_run_is_recognised),
+        cmocka_unit_test(a_pass_repairs_what_was_lost_and_counts_it),
+        cmocka_unit_test(use_has_a_peak),
+        cmocka_unit_test(foreign_gpus_are_denied_where_asked),
+        cmocka_unit_test(a_gpu_that_cannot_be_limited_has_its_reason),
+        cmocka_unit_test(pods_come_and_go_up_to_a_ceiling),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
