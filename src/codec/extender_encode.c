@@ -249,10 +249,3 @@ void gs_codec_preemption_result(struct gs_buf *out, const struct gs_victims *nod
     }
     gs_buf_puts(out, "}}");
 }
-
-void gs_codec_error_body(struct gs_buf *out, const char *error)
-{
-    gs_buf_puts(out, "{\"error\":");
-    gs_buf_json_string(out, error, strlen(error));
-    gs_buf_putc(out, '}');
-}

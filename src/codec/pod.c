@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/pod.h"
 
+#include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/annotation.h"
 #include "gpushare/codec/rfc3339.h"
@@ -13,7 +14,7 @@ static void read_created(struct gs_reader *reader, int64_t *ret_s)
     int64_t ns;
     if (gs_read_text(reader, "metadata.creationTimestamp", &text) &&
         gs_scan_text_copy(text, time, sizeof(time)) && gs_rfc3339_parse(gs_slice_of(time), &ns))
-        *ret_s = ns / 1000000000;
+        *ret_s = ns / GS_NS_PER_S;
 }
 
 static void read_owners(struct gs_pod_reader *pr)

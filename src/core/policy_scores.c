@@ -7,14 +7,8 @@ static const char *const names[] = {
     [GS_QUANTISE_COARSE] = "coarse",
     [GS_QUANTISE_RANGE] = "range",
     [GS_QUANTISE_ONE_HOT] = "one-hot",
-    [GS_QUANTISE_LINEAR] = "linear",
 };
 enum { NAMES = sizeof(names) / sizeof(names[0]) };
-
-const char *gs_quantise_name(enum gs_quantise quantise)
-{
-    return names[quantise];
-}
 
 bool gs_quantise_parse(const char *text, size_t len, enum gs_quantise *ret)
 {
@@ -57,11 +51,10 @@ static uint8_t coarse(uint64_t behind)
     return steps < TOP_SCORE - 1 ? (uint8_t)(TOP_SCORE - 1 - steps) : 0;
 }
 
-/* floor(top × part / whole + plus / 2), without overflow. */
-static uint8_t share(uint64_t part, uint64_t whole, unsigned top, unsigned plus)
+/* floor(top × part / whole), without overflow. */
+static uint8_t share(uint64_t part, uint64_t whole, unsigned top)
 {
-    unsigned __int128 doubled = (unsigned __int128)part * top * 2 + (unsigned __int128)whole * plus;
-    return (uint8_t)(doubled / ((unsigned __int128)whole * 2));
+    return (uint8_t)((unsigned __int128)part * top / whole);
 }
 
 static uint8_t score_of(enum gs_quantise quantise, const struct range *range, int64_t loss,
@@ -75,12 +68,10 @@ static uint8_t score_of(enum gs_quantise quantise, const struct range *range, in
         return coarse(behind);
     case GS_QUANTISE_ONE_HOT:
         return first ? TOP_SCORE : 0;
-    case GS_QUANTISE_LINEAR:
-        return whole ? share(before, whole, TOP_SCORE, 1) : TOP_SCORE;
     case GS_QUANTISE_RANGE:
         break;
     }
-    return behind ? share(before, whole, TOP_SCORE - 1, 0) : TOP_SCORE;
+    return behind ? share(before, whole, TOP_SCORE - 1) : TOP_SCORE;
 }
 
 void gs_policy_scores(enum gs_quantise quantise, const int64_t *loss, const bool *fits,

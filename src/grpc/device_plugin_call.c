@@ -12,7 +12,6 @@ struct gs_dp_call {
     struct gs_grpc_call *call;
     struct gs_arena arena;  /* the decoded request, and the answer while it is encoded */
     size_t container_count; /* of an Allocate */
-    void *data;
 };
 
 static void release(struct gs_dp_call *dp_call)
@@ -232,26 +231,4 @@ void gs_dp_pre_start_reply(struct gs_dp_call *dp_call)
 void gs_dp_call_fail(struct gs_dp_call *dp_call, const struct gs_error *why)
 {
     finish(dp_call, gs_grpc_status_from_code(why->code), why->msg);
-}
-
-/* ---- questions ---- */
-
-bool gs_dp_call_is_over(const struct gs_dp_call *dp_call)
-{
-    return gs_grpc_call_is_over(dp_call->call);
-}
-
-int64_t gs_dp_call_deadline_ns(const struct gs_dp_call *dp_call)
-{
-    return gs_grpc_call_deadline_ns(dp_call->call);
-}
-
-void gs_dp_call_set_data(struct gs_dp_call *dp_call, void *data)
-{
-    dp_call->data = data;
-}
-
-void *gs_dp_call_data(const struct gs_dp_call *dp_call)
-{
-    return dp_call->data;
 }

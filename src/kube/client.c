@@ -129,11 +129,6 @@ void gs_kube_client_free(struct gs_kube_client *client)
     curl_global_cleanup();
 }
 
-const char *gs_kube_client_server(const struct gs_kube_client *client)
-{
-    return client->config.server;
-}
-
 void gs_kube_client_stats(struct gs_kube_client *client, struct gs_kube_stats *ret)
 {
     pthread_mutex_lock(&client->lock);

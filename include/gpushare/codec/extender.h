@@ -142,7 +142,4 @@ void gs_preemption_args_release(struct gs_preemption_args *args);
 void gs_codec_preemption_result(struct gs_buf *out, const struct gs_victims *nodes,
                                 uint32_t node_count);
 
-/* {"error":…}, for answers that are no 200; '%' stays. */
-void gs_codec_error_body(struct gs_buf *out, const char *error);
-
 #endif

@@ -114,11 +114,9 @@ enum gs_quantise {
                             then 20, 40, … 1280: leaves equal nodes to the user's preferences */
     GS_QUANTISE_RANGE,   /* 10 for the best and its equals only, the rest evenly over 0..9 */
     GS_QUANTISE_ONE_HOT, /* 10 for the first of the best, 0 for all others */
-    GS_QUANTISE_LINEAR,  /* evenly over 0..10, rounded */
 };
 
-/* "coarse", "range", "one-hot", "linear" */
-const char *gs_quantise_name(enum gs_quantise quantise);
+/* "coarse", "range", "one-hot" */
 bool gs_quantise_parse(const char *text, size_t len, enum gs_quantise *ret);
 
 /* Scores from losses; entries with fits[i] false get 0, the first of the least loss gets 10. */

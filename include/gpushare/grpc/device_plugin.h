@@ -129,13 +129,6 @@ void gs_dp_pre_start_reply(struct gs_dp_call *call);
  * puts into the pod's status or event. */
 void gs_dp_call_fail(struct gs_dp_call *call, const struct gs_error *why);
 
-/* ---- questions about a call ---- */
-
-bool gs_dp_call_is_over(const struct gs_dp_call *call);        /* nobody waits any more */
-int64_t gs_dp_call_deadline_ns(const struct gs_dp_call *call); /* loop clock; INT64_MAX: none */
-void gs_dp_call_set_data(struct gs_dp_call *call, void *data); /* the service's own pointer */
-void *gs_dp_call_data(const struct gs_dp_call *call);
-
 /* ---- old answers ---- */
 
 /* The environment variable of that name in an encoded ContainerAllocateResponse, as kubelets keep

@@ -127,7 +127,4 @@ struct gs_kube_stats {
 
 void gs_kube_client_stats(struct gs_kube_client *client, struct gs_kube_stats *ret);
 
-/* For messages: "https://10.0.0.1:6443"; *borrowed* until freed. */
-const char *gs_kube_client_server(const struct gs_kube_client *client);
-
 #endif

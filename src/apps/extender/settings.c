@@ -142,7 +142,7 @@ void settings_read(struct settings *settings, int argc, char **argv)
                    "healthz, readyz, metrics and version also here, without TLS"),
         OPT_CUSTOM("policy", &settings->policy, set_policy, "binpack|spread|fgd|rollout",
                    "placement of pods that name none (rollout)"),
-        OPT_CUSTOM("quantise", &settings->quantise, set_quantise, "coarse|range|one-hot|linear",
+        OPT_CUSTOM("quantise", &settings->quantise, set_quantise, "coarse|range|one-hot",
                    "how prioritize spreads its scores over 0 to 10 (coarse)"),
         OPT_FLAG(
             "sparse-scores", &settings->sparse_scores,

@@ -80,7 +80,7 @@ static void read_settings(struct replay_settings *set, int argc, char **argv)
         OPT_U32(
             "extender-weight", &set->extender_weight, "WEIGHT",
             "add 10 x WEIGHT x score to kube-scheduler's own scores; 0: the policy alone decides"),
-        OPT_CUSTOM("quantise", &set->quantise, set_quantise, "coarse|range|one-hot|linear",
+        OPT_CUSTOM("quantise", &set->quantise, set_quantise, "coarse|range|one-hot",
                    "how a policy's losses become scores 0..10 (default coarse)"),
         OPT_FLAG("all-pods", &set->all_pods, "the extender scores pods without GPU, too"),
         OPT_STRING("arrivals", &set->arrivals, "FILE",

@@ -407,8 +407,6 @@ static void errors_are_answered_without_percent_signs(void **state)
     row_json("empty", &out,
              "{'Nodes':null,'NodeNames':null,'FailedNodes':null,"
              "'FailedAndUnresolvableNodes':null,'Error':''}");
-    gs_codec_error_body(&out, "50% \"q\"");
-    row_json("no scheduling answer", &out, "{'error':'50% \\'q\\''}");
 }
 
 int main(void)

@@ -144,7 +144,7 @@ static void every_quantisation_keeps_the_order(void **state)
             if (fits[i] && (first_best < 0 || loss[i] < loss[first_best]))
                 first_best = i;
         }
-        enum gs_quantise quantise = (enum gs_quantise)(round % (GS_QUANTISE_LINEAR + 1));
+        enum gs_quantise quantise = (enum gs_quantise)(round % (GS_QUANTISE_ONE_HOT + 1));
         gs_policy_scores(quantise, loss, fits, COUNT, scores);
         for (int i = 0; i < COUNT; i++) {
             assert_in_range(scores[i], 0, 10);
