@@ -6,6 +6,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "common/connect.h"
 #include "common/signals.h"
 #include "device_plugin/advertise.h"
 #include "device_plugin/footprint.h"
@@ -15,7 +16,6 @@
 #include "device_plugin/pod_watch.h"
 #include "gpushare/base/log.h"
 #include "gpushare/http/server.h"
-#include "gpushare/kube/kubeconfig.h"
 
 /* What only the start and the end know. */
 struct ends {
@@ -42,25 +42,6 @@ static int print_inventory(const struct settings *settings, struct gs_error *err
         return gs_fail_nomem(err);
     fputs(text.data, stdout);
     return advertise_check(&set, settings->unit, err);
-}
-
-static int connect_api(struct plugin *plugin, struct gs_error *err)
-{
-    struct gs_kubeconfig_source source = {.path = plugin->settings.kubeconfig,
-                                          .context = plugin->settings.context,
-                                          .env = gs_kube_getenv};
-    struct gs_kube_config config = {0};
-    const struct gs_kube_options options = {.program = "device-plugin", .names = &plugin->names};
-    int result = gs_kube_config_load(&source, &config, err);
-    if (result == 0)
-        result = gs_kube_client_new(&config, &options, &plugin->client, err);
-    if (result == 0)
-        gs_log(GS_LOG_INFO, "API server", GS_STR("server", config.server),
-               GS_STR("source", config.source));
-    gs_kube_config_release(&config);
-    if (result == 0)
-        plugin->kube = gs_kube_client_port(plugin->client);
-    return result;
 }
 
 /* The original's name for the original's domain: "aliyun.com" → "aliyungpushare.sock". */
@@ -164,9 +145,13 @@ static void tear_down(struct plugin *plugin, struct ends *ends)
 static int serve(struct plugin *plugin, struct gs_error *err)
 {
     struct ends ends = {.plugin = plugin, .signal_fd = -1};
-    int result = connect_api(plugin, err);
-    if (result == 0)
+    const struct gs_kube_options options = {.program = "device-plugin", .names = &plugin->names};
+    int result = connect_api(plugin->settings.kubeconfig, plugin->settings.context, &options,
+                             &plugin->client, err);
+    if (result == 0) {
+        plugin->kube = gs_kube_client_port(plugin->client);
         result = build(plugin, err);
+    }
     if (result == 0)
         result = watch_signals(plugin, &ends, err);
     if (result == 0)

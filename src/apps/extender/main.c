@@ -5,6 +5,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "common/connect.h"
 #include "common/limits.h"
 #include "common/signals.h"
 #include "extender/candidate.h"
@@ -12,7 +13,6 @@
 #include "extender/routes.h"
 #include "extender/settings.h"
 #include "gpushare/base/log.h"
-#include "gpushare/kube/kubeconfig.h"
 
 #define RESIGN_NS (5 * GS_NS_PER_S)
 
@@ -29,22 +29,6 @@ struct app {
     struct gs_http_server *server;
     struct gs_http_server *health;
 };
-
-static int connect_api(struct app *app, struct gs_error *err)
-{
-    struct gs_kubeconfig_source source = {
-        .path = app->settings.kubeconfig, .context = app->settings.context, .env = gs_kube_getenv};
-    struct gs_kube_config config = {0};
-    const struct gs_kube_options options = {.program = "extender", .names = &app->names};
-    int result = gs_kube_config_load(&source, &config, err);
-    if (result == 0)
-        result = gs_kube_client_new(&config, &options, &app->client, err);
-    if (result == 0)
-        gs_log(GS_LOG_INFO, "API server", GS_STR("server", config.server),
-               GS_STR("source", config.source));
-    gs_kube_config_release(&config);
-    return result;
-}
 
 /* As client-go's: a name can be two processes', of a pod that was made anew while the node of the
  * old one is cut off, or of a container that was started again; the Lease of one is not the
@@ -196,7 +180,9 @@ int main(int argc, char **argv)
     /* large bodies go back to the system when they are done */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 4 << 20);
-    int result = connect_api(&app, &err);
+    const struct gs_kube_options options = {.program = "extender", .names = &app.names};
+    int result =
+        connect_api(app.settings.kubeconfig, app.settings.context, &options, &app.client, &err);
     if (result == 0)
         result = start_service(&app, &err);
     if (result == 0)
