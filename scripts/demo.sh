@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
 # The whole main job without a Kubernetes and without a GPU: builds, starts an embedded cluster
@@ -131,7 +131,7 @@ start_extender() {
 }
 
 echo "building ..."
-build_project "$root" release gpushare-extender gpushare-sim
+build_project "$root" release gpushare-extender gpushare-sim kubectl-inspect-gpushare
 start_api
 start_extender
 echo "three nodes with four GPUs each at $api_url, the extender at $extender_url"
@@ -142,6 +142,7 @@ if $keep; then
     echo
     echo "still there:  kubectl --server $api_url get pods -o wide"
     echo "              curl $extender_url/gpushare-scheduler/inspect"
+    echo "              build/kubectl-inspect-gpushare --kubeconfig $work/kubeconfig"
     read -rp "Enter stops it. " _ || true
 fi
 stop_all

@@ -38,8 +38,17 @@ apt_update() {
 # The package lists may be missing or older than the archive: refresh them once before giving up.
 apt_need() {
     local -a missing
+    command -v apt-get dpkg-query >/dev/null || {
+        echo "There is no apt here: this needs a Debian 12 (a container will do), or what these Debian" \
+            "packages hold: $*" >&2
+        return 1
+    }
     mapfile -t missing < <(apt_missing "$@")
     ((${#missing[@]} == 0)) && return 0
+    ((EUID == 0)) || command -v sudo >/dev/null || {
+        echo "Missing: ${missing[*]}. To install them run this as root, or with sudo there." >&2
+        return 1
+    }
     echo "installing ${missing[*]}" >&2
     apt_as_root install -y --no-install-recommends "${missing[@]}" >/dev/null 2>&1 && return 0
     apt_update

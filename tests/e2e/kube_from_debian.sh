@@ -26,20 +26,22 @@ prepare_source() {
         ca-certificates debian-archive-keyring
 }
 
-# The archive this machine already installs from, so that a local mirror is used where there is one.
+# The archive this machine already installs from.
 debian_archive() {
     local site
     # shellcheck disable=SC2016 # apt's own placeholders
     site=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
         awk -v release="$debian_release" '$2 == release && $3 == "main" { print $1; exit }')
-    echo "${site:-http://deb.debian.org/debian}"
+    [[ -n $site ]] || echo "apt has no source of $debian_release main: add one, or run this on it" >&2
+    echo "${site:?}"
 }
 
 # apt with a source list and package lists of its own: the machine's apt sources stay as they are.
 source_apt() {
-    local apt_dir=$work/apt
+    local apt_dir=$work/apt archive
+    archive=$(debian_archive) || return
     mkdir -p "$apt_dir/lists/partial"
-    echo "deb-src [signed-by=$debian_key] $(debian_archive) $debian_release main" \
+    echo "deb-src [signed-by=$debian_key] $archive $debian_release main" \
         >"$apt_dir/sources.list"
     apt-get -qq -o Dir::Etc::SourceList="$apt_dir/sources.list" -o Dir::Etc::SourceParts=/dev/null \
         -o Dir::State::Lists="$apt_dir/lists" -o APT::Sandbox::User=root "$@"
