@@ -2,24 +2,10 @@
 #ifndef GPUSHARE_APPS_INSPECT_APP_H
 #define GPUSHARE_APPS_INSPECT_APP_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "inspect/source.h"
-
-/*
- * What a subcommand is given instead of finding it out by itself, so that tests can bring their
- * own: the terminal, and how to reach a cluster.
- *
- * Subcommands are a file cmd_NAME.c and a row in commands.c. argv[0] is the subcommand as usage
- * shows it; the return value is the exit code: 0 fine, 1 failed, 2 bad usage.
- */
-struct terminal {
-    bool screen;    /* standard output is a terminal: tables fit its width, --watch clears it */
-    bool colour;    /* a terminal, and NO_COLOR is not set */
-    bool progress;  /* standard error is a terminal */
-    uint32_t width; /* columns; 0: no limit */
-};
+#include "inspect/terminal.h"
 
 /* What the options say about the connection; everything borrowed. */
 struct connection {
@@ -30,13 +16,17 @@ struct connection {
     const struct gs_names *names; /* for the source's life */
 };
 
+/*
+ * What a subcommand is given instead of finding it out by itself, so that tests can bring their
+ * own: the terminal, and how to reach a cluster.
+ *
+ * Subcommands are a file cmd_NAME.c and a row in commands.c. argv[0] is the subcommand as usage
+ * shows it; the return value is the exit code: 0 fine, 1 failed, 2 bad usage.
+ */
 struct app {
     struct terminal terminal;
     int (*connect)(const struct connection *connection, struct source *ret, struct gs_error *err);
 };
-
-/* Looks at the environment and the terminal. */
-struct terminal terminal_find(void);
 
 /* Runs the subcommand that the command line names, `show` when it names none. */
 int run_command(const struct app *app, int argc, char **argv);

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "gpushare/base/clock.h"
-#include "inspect/complain.h"
 #include "inspect/doctor.h"
 #include "inspect/fetch.h"
+#include "inspect/terminal.h"
 
 /* kubectl inspect gpushare doctor: what is wrong with this installation, and how to mend it. */
 

@@ -4,9 +4,9 @@
 
 #include "gpushare/base/clock.h"
 #include "inspect/common.h"
-#include "inspect/complain.h"
 #include "inspect/fetch.h"
 #include "inspect/show.h"
+#include "inspect/terminal.h"
 
 /* kubectl inspect gpushare [NODE]: the tables. */
 

@@ -7,11 +7,10 @@
 #include "gpushare/base/clock.h"
 #include "gpushare/codec/annotation.h"
 #include "inspect/common.h"
-#include "inspect/complain.h"
 #include "inspect/fetch.h"
 #include "inspect/grid.h"
-#include "inspect/progress.h"
 #include "inspect/rehearsal.h"
+#include "inspect/terminal.h"
 #include "inspect/verdict.h"
 
 /* kubectl inspect gpushare what-if: how many such pods would find a place now, and where. */

@@ -8,9 +8,9 @@
 #include "gpushare/codec/annotation.h"
 #include "gpushare/codec/pod.h"
 #include "inspect/common.h"
-#include "inspect/complain.h"
 #include "inspect/fetch.h"
 #include "inspect/lookup.h"
+#include "inspect/terminal.h"
 #include "inspect/verdict.h"
 
 /* kubectl inspect gpushare why POD: why it waits, or where it is and beside whom. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "inspect/app.h"
-#include "inspect/complain.h"
+#include "inspect/terminal.h"
 
 static const struct {
     const char *name;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "inspect/complain.h"
+#include "inspect/terminal.h"
 
 int common_connect(struct common *common, const struct app *app, struct source *ret,
                    struct gs_error *err)

@@ -6,7 +6,7 @@
 #include "gpushare/codec/list.h"
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/pod.h"
-#include "inspect/progress.h"
+#include "inspect/terminal.h"
 
 /* A page of 500 pods is a few megabytes. One that is too large is asked for in smaller ones; a list
  * whose continue token the server forgot begins anew, so often. */

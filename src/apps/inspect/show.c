@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "inspect/complain.h"
+#include "inspect/terminal.h"
 
 /* Nothing to show is said on standard error, as kubectl says it. */
 static void say_empty(const struct show *show, const struct view *view)

@@ -8,8 +8,8 @@
 
 #include "common/signals.h"
 #include "gpushare/base/clock.h"
-#include "inspect/complain.h"
 #include "inspect/show.h"
+#include "inspect/terminal.h"
 
 /*
  * --watch: two threads keep the snapshot as the API shows it, this one prints it when it changed,

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_INSPECT_TERMINAL_H
+#define GPUSHARE_APPS_INSPECT_TERMINAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/base/error.h"
+
+/* How the program talks to people: what the terminal can show, what went wrong, how far it is. */
+struct terminal {
+    bool screen;    /* standard output is a terminal: tables fit its width, --watch clears it */
+    bool colour;    /* a terminal, and NO_COLOR is not set */
+    bool progress;  /* standard error is a terminal */
+    uint32_t width; /* columns; 0: no limit */
+};
+
+/* Looks at the environment and the terminal. */
+struct terminal terminal_find(void);
+
+#define PROGRAM "kubectl-inspect-gpushare"
+
+/* One line on standard error: what failed, and what to do about it. Returns the exit code 1. */
+int complain(const struct gs_error *err);
+
+/* One line and the exit code 2. */
+int complain_usage(const char *command, const char *what);
+
+/* "1500 of 50000 pods" on a terminal's standard error, from the second second on, a few times a
+ * second; wiped out at the end. */
+struct progress {
+    bool on;
+    int64_t begun_ns, told_ns;
+};
+
+void progress_begin(struct progress *progress, bool on);
+/* total 0: not known. */
+void progress_tell(struct progress *progress, uint64_t done, uint64_t total, const char *what);
+void progress_end(const struct progress *progress);
+
+#endif
