@@ -16,12 +16,14 @@ HEADING = "## Rings of files"
 
 
 def objects(build):
-    """{(target, file)}: object files below build/src, and the source that each is made of."""
+    """(target, source, path) of each object file below build/src; those of deleted sources stay behind
+    there and do not count."""
     for root, _, names in os.walk(os.path.join(build, "src", "CMakeFiles")):
         for name in names:
             path = os.path.join(root, name)
             match = re.search(r"/([^/]+)\.dir/(.*\.c)\.o$", path)
-            if match:
+            if match and any(os.path.exists(os.path.join(top, match.group(2)))
+                             for top in ("src", os.path.join(build, "src"))):
                 yield match.group(1), match.group(2), path
 
 
