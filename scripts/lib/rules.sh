@@ -120,7 +120,7 @@ libc_has() {
 
 # More than 500 lines asks for a split, more than 600 demands one.
 rule_size() {
-    files_of src -- '*.c' | while read -r file; do
+    files_of src include -- '*.c' '*.h' | while read -r file; do
         lines=$(wc -l <"$file")
         ((lines <= 600)) || echo "$file: $lines lines, more than 600"
         ((lines <= 500 || lines > 600)) || echo "note: $file has $lines lines" >&2

@@ -3,6 +3,8 @@
 
 #include "reader.h"
 
+/* ExtenderBindingArgs: the bind verb's request. */
+
 static void reset(struct gs_binding_args *args)
 {
     gs_arena_reset(&args->arena);

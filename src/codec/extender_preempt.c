@@ -4,6 +4,8 @@
 #include "gpushare/codec/pod.h"
 #include "reader.h"
 
+/* ExtenderPreemptionArgs: the preempt verb's request. */
+
 struct node_list {
     bool there;
     struct gs_victims *items;

@@ -3,6 +3,8 @@
 
 #include "gpushare/base/num.h"
 
+/* Numbers, checked against the type that takes them. */
+
 bool gs_scan_i64(struct gs_scan *scan, const char *what, int64_t *ret)
 {
     struct gs_slice number;

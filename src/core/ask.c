@@ -4,6 +4,8 @@
 
 #include "gpushare/core/placement.h"
 
+/* What a pod asks for, from its resources, labels and annotations. */
+
 static struct gs_slice trim(struct gs_slice text)
 {
     while (text.len && isspace((unsigned char)text.at[0])) {

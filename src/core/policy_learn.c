@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What fgd and rollout learn from: the pods seen and the GPUs there are; the table they read. */
+
 struct gs_policy_table *gs_policies_pin(struct gs_policies *policies)
 {
     pthread_mutex_lock(&policies->table_lock);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/core/policy.h"
 
+/* How losses become the scores 0 to 10. */
+
 enum { TOP_SCORE = 10 };
 
 static const char *const names[] = {

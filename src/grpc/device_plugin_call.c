@@ -8,6 +8,8 @@
 #include "gpushare/base/utf8.h"
 #include "pb.h"
 
+/* Allocate and PreStartContainer: requests decoded, answers encoded. */
+
 struct gs_dp_call {
     struct gs_grpc_call *call;
     struct gs_arena arena;  /* the decoded request, and the answer while it is encoded */

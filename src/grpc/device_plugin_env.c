@@ -5,6 +5,8 @@
 #include "gpushare/grpc/device_plugin.h"
 #include "pb.h"
 
+/* A variable of an answer that was given before, as kubelets keep it. */
+
 int gs_dp_answer_env(struct gs_arena *arena, const void *bytes, size_t len, const char *name,
                      const char **ret, struct gs_error *err)
 {

@@ -11,6 +11,8 @@
 #include "kubeconfig_private.h"
 #include "url.h"
 
+/* The server's address, the proxy on the way to it, and the configuration inside a cluster. */
+
 #define SERVICE_ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
 
 static const char *env_any(gs_kube_getenv_fn *env, const char *upper, const char *lower)

@@ -7,6 +7,8 @@
 #include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
 
+/* The verbs of the embedded API on one resource. */
+
 #define WATCH_NS_DEFAULT (1800 * GS_NS_PER_S) /* --min-request-timeout */
 
 /* ---- the parts of a request ---- */

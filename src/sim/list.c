@@ -7,6 +7,8 @@
 #include "selector.h"
 #include "store.h"
 
+/* Lists in pages, all of them from one moment. */
+
 #define SNAPSHOT_LIFE_NS (300 * GS_NS_PER_S) /* etcd's compaction interval */
 
 void gs_sim_snapshot_unref(struct gs_sim_snapshot *snapshot)

@@ -3,6 +3,8 @@
 
 #include "replay_internal.h"
 
+/* What a replay counts while pods arrive, and what it comes to. */
+
 static uint64_t demand_of(const struct gs_trace_pod *pod)
 {
     return (uint64_t)pod->gpus * pod->gpu_milli;

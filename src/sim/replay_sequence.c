@@ -5,6 +5,8 @@
 #include "gpushare/base/splitmix.h"
 #include "replay_internal.h"
 
+/* The order in which a trace's pods arrive. */
+
 static void shuffle(uint32_t *all, uint32_t count, uint64_t *state)
 {
     for (uint32_t i = count; i-- > 1;) {

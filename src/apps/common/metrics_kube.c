@@ -2,6 +2,8 @@
 #include "common/metrics.h"
 #include "gpushare/base/metric.h"
 
+/* The API client's counters as metrics, for both programs that have a client. */
+
 static void print_watches(const struct gs_kube_stats *kube, struct gs_buf *out)
 {
     gs_metric_summary(out, "gpushare_watch_list_duration_seconds",

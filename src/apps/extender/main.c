@@ -14,6 +14,8 @@
 #include "extender/settings.h"
 #include "gpushare/base/log.h"
 
+/* gpushare-extender: starts its parts in order, serves until SIGTERM, and stops them in reverse. */
+
 #define RESIGN_NS (5 * GS_NS_PER_S)
 
 /* Everything that lives as long as the program, in the order it is built. */

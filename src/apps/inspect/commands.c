@@ -5,6 +5,8 @@
 #include "inspect/app.h"
 #include "inspect/terminal.h"
 
+/* Which command the command line names; without one it is show. */
+
 static const struct {
     const char *name;
     int (*run)(const struct app *app, int argc, char **argv);

@@ -8,6 +8,8 @@
 #include "inspect/doctor.h"
 #include "inspect/lookup.h"
 
+/* Does the API server answer, where is the extender, and does it answer? */
+
 int doctor_check_api(struct doctor *doctor, struct gs_error *err)
 {
     json_auto_t *version = lookup_json(&doctor->source, "/version", NULL, err);

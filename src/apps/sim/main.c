@@ -4,6 +4,8 @@
 
 #include "sim/commands.h"
 
+/* gpushare-sim: finds the command and runs it. */
+
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);

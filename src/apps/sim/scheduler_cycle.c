@@ -8,6 +8,8 @@
 #include "sim/rest.h"
 #include "sim/scheduler.h"
 
+/* One pod's scheduling cycle: filter, prioritize and bind, as kube-scheduler asks an extender. */
+
 #define VERBS "/gpushare-scheduler/"
 
 /* One pod on its way through the cycle. */

@@ -9,6 +9,8 @@
 #include "sim/rest.h"
 #include "sim/scheduler.h"
 
+/* What kube-scheduler says of a pod: Events, and the condition PodScheduled. */
+
 static void send_event(struct sched *sched, const struct sched_pod *pod, bool warning,
                        const char *reason, const char *message)
 {

@@ -8,6 +8,8 @@
 #include "gpushare/base/clock.h"
 #include "sim/scheduler.h"
 
+/* The scheduling queue: pods and nodes from two watches, who is tried next, and when again. */
+
 #define BACKOFF_MAX_NS (10 * GS_NS_PER_S) /* podMaxBackoffSeconds */
 #define LOAD_NS        (30 * GS_NS_PER_S)
 
