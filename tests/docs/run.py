@@ -160,6 +160,12 @@ def commands(pages):
         for path in re.findall(r"`((?:scripts|manifests|config|docs|share)/[\w./+-]+)", read(page)):
             if not os.path.exists(os.path.join(ROOT, path)):
                 yield f"{page} names {path}, which is not there"
+        for path in re.findall(r"`([a-z]+/[\w/]+\.[ch])`", read(page)):
+            folder = path.partition("/")[0]
+            if os.path.isdir(os.path.join(ROOT, "src", folder)) and \
+                    not any(os.path.exists(os.path.join(ROOT, top, path))
+                            for top in ("src", "include/gpushare")):
+                yield f"{page} names {path}, which is in neither src nor include"
         for block in re.findall(r"```sh\n(.*?)```", read(page), re.S):
             for path in re.findall(r"(?<![\w/.-])((?:scripts|manifests|config|tests|docs)/[\w./+-]+)", block):
                 if not os.path.exists(os.path.join(ROOT, path)):
