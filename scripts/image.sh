@@ -2,8 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Container images without a container engine: OCI archives made of the program, the shared
-# libraries it loads, and Mozilla's CA certificates. The same commit, built with the same Debian
-# packages, gives the same digest in any folder.
+# libraries it loads, Mozilla's CA certificates, and what scanners and lawyers want to see of them.
+# The same commit, built with the same Debian packages, gives the same digest in any folder.
+#
+# Their registry is gpushare.invalid, a name that nobody can ever hold (RFC 2606): whoever forgets the
+# import gets an error, and not a stranger's program.
 set -euo pipefail
 export LC_ALL=C
 
@@ -63,9 +66,43 @@ fill_rootfs() {
     done < <(libraries_of "$program")
     # as the package ships them: /etc/ssl/certs may hold what only this machine trusts
     cat /usr/share/ca-certificates/mozilla/*.crt >"$rootfs/etc/ssl/certs/ca-certificates.crt"
+    add_papers "${program##*/}" "$rootfs"
     find "$rootfs" -type d -exec chmod 755 {} +
     chmod 755 "$rootfs"/usr/bin/*
     chmod 644 "$rootfs"/etc/ssl/certs/*
+}
+
+# What the image is made of: our licence and an SPDX document; each Debian package's entry of dpkg, one
+# file each as in distroless images, where scanners look; each one's copyright file, and the licences
+# that those refer to.
+add_papers() {
+    local program=$1 rootfs=$2 doc=$2/usr/share/doc status=$2/var/lib/dpkg/status.d packages package text
+    mkdir -p "$doc/gpushare" "$status"
+    install -m 644 "$root/LICENSE" "$doc/gpushare/LICENSE"
+    GPUSHARE_BUILD_DIR=$rootfs/usr/bin SOURCE_DATE_EPOCH=$epoch "$root/scripts/sbom.sh" \
+        --image "$program" --out "$doc/gpushare/sbom.spdx.json"
+    mapfile -t packages < <(jq -r '.packages[] | select(.supplier == "Organization: Debian").name' \
+        "$doc/gpushare/sbom.spdx.json")
+    for package in "${packages[@]}"; do
+        # headers that were compiled in are no package of the image
+        [[ $package == *-dev ]] || dpkg-query -s "$package" >"$status/$package"
+        install -D -m 644 "/usr/share/doc/$package/copyright" "$doc/$package/copyright"
+    done
+    grep -rhoE '/usr/share/common-licenses/[A-Za-z0-9.-]*[A-Za-z0-9]' "$doc" | sort -u |
+        while read -r text; do install -D -m 644 "$text" "$rootfs$text"; done
+    install -m 644 /usr/lib/os-release "$rootfs/etc/os-release"
+    find "$rootfs/usr/share" "$rootfs/var" -type f -exec chmod 644 {} +
+    newer_at_hand "${packages[@]}"
+}
+
+# Images are as old as the builder's packages. As far as its package lists know.
+newer_at_hand() {
+    apt-cache policy "$@" 2>/dev/null | awk '
+        /^[^ ]/ { sub(/:$/, ""); package = $0 }
+        $1 == "Installed:" { have = $2 }
+        $1 == "Candidate:" && $2 != have && $2 != "(none)" {
+            print "image.sh: warning: " package " " have " goes into the image, " $2 \
+                " is at hand (apt-get upgrade)" }' >&2
 }
 
 # A tar archive that depends on nothing but names, modes and contents.
@@ -140,7 +177,7 @@ image_manifest() {
 # containerd takes the name from its own annotation, podman and skopeo from the standard one.
 image_index() {
     local manifest=$1 title=$2
-    jq -cSn --arg manifest "$manifest" --arg name "docker.io/gpushare/$title:$version" \
+    jq -cSn --arg manifest "$manifest" --arg name "gpushare.invalid/$title:$version" \
         --arg version "$version" --arg arch "$arch" '($manifest | split(" ")) as $w |
         {schemaVersion: 2, mediaType: "application/vnd.oci.image.index.v1+json",
          manifests: [{mediaType: "application/vnd.oci.image.manifest.v1+json",
@@ -153,7 +190,7 @@ image_index() {
 # What "docker load" of engines that do not know OCI layouts reads.
 docker_manifest() {
     local title=$1 config=$2 layer=$3
-    jq -cSn --arg config "$config" --arg layer "$layer" --arg tag "gpushare/$title:$version" '
+    jq -cSn --arg config "$config" --arg layer "$layer" --arg tag "gpushare.invalid/$title:$version" '
         def path($said): "blobs/" + ($said | split(" ")[0] | sub(":"; "/"));
         [{Config: path($config), Layers: [path($layer)], RepoTags: [$tag]}]'
 }
@@ -197,7 +234,7 @@ make_image() {
     # index.json first: readers that stream need not keep the blobs before they know what they are
     pack "$work/layout" oci-layout index.json manifest.json blobs >"$file.part"
     mv "$file.part" "$file"
-    printf 'gpushare/%s:%s %s %s (%s MiB unpacked)\n' "$program" "$version" "$digest" \
+    printf 'gpushare.invalid/%s:%s %s %s (%s MiB unpacked)\n' "$program" "$version" "$digest" \
         "${file#"$PWD"/}" "$(awk -v b="$bytes" 'BEGIN { printf "%.1f", b / 1048576 }')"
 }
 

@@ -20,8 +20,14 @@ build=${GPUSHARE_BUILD_DIR:-$root/build}
 # Compiled in: headers without a library.
 header_packages=(uthash-dev)
 
+# In an image besides what the program loads: the CA certificates, os-release and licences.
+image_packages=(base-files ca-certificates)
+data_packages=()
+
 # Read in /usr/share/doc/PACKAGE/copyright by a person.
 declare -A known_licences=(
+    [base-files]=GPL-2.0-or-later
+    [ca-certificates]=MPL-2.0             # mozilla/certdata.txt
     [libc6]=LGPL-2.1-or-later             # "Most of the GNU C library"
     [libcom-err2]=HPND-export-US          # lib/et/*
     [libgnutls30]=LGPL-2.1-or-later       # "The main library is licensed under"
@@ -48,9 +54,11 @@ declare -A spdx_names=(
 
 usage() {
     cat <<'EOF'
-Usage: scripts/sbom.sh [--out FILE]
+Usage: scripts/sbom.sh [--image PROGRAM] [--out FILE]
 
 Prints an SPDX 2.3 document (JSON) of the programs in build/, or writes it to FILE.
+
+--image describes an image instead: one program, and the data that scripts/image.sh puts beside it.
 
   GPUSHARE_BUILD_DIR  folder with the programs, built already (default: build, built now)
   SOURCE_DATE_EPOCH   time in the document (default: the commit's)
@@ -122,7 +130,7 @@ links() {
 packages() {
     local package licence
     {
-        printf '%s\n' "${header_packages[@]}"
+        printf '%s\n' "${header_packages[@]}" "${data_packages[@]}"
         cut -d' ' -f2 <<<"$1"
     } | sort -u | while read -r package; do
         licence=$(licence_of "$package")
@@ -169,34 +177,38 @@ links_json() {
 
 document() {
     local links=$1 version time
-    version=$("$build/gpushare-extender" --version | grep -oE '[0-9]+\.[0-9.]+')
+    version=$("$build/${programs[0]}" --version | grep -oE '[0-9]+\.[0-9.]+')
     time=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 2>/dev/null || date +%s)}
     jq -n --arg version "$version" --arg created "$(date -u -d "@$time" +%FT%TZ)" \
         --argjson files "$(files_json)" --argjson packages "$(packages "$links" | packages_json)" \
-        --argjson links "$(links_json <<<"$links")" '
+        --arg data "${data_packages[*]}" --argjson links "$(links_json <<<"$links")" '
         def of_us(type): {spdxElementId: "SPDXRef-gpushare", relationshipType: type};
         ($files | map(.checksums[0].checksumValue) | join("") | @base64 | .[0:32]) as $print |
+        ($files | map(.SPDXID | select(endswith("-device-plugin")))) as $plugin |
         {spdxVersion: "SPDX-2.3", dataLicense: "CC0-1.0", SPDXID: "SPDXRef-DOCUMENT",
          name: "gpushare-\($version)",
          documentNamespace: "https://spdx.org/spdxdocs/gpushare-\($version)-\($print)",
          creationInfo: {created: $created, creators: ["Tool: gpushare/scripts/sbom.sh"]},
          packages: ([{SPDXID: "SPDXRef-gpushare", name: "gpushare", versionInfo: $version,
              downloadLocation: "NOASSERTION", filesAnalyzed: false, licenseConcluded: "Apache-2.0",
-             licenseDeclared: "Apache-2.0", copyrightText: "NOASSERTION"},
-            {SPDXID: "SPDXRef-nvml", name: "libnvidia-ml.so.1", supplier: "Organization: NVIDIA",
-             downloadLocation: "NOASSERTION", filesAnalyzed: false, licenseConcluded: "NOASSERTION",
-             licenseDeclared: "NOASSERTION", copyrightText: "NOASSERTION",
-             comment: "part of the GPU driver of the node, loaded by dlopen; not distributed"}]
+             licenseDeclared: "Apache-2.0", copyrightText: "NOASSERTION"}]
+            + ($plugin | map({SPDXID: "SPDXRef-nvml", name: "libnvidia-ml.so.1",
+             supplier: "Organization: NVIDIA", downloadLocation: "NOASSERTION", filesAnalyzed: false,
+             licenseConcluded: "NOASSERTION", licenseDeclared: "NOASSERTION",
+             copyrightText: "NOASSERTION",
+             comment: "part of the GPU driver of the node, loaded by dlopen; not distributed"}))
             + $packages),
          files: $files,
          relationships: ([{spdxElementId: "SPDXRef-DOCUMENT", relationshipType: "DESCRIBES",
-                           relatedSpdxElement: "SPDXRef-gpushare"},
-            {spdxElementId: "SPDXRef-nvml", relationshipType: "OPTIONAL_DEPENDENCY_OF",
-             relatedSpdxElement: "SPDXRef-File-gpushare-device-plugin"}]
+                           relatedSpdxElement: "SPDXRef-gpushare"}]
+            + ($plugin | map({spdxElementId: "SPDXRef-nvml", relatedSpdxElement: .,
+                              relationshipType: "OPTIONAL_DEPENDENCY_OF"}))
             + ($files | map(of_us("GENERATES") + {relatedSpdxElement: .SPDXID}))
             + ($packages | map(select(.name | endswith("-dev")) | {
                 spdxElementId: "SPDXRef-gpushare", relationshipType: "STATIC_LINK",
                 relatedSpdxElement: .SPDXID, comment: "headers only"}))
+            + ($data | split(" ") | map(of_us("CONTAINS") +
+                {relatedSpdxElement: "SPDXRef-Package-\(.)"}))
             + $links)}'
 }
 
@@ -206,6 +218,11 @@ main() {
         case $1 in
         --out)
             out=${2:?}
+            shift
+            ;;
+        --image)
+            programs=("${2:?}")
+            data_packages=("${image_packages[@]}")
             shift
             ;;
         --help | -h) usage && exit 0 ;;

@@ -31,6 +31,8 @@ SAME = (
     ("second-scheduler-v1beta1", [], "1.20.2"),
 )
 
+NODES = ["networkPolicy.enabled=true", "networkPolicy.nodes={192.0.2.0/24}"]
+
 # --set, kind, the file that has the same objects of that kind and perhaps more
 OPTIONAL = (
     (["podMonitor=true"], "PodMonitor", "monitoring/podmonitor.yaml"),
@@ -38,6 +40,29 @@ OPTIONAL = (
     (["disruptionBudget=true", "layout=haMtls"], "PodDisruptionBudget",
      "policies/disruption-budget.yaml"),
 )
+
+# --set, kinds, the folder that has the same objects of these kinds and no others (without those whose
+# names are given: of another layout)
+WHOLE = (
+    (["admissionPolicies.enabled=true"], ("ValidatingAdmissionPolicy",
+     "ValidatingAdmissionPolicyBinding"), "policies", ()),
+    (["admissionPolicies.schedulerNames={gpushare-scheduler}"], ("ValidatingAdmissionPolicy",
+     "ValidatingAdmissionPolicyBinding"), "policies/scheduler-name", ()),
+    ([*NODES, "layout=secondScheduler"], ("NetworkPolicy",), "network-policies",
+     ("gpushare-extender",)),
+    ([*NODES, "layout=haMtls"], ("NetworkPolicy",), "network-policies", ("gpushare-scheduler",)),
+    ([*NODES, "layout=originalNodePort"], ("NetworkPolicy",), "network-policies",
+     ("gpushare-scheduler",)),
+    ([*NODES, "layout=kubeadm"], ("NetworkPolicy",), "network-policies",
+     ("gpushare-scheduler", "gpushare-extender")),
+)
+
+# what manifests/policies/parameters makes of these is what the chart makes of those
+PARAMETERS = ("namespace=\"'gpushare-system'\"", "domain=\"'example.com'\"",
+              "schedulerNames=['one', 'two']")
+PARAMETER_VALUES = ["admissionPolicies.enabled=true", "domain=example.com",
+                    "admissionPolicies.schedulerNames={one,two}",
+                    "admissionPolicies.setSchedulerName=true"]
 
 # --set, what must be in the rendered text
 SHOWN = (
@@ -51,6 +76,11 @@ SHOWN = (
     (["devicePlugin.kubeletDir=/data/kubelet"], "path: /data/kubelet/device-plugins"),
     (["image.pullSecrets[0].name=mine"], "imagePullSecrets:"),
     (["image.pullPolicy=Never"], "imagePullPolicy: Never"),
+    ([f"image.digests.extender=sha256:{'0' * 64}"], f"gpushare-extender:0.1.0@sha256:{'0' * 64}\n"),
+    ([f"image.digests.devicePlugin=sha256:{'1' * 64}"],
+     f"gpushare-device-plugin:0.1.0@sha256:{'1' * 64}\n"),
+    (["networkPolicy.enabled=true", "networkPolicy.nodes={192.0.2.0/24,2001:db8::/64}"],
+     "- ipBlock: {cidr: 2001:db8::/64}"),
 )
 
 # --set, what the schema has to say
@@ -61,6 +91,9 @@ REFUSED = (
     (["extender.polcy=fgd"], "polcy"),
     (["devicePlugin.extraArgs={fake}"], "extraArgs"),
     (["nodePort=70000"], "nodePort"),
+    (["image.digests.extender=sha256:0"], "digests"),
+    (["networkPolicy.enabled=true"], "networkPolicy.nodes"),
+    (["networkPolicy.nodes={everybody}"], "/networkPolicy/nodes/0"),
 )
 
 # layout, what the notes must name: the steps by hand
@@ -184,6 +217,49 @@ def optional(tools):
             found, {key: one for key, one in ours.items() if key in found}))
 
 
+def of_kinds(text, kinds):
+    return {key: one for key, one in objects(text).items() if key[0] in kinds}
+
+
+def whole(tools):
+    for values, kinds, folder, others in WHOLE:
+        code, text, err = tools.template(values)
+        if code:
+            yield f"{values}: {err.strip()}"
+            continue
+        theirs = of_kinds(tools.must("kustomize", "build", os.path.join(ROOT, "manifests", folder)),
+                          kinds)
+        yield from (f"{values}: {what}" for what in differences(
+            of_kinds(text, kinds), {key: one for key, one in theirs.items() if key[2] not in others}))
+
+
+def parametrised(tools):
+    kinds = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
+    with tempfile.TemporaryDirectory() as folder:
+        policies = os.path.relpath(os.path.join(ROOT, "manifests/policies"), os.path.realpath(folder))
+        with open(os.path.join(folder, "set.yaml"), "w", encoding="utf-8") as out:
+            with open(os.path.join(ROOT, "manifests/policies/scheduler-name/set.yaml"),
+                      encoding="utf-8") as text:
+                out.write(text.read())
+        with open(os.path.join(folder, "kustomization.yaml"), "w", encoding="utf-8") as out:
+            json.dump({
+                "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+                "resources": [policies, f"{policies}/scheduler-name", "set.yaml"],
+                "components": [f"{policies}/parameters"],
+                "configMapGenerator": [{
+                    "name": "gpushare-policies", "literals": PARAMETERS, "options": {"annotations": {
+                        "config.kubernetes.io/local-config": "true"}}}]}, out)
+        theirs = tools.must("kustomize", "build", folder)
+    code, text, err = tools.template(PARAMETER_VALUES)
+    if code:
+        yield err.strip()
+        return
+    for left in ("aliyun.com", "kind: ConfigMap"):
+        if left in theirs:
+            yield f"{left} is left in what the parameters make"
+    yield from differences(of_kinds(text, kinds), of_kinds(theirs, kinds))
+
+
 def shown(tools):
     for values, wanted in SHOWN:
         code, text, err = tools.template(values)
@@ -255,7 +331,7 @@ def documented(_):
 def main():
     tools = Tools(sys.argv[1])
     failures = 0
-    for test in (lint, version, documented, same_objects, optional, shown, refused, notes):
+    for test in (lint, version, documented, same_objects, optional, whole, parametrised, shown, refused, notes):
         for wrong in test(tools):
             print(f"FAIL {test.__name__}: {wrong}")
             failures += 1

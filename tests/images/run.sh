@@ -90,14 +90,58 @@ config_says() {
     says "$config" '.config.Labels["org.opencontainers.image.licenses"]' Apache-2.0
     says "$config" '.config.Labels["org.opencontainers.image.revision"]' "$commit"
     says "$layout/index.json" '.manifests[0].annotations["io.containerd.image.name"]' \
-        "docker.io/gpushare/$program:$version"
+        "gpushare.invalid/$program:$version"
+}
+
+# What scanners and lawyers look for: of each library its package, as dpkg and the SPDX document have it,
+# its copyright, and every licence that is referred to.
+papers_are_complete() {
+    local rootfs=$1 program=$2 sbom=$1/usr/share/doc/gpushare/sbom.spdx.json file package version
+    cmp -s "$root/LICENSE" "$rootfs/usr/share/doc/gpushare/LICENSE" || say_wrong "$program: no LICENSE"
+    grep -qx 'ID=debian' "$rootfs/etc/os-release" || say_wrong "$program: no os-release"
+    [[ $(jq -r '.files[].checksums[1].checksumValue' "$sbom") == \
+        $(sha256sum <"$rootfs/usr/bin/$program" | cut -d' ' -f1) ]] ||
+        say_wrong "$program: the SPDX document is another program's"
+    [[ -z $(jq -r '([.SPDXID] + [(.packages + .files)[].SPDXID]) as $ids | .relationships[] |
+        .spdxElementId, .relatedSpdxElement | select(. as $id | $ids | index($id) | not)' "$sbom") ]] ||
+        say_wrong "$program: the SPDX document relates to nothing"
+    for file in "$rootfs"/usr/lib/*/lib* "$rootfs"/etc/ssl/certs/*; do
+        package=ca-certificates
+        [[ $file == */certs/* ]] || package=$(dpkg-query -S "*/${file##*/}" | grep -v diversion |
+            sed -E 's/(:[a-z0-9]+)?: .*//' | sort -u | head -n 1)
+        version=$(dpkg-query -W -f '${Version}\n' "$package" | head -n 1)
+        grep -qx "Version: $version" "$rootfs/var/lib/dpkg/status.d/$package" ||
+            say_wrong "$program: no package data of ${file##*/} ($package)"
+        [[ $(jq -r --arg name "$package" '.packages[] | select(.name == $name).versionInfo' \
+            "$sbom") == "$version" ]] || say_wrong "$program: no $package $version in the SPDX document"
+        [[ -s $rootfs/usr/share/doc/$package/copyright ]] || say_wrong "$program: no copyright of $package"
+    done
+    while read -r file; do
+        cmp -s "$file" "$rootfs$file" || say_wrong "$program: $file is referred to, and not there"
+    done < <(grep -rhoE '/usr/share/common-licenses/[A-Za-z0-9.-]*[A-Za-z0-9]' "$rootfs/usr/share/doc" |
+        sort -u)
+}
+
+# A package list that has a fix of libcurl4.
+warns_of_old_packages() {
+    mkdir "$tmp/old"
+    cat >"$tmp/old/apt-cache" <<'END'
+#!/bin/sh
+printf 'libc6:\n  Installed: 1\n  Candidate: 1\nlibcurl4:\n  Installed: 1\n  Candidate: 2\n'
+END
+    chmod 755 "$tmp/old/apt-cache"
+    PATH=$tmp/old:$PATH GPUSHARE_BUILD_DIR=$tmp/clone/build "$tmp/clone/scripts/image.sh" \
+        --rootfs "$tmp/old/rootfs" extender 2>"$tmp/old/said"
+    [[ $(cat "$tmp/old/said") == "image.sh: warning: libcurl4 1 goes into the image, 2 is at hand"* &&
+        $(wc -l <"$tmp/old/said") == 1 ]] ||
+        say_wrong "image.sh says of old packages: $(cat "$tmp/old/said")"
 }
 
 # The program, libraries, certificates. Nothing that only this machine has, nothing privileged.
 holds_nothing_else() {
     local rootfs=$1 program=$2 found
     found=$(cd "$rootfs" && find . ! -type d | grep -vxE \
-        "\./usr/bin/$program|\./usr/lib/[a-z0-9_]+-linux-gnu/lib[^/]+\.so\.[0-9.]+|\./lib(64)?/ld-linux-[^/]+|\./etc/ssl/certs/ca-certificates\.crt") &&
+        "\./usr/bin/$program|\./usr/lib/[a-z0-9_]+-linux-gnu/lib[^/]+\.so\.[0-9.]+|\./lib(64)?/ld-linux-[^/]+|\./etc/(ssl/certs/ca-certificates\.crt|os-release)|\./usr/share/(common-licenses/[A-Z][A-Za-z0-9.-]+|doc/[a-z0-9.+-]+/copyright|doc/gpushare/(LICENSE|sbom\.spdx\.json))|\./var/lib/dpkg/status\.d/[a-z0-9.+-]+") &&
         say_wrong "$program: what is $found doing there"
     found=$(find "$rootfs" \( -perm /7022 -o ! -uid 0 -o ! -gid 0 -o -type l \))
     [[ -z $found ]] || say_wrong "$program: owner or mode of $found"
@@ -158,6 +202,7 @@ image_is_right() {
     layer=$(blob "$work/layout" "$(jq -r '.layers[0].digest' "$layer")")
     tar -xzf "$layer" -C "$work/rootfs" --numeric-owner
     holds_nothing_else "$work/rootfs" "$program"
+    papers_are_complete "$work/rootfs" "$program"
     # what the Dockerfiles take is the same
     GPUSHARE_BUILD_DIR=$tmp/clone/build "$tmp/clone/scripts/image.sh" --rootfs "$work/again" "$name"
     diff -r "$work/rootfs" "$work/again" || say_wrong "$name: --rootfs gives something else"
@@ -183,6 +228,7 @@ main() {
     image_is_right device-plugin gpushare-device-plugin 0:0
     answers "16 units of GiB" "$tmp/check/device-plugin/rootfs" /usr/bin/gpushare-device-plugin \
         --print-inventory --fake-gpus=1x16384MiB
+    warns_of_old_packages
     resolves_names "$tmp/check/extender/rootfs"
     cat "$tmp/one.digests"
     ((failures == 0))

@@ -10,10 +10,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
-{{/* (list . PROGRAM) */}}
+{{/* (list . PROGRAM DIGEST) */}}
 {{- define "gpushare.image" -}}
 {{- $ := index . 0 -}}
 image: {{ $.Values.image.repository }}/{{ index . 1 }}:{{ $.Values.image.tag | default $.Chart.AppVersion }}
+{{- with index . 2 }}@{{ . }}{{ end }}
 {{- with $.Values.image.pullPolicy }}
 imagePullPolicy: {{ . }}
 {{- end }}

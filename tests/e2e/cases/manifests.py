@@ -16,7 +16,7 @@ KUBE = ">=1.20"
 
 OVERLAYS = ("ha-mtls", "kubeadm", "original-nodeport", "second-scheduler",
             "second-scheduler-v1beta1")
-OURS = re.compile(r"^docker\.io/gpushare/(gpushare-[a-z-]+):(.+)$")
+OURS = re.compile(r"^gpushare\.invalid/(gpushare-[a-z-]+):(.+)$")
 
 
 def version():
@@ -128,12 +128,45 @@ def wrong_overlay(items):
     return wrong
 
 
+def network_policies(cluster):
+    path = cluster.control_plane.manifest("network-policies")
+    made = json.loads(cluster.control_plane.kubectl("apply", "--dry-run=server", "-o", "json", "-k",
+                                                    path))
+    return made.get("items", [made])
+
+
+def ports_let_in(policy):
+    return {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]}
+
+
+def wrong_network(items, policies):
+    """Each pod that has a network of its own is selected by one policy, which lets in its ports and
+    those that probes ask, and no others; each rule says from where."""
+    wrong = [f"{policy['metadata']['name']}: a rule lets in everybody" for policy in policies
+             for rule in policy["spec"]["ingress"] if not rule.get("from")]
+    for item in of_kind(items, "Deployment", "DaemonSet"):
+        template = item["spec"]["template"]
+        chosen = [policy for policy in policies if policy["spec"]["podSelector"]["matchLabels"].items()
+                  <= template["metadata"]["labels"].items()]
+        ports = {port["name"] for container in template["spec"]["containers"]
+                 for port in container["ports"]}
+        if template["spec"].get("hostNetwork"):
+            continue
+        if len(chosen) != 1:
+            wrong.append(f"{item['metadata']['name']}: {len(chosen)} NetworkPolicies")
+        elif ports_let_in(chosen[0]) != ports:
+            wrong.append(f"{item['metadata']['name']}: {ports_let_in(chosen[0])} are let in, not {ports}")
+    return wrong
+
+
 def check_overlays(cluster):
     found = sorted(os.listdir(cluster.control_plane.manifest("overlays")))
     check(found == sorted(OVERLAYS), f"overlays are {found}")
+    policies = network_policies(cluster)
+    check(len(policies) == 3, f"{len(policies)} NetworkPolicies")
     for overlay in OVERLAYS:
         items = objects(cluster, overlay)
-        wrong = wrong_overlay(items)
+        wrong = wrong_overlay(items) + wrong_network(items, policies)
         check(not wrong, f"{overlay}: {'; '.join(wrong)}")
         check(names(items, "DaemonSet") >= {"gpushare-device-plugin"}, f"{overlay}: no plugin")
 

@@ -46,7 +46,7 @@ OF_PODS = (
     ("a foreign annotation changed", WRITE, notes(kept="other")),
     ("a foreign annotation taken away", REMOVE, notes(kept=None)),
     ("an annotation of the domain that is not ours", WRITE, notes(**{"aliyun.com/other": "1"})),
-    ("an annotation of one's own pod, on another", WRITE, notes(**{"gpushare/a": "1"})),
+    ("an annotation of one's own pod, on another", WRITE, notes(**{"gpushare/term": "1"})),
     ("the record", "", notes(**{IDX: "0", ALLOCATION: "{}", SWAP: "1"})),
     ("a record taken away", "", notes(**{IDX: None})),
     ("waking", "", notes(**{WAKE: "1"})),
@@ -55,7 +55,7 @@ OF_PODS = (
 OF_OWN_POD = (
     ("the leader's label", "", meta(labels={"gpushare/leader": "true"})),
     ("the leader's label taken away", "", meta(labels={"gpushare/leader": None})),
-    ("an annotation of the election", "", notes(**{"gpushare/a": "1"})),
+    ("an annotation of the election", "", notes(**{"gpushare/term": "1"})),
     ("another label", LABEL, meta(labels={"app": "db"})),
     ("another label beside the leader's", LABEL,
      meta(labels={"app": "db", "gpushare/leader": "true"})),

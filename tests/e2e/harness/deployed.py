@@ -132,8 +132,13 @@ class DeployedCluster(NodeCluster):
         return self.control_plane.kubectl(*args)
 
     def install(self, layout, gpus):
+        """Under the shipped policies, where the API server knows them all: what they refuse, the
+        programs' logs say."""
         self.layout = layout
+        if release.MINOR >= 32:
+            self.kubectl("apply", "-k", self.control_plane.manifest("policies"))
         layout.install(self.tag, gpus)
+        self.kubectl("apply", "-k", self.control_plane.manifest("network-policies"))
         self.plugin = layout.plugin
         self.extender = layout.extender
         layout.wait_ready()

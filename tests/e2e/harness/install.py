@@ -21,7 +21,7 @@ from harness.processes import wait_for
 from harness.scheduler import SHIPPED_KUBECONFIG, replace_once
 
 SYSTEM = "gpushare-system"
-IMAGES = ("docker.io/gpushare/gpushare-extender", "docker.io/gpushare/gpushare-device-plugin")
+IMAGES = ("gpushare.invalid/gpushare-extender", "gpushare.invalid/gpushare-device-plugin")
 PROGRAMS = ("/usr/bin/gpushare-extender", "/usr/bin/gpushare-device-plugin")
 SCHEDULER_IMAGE = "registry.k8s.io/kube-scheduler"
 PLUGIN = "daemonset/gpushare-device-plugin"
