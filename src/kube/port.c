@@ -8,6 +8,7 @@
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/patch.h"
 #include "gpushare/codec/pod.h"
+#include "gpushare/codec/status.h"
 #include "gpushare/codec/watch.h"
 
 /* One object in, one object out: everything of the port but lists and watches. */
@@ -84,6 +85,15 @@ static struct gs_slice slice_of(const struct gs_buf *buf)
     return (struct gs_slice){buf->data ? buf->data : "", buf->len};
 }
 
+/* An API server's own answer that it failed; that of a proxy before it has no Status. After 504,
+ * its own time being over, what it began may still be carried out. */
+static bool is_own_failure(const struct gs_buf *answer)
+{
+    struct gs_api_status told;
+    return gs_codec_status(slice_of(answer), &told, NULL) == 0 && told.code >= 500 &&
+           told.code != 504;
+}
+
 static int op_bind(void *ctx, const struct gs_binding *binding, struct gs_error *err)
 {
     struct gs_kube_client *client = ctx;
@@ -94,8 +104,11 @@ static int op_bind(void *ctx, const struct gs_binding *binding, struct gs_error 
         build_path(&path, "/api/v1", binding->ns, "pods", binding->name, "binding", err) < 0)
         return gs_fail(err, GS_EINVAL, "a binding without a pod");
     gs_codec_binding(&body, binding);
-    return send_until(client, binding->deadline_ns, "POST", &path, GS_TYPE_JSON, &body, &answer,
-                      err);
+    int result =
+        send_until(client, binding->deadline_ns, "POST", &path, GS_TYPE_JSON, &body, &answer, err);
+    if (result < 0 && binding->ret_answered)
+        *binding->ret_answered = is_own_failure(&answer);
+    return result;
 }
 
 /* *ret_answer: the object's JSON. */

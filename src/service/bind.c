@@ -165,6 +165,17 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
     return true;
 }
 
+/* A pod whose bind was given up waits like any other: it may fit on any node, where it was refused
+ * for that bind's sake, and where it is nominated its place is held again. */
+static void wait_again(struct gs_service *service, const char *uid)
+{
+    struct gs_pod pod = {0};
+    if (gs_pending_get(service->pending, uid, &pod, NULL) == 0)
+        (void)gs_sync_hold(service, &pod, NULL); /* no memory: none until its next event */
+    gs_pending_anywhere(service->pending, uid, gs_clock_now_ns(service->config.clock));
+    gs_pod_release(&pod);
+}
+
 /* Store locked for writing, so that a repetition has begun before or finds nothing to repeat. */
 static void undo(struct gs_service *service, const char *uid)
 {
@@ -177,6 +188,7 @@ static void undo(struct gs_service *service, const char *uid)
     uint32_t slot = view ? view->slot : GS_INDEX_NONE;
     gs_ledger_undo(store->ledger, uid);
     gs_store_freed(store, slot);
+    wait_again(service, uid);
 }
 
 void gs_bind_undo(struct gs_service *service, const char *uid)
@@ -276,8 +288,9 @@ static bool definitely_failed(enum gs_code code)
 
 /* The API call failed, or nobody knows: settles the reservation. */
 static void settle_failure(struct gs_service *service, const struct gs_binding_args *args,
-                           const struct gs_error *why, struct outcome *outcome)
+                           const struct gs_error *why, bool answered, struct outcome *outcome)
 {
+    int64_t now_ns = gs_clock_now_ns(service->config.clock);
     /* This attempt did not bind it; an earlier one without an answer still may. */
     bool refused = definitely_failed(why->code) || why->code == GS_ECONFLICT;
     bool open = gs_open_binds_has(service->open_binds, args->uid);
@@ -309,8 +322,8 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
         break;
     }
     if (!refused || !open)
-        gs_open_binds_add(service->open_binds, args->ns, args->name, args->uid,
-                          gs_clock_now_ns(service->config.clock));
+        gs_open_binds_add(service->open_binds, args->ns, args->name, args->uid, now_ns,
+                          now_ns + (answered ? GS_OPEN_BIND_ANSWERED_NS : GS_OPEN_BIND_NS));
     say(outcome, GS_BIND_OPEN, "bind has no known outcome yet, the place stays reserved: %s",
         why->msg);
 }
@@ -378,8 +391,12 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
 {
     struct gs_arena arena = {0};
     struct gs_error err = {0};
-    struct gs_binding binding = {
-        .ns = args->ns, .name = args->name, .uid = args->uid, .node = args->node};
+    bool answered = false;
+    struct gs_binding binding = {.ns = args->ns,
+                                 .name = args->name,
+                                 .uid = args->uid,
+                                 .node = args->node,
+                                 .ret_answered = &answered};
     if (record->gpus && annotate(service, pod, record, &arena, &binding, &err) < 0) {
         gs_bind_undo(service, args->uid);
         say(outcome, GS_BIND_FAILED, "bind failed: %s", err.msg);
@@ -392,7 +409,7 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
     if (result == 0 && record->gpus)
         confirm(service, args);
     else if (result < 0 && record->gpus)
-        settle_failure(service, args, &err, outcome);
+        settle_failure(service, args, &err, answered, outcome);
     else if (result < 0)
         say(outcome, GS_BIND_FAILED, "bind failed: %s", err.msg);
     atomic_fetch_sub(&service->sent_binds, 1);

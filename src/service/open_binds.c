@@ -74,10 +74,10 @@ static struct item **find(struct gs_open_binds *open_binds, const char *uid)
 }
 
 int gs_open_binds_add(struct gs_open_binds *open_binds, const char *ns, const char *name,
-                      const char *uid, int64_t now_ns)
+                      const char *uid, int64_t now_ns, int64_t until_ns)
 {
-    const struct gs_open_bind from = {
-        (char *)ns, (char *)name, (char *)uid, now_ns + GS_OPEN_BIND_NS, now_ns + LOOK_EVERY_NS, 0};
+    const struct gs_open_bind from = {(char *)ns, (char *)name,           (char *)uid,
+                                      until_ns,   now_ns + LOOK_EVERY_NS, 0};
     struct item *item = malloc(sizeof(*item));
     if (!item || !copy_entry(&item->entry, &from)) {
         free(item);
@@ -87,6 +87,8 @@ int gs_open_binds_add(struct gs_open_binds *open_binds, const char *ns, const ch
     struct item **old = find(open_binds, uid);
     if (*old) {
         item->entry.repetitions = (*old)->entry.repetitions;
+        if ((*old)->entry.until_ns > until_ns)
+            item->entry.until_ns = (*old)->entry.until_ns;
         drop(open_binds, old);
     }
     item->next = open_binds->first;

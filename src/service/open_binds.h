@@ -14,6 +14,8 @@ struct gs_open_binds;
 
 /* No request outlives this on an API server (its --request-timeout is 60 s by default). */
 #define GS_OPEN_BIND_NS ((int64_t)65 * 1000000000)
+/* One that was answered with a failure is done with; what etcd had of it shows in moments. */
+#define GS_OPEN_BIND_ANSWERED_NS ((int64_t)5 * 1000000000)
 
 struct gs_open_bind {
     char *ns;
@@ -27,10 +29,10 @@ struct gs_open_bind {
 struct gs_open_binds *gs_open_binds_new(void);
 void gs_open_binds_free(struct gs_open_binds *open_binds);
 
-/* Puts it in, or counts its time from now on. -1: out of memory; the reservation then stays until
- * the watch shows the pod's end. */
+/* Puts it in until then, or later when it was in for longer. -1: out of memory; the reservation
+ * then stays until the watch shows the pod's end. */
 int gs_open_binds_add(struct gs_open_binds *open_binds, const char *ns, const char *name,
-                      const char *uid, int64_t now_ns);
+                      const char *uid, int64_t now_ns, int64_t until_ns);
 
 bool gs_open_binds_has(struct gs_open_binds *open_binds, const char *uid);
 void gs_open_binds_remove(struct gs_open_binds *open_binds, const char *uid);

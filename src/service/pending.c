@@ -201,6 +201,15 @@ void gs_pending_all_wait(struct gs_pending *pending, int64_t now_ns)
     pthread_mutex_unlock(&pending->lock);
 }
 
+void gs_pending_anywhere(struct gs_pending *pending, const char *uid, int64_t now_ns)
+{
+    pthread_mutex_lock(&pending->lock);
+    struct entry *entry = find(pending, uid);
+    if (entry)
+        let_wait(pending, entry, entry->why, 0, now_ns);
+    pthread_mutex_unlock(&pending->lock);
+}
+
 void gs_pending_accepted(struct gs_pending *pending, const char *uid)
 {
     pthread_mutex_lock(&pending->lock);

@@ -42,6 +42,8 @@ bool gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, en
                         uint64_t epoch, int64_t now_ns);
 /* Every pod of the table, with epoch 0: kube-scheduler had no answer about them for a while. */
 void gs_pending_all_wait(struct gs_pending *pending, int64_t now_ns);
+/* One pod, likewise, if it is there: what it was refused for is over. */
+void gs_pending_anywhere(struct gs_pending *pending, const char *uid, int64_t now_ns);
 /* The pod was found a place: it does not wait for memory. */
 void gs_pending_accepted(struct gs_pending *pending, const char *uid);
 

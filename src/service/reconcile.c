@@ -186,6 +186,7 @@ static void mend(struct gs_service *service, const struct gs_suspect *suspect,
     if (!gone) {
         gs_store_write(&service->store);
         gs_recent_remove(&service->store.ended, pod->uid);
+        gs_recent_remove(&service->store.ended_before, pod->uid);
         gs_store_unlock(&service->store);
         gs_sync_pod(service, pod);
         return;

@@ -69,6 +69,8 @@ struct gs_service {
     uint64_t woken_epoch; /* gains up to here were looked at */
     uint64_t gain_epoch;  /* gains up to here will have been, after this pass */
     uint32_t gain_cursor;
+    uint64_t lost_epoch; /* a pod lost its node that was refused then; 0: none did */
+    int64_t next_again_ns;
     bool answered; /* at the last tick: ready and leading */
     int64_t next_audit_ns;
     int64_t next_refresh_ns;
@@ -102,6 +104,9 @@ struct gs_service {
  * is. Takes the store's lock. */
 int gs_sync_pod(struct gs_service *service, const struct gs_pod *pod);
 void gs_sync_pod_gone(struct gs_service *service, const struct gs_pod *last);
+
+/* The place of a nominated pod that is not bound. Store locked for writing. */
+int gs_sync_hold(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err);
 
 /* Remembers a bind that the API confirmed, until a pod of that name is shown bound. shown: true
  * when a pod of another UID was meant by such a bind (an API server that ignores the Binding's UID,

@@ -34,6 +34,7 @@ void gs_store_release(struct gs_store *store)
     gs_ledger_free(store->ledger);
     gs_policies_free(store->policies);
     gs_recent_release(&store->ended);
+    gs_recent_release(&store->ended_before);
     gs_swaps_release(&store->swaps);
     free(store->freed_at);
     pthread_rwlock_destroy(&store->lock);
@@ -88,6 +89,13 @@ bool gs_store_wait_freed(struct gs_store *store, uint64_t epoch, int64_t until_n
     bool freed = store->gains > epoch;
     pthread_mutex_unlock(&store->gain_lock);
     return freed;
+}
+
+void gs_store_forget_ended(struct gs_store *store)
+{
+    gs_recent_release(&store->ended_before);
+    store->ended_before = store->ended;
+    store->ended = (struct gs_recent){0};
 }
 
 void gs_store_freed(struct gs_store *store, uint32_t slot)

@@ -20,8 +20,9 @@
 struct gs_store {
     pthread_rwlock_t lock;
     struct gs_ledger *ledger;
-    struct gs_policies *policies; /* has its own synchronisation */
-    struct gs_recent ended;
+    struct gs_policies *policies;  /* has its own synchronisation */
+    struct gs_recent ended;        /* since the last list of pods began */
+    struct gs_recent ended_before; /* and between the one before and that */
     struct gs_swaps swaps;
     uint64_t frees;
     uint64_t *freed_at;
@@ -45,6 +46,10 @@ void gs_store_unlock(const struct gs_store *store);
 typedef void gs_store_node_fn(void *ctx, const struct gs_store *store,
                               const struct gs_node_view *view);
 void gs_store_each_node(const struct gs_store *store, gs_store_node_fn *fn, void *ctx);
+
+/* A list begins: it is believed about pods that ended before it, and what was read earlier is not.
+ * Lock held for writing. */
+void gs_store_forget_ended(struct gs_store *store);
 
 /* Notes that a node gained free memory. GS_INDEX_NONE is fine. Lock held for writing. */
 void gs_store_freed(struct gs_store *store, uint32_t slot);

@@ -97,7 +97,7 @@ static void end_pod(struct gs_service *service, const struct gs_pod *pod)
     gs_open_binds_remove(service->open_binds, pod->uid);
 }
 
-static int sync_hold(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err)
+int gs_sync_hold(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err)
 {
     struct gs_store *store = &service->store;
     struct gs_ask ask;
@@ -124,15 +124,22 @@ static int sync_hold(struct gs_service *service, const struct gs_pod *pod, struc
     return 0;
 }
 
-static int sync_pod(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err)
+/* It ended, as far as this source can tell: what was read while a list was taken in may be older
+ * than the list. */
+static bool has_ended(const struct gs_store *store, const char *uid, bool read)
+{
+    return gs_recent_has(&store->ended, uid) || (read && gs_recent_has(&store->ended_before, uid));
+}
+
+static int sync_pod(struct gs_service *service, const struct gs_pod *pod, bool read,
+                    struct gs_error *err)
 {
     struct gs_store *store = &service->store;
     if (gs_pod_terminal(pod)) {
         end_pod(service, pod);
         return 0;
     }
-    if (gs_recent_has(&store->ended, pod->uid) ||
-        is_stale(store->ledger, pod, gs_pod_revision(pod)))
+    if (has_ended(store, pod->uid, read) || is_stale(store->ledger, pod, gs_pod_revision(pod)))
         return 0;
     bool wants = gs_pod_wants_gpu(pod);
     if (pod->node_name[0]) {
@@ -143,7 +150,7 @@ static int sync_pod(struct gs_service *service, const struct gs_pod *pod, struct
     }
     if (!wants)
         return 0;
-    if (sync_hold(service, pod, err) < 0)
+    if (gs_sync_hold(service, pod, err) < 0)
         return -1;
     int is_new = gs_pending_put(service->pending, pod, err);
     if (is_new > 0)
@@ -151,15 +158,20 @@ static int sync_pod(struct gs_service *service, const struct gs_pod *pod, struct
     return is_new < 0 ? -1 : 0;
 }
 
-int gs_sync_pod(struct gs_service *service, const struct gs_pod *pod)
+static int take_in(struct gs_service *service, const struct gs_pod *pod, bool read)
 {
     struct gs_error err = {0};
     gs_store_write(&service->store);
-    int result = sync_pod(service, pod, &err);
+    int result = sync_pod(service, pod, read, &err);
     gs_store_unlock(&service->store);
     if (result < 0)
         gs_log(GS_LOG_ERROR, "pod not taken in", GS_STR("pod", pod->name), GS_STR("why", err.msg));
     return result;
+}
+
+int gs_sync_pod(struct gs_service *service, const struct gs_pod *pod)
+{
+    return take_in(service, pod, true);
 }
 
 void gs_sync_pod_gone(struct gs_service *service, const struct gs_pod *last)
@@ -171,7 +183,7 @@ void gs_sync_pod_gone(struct gs_service *service, const struct gs_pod *last)
 
 static int on_pod(void *ctx, const struct gs_pod *pod)
 {
-    int result = gs_sync_pod(ctx, pod);
+    int result = take_in(ctx, pod, false);
     if (result == 0)
         gs_term_shown(ctx, pod, false);
     return result;
@@ -184,6 +196,22 @@ static int on_pod_gone(void *ctx, const struct gs_pod *last)
     return 0;
 }
 
+/* A pod may fit now although neither the largest free GPU nor their sum grew: it asked for a model,
+ * or for two GPUs. */
+static bool same_gpus(const struct gs_node_view *view, const struct gs_node *node)
+{
+    if (!view || !view->inventory || view->gpu_count != node->gpu_count)
+        return false;
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        const struct gs_gpu *old = &view->inventory[i], *new = &node->gpus[i];
+        if (old->idx != new->idx || old->mem_units != new->mem_units ||
+            gs_gpu_usable(old) != gs_gpu_usable(new) || strcmp(old->uuid, new->uuid) != 0 ||
+            strcmp(old->model, new->model) != 0)
+            return false;
+    }
+    return true;
+}
+
 static int on_node(void *ctx, const struct gs_node *node)
 {
     struct gs_service *service = ctx;
@@ -191,13 +219,12 @@ static int on_node(void *ctx, const struct gs_node *node)
     struct gs_error err = {0};
     gs_store_write(store);
     const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(node->name));
-    uint32_t max_before = view ? view->max_free_units : 0;
-    uint64_t sum_before = view ? view->sum_free_units : 0;
+    bool same = same_gpus(view, node);
     bool had_gpus = view && view->gpu_count;
     int result = gs_ledger_set_node(store->ledger, node, &err);
     if (result == 0) {
         view = gs_ledger_view(store->ledger, gs_slice_of(node->name));
-        if (view->max_free_units > max_before || view->sum_free_units > sum_before)
+        if (!same)
             gs_store_freed(store, view->slot);
         if (view->gpu_count && !had_gpus && service->pods_begun)
             gs_new_nodes_add(&service->new_nodes, node->name);
@@ -230,7 +257,7 @@ static int on_list_begin(void *ctx, enum gs_kind kind)
     } else {
         service->pods_begun = true;
         gs_ledger_begin_pods(service->store.ledger);
-        gs_recent_clear(&service->store.ended);
+        gs_store_forget_ended(&service->store);
         gs_pending_begin(service->pending);
         gs_term_list_begins(service);
     }

@@ -21,6 +21,7 @@ enum { WAKES_PER_TICK = 5, NODES_PER_TICK = 256, DOUBLINGS_MAX = 6, DOUBLINGS_AF
 #define SETTLE_NS        (300 * GS_NS_PER_MS) /* until kube-scheduler has parked a refused pod */
 #define AUDIT_EVERY_NS   (30 * GS_NS_PER_S)
 #define REFRESH_EVERY_NS (1 * GS_NS_PER_S)
+#define AGAIN_EVERY_NS   (1 * GS_NS_PER_S) /* over nodes that gained before */
 
 struct wake_round {
     struct gs_service *service;
@@ -47,13 +48,17 @@ static bool fits_now(const struct gs_store *store, const struct gs_waiter *waite
  * memory. Most pods want more than what came free: they are done with one comparison. */
 static void find_node(const struct wake_round *round, struct gs_waiter *waiter)
 {
+    struct gs_service *service = round->service;
     const struct gs_store *store = &round->service->store;
     if (waiter->slot == GS_INDEX_NONE && waiter->epoch && !round->slot_count)
         return;
     struct gs_ask ask;
     gs_ask_of_pod(&ask, waiter->pod);
-    if (waiter->slot != GS_INDEX_NONE && !fits_now(store, waiter, &ask, waiter->slot))
-        waiter->slot = GS_INDEX_NONE; /* somebody else took it */
+    if (waiter->slot != GS_INDEX_NONE && !fits_now(store, waiter, &ask, waiter->slot)) {
+        waiter->slot = GS_INDEX_NONE; /* somebody else took it; another may have gained with it */
+        if (waiter->epoch && (!service->lost_epoch || waiter->epoch < service->lost_epoch))
+            service->lost_epoch = waiter->epoch;
+    }
     if (waiter->slot != GS_INDEX_NONE)
         return;
     uint32_t slots = ask.units <= round->gained_units ? round->slot_count : 0;
@@ -139,8 +144,15 @@ static void add_gain(struct wake_round *round, uint32_t slot)
 static void find_gains(struct gs_service *service, struct wake_round *round)
 {
     const struct gs_store *store = &service->store;
-    if (service->gain_cursor == 0)
+    if (service->gain_cursor == 0) {
         service->gain_epoch = store->frees;
+        if (service->lost_epoch && round->now_ns >= service->next_again_ns) {
+            if (service->lost_epoch < service->woken_epoch)
+                service->woken_epoch = service->lost_epoch;
+            service->lost_epoch = 0;
+            service->next_again_ns = round->now_ns + AGAIN_EVERY_NS;
+        }
+    }
     uint32_t slot = service->gain_cursor;
     for (; slot < store->freed_cap && round->slot_count < NODES_PER_TICK; slot++) {
         if (store->freed_at[slot] > service->woken_epoch)

@@ -29,6 +29,7 @@ struct rig {
 
     /* What bind answers, and what get_pod then shows. */
     enum gs_code bind_code;
+    bool bind_answered; /* the API server itself said so */
     enum gs_code get_code;
     enum gs_code list_code;
     const char *get_json;
@@ -71,7 +72,11 @@ static int rig_bind(void *ctx, const struct gs_binding *binding, struct gs_error
     }
     if (rig->during_bind)
         rig->during_bind(rig);
-    return rig->bind_code ? gs_fail(err, rig->bind_code, "scripted") : 0;
+    if (!rig->bind_code)
+        return 0;
+    if (binding->ret_answered)
+        *binding->ret_answered = rig->bind_answered;
+    return gs_fail(err, rig->bind_code, "scripted");
 }
 
 static int rig_get_pod(void *ctx, const char *ns, const char *name, struct gs_pod *ret,

@@ -14,7 +14,9 @@
  */
 
 /* POST pods/NAME/binding; the API server copies the annotations to the pod in the same
- * transaction (pkg/registry/core/pod/storage: BindingREST.assignPod). */
+ * transaction (pkg/registry/core/pod/storage: BindingREST.assignPod). *ret_answered becomes true
+ * when the API server itself said that it failed (5xx with a Status, other than 504): it works on
+ * the request no more. NULL: nobody asks. */
 struct gs_binding {
     const char *ns;
     const char *name;
@@ -23,6 +25,7 @@ struct gs_binding {
     const struct gs_kv *annotations;
     size_t annotation_count;
     int64_t deadline_ns; /* monotonic: nothing is sent later; 0: the port's own */
+    bool *ret_answered;
 };
 
 /* A JSON merge patch of metadata. uid and resource_version, when not NULL or "", are preconditions:

@@ -72,6 +72,7 @@ static const struct {
     bool success;
     long charged;        /* on n1 GPU 0 */
     const char *outcome; /* as the metric calls it */
+    bool ended;          /* get_pod shows that it ran to its end */
 } failures[] = {
     {"not found", GS_ENOENT, 0, NULL, "u1", false, 0, "failed"},
     {"forbidden", GS_EDENIED, 0, NULL, "u1", false, 0, "failed"},
@@ -83,6 +84,7 @@ static const struct {
     {"conflict, another pod has the name", GS_ECONFLICT, 0, "n1", "u2", false, 0, "conflict"},
     {"no answer, but it was done", GS_ETIMEOUT, 0, "n1", "u1", true, 8, "bound"},
     {"no answer, done elsewhere", GS_ETIMEOUT, 0, "n2", "u1", false, 0, "conflict"},
+    {"no answer, done and over", GS_ETIMEOUT, 0, "n1", "u1", false, 0, "conflict", true},
     {"no answer, not done yet", GS_ETIMEOUT, 0, NULL, "u1", false, 8, "unknown"},
     {"no answer, pod gone", GS_EIO, GS_ENOENT, NULL, "u1", false, 0, "conflict"},
     {"no answer at all", GS_EIO, GS_EIO, NULL, "u1", false, 8, "unknown"},
@@ -109,136 +111,38 @@ static void a_failed_call_is_undone_only_when_it_surely_failed(void **state)
         rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
         rig.bind_code = failures[i].bind_code;
         rig.get_code = failures[i].get_code;
-        rig.get_json =
-            rig_pod_json(&rig, json, sizeof(json), "p", failures[i].uid, 8, failures[i].node,
-                         failures[i].node ? "0" : NULL, failures[i].node ? "Running" : "Pending");
+        rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", failures[i].uid, 8,
+                                    failures[i].node, failures[i].node ? "0" : NULL,
+                                    failures[i].ended  ? "Succeeded"
+                                    : failures[i].node ? "Running"
+                                                       : "Pending");
         char *answer = rig_try_bind(&rig, "p", "u1", "n1");
         bool success = strcmp(answer, "{\"Error\":\"\"}") == 0;
         long charged = rig_used(&rig, "n1", 0);
         if (success != failures[i].success || charged != failures[i].charged)
             fail_msg("%s: answered %s, charged %ld", failures[i].row, answer, charged);
         expect_outcome(failures[i].row, failures[i].outcome);
+        bool open = strcmp(failures[i].outcome, "unknown") == 0;
+        if (gs_service_open_binds(rig.service) != open)
+            fail_msg("%s: %u open binds", failures[i].row, gs_service_open_binds(rig.service));
         free(answer);
         teardown(NULL);
     }
 }
 
-/* Of pod p to n1, which takes 8 of GPU 0; the API shows p unbound from now on. */
-static void bind_without_answer(void)
+static void show_bound_elsewhere_during(struct rig *r)
 {
-    static char json[2048];
-    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
-    rig.bind_code = GS_ETIMEOUT;
-    rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending");
-    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
+    rig_pod(r, "p", "u1", 8, "n2", "0", "Pending");
 }
 
-static void an_unanswered_bind_keeps_its_place_until_the_api_shows_its_end(void **state)
-{
-    bind_without_answer();
-    rig_expect(rig_try_bind(&rig, "p", "u1", "n2"), "no known outcome");
-    for (int s = 0; s < 60; s++) {
-        rig.now_ns += GS_NS_PER_S;
-        gs_service_tick(rig.service);
-        assert_int_equal(rig_used(&rig, "n1", 0), 8);
-    }
-    rig.now_ns += 10 * GS_NS_PER_S;
-    gs_service_tick(rig.service);
-    assert_int_equal(rig_used(&rig, "n1", 0), 0);
-}
-
-static void a_repeated_unanswered_bind_takes_the_same_gpu(void **state)
-{
-    bind_without_answer();
-    rig_pod(&rig, "q", "u2", 8, "n1", "1", "Running");
-    rig.bind_code = GS_OK;
-    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
-    assert_non_null(strstr(rig.annotations, "GPU_MEM_IDX=0;"));
-    assert_int_equal(rig_used(&rig, "n1", 0), 8);
-}
-
-/* The place is given back only when no attempt can bind the pod any more. */
-static void a_refused_repetition_does_not_undo_an_unanswered_bind(void **state)
-{
-    static const struct {
-        const char *row;
-        enum gs_code code;
-        long charged;
-    } rows[] = {
-        {"throttled", GS_EBUSY, 8},        {"not allowed", GS_EDENIED, 8},
-        {"no login", GS_EAUTH, 8},         {"refused", GS_EINVAL, 8},
-        {"conflict", GS_ECONFLICT, 8},     {"lost", GS_EIO, 8},
-        {"the pod is gone", GS_ENOENT, 0},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        teardown(NULL);
-        setup(NULL);
-        print_message("%s\n", rows[i].row);
-        bind_without_answer();
-        rig.bind_code = rows[i].code;
-        free(rig_try_bind(&rig, "p", "u1", "n1"));
-        assert_int_equal(rig_used(&rig, "n1", 0), rows[i].charged);
-        rig.now_ns += 66 * GS_NS_PER_S;
-        gs_service_tick(rig.service);
-        assert_int_equal(rig_used(&rig, "n1", 0), 0);
-    }
-}
-
-static void a_minute_passes_during(struct rig *r)
-{
-    r->now_ns += 2 * GS_NS_PER_S;
-    gs_service_tick(r->service);
-    assert_int_equal(rig_used(r, "n1", 0), 8);
-}
-
-/* The first attempt can succeed no more, but the second one still can. */
-static void a_repetition_under_way_keeps_its_place(void **state)
-{
-    bind_without_answer();
-    rig.now_ns += 64 * GS_NS_PER_S;
-    rig.bind_code = GS_OK;
-    rig.during_bind = a_minute_passes_during;
-    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
-    assert_int_equal(rig_used(&rig, "n1", 0), 8);
-}
-
-static void bind_again_during(struct rig *r)
-{
-    r->during_get = NULL;
-    rig_expect(rig_try_bind(r, "p", "u1", "n1"), "no known outcome");
-}
-
-static void a_look_that_a_repetition_overtook_undoes_nothing(void **state)
-{
-    bind_without_answer();
-    rig.now_ns += 66 * GS_NS_PER_S;
-    rig.during_get = bind_again_during;
-    gs_service_tick(rig.service);
-    assert_int_equal(rig.binds, 2);
-    assert_int_equal(rig_used(&rig, "n1", 0), 8);
-}
-
-/* Each look takes longer than the pause to the next: all of them must have their turn. */
-static void every_unanswered_bind_is_looked_at(void **state)
+static void a_pod_that_was_bound_elsewhere_meanwhile_is_not_bound_here(void **state)
 {
     char json[2048];
-    rig.bind_code = GS_ETIMEOUT;
-    rig.get_json = json;
-    for (int i = 0; i < 2; i++) {
-        const char *name = i ? "q" : "p", *uid = i ? "u2" : "u1";
-        rig_pod(&rig, name, uid, 8, NULL, NULL, "Pending");
-        rig_pod_json(&rig, json, sizeof(json), name, uid, 8, NULL, NULL, "Pending");
-        rig_expect(rig_try_bind(&rig, name, uid, i ? "n2" : "n1"), "no known outcome");
-    }
-    bool seen[2] = {false, false};
-    rig.get_code = GS_EIO;
-    rig.get_ns = 2 * GS_NS_PER_S;
-    rig.now_ns += 2 * GS_NS_PER_S;
-    for (int i = 0; i < 4; i++) {
-        gs_service_tick(rig.service);
-        seen[strcmp(rig.got, "q") == 0] = true;
-    }
-    assert_true(seen[0] && seen[1]);
+    rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending");
+    rig.during_get = show_bound_elsewhere_during;
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "bound to another node already");
+    assert_int_equal(rig.binds, 0);
+    assert_int_equal(rig_used(&rig, "n2", 0), 8);
 }
 
 static void delete_during(struct rig *r)
@@ -472,12 +376,7 @@ int main(void)
         T(bind_takes_back_a_forged_exchange),
         T(bind_is_idempotent_by_uid),
         cmocka_unit_test(a_failed_call_is_undone_only_when_it_surely_failed),
-        T(an_unanswered_bind_keeps_its_place_until_the_api_shows_its_end),
-        T(a_repeated_unanswered_bind_takes_the_same_gpu),
-        T(a_refused_repetition_does_not_undo_an_unanswered_bind),
-        T(a_repetition_under_way_keeps_its_place),
-        T(a_look_that_a_repetition_overtook_undoes_nothing),
-        T(every_unanswered_bind_is_looked_at),
+        T(a_pod_that_was_bound_elsewhere_meanwhile_is_not_bound_here),
         T(a_pod_deleted_during_its_bind_leaves_nothing_behind),
         T(a_pod_bound_under_anothers_name_is_charged_as_what_it_is),
         T(the_alarm_comes_also_when_the_watch_is_faster_than_the_answer),

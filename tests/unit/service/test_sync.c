@@ -280,6 +280,34 @@ static void pods_that_cannot_be_read_again_are_not_asked_for_at_every_tick(void 
     assert_in_range(rig.lists, 2, 7);
 }
 
+/* The list of a newcomer's pods was answered before the pod was deleted, and is taken in by another
+ * thread than the watch's: during a list that does not show the pod, or after it. */
+static void what_was_read_before_a_pod_ended_does_not_bring_it_back(void **state)
+{
+    static const char *const rows[] = {"before the list", "during the list", "after the list"};
+    for (int when = 0; when < 3; when++) {
+        char json[2048];
+        rig_stop(&rig);
+        rig_start(&rig);
+        rig_lists(&rig);
+        rig_node(&rig, "n5", "16");
+        rig_pod(&rig, "old", "u0", 8, "n5", "0", "Running");
+        rig.listed[0] =
+            rig_pod_json(&rig, json, sizeof(json), "old", "u0", 8, "n5", "0", "Running");
+        rig_pod_gone(&rig, "old", "u0");
+        if (when > 0)
+            rig.sink.list_begin(rig.sink.ctx, GS_KIND_POD);
+        if (when > 1)
+            rig.sink.list_end(rig.sink.ctx, GS_KIND_POD);
+        gs_service_tick(rig.service);
+        assert_int_equal(rig.lists, 1);
+        if (when == 1)
+            rig.sink.list_end(rig.sink.ctx, GS_KIND_POD);
+        if (rig_used(&rig, "n5", 0) != 0)
+            fail_msg("%s: charged %ld", rows[when], rig_used(&rig, "n5", 0));
+    }
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -301,6 +329,7 @@ int main(void)
         T(cpu_of_pods_that_were_there_before_the_gpus_is_read_again),
         T(so_is_that_of_pods_listed_just_before_the_gpus_came),
         T(pods_that_cannot_be_read_again_are_not_asked_for_at_every_tick),
+        T(what_was_read_before_a_pod_ended_does_not_bring_it_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -223,6 +223,154 @@ static void a_pod_whose_bind_was_refused_is_woken_for_any_node(void **state)
     assert_string_equal(rig.patched, "default/q aliyun.com/gpu-wake");
 }
 
+/* One node is noted for the pod, and taken before kube-scheduler has parked it. */
+static void of_two_nodes_that_came_free_the_other_wakes(void **state)
+{
+    char json[2048];
+    rig_node(&rig, "n2", "16");
+    rig_pod(&rig, "old2", "u9", 16, "n2", "0", "Running");
+    tick(GS_NS_PER_S);
+    free(rig_filter(&rig,
+                    rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending"),
+                    "\"n1\",\"n2\""));
+    rig_pod_gone(&rig, "old", "u0");
+    rig_pod_gone(&rig, "old2", "u9");
+    tick(GS_NS_PER_S / 10);
+    assert_int_equal(rig.patches, 0);
+    rig_pod(&rig, "x", "ux", 16, "n1", "0", "Running");
+    for (int i = 0; i < 20; i++)
+        tick(GS_NS_PER_S / 10);
+    assert_in_range(rig.patches, 1, 2);
+}
+
+static void node_json(const char *text)
+{
+    char json[2048];
+    struct gs_node node = {0};
+    struct gs_error err = {0};
+    snprintf(json, sizeof(json), "%s", text);
+    rig_quote(json);
+    if (gs_codec_node(&rig.names, gs_slice_of(json), &node, &err) < 0)
+        fail_msg("%s", err.msg);
+    assert_int_equal(rig.sink.node(rig.sink.ctx, &node), 0);
+    gs_node_release(&node);
+}
+
+#define SIZE(count)                                                                                \
+    "'status':{'capacity':{'aliyun.com/gpu-mem':'32','aliyun.com/gpu-count':'" count "'},"         \
+    "'allocatable':{'cpu':'64'}}}"
+#define INVENTORY(uuid, model)                                                                     \
+    "{'metadata':{'name':'n2','annotations':{'aliyun.com/gpu-inventory':'{\\'v\\':1,"              \
+    "\\'unit\\':\\'GiB\\',\\'gpus\\':[{\\'idx\\':0,\\'uuid\\':\\'" uuid                            \
+    "\\',\\'mem\\':32,\\'model\\':\\'" model                                                       \
+    "\\',\\'healthy\\':true,\\'schedulable\\':true}]}'}},"
+
+static void a_node_that_changes_wakes_though_its_memory_did_not_grow(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *meta; /* of the pod */
+        const char *before, *after;
+    } rows[] = {
+        {"its inventory comes after its capacity", "'annotations':{'aliyun.com/gpu-model':'A100'}",
+         "{'metadata':{'name':'n2'}," SIZE("1"), INVENTORY("GPU-1", "NVIDIA A100") SIZE("1")},
+        {"another GPU", "'annotations':{'aliyun.com/gpu-uuid':'GPU-2'}",
+         INVENTORY("GPU-1", "NVIDIA A100") SIZE("1"), INVENTORY("GPU-2", "NVIDIA A100") SIZE("1")},
+        {"its count comes after its memory", "'labels':{'aliyun.com/gpu-count':'2'}",
+         "{'metadata':{'name':'n2'}," SIZE("1"), "{'metadata':{'name':'n2'}," SIZE("2")},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char json[2048];
+        rig_stop(&rig);
+        rig_start(&rig);
+        rig_lists(&rig);
+        node_json(rows[i].before);
+        snprintf(
+            json, sizeof(json),
+            "{'metadata':{'name':'p','namespace':'default','uid':'up',%s},'spec':{'containers':["
+            "{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'16'}}}]},'status':{'phase':"
+            "'Pending'}}",
+            rows[i].meta);
+        rig_quote(json);
+        rig_feed(&rig, json, false);
+        tick(GS_NS_PER_S);
+        rig_expect(rig_filter(&rig, json, "\"n2\""), "\"NodeNames\":[]");
+        for (int s = 0; s < 3; s++) {
+            node_json(rows[i].before); /* a heartbeat */
+            tick(GS_NS_PER_S);
+        }
+        if (rig.patches)
+            fail_msg("%s: %d wakes by nothing", rows[i].row, rig.patches);
+        node_json(rows[i].after);
+        tick(GS_NS_PER_S);
+        tick(GS_NS_PER_S);
+        if (rig.patches < 1)
+            fail_msg("%s: not woken", rows[i].row);
+    }
+}
+
+static void refuse_another_during(struct rig *r)
+{
+    char json[2048];
+    rig_expect(rig_filter(r,
+                          rig_pod_json(r, json, sizeof(json), "r", "u3", 8, NULL, NULL, "Pending"),
+                          "\"n2\""),
+               "\"NodeNames\":[]");
+}
+
+/* The memory that a bind had reserved is another pod's again when it fails. */
+static void a_bind_that_failed_wakes_who_was_refused_for_it(void **state)
+{
+    rig_node(&rig, "n2", "16");
+    rig_pod(&rig, "q", "u2", 16, NULL, NULL, "Pending");
+    rig_pod_gone(&rig, "p", "u1");
+    tick(GS_NS_PER_S);
+    rig.bind_code = GS_EDENIED;
+    rig.during_bind = refuse_another_during;
+    rig_expect(rig_try_bind(&rig, "q", "u2", "n2"), "bind failed");
+    rig_pod_gone(&rig, "q", "u2"); /* it frees nothing any more, and is not woken itself */
+    assert_int_equal(rig.patches, 0);
+    tick(GS_NS_PER_S);
+    assert_int_equal(rig.patches, 1);
+    assert_string_equal(rig.patched, "default/r aliyun.com/gpu-wake");
+}
+
+/* It was refused elsewhere for that bind's sake alone. */
+static void a_bind_that_is_given_up_lets_its_pod_go_anywhere(void **state)
+{
+    char json[2048];
+    rig_pod(&rig, "q", "u2", 8, NULL, NULL, "Pending");
+    rig_node(&rig, "n2", "16");
+    rig_node(&rig, "n3", "16");
+    rig_pod_gone(&rig, "p", "u1");
+    tick(GS_NS_PER_S);
+    rig.get_json = rig_pod_json(&rig, json, sizeof(json), "q", "u2", 8, NULL, NULL, "Pending");
+    rig.bind_code = GS_ETIMEOUT;
+    rig_expect(rig_try_bind(&rig, "q", "u2", "n2"), "no known outcome");
+    const struct gs_node gone = {.name = "n2"};
+    rig.sink.node_gone(rig.sink.ctx, &gone);
+    free(rig_filter(&rig, json, "\"n3\""));
+    for (int i = 0; i < 30; i++)
+        tick(GS_NS_PER_S);
+    assert_int_equal(rig.patches, 0);
+    for (int i = 0; i < 40; i++)
+        tick(GS_NS_PER_S);
+    assert_in_range(rig.patches, 1, 6);
+    assert_string_equal(rig.patched, "default/q aliyun.com/gpu-wake");
+}
+
+static void a_nominated_pod_whose_bind_failed_holds_its_place_again(void **state)
+{
+    rig_node(&rig, "n2", "16");
+    nominated("n2", NULL);
+    rig_pod(&rig, "small", "us", 8, NULL, NULL, "Pending");
+    rig_expect(rig_try_bind(&rig, "small", "us", "n2"), "nominated");
+    rig.bind_code = GS_EDENIED;
+    rig_expect(rig_try_bind(&rig, "big", "ub", "n2"), "bind failed");
+    rig.bind_code = GS_OK;
+    rig_expect(rig_try_bind(&rig, "small", "us", "n2"), "nominated");
+}
+
 static void pods_that_came_while_nobody_answered_are_woken(void **state)
 {
     rig_stop(&rig);
@@ -258,6 +406,11 @@ int main(void)
         T(a_heartbeat_of_the_node_wakes_nobody),
         T(a_place_that_is_held_no_more_wakes),
         T(a_pod_whose_bind_was_refused_is_woken_for_any_node),
+        T(of_two_nodes_that_came_free_the_other_wakes),
+        T(a_node_that_changes_wakes_though_its_memory_did_not_grow),
+        T(a_bind_that_failed_wakes_who_was_refused_for_it),
+        T(a_bind_that_is_given_up_lets_its_pod_go_anywhere),
+        T(a_nominated_pod_whose_bind_failed_holds_its_place_again),
         T(pods_that_came_while_nobody_answered_are_woken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,2 @@
+# src/service/bind.c, found by test_wake
+/gs_ledger_undo(store->ledger, uid);/,/}/s/gs_store_freed(store, slot);//

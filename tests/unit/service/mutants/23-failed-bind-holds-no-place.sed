@@ -1,0 +1,2 @@
+# src/service/bind.c, found by test_wake
+s/(void)gs_sync_hold(service, &pod, NULL);//
