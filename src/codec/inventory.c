@@ -22,7 +22,13 @@ static void put_gpu(struct gs_buf *out, const struct gs_gpu *gpu)
         gs_buf_puts(out, ",\"model\":");
         gs_buf_json_string(out, gpu->model, strlen(gpu->model));
     }
+    if (gpu->pci[0]) {
+        gs_buf_puts(out, ",\"pci\":");
+        gs_buf_json_string(out, gpu->pci, strlen(gpu->pci));
+    }
     gs_buf_printf(out, ",\"healthy\":%s", gpu->healthy ? "true" : "false");
+    if (gpu->xid)
+        gs_buf_printf(out, ",\"xid\":%" PRIu32 ",\"xidBoot\":%" PRIu32, gpu->xid, gpu->xid_boot);
     if (gpu->numa != GS_NUMA_NONE)
         gs_buf_printf(out, ",\"numa\":%d", gpu->numa);
     gs_buf_printf(out, ",\"schedulable\":%s}", gpu->schedulable ? "true" : "false");
@@ -67,6 +73,14 @@ static void read_uuid(struct gs_reader *reader, struct gs_gpu *gpu)
     if (gs_read_text(reader, "gpus.uuid", &text) &&
         !gs_scan_text_copy(text, gpu->uuid, sizeof(gpu->uuid)))
         gs_scan_refuse(&reader->scan, "gpus.uuid", "is too long");
+}
+
+static void read_pci(struct gs_reader *reader, struct gs_gpu *gpu)
+{
+    struct gs_scan_text text;
+    if (gs_read_text(reader, "gpus.pci", &text) &&
+        !gs_scan_text_copy(text, gpu->pci, sizeof(gpu->pci)))
+        gs_scan_refuse(&reader->scan, "gpus.pci", "is too long");
 }
 
 static void read_model(struct gs_reader *reader, struct gs_gpu *gpu)
@@ -137,6 +151,12 @@ static void read_gpu(struct draft *draft)
             gs_read_bool(reader, "gpus.healthy", &gpu.healthy);
         else if (gs_scan_text_is(key, "schedulable"))
             gs_read_bool(reader, "gpus.schedulable", &gpu.schedulable);
+        else if (gs_scan_text_is(key, "pci"))
+            read_pci(reader, &gpu);
+        else if (gs_scan_text_is(key, "xid"))
+            read_u31(reader, "gpus.xid", &gpu.xid);
+        else if (gs_scan_text_is(key, "xidBoot"))
+            read_u31(reader, "gpus.xidBoot", &gpu.xid_boot);
         else if (gs_scan_text_is(key, "numa"))
             read_numa(reader, &gpu);
         else

@@ -16,16 +16,19 @@ struct node_reader {
 static void read_labels(struct node_reader *nr)
 {
     struct gs_reader *reader = &nr->reader;
-    struct gs_scan_text key, value = {0};
+    struct gs_scan_text key, value = {0}, upgrade = {0};
     if (!gs_read_object(reader, "metadata.labels"))
         return;
     while (gs_scan_key(&reader->scan, &key)) {
         if (gs_scan_text_is(key, GS_NODE_LABEL))
             gs_read_text(reader, "label " GS_NODE_LABEL, &value);
+        else if (gs_scan_text_is_name(key, nr->names->driver_upgrade))
+            gs_read_text(reader, "label gpu-driver-upgrade", &upgrade);
         else
             gs_scan_skip(&reader->scan);
     }
     nr->node->labelled = gs_scan_text_is(value, "true");
+    nr->node->driver_upgrade = gs_scan_text_is(upgrade, "true");
 }
 
 static void read_annotations(struct node_reader *nr)
@@ -87,7 +90,7 @@ static void read_capacity(struct node_reader *nr)
 {
     struct gs_reader *reader = &nr->reader;
     struct gs_scan_text key;
-    int64_t units = 0, count = 0;
+    int64_t units = 0, count = 0, whole = 0, shared = 0;
     if (!gs_read_object(reader, "status.capacity"))
         return;
     while (gs_scan_key(&reader->scan, &key)) {
@@ -95,11 +98,17 @@ static void read_capacity(struct node_reader *nr)
             gs_read_whole(reader, "GPU memory in status.capacity", &units);
         else if (gs_scan_text_is_name(key, nr->names->gpu_count))
             gs_read_whole(reader, "GPU count in status.capacity", &count);
+        else if (gs_scan_text_is(key, "nvidia.com/gpu"))
+            gs_read_whole(reader, "nvidia.com/gpu in status.capacity", &whole);
+        else if (gs_scan_text_is(key, "nvidia.com/gpu.shared"))
+            gs_read_whole(reader, "nvidia.com/gpu.shared in status.capacity", &shared);
         else
             gs_scan_skip(&reader->scan);
     }
     nr->node->capacity_units = (uint64_t)units;
     nr->node->capacity_count = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
+    nr->node->whole_gpus = (uint32_t)(whole < INT32_MAX ? whole : INT32_MAX) +
+                           (uint32_t)(shared < INT32_MAX ? shared : INT32_MAX);
 }
 
 static void read_allocatable(struct node_reader *nr)

@@ -2,19 +2,16 @@
 #include "unix_socket.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
 #include "gpushare/base/cleanup.h"
 
-#define BACKLOG       64
-#define LOCK_ATTEMPTS 16
+#define BACKLOG 64
 
 static bool make_address(const char *path, struct sockaddr_un *ret)
 {
@@ -53,50 +50,6 @@ static bool same_file(const char *path, dev_t dev, ino_t ino)
     struct stat st;
     return lstat(path, &st) == 0 && st.st_dev == dev && st.st_ino == ino;
 }
-
-static bool fd_is_at(int fd, const char *path)
-{
-    struct stat st;
-    return fd >= 0 && fstat(fd, &st) == 0 && same_file(path, st.st_dev, st.st_ino);
-}
-
-/* ---- the lock ---- */
-
-/* 1: locked; 0: the folder was replaced meanwhile, try again; -1: failed. */
-static int try_lock(struct gs_unix_listener *next, struct gs_error *err)
-{
-    if (mkdir(next->lock_path, 0700) < 0 && errno != EEXIST)
-        return gs_fail_errno(err, GS_EIO, errno, "cannot make %s", next->lock_path);
-    _cleanup_close_ int fd = open(next->lock_path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        if (errno == ENOENT)
-            return 0;
-        return gs_fail_errno(err, GS_EIO, errno, "cannot open %s", next->lock_path);
-    }
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        if (errno == EWOULDBLOCK)
-            return gs_fail(err, GS_EEXIST, "another process serves %s", next->path);
-        return gs_fail_errno(err, GS_EIO, errno, "cannot lock %s", next->lock_path);
-    }
-    /* The former owner removes the folder when it leaves: a lock on a removed one is none. */
-    if (!fd_is_at(fd, next->lock_path))
-        return 0;
-    next->lock_fd = fd;
-    fd = -1;
-    return 1;
-}
-
-static int take_lock(struct gs_unix_listener *next, struct gs_error *err)
-{
-    for (int attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
-        int locked = try_lock(next, err);
-        if (locked != 0)
-            return locked < 0 ? -1 : 0;
-    }
-    return gs_fail(err, GS_EIO, "%s comes and goes", next->lock_path);
-}
-
-/* ---- the socket ---- */
 
 /* Makes way at the path: removes a socket that nobody answers on. */
 static int clear_path(const char *path, struct gs_error *err)
@@ -149,58 +102,23 @@ static int open_next(struct gs_unix_listener *next, struct gs_error *err)
     if (!make_address(next->path, &address))
         return gs_fail(err, GS_EINVAL, "\"%s\" cannot be a socket's path: 1 to %zu bytes",
                        next->path, sizeof(address.sun_path) - 1);
-    if (next->lock_fd < 0 && take_lock(next, err) < 0)
-        return -1;
     if (clear_path(next->path, err) < 0)
         return -1;
     return bind_and_listen(next, &address, err);
 }
 
-/* Somebody removed the lock folder of a listener that is in place: lock a new one. */
-static int renew_lock(struct gs_unix_listener *listener, struct gs_error *err)
-{
-    int old_fd = listener->lock_fd;
-    listener->lock_fd = -1;
-    if (take_lock(listener, err) < 0) {
-        listener->lock_fd = old_fd;
-        return -1;
-    }
-    gs_closep(&old_fd);
-    return 0;
-}
-
-/* A new listener for the path; a lock that is held already moves over. */
-static int replace(struct gs_unix_listener *listener, const char *path, bool lock_holds,
-                   struct gs_error *err)
+int gs_unix_listener_open(struct gs_unix_listener *listener, const char *path, struct gs_error *err)
 {
     struct gs_unix_listener next = GS_UNIX_LISTENER_NONE;
+    if (listener->path && strcmp(listener->path, path) == 0 &&
+        same_file(path, listener->dev, listener->ino))
+        return 0;
     next.path = strdup(path);
-    if (asprintf(&next.lock_path, "%s.lock", path) < 0)
-        next.lock_path = NULL;
-    if (lock_holds) {
-        next.lock_fd = listener->lock_fd;
-        listener->lock_fd = -1;
-    }
-    int result = next.path && next.lock_path ? open_next(&next, err) : gs_fail_nomem(err);
-    struct gs_unix_listener *loser = result < 0 ? &next : listener;
-    if (result < 0 && lock_holds) {
-        listener->lock_fd = next.lock_fd;
-        next.lock_fd = -1;
-    }
-    gs_unix_listener_close(loser);
+    int result = next.path ? open_next(&next, err) : gs_fail_nomem(err);
+    gs_unix_listener_close(result < 0 ? &next : listener);
     if (result == 0)
         *listener = next;
     return result;
-}
-
-int gs_unix_listener_open(struct gs_unix_listener *listener, const char *path, struct gs_error *err)
-{
-    bool same_path = listener->path && strcmp(listener->path, path) == 0;
-    bool lock_holds = same_path && fd_is_at(listener->lock_fd, listener->lock_path);
-    bool in_place = same_path && same_file(path, listener->dev, listener->ino);
-    if (!in_place)
-        return replace(listener, path, lock_holds, err);
-    return lock_holds ? 0 : renew_lock(listener, err);
 }
 
 void gs_unix_listener_close(struct gs_unix_listener *listener)
@@ -211,12 +129,6 @@ void gs_unix_listener_close(struct gs_unix_listener *listener)
             unlink(listener->path);
         close(listener->fd);
     }
-    if (listener->lock_fd >= 0) {
-        if (fd_is_at(listener->lock_fd, listener->lock_path))
-            rmdir(listener->lock_path);
-        close(listener->lock_fd);
-    }
     free(listener->path);
-    free(listener->lock_path);
     *listener = GS_UNIX_LISTENER_NONE;
 }

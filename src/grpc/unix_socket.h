@@ -8,23 +8,18 @@
 #include "gpushare/base/error.h"
 
 /*
- * A listening unix socket with one owner.
- *
- * The owner holds flock(2) on the empty folder PATH.lock. A folder, because a starting kubelet 1.20
- * deletes every file next to its socket, and a lock on a deleted file locks nobody out. Who has the
- * lock may remove the socket, but only if nobody answers on it: a copy that lost its lock folder to
- * somebody's "rm -rf" still serves.
+ * A listening unix socket with one owner: a socket is only removed when nobody answers on it. Of
+ * two that begin in the same moment one may lose its socket to the other; who looks at its path
+ * (path_watch.h) sees that and is refused from then on.
  */
 struct gs_unix_listener {
     char *path;
-    char *lock_path;
     int fd;
-    int lock_fd;
     dev_t dev; /* of the socket, to know it again */
     ino_t ino;
 };
 
-#define GS_UNIX_LISTENER_NONE ((struct gs_unix_listener){.fd = -1, .lock_fd = -1})
+#define GS_UNIX_LISTENER_NONE ((struct gs_unix_listener){.fd = -1})
 
 /* Opens PATH with mode 0600, non-blocking, listening. *listener holds nothing, or what was opened
  * before: the same path, still in place, is left alone; else the old one is closed after the new
@@ -32,7 +27,7 @@ struct gs_unix_listener {
 int gs_unix_listener_open(struct gs_unix_listener *listener, const char *path,
                           struct gs_error *err);
 
-/* Removes the socket and the lock folder if they are still ours. Harmless when nothing is open. */
+/* Removes the socket if it is still ours. Harmless when nothing is open. */
 void gs_unix_listener_close(struct gs_unix_listener *listener);
 
 /* A non-blocking connected socket in *ret_fd; returns 0, or an errno (EAGAIN: its queue is full;

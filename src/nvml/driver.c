@@ -10,15 +10,18 @@
 #include "gpushare/base/num.h"
 #include "library.h"
 
-/* A driver whose events fail so often in a row is only read. */
-enum { UNHEARD_MAX = 3 };
+/* What is waited before events that broke off are asked for again. */
+#define FIRST_DEAF_NS (10 * GS_NS_PER_S)
+#define LAST_DEAF_NS  (300 * GS_NS_PER_S)
 
 /* What is remembered of a GPU between two reads. */
 struct card {
     struct gs_gpu gpu;
     uint64_t used_bytes;
     nvml_device device; /* NULL: gone */
+    bool met;           /* in this read */
     int64_t hurt_ns;    /* time of the last critical event, 0: none */
+    int64_t doubted_ns; /* since when it answers badly, 0: it does not */
     bool watched;       /* its events are registered */
 };
 
@@ -28,20 +31,37 @@ struct driver {
     nvml_event_set events;
     struct card cards[GS_GPUS_MAX];
     uint32_t count;
-    bool lost;        /* the last wait ended because a GPU is lost */
-    uint32_t unheard; /* waits that failed, in a row */
+    bool lost;                      /* the last wait ended because a GPU is lost */
+    bool eventless;                 /* it offers no events, or not to us */
+    bool reloaded;                  /* it was away since we began, or we let go of it */
+    int64_t deaf_until_ns, deaf_ns; /* events are not asked for before; and how long that is */
 };
+
+static bool is_among(unsigned long long xid, const unsigned short *xids, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (xids[i] == xid)
+            return true;
+    }
+    return false;
+}
 
 /* XIDs that a faulty application causes, not a faulty GPU (NVIDIA's XID catalogue; the list of
  * NVIDIA's own device plugin, internal/rm/health.go). */
 static bool is_applications_fault(unsigned long long xid)
 {
     static const unsigned short harmless[] = {13, 31, 43, 45, 68, 109};
-    for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
-        if (harmless[i] == xid)
-            return true;
-    }
-    return false;
+    return is_among(xid, harmless, sizeof(harmless) / sizeof(harmless[0]));
+}
+
+/* XIDs after which a GPU works again only once it, or the node, was reset: those whose immediate
+ * action in NVIDIA's XID catalogue is one of the two, or leads there (docs.nvidia.com/deploy/
+ * xid-errors, gpu-debug-guidelines). */
+static bool needs_reset(unsigned long long xid)
+{
+    static const unsigned short broken[] = {46,  48,  62,  64,  74,  79, 95,
+                                            110, 119, 120, 136, 140, 143};
+    return is_among(xid, broken, sizeof(broken) / sizeof(broken[0]));
 }
 
 static void drop_events(struct driver *driver)
@@ -61,21 +81,28 @@ static void unload(struct driver *driver)
         driver->cards[i].device = NULL;
 }
 
-/* "00000000:3B:00.0" → /sys/bus/pci/devices/0000:3b:00.0/numa_node */
-static int16_t numa_of(const struct driver *driver, nvml_device device)
+/* "00000000:3B:00.0" → "0000:3b:00.0" */
+static void read_pci(const struct driver *driver, nvml_device device, char out[GS_PCI_BYTES])
 {
     struct nvml_pci pci = {0};
-    char path[256], text[16] = "";
-    int64_t node;
+    out[0] = '\0';
     if (!driver->nvml.pci || driver->nvml.pci(device, &pci) != NVML_SUCCESS)
-        return GS_NUMA_NONE;
+        return;
     pci.bus_id[sizeof(pci.bus_id) - 1] = '\0';
     for (char *c = pci.bus_id; *c; c++)
         *c = (char)tolower((unsigned char)*c);
     const char *id = strlen(pci.bus_id) > 12 ? pci.bus_id + strlen(pci.bus_id) - 12 : pci.bus_id;
+    snprintf(out, GS_PCI_BYTES, "%.19s", id);
+}
+
+/* /sys/bus/pci/devices/0000:3b:00.0/numa_node */
+static int16_t numa_of(const struct driver *driver, const char *pci)
+{
+    char path[256], text[16] = "";
+    int64_t node;
     snprintf(path, sizeof(path), "%s/bus/pci/devices/%s/numa_node",
-             driver->config.sysfs ? driver->config.sysfs : "/sys", id);
-    FILE *file = fopen(path, "re");
+             driver->config.sysfs ? driver->config.sysfs : "/sys", pci);
+    FILE *file = pci[0] ? fopen(path, "re") : NULL;
     if (!file)
         return GS_NUMA_NONE;
     size_t len = fread(text, 1, sizeof(text) - 1, file);
@@ -103,9 +130,10 @@ static struct card *card_of(struct driver *driver, const char *uuid)
 static void watch_events(struct driver *driver, struct card *card)
 {
     struct nvml *nvml = &driver->nvml;
-    if (driver->unheard >= UNHEARD_MAX)
+    if (card->watched || driver->eventless ||
+        gs_clock_now_ns(driver->config.clock) < driver->deaf_until_ns)
         return;
-    if (card->watched || !nvml->event_set_create || !nvml->register_events || !nvml->event_wait)
+    if (!nvml->event_set_create || !nvml->register_events || !nvml->event_wait)
         return;
     if (!driver->events && nvml->event_set_create(&driver->events) != NVML_SUCCESS) {
         driver->events = NULL;
@@ -132,70 +160,107 @@ static void note_refusal(struct gs_gpu_set *set, uint32_t idx, const char *why)
              why);
 }
 
-/* Why the driver's answer leaves one card out. */
-static int refuse(const struct driver *driver, struct gs_gpu_set *set, uint32_t idx,
-                  const char *what, int code)
-{
-    char why[120];
-    snprintf(why, sizeof(why), "%s: %.80s", what, driver->nvml.error_string(code));
-    note_refusal(set, idx, why);
-    return code;
-}
+/* How one card answered: a code below is what it says, and whether it is left out for it. */
+struct answer {
+    nvml_device device; /* NULL: not even that */
+    const char *failed; /* "does not answer" */
+    int code;
+};
 
-/* Looks at one device; fills its card unless it is to be left out. The driver's code when it does
- * not tell enough about that one. */
-static int read_card(struct driver *driver, uint32_t idx, struct gs_gpu_set *set)
+/* Looks at one device; fills its card unless it is to be left out. */
+static struct answer read_card(struct driver *driver, uint32_t idx, struct gs_gpu_set *set)
 {
     struct nvml *nvml = &driver->nvml;
-    nvml_device device;
+    struct answer answer = {.failed = "does not answer"};
     struct nvml_memory memory = {0};
     char uuid[NVML_UUID_BYTES] = "", name[NVML_NAME_BYTES] = "";
-    int code = nvml->by_index(idx, &device);
-    if (code == NVML_SUCCESS)
-        code = nvml->uuid(device, uuid, sizeof(uuid));
-    if (code != NVML_SUCCESS)
-        return refuse(driver, set, idx, "does not answer", code);
-    if (mig_enabled(driver, device)) {
+    answer.code = nvml->by_index(idx, &answer.device);
+    if (answer.code != NVML_SUCCESS)
+        answer.device = NULL;
+    else
+        answer.code = nvml->uuid(answer.device, uuid, sizeof(uuid));
+    if (answer.code != NVML_SUCCESS)
+        return answer;
+    if (mig_enabled(driver, answer.device)) {
         note_refusal(set, idx, "has MIG enabled, which is not shared by memory");
-        return NVML_SUCCESS;
+        return answer;
     }
     struct card *card = card_of(driver, uuid);
     if (!card || idx >= GS_GPUS_MAX) {
         note_refusal(set, idx, "is one more than can be counted");
-        return NVML_SUCCESS;
+        return answer;
     }
-    code = nvml->memory(device, &memory);
-    if (code != NVML_SUCCESS)
-        return refuse(driver, set, idx, "does not tell its memory", code);
-    nvml->name(device, name, sizeof(name));
-    card->device = device;
+    answer.failed = "does not tell its memory";
+    answer.code = nvml->memory(answer.device, &memory);
+    if (answer.code != NVML_SUCCESS)
+        return answer;
+    nvml->name(answer.device, name, sizeof(name));
+    card->device = answer.device;
+    card->met = true;
+    card->doubted_ns = 0;
     card->gpu.idx = idx;
     card->gpu.mem_mib = (uint32_t)(memory.total_bytes >> 20);
     card->used_bytes = memory.used_bytes;
-    card->gpu.numa = numa_of(driver, device);
+    read_pci(driver, answer.device, card->gpu.pci);
+    card->gpu.numa = numa_of(driver, card->gpu.pci);
     snprintf(card->gpu.model, sizeof(card->gpu.model), "%.*s", GS_MODEL_BYTES - 1, name);
     watch_events(driver, card);
-    return NVML_SUCCESS;
+    return answer;
 }
 
-/* Every card by itself: a sick one takes no other with it, it is gone. When all of them fail, and
- * not because they are lost, it is the driver that does. */
+/* Codes of the driver as a whole. */
+static bool is_drivers(int code)
+{
+    return code == NVML_UNINITIALIZED || code == NVML_DRIVER_NOT_LOADED ||
+           code == NVML_LIB_RM_VERSION_MISMATCH;
+}
+
+/* One bad answer is not a lost card: who was there stays as it was for a while. */
+static bool is_doubted(struct driver *driver, uint32_t idx, const struct answer *answer)
+{
+    int64_t now_ns = gs_clock_now_ns(driver->config.clock);
+    if (answer->code == NVML_GPU_IS_LOST || is_drivers(answer->code))
+        return false;
+    for (uint32_t i = 0; i < driver->count; i++) {
+        struct card *card = &driver->cards[i];
+        bool same = answer->device ? card->device == answer->device : card->gpu.idx == idx;
+        if (!same || card->met || !card->device)
+            continue;
+        card->doubted_ns = card->doubted_ns ? card->doubted_ns : now_ns;
+        card->met = now_ns - card->doubted_ns < GS_NVML_DOUBT_NS;
+        return card->met;
+    }
+    return false;
+}
+
+/* Every card by itself: a sick one takes no other with it. When all of them fail, and not because
+ * they are lost, it is the driver that does. */
 static int read_cards(struct driver *driver, uint32_t count, struct gs_gpu_set *set,
                       struct gs_error *err)
 {
     uint32_t answered = 0;
     int failure = NVML_SUCCESS;
     for (uint32_t i = 0; i < driver->count; i++)
-        driver->cards[i].device = NULL; /* whoever is not met below is gone */
+        driver->cards[i].met = false;
     for (uint32_t idx = 0; idx < count; idx++) {
-        int code = read_card(driver, idx, set);
-        answered += code == NVML_SUCCESS || code == NVML_GPU_IS_LOST;
-        failure = code == NVML_SUCCESS ? failure : code;
+        struct answer answer = read_card(driver, idx, set);
+        bool failed = answer.code != NVML_SUCCESS && !is_doubted(driver, idx, &answer);
+        answered += !failed || answer.code == NVML_GPU_IS_LOST;
+        if (!failed)
+            continue;
+        char why[120];
+        failure = answer.code;
+        snprintf(why, sizeof(why), "%s: %.80s", answer.failed,
+                 driver->nvml.error_string(answer.code));
+        note_refusal(set, idx, why);
     }
     if (count && !answered)
-        return gs_fail(err, GS_EIO, "%s (NVML code %d)", set->refused, failure);
-    for (uint32_t i = 0; i < driver->count; i++)
-        driver->cards[i].watched &= driver->cards[i].device != NULL;
+        return nvml_fail(&driver->nvml, failure, set->refused, err);
+    for (uint32_t i = 0; i < driver->count; i++) {
+        struct card *card = &driver->cards[i];
+        card->device = card->met ? card->device : NULL;
+        card->watched &= card->met;
+    }
     return 0;
 }
 
@@ -215,7 +280,8 @@ static void fill_set(struct driver *driver, struct gs_gpu_set *set)
         if (card->hurt_ns && now_ns - card->hurt_ns >= GS_NVML_QUIET_NS)
             card->hurt_ns = 0;
         card->gpu.schedulable = true;
-        card->gpu.healthy = !card->hurt_ns;
+        card->gpu.healthy = !card->hurt_ns && !card->gpu.xid;
+        set->deaf |= !card->watched;
         set->measured |= GS_GPU_BIT(card->gpu.idx);
         set->used_bytes[card->gpu.idx] = card->used_bytes;
         set->gpus[set->count++] = card->gpu;
@@ -223,13 +289,33 @@ static void fill_set(struct driver *driver, struct gs_gpu_set *set)
     qsort(set->gpus, set->count, sizeof(set->gpus[0]), by_idx);
 }
 
+/* A driver that was away has reset its GPUs when it is back. */
+static void note_reload(struct driver *driver)
+{
+    driver->reloaded = true;
+    driver->eventless = false;
+    for (uint32_t i = 0; i < driver->count; i++)
+        driver->cards[i].gpu.xid = 0;
+}
+
+static int open_driver(struct driver *driver, struct gs_error *err)
+{
+    const char *library = driver->config.library ? driver->config.library : "libnvidia-ml.so.1";
+    int code = NVML_SUCCESS;
+    if (driver->nvml.handle)
+        return 0;
+    int result = nvml_open(&driver->nvml, library, &code, err);
+    if (code == NVML_DRIVER_NOT_LOADED)
+        note_reload(driver);
+    return result;
+}
+
 static int read_driver(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)
 {
     struct driver *driver = ctx;
-    const char *library = driver->config.library ? driver->config.library : "libnvidia-ml.so.1";
     struct gs_gpu_set set = {0};
     unsigned int count = 0;
-    if (!driver->nvml.handle && nvml_open(&driver->nvml, library, err) < 0)
+    if (open_driver(driver, err) < 0)
         return -1;
     int code = driver->nvml.count(&count);
     if (code != NVML_SUCCESS) {
@@ -242,17 +328,27 @@ static int read_driver(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)
         return -1;
     }
     fill_set(driver, &set);
+    set.fresh = driver->reloaded;
     *ret = set;
     return 0;
 }
 
+static void hurt(struct driver *driver, struct card *card, unsigned long long xid)
+{
+    card->hurt_ns = gs_clock_now_ns(driver->config.clock);
+    if (needs_reset(xid))
+        card->gpu.xid = (uint32_t)xid;
+}
+
 static int note_event(struct driver *driver, const struct nvml_event *event)
 {
-    if (event->type == NVML_EVENT_XID && is_applications_fault(event->data))
+    /* A double-bit ECC error comes as an XID, too, which says whether it was contained. */
+    unsigned long long xid = event->type == NVML_EVENT_XID ? event->data : 0;
+    if (is_applications_fault(xid))
         return 0;
     for (uint32_t i = 0; i < driver->count; i++) {
         if (driver->cards[i].device == event->device || !event->device)
-            driver->cards[i].hurt_ns = gs_clock_now_ns(driver->config.clock);
+            hurt(driver, &driver->cards[i], xid);
     }
     return 1;
 }
@@ -274,6 +370,21 @@ static int note_lost(struct driver *driver, int64_t timeout_ns)
     return 1;
 }
 
+/* It is opened anew, and asked again later: it may be a GPU that is being reset. Some virtual GPUs
+ * offer events and have none. */
+static void go_deaf(struct driver *driver, int code)
+{
+    if (code == NVML_NOT_SUPPORTED) {
+        driver->eventless = true;
+        drop_events(driver);
+        return;
+    }
+    driver->deaf_ns = driver->deaf_ns ? driver->deaf_ns * 2 : FIRST_DEAF_NS;
+    driver->deaf_ns = driver->deaf_ns < LAST_DEAF_NS ? driver->deaf_ns : LAST_DEAF_NS;
+    driver->deaf_until_ns = gs_clock_now_ns(driver->config.clock) + driver->deaf_ns;
+    unload(driver);
+}
+
 static int wait_driver(void *ctx, int64_t timeout_ns, struct gs_error *err)
 {
     struct driver *driver = ctx;
@@ -287,14 +398,21 @@ static int wait_driver(void *ctx, int64_t timeout_ns, struct gs_error *err)
     if (code == NVML_GPU_IS_LOST)
         return note_lost(driver, timeout_ns);
     driver->lost = false;
-    driver->unheard = code == NVML_TIMEOUT || code == NVML_SUCCESS ? 0 : driver->unheard + 1;
+    if (code == NVML_TIMEOUT || code == NVML_SUCCESS)
+        driver->deaf_ns = 0;
     if (code == NVML_TIMEOUT)
         return 0;
     if (code == NVML_SUCCESS)
         return note_event(driver, &event);
     nvml_fail(&driver->nvml, code, "the NVIDIA driver's events broke off", err);
-    unload(driver);
+    go_deaf(driver, code);
     return -1;
+}
+
+static void release_driver(void *ctx)
+{
+    unload(ctx);
+    note_reload(ctx);
 }
 
 static void close_driver(void *ctx)
@@ -306,7 +424,8 @@ static void close_driver(void *ctx)
 int gs_gpus_from_driver(const struct gs_nvml_config *config, struct gs_gpu_source *ret,
                         struct gs_error *err)
 {
-    static const struct gs_gpu_source_ops ops = {read_driver, wait_driver, close_driver};
+    static const struct gs_gpu_source_ops ops = {read_driver, wait_driver, release_driver,
+                                                 close_driver};
     struct driver *driver = calloc(1, sizeof(*driver));
     if (!driver)
         return gs_fail_nomem(err);

@@ -46,7 +46,7 @@ static int read_file(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)
             gs_error_prefix(err, "%.160s", file->path);
     }
     if (result == 0) {
-        struct gs_gpu_set set = {.count = inventory.gpu_count};
+        struct gs_gpu_set set = {.count = inventory.gpu_count, .fresh = true};
         for (uint32_t i = 0; i < inventory.gpu_count; i++) {
             set.gpus[i] = inventory.gpus[i];
             if (!set.gpus[i].mem_mib)
@@ -90,7 +90,8 @@ static void close_file(void *ctx)
 
 int gs_gpus_from_file(const char *path, struct gs_gpu_source *ret, struct gs_error *err)
 {
-    static const struct gs_gpu_source_ops ops = {read_file, wait_file, close_file};
+    static const struct gs_gpu_source_ops ops = {
+        .read = read_file, .wait = wait_file, .close = close_file};
     struct listed_file *file = calloc(1, sizeof(*file));
     if (file)
         file->path = strdup(path);

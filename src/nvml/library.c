@@ -39,7 +39,7 @@ static int find_symbols(struct nvml *nvml, const char *library, struct gs_error 
     return 0;
 }
 
-int nvml_open(struct nvml *nvml, const char *library, struct gs_error *err)
+int nvml_open(struct nvml *nvml, const char *library, int *ret_code, struct gs_error *err)
 {
     *nvml = (struct nvml){.handle = dlopen(library, RTLD_NOW | RTLD_LOCAL)};
     if (!nvml->handle) {
@@ -57,6 +57,7 @@ int nvml_open(struct nvml *nvml, const char *library, struct gs_error *err)
         return 0;
     if (whole)
         nvml_fail(nvml, code, "the NVIDIA driver does not start", err);
+    *ret_code = code;
     dlclose(nvml->handle);
     *nvml = (struct nvml){0};
     return -1;
@@ -73,5 +74,6 @@ void nvml_close(struct nvml *nvml)
 
 int nvml_fail(const struct nvml *nvml, int code, const char *what, struct gs_error *err)
 {
-    return gs_fail(err, GS_EIO, "%s: %.100s (NVML code %d)", what, nvml->error_string(code), code);
+    return gs_fail(err, code == NVML_LIB_RM_VERSION_MISMATCH ? GS_ECONFLICT : GS_EIO,
+                   "%s: %.100s (NVML code %d)", what, nvml->error_string(code), code);
 }

@@ -13,9 +13,12 @@ typedef struct nvml_event_set *nvml_event_set;
 
 enum {
     NVML_SUCCESS = 0,
+    NVML_UNINITIALIZED = 1,
     NVML_NOT_SUPPORTED = 3,
+    NVML_DRIVER_NOT_LOADED = 9,
     NVML_TIMEOUT = 10,
     NVML_GPU_IS_LOST = 15,
+    NVML_LIB_RM_VERSION_MISMATCH = 18,
 };
 
 enum { NVML_EVENT_DOUBLE_BIT_ECC = 0x2, NVML_EVENT_XID = 0x8 };
@@ -56,12 +59,12 @@ struct nvml {
     int (*event_wait)(nvml_event_set set, struct nvml_event *ret, unsigned int timeout_ms);
 };
 
-/* Loads and initialises. GS_ENOENT: no library, or one without a symbol that is needed; GS_EIO:
- * the driver refuses. *nvml is zeroed on failure. */
-int nvml_open(struct nvml *nvml, const char *library, struct gs_error *err);
+/* Loads and initialises. GS_ENOENT: no library, or one without a symbol that is needed; else as
+ * nvml_fail(), with the driver's code in *ret_code. *nvml is zeroed on failure. */
+int nvml_open(struct nvml *nvml, const char *library, int *ret_code, struct gs_error *err);
 void nvml_close(struct nvml *nvml);
 
-/* The driver's words for a code. */
+/* The driver's words for a code. GS_ECONFLICT: the library is not this driver's; else GS_EIO. */
 int nvml_fail(const struct nvml *nvml, int code, const char *what, struct gs_error *err);
 
 #endif

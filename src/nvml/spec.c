@@ -71,10 +71,12 @@ static int add_part(struct gs_gpu_set *set, const char *part, size_t len, struct
 
 int gs_gpus_from_spec(const char *spec, struct gs_gpu_source *ret, struct gs_error *err)
 {
-    static const struct gs_gpu_source_ops ops = {read_set, wait_out, close_set};
+    static const struct gs_gpu_source_ops ops = {
+        .read = read_set, .wait = wait_out, .close = close_set};
     struct gs_gpu_set *set = calloc(1, sizeof(*set));
     if (!set)
         return gs_fail_nomem(err);
+    set->fresh = true;
     for (const char *at = spec;; at++) {
         size_t len = strcspn(at, ",");
         if (add_part(set, at, len, err) < 0) {

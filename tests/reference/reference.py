@@ -42,6 +42,10 @@ EVENTS = {
     "GpuUnhealthy": ("node, by the device plugin", "Warning",
                      "a GPU takes no new pods; those that run are left alone"),
     "GpuHealthy": ("node, by the device plugin", "Normal", "it takes new pods again"),
+    "GpuDriverReleased": ("node, by the device plugin", "Normal",
+                          "the driver may be replaced; GPUs take no pods meanwhile"),
+    "GpuOwnedByOthers": ("node, by the device plugin", "Warning",
+                         "another device plugin or DRA driver gives out the same GPUs"),
     "GpuGone": ("node, by the device plugin", "Warning", "a GPU is not there any more"),
     "GpuMemoryUnitHeld": ("node, by the device plugin", "Warning",
                           "--memory-unit waits until the pods that hold units of the old one are "

@@ -24,8 +24,8 @@ struct gs_inventory {
     bool tells_moved; /* "moved": this plugin writes <domain>/gpu-moved (codec/moved.h) */
 };
 
-/* Appends the annotation's text. A GPU without uuid, model, memMiB or numa is written without that
- * key. */
+/* Appends the annotation's text. A GPU without uuid, model, memMiB, pci, xid or numa is written
+ * without that key. */
 void gs_codec_inventory_encode(struct gs_buf *out, const struct gs_inventory *inventory);
 
 /*
@@ -34,7 +34,8 @@ void gs_codec_inventory_encode(struct gs_buf *out, const struct gs_inventory *in
  * GS_NUMA_NONE.
  * Keys not known are passed over; a model that is too long is cut at a character's end.
  * GS_EPROTO: no such JSON, an index that comes twice or is not below GS_GPUS_MAX, a UUID that comes
- * twice or is too long, a size above 2^31 - 1, a NUMA node outside int16. GS_ENOMEM.
+ * twice or is too long, a PCI address that is too long, a number above 2^31 - 1, a NUMA node
+ * outside int16. GS_ENOMEM.
  */
 int gs_codec_inventory_decode(struct gs_slice text, struct gs_arena *arena,
                               struct gs_inventory *ret, struct gs_error *err);

@@ -49,9 +49,7 @@ int gs_grpc_server_new(struct gs_loop *loop, const struct gs_grpc_method *method
  * Makes the socket `path` (mode 0600) and serves it. Called again, with the same or another path,
  * it moves there: a kubelet that starts has deleted the old one. Connections that exist stay.
  *
- * One owner per path: an empty folder `path`.lock next to it is held by flock(2) as long as the
- * server lives (a folder, since a starting kubelet 1.20 deletes every file), and a socket that
- * somebody answers on is never removed. A stale one is.
+ * One owner per path: a socket that somebody answers on is never removed. A stale one is.
  * GS_EEXIST: another process serves this path, or the path is not a socket; GS_EINVAL: too long for
  * a socket address; GS_EIO. After a failure the server serves what it served before.
  */
@@ -63,7 +61,7 @@ int gs_grpc_server_adopt(struct gs_grpc_server *server, int fd, struct gs_error 
 /* Connections open now. */
 size_t gs_grpc_server_connections(const struct gs_grpc_server *server);
 
-/* Closes everything; calls in progress get ended(). Removes socket and lock if still ours. */
+/* Closes everything; calls in progress get ended(). Removes the socket if it is still ours. */
 void gs_grpc_server_free(struct gs_grpc_server *server);
 
 /* ---- calls ---- */

@@ -31,17 +31,20 @@ uint32_t gs_unit_mib(enum gs_unit unit);
 /* NUMA node of a GPU that reports none. */
 enum { GS_NUMA_NONE = -1 };
 
-enum { GS_UUID_BYTES = 64, GS_MODEL_BYTES = 64 };
+enum { GS_UUID_BYTES = 64, GS_MODEL_BYTES = 64, GS_PCI_BYTES = 20 };
 
 struct gs_gpu {
     uint32_t idx;       /* belongs to its UUID (docs/device-plugin.md), below GS_GPUS_MAX */
     uint32_t mem_units; /* size in the node's unit, floored */
     uint32_t mem_mib;   /* size in MiB, 0 when not known */
+    uint32_t xid;       /* needs a reset, since this XID; 0: it does not */
+    uint32_t xid_boot;  /* of the node, when that came: 31 bits of a hash */
     int16_t numa;
     bool healthy;
     bool schedulable;           /* false: an administrator's cordon */
     char uuid[GS_UUID_BYTES];   /* "" when not known; NUL-terminated */
     char model[GS_MODEL_BYTES]; /* "" when not known; NUL-terminated, cut when longer */
+    char pci[GS_PCI_BYTES];     /* "0000:3b:00.0", as sysfs writes it; "" when not known */
 };
 
 /* New pods may be placed on it. */

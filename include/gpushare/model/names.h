@@ -31,6 +31,9 @@ struct gs_names {
     char cordon[GS_NAME_BYTES];
     /* pod annotation, environment: index of the GPU, or a comma list */
     char idx[GS_NAME_BYTES];
+    /* node label, by an administrator: "true" makes the device plugin let go of the driver, and
+     * the node's GPUs take no pods */
+    char driver_upgrade[GS_NAME_BYTES];
     /* pod annotation, environment: units of (one of) its GPUs */
     char dev[GS_NAME_BYTES];
     /* pod annotation, environment: units that the pod is charged */

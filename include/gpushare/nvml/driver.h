@@ -13,11 +13,15 @@
  * the retry. It names a missing library, a missing symbol and the driver's own error.
  *
  * Health. A GPU is unhealthy after a critical XID or a double-bit ECC error, except for the XIDs
- * that applications cause (13, 31, 43, 45, 68, 109), and while the driver says that it is lost. It
- * is healthy again when it answers and has been quiet for GS_NVML_QUIET_NS. Cards with MIG enabled
- * are left out, with a reason.
+ * that applications cause (13, 31, 43, 45, 68, 109). It is healthy again when it has been quiet for
+ * GS_NVML_QUIET_NS; after one that needs a reset (gpu.xid says which) only when the driver was
+ * reloaded: when it was seen away, or release() let go of it. A GPU that answers badly stays as it
+ * was for GS_NVML_DOUBT_NS; one that the driver calls lost is not listed. Events that broke off are
+ * asked for again, at growing distances up to five minutes; until then set.deaf. Cards with MIG
+ * enabled are left out, with a reason.
  */
 #define GS_NVML_QUIET_NS ((int64_t)60 * 1000000000)
+#define GS_NVML_DOUBT_NS ((int64_t)30 * 1000000000)
 
 struct gs_nvml_config {
     const char *library;          /* NULL: "libnvidia-ml.so.1" */

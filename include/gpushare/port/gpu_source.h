@@ -19,6 +19,9 @@ struct gs_gpu_set {
     gs_gpu_mask measured;             /* by idx: used_bytes is known */
     uint64_t used_bytes[GS_GPUS_MAX]; /* by idx: what all processes, and the driver, hold of it */
     char refused[256]; /* why some cards are left out ("GPU 2 has MIG enabled…"), "" otherwise */
+    bool deaf;         /* events of some cards are not heard: sickness shows late or never */
+    bool fresh; /* what was known of their sickness from before is void: the driver was reloaded, or
+                   the source knows all */
     /* A source leaves these alone; the caller's, once it has given out indices of its own: */
     gs_gpu_mask gone;                 /* of these, by idx: known from before, not there any more */
     uint32_t source_idx[GS_GPUS_MAX]; /* by idx: as the source counts; GS_GPUS_MAX: gone */
@@ -26,11 +29,14 @@ struct gs_gpu_set {
 
 struct gs_gpu_source_ops {
     /* What there is now. Errors name what is wrong: GS_ENOENT (no library, no file), GS_EIO (the
-     * driver says), GS_EPROTO (file not understood). Nothing is lost: call again. */
+     * driver says), GS_ECONFLICT (the library in this process is not the driver's: for a new
+     * process only), GS_EPROTO (file not understood). Nothing is lost: call again. */
     int (*read)(void *ctx, struct gs_gpu_set *ret, struct gs_error *err);
     /* Waits for news (health, a changed file) for at most timeout_ns: 1 there may be some, 0 none,
      * -1 the source is broken and will be opened again by read(). */
     int (*wait)(void *ctx, int64_t timeout_ns, struct gs_error *err);
+    /* Lets go of the driver, so that it can be replaced, until the next read(). May be NULL. */
+    void (*release)(void *ctx);
     void (*close)(void *ctx);
 };
 

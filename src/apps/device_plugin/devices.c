@@ -10,6 +10,7 @@
 #include "device_plugin/plugin.h"
 #include "device_plugin/unit.h"
 #include "device_plugin/writes.h"
+#include "gpushare/base/index.h"
 #include "gpushare/base/log.h"
 
 #define SOON_NS          (500 * GS_NS_PER_MS)
@@ -111,6 +112,7 @@ static struct gs_gpu_set number_gpus(struct plugin *plugin, struct numbers *numb
     struct gs_gpu_set set = plugin->devices.found;
     struct gs_allocator_stats stats;
     gs_allocator_stats(plugin->alloc, &stats);
+    ownership_leave_out(plugin, &set);
     numbers_apply(numbers, &set, plugin->recalled ? placed_on(&stats) : ~(gs_gpu_mask)0);
     return set;
 }
@@ -119,7 +121,7 @@ static struct gs_gpu_set number_gpus(struct plugin *plugin, struct numbers *numb
 static void tell_gpus(struct plugin *plugin)
 {
     struct devices *devices = &plugin->devices;
-    if (!devices->tell_gpus || !plugin->pods_listed || !devices->node_read)
+    if (!devices->tell_gpus || !plugin->recalled)
         return;
     devices->tell_gpus = false;
     node_events_of_gpus(plugin, &devices->told_of, &plugin->set);
@@ -172,7 +174,7 @@ static int renew(struct plugin *plugin, struct gs_error *err)
     return 0;
 }
 
-static void renew_or_say(struct plugin *plugin)
+void devices_renew(struct plugin *plugin)
 {
     struct gs_error err = {0};
     if (plugin->have_gpus && renew(plugin, &err) < 0)
@@ -201,7 +203,7 @@ void devices_take_node(struct plugin *plugin, const struct node_facts *facts)
 {
     struct devices *devices = &plugin->devices;
     if (!plugin->link)
-        devices->numbers = (struct numbers){0};
+        devices->numbers = (struct numbers){.boot = devices->numbers.boot};
     if (!numbers_remember(&devices->numbers, facts->gpus, facts->gpu_count)) {
         gs_log(GS_LOG_ERROR, "GPUs have other indices than this node's inventory says: ending, to "
                              "start anew with those");
@@ -210,7 +212,7 @@ void devices_take_node(struct plugin *plugin, const struct node_facts *facts)
     }
     devices->inventory = facts->unit;
     devices->node_read = true;
-    renew_or_say(plugin);
+    devices_renew(plugin);
     gpu_thread_log(plugin);
     plugin_changed(plugin);
 }
@@ -234,7 +236,7 @@ void devices_take_held(struct plugin *plugin, const struct gs_podres_list *list)
     if (devices->held.unlistable)
         gs_log(GS_LOG_WARN, "pods hold device ids that no list can carry",
                GS_INT("ids", devices->held.unlistable));
-    renew_or_say(plugin);
+    devices_renew(plugin);
     plugin_changed(plugin);
 }
 
@@ -246,24 +248,36 @@ void devices_follow(struct plugin *plugin)
     if (stats.pods < devices->pods)
         devices_ask_soon(plugin);
     devices->pods = stats.pods;
-    tell_gpus(plugin);
     if (plugin->recalled && numbers_forget(&devices->numbers, placed_on(&stats))) {
-        renew_or_say(plugin);
+        devices_renew(plugin);
         plugin->node.due = true;
         writes_pump(plugin);
     }
+    tell_gpus(plugin);
     if (plugin->have_gpus && choose_unit(plugin, &stats) != devices->unit)
-        renew_or_say(plugin);
+        devices_renew(plugin);
 }
 
 bool devices_known(const struct plugin *plugin)
 {
-    return plugin->pods_listed && plugin->devices.node_read &&
+    return plugin->pods_listed && plugin->devices.node_read && plugin->ownership.asked &&
            (plugin->devices.told || plugin->link);
+}
+
+/* Of this boot of the node: what a driver says of its GPUs' sickness ends with it. */
+static uint32_t read_boot(void)
+{
+    char id[64];
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    size_t len = file ? fread(id, 1, sizeof(id), file) : 0;
+    if (file)
+        fclose(file);
+    return (uint32_t)(gs_hash_lasting(id, len) & INT32_MAX);
 }
 
 void devices_start(struct plugin *plugin)
 {
+    plugin->devices.numbers.boot = read_boot();
     plugin->devices.unit = plugin->settings.unit;
     plugin->devices.ask_pause_ns = FIRST_ASK_NS;
     plugin->devices.ask = (struct gs_loop_timer){.fn = ask_now, .ctx = plugin};

@@ -43,6 +43,9 @@ void devices_follow(struct plugin *plugin);
 /* Ids were given out, or may have been freed: asks the kubelet soon. */
 void devices_ask_soon(struct plugin *plugin);
 
+/* Makes the list anew from what is known now. */
+void devices_renew(struct plugin *plugin);
+
 /* Enough is known to tell the kubelet the truth at the first time. */
 bool devices_known(const struct plugin *plugin);
 

@@ -19,12 +19,16 @@
 #define HANG_S        30
 /* The kubelet starts a container at once that ran so long, and alerts come before. */
 #define FAILING_S 600
-enum { READ_EVERY = 10 /* looks */, STOP_MS = 2000, LOOK_MS = 10 };
+/* The library of another driver never works: time to write that the GPUs take no new pods. */
+#define MISMATCH_S    30
+#define READ_EVERY_NS (10 * GS_NS_PER_S)
+enum { STOP_MS = 2000, LOOK_MS = 10 };
 
 struct gpu_thread {
     struct plugin *plugin;
     struct gs_gpu_source source;
     atomic_bool stop, ended;
+    atomic_bool let_go;          /* of the driver, until it is taken back */
     atomic_bool doubted;         /* the loop has given the GPUs up: tell it when they answer */
     _Atomic int64_t answered_ns; /* when the source last came back */
     bool failing; /* the loop's: the last news were that it cannot be read, since then */
@@ -128,8 +132,9 @@ void gpu_thread_look(struct plugin *plugin)
 
 /* The NVIDIA runtime puts the driver's library into a container when that starts: one without it,
  * or with that of a driver that was replaced since, never sees the GPUs. */
-static void end_if_for_long(struct plugin *plugin)
+static void end_if_for_long(struct plugin *plugin, enum gs_code code)
 {
+    int64_t limit_ns = (code == GS_ECONFLICT ? MISMATCH_S : FAILING_S) * GS_NS_PER_S;
     struct gpu_thread *thread = plugin->gpu_thread;
     int64_t now_ns = gs_loop_now_ns(plugin->loop);
     if (!thread || plugin->settings.gpu_file)
@@ -137,7 +142,7 @@ static void end_if_for_long(struct plugin *plugin)
     if (!thread->failing)
         thread->failing_since_ns = now_ns;
     thread->failing = true;
-    if (now_ns - thread->failing_since_ns < FAILING_S * GS_NS_PER_S)
+    if (now_ns - thread->failing_since_ns < limit_ns)
         return;
     gs_log(GS_LOG_ERROR, "ending, so that the container starts anew with the driver of today",
            GS_INT("failing_s", (now_ns - thread->failing_since_ns) / GS_NS_PER_S));
@@ -150,9 +155,13 @@ static void take_news(void *ctx)
     struct plugin *plugin = news->plugin;
     if (plugin->gpu_thread && news->err.code == GS_OK)
         plugin->gpu_thread->failing = false;
+    if (plugin->gpu_thread && atomic_load(&plugin->gpu_thread->let_go)) {
+        free(news);
+        return;
+    }
     if (news->err.code != GS_OK) {
         lose_sight(plugin, news->err.msg);
-        end_if_for_long(plugin);
+        end_if_for_long(plugin, news->err.code);
     } else if (advertise(plugin, &news->set)) {
         if (!plugin->have_gpus)
             plugin->gpus_since_ns = gs_loop_now_ns(plugin->loop);
@@ -201,31 +210,60 @@ static void pause_s(struct gpu_thread *thread, int seconds)
     }
 }
 
-/* Until there may be news. False: the source is broken. */
+static bool is_wanted(struct gpu_thread *thread)
+{
+    return !atomic_load(&thread->stop) && !atomic_load(&thread->let_go);
+}
+
+/* Until there may be news; a storm of them is read once a second. False: the source is broken. */
 static bool wait_for_news(struct gpu_thread *thread)
 {
-    struct gs_error err = {0};
-    for (int i = 0; i < READ_EVERY && !atomic_load(&thread->stop); i++) {
+    const struct gs_loop *loop = thread->plugin->loop;
+    int64_t read_ns = gs_loop_now_ns(loop);
+    int64_t pace_ns = READ_EVERY_NS;
+    while (is_wanted(thread) && gs_loop_now_ns(loop) - read_ns < pace_ns) {
+        struct gs_error err = {0};
         int result = thread->source.ops->wait(thread->source.ctx, LOOK_NS, &err);
         note_answer(thread);
-        if (result < 0) /* reading tells whether the GPUs are well */
+        if (result < 0) { /* reading tells whether the GPUs are well */
             gs_log(GS_LOG_WARN, "no events of GPUs", GS_STR("why", err.msg));
-        if (result != 0)
-            return result > 0;
+            return false;
+        }
+        if (result == 0)
+            continue;
+        pace_ns = LOOK_NS;
+        nanosleep(&(const struct timespec){.tv_nsec = GS_NS_PER_MS}, NULL);
     }
     return true;
+}
+
+/* False: the driver is not to be touched. */
+static bool hold_on(struct gpu_thread *thread, bool *told)
+{
+    if (!atomic_load(&thread->let_go))
+        return true;
+    gs_log(GS_LOG_INFO, "the driver is let go of");
+    if (thread->source.ops->release)
+        thread->source.ops->release(thread->source.ctx);
+    pages_set_used(&thread->plugin->pages, NULL);
+    while (atomic_load(&thread->let_go) && !atomic_load(&thread->stop))
+        pause_s(thread, 1);
+    *told = false;
+    return false;
 }
 
 static bool same_gpu(const struct gs_gpu *a, const struct gs_gpu *b)
 {
     return a->idx == b->idx && a->mem_mib == b->mem_mib && a->numa == b->numa &&
-           a->healthy == b->healthy && a->schedulable == b->schedulable &&
-           strcmp(a->uuid, b->uuid) == 0 && strcmp(a->model, b->model) == 0;
+           a->healthy == b->healthy && a->schedulable == b->schedulable && a->xid == b->xid &&
+           strcmp(a->pci, b->pci) == 0 && strcmp(a->uuid, b->uuid) == 0 &&
+           strcmp(a->model, b->model) == 0;
 }
 
 static bool same_set(const struct gs_gpu_set *a, const struct gs_gpu_set *b)
 {
-    bool same = a->count == b->count && a->gone == b->gone && strcmp(a->refused, b->refused) == 0;
+    bool same = a->count == b->count && strcmp(a->refused, b->refused) == 0 && a->deaf == b->deaf &&
+                a->fresh == b->fresh;
     for (uint32_t i = 0; same && i < a->count; i++)
         same = same_gpu(&a->gpus[i], &b->gpus[i]);
     return same;
@@ -239,6 +277,8 @@ static void *run(void *arg)
     int pause = FIRST_PAUSE_S;
     while (!atomic_load(&thread->stop)) {
         struct gs_error err = {0};
+        if (!hold_on(thread, &told))
+            continue;
         int result = thread->source.ops->read(thread->source.ctx, &set, &err);
         note_answer(thread);
         if (atomic_exchange(&thread->doubted, false))
@@ -262,6 +302,16 @@ static void *run(void *arg)
     }
     atomic_store(&thread->ended, true);
     return NULL;
+}
+
+void gpu_thread_let_go(struct plugin *plugin, bool let_go)
+{
+    struct gpu_thread *thread = plugin->gpu_thread;
+    if (!thread || atomic_exchange(&thread->let_go, let_go) == let_go)
+        return;
+    thread->failing = false;
+    if (let_go)
+        pages_set_gpu_error(&plugin->pages, "the driver is let go of, to be replaced");
 }
 
 int gpu_thread_start(struct plugin *plugin, const struct gs_gpu_source *source,

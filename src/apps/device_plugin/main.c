@@ -114,10 +114,13 @@ static int watch_signals(struct plugin *plugin, struct ends *ends, struct gs_err
     return gs_loop_fd_add(plugin->loop, &ends->signals, ends->signal_fd, POLLIN, err);
 }
 
-/* Threads first: what they still bring is taken by the loop's last round. */
+/* No API server is waited for. Threads first: what they still bring is taken by the loop's last
+ * round. */
 static void tear_down(struct plugin *plugin, struct ends *ends)
 {
     plugin->stopping = true;
+    if (plugin->client)
+        gs_kube_client_cancel(plugin->client);
     gs_http_server_free(ends->http);
     pod_watch_stop(plugin);
     worker_stop(plugin->writer);

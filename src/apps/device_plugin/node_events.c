@@ -63,6 +63,16 @@ static void tell_gone(struct plugin *plugin, const struct gs_gpu *gpu)
                         gpu->idx, gpu->uuid, pods.data);
 }
 
+static void tell_sick(struct plugin *plugin, const struct gs_gpu *gpu)
+{
+    char why[64] = "";
+    if (gpu->xid)
+        snprintf(why, sizeof(why), " since XID %u, until its driver is reloaded", gpu->xid);
+    node_events_add(plugin, true, "GpuUnhealthy",
+                    "GPU %u (%s) is unhealthy%s; its pods are left alone, new ones go elsewhere",
+                    gpu->idx, gpu->uuid, why);
+}
+
 void node_events_of_gpus(struct plugin *plugin, const struct gs_gpu_set *before,
                          const struct gs_gpu_set *now)
 {
@@ -77,10 +87,7 @@ void node_events_of_gpus(struct plugin *plugin, const struct gs_gpu_set *before,
         if (is_gone && !was_gone)
             tell_gone(plugin, gpu);
         else if (!is_well && was_well)
-            node_events_add(plugin, true, "GpuUnhealthy",
-                            "GPU %u (%s) is unhealthy; its pods are left alone, new ones go "
-                            "elsewhere",
-                            gpu->idx, gpu->uuid);
+            tell_sick(plugin, gpu);
         else if (is_well && !was_well)
             node_events_add(plugin, false, "GpuHealthy", "GPU %u (%s) takes new pods again",
                             gpu->idx, gpu->uuid);

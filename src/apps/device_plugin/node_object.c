@@ -14,13 +14,14 @@ enum { INVENTORY_BYTES_MAX = 64 << 10 };
 static bool same_gpu(const struct gs_gpu *a, const struct gs_gpu *b)
 {
     return a->idx == b->idx && a->mem_units == b->mem_units && a->mem_mib == b->mem_mib &&
-           a->numa == b->numa && a->healthy == b->healthy && strcmp(a->uuid, b->uuid) == 0 &&
-           strcmp(a->model, b->model) == 0;
+           a->numa == b->numa && a->healthy == b->healthy && a->xid == b->xid &&
+           a->xid_boot == b->xid_boot && strcmp(a->uuid, b->uuid) == 0 &&
+           strcmp(a->model, b->model) == 0 && strcmp(a->pci, b->pci) == 0;
 }
 
 static bool inventory_is_true(const struct gs_node *node, const struct node_object *truth)
 {
-    if (!truth->written || truth->leaving)
+    if (!truth->written || truth->leaving || truth->upgrading)
         return false;
     if (!node->inventory || node->unit != truth->unit || node->gpu_count != truth->set.count)
         return false;
@@ -36,7 +37,7 @@ static int write_inventory(const struct gs_kube *kube, const struct gs_names *na
 {
     _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(INVENTORY_BYTES_MAX);
     struct gs_gpu_set set = truth->set;
-    for (uint32_t i = 0; truth->leaving && i < set.count; i++)
+    for (uint32_t i = 0; (truth->leaving || truth->upgrading) && i < set.count; i++)
         set.gpus[i].schedulable = false;
     advertise_inventory(&set, truth->unit, &text);
     if (gs_buf_failed(&text))
@@ -58,30 +59,39 @@ static int write_count(const struct gs_kube *kube, const struct gs_names *names,
     return kube->ops->patch_node_status(kube->ctx, &patch, err);
 }
 
+static void note_facts(const struct gs_node *node, struct node_facts *ret)
+{
+    *ret =
+        (struct node_facts){.driver_upgrade = node->driver_upgrade, .whole_gpus = node->whole_gpus};
+    if (!node->inventory)
+        return;
+    ret->unit = node->unit;
+    ret->gpu_count = node->gpu_count;
+    memcpy(ret->gpus, node->gpus, node->gpu_count * sizeof(*node->gpus));
+}
+
 int node_object_read(const struct gs_kube *kube, const char *node, struct node_facts *ret,
                      struct gs_error *err)
 {
     struct gs_node found = {0};
     if (kube->ops->get_node(kube->ctx, node, &found, err) < 0)
         return -1;
-    *ret = (struct node_facts){0};
-    if (found.inventory) {
-        ret->unit = found.unit;
-        ret->gpu_count = found.gpu_count;
-        memcpy(ret->gpus, found.gpus, found.gpu_count * sizeof(*found.gpus));
-    }
+    note_facts(&found, ret);
     gs_node_release(&found);
     return 0;
 }
 
 int node_object_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
-                      const struct node_object *truth, bool *ret_changed, struct gs_error *err)
+                      const struct node_object *truth, bool *ret_changed,
+                      struct node_facts *ret_facts, struct gs_error *err)
 {
     struct gs_node found = {0};
     if (kube->ops->get_node(kube->ctx, node, &found, err) < 0)
         return -1;
     uint32_t count = truth->set.count - gs_gpu_mask_count(truth->set.gone);
     bool inventory = inventory_is_true(&found, truth), counted = found.capacity_count == count;
+    struct node_facts facts;
+    note_facts(&found, &facts);
     gs_node_release(&found);
     /* The count first: who reads both at the inventory's event sees both. */
     if (!counted && write_count(kube, names, node, count, err) < 0)
@@ -89,5 +99,6 @@ int node_object_write(const struct gs_kube *kube, const struct gs_names *names, 
     if (!inventory && write_inventory(kube, names, node, truth, err) < 0)
         return -1;
     *ret_changed = !inventory || !counted;
+    *ret_facts = facts;
     return 0;
 }

@@ -13,7 +13,9 @@ struct node_object {
     bool due;     /* to be looked at */
     bool written; /* by this process; what an earlier one left behind is not looked at but replaced
                    */
-    bool leaving; /* nothing new may come: nobody will serve the kubelet for a while */
+    bool missing; /* the API server has no such node */
+    bool upgrading; /* nothing new may come: somebody replaces the driver */
+    bool leaving;   /* nothing new may come: nobody will serve the kubelet for a while */
 };
 
 /* What the node's object said when it was read. */
@@ -21,6 +23,8 @@ struct node_facts {
     enum gs_unit unit; /* of the inventory; unknown: it has none that can be believed */
     struct gs_gpu gpus[GS_GPUS_MAX]; /* of the inventory */
     uint32_t gpu_count;
+    bool driver_upgrade; /* the label */
+    uint32_t whole_gpus; /* nvidia.com/gpu in its capacity */
 };
 
 /* Any thread. */
@@ -29,9 +33,11 @@ int node_object_read(const struct gs_kube *kube, const char *node, struct node_f
 
 /*
  * Any thread: reads the node and writes what differs: the inventory annotation and the number of
- * GPUs in capacity and allocatable. *ret_changed: something was written. Errors are the port's.
+ * GPUs in capacity and allocatable. *ret_changed: something was written; *ret_facts: what was read.
+ * Errors are the port's.
  */
 int node_object_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
-                      const struct node_object *truth, bool *ret_changed, struct gs_error *err);
+                      const struct node_object *truth, bool *ret_changed,
+                      struct node_facts *ret_facts, struct gs_error *err);
 
 #endif

@@ -41,8 +41,11 @@ bool numbers_remember(struct numbers *numbers, const struct gs_gpu *gpus, uint32
             return false;
     }
     for (uint32_t i = 0; i < count; i++) {
+        uint32_t idx = gpus[i].idx;
         if (find(numbers, &gpus[i]) == NONE)
-            keep(numbers, gpus[i].idx, &gpus[i]);
+            keep(numbers, idx, &gpus[i]);
+        struct gs_gpu *known = &numbers->known[idx];
+        known->xid = gpus[i].xid_boot == numbers->boot ? gpus[i].xid : 0;
     }
     return true;
 }
@@ -55,12 +58,20 @@ static uint32_t choose(const struct numbers *numbers, uint32_t wanted, gs_gpu_ma
     return ~taken ? (uint32_t)__builtin_ctzll(~taken) : NONE;
 }
 
-static void describe(struct gs_gpu_set *set, const struct gs_gpu_set *from, uint32_t at,
+/* known: who had the index before, or NULL. */
+static void describe(const struct numbers *numbers, const struct gs_gpu *known,
+                     struct gs_gpu_set *set, const struct gs_gpu_set *from, uint32_t at,
                      uint32_t idx)
 {
     const struct gs_gpu *gpu = &from->gpus[at];
-    set->gpus[set->count] = *gpu;
-    set->gpus[set->count++].idx = idx;
+    struct gs_gpu *to = &set->gpus[set->count++];
+    *to = *gpu;
+    to->idx = idx;
+    if (known && known->xid && !to->xid && !from->fresh) {
+        to->xid = known->xid;
+        to->healthy = false;
+    }
+    to->xid_boot = to->xid ? numbers->boot : 0;
     set->source_idx[idx] = gpu->idx;
     if (from->measured & GS_GPU_BIT(gpu->idx)) {
         set->measured |= GS_GPU_BIT(idx);
@@ -119,8 +130,8 @@ void numbers_apply(struct numbers *numbers, struct gs_gpu_set *set, gs_gpu_mask 
             continue;
         }
         present |= GS_GPU_BIT(idx);
-        describe(set, &from, i, idx);
-        keep(numbers, idx, &from.gpus[i]);
+        describe(numbers, found[i] == NONE ? NULL : &numbers->known[idx], set, &from, i, idx);
+        keep(numbers, idx, &set->gpus[set->count - 1]);
     }
     numbers->present = present;
     numbers->seen = (numbers->seen & numbers->used) | present;

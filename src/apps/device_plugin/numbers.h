@@ -13,12 +13,16 @@
  * that is. One that is lost keeps its number, and stays in the inventory as gone, while a pod is
  * placed on it; also while this process lives, unless a new card takes the number. Cards without
  * UUIDs (a list by hand) are who their index says. Zeroed: nothing is known. Pure.
+ *
+ * A card that needs a reset stays unhealthy when the process ends and another begins: the inventory
+ * names the XID and the node's boot. It is forgotten when the driver was reloaded (set->fresh).
  */
 struct numbers {
     struct gs_gpu known[GS_GPUS_MAX]; /* by index, as seen last */
     gs_gpu_mask used;                 /* known[] is somebody's */
     gs_gpu_mask present;              /* of these: in the last set */
     gs_gpu_mask seen;                 /* of these: in a set of this process's */
+    uint32_t boot;                    /* of the node, as gs_gpu.xid_boot; the caller's */
 };
 
 /* The node's inventory. False, and nothing is taken: it contradicts numbers that were given out

@@ -27,6 +27,13 @@ void pages_set_gpu_error(struct pages *pages, const char *why)
     pthread_mutex_unlock(&pages->lock);
 }
 
+void pages_set_node_error(struct pages *pages, const char *why)
+{
+    pthread_mutex_lock(&pages->lock);
+    snprintf(pages->state.node_error, sizeof(pages->state.node_error), "%s", why);
+    pthread_mutex_unlock(&pages->lock);
+}
+
 void pages_set_used(struct pages *pages, const struct gs_gpu_set *set)
 {
     pthread_mutex_lock(&pages->lock);
@@ -45,8 +52,13 @@ static void copy_state(struct pages *pages, struct pages_state *ret)
 
 unsigned pages_ready(const struct pages_state *state, const char **ret_why)
 {
-    *ret_why = "ok";
-    if (state->gpu_error[0])
+    *ret_why =
+        state->set.deaf
+            ? "ok, but the driver does not tell of sick GPUs (XIDs): its events are not heard"
+            : "ok";
+    if (state->node_error[0])
+        *ret_why = state->node_error;
+    else if (state->gpu_error[0])
         *ret_why = state->gpu_error;
     else if (!state->pods_listed)
         *ret_why = "this node's pods are not loaded yet";
@@ -107,17 +119,19 @@ static void print_gpus(const struct pages_state *state, struct gs_buf *out)
     }
 }
 
-/* Of GPUs that are not there any more nothing is said. */
+/* Measured by the source's indices. Of GPUs that are not there any more nothing is said. */
 static void print_used(const struct pages_state *state, struct gs_buf *out)
 {
     const char *name = PREFIX "gpu_memory_used_bytes";
-    uint32_t idx;
     gs_metric_family(out, name, "gauge",
                      "Memory of a GPU that is in use, as the driver says, its own share included.");
-    GS_FOR_EACH_GPU (idx, state->measured) {
+    for (uint32_t i = 0; i < state->set.count; i++) {
+        uint32_t idx = state->set.gpus[i].idx, source_idx = state->set.source_idx[idx];
         char text[16];
+        if (source_idx >= GS_GPUS_MAX || !(state->measured & GS_GPU_BIT(source_idx)))
+            continue;
         snprintf(text, sizeof(text), "%u", idx);
-        gs_metric_sample(out, name, "gpu", text, state->used_bytes[idx]);
+        gs_metric_sample(out, name, "gpu", text, state->used_bytes[source_idx]);
     }
 }
 
@@ -157,6 +171,9 @@ void pages_metrics(const struct pages_state *state, struct gs_buf *out)
     gs_metric_gauge(out, PREFIX "ready",
                     "1: the GPUs are read, the pods are listed, the kubelet listens.",
                     pages_ready(state, &why) == 200);
+    gs_metric_gauge(out, PREFIX "gpu_events_heard",
+                    "1: the driver tells of sick GPUs (XIDs); 0: its events are not heard.",
+                    !state->set.deaf);
     gs_metric_gauge(out, PREFIX "registered", "1: the kubelet reads our list of devices.",
                     state->linked);
     gs_metric_counter(out, PREFIX "registrations_total", "Registrations that the kubelet accepted.",

@@ -21,7 +21,8 @@ struct pages_calls { /* the kubelet's Allocate */
 };
 
 struct pages_state {
-    char gpu_error[256]; /* "" while the GPUs are known */
+    char gpu_error[256];  /* "" while the GPUs are known */
+    char node_error[320]; /* "" unless this node is nobody's */
     bool pods_listed;
     bool linked;     /* the kubelet listens to us */
     int64_t beat_ns; /* when the loop was last seen to turn */
@@ -44,6 +45,7 @@ struct pages {
 
 void pages_init(struct pages *pages, struct gs_kube_client *client);
 void pages_set_gpu_error(struct pages *pages, const char *why);
+void pages_set_node_error(struct pages *pages, const char *why);
 
 /* Any thread: how much of the GPUs' memory is in use; NULL: not known any more. */
 void pages_set_used(struct pages *pages, const struct gs_gpu_set *set);

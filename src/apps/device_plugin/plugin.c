@@ -2,6 +2,8 @@
 /* What happens when something changed, and from time to time. */
 #include "device_plugin/plugin.h"
 
+#include <sys/stat.h>
+
 #include "device_plugin/checkpoint.h"
 #include "device_plugin/footprint.h"
 #include "device_plugin/gpu_thread.h"
@@ -15,7 +17,7 @@
 #define ANSWERS_PATIENCE_NS (1 * GS_NS_PER_S)
 /* A sign of life, and every so many of them a look at everything. */
 #define TICK_NS (10 * GS_NS_PER_S)
-enum { TICKS_PER_LOOK = 6 };
+enum { TICKS_PER_LOOK = 6, TICKS_PER_SLICES = 60 };
 
 static void refresh_board(struct plugin *plugin)
 {
@@ -85,7 +87,7 @@ static void out_of_patience(void *ctx)
  * device list are refused for good. */
 static bool may_link(struct plugin *plugin)
 {
-    if (plugin->link || plugin->stopping || !plugin->have_gpus)
+    if (plugin->link || plugin->stopping || !plugin->have_gpus || plugin->node.missing)
         return false;
     int64_t until_ns = plugin->gpus_since_ns + PODS_PATIENCE_NS;
     if (devices_known(plugin) || gs_loop_now_ns(plugin->loop) >= until_ns)
@@ -123,6 +125,18 @@ void plugin_stop(struct plugin *plugin, int result)
                       gs_loop_now_ns(plugin->loop) + ANSWERS_PATIENCE_NS);
 }
 
+/* A hostPath mount goes on showing a folder that the node has removed: the kubelet's new one, and
+ * its socket, are only in a new container. */
+static void end_if_folder_is_removed(struct plugin *plugin)
+{
+    struct stat st;
+    if (stat(plugin->settings.device_plugin_dir, &st) < 0 || st.st_nlink > 0)
+        return;
+    gs_log(GS_LOG_ERROR, "ending, so that a new container mounts the new folder",
+           GS_STR("removed", plugin->settings.device_plugin_dir));
+    plugin_stop(plugin, 1);
+}
+
 /* Somebody may have changed the node's object, and a start may have gone by unseen. */
 static void on_tick(void *ctx)
 {
@@ -132,10 +146,13 @@ static void on_tick(void *ctx)
         return;
     if (++plugin->ticks == 1)
         footprint_trim();
+    end_if_folder_is_removed(plugin);
     devices_ask_soon(plugin);
     gpu_thread_look(plugin);
     if (plugin->ticks % TICKS_PER_LOOK == 0) {
         plugin->node.due = plugin->have_gpus;
+        plugin->ownership.due =
+            !plugin->settings.share_with_others && plugin->ticks % TICKS_PER_SLICES == 0;
         kubelet_calls_reconcile(plugin);
         writes_pump(plugin);
     }
@@ -148,6 +165,8 @@ void plugin_start_clocks(struct plugin *plugin)
     plugin->give_up = (struct gs_loop_timer){.fn = end_of_patience, .ctx = plugin};
     plugin->tick = (struct gs_loop_timer){.fn = on_tick, .ctx = plugin};
     devices_start(plugin);
+    plugin->ownership.asked = plugin->settings.share_with_others;
+    plugin->ownership.due = !plugin->ownership.asked;
     gs_loop_timer_arm(plugin->loop, &plugin->tick, gs_loop_now_ns(plugin->loop) + TICK_NS);
 }
 
@@ -158,6 +177,7 @@ void plugin_stop_clocks(struct plugin *plugin)
     gs_loop_timer_disarm(plugin->loop, &plugin->tick);
     gs_loop_timer_disarm(plugin->loop, &plugin->leave.timer);
     devices_stop(plugin);
+    ownership_release(&plugin->ownership);
     gs_loop_timer_disarm(plugin->loop, &plugin->write_again);
     gs_loop_timer_disarm(plugin->loop, &plugin->node_again);
 }

@@ -5,6 +5,7 @@
 #include "device_plugin/devices.h"
 #include "device_plugin/node_events.h"
 #include "device_plugin/node_object.h"
+#include "device_plugin/ownership.h"
 #include "device_plugin/pages.h"
 #include "device_plugin/settings.h"
 #include "device_plugin/shutdown.h"
@@ -64,6 +65,7 @@ struct plugin {
     struct gs_loop_timer write_again, node_again;
     uint32_t write_failures, node_failures; /* in a row */
     struct node_object node;
+    struct ownership ownership;
     struct node_events node_events;
 
     struct shutdown leave;

@@ -77,6 +77,8 @@ void settings_read(struct settings *settings, int argc, char **argv)
                    "form of NVIDIA_VISIBLE_DEVICES (uuid)"),
         OPT_STRING("cdi-kind", &settings->cdi_kind, "VENDOR/CLASS",
                    "name the GPUs as CDI devices too, such as nvidia.com/gpu"),
+        OPT_FLAG("share-with-others", &settings->share_with_others,
+                 "share GPUs that NVIDIA's device plugin or DRA driver gives out as well"),
         OPT_STRING("http-listen", &settings->http_listen, "ADDR:PORT",
                    "healthz, readyz and metrics (not served by default)"),
         OPT_FLAG("print-inventory", &settings->print_inventory,

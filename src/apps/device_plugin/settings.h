@@ -23,6 +23,7 @@ struct settings {
     enum visible_devices visible_devices;
     const char *cdi_kind; /* "nvidia.com/gpu": name devices by CDI too; NULL: no */
     const char *http_listen;
+    bool share_with_others; /* GPUs that other device plugins give out, too */
     bool print_inventory;
 };
 

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device_plugin/writes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "common/gpu_slices.h"
 #include "gpushare/base/log.h"
 
 #define FIRST_PAUSE_NS (500 * GS_NS_PER_MS)
 #define LIST_PAUSE_NS  (200 * GS_NS_PER_MS)
 enum { DOUBLINGS_MAX = 6 };
 
-enum job { JOB_READ_NODE, JOB_WRITE_NODE, JOB_NODE_EVENT, JOB_POD };
+enum job { JOB_READ_NODE, JOB_WRITE_NODE, JOB_READ_SLICES, JOB_NODE_EVENT, JOB_POD };
 
 /* One write on its way; a copy, so that the loop may go on. */
 struct writing {
     struct plugin *plugin;
     enum job job;
     struct node_object truth;
-    struct node_facts facts;         /* read: of the node */
+    struct node_facts facts; /* of the node, when it was read */
+    struct gs_arena arena;
+    struct gs_sliced_gpu *sliced; /* read */
+    uint32_t sliced_count;
     struct node_event event;         /* of the node */
     struct gs_allocator_write write; /* lent by the allocator until it is told */
     bool changed;
@@ -69,6 +74,12 @@ static int send_node_event(const struct plugin *plugin, const struct node_event 
     return plugin->kube.ops->create_event(plugin->kube.ctx, &event, err);
 }
 
+static int ask(void *ctx, const struct gs_kube_request *request, int *ret_status,
+               struct gs_buf *body, struct gs_error *err)
+{
+    return gs_kube_request(ctx, request, ret_status, body, err);
+}
+
 static int do_job(struct writing *writing, struct gs_error *err)
 {
     const struct plugin *plugin = writing->plugin;
@@ -78,7 +89,10 @@ static int do_job(struct writing *writing, struct gs_error *err)
         return node_object_read(&plugin->kube, node, &writing->facts, err);
     case JOB_WRITE_NODE:
         return node_object_write(&plugin->kube, &plugin->names, node, &writing->truth,
-                                 &writing->changed, err);
+                                 &writing->changed, &writing->facts, err);
+    case JOB_READ_SLICES:
+        return gpu_slices_fetch(&(struct gpu_slices_api){ask, plugin->client}, node,
+                                &writing->arena, &writing->sliced, &writing->sliced_count, err);
     case JOB_NODE_EVENT:
         return send_node_event(plugin, &writing->event, err);
     case JOB_POD:
@@ -118,7 +132,9 @@ static void log_failure(const struct writing *writing)
         gs_log(GS_LOG_WARN,
                writing->job == JOB_WRITE_NODE  ? "the node's object is not up to date"
                : writing->job == JOB_READ_NODE ? "the node's object cannot be read"
-                                               : "not written",
+               : writing->job == JOB_READ_SLICES
+                   ? "whether a DRA driver gives out this node's GPUs is not known"
+                   : "not written",
                GS_STR("node", writing->plugin->settings.node_name),
                GS_STR("why", writing->err.msg));
     else
@@ -170,14 +186,49 @@ static void pause_writes(struct plugin *plugin, bool node)
     ++*failures;
 }
 
+/* A name that no node has is found before anything is served under it. Where the API server was too
+ * slow to say so, what was served ends. */
+static void note_node(struct plugin *plugin, bool missing)
+{
+    char why[320] = "";
+    if (missing == plugin->node.missing)
+        return;
+    plugin->node.missing = missing;
+    if (missing)
+        snprintf(why, sizeof(why), "the API server has no node \"%s\" (--node-name)",
+                 plugin->settings.node_name);
+    pages_set_node_error(&plugin->pages, why);
+    if (missing)
+        gs_log(GS_LOG_ERROR, "not serving", GS_STR("why", why));
+    if (missing && plugin->link && !plugin->devices.node_read)
+        plugin_stop(plugin, 1);
+}
+
+static void take_what_was_read(struct plugin *plugin, struct writing *writing)
+{
+    if (writing->job == JOB_READ_SLICES)
+        plugin->ownership.asked = true;
+    if (writing->result < 0 || plugin->stopping)
+        return;
+    if (writing->job == JOB_READ_SLICES)
+        ownership_take_slices(plugin, &writing->arena, writing->sliced, writing->sliced_count);
+    if (is_node(writing))
+        ownership_take_node(plugin, &writing->facts);
+    if (writing->job != JOB_READ_NODE)
+        return;
+    plugin->node.due = true;
+    devices_take_node(plugin, &writing->facts);
+}
+
 static void done(void *ctx)
 {
     struct writing *writing = ctx;
     struct plugin *plugin = writing->plugin;
     bool node = is_node(writing);
-    bool again = writing->result < 0 && (node || !is_final(writing));
-    bool node_read = writing->job == JOB_READ_NODE && writing->result == 0;
+    bool again =
+        writing->result < 0 && writing->job != JOB_READ_SLICES && (node || !is_final(writing));
     bool node_written = writing->job == JOB_WRITE_NODE && writing->result == 0;
+    bool missing = node && writing->result < 0 && writing->err.code == GS_ENOENT;
     bool left = writing->job == JOB_WRITE_NODE && writing->truth.leaving;
     log_end(writing);
     plugin->writing = false;
@@ -185,13 +236,13 @@ static void done(void *ctx)
         gs_allocator_write_done(plugin->alloc, writing->write.number, !again);
     if (writing->job == JOB_NODE_EVENT && !again)
         node_events_shift(&plugin->node_events);
-    if (node_read && !plugin->stopping) {
-        plugin->node.due = true;
-        devices_take_node(plugin, &writing->facts);
-    }
+    take_what_was_read(plugin, writing);
+    gs_arena_release(&writing->arena);
     free(writing);
     if (plugin->stopping)
         return;
+    if (node)
+        note_node(plugin, missing);
     plugin->node.written = plugin->node.written || node_written;
     if (left)
         shutdown_told(plugin, node_written);
@@ -243,6 +294,11 @@ static bool next(struct plugin *plugin, struct writing *writing)
         writing->job = plugin->devices.node_read ? JOB_WRITE_NODE : JOB_READ_NODE;
         writing->truth = plugin->node;
         plugin->node.due = false;
+        return true;
+    }
+    if (plugin->ownership.due) {
+        writing->job = JOB_READ_SLICES;
+        plugin->ownership.due = false;
         return true;
     }
     if (plugin->write_again.armed)

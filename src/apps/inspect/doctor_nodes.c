@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/gpu_slices.h"
 #include "inspect/doctor.h"
 
 /* Many nodes may have the same trouble: the first ones are named. */
@@ -124,7 +125,7 @@ static void check_capacity(struct doctor *doctor)
         if (!node->inventory || !node->capacity_units || !view)
             continue;
         if (view->sum_total_units != node->capacity_units ||
-            (node->capacity_count && node->capacity_count != view->gpu_count))
+            node->capacity_count > view->gpu_count) /* less: some are gone */
             add_name(&differ, node->name);
     }
     say_list(doctor, FINDING_FAIL, "capacity", &differ,
@@ -145,6 +146,41 @@ static void check_ready(struct doctor *doctor)
              "has GPUs and is not ready; kubectl describe node NAME");
 }
 
+static bool is_ours(const struct snap_node *node)
+{
+    return node && (node->labelled || node->inventory);
+}
+
+/* Two owners of one GPU do not know of each other's pods. */
+static void check_owners(struct doctor *doctor)
+{
+    const struct gpu_slices_api api = {doctor->source.ask, doctor->source.ctx};
+    struct names_list whole = {0}, sliced = {0};
+    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+    struct gs_sliced_gpu *gpus = NULL;
+    struct gs_error err = {0};
+    uint32_t count = 0;
+    EACH_NODE(doctor, node)
+    {
+        if (is_ours(node) && node->whole_gpus)
+            add_name(&whole, node->name);
+    }
+    if (gpu_slices_fetch(&api, NULL, &arena, &gpus, &count, &err) < 0)
+        doctor_say(doctor, FINDING_SKIP, "owners", "ResourceSlices cannot be read: %s", err.msg);
+    for (uint32_t i = 0; i < count; i++) {
+        bool again = i && strcmp(gpus[i].node, gpus[i - 1].node) == 0;
+        if (!again && is_ours(snapshot_node(&doctor->snapshot, gpus[i].node)))
+            add_name(&sliced, gpus[i].node);
+    }
+    say_list(doctor, FINDING_FAIL, "owners", &whole,
+             "nvidia.com/gpu is in its capacity: NVIDIA's device plugin gives the same GPUs out "
+             "whole; run one of the two there (the plugin shares none meanwhile, unless started "
+             "with --share-with-others)");
+    say_list(doctor, FINDING_WARN, "owners", &sliced,
+             "ResourceSlices of gpu.nvidia.com name GPUs of it: the plugin does not share those, "
+             "unless started with --share-with-others");
+}
+
 void doctor_check_nodes(struct doctor *doctor)
 {
     HASH_SORT(doctor->snapshot.nodes, by_name);
@@ -152,6 +188,7 @@ void doctor_check_nodes(struct doctor *doctor)
         doctor_say(doctor, FINDING_WARN, "objects",
                    "%" PRIu64 " nodes or pods cannot be read and are left out", doctor->broken);
     check_plugin(doctor);
+    check_owners(doctor);
     check_ready(doctor);
     check_units(doctor);
     check_capacity(doctor);

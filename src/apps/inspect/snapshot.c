@@ -121,6 +121,7 @@ static int on_node(void *ctx, const struct gs_node *from)
     node->capacity_units = from->capacity_units;
     node->allocatable_units = from->allocatable_units;
     node->capacity_count = from->capacity_count;
+    node->whole_gpus = from->whole_gpus;
     node->ready = from->ready;
     node->unschedulable = from->unschedulable;
     node->labelled = from->labelled;

@@ -21,6 +21,7 @@ struct snap_node {
     enum gs_unit unit;
     uint64_t capacity_units, allocatable_units;
     uint32_t capacity_count;
+    uint32_t whole_gpus; /* that NVIDIA's device plugin gives out */
     bool ready, unschedulable, labelled, inventory;
     bool selected; /* by --selector; true without one */
     uint32_t round;

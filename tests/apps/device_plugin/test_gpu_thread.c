@@ -20,7 +20,8 @@
 /* Two GPUs, and what becomes of the next read. */
 struct rig {
     struct plugin plugin;
-    atomic_bool fails, hangs, empty, wait_fails;
+    atomic_bool fails, hangs, empty, wait_fails, mismatch, storm;
+    atomic_int reads, releases;
     atomic_llong now_ns;
     atomic_llong seen_ns; /* by the thread */
     int64_t step_ns;      /* that time is turned on by */
@@ -71,8 +72,10 @@ static int read_rig(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)
     struct rig *rig = ctx;
     while (atomic_load(&rig->hangs))
         nanosleep(&(const struct timespec){.tv_nsec = GS_NS_PER_MS}, NULL);
+    atomic_fetch_add(&rig->reads, 1);
     if (atomic_load(&rig->fails))
-        return gs_fail(err, GS_EIO, "the driver is away");
+        return gs_fail(err, atomic_load(&rig->mismatch) ? GS_ECONFLICT : GS_EIO,
+                       "the driver is away");
     *ret = (struct gs_gpu_set){0};
     if (atomic_load(&rig->empty)) {
         snprintf(ret->refused, sizeof(ret->refused), "GPU 0 has MIG enabled");
@@ -90,7 +93,12 @@ static int wait_rig(void *ctx, int64_t timeout_ns, struct gs_error *err)
     if (atomic_exchange(&rig->wait_fails, false))
         return gs_fail(err, GS_EIO, "the events broke off");
     nanosleep(&(const struct timespec){.tv_nsec = GS_NS_PER_MS}, NULL);
-    return 0;
+    return atomic_load(&rig->storm);
+}
+
+static void release_rig(void *ctx)
+{
+    atomic_fetch_add(&((struct rig *)ctx)->releases, 1);
 }
 
 static void close_rig(void *ctx)
@@ -110,7 +118,7 @@ static int64_t now(void *ctx)
 
 static void rig_up(struct rig *rig, struct gs_clock *clock)
 {
-    static const struct gs_gpu_source_ops ops = {read_rig, wait_rig, close_rig};
+    static const struct gs_gpu_source_ops ops = {read_rig, wait_rig, release_rig, close_rig};
     const struct gs_gpu_source source = {&ops, rig};
     struct gs_error err = {0};
     gs_log_init(GS_LOG_ERROR, GS_LOG_TEXT);
@@ -259,13 +267,14 @@ static void a_driver_that_fails_for_long_ends_the_program(void **state)
     static struct rig rig;
     static const struct {
         const char *row;
-        bool file, had_gpus, recovers;
+        bool file, had_gpus, recovers, mismatch;
         bool ends;
     } rows[] = {
-        {"never came", false, false, false, true},
-        {"was there", false, true, false, true},
-        {"answers in between", false, true, true, false},
-        {"a file may come at any time", true, false, false, false},
+        {"never came", false, false, false, false, true},
+        {"was there", false, true, false, false, true},
+        {"answers in between", false, true, true, false, false},
+        {"a file may come at any time", true, false, false, false, false},
+        {"another driver's library", false, true, false, true, true},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_clock clock;
@@ -275,8 +284,9 @@ static void a_driver_that_fails_for_long_ends_the_program(void **state)
         if (r->had_gpus)
             until(&rig, r->row, WELL, "");
         atomic_store(&rig.fails, true);
+        atomic_store(&rig.mismatch, r->mismatch);
         until(&rig, r->row, r->had_gpus ? SICK : NONE, "the driver is away");
-        turn_on(&rig, 590);
+        turn_on(&rig, r->mismatch ? 20 : 590);
         until_told(&rig, r->row, 1, false);
         row_equal(r->row, rig.ended, false);
         if (r->recovers) {
@@ -304,6 +314,51 @@ static void a_node_without_gpus_says_why(void **state)
     rig_down(&rig);
 }
 
+/* A thousand events a second are read once a second. */
+static void a_storm_of_events_is_paced(void **state)
+{
+    enum { SECONDS = 20 };
+    static struct rig rig;
+    struct gs_clock clock;
+    rig = (struct rig){.storm = true};
+    rig_up(&rig, &clock);
+    until(&rig, "at first", WELL, "");
+    int before = atomic_load(&rig.reads);
+    for (int i = 0; i < 10 * SECONDS; i++) {
+        atomic_fetch_add(&rig.now_ns, GS_NS_PER_S / 10);
+        while (atomic_load(&rig.seen_ns) != atomic_load(&rig.now_ns))
+            gs_loop_step(rig.plugin.loop, GS_NS_PER_MS, NULL);
+    }
+    int reads = atomic_load(&rig.reads) - before;
+    assert_in_range(reads, SECONDS / 2, SECONDS + 2);
+    rig_down(&rig);
+}
+
+static void a_driver_that_is_let_go_of_is_not_read(void **state)
+{
+    static struct rig rig;
+    struct gs_clock clock;
+    rig = (struct rig){0};
+    rig_up(&rig, &clock);
+    until(&rig, "at first", WELL, "");
+    gpu_thread_let_go(&rig.plugin, true);
+    const char *words = "the driver is let go of, to be replaced";
+    until(&rig, "let go", WELL, words);
+    while (!atomic_load(&rig.releases))
+        turn_on(&rig, 1);
+    atomic_store(&rig.fails, true); /* it is away, and that is no failure */
+    int reads = atomic_load(&rig.reads);
+    for (int i = 0; i < 30; i++)
+        turn_on(&rig, 60);
+    assert_int_equal(atomic_load(&rig.reads), reads);
+    assert_false(rig.ended);
+    atomic_store(&rig.fails, false);
+    gpu_thread_let_go(&rig.plugin, false);
+    until(&rig, "taken back", WELL, "");
+    assert_int_equal(atomic_load(&rig.releases), 1);
+    rig_down(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +366,8 @@ int main(void)
         cmocka_unit_test(a_broken_wait_is_no_sickness),
         cmocka_unit_test(a_thread_that_pauses_does_not_hang),
         cmocka_unit_test(a_driver_that_fails_for_long_ends_the_program),
+        cmocka_unit_test(a_storm_of_events_is_paced),
+        cmocka_unit_test(a_driver_that_is_let_go_of_is_not_read),
         cmocka_unit_test(a_node_without_gpus_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

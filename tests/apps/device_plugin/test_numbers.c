@@ -206,6 +206,37 @@ static void an_environment_is_read_in_todays_indices(void **state)
         row_equal(r->row, numbers_of_visible(&set, r->visible), r->expected);
 }
 
+/* What a driver said of a sick card is remembered over a restart, not over a boot. */
+static void who_needs_a_reset_is_not_healed_by_a_restart(void **state)
+{
+    static const struct {
+        const char *row;
+        uint32_t boot, xid;
+        bool fresh, healthy;
+    } rows[] = {
+        {"remembered", 7, 79, false, false},
+        {"another boot", 8, 79, false, true},
+        {"the driver was reloaded", 7, 79, true, true},
+        {"was well", 7, 0, false, true},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct numbers numbers = {.boot = 7};
+        struct gs_gpu known = card('a', 0);
+        known.xid = r->xid;
+        known.xid_boot = r->boot;
+        row_true(r->row, numbers_remember(&numbers, &known, 1));
+        for (int i = 0; i < 2; i++) {
+            struct gs_gpu_set set = set_of("ab");
+            set.fresh = r->fresh;
+            numbers_apply(&numbers, &set, 0);
+            row_equal(r->row, set.gpus[0].healthy, r->healthy);
+            row_equal(r->row, set.gpus[0].xid, r->healthy ? 0 : 79);
+            row_equal(r->row, set.gpus[0].xid_boot, r->healthy ? 0 : 7);
+            row_true(r->row, set.gpus[1].healthy);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +245,7 @@ int main(void)
         cmocka_unit_test(who_is_gone_since_before_and_holds_no_pods_is_forgotten),
         cmocka_unit_test(an_inventory_that_comes_late_may_contradict),
         cmocka_unit_test(more_cards_than_indices_are_left_out),
+        cmocka_unit_test(who_needs_a_reset_is_not_healed_by_a_restart),
         cmocka_unit_test(an_environment_is_read_in_todays_indices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,6 +97,14 @@ static void readiness_names_what_is_missing(void **state)
          {.gpu_error = "no driver", .pods_listed = true, .linked = true},
          503,
          "no driver"},
+        {"events are not heard",
+         {.pods_listed = true, .linked = true, .set.deaf = true},
+         200,
+         "ok, but the driver does not tell of sick GPUs (XIDs): its events are not heard"},
+        {"nobody's node",
+         {.node_error = "no node n", .gpu_error = "no driver", .pods_listed = true, .linked = true},
+         503,
+         "no node n"},
         {"no pods yet", {.linked = true}, 503, "this node's pods are not loaded yet"},
         {"no kubelet", {.pods_listed = true}, 503, "the kubelet does not listen"},
     };
@@ -126,6 +134,7 @@ static void every_figure_is_on_the_page(void **state)
         "gpushare_device_plugin_waiting_pods 8",
         "gpushare_device_plugin_queued_writes 9",
         "gpushare_device_plugin_ready 0",
+        "gpushare_device_plugin_gpu_events_heard 1",
         "gpushare_device_plugin_registered 1",
         "gpushare_device_plugin_registrations_total 13",
         "gpushare_device_plugin_foreign_ids 14",
@@ -147,8 +156,8 @@ static void every_figure_is_on_the_page(void **state)
                                        .calls = {.answered = 12, .failed = 1}};
     gpus(&pages.set);
     pages.stats.used_units[2] = 4;
-    pages.measured = GS_GPU_BIT(4);
-    pages.used_bytes[4] = 1234567;
+    pages.measured = GS_GPU_BIT(7); /* as the driver counts GPU 4 */
+    pages.used_bytes[7] = 1234567;
     struct gs_buf page = GS_BUF(1 << 16);
     pages_metrics(&pages, &page);
     assert_int_equal(gs_buf_failed(&page), 0);

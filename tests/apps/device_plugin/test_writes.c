@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "common/gpu_slices.h"
 #include "device_plugin/plugin.h"
 #include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
@@ -13,7 +14,7 @@ enum { PODS = 5 };
 
 /* The API: what it refuses, and what it was asked. */
 struct api {
-    enum gs_code events;
+    enum gs_code events, node;
     atomic_int event_tries, patches;
 };
 
@@ -42,17 +43,54 @@ void gs_allocator_write_done(struct gs_allocator *alloc, uint64_t number, bool s
 int node_object_read(const struct gs_kube *kube, const char *node, struct node_facts *ret,
                      struct gs_error *err)
 {
-    return 0;
+    struct api *api = kube->ctx;
+    return api->node == GS_OK ? 0 : gs_fail(err, api->node, "no such node");
 }
 
 int node_object_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
-                      const struct node_object *truth, bool *ret_changed, struct gs_error *err)
+                      const struct node_object *truth, bool *ret_changed,
+                      struct node_facts *ret_facts, struct gs_error *err)
 {
     return 0;
 }
 
 void devices_take_node(struct plugin *plugin, const struct node_facts *facts)
 {
+    plugin->devices.node_read = true;
+}
+
+int gs_kube_request(struct gs_kube_client *client, const struct gs_kube_request *request,
+                    int *ret_status, struct gs_buf *body, struct gs_error *err)
+{
+    return -1;
+}
+
+int gpu_slices_fetch(const struct gpu_slices_api *api, const char *node, struct gs_arena *arena,
+                     struct gs_sliced_gpu **ret, uint32_t *ret_count, struct gs_error *err)
+{
+    return 0;
+}
+
+void ownership_take_node(struct plugin *plugin, const struct node_facts *facts)
+{
+}
+
+void ownership_take_slices(struct plugin *plugin, struct gs_arena *arena,
+                           struct gs_sliced_gpu *sliced, uint32_t count)
+{
+}
+
+static char node_error[320];
+static bool stopped;
+
+void pages_set_node_error(struct pages *pages, const char *why)
+{
+    snprintf(node_error, sizeof(node_error), "%s", why);
+}
+
+void plugin_stop(struct plugin *plugin, int result)
+{
+    stopped = true;
 }
 
 void shutdown_told(struct plugin *plugin, bool written)
@@ -130,9 +168,51 @@ static void events_that_are_refused_keep_no_record_waiting(void **state)
     }
 }
 
+/* Nothing is served under a name that no node has. */
+static void a_node_that_is_not_there_is_found(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_code node;
+        bool linked, missing, stopped;
+    } rows[] = {
+        {"it is there", GS_OK, false, false, false},
+        {"it is not", GS_ENOENT, false, true, false},
+        {"it is not, and was served already", GS_ENOENT, true, true, true},
+        {"the API is away", GS_EIO, true, false, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        static struct plugin plugin;
+        struct api api = {.node = r->node};
+        struct gs_error err = {0};
+        gs_log_init(GS_LOG_ERROR + 1, GS_LOG_TEXT);
+        plugin = (struct plugin){.kube = {&ops, &api}, .settings.node_name = "n"};
+        plugin.link = r->linked ? (void *)&plugin : NULL;
+        queue.sent = PODS;
+        node_error[0] = '\0';
+        stopped = false;
+        assert_int_equal(gs_loop_new(gs_clock_system(), &plugin.loop, &err), 0);
+        assert_int_equal(worker_start(plugin.loop, &plugin.writer, &err), 0);
+        plugin.node.due = true;
+        writes_pump(&plugin);
+        for (bool begun = plugin.writing; begun && plugin.writing;)
+            gs_loop_step(plugin.loop, 10 * GS_NS_PER_MS, &err);
+        plugin.stopping = true;
+        row_equal(r->row, plugin.node.missing, r->missing);
+        row_equal(r->row, strstr(node_error, "no node \"n\"") != NULL, r->missing);
+        row_equal(r->row, stopped, r->stopped);
+        worker_stop(plugin.writer);
+        gs_loop_step(plugin.loop, 0, NULL);
+        gs_loop_timer_disarm(plugin.loop, &plugin.node_again);
+        gs_loop_free(plugin.loop);
+        worker_free(plugin.writer);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_node_that_is_not_there_is_found),
         cmocka_unit_test(events_that_are_refused_keep_no_record_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,6 +124,7 @@ static void cards_are_described(void **state)
     assert_string_equal(set.gpus[0].uuid, "GPU-a");
     assert_string_equal(set.gpus[0].model, "Fake A0");
     assert_int_equal(set.gpus[0].mem_mib, 81559);
+    assert_string_equal(set.gpus[0].pci, "0000:3b:00.0");
     assert_int_equal(set.gpus[0].numa, 1);
     assert_int_equal(set.gpus[1].numa, GS_NUMA_NONE);
     assert_true(set.gpus[0].healthy && set.gpus[1].healthy);
@@ -153,16 +154,21 @@ static void events_hurt_a_gpu_unless_an_application_did_it(void **state)
     static const struct {
         const char *row, *event;
         bool healthy;
+        uint32_t xid; /* needs a reset: waiting does not heal it */
     } rows[] = {
-        {"XID 48, double bit ECC", "event 1 8 48\n", false},
-        {"XID 79, fell off the bus", "event 1 8 79\n", false},
-        {"ECC event", "event 1 2 0\n", false},
-        {"XID 13, application", "event 1 8 13\n", true},
-        {"XID 31, application", "event 1 8 31\n", true},
-        {"XID 43, application", "event 1 8 43\n", true},
-        {"XID 45, application", "event 1 8 45\n", true},
-        {"XID 68, application", "event 1 8 68\n", true},
-        {"XID 109, application", "event 1 8 109\n", true},
+        {"XID 48, double bit ECC", "event 1 8 48\n", false, 48},
+        {"XID 64, no row left", "event 1 8 64\n", false, 64},
+        {"XID 79, fell off the bus", "event 1 8 79\n", false, 79},
+        {"XID 95, uncontained", "event 1 8 95\n", false, 95},
+        {"XID 119, GSP does not answer", "event 1 8 119\n", false, 119},
+        {"XID 94, contained", "event 1 8 94\n", false, 0},
+        {"ECC event", "event 1 2 0\n", false, 0},
+        {"XID 13, application", "event 1 8 13\n", true, 0},
+        {"XID 31, application", "event 1 8 31\n", true, 0},
+        {"XID 43, application", "event 1 8 43\n", true, 0},
+        {"XID 45, application", "event 1 8 45\n", true, 0},
+        {"XID 68, application", "event 1 8 68\n", true, 0},
+        {"XID 109, application", "event 1 8 109\n", true, 0},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct rig rig;
@@ -176,7 +182,87 @@ static void events_hurt_a_gpu_unless_an_application_did_it(void **state)
         row_equal(r->row, read_set(&rig).gpus[1].healthy, r->healthy);
         row_equal(r->row, read_set(&rig).gpus[0].healthy, true);
         rig.now_ns += GS_NVML_QUIET_NS;
-        row_equal(r->row, read_set(&rig).gpus[1].healthy, true);
+        row_equal(r->row, read_set(&rig).gpus[1].healthy, r->xid == 0);
+        row_equal(r->row, read_set(&rig).gpus[1].xid, r->xid);
+        rig_down(&rig);
+    }
+}
+
+/* The driver was away, or we let go of it and somebody reloaded it. */
+static void a_reloaded_driver_has_reset_its_gpus(void **state)
+{
+    static const struct {
+        const char *row;
+        bool away, release;
+        bool healed;
+    } rows[] = {
+        {"neither", false, false, false},
+        {"the driver was away", true, false, true},
+        {"it was let go of", false, true, true},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_gpu_set set;
+        rig_up(&rig, FAKE_NVML, TWO);
+        row_true(r->row, !read_set(&rig).fresh);
+        show(&rig, TWO "event 1 8 79\n");
+        row_equal(r->row, wait_once(&rig), 1);
+        row_equal(r->row, read_set(&rig).gpus[1].healthy, false);
+        show(&rig, r->away ? "init 9\nwait 999\n" : TWO);
+        if (r->away) {
+            row_equal(r->row, wait_once(&rig), -1);
+            row_equal(r->row, rig.source.ops->read(rig.source.ctx, &set, NULL), -1);
+        }
+        if (r->release)
+            rig.source.ops->release(rig.source.ctx);
+        show(&rig, TWO);
+        rig.now_ns += GS_NVML_QUIET_NS;
+        set = read_set(&rig);
+        row_equal(r->row, set.gpus[1].healthy, r->healed);
+        row_equal(r->row, set.fresh, r->healed);
+        rig_down(&rig);
+    }
+}
+
+static void a_library_that_is_not_the_drivers_is_told_apart(void **state)
+{
+    struct rig rig;
+    struct gs_gpu_set set;
+    struct gs_error err = {0};
+    rig_up(&rig, FAKE_NVML, "init 18\n");
+    assert_int_equal(rig.source.ops->read(rig.source.ctx, &set, &err), -1);
+    assert_int_equal(err.code, GS_ECONFLICT);
+    rig_down(&rig);
+}
+
+/* Longer than a hiccup, and the driver is said to have lost it by not listing it. */
+static void one_bad_answer_is_not_a_lost_card(void **state)
+{
+    static const struct {
+        const char *row, *text;
+        bool kept;
+    } rows[] = {
+        {"its UUID fails", "gpu GPU-a 81559 0 x\nmute 999\n", true},
+        {"its memory fails", "gpu GPU-a 81559 0 x\ngpu GPU-b 0 0 x\n", true},
+        {"both fail", "mute 999\nmute 999\n", true},
+        {"it is lost", "gpu GPU-a 81559 0 x\nlost\n", false},
+        {"it is not listed", "gpu GPU-a 81559 0 x\n", false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_gpu_set set;
+        rig_up(&rig, FAKE_NVML, TWO);
+        read_set(&rig);
+        show(&rig, r->text);
+        set = read_set(&rig);
+        row_equal(r->row, set.count, r->kept ? 2 : 1);
+        rig.now_ns += GS_NVML_DOUBT_NS - 1;
+        set = read_set(&rig);
+        row_equal(r->row, set.count, r->kept ? 2 : 1);
+        row_true(r->row, set.gpus[0].healthy && (!r->kept || set.gpus[1].healthy));
+        rig.now_ns++;
+        int result = rig.source.ops->read(rig.source.ctx, &set, NULL);
+        row_true(r->row, result < 0 || set.count == 1);
         rig_down(&rig);
     }
 }
@@ -218,6 +304,8 @@ static void a_card_that_does_not_answer_blocks_no_other(void **state)
             snprintf(text, sizeof(text), "gpu GPU-a 81559 0 x\n%s", r->second);
             show(&rig, text);
             struct gs_gpu_set set = read_set(&rig);
+            rig.now_ns += GS_NVML_DOUBT_NS; /* for who was there before */
+            set = read_set(&rig);
             row_equal(r->row, set.count, 1);
             row_true(r->row, set.gpus[0].healthy);
             row_true(r->row, strstr(set.refused, r->words) != NULL);
@@ -250,20 +338,41 @@ static void a_lost_gpu_leaves_the_wait_a_wait(void **state)
     rig_down(&rig);
 }
 
-/* Some virtual GPUs offer events and then refuse to wait for them: opening the driver anew every
- * second helps nobody. */
+/* Some virtual GPUs offer events and then refuse to wait for them: opening the driver anew again
+ * and again helps nobody. */
 static void a_driver_without_events_is_only_read(void **state)
 {
     struct rig rig;
     struct gs_error err = {0};
     rig_up(&rig, FAKE_NVML, TWO "wait 3\n");
+    assert_true(!read_set(&rig).deaf);
+    assert_int_equal(rig.source.ops->wait(rig.source.ctx, GS_NS_PER_MS, &err), -1);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(read_set(&rig).count, 2);
-        assert_int_equal(rig.source.ops->wait(rig.source.ctx, GS_NS_PER_MS, &err), -1);
-        gs_error_clear(&err);
+        rig.now_ns += 3600 * GS_NS_PER_S;
+        struct gs_gpu_set set = read_set(&rig);
+        assert_true(set.count == 2 && set.deaf);
+        assert_int_equal(wait_once(&rig), 0);
     }
-    assert_int_equal(read_set(&rig).count, 2);
-    assert_int_equal(wait_once(&rig), 0);
+    rig_down(&rig);
+}
+
+/* However often they broke off. */
+static void events_that_broke_off_are_heard_again(void **state)
+{
+    struct rig rig;
+    rig_up(&rig, FAKE_NVML, TWO "wait 999\n");
+    for (int i = 0; i < 5; i++) {
+        assert_true(!read_set(&rig).deaf);
+        assert_int_equal(wait_once(&rig), -1);
+        rig.now_ns += 9 * GS_NS_PER_S;
+        assert_true(read_set(&rig).deaf);
+        assert_int_equal(wait_once(&rig), 0); /* not asked */
+        rig.now_ns += 300 * GS_NS_PER_S;
+    }
+    show(&rig, TWO "event 1 8 79\n");
+    assert_true(!read_set(&rig).deaf);
+    assert_int_equal(wait_once(&rig), 1);
+    assert_false(read_set(&rig).gpus[1].healthy);
     rig_down(&rig);
 }
 
@@ -279,6 +388,10 @@ int main(void)
         cmocka_unit_test(a_card_that_does_not_answer_blocks_no_other),
         cmocka_unit_test(a_lost_gpu_leaves_the_wait_a_wait),
         cmocka_unit_test(a_driver_without_events_is_only_read),
+        cmocka_unit_test(events_that_broke_off_are_heard_again),
+        cmocka_unit_test(a_reloaded_driver_has_reset_its_gpus),
+        cmocka_unit_test(a_library_that_is_not_the_drivers_is_told_apart),
+        cmocka_unit_test(one_bad_answer_is_not_a_lost_card),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,7 +75,7 @@ static int teardown(void **state)
     assert_int_equal(status, 0);
     fclose(f->from_child);
     gs_loop_free(f->loop);
-    assert_int_equal(rmdir(f->dir), 0); /* it removed its socket and its lock */
+    assert_int_equal(rmdir(f->dir), 0); /* it removed its socket */
     free(f);
     return 0;
 }

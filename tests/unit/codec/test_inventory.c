@@ -17,7 +17,8 @@ static void every_field_is_read_and_gpus_are_sorted(void **state)
     struct gs_inventory inventory;
     assert_int_equal(
         decode("{'gpus':[{'idx':63,'mem':0},{'idx':0,'uuid':'GPU-1','mem':79,'memMiB':81559,"
-               "'model':'NVIDIA A100','healthy':false,'numa':3,'schedulable':false,'new':[1]},"
+               "'model':'NVIDIA A100','healthy':false,'numa':3,'schedulable':false,'new':[1],"
+               "'pci':'0000:3b:00.0','xid':79,'xidBoot':2147483647},"
                "{'idx':7,'mem':2147483647,'numa':-5,'healthy':null,'uuid':null,'model':null}],"
                "'later':{},'unit':'256MiB','v':1}",
                &arena, &inventory, NULL),
@@ -31,6 +32,8 @@ static void every_field_is_read_and_gpus_are_sorted(void **state)
     assert_int_equal(gpu->mem_mib, 81559);
     assert_int_equal(gpu->numa, 3);
     assert_true(!gpu->healthy && !gpu->schedulable);
+    assert_true(gpu->xid == 79 && gpu->xid_boot == INT32_MAX);
+    assert_string_equal(gpu->pci, "0000:3b:00.0");
     assert_string_equal(gpu->uuid, "GPU-1");
     assert_string_equal(gpu->model, "NVIDIA A100");
     gpu++;
@@ -102,6 +105,8 @@ static void what_is_no_inventory_is_refused_with_a_reason(void **state)
          "gpus.mem is not a whole number that fits"},
         {"size negative", IN("{'idx':1,'mem':-1}"), "gpus.mem is negative"},
         {"half a size", IN("{'idx':1,'mem':0.5}"), "gpus.mem is not a whole number that fits"},
+        {"PCI address too long", IN("{'idx':1,'mem':1,'pci':'00000000000000000000'}"),
+         "gpus.pci is too long"},
         {"NUMA node too large", IN("{'idx':1,'mem':1,'numa':32768}"), "gpus.numa is no NUMA node"},
         {"NUMA node too small", IN("{'idx':1,'mem':1,'numa':-32769}"), "gpus.numa is no NUMA node"},
         {"healthy is no flag", IN("{'idx':1,'mem':1,'healthy':1}"),
@@ -131,6 +136,9 @@ static void an_inventory_is_written_as_the_contract_shows(void **state)
          .model = "NVIDIA \"A100\"",
          .healthy = true,
          .numa = 0,
+         .pci = "0000:3b:00.0",
+         .xid = 79,
+         .xid_boot = 5,
          .schedulable = true},
         {.idx = 5, .mem_units = 7, .numa = GS_NUMA_NONE},
     };
@@ -139,7 +147,9 @@ static void an_inventory_is_written_as_the_contract_shows(void **state)
     gs_codec_inventory_encode(&out, &inventory);
     row_json("two", &out,
              "{'v':1,'unit':'GiB','gpus':[{'idx':0,'uuid':'GPU-1','mem':79,'memMiB':81559,"
-             "'model':'NVIDIA \\'A100\\'','healthy':true,'numa':0,'schedulable':true},"
+             "'model':'NVIDIA "
+             "\\'A100\\'','pci':'0000:3b:00.0','healthy':true,'xid':79,'xidBoot':5,'numa':0,"
+             "'schedulable':true},"
              "{'idx':5,'mem':7,'healthy':false,'schedulable':false}]}");
     inventory.gpu_count = 0;
     inventory.unit = GS_UNIT_64MIB;

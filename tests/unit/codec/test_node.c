@@ -54,6 +54,30 @@ static void a_whole_node_is_read(void **state)
     gs_node_release(&node);
 }
 
+static void what_others_do_with_the_gpus_is_read(void **state)
+{
+    static const struct {
+        const char *row, *json;
+        bool upgrade;
+        uint32_t whole;
+    } rows[] = {
+        {"nothing", "{'metadata':{'name':'n'}}", false, 0},
+        {"a driver is replaced", "{'metadata':{'labels':{'aliyun.com/gpu-driver-upgrade':'true'}}}",
+         true, 0},
+        {"it was", "{'metadata':{'labels':{'aliyun.com/gpu-driver-upgrade':'false'}}}", false, 0},
+        {"NVIDIA's device plugin", "{'status':{'capacity':{'nvidia.com/gpu':'4'}}}", false, 4},
+        {"it was there", "{'status':{'capacity':{'nvidia.com/gpu':'0'}}}", false, 0},
+        {"time slices", "{'status':{'capacity':{'nvidia.com/gpu.shared':'8'}}}", false, 8},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_node node = {0};
+        row_equal(r->row, decode(r->json, &node, NULL), 0);
+        row_equal(r->row, node.driver_upgrade, r->upgrade);
+        row_equal(r->row, node.whole_gpus, r->whole);
+        gs_node_release(&node);
+    }
+}
+
 static void gpus_come_from_inventory_or_division(void **state)
 {
     static const struct {
@@ -264,6 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_node_is_read),
+        cmocka_unit_test(what_others_do_with_the_gpus_is_read),
         cmocka_unit_test(gpus_come_from_inventory_or_division),
         cmocka_unit_test(moved_pods_are_read_from_their_annotation),
         cmocka_unit_test(a_cordon_takes_gpus_out_of_service),

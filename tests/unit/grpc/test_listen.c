@@ -16,7 +16,6 @@
 struct fixture {
     char dir[64];
     char path[96];
-    char lock[104];
     struct gs_loop *loop;
     struct gs_grpc_server *a, *b;
 };
@@ -34,7 +33,6 @@ static int setup(void **state)
     snprintf(f->dir, sizeof(f->dir), "/tmp/gs-listen-XXXXXX");
     assert_non_null(mkdtemp(f->dir));
     snprintf(f->path, sizeof(f->path), "%s/p.sock", f->dir);
-    snprintf(f->lock, sizeof(f->lock), "%s.lock", f->path);
     assert_int_equal(gs_loop_new(gs_clock_system(), &f->loop, NULL), 0);
     f->a = new_server(f);
     f->b = new_server(f);
@@ -111,9 +109,6 @@ static void the_socket_is_for_its_owner_only(void **state)
     assert_int_equal(lstat(f->path, &st), 0);
     assert_true(S_ISSOCK(st.st_mode));
     assert_int_equal(st.st_mode & 07777, 0600);
-    assert_int_equal(lstat(f->lock, &st), 0);
-    assert_true(S_ISDIR(st.st_mode));
-    assert_int_equal(st.st_mode & 07777, 0700);
 }
 
 static void a_second_server_is_refused_and_harms_nothing(void **state)
@@ -144,30 +139,6 @@ static void another_process_is_refused_too(void **state)
     assert_ptr_equal(who_serves(f), f->a);
 }
 
-static void the_lock_outlives_the_deleted_socket(void **state)
-{
-    struct fixture *f = *state;
-    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
-    unlink(f->path); /* what a starting kubelet does */
-    expect_refusal(f->b, f->path, GS_EEXIST);
-    assert_int_equal(inode_of(f->path), 0);
-    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
-    assert_ptr_equal(who_serves(f), f->a);
-}
-
-static void without_the_lock_folder_a_live_socket_still_stands(void **state)
-{
-    struct fixture *f = *state;
-    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
-    assert_int_equal(rmdir(f->lock), 0);
-    expect_refusal(f->b, f->path, GS_EEXIST);
-    assert_int_equal(inode_of(f->lock), 0); /* and leaves no lock behind */
-    assert_ptr_equal(who_serves(f), f->a);
-    assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
-    assert_int_not_equal(inode_of(f->lock), 0); /* locked anew */
-    expect_refusal(f->b, f->path, GS_EEXIST);
-}
-
 static void a_stale_socket_is_removed(void **state)
 {
     struct fixture *f = *state;
@@ -178,7 +149,6 @@ static void a_stale_socket_is_removed(void **state)
     }
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     assert_int_equal(try_connect(f->path), ECONNREFUSED);
-    assert_int_not_equal(inode_of(f->lock), 0);
     assert_int_equal(gs_grpc_server_listen(f->b, f->path, NULL), 0);
     assert_ptr_equal(who_serves(f), f->b);
 }
@@ -196,7 +166,6 @@ static void a_socket_that_somebody_else_serves_is_kept(void **state)
     expect_refusal(f->a, f->path, GS_EEXIST);
     expect_refusal(f->a, f->path, GS_EEXIST); /* its queue is full by now */
     assert_int_equal(inode_of(f->path), ino);
-    assert_int_equal(inode_of(f->lock), 0);
     close(fd);
     unlink(f->path);
 }
@@ -234,7 +203,6 @@ static void a_server_moves_to_another_path(void **state)
     assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
     assert_int_equal(gs_grpc_server_listen(f->a, other, NULL), 0);
     assert_int_equal(inode_of(f->path), 0);
-    assert_int_equal(inode_of(f->lock), 0);
     assert_int_equal(gs_grpc_server_listen(f->b, f->path, NULL), 0);
     assert_int_equal(try_connect(other), 0);
 }
@@ -256,13 +224,11 @@ static void a_successor_is_not_disturbed_by_its_predecessor(void **state)
 {
     struct fixture *f = *state;
     assert_int_equal(gs_grpc_server_listen(f->a, f->path, NULL), 0);
-    unlink(f->path);
-    rmdir(f->lock); /* somebody's rm -rf */
+    unlink(f->path); /* what a starting kubelet does */
     assert_int_equal(gs_grpc_server_listen(f->b, f->path, NULL), 0);
     expect_refusal(f->a, f->path, GS_EEXIST);
     drop(&f->a); /* must not remove what is b's now */
     assert_int_not_equal(inode_of(f->path), 0);
-    assert_int_not_equal(inode_of(f->lock), 0);
     assert_ptr_equal(who_serves(f), f->b);
 }
 
@@ -310,8 +276,6 @@ int main(void)
         TEST(the_socket_is_for_its_owner_only),
         TEST(a_second_server_is_refused_and_harms_nothing),
         TEST(another_process_is_refused_too),
-        TEST(the_lock_outlives_the_deleted_socket),
-        TEST(without_the_lock_folder_a_live_socket_still_stands),
         TEST(a_stale_socket_is_removed),
         TEST(a_socket_that_somebody_else_serves_is_kept),
         TEST(what_is_not_a_socket_is_kept),

@@ -18,6 +18,7 @@ static void names_of_the_default_domain_are_the_originals(void **state)
         {"gpu_count", names.gpu_count, "aliyun.com/gpu-count"},
         {"inventory", names.inventory, "aliyun.com/gpu-inventory"},
         {"moved", names.moved, "aliyun.com/gpu-moved"},
+        {"driver upgrade", names.driver_upgrade, "aliyun.com/gpu-driver-upgrade"},
         {"cordon", names.cordon, "aliyun.com/gpu-cordon"},
         {"idx", names.idx, "ALIYUN_COM_GPU_MEM_IDX"},
         {"dev", names.dev, "ALIYUN_COM_GPU_MEM_DEV"},

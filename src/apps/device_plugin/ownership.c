@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/ownership.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "device_plugin/gpu_thread.h"
+#include "device_plugin/plugin.h"
+#include "device_plugin/writes.h"
+#include "gpushare/base/log.h"
+
+/* The node's event, and what /readyz says. */
+static void tell_owner(struct plugin *plugin)
+{
+    const struct ownership *ownership = &plugin->ownership;
+    char why[320] = "";
+    if (ownership->whole_gpus)
+        snprintf(why, sizeof(why),
+                 "nvidia.com/gpu: %u is in this node's capacity: NVIDIA's device plugin gives the "
+                 "same GPUs out whole, so none is shared; take it off this node, or start with "
+                 "--share-with-others",
+                 ownership->whole_gpus);
+    else if (ownership->sliced_count)
+        snprintf(why, sizeof(why),
+                 "a ResourceSlice of gpu.nvidia.com names %u GPUs of this node: these are not "
+                 "shared; take its driver off this node, or start with --share-with-others",
+                 ownership->sliced_count);
+    pages_set_node_error(&plugin->pages, ownership->whole_gpus ? why : "");
+    if (why[0])
+        node_events_add(plugin, true, "GpuOwnedByOthers", "%s", why);
+    else
+        gs_log(GS_LOG_INFO, "nobody else gives this node's GPUs out");
+}
+
+static void let_go(struct plugin *plugin, bool let_go)
+{
+    plugin->node.upgrading = let_go;
+    plugin->node.due = true;
+    if (let_go) {
+        node_events_add(plugin, false, "GpuDriverReleased",
+                        "label %s=true: the driver is let go of, and this node's GPUs take no new "
+                        "pods until the label is taken off",
+                        plugin->names.driver_upgrade);
+    } else {
+        plugin->node.written = false; /* what is written says schedulable:false */
+        gs_log(GS_LOG_INFO, "the driver is used again");
+    }
+    gpu_thread_let_go(plugin, let_go);
+    writes_pump(plugin);
+}
+
+void ownership_take_node(struct plugin *plugin, const struct node_facts *facts)
+{
+    struct ownership *ownership = &plugin->ownership;
+    uint32_t whole_gpus = plugin->settings.share_with_others ? 0 : facts->whole_gpus;
+    bool changed = !whole_gpus != !ownership->whole_gpus;
+    if (facts->driver_upgrade != plugin->node.upgrading)
+        let_go(plugin, facts->driver_upgrade);
+    ownership->whole_gpus = whole_gpus;
+    if (!changed)
+        return;
+    tell_owner(plugin);
+    plugin->devices.numbers.seen = 0; /* who is left out now is nobody's that came and went */
+    devices_renew(plugin);
+}
+
+static bool same_slices(const struct ownership *ownership, const struct gs_sliced_gpu *sliced,
+                        uint32_t count)
+{
+    bool same = ownership->sliced_count == count;
+    for (uint32_t i = 0; same && i < count; i++)
+        same = strcmp(ownership->sliced[i].uuid, sliced[i].uuid) == 0;
+    return same;
+}
+
+void ownership_take_slices(struct plugin *plugin, struct gs_arena *arena,
+                           struct gs_sliced_gpu *sliced, uint32_t count)
+{
+    struct ownership *ownership = &plugin->ownership;
+    bool same = same_slices(ownership, sliced, count);
+    gs_arena_release(&ownership->arena);
+    ownership->arena = *arena;
+    *arena = (struct gs_arena){0};
+    ownership->sliced = sliced;
+    ownership->sliced_count = count;
+    if (same)
+        return;
+    tell_owner(plugin);
+    plugin->devices.numbers.seen = 0; /* who is left out now is nobody's that came and went */
+    devices_renew(plugin);
+}
+
+static bool is_sliced(const struct ownership *ownership, const struct gs_gpu *gpu)
+{
+    for (uint32_t i = 0; i < ownership->sliced_count; i++) {
+        if (strcmp(ownership->sliced[i].uuid, gpu->uuid) == 0)
+            return true;
+    }
+    return false;
+}
+
+void ownership_leave_out(const struct plugin *plugin, struct gs_gpu_set *set)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < set->count; i++) {
+        if (!plugin->ownership.whole_gpus && !is_sliced(&plugin->ownership, &set->gpus[i]))
+            set->gpus[kept++] = set->gpus[i];
+    }
+    set->count = kept;
+}
+
+void ownership_release(struct ownership *ownership)
+{
+    gs_arena_release(&ownership->arena);
+}

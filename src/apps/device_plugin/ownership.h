@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_OWNERSHIP_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_OWNERSHIP_H
+
+#include "gpushare/base/arena.h"
+#include "gpushare/codec/gpu_slices.h"
+#include "gpushare/port/gpu_source.h"
+
+/*
+ * Who else has to do with this node's GPUs. NVIDIA's device plugin (nvidia.com/gpu in the node's
+ * capacity) gives them out whole, and does not say which: then none is shared. NVIDIA's driver of
+ * dynamic resource allocation publishes those that it gives out: these are not shared. And somebody
+ * replaces the driver: the label <domain>/gpu-driver-upgrade says so. Loop thread.
+ */
+struct plugin;
+struct node_facts;
+
+struct ownership {
+    uint32_t whole_gpus; /* of NVIDIA's device plugin */
+    struct gs_arena arena;
+    struct gs_sliced_gpu *sliced; /* of its DRA driver */
+    uint32_t sliced_count;
+    bool due;   /* slices are to be asked for */
+    bool asked; /* they were, and something was answered */
+};
+
+/* The node's object was read. */
+void ownership_take_node(struct plugin *plugin, const struct node_facts *facts);
+
+/* Slices were read; *taken* with their arena. */
+void ownership_take_slices(struct plugin *plugin, struct gs_arena *arena,
+                           struct gs_sliced_gpu *sliced, uint32_t count);
+
+/* Takes those that others give out off a set as its source counts. */
+void ownership_leave_out(const struct plugin *plugin, struct gs_gpu_set *set);
+
+void ownership_release(struct ownership *ownership);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of GPUs that others give out, and of a driver that somebody replaces. */
+#include "device_plugin/ownership.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "device_plugin/gpu_thread.h"
+#include "device_plugin/plugin.h"
+#include "device_plugin/writes.h"
+#include "gpushare/base/log.h"
+#include "rows.h"
+
+static char said[512], on_page[512];
+static int renewed, let_go_calls;
+static bool driver_free;
+
+void node_events_add(struct plugin *plugin, bool warning, const char *reason, const char *fmt, ...)
+{
+    snprintf(said, sizeof(said), "%s", reason);
+}
+
+void pages_set_node_error(struct pages *pages, const char *why)
+{
+    snprintf(on_page, sizeof(on_page), "%s", why);
+}
+
+void devices_renew(struct plugin *plugin)
+{
+    renewed++;
+}
+
+void gpu_thread_let_go(struct plugin *plugin, bool let_go)
+{
+    let_go_calls++;
+    driver_free = let_go;
+}
+
+void writes_pump(struct plugin *plugin)
+{
+}
+
+static void reset(struct plugin *plugin)
+{
+    *plugin = (struct plugin){0};
+    said[0] = on_page[0] = '\0';
+    renewed = let_go_calls = 0;
+    driver_free = false;
+    gs_log_init(GS_LOG_ERROR, GS_LOG_TEXT);
+}
+
+static void gpus_that_others_give_out_are_left_out(void **state)
+{
+    static const struct {
+        const char *row;
+        uint32_t whole;
+        const char *sliced[3];
+        bool share;
+        const char *left, *said;
+        bool ready;
+    } rows[] = {
+        {"nobody else", 0, {NULL}, false, "ab", "", true},
+        {"NVIDIA's device plugin", 2, {NULL}, false, "", "GpuOwnedByOthers", false},
+        {"it is wanted so", 2, {NULL}, true, "ab", "", true},
+        {"a DRA driver has one", 0, {"GPU-b"}, false, "a", "GpuOwnedByOthers", true},
+        {"a DRA driver has both", 0, {"GPU-b", "GPU-a"}, false, "", "GpuOwnedByOthers", true},
+        {"a DRA driver has some that are not ours",
+         0,
+         {"GPU-x"},
+         false,
+         "ab",
+         "GpuOwnedByOthers",
+         true},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        static struct plugin plugin;
+        struct gs_arena arena = {0};
+        struct gs_sliced_gpu *sliced = gs_arena_calloc(&arena, 3, sizeof(*sliced));
+        struct gs_gpu_set set = {.gpus = {{.idx = 0, .uuid = "GPU-a"}, {.idx = 1, .uuid = "GPU-b"}},
+                                 .count = 2};
+        const struct node_facts facts = {.whole_gpus = r->whole};
+        char left[8] = "";
+        uint32_t count = 0;
+        reset(&plugin);
+        plugin.settings.share_with_others = r->share;
+        for (; count < 3 && r->sliced[count]; count++)
+            sliced[count] = (struct gs_sliced_gpu){.node = "n", .uuid = r->sliced[count]};
+        for (int i = 0; i < 2; i++) /* said once */
+            ownership_take_node(&plugin, &facts);
+        ownership_take_slices(&plugin, &arena, sliced, count);
+        row_text(r->row, said, r->said);
+        row_equal(r->row, renewed, r->said[0] ? 1 : 0);
+        row_equal(r->row, on_page[0] == '\0', r->ready);
+        ownership_leave_out(&plugin, &set);
+        for (uint32_t i = 0; i < set.count; i++)
+            left[i] = set.gpus[i].uuid[4];
+        row_text(r->row, left, r->left);
+        ownership_take_node(&plugin, &(struct node_facts){0});
+        row_equal(r->row, on_page[0], 0);
+        ownership_release(&plugin.ownership);
+    }
+}
+
+static void a_driver_is_let_go_of_while_the_label_says_so(void **state)
+{
+    static struct plugin plugin;
+    reset(&plugin);
+    plugin.node.written = true;
+    for (int i = 0; i < 2; i++)
+        ownership_take_node(&plugin, &(struct node_facts){.driver_upgrade = true});
+    assert_true(plugin.node.upgrading && plugin.node.due && driver_free);
+    assert_string_equal(said, "GpuDriverReleased");
+    assert_int_equal(let_go_calls, 1);
+    plugin.node.due = false;
+    for (int i = 0; i < 2; i++)
+        ownership_take_node(&plugin, &(struct node_facts){0});
+    assert_true(!plugin.node.upgrading && plugin.node.due && !driver_free);
+    assert_false(plugin.node.written); /* so that the node is made schedulable again */
+    assert_int_equal(let_go_calls, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gpus_that_others_give_out_are_left_out),
+        cmocka_unit_test(a_driver_is_let_go_of_while_the_label_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
