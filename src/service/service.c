@@ -121,10 +121,14 @@ void gs_scratch_give(struct gs_service *service, struct gs_scratch *scratch)
     pthread_mutex_unlock(&service->scratch_lock);
 }
 
+bool gs_service_nodes_loaded(const struct gs_service *service)
+{
+    return atomic_load(&service->listed[GS_KIND_NODE]);
+}
+
 bool gs_service_loaded(const struct gs_service *service)
 {
-    return atomic_load(&service->listed[GS_KIND_NODE]) &&
-           atomic_load(&service->listed[GS_KIND_POD]);
+    return gs_service_nodes_loaded(service) && atomic_load(&service->listed[GS_KIND_POD]);
 }
 
 bool gs_service_ready(const struct gs_service *service, const char **ret_why)

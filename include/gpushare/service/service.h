@@ -57,6 +57,9 @@ GS_DEFINE_CLEANUP(struct gs_service *, gs_service_free)
 /* Where the watches of nodes and pods deliver. Borrowed from the service. */
 struct gs_watch_sink gs_service_sink(struct gs_service *service);
 
+/* The list of nodes was loaded once: pods may be listed. */
+bool gs_service_nodes_loaded(const struct gs_service *service);
+
 /* Both lists were loaded once: verbs answer. */
 bool gs_service_loaded(const struct gs_service *service);
 

@@ -9,16 +9,15 @@
 #include "gpushare/base/clock.h"
 
 #define TICK_NS (100 * GS_NS_PER_MS)
+#define LOOK_NS (10 * GS_NS_PER_MS)
 
 struct feed {
     struct gs_service *service;
     struct gs_kube kube;
-    struct gs_watch_sink service_sink;
-    struct gs_watch_sink sink; /* the service's, with list_end heard here first */
+    struct gs_watch_sink sink;
     atomic_bool stop;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* stop, or nodes_listed */
-    bool nodes_listed;      /* guarded by lock */
+    pthread_cond_t changed; /* stop */
     pthread_t threads[4];
     int thread_count;
 };
@@ -31,13 +30,21 @@ static void *watch_nodes(void *arg)
     return NULL;
 }
 
+/* Looks now and then: it is once in a process's life, and events need not pass through here. */
+static void wait_for_nodes(struct feed *feed)
+{
+    pthread_mutex_lock(&feed->lock);
+    while (!gs_service_nodes_loaded(feed->service) && !atomic_load(&feed->stop)) {
+        struct timespec due = gs_clock_wait_until(gs_clock_now_ns(gs_clock_system()) + LOOK_NS);
+        pthread_cond_timedwait(&feed->changed, &feed->lock, &due);
+    }
+    pthread_mutex_unlock(&feed->lock);
+}
+
 static void *watch_pods(void *arg)
 {
     struct feed *feed = arg;
-    pthread_mutex_lock(&feed->lock);
-    while (!feed->nodes_listed && !atomic_load(&feed->stop))
-        pthread_cond_wait(&feed->changed, &feed->lock);
-    pthread_mutex_unlock(&feed->lock);
+    wait_for_nodes(feed);
     const struct gs_watch_spec spec = {.kind = GS_KIND_POD,
                                        .list_wanted = gs_service_list_wanted(feed->service)};
     watch_until_stopped(feed->kube, &spec, &feed->sink, &feed->stop);
@@ -78,38 +85,6 @@ static void *tick_term(void *arg)
     return NULL;
 }
 
-static int on_list_end(void *ctx, enum gs_kind kind)
-{
-    struct feed *feed = ctx;
-    int result = feed->service_sink.list_end(feed->service_sink.ctx, kind);
-    if (kind == GS_KIND_NODE && result == 0) {
-        pthread_mutex_lock(&feed->lock);
-        feed->nodes_listed = true;
-        pthread_cond_broadcast(&feed->changed);
-        pthread_mutex_unlock(&feed->lock);
-    }
-    return result;
-}
-
-/* The rest goes through unchanged. */
-#define FORWARD(name, type)                                                                        \
-    static int on_##name(void *ctx, type arg)                                                      \
-    {                                                                                              \
-        struct feed *feed = ctx;                                                                   \
-        return feed->service_sink.name(feed->service_sink.ctx, arg);                               \
-    }
-FORWARD(list_begin, enum gs_kind)
-FORWARD(node, const struct gs_node *)
-FORWARD(node_gone, const struct gs_node *)
-FORWARD(pod, const struct gs_pod *)
-FORWARD(pod_gone, const struct gs_pod *)
-
-static void on_live(void *ctx, enum gs_kind kind, bool live, const char *why)
-{
-    struct feed *feed = ctx;
-    feed->service_sink.live(feed->service_sink.ctx, kind, live, why);
-}
-
 static int start_threads(struct feed *feed)
 {
     void *(*const bodies[])(void *) = {watch_nodes, watch_pods, tick, tick_term};
@@ -130,17 +105,7 @@ int feed_start(struct gs_service *service, struct gs_kube kube, struct feed **re
         return gs_fail_nomem(err);
     feed->service = service;
     feed->kube = kube;
-    feed->service_sink = gs_service_sink(service);
-    feed->sink = (struct gs_watch_sink){
-        .ctx = feed,
-        .list_begin = on_list_begin,
-        .list_end = on_list_end,
-        .node = on_node,
-        .node_gone = on_node_gone,
-        .pod = on_pod,
-        .pod_gone = on_pod_gone,
-        .live = on_live,
-    };
+    feed->sink = gs_service_sink(service);
     pthread_mutex_init(&feed->lock, NULL);
     gs_clock_cond_init(&feed->changed);
     int error = start_threads(feed);
