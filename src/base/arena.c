@@ -73,6 +73,14 @@ char *gs_arena_strndup(struct gs_arena *arena, const char *text, size_t len)
     return copy;
 }
 
+size_t gs_arena_bytes(const struct gs_arena *arena)
+{
+    size_t bytes = 0;
+    for (const struct gs_arena_chunk *chunk = arena->head; chunk; chunk = chunk->next)
+        bytes += sizeof(*chunk) + chunk->size;
+    return bytes;
+}
+
 void gs_arena_reset(struct gs_arena *arena)
 {
     struct gs_arena_chunk *keep = arena->head; /* the newest chunk is the largest */

@@ -300,7 +300,8 @@ static int keep_lists(const struct gs_pod_reader *pr)
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
         if (!kept[i].text.at)
             continue;
-        const char *copy = gs_scan_string_dup(&pod->arena, kept[i].text);
+        struct gs_scan_text head = gs_scan_text_head(kept[i].text, GS_LIST_BYTES_MAX + 1);
+        const char *copy = gs_scan_string_dup(&pod->arena, head);
         if (!copy)
             return -1;
         *kept[i].to = copy;

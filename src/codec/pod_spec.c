@@ -182,6 +182,8 @@ void gs_read_pod_spec(struct gs_pod_reader *pr)
             read_containers(pr, "spec.initContainers", GS_CONTAINER_INIT, &pr->init);
         else if (gs_scan_text_is(key, "nodeName"))
             gs_read_string(reader, "spec.nodeName", &pr->pod->node_name);
+        else if (gs_scan_text_is(key, "schedulerName"))
+            gs_read_string(reader, "spec.schedulerName", &pr->pod->scheduler_name);
         else if (gs_scan_text_is(key, "priority"))
             gs_read_i32(reader, "spec.priority", &pr->pod->priority);
         else if (gs_scan_text_is(key, "overhead"))

@@ -129,6 +129,22 @@ char *gs_scan_string_dup(struct gs_arena *arena, struct gs_scan_text text)
     return to;
 }
 
+struct gs_scan_text gs_scan_text_head(struct gs_scan_text text, size_t bytes)
+{
+    const char *at = text.at, *end = text.at + text.len;
+    char to[4];
+    if (text.len <= bytes)
+        return text;
+    if (!text.escaped) {
+        text.len = bytes;
+        return text;
+    }
+    for (size_t len = 0; at < end && len < bytes;)
+        len += next_bytes(&at, to);
+    text.len = (size_t)(at - text.at);
+    return text;
+}
+
 bool gs_scan_text_copy(struct gs_scan_text text, char *to, size_t size)
 {
     /* measured first, so that a text that does not fit leaves the buffer alone */

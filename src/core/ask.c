@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
-#include <strings.h>
 
-#include "gpushare/core/placement.h"
+#include "ask.h"
 
 /* What a pod asks for, from its resources, labels and annotations. */
 
@@ -17,8 +16,7 @@ static struct gs_slice trim(struct gs_slice text)
     return text;
 }
 
-/* Takes the next entry off a comma list; false at its end. */
-static bool next_entry(struct gs_slice *rest, struct gs_slice *ret)
+bool gs_list_next(struct gs_slice *rest, struct gs_slice *ret)
 {
     if (!rest->at)
         return false;
@@ -32,14 +30,17 @@ static bool next_entry(struct gs_slice *rest, struct gs_slice *ret)
     return true;
 }
 
-/* An absent list is fine; one with an empty entry ("a,,b", ",") or a control character is not. */
+/* An absent list is fine; one with an empty entry ("a,,b", ",") or a control character is not, nor
+ * one past the ceilings. */
 static bool is_list(struct gs_slice list)
 {
     struct gs_slice entry;
     if (!list.len)
         return true;
-    while (next_entry(&list, &entry)) {
-        if (!entry.len)
+    if (list.len > GS_LIST_BYTES_MAX)
+        return false;
+    for (size_t entries = 0; gs_list_next(&list, &entry); entries++) {
+        if (!entry.len || entries == GS_LIST_ENTRIES_MAX)
             return false;
         for (size_t i = 0; i < entry.len; i++) {
             if (iscntrl((unsigned char)entry.at[i]))
@@ -99,52 +100,4 @@ void gs_ask_of_pod(struct gs_ask *ret, const struct gs_pod *pod)
         broken = broken_list(&ask);
     ask.broken = ask.units ? broken : GS_FITS;
     *ret = ask;
-}
-
-static bool contains(const char *text, struct gs_slice word)
-{
-    for (size_t len = strlen(text); len >= word.len; text++, len--) {
-        if (strncasecmp(text, word.at, word.len) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool equals(const char *text, struct gs_slice word)
-{
-    return strlen(text) == word.len && strncasecmp(text, word.at, word.len) == 0;
-}
-
-static bool any_entry(struct gs_slice list, const char *text,
-                      bool (*match)(const char *text, struct gs_slice word))
-{
-    struct gs_slice entry;
-    while (next_entry(&list, &entry)) {
-        if (match(text, entry))
-            return true;
-    }
-    return false;
-}
-
-static bool allows(const struct gs_ask *ask, const struct gs_gpu *gpu)
-{
-    if (ask->model.len && !any_entry(ask->model, gpu->model, contains))
-        return false;
-    if (ask->model_deny.len && any_entry(ask->model_deny, gpu->model, contains))
-        return false;
-    if (ask->uuid.len && !any_entry(ask->uuid, gpu->uuid, equals))
-        return false;
-    return !(ask->uuid_deny.len && any_entry(ask->uuid_deny, gpu->uuid, equals));
-}
-
-gs_gpu_mask gs_ask_allowed(const struct gs_ask *ask, const struct gs_node_view *view)
-{
-    if (!ask->selects)
-        return ~(gs_gpu_mask)0;
-    gs_gpu_mask mask = 0;
-    for (uint32_t i = 0; view->inventory && i < view->gpu_count; i++) {
-        if (allows(ask, &view->inventory[i]))
-            mask |= GS_GPU_BIT(view->gpus[i].idx);
-    }
-    return mask;
 }

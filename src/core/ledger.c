@@ -128,7 +128,7 @@ void gs_ledger_node_touch(struct gs_ledger *ledger, struct gs_ledger_node *node)
 /* The number of a model name; 0 when there is none or no room for one more. -1: out of memory. */
 static int intern_model(struct gs_ledger *ledger, const char *name, uint16_t *ret)
 {
-    uint16_t count = ledger->model_count;
+    uint16_t count = gs_ledger_model_count(ledger);
     uint16_t at = 0;
     while (at < count && strcmp(ledger->models[at], name) != 0)
         at++;
@@ -137,15 +137,20 @@ static int intern_model(struct gs_ledger *ledger, const char *name, uint16_t *re
         return 0;
     }
     if (at == count) {
-        void *wider = reallocarray(ledger->models, count + 1u, sizeof(*ledger->models));
-        if (!wider)
+        if (!ledger->models)
+            ledger->models = calloc(GS_MODELS_MAX, sizeof(*ledger->models));
+        if (!ledger->models)
             return -1;
-        ledger->models = wider;
         memcpy(ledger->models[count], name, GS_MODEL_BYTES);
-        ledger->model_count++;
+        atomic_store_explicit(&ledger->model_count, count + 1, memory_order_release);
     }
     *ret = (uint16_t)(at + 1);
     return 0;
+}
+
+uint16_t gs_ledger_model_count(const struct gs_ledger *ledger)
+{
+    return atomic_load_explicit(&ledger->model_count, memory_order_acquire);
 }
 
 const char *gs_ledger_model_name(const struct gs_ledger *ledger, uint16_t model)

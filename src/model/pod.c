@@ -36,6 +36,7 @@ void gs_pod_reset(struct gs_pod *pod)
         .name = "",
         .resource_version = "",
         .node_name = "",
+        .scheduler_name = "",
         .nominated_node = "",
         .owner_uid = "",
         .swap_with = "",
@@ -59,9 +60,19 @@ int gs_pod_copy(struct gs_pod *to, const struct gs_pod *from)
     struct gs_pod copy = *from;
     copy.arena = to->arena;
     const char **strings[] = {
-        &copy.uid,       &copy.ns,        &copy.name,           &copy.resource_version,
-        &copy.node_name, &copy.owner_uid, &copy.nominated_node, &copy.swap_with,
-        &copy.gpu_model, &copy.gpu_uuid,  &copy.gpu_model_deny, &copy.gpu_uuid_deny,
+        &copy.uid,
+        &copy.ns,
+        &copy.name,
+        &copy.resource_version,
+        &copy.node_name,
+        &copy.owner_uid,
+        &copy.nominated_node,
+        &copy.swap_with,
+        &copy.gpu_model,
+        &copy.gpu_uuid,
+        &copy.gpu_model_deny,
+        &copy.gpu_uuid_deny,
+        &copy.scheduler_name,
     };
     copy.containers =
         gs_arena_calloc(&copy.arena, from->container_count, sizeof(*from->containers));

@@ -30,12 +30,16 @@ static const struct {
     [GS_REASON_NOT_DIVISIBLE] = {"GPU memory of a container does not divide by gpu-count",
                                  "not_divisible", true},
     [GS_REASON_BAD_PLACEMENT] = {"annotation gpu-placement names no policy", "bad_placement", true},
-    [GS_REASON_BAD_MODEL] = {"annotation gpu-model is not a comma list", "bad_model", true},
-    [GS_REASON_BAD_MODEL_DENY] = {"annotation gpu-model-deny is not a comma list", "bad_model_deny",
-                                  true},
-    [GS_REASON_BAD_UUID] = {"annotation gpu-uuid is not a comma list", "bad_uuid", true},
-    [GS_REASON_BAD_UUID_DENY] = {"annotation gpu-uuid-deny is not a comma list", "bad_uuid_deny",
-                                 true},
+    [GS_REASON_BAD_MODEL] = {"annotation gpu-model is not a comma list, or is too long a one",
+                             "bad_model", true},
+    [GS_REASON_BAD_MODEL_DENY] =
+        {"annotation gpu-model-deny is not a comma list, or is too long a one", "bad_model_deny",
+         true},
+    [GS_REASON_BAD_UUID] = {"annotation gpu-uuid is not a comma list, or is too long a one",
+                            "bad_uuid", true},
+    [GS_REASON_BAD_UUID_DENY] =
+        {"annotation gpu-uuid-deny is not a comma list, or is too long a one", "bad_uuid_deny",
+         true},
 };
 
 const char *gs_reason_text(enum gs_reason reason)

@@ -160,13 +160,15 @@ static void judge_after_eviction(struct gs_service *service, const struct gs_ask
     }
 }
 
-static int filter_gpu_pod(struct gs_service *service, const struct gs_ask *ask,
+static int filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
                           struct gs_scratch *scratch, struct gs_error *err)
 {
     const struct gs_pod *pod = &scratch->args.pod;
     uint32_t count = gs_filter_args_count(&scratch->args);
     uint64_t epoch;
     bool known_all = true;
+    struct gs_match match;
+    gs_ask_match(ask, service->store.ledger, &match);
     if (judge_locked(service, ask, scratch, &known_all, &epoch, err) < 0)
         return -1;
     judge_after_eviction(service, ask, scratch, &epoch);

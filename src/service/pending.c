@@ -11,6 +11,9 @@
 
 #include "gpushare/base/index.h"
 
+/* More than the API server lets one have: such a pod came with a request only. */
+enum { POD_BYTES_MAX = 4 << 20 };
+
 struct entry {
     struct gs_pod pod;
     struct gs_waiter waiter;
@@ -18,6 +21,7 @@ struct entry {
     enum gs_reason why; /* of its last refusal; GS_FITS: none is known */
     bool from_watch;
     bool seen;
+    size_t bytes;
     int64_t since_ns; /* when filter brought it, for pods the watch has not shown */
     UT_hash_handle hh;
     struct entry *prev_waiting, *next_waiting; /* while it waits */
@@ -31,6 +35,7 @@ struct gs_pending {
     struct entry *entries;
     struct entry *waiting; /* the longest wait first */
     struct entry *unseen;  /* the oldest first */
+    size_t bytes;          /* of all entries */
     struct entry *look;    /* the pass over those that wait comes to this one next; NULL: done */
 };
 
@@ -62,6 +67,7 @@ static void forget(struct gs_pending *pending, struct entry *entry)
 {
     wait_no_more(pending, entry);
     mark_shown(pending, entry);
+    pending->bytes -= entry->bytes;
     gs_pod_release(&entry->pod);
     free(entry);
 }
@@ -90,17 +96,35 @@ static struct entry *find(struct gs_pending *pending, const char *uid)
     return entry;
 }
 
-/* The entry of a pod, made when there is none; NULL when out of memory or full. */
-static struct entry *need(struct gs_pending *pending, const struct gs_pod *pod)
+static size_t bytes_of(const struct gs_pod *pod)
 {
-    struct entry *entry = find(pending, pod->uid);
-    if (entry || HASH_COUNT(pending->entries) >= GS_PENDING_MAX)
-        return entry;
-    entry = calloc(1, sizeof(*entry));
-    if (!entry || gs_pod_copy(&entry->pod, pod) < 0) {
-        free(entry);
+    return sizeof(struct entry) + gs_arena_bytes(&pod->arena);
+}
+
+/* Whether the table has room for so much more, after pods that only filter saw made some. */
+static bool make_room(struct gs_pending *pending, uint32_t entries, size_t bytes)
+{
+    if (bytes > POD_BYTES_MAX)
+        return false;
+    while (HASH_COUNT(pending->entries) + entries > GS_PENDING_MAX ||
+           pending->bytes + bytes > GS_PENDING_BYTES_MAX) {
+        if (!pending->unseen)
+            return false;
+        drop(pending, pending->unseen);
+    }
+    return true;
+}
+
+/* Takes the pod; NULL when out of memory or full. */
+static struct entry *add(struct gs_pending *pending, struct gs_pod *pod)
+{
+    size_t bytes = bytes_of(pod);
+    struct entry *entry = make_room(pending, 1, bytes) ? calloc(1, sizeof(*entry)) : NULL;
+    if (!entry) {
+        gs_pod_release(pod);
         return NULL;
     }
+    entry->pod = *pod;
     entry->waiter.slot = GS_INDEX_NONE;
     HASH_ADD_KEYPTR(hh, pending->entries, entry->pod.uid, strlen(entry->pod.uid), entry);
     if (!entry->hh.tbl) {
@@ -108,8 +132,39 @@ static struct entry *need(struct gs_pending *pending, const struct gs_pod *pod)
         free(entry);
         return NULL;
     }
+    entry->bytes = bytes;
+    pending->bytes += bytes;
     DL_APPEND2(pending->unseen, entry, prev_unseen, next_unseen);
     return entry;
+}
+
+/* The entry of a pod, made when there is none; NULL when out of memory or full. */
+static struct entry *need(struct gs_pending *pending, const struct gs_pod *pod)
+{
+    struct gs_pod copy = {0};
+    struct entry *entry = find(pending, pod->uid);
+    if (entry || gs_pod_copy(&copy, pod) < 0)
+        return entry;
+    return add(pending, &copy);
+}
+
+/* Takes the pod in place of what was known of it; false: there is no room for more of it. */
+static bool renew(struct gs_pending *pending, struct entry *entry, struct gs_pod *pod)
+{
+    size_t bytes = bytes_of(pod), before = entry->bytes;
+    if (!make_room(pending, 0, bytes > before ? bytes - before : 0))
+        return false;
+    /* the table's key points into the pod: out and in again around the change */
+    HASH_DEL(pending->entries, entry);
+    gs_pod_release(&entry->pod);
+    entry->pod = *pod;
+    *pod = (struct gs_pod){0};
+    pending->bytes = pending->bytes - before + bytes;
+    entry->bytes = bytes;
+    HASH_ADD_KEYPTR(hh, pending->entries, entry->pod.uid, strlen(entry->pod.uid), entry);
+    if (!entry->hh.tbl)
+        forget(pending, entry);
+    return true;
 }
 
 int gs_pending_put(struct gs_pending *pending, const struct gs_pod *pod, struct gs_error *err)
@@ -118,18 +173,20 @@ int gs_pending_put(struct gs_pending *pending, const struct gs_pod *pod, struct 
     if (gs_pod_copy(&copy, pod) < 0)
         return gs_fail_nomem(err);
     pthread_mutex_lock(&pending->lock);
-    int is_new = find(pending, pod->uid) == NULL;
-    struct entry *entry = need(pending, pod);
-    if (entry) { /* the table's key points into the pod: out and in again around the change */
-        struct gs_pod old = entry->pod;
-        HASH_DEL(pending->entries, entry);
-        entry->pod = copy;
-        copy = old;
+    struct entry *entry = find(pending, pod->uid);
+    int is_new = entry == NULL;
+    if (entry) {
         entry->seen = true;
         mark_shown(pending, entry);
-        HASH_ADD_KEYPTR(hh, pending->entries, entry->pod.uid, strlen(entry->pod.uid), entry);
-        if (!entry->hh.tbl)
-            forget(pending, entry);
+        if (!renew(pending, entry, &copy))
+            drop(pending, entry);
+    } else {
+        entry = add(pending, &copy);
+        copy = (struct gs_pod){0};
+        if (entry) {
+            entry->seen = true;
+            mark_shown(pending, entry);
+        }
     }
     pthread_mutex_unlock(&pending->lock);
     gs_pod_release(&copy);
@@ -224,9 +281,10 @@ int gs_pending_get(struct gs_pending *pending, const char *uid, struct gs_pod *r
 {
     pthread_mutex_lock(&pending->lock);
     struct entry *entry = find(pending, uid);
-    int result = entry ? gs_pod_copy(ret, &entry->pod) : -1;
+    bool shown = entry && entry->from_watch;
+    int result = shown ? gs_pod_copy(ret, &entry->pod) : -1;
     pthread_mutex_unlock(&pending->lock);
-    if (result < 0 && !entry)
+    if (result < 0 && !shown)
         return gs_fail(err, GS_ENOENT, "no pending pod has this UID");
     return result < 0 ? gs_fail_nomem(err) : 0;
 }
@@ -237,6 +295,14 @@ uint32_t gs_pending_count(struct gs_pending *pending)
     uint32_t count = HASH_COUNT(pending->entries);
     pthread_mutex_unlock(&pending->lock);
     return count;
+}
+
+size_t gs_pending_bytes(struct gs_pending *pending)
+{
+    pthread_mutex_lock(&pending->lock);
+    size_t bytes = pending->bytes;
+    pthread_mutex_unlock(&pending->lock);
+    return bytes;
 }
 
 void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pending_stats *ret)

@@ -13,13 +13,14 @@
  * The pods that ask for GPU memory and are not bound yet: bind takes their requests from here, and
  * the waker finds here which of them were refused and since when. Has its own lock, taken last.
  *
- * A pod that filter saw before the watch did is kept for GS_PENDING_UNSEEN_NS only, and the table
- * holds at most GS_PENDING_MAX pods: beyond that the newest is not remembered (bind then asks the
+ * A pod that filter saw before the watch did is kept for GS_PENDING_UNSEEN_NS only. The table holds
+ * at most GS_PENDING_MAX pods in GS_PENDING_BYTES_MAX: where that is too little, pods that the
+ * watch did not show go first, the oldest of them; then the newest is not remembered (bind asks the
  * API; waking is left to kube-scheduler's own flush).
  */
 struct gs_pending;
 
-enum { GS_PENDING_MAX = 65536 };
+enum { GS_PENDING_MAX = 65536, GS_PENDING_BYTES_MAX = 128 << 20 };
 #define GS_PENDING_UNSEEN_NS ((int64_t)300 * 1000000000)
 
 struct gs_pending *gs_pending_new(void);
@@ -47,11 +48,14 @@ void gs_pending_anywhere(struct gs_pending *pending, const char *uid, int64_t no
 /* The pod was found a place: it does not wait for memory. */
 void gs_pending_accepted(struct gs_pending *pending, const char *uid);
 
-/* *ret (zeroed or used) becomes a copy; 0. GS_ENOENT or GS_ENOMEM otherwise. */
+/* *ret (zeroed or used) becomes a copy; 0. GS_ENOENT or GS_ENOMEM otherwise. A pod that only filter
+ * saw is none: what a request says of a pod is not what the API server knows of it. */
 int gs_pending_get(struct gs_pending *pending, const char *uid, struct gs_pod *ret,
                    struct gs_error *err);
 
 uint32_t gs_pending_count(struct gs_pending *pending);
+/* What all of them take of memory. */
+size_t gs_pending_bytes(struct gs_pending *pending);
 
 /* How many pods wait, by why they were refused last; those without a reason are not among them. */
 struct gs_pending_stats {

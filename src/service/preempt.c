@@ -93,7 +93,9 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
                    struct gs_buf *answer, struct gs_error *err)
 {
     struct gs_ask ask;
+    struct gs_match match;
     gs_ask_of_pod(&ask, &args->pod);
+    gs_ask_match(&ask, service->store.ledger, &match);
     int64_t kept = args->node_count;
     if (gs_service_refuses(service)) {
         kept = 0; /* this answer has no Error: nobody is evicted on our word */

@@ -125,7 +125,9 @@ static int prioritize(struct gs_service *service, struct gs_slice body, struct g
     if (gs_scratch_room(scratch, count) < 0)
         return gs_fail_nomem(err);
     struct gs_ask ask;
+    struct gs_match match;
     gs_ask_of_pod(&ask, &scratch->args.pod);
+    gs_ask_match(&ask, service->store.ledger, &match);
     if (gs_service_refuses(service)) { /* this answer has no Error: nobody is preferred */
         memset(scratch->verdicts, 0, count);
     } else {

@@ -53,7 +53,11 @@ static void find_node(const struct wake_round *round, struct gs_waiter *waiter)
     if (waiter->slot == GS_INDEX_NONE && waiter->epoch && !round->slot_count)
         return;
     struct gs_ask ask;
+    struct gs_match match;
     gs_ask_of_pod(&ask, waiter->pod);
+    if (waiter->slot == GS_INDEX_NONE && waiter->epoch && ask.units > round->gained_units)
+        return;
+    gs_ask_match(&ask, store->ledger, &match);
     if (waiter->slot != GS_INDEX_NONE && !fits_now(store, waiter, &ask, waiter->slot)) {
         waiter->slot = GS_INDEX_NONE; /* somebody else took it; another may have gained with it */
         if (waiter->epoch && (!service->lost_epoch || waiter->epoch < service->lost_epoch))

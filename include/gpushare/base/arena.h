@@ -29,6 +29,9 @@ void *gs_arena_calloc(struct gs_arena *arena, size_t count, size_t size);
 /* A NUL-terminated copy. */
 char *gs_arena_strndup(struct gs_arena *arena, const char *text, size_t len);
 
+/* How much memory it holds. */
+size_t gs_arena_bytes(const struct gs_arena *arena);
+
 /* Forgets everything; keeps the largest chunk. */
 void gs_arena_reset(struct gs_arena *arena);
 

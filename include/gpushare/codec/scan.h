@@ -157,6 +157,9 @@ static inline bool gs_scan_text_eq_nocase(struct gs_scan_text text, struct gs_sl
  */
 bool gs_scan_text_slice(struct gs_arena *arena, struct gs_scan_text text, struct gs_slice *ret);
 char *gs_scan_string_dup(struct gs_arena *arena, struct gs_scan_text text);
+/* Its head: as many of its characters as make `bytes` bytes when copied, or just more; all of it
+ * when it is shorter. */
+struct gs_scan_text gs_scan_text_head(struct gs_scan_text text, size_t bytes);
 
 /* Copies the characters and a NUL into a buffer, U+0000 as above; false: they do not fit, the
  * buffer is untouched. A text that was never filled gives "". */

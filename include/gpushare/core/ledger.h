@@ -103,6 +103,11 @@ const struct gs_node_view *gs_ledger_view_at(const struct gs_ledger *ledger, uin
 const char *gs_ledger_node_name(const struct gs_ledger *ledger, uint32_t slot);
 enum gs_unit gs_ledger_node_unit(const struct gs_ledger *ledger, uint32_t slot);
 
+/* Models are numbered from 1 in the order in which they came; there are at most so many. */
+enum { GS_MODELS_MAX = 1024 };
+
+/* How many there are so far. These two may be asked while another thread changes the ledger. */
+uint16_t gs_ledger_model_count(const struct gs_ledger *ledger);
 /* The name of a model number of gs_gpu_state, "" for 0. Numbers stay valid for the ledger's life.
  */
 const char *gs_ledger_model_name(const struct gs_ledger *ledger, uint16_t model);

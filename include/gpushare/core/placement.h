@@ -14,6 +14,18 @@
  * Does a pod fit a node, and on which GPUs? Pure; reads a view, changes nothing.
  */
 
+/*
+ * A request's lists, matched before the store is locked: against each model that the ledger has
+ * seen, once, and the UUIDs made numbers. Everything that looks at many nodes takes one; without it
+ * gs_ask_allowed() compares texts for every GPU, which says the same. Plain data of gs_ask_match().
+ */
+struct gs_match {
+    uint16_t models;                      /* numbers up to this one were matched */
+    uint64_t allowed[GS_MODELS_MAX / 64]; /* model number - 1 */
+    uint32_t uuids, uuids_denied;
+    uint32_t uuid[GS_LIST_ENTRIES_MAX], uuid_denied[GS_LIST_ENTRIES_MAX]; /* hashes */
+};
+
 /* What a pod asks of a node. Selector texts are borrowed from the pod. */
 struct gs_ask {
     uint32_t units; /* per GPU; 0: no GPU memory, fits everywhere */
@@ -24,11 +36,16 @@ struct gs_ask {
     enum gs_reason broken; /* GS_FITS, or why the pod can be placed nowhere */
     bool selects;          /* one of the four lists is not empty */
     struct gs_slice model, model_deny, uuid, uuid_deny;
-    const char *uid; /* borrowed; its own hold does not stand in its way */
+    const struct gs_match *match; /* of these lists, borrowed; NULL: not matched */
+    const char *uid;              /* borrowed; its own hold does not stand in its way */
 };
 
 /* Reads a pod's ask; every broken annotation ends in ask->broken. */
 void gs_ask_of_pod(struct gs_ask *ret, const struct gs_pod *pod);
+
+/* Matches the lists of an ask that has any and is not broken: *room is the ask's from then on. The
+ * ledger need not be locked; of its models those count that it has at this moment. */
+void gs_ask_match(struct gs_ask *ask, const struct gs_ledger *ledger, struct gs_match *room);
 
 /* The GPUs of a node that the ask's selectors allow; all of them without selectors. */
 gs_gpu_mask gs_ask_allowed(const struct gs_ask *ask, const struct gs_node_view *view);

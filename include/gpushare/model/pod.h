@@ -47,6 +47,12 @@ enum gs_recorded {
 /* `<domain>/gpu-count`: the number of GPUs the pod is spread over. */
 enum gs_count_kind { GS_COUNT_ABSENT, GS_COUNT_VALID, GS_COUNT_BROKEN };
 
+/*
+ * The comma lists of a pod's author, and how much of them is believed to be one: with more bytes or
+ * entries the pod is refused. Decoders keep no more than one byte past the ceiling.
+ */
+enum { GS_LIST_BYTES_MAX = 1024, GS_LIST_ENTRIES_MAX = 32 };
+
 /* `<domain>/gpu-placement` */
 enum gs_placement {
     GS_PLACEMENT_DEFAULT, /* absent: the service's policy */
@@ -68,6 +74,7 @@ struct gs_pod {
     const char *resource_version;
     const char *node_name;      /* spec.nodeName: bound there; "" while not bound */
     const char *nominated_node; /* status.nominatedNodeName */
+    const char *scheduler_name; /* spec.schedulerName */
     const char *owner_uid;      /* the controller's UID, "" without one */
     enum gs_pod_phase phase;
     bool runs;         /* status names a container that runs now */
@@ -96,8 +103,8 @@ struct gs_pod {
     const char *swap_with;  /* gpu-swap-with: UID of the pod whose GPUs this one was given */
     const char *gpu_model;  /* comma list of model substrings allowed */
     const char *gpu_model_deny;
-    const char *gpu_uuid; /* comma list of UUIDs allowed */
-    const char *gpu_uuid_deny;
+    const char *gpu_uuid;      /* comma list of UUIDs allowed */
+    const char *gpu_uuid_deny; /* these five: cut after GS_LIST_BYTES_MAX + 1 bytes */
 
     struct gs_arena arena;
 };

@@ -24,7 +24,7 @@ enum gs_reason {
     GS_REASON_BAD_COUNT,     /* unresolvable: label or annotation gpu-count is broken */
     GS_REASON_NOT_DIVISIBLE, /* unresolvable: a request does not divide by gpu-count */
     GS_REASON_BAD_PLACEMENT, /* unresolvable: annotation gpu-placement names no policy */
-    GS_REASON_BAD_MODEL,     /* unresolvable: annotation gpu-model is no comma list */
+    GS_REASON_BAD_MODEL,     /* unresolvable: annotation gpu-model is no comma list, or too long */
     GS_REASON_BAD_MODEL_DENY,
     GS_REASON_BAD_UUID,
     GS_REASON_BAD_UUID_DENY,

@@ -156,6 +156,49 @@ static void selectors_match_nothing_where_the_inventory_is_unknown(void **state)
     assert_int_equal(gs_ask_allowed(&ask, view), 0);
 }
 
+/* "a,a,…", of so many entries, the last one made longer until the list has `bytes`. */
+static const char *list_of(char *out, size_t entries, size_t bytes)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < entries; i++) {
+        out[len++] = 'a';
+        out[len++] = ',';
+    }
+    len--;
+    while (len < bytes)
+        out[len++] = 'a';
+    out[len] = '\0';
+    return out;
+}
+
+static void lists_past_a_ceiling_are_broken(void **state)
+{
+    static const struct {
+        const char *row;
+        size_t entries, bytes;
+        enum gs_reason reason;
+    } rows[] = {
+        {"the most entries", GS_LIST_ENTRIES_MAX, 0, GS_FITS},
+        {"one more", GS_LIST_ENTRIES_MAX + 1, 0, GS_REASON_BAD_MODEL},
+        {"the most bytes", 1, GS_LIST_BYTES_MAX, GS_FITS},
+        {"one more", 1, GS_LIST_BYTES_MAX + 1, GS_REASON_BAD_MODEL},
+        {"both", GS_LIST_ENTRIES_MAX, GS_LIST_BYTES_MAX, GS_FITS},
+        {"far more", 5000, 0, GS_REASON_BAD_MODEL},
+    };
+    static char text[16384];
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_container container = {.kind = GS_CONTAINER_MAIN, .gpu_units = 8};
+        _cleanup_(gs_pod_release) struct gs_pod pod = {0};
+        gs_pod_reset(&pod);
+        pod.containers = &container;
+        pod.container_count = 1;
+        pod.gpu_model = list_of(text, r->entries, r->bytes);
+        struct gs_ask ask;
+        gs_ask_of_pod(&ask, &pod);
+        row_equal(r->row, ask.broken, r->reason);
+    }
+}
+
 static void lists_with_empty_entries_or_controls_are_broken(void **state)
 {
     static const struct {
@@ -206,6 +249,7 @@ int main(void)
         cmocka_unit_test(selectors_choose_gpus),
         cmocka_unit_test(without_selectors_everything_is_allowed),
         cmocka_unit_test(selectors_match_nothing_where_the_inventory_is_unknown),
+        cmocka_unit_test(lists_past_a_ceiling_are_broken),
         cmocka_unit_test(lists_with_empty_entries_or_controls_are_broken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

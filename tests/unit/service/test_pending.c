@@ -138,6 +138,77 @@ static void pods_that_the_watch_never_shows_expire(void **state)
     assert_string_equal(seen, "bc");
 }
 
+/* A pod with so long a name: `bytes` at least of memory. */
+static void refuse_large(unsigned n, char *name, size_t bytes)
+{
+    char uid[16];
+    snprintf(uid, sizeof(uid), "large-%u", n);
+    struct gs_pod refused = pod(uid);
+    memset(name, 'x', bytes);
+    name[bytes] = '\0';
+    refused.name = name;
+    gs_pending_refused(pending, &refused, GS_FITS, 1, NOW);
+}
+
+static void pods_are_bounded_in_bytes_and_those_that_only_filter_saw_make_room(void **state)
+{
+    enum { EACH = 1 << 20 };
+    static char name[EACH * 8 + 1];
+    show("a");
+    for (unsigned n = 0; n < 2 * GS_PENDING_BYTES_MAX / EACH; n++) {
+        refuse_large(n, name, EACH);
+        assert_true(gs_pending_bytes(pending) <= GS_PENDING_BYTES_MAX);
+    }
+    uint32_t count = gs_pending_count(pending);
+    assert_in_range(count, GS_PENDING_BYTES_MAX / EACH / 4, GS_PENDING_BYTES_MAX / EACH);
+    refuse_large(1000, name, EACH * 8); /* no API server has such a pod */
+    assert_int_equal(gs_pending_count(pending), count);
+    show("b");
+    struct gs_pod found = {0};
+    struct gs_error err = {0};
+    assert_int_equal(gs_pending_get(pending, "a", &found, &err), 0);
+    assert_int_equal(gs_pending_get(pending, "b", &found, &err), 0);
+    assert_int_equal(gs_pending_get(pending, "large-0", &found, &err), -1);
+    gs_pod_release(&found);
+    for (unsigned n = 0; n < 2 * GS_PENDING_BYTES_MAX / EACH; n++) {
+        char uid[16];
+        snprintf(uid, sizeof(uid), "large-%u", n);
+        gs_pending_remove(pending, uid);
+    }
+    gs_pending_remove(pending, "a");
+    gs_pending_remove(pending, "b");
+    assert_int_equal(gs_pending_bytes(pending), 0);
+}
+
+static void a_pod_that_grows_is_counted_anew(void **state)
+{
+    static char name[(1 << 20) + 1];
+    struct gs_error err = {0};
+    struct gs_pod grown = pod("a");
+    show("a");
+    size_t before = gs_pending_bytes(pending);
+    memset(name, 'x', sizeof(name) - 1);
+    grown.name = name;
+    assert_int_equal(gs_pending_put(pending, &grown, &err), 0);
+    assert_true(gs_pending_bytes(pending) > 1 << 20);
+    show("a");
+    assert_int_equal(gs_pending_bytes(pending), before);
+}
+
+static void shown_pods_take_the_places_of_those_that_only_filter_saw(void **state)
+{
+    char uid[16];
+    for (unsigned n = 0; n < GS_PENDING_MAX; n++) {
+        snprintf(uid, sizeof(uid), "f%u", n);
+        refuse(uid, NOW);
+    }
+    show("a");
+    assert_int_equal(gs_pending_count(pending), GS_PENDING_MAX);
+    assert_false(gs_pending_remove(pending, "f0"));
+    assert_true(gs_pending_remove(pending, "f1"));
+    assert_true(gs_pending_remove(pending, "a"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +216,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_pass_ends_when_told_to, setup, teardown),
         cmocka_unit_test_setup_teardown(nobody_waits_no_pass, setup, teardown),
         cmocka_unit_test_setup_teardown(pods_that_the_watch_never_shows_expire, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            pods_are_bounded_in_bytes_and_those_that_only_filter_saw_make_room, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_pod_that_grows_is_counted_anew, setup, teardown),
+        cmocka_unit_test_setup_teardown(shown_pods_take_the_places_of_those_that_only_filter_saw,
+                                        setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pod's lists are its author's: whatever they say, a request costs as many comparisons in a large
+ * cluster as in a small one. */
+#include "service_rig.h"
+
+#include "compared.h"
+#include "rows.h"
+
+enum { NODES = 50 };
+
+static void add_node(struct rig *rig, unsigned n)
+{
+    char json[512];
+    struct gs_node node = {0};
+    struct gs_error err = {0};
+    snprintf(json, sizeof(json),
+             "{'metadata':{'name':'n%u','annotations':{'aliyun.com/gpu-inventory':"
+             "'{#v#:1,#unit#:#GiB#,#gpus#:[{#idx#:0,#uuid#:#GPU-%u#,#mem#:80,#model#:#NVIDIA "
+             "A100-SXM4-80GB#,#healthy#:true,#schedulable#:true}]}'}},'status':{'capacity':"
+             "{'aliyun.com/gpu-mem':'80','aliyun.com/gpu-count':'1'},'allocatable':{'cpu':'64'}}}",
+             n, n);
+    rig_quote(json);
+    char quoted[1024], *to = quoted;
+    for (const char *at = json; *at; at++) { /* '#' is a quote inside the annotation */
+        if (*at == '#')
+            *to++ = '\\';
+        *to++ = *at == '#' ? '"' : *at;
+    }
+    *to = '\0';
+    assert_int_equal(gs_codec_node(&rig->names, gs_slice_of(quoted), &node, &err), 0);
+    assert_int_equal(rig->sink.node(rig->sink.ctx, &node), 0);
+    gs_node_release(&node);
+}
+
+/* "q0,q1,…": `entries` of them, each beginning as the model does. */
+static void make_list(char *out, size_t size, unsigned entries)
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (unsigned i = 0; i < entries; i++)
+        len += (size_t)snprintf(out + len, size - len, "%sn%u", i ? "," : "", i);
+}
+
+static char list[1 << 19], body[(1 << 20) + 16384];
+
+static unsigned long ask(const char *verb, unsigned entries, unsigned nodes)
+{
+    struct rig rig;
+    rig_start(&rig);
+    rig_lists(&rig);
+    for (unsigned n = 0; n < nodes; n++)
+        add_node(&rig, n);
+    make_list(list, sizeof(list), entries);
+    int len =
+        snprintf(body, sizeof(body),
+                 "{'Pod':{'metadata':{'name':'p','namespace':'default','uid':'u','annotations'"
+                 ":{'aliyun.com/gpu-model-deny':'%s','aliyun.com/gpu-uuid-deny':'%s'}},'spec':"
+                 "{'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':"
+                 "'8'}}}]}},",
+                 list, list);
+    bool preempts = strcmp(verb, "preempt") == 0;
+    len += snprintf(body + len, sizeof(body) - (size_t)len,
+                    preempts ? "'NodeNameToMetaVictims':{" : "'NodeNames':[");
+    for (unsigned n = 0; n < nodes; n++)
+        len += snprintf(body + len, sizeof(body) - (size_t)len,
+                        preempts ? "%s'n%u':{'Pods':[]}" : "%s'n%u'", n ? "," : "", n);
+    snprintf(body + len, sizeof(body) - (size_t)len, preempts ? "}}" : "]}");
+    rig_quote(body);
+    compared = 0;
+    free(rig_ask(&rig,
+                 preempts                      ? gs_service_preempt
+                 : strcmp(verb, "filter") == 0 ? gs_service_filter
+                                               : gs_service_prioritize,
+                 body));
+    unsigned long count = compared;
+    rig_stop(&rig);
+    return count;
+}
+
+/* How often texts were compared because of lists of so many entries. */
+static unsigned long ask_about(const char *verb, unsigned entries, unsigned nodes)
+{
+    return ask(verb, entries, nodes) - ask(verb, 0, nodes); /* less what reading takes */
+}
+
+static void work_does_not_grow_with_the_cluster(void **state)
+{
+    static const char *const verbs[] = {"filter", "prioritize", "preempt"};
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+        unsigned long one = ask_about(verbs[i], GS_LIST_ENTRIES_MAX, 1);
+        row_true(verbs[i], one > 0);
+        row_equal(verbs[i], ask_about(verbs[i], GS_LIST_ENTRIES_MAX, NODES), one);
+    }
+}
+
+static void lists_past_the_ceiling_are_compared_with_nothing(void **state)
+{
+    static const unsigned entries[] = {GS_LIST_ENTRIES_MAX + 1, 40000};
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(ask_about("filter", entries[i], NODES), 0);
+        assert_int_equal(ask_about("prioritize", entries[i], NODES), 0);
+        assert_int_equal(ask_about("preempt", entries[i], NODES), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(work_does_not_grow_with_the_cluster),
+        cmocka_unit_test(lists_past_the_ceiling_are_compared_with_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
