@@ -16,14 +16,13 @@ enum {
     ACCEPT_BATCH = 64,  /* before deadlines are looked at again */
     CLOSING_SLACK = 32, /* cut connections that still count while new_nodes are let in */
     PAUSE_MS = 10,
-    SLOW_SHARE = 32, /* of the request's deadline: older ones may be evicted */
     /* include/net/tcp_states.h of Linux; not in its headers for user space */
     TCP_STATE_CLOSE = 7,
     TCP_STATE_CLOSE_WAIT = 8,
 };
 
 struct socket_state {
-    uint64_t received_bytes;
+    uint64_t received_bytes, acked_bytes;
     bool peer_gone;
 };
 
@@ -36,6 +35,7 @@ static bool ask_socket(int fd, struct socket_state *ret)
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0)
         return false;
     ret->received_bytes = info.tcpi_bytes_received;
+    ret->acked_bytes = info.tcpi_bytes_acked;
     ret->peer_gone = info.tcpi_state == TCP_STATE_CLOSE_WAIT || info.tcpi_state == TCP_STATE_CLOSE;
     return true;
 }
@@ -57,6 +57,20 @@ static void check_idle(struct gs_http_conn *conn, int64_t now_ns)
         gs_conn_cut_locked(conn, NULL);
     else if (now_ns - conn->since_ns > server->config.idle_timeout_ns)
         gs_conn_cut_locked(conn, &server->counters.idle_timeouts);
+}
+
+/* Whether the client takes its answer is seen from one sweep to the next. */
+static void check_sending(struct gs_http_conn *conn, int64_t now_ns)
+{
+    struct gs_http_server *server = conn->loop->server;
+    struct socket_state now;
+    if (now_ns - conn->since_ns > server->config.response_timeout_ns) {
+        gs_conn_cut_locked(conn, &server->counters.response_timeouts);
+    } else if (ask_socket(conn->fd, &now)) {
+        gs_conn_stalls_locked(conn, conn->acked_known && now.acked_bytes == conn->acked_bytes);
+        conn->acked_bytes = now.acked_bytes;
+        conn->acked_known = true;
+    }
 }
 
 static void check_stream(struct gs_http_conn *conn, int64_t now_ns)
@@ -88,8 +102,7 @@ static void check(struct gs_http_conn *conn, int64_t now_ns)
             gs_conn_cut_locked(conn, &server->counters.request_timeouts);
         break;
     case GS_CONN_SENDING:
-        if (age_ns > server->config.response_timeout_ns)
-            gs_conn_cut_locked(conn, &server->counters.response_timeouts);
+        check_sending(conn, now_ns);
         break;
     case GS_CONN_STREAMING:
         check_stream(conn, now_ns);
@@ -135,46 +148,6 @@ static uint64_t open_count(const struct gs_http_server *server)
     return gs_counted(&server->counters.accepted) - gs_counted(&server->counters.closed);
 }
 
-/* The connection of one class that waits longest, over all loops: its loop, or NULL. */
-static struct gs_http_loop *oldest_of(struct gs_http_server *server, enum gs_conn_class class,
-                                      int64_t before_ns)
-{
-    struct gs_http_loop *from = NULL;
-    for (unsigned i = 0; i < server->loop_count; i++) {
-        struct gs_http_loop *loop = &server->loops[i];
-        pthread_mutex_lock(&loop->lock);
-        const struct gs_http_conn *conn = TAILQ_FIRST(&loop->classes[class]);
-        if (conn && conn->since_ns < before_ns) {
-            from = loop;
-            before_ns = conn->since_ns;
-        }
-        pthread_mutex_unlock(&loop->lock);
-    }
-    return from;
-}
-
-/* A flood of connections must not keep others out: the longest idle one goes, and if all are busy
- * sending their requests, the slowest. */
-static bool evict_one(struct gs_http_server *server)
-{
-    int64_t now_ns = gs_now_ns();
-    for (enum gs_conn_class class = GS_CLASS_FRESH; class < GS_CLASS_COUNT; class ++) {
-        int64_t patience_ns =
-            class == GS_CLASS_SLOW ? server->config.request_timeout_ns / SLOW_SHARE : 0;
-        struct gs_http_loop *from = oldest_of(server, class, now_ns - patience_ns);
-        if (!from)
-            continue;
-        pthread_mutex_lock(&from->lock);
-        struct gs_http_conn *conn = TAILQ_FIRST(&from->classes[class]); /* maybe another by now */
-        if (conn)
-            gs_conn_cut_locked(conn, &server->counters.evicted);
-        pthread_mutex_unlock(&from->lock);
-        if (conn)
-            return true;
-    }
-    return false;
-}
-
 static void poll_listener(struct gs_http_server *server, bool on)
 {
     struct epoll_event event = {.events = on ? EPOLLIN : 0, .data.u32 = GS_EVENT_LISTEN};
@@ -191,7 +164,7 @@ static bool somebody_waits(const struct gs_http_server *server)
 /* The evicted one is still open for a moment. */
 static bool make_room(struct gs_http_server *server)
 {
-    return evict_one(server) &&
+    return gs_evict_one(server, NULL) &&
            open_count(server) < (uint64_t)server->config.max_connections + CLOSING_SLACK;
 }
 
@@ -244,7 +217,7 @@ static void accept_some(struct gs_http_server *server)
         } else if (errno == EAGAIN) {
             return;
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-            evict_one(server);
+            gs_evict_one(server, NULL);
             poll_listener(server, false);
             return;
         }

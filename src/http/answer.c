@@ -136,7 +136,7 @@ enum MHD_Result gs_answer_send(struct gs_http_conn *conn)
     struct MHD_Response *out = create(conn);
     if (!out)
         return MHD_NO;
-    if (!add_headers(out, res, atomic_load(&server->stopping))) {
+    if (!add_headers(out, res, conn->last || atomic_load(&server->stopping))) {
         MHD_destroy_response(out);
         return MHD_NO;
     }

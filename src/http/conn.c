@@ -22,15 +22,32 @@ static void leave_class(struct gs_http_conn *conn)
     }
 }
 
-static void enter_class(struct gs_http_conn *conn)
+static void enter_class(struct gs_http_conn *conn, enum gs_conn_class class)
 {
-    if (conn->cut || (conn->state != GS_CONN_IDLE && conn->state != GS_CONN_RECEIVING))
+    if (conn->cut)
         return;
-    enum gs_conn_class class = conn->state == GS_CONN_RECEIVING ? GS_CLASS_SLOW
-                               : conn->used                     ? GS_CLASS_IDLE
-                                                                : GS_CLASS_FRESH;
     conn->class_list = &conn->loop->classes[class];
     TAILQ_INSERT_TAIL(conn->class_list, conn, in_class);
+}
+
+/* Those that are handled or streamed are in none. */
+static void enter_class_of_state(struct gs_http_conn *conn)
+{
+    if (conn->state == GS_CONN_IDLE)
+        enter_class(conn, conn->used ? GS_CLASS_IDLE : GS_CLASS_FRESH);
+    else if (conn->state == GS_CONN_RECEIVING)
+        enter_class(conn, GS_CLASS_SLOW);
+    else if (conn->state == GS_CONN_SENDING)
+        enter_class(conn, GS_CLASS_SENDING);
+}
+
+void gs_conn_stalls_locked(struct gs_http_conn *conn, bool stalls)
+{
+    enum gs_conn_class class = stalls ? GS_CLASS_STALLED : GS_CLASS_SENDING;
+    if (conn->class_list == &conn->loop->classes[class])
+        return;
+    leave_class(conn);
+    enter_class(conn, class);
 }
 
 static void set_state_locked(struct gs_http_conn *conn, enum gs_conn_state state, int64_t now_ns)
@@ -40,7 +57,9 @@ static void set_state_locked(struct gs_http_conn *conn, enum gs_conn_state state
     conn->since_ns = now_ns;
     if (state == GS_CONN_IDLE)
         conn->received_known = false;
-    enter_class(conn);
+    if (state == GS_CONN_SENDING)
+        conn->acked_known = false;
+    enter_class_of_state(conn);
 }
 
 void gs_conn_set_state(struct gs_http_conn *conn, enum gs_conn_state state)
@@ -66,6 +85,10 @@ void gs_conn_cut_locked(struct gs_http_conn *conn, atomic_uint_fast64_t *counter
     leave_class(conn);
     if (counter)
         gs_count(counter);
+    /* what such a client has not read would stay in the kernel's memory */
+    if (conn->state == GS_CONN_SENDING)
+        setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1},
+                   sizeof(struct linger));
     shutdown(conn->fd, SHUT_RDWR);
     if (conn->stream)
         gs_http_stream_abort(conn->stream);
@@ -179,20 +202,6 @@ static struct in6_addr peer_address(struct MHD_Connection *mhd)
     return addr;
 }
 
-static unsigned count_address(struct gs_http_server *server, const struct in6_addr *addr)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < server->loop_count; i++) {
-        struct gs_http_loop *loop = &server->loops[i];
-        const struct gs_http_conn *conn;
-        pthread_mutex_lock(&loop->lock);
-        TAILQ_FOREACH(conn, &loop->all, in_all)
-        count += !conn->cut && memcmp(&conn->addr, addr, sizeof(*addr)) == 0;
-        pthread_mutex_unlock(&loop->lock);
-    }
-    return count;
-}
-
 static void opened(struct gs_http_loop *loop, struct MHD_Connection *mhd, void **socket_context)
 {
     struct gs_http_server *server = loop->server;
@@ -217,7 +226,8 @@ static void opened(struct gs_http_loop *loop, struct MHD_Connection *mhd, void *
     conn->received_known = true; /* nothing was read from it so far */
     pthread_mutex_unlock(&loop->lock);
     unsigned limit = server->config.max_connections_per_address;
-    bool many = limit && count_address(server, &conn->addr) > limit;
+    bool many =
+        limit && gs_count_address(server, &conn->addr) > limit && !gs_evict_one(server, conn);
     if (many || (server->tls && !conn->tls)) {
         pthread_mutex_lock(&loop->lock);
         gs_conn_cut_locked(conn, many ? &server->counters.refused : NULL);

@@ -19,8 +19,10 @@
  *
  *   acceptor.c one thread: accepts, hands connections to the loops in turn, cuts those past a
  *              deadline, makes room at the limit
+ *   evict.c    who goes when there is no room
  *   conn.c     one record per connection, and what libmicrohttpd tells us about its life
  *   request.c  head, body, choice of the handler
+ *   framing.c  where a request ends
  *   answer.c   what the handler left → libmicrohttpd's response
  *   workers.c  threads for blocking handlers
  *   stream.c   bodies that come later
@@ -61,9 +63,11 @@ enum gs_conn_phase {
 
 /* Who goes when a newcomer needs room, in this order; inside a class the oldest. */
 enum gs_conn_class {
-    GS_CLASS_FRESH, /* idle, and never sent a request */
-    GS_CLASS_IDLE,  /* idle between two requests */
-    GS_CLASS_SLOW,  /* receiving */
+    GS_CLASS_STALLED, /* sending, and the client took nothing from one sweep to the next */
+    GS_CLASS_FRESH,   /* idle, and never sent a request */
+    GS_CLASS_IDLE,    /* idle between two requests */
+    GS_CLASS_SLOW,    /* receiving */
+    GS_CLASS_SENDING,
     GS_CLASS_COUNT,
 };
 
@@ -89,6 +93,8 @@ struct gs_http_conn {
     int64_t since_ns;
     uint64_t received_bytes; /* what the socket had received when it became idle */
     bool received_known;
+    uint64_t acked_bytes; /* what the client had taken of its answers at the last sweep */
+    bool acked_known;
     bool used; /* has completed a request */
     bool cut;
     struct gs_http_stream *stream; /* owns a reference while STREAMING */
@@ -105,6 +111,7 @@ struct gs_http_conn {
     size_t discarded_bytes;
     size_t kept_bytes; /* what of server->kept_bytes is ours */
     bool head;         /* the method is HEAD */
+    bool last;         /* nothing that comes after the request is read */
     bool linger;       /* the client may still be sending when we close */
     STAILQ_ENTRY(gs_http_conn) in_queue;
 };
@@ -199,6 +206,11 @@ static inline int64_t gs_now_ns(void)
 /* listen.c: a listening, non-blocking socket for server.h's "ADDR:PORT". */
 int gs_listen_open(const char *spec, int *ret_fd, uint16_t *ret_port, struct gs_error *err);
 
+/* evict.c: closes the connection that can best be spared, of all or, when the newcomer is open
+ * already, of others from its address. False: there is none. */
+bool gs_evict_one(struct gs_http_server *server, const struct gs_http_conn *newcomer);
+unsigned gs_count_address(struct gs_http_server *server, const struct in6_addr *addr);
+
 /* acceptor.c */
 int gs_acceptor_start(struct gs_http_server *server, struct gs_error *err);
 void gs_acceptor_wake(struct gs_http_server *server);
@@ -213,6 +225,8 @@ void gs_conn_set_state(struct gs_http_conn *conn, enum gs_conn_state state);
 /* Takes what the idle connection's socket received meanwhile as a request's begin. Under
  * loop->lock. */
 void gs_conn_begin_locked(struct gs_http_conn *conn, int64_t now_ns);
+/* Whether the client of one that sends takes nothing. Under loop->lock. */
+void gs_conn_stalls_locked(struct gs_http_conn *conn, bool stalls);
 /* Shuts the socket, so that the loop closes it; counts it once in *counter. Under loop->lock. */
 void gs_conn_cut_locked(struct gs_http_conn *conn, atomic_uint_fast64_t *counter);
 /* Makes the stream this connection's answer. */
@@ -223,6 +237,11 @@ void gs_conn_attach_stream(struct gs_http_conn *conn, struct gs_http_stream *str
 bool gs_conn_claim(struct gs_http_conn *conn, size_t more_bytes, size_t whole_bytes);
 /* Gives the body's memory back, all of it or what is too much to keep. */
 void gs_conn_drop_body(struct gs_http_conn *conn);
+
+/* framing.c: NULL, or why nobody can say where the request with this head ends (static text).
+ * *ret_length: of the body, 0 when there is none or it is chunked. */
+const char *gs_framing_read(struct MHD_Connection *mhd, const char *method, const char *version,
+                            bool *ret_chunked, uint64_t *ret_length);
 
 /* request.c: MHD_AccessHandlerCallback and the percent-decoder. */
 enum MHD_Result gs_request_access(void *cls, struct MHD_Connection *mhd, const char *url,

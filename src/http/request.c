@@ -2,9 +2,7 @@
 #include <ctype.h>
 #include <stddef.h>
 #include <string.h>
-#include <strings.h>
 
-#include "gpushare/base/num.h"
 #include "internal.h"
 
 enum {
@@ -91,19 +89,6 @@ static void refuse_full(struct gs_http_conn *conn)
     refuse(conn, 503, "too many requests at once");
 }
 
-/* How long the body says it is. False: it says nothing that can be trusted (RFC 9112, section 6.3).
- * libmicrohttpd would take a body of unknown coding until the connection ends. */
-static bool read_framing(struct gs_http_conn *conn, bool *ret_chunked)
-{
-    const char *coding = lookup(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING);
-    const char *length = lookup(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    conn->body_claimed_bytes = 0;
-    *ret_chunked = coding != NULL;
-    if (coding)
-        return !length && strcasecmp(coding, "chunked") == 0;
-    return !length || gs_parse_u64(length, strlen(length), &conn->body_claimed_bytes);
-}
-
 static void choose_route(struct gs_http_conn *conn, const char *method, const char *path)
 {
     const struct gs_http_config *config = &conn->loop->server->config;
@@ -150,11 +135,13 @@ static enum MHD_Result begin(struct gs_http_conn *conn, const char *method, cons
         .body = "",
         .client_name = gs_tls_conn_name(conn->tls),
     };
-    bool framed = read_framing(conn, &chunked);
+    const char *unframed =
+        gs_framing_read(conn->mhd, method, version, &chunked, &conn->body_claimed_bytes);
+    conn->last = unframed != NULL;
     if (server->tls && !gs_tls_conn_allowed(server, conn->tls))
         refuse(conn, 403, "no valid client certificate");
-    else if (!framed)
-        refuse(conn, 400, "the request's length is ambiguous");
+    else if (unframed)
+        refuse(conn, 400, unframed);
     else if (!has_host(conn, version))
         refuse(conn, 400, "the Host header is missing");
     else
@@ -165,7 +152,7 @@ static enum MHD_Result begin(struct gs_http_conn *conn, const char *method, cons
         return MHD_YES;
     bool body = chunked || conn->body_claimed_bytes > 0;
     bool asks = body && lookup(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
-    if (framed && !asks && conn->body_claimed_bytes <= SKIP_BYTES)
+    if (!unframed && !asks && conn->body_claimed_bytes <= SKIP_BYTES)
         return MHD_YES;
     conn->linger = true;
     return gs_answer_send(conn);

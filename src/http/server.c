@@ -11,7 +11,10 @@
 
 #include "internal.h"
 
-#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:%SERVER_PRECEDENCE"
+/* TLS 1.2 as 1.3: keys that a stolen certificate does not give away later, and AEAD. */
+#define TLS_PRIORITIES                                                                             \
+    "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:-CIPHER-ALL:"      \
+    "+AES-256-GCM:+CHACHA20-POLY1305:+AES-128-GCM:-MAC-ALL:+AEAD:%SERVER_PRECEDENCE"
 
 enum { HEAD_MIN = 4 << 10, HEAD_MAX = 1 << 20, THREADS_MAX = 256 };
 

@@ -42,7 +42,8 @@ struct gs_tls {
 
 struct gs_tls_conn {
     struct creds *creds;
-    bool complete; /* the handshake */
+    const char *allowed; /* gs_http_config.tls_allowed_names */
+    bool complete;       /* the handshake */
     bool named;
     char name[NAME_BYTES];
 };
@@ -192,6 +193,8 @@ int gs_tls_new(const struct gs_http_config *config, struct gs_tls **ret, struct 
         return 0;
     if (!config->tls_cert || !config->tls_key)
         return gs_fail(err, GS_EINVAL, "TLS needs a certificate and its key");
+    if (config->tls_allowed_names && !config->tls_client_ca)
+        return gs_fail(err, GS_EINVAL, "names of clients need the CA that signed them");
     struct gs_tls *tls = calloc(1, sizeof(*tls));
     if (!tls)
         return gs_fail_nomem(err);
@@ -275,18 +278,58 @@ static struct gs_tls_conn *conn_of_session(gnutls_session_t session)
     return conn->tls;
 }
 
-/* The subject's common name, where it is a name: no NUL inside, not cut. */
-static bool read_name(gnutls_session_t session, char *out, size_t size)
+/* The subject's common name, or a DNS name, where it is a name: no NUL inside, not cut. False: the
+ * certificate has no such one. */
+static bool common_name(gnutls_x509_crt_t cert, char *out)
+{
+    size_t size = NAME_BYTES;
+    return gnutls_x509_crt_get_dn_by_oid(cert, GNUTLS_OID_X520_COMMON_NAME, 0, 0, out, &size) ==
+               0 &&
+           strlen(out) == size;
+}
+
+static bool dns_name(gnutls_x509_crt_t cert, unsigned i, char *out)
+{
+    size_t size = NAME_BYTES - 1;
+    memset(out, 0, NAME_BYTES);
+    return gnutls_x509_crt_get_subject_alt_name(cert, i, out, &size, NULL) == GNUTLS_SAN_DNSNAME &&
+           strlen(out) == size;
+}
+
+static bool is_among(const char *list, const char *name)
+{
+    size_t len = strlen(name);
+    for (const char *at = list; at && len; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        if (strncmp(at, name, len) == 0 && (at[len] == ',' || !at[len]))
+            return true;
+    }
+    return false;
+}
+
+enum { SAN_MAX = 64 };
+
+/* Writes the name that counts: the one of the list, the common name where there is no list. */
+static bool choose_name(gnutls_x509_crt_t cert, const char *allowed, char *out)
+{
+    bool named = common_name(cert, out);
+    if (!allowed || (named && is_among(allowed, out)))
+        return named;
+    for (unsigned i = 0; i < SAN_MAX; i++) {
+        if (dns_name(cert, i, out) && is_among(allowed, out))
+            return true;
+    }
+    return false;
+}
+
+static bool read_name(gnutls_session_t session, const char *allowed, char *out)
 {
     unsigned count;
     const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &count);
     gnutls_x509_crt_t cert;
     if (!chain || count == 0 || gnutls_x509_crt_init(&cert) < 0)
         return false;
-    bool ok =
-        gnutls_x509_crt_import(cert, &chain[0], GNUTLS_X509_FMT_DER) == 0 &&
-        gnutls_x509_crt_get_dn_by_oid(cert, GNUTLS_OID_X520_COMMON_NAME, 0, 0, out, &size) == 0 &&
-        strlen(out) == size;
+    bool ok = gnutls_x509_crt_import(cert, &chain[0], GNUTLS_X509_FMT_DER) == 0 &&
+              choose_name(cert, allowed, out);
     gnutls_x509_crt_deinit(cert);
     return ok;
 }
@@ -301,8 +344,11 @@ static int verify_client(gnutls_session_t session)
     unsigned status = 0;
     if (gnutls_certificate_verify_peers(session, &purpose, 1, &status) < 0 || status != 0)
         return GNUTLS_E_CERTIFICATE_ERROR;
-    if (!read_name(session, tls->name, sizeof(tls->name)))
+    if (!read_name(session, tls->allowed, tls->name)) {
         tls->name[0] = '\0';
+        if (tls->allowed)
+            return GNUTLS_E_CERTIFICATE_ERROR;
+    }
     tls->named = true;
     return 0;
 }
@@ -331,6 +377,7 @@ struct gs_tls_conn *gs_tls_conn_new(struct gs_http_server *server, struct MHD_Co
     gnutls_session_t session =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION)->tls_session;
     conn->creds = current(server);
+    conn->allowed = server->config.tls_allowed_names;
     gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, conn->creds->gnutls);
     gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_FINISHED, GNUTLS_HOOK_POST,
                                        finished);

@@ -59,9 +59,11 @@ struct gs_http_config {
     size_t max_response_bytes; /* ceiling of gs_http_response.body */
     size_t max_head_bytes;     /* request line and headers, roughly; 4 KiB to 1 MiB. It is also what
                                   one read takes at most */
-    unsigned max_connections;  /* together; lowered to 3/4 of RLIMIT_NOFILE. At the limit the one
-                                  that is idle longest is closed for a newcomer */
-    unsigned max_connections_per_address; /* 0: no limit. More are closed on arrival */
+    unsigned max_connections;  /* together; lowered to 3/4 of RLIMIT_NOFILE. At the limit one is
+                                  closed for a newcomer: first who does not take his answer, then
+                                  who is idle longest, then who is slow */
+    unsigned max_connections_per_address; /* 0: no limit. At it one of the address's own is closed,
+                                             or the newcomer while all of them are handled */
 
     /* From a request's first byte to its last; then the connection is cut without an answer. */
     int64_t request_timeout_ns;
@@ -76,6 +78,9 @@ struct gs_http_config {
     const char *tls_cert;      /* chain, server's first */
     const char *tls_key;       /* together with tls_cert */
     const char *tls_client_ca; /* clients must show a certificate of these; NULL: none is asked */
+    /* Comma list of names, one of which a client's certificate must bear as its common name or a
+     * DNS name; NULL: any will do. */
+    const char *tls_allowed_names;
     /* Told once per change of the files; why NULL: they are in use now. NULL: nobody is told. Any
      * thread of the server's; must not call the server. */
     void (*on_tls_files)(void *ctx, const char *why);
@@ -94,6 +99,26 @@ struct gs_http_config {
                              .request_timeout_ns = (int64_t)15 * 1000000000,                       \
                              .idle_timeout_ns = (int64_t)120 * 1000000000,                         \
                              .response_timeout_ns = (int64_t)60 * 1000000000})
+
+/*
+ * What a port for probes and scrapers changes of them: anybody in the cluster may reach it, and
+ * whoever holds it must not hold off a kubelet, whose probes have a second. Few requests are in
+ * work at a time, so that most connections can be closed for a newcomer.
+ */
+static inline struct gs_http_config gs_http_health_config(unsigned max_connections)
+{
+    struct gs_http_config config = GS_HTTP_CONFIG_DEFAULTS;
+    config.threads = 1;
+    config.workers = 0;
+    config.queue_max = 16;
+    config.max_body_bytes = 4096;
+    config.max_head_bytes = 8192;
+    config.max_buffered_bytes = (size_t)32 << 20;
+    config.max_connections = max_connections;
+    config.max_connections_per_address = max_connections / 4;
+    config.request_timeout_ns = config.response_timeout_ns = (int64_t)5 * 1000000000;
+    return config;
+}
 
 /* GS_EINVAL with words when gs_http_config.listen cannot be this; nothing is opened. */
 int gs_http_check_address(const char *listen, struct gs_error *err);
@@ -125,7 +150,7 @@ struct gs_http_stats {
     uint64_t connections;         /* accepted */
     uint64_t connections_open;    /* now */
     uint64_t connections_refused; /* over the limit per address */
-    uint64_t connections_evicted; /* idle ones closed to make room */
+    uint64_t connections_evicted; /* closed to make room */
     uint64_t requests[6];         /* answers by class: [2] is 2xx; [0] requests without an answer */
     uint64_t request_timeouts;    /* cut at the deadline of head and body */
     uint64_t idle_timeouts;

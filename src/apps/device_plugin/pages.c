@@ -208,16 +208,11 @@ static const struct gs_http_route routes[] = {
 int pages_serve(struct pages *pages, const char *listen, struct gs_http_server **ret_server,
                 struct gs_error *err)
 {
-    struct gs_http_config config = GS_HTTP_CONFIG_DEFAULTS;
+    struct gs_http_config config = gs_http_health_config(64);
     config.listen = listen;
     config.routes = routes;
     config.route_count = sizeof(routes) / sizeof(routes[0]);
     config.ctx = pages;
-    config.threads = 1;
-    config.workers = 0;
-    config.max_body_bytes = 4096;
-    config.max_head_bytes = 8192;
-    config.max_connections = 64;
     config.max_response_bytes = (size_t)256 << 10;
     if (gs_http_server_start(&config, ret_server, err) < 0)
         return gs_error_prefix(err, "--http-listen %s", listen);

@@ -76,6 +76,8 @@ static int start_service(struct app *app, struct gs_error *err)
         .quantise = set->quantise,
         .sparse_scores = set->sparse_scores,
         .reconcile_ns = set->reconcile_ns,
+        .gpu_pods_only = !set->loopback,
+        .scheduler_name = set->scheduler_name,
         .no_gpu_metrics = !set->gpu_metrics,
     };
     app->service = gs_service_new(&config, err);
@@ -107,21 +109,18 @@ static int serve(struct app *app, struct gs_error *err)
     config.tls_cert = set->tls_cert;
     config.tls_key = set->tls_key;
     config.tls_client_ca = set->tls_client_ca;
+    config.tls_allowed_names = set->tls_allowed_cn;
     config.on_tls_files = tell_tls_files;
     if (gs_http_server_start(&config, &app->server, err) < 0)
         return gs_error_prefix(err, "--listen %s", set->listen);
     app->routes.server = app->server;
     if (!set->health_listen)
         return 0;
-    struct gs_http_config health = GS_HTTP_CONFIG_DEFAULTS;
+    struct gs_http_config health = gs_http_health_config(256);
     health.listen = set->health_listen;
     health.routes = routes_health;
     health.route_count = routes_health_count;
     health.ctx = &app->routes;
-    health.threads = 1;
-    health.workers = 0;
-    health.max_body_bytes = 4096;
-    health.max_connections = 256;
     if (gs_http_server_start(&health, &app->health, err) < 0)
         return gs_error_prefix(err, "--health-listen %s", set->health_listen);
     return 0;

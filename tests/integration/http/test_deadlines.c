@@ -91,6 +91,12 @@ static void idle_connections_have_their_own_time(void **state)
     fixture_stop(&fix);
 }
 
+/* Waits until so many answers are under way. */
+static void wait_sending(const struct fixture *fix, uint64_t count)
+{
+    wait_buffered(fix, count * MUCH_BYTES);
+}
+
 static void a_client_that_does_not_take_its_answer_is_cut(void **state)
 {
     enum { BYTES = 32 << 20 };
@@ -205,6 +211,102 @@ static void a_flood_of_slow_requests_leaves_room(void **state)
     fixture_stop(&fix);
 }
 
+/* Asks for more than the kernel takes off the server's hands, and does not read it. */
+static void ask_and_do_not_read(struct http_probe *probe, const struct fixture *fix)
+{
+    assert_true(http_probe_open(probe, fix->port));
+    assert_int_equal(setsockopt(probe->fd, SOL_SOCKET, SO_RCVBUF, &(int){4096}, sizeof(int)), 0);
+    assert_true(http_probe_text(probe, "GET /much HTTP/1.1\r\nHost: x\r\n\r\n"));
+}
+
+static void a_flood_of_answers_that_are_not_read_leaves_room(void **state)
+{
+    enum { LIMIT = 6 };
+    static const struct {
+        const char *row;
+        unsigned per_address;
+        int wait_ms; /* until the newcomer comes */
+    } rows[] = {
+        {"that have just begun", 0, 0},
+        {"that are known to stall", 0, 1500},
+        {"of one address", LIMIT, 0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fixture fix;
+        struct http_probe unread[LIMIT];
+        print_message("  %s\n", rows[i].row);
+        fixture_init(&fix);
+        fix.config.max_connections = rows[i].per_address ? 1000 : LIMIT;
+        fix.config.max_connections_per_address = rows[i].per_address;
+        fix.config.response_timeout_ns = 3600 * GS_NS_PER_S;
+        fixture_start(&fix);
+        for (int k = 0; k < LIMIT; k++)
+            ask_and_do_not_read(&unread[k], &fix);
+        wait_sending(&fix, LIMIT);
+        sleep_ms(rows[i].wait_ms);
+        for (int k = 1; k < 4; k++) {
+            assert_int_equal(http_probe_get(fix.port, "/hello"), 200);
+            assert_true(fixture_stats(&fix).connections_evicted >= 1);
+        }
+        assert_int_equal(fixture_stats(&fix).response_timeouts, 0);
+        for (int k = 0; k < LIMIT; k++)
+            http_probe_close(&unread[k]);
+        fixture_stop(&fix);
+    }
+}
+
+static void who_does_not_read_goes_before_who_is_idle(void **state)
+{
+    struct fixture fix;
+    struct http_probe idle, unread, newcomer;
+    fixture_init(&fix);
+    fix.config.max_connections = 2;
+    fixture_start(&fix);
+    assert_true(http_probe_open(&idle, fix.port));
+    expect_get(&idle, "/hello", 200);
+    ask_and_do_not_read(&unread, &fix);
+    wait_sending(&fix, 1);
+    sleep_ms(1500); /* two sweeps */
+    assert_true(http_probe_open(&newcomer, fix.port));
+    expect_get(&newcomer, "/hello", 200);
+    assert_int_equal(fixture_stats(&fix).connections_evicted, 1);
+    expect_get(&idle, "/hello", 200);
+    http_probe_close(&idle);
+    http_probe_close(&unread);
+    http_probe_close(&newcomer);
+    fixture_stop(&fix);
+}
+
+static void who_reads_stays_when_another_does_not(void **state)
+{
+    struct fixture fix;
+    struct http_probe reads, unread, newcomer;
+    char bytes[8192];
+    fixture_init(&fix);
+    fix.config.max_connections = 2;
+    fixture_start(&fix);
+    assert_true(http_probe_open(&reads, fix.port)); /* is older */
+    assert_true(http_probe_text(&reads, "GET /much HTTP/1.1\r\nHost: x\r\n\r\n"));
+    ask_and_do_not_read(&unread, &fix);
+    wait_sending(&fix, 2);
+    for (int i = 0; i < 150; i++) { /* slowly */
+        assert_true(recv(reads.fd, bytes, sizeof(bytes), 0) > 0);
+        sleep_ms(10);
+    }
+    assert_true(http_probe_open(&newcomer, fix.port));
+    expect_get(&newcomer, "/hello", 200);
+    assert_int_equal(fixture_stats(&fix).connections_evicted, 1);
+    size_t left = MUCH_BYTES / 2; /* far more than any buffer between */
+    for (ssize_t got; left > 0; left -= (size_t)got < left ? (size_t)got : left) {
+        got = recv(reads.fd, bytes, sizeof(bytes), 0);
+        assert_true(got > 0);
+    }
+    http_probe_close(&reads);
+    http_probe_close(&unread);
+    http_probe_close(&newcomer);
+    fixture_stop(&fix);
+}
+
 static void an_address_has_a_limit_of_its_own(void **state)
 {
     struct fixture fix;
@@ -216,17 +318,40 @@ static void an_address_has_a_limit_of_its_own(void **state)
         assert_true(http_probe_open(&probes[i], fix.port));
         expect_get(&probes[i], "/hello", 200);
     }
+    assert_true(http_probe_open(&more, fix.port)); /* the longest idle of the address goes */
+    expect_get(&more, "/hello", 200);
+    assert_true(http_probe_closed(&probes[0]));
+    assert_int_equal(fixture_stats(&fix).connections_evicted, 1);
+    assert_int_equal(fixture_stats(&fix).connections_refused, 0);
+    http_probe_close(&more);
+    http_probe_close(&probes[0]);
+    http_probe_close(&probes[1]);
+    http_probe_close(&probes[2]);
+    fixture_stop(&fix);
+}
+
+static void an_address_whose_connections_are_all_at_work_gets_no_more(void **state)
+{
+    struct fixture fix;
+    struct http_probe busy[2], more;
+    struct http_answer answer;
+    fixture_init(&fix);
+    fix.config.max_connections_per_address = 2;
+    fixture_start(&fix);
+    for (int i = 0; i < 2; i++) {
+        assert_true(http_probe_open(&busy[i], fix.port));
+        http_probe_text(&busy[i], "POST /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+    }
+    wait_for(&fix.waiting, 2);
     assert_true(http_probe_open(&more, fix.port));
     assert_true(http_probe_closed(&more));
     assert_int_equal(fixture_stats(&fix).connections_refused, 1);
+    atomic_store(&fix.gate, 1);
+    for (int i = 0; i < 2; i++) {
+        assert_true(http_probe_answer(&busy[i], &answer));
+        http_probe_close(&busy[i]);
+    }
     http_probe_close(&more);
-    http_probe_close(&probes[0]);
-    wait_open(&fix, 2);
-    assert_true(http_probe_open(&more, fix.port));
-    expect_get(&more, "/hello", 200);
-    http_probe_close(&more);
-    http_probe_close(&probes[1]);
-    http_probe_close(&probes[2]);
     fixture_stop(&fix);
 }
 
@@ -291,7 +416,11 @@ int main(void)
         cmocka_unit_test(at_the_limit_the_longest_idle_goes),
         cmocka_unit_test(connections_that_never_asked_go_before_others),
         cmocka_unit_test(a_flood_of_slow_requests_leaves_room),
+        cmocka_unit_test(a_flood_of_answers_that_are_not_read_leaves_room),
+        cmocka_unit_test(who_does_not_read_goes_before_who_is_idle),
+        cmocka_unit_test(who_reads_stays_when_another_does_not),
         cmocka_unit_test(an_address_has_a_limit_of_its_own),
+        cmocka_unit_test(an_address_whose_connections_are_all_at_work_gets_no_more),
         cmocka_unit_test(two_thousand_connections_cost_little),
     };
     return cmocka_run_group_tests_name("http deadlines and limits", tests, NULL, NULL);

@@ -20,6 +20,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define POST "POST /echo HTTP/1.1\r\nHost: x\r\n"
+
 static void requests_are_answered_by_their_bytes(void **state)
 {
     const struct fixture *fix = *state;
@@ -91,6 +93,9 @@ static void requests_are_answered_by_their_bytes(void **state)
          NULL, NOISE},
         {"length is negative", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400,
          NULL, NOISE},
+        {"length is empty", POST "Content-Length: \r\n\r\n", 400, NULL, NOISE},
+        {"length is a list", POST "Content-Length: 2, 2\r\n\r\n", 400, NULL, NOISE},
+        {"length has a sign", POST "Content-Length: +2\r\n\r\n", 400, NULL, NOISE},
         {"length overflows",
          "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n", 413,
          NULL, NOISE},

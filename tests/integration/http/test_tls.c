@@ -23,6 +23,8 @@ static int make_certificates(void **state)
     tls_kit_issue(kit, "server", TLS_SERVER, "server", "ca", DAY_S);
     tls_kit_issue(kit, "server-2", TLS_SERVER, "server-2", "ca", DAY_S);
     tls_kit_issue(kit, "client", TLS_CLIENT, "kube-scheduler", "ca", DAY_S);
+    tls_kit_issue(kit, "system:node:n1", TLS_CLIENT, "system:node:n1", "ca", DAY_S);
+    tls_kit_issue(kit, "by-dns", TLS_CLIENT, "common,dns.example,second.example", "ca", DAY_S);
     tls_kit_issue(kit, "nameless", TLS_CLIENT, NULL, "ca", DAY_S);
     tls_kit_issue(kit, "foreign", TLS_CLIENT, "kube-scheduler", "other-ca", DAY_S);
     tls_kit_issue(kit, "self-signed", TLS_CLIENT, "kube-scheduler", NULL, DAY_S);
@@ -47,7 +49,8 @@ static void whoami(void *ctx, const struct gs_http_request *req, struct gs_http_
 static const struct gs_http_route routes[] = {{"GET", "/whoami", whoami, 0},
                                               {"GET", "/slow", whoami, GS_HTTP_BLOCKING}};
 
-static void start(struct fixture *fix, const struct tls_kit *kit, const char *client_ca)
+static void start_for(struct fixture *fix, const struct tls_kit *kit, const char *client_ca,
+                      const char *allowed)
 {
     fixture_init(fix);
     fix->config.routes = routes;
@@ -57,7 +60,13 @@ static void start(struct fixture *fix, const struct tls_kit *kit, const char *cl
     fix->config.tls_cert = tls_kit_path(kit, 2, "now.pem");
     fix->config.tls_key = tls_kit_path(kit, 3, "now.key");
     fix->config.tls_client_ca = client_ca ? tls_kit_path(kit, 4, client_ca) : NULL;
+    fix->config.tls_allowed_names = allowed;
     fixture_start(fix);
+}
+
+static void start(struct fixture *fix, const struct tls_kit *kit, const char *client_ca)
+{
+    start_for(fix, kit, client_ca, NULL);
 }
 
 /* One connection, two requests on it; 0 when the server refuses. */
@@ -88,7 +97,7 @@ static void without_a_client_ca_everybody_may_come(void **state)
     fixture_stop(&fix);
 }
 
-static void versions_below_1_2_are_refused(void **state)
+static void versions_below_1_2_and_keys_without_forward_secrecy_are_refused(void **state)
 {
     static const struct {
         const char *name, *priorities;
@@ -96,6 +105,11 @@ static void versions_below_1_2_are_refused(void **state)
     } rows[] = {
         {"1.3", "NORMAL:-VERS-ALL:+VERS-TLS1.3", 200},
         {"1.2", "NORMAL:-VERS-ALL:+VERS-TLS1.2", 200},
+        {"1.2, AES-GCM", "NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-GCM", 200},
+        {"1.2, ChaCha20", "NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+CHACHA20-POLY1305", 200},
+        {"1.2, RSA's own key exchange", "NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+RSA", 0},
+        {"1.2, CBC", "NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-CBC", 0},
+        {"1.2, CCM", "NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-CCM", 0},
         {"1.1", "LEGACY:-VERS-ALL:+VERS-TLS1.1:%VERIFY_ALLOW_SIGN_WITH_SHA1", 0},
         {"1.0", "LEGACY:-VERS-ALL:+VERS-TLS1.0:%VERIFY_ALLOW_SIGN_WITH_SHA1", 0},
     };
@@ -145,6 +159,47 @@ static void only_verified_clients_reach_a_handler(void **state)
     assert_int_equal(stats.requests[2], 3 * 2 * 2); /* nobody else got an answer of any kind */
     assert_int_equal(stats.requests[4] + stats.requests[5] + stats.requests[0], 0);
     fixture_stop(&fix);
+}
+
+static void a_client_s_name_can_be_asked_for(void **state)
+{
+    static const struct {
+        const char *allowed, *cert;
+        int status;
+        const char *name;
+    } rows[] = {
+        {"kube-scheduler", "client", 200, "<kube-scheduler>"},
+        {"a,kube-scheduler,b", "client", 200, "<kube-scheduler>"},
+        {"kube-schedule", "client", 0, NULL},
+        {"kube-scheduler-2", "client", 0, NULL},
+        {"KUBE-SCHEDULER", "client", 0, NULL},
+        {"", "client", 0, NULL},
+        {",", "nameless", 0, NULL},
+        {"kube-scheduler", "nameless", 0, NULL},
+        {"kube-scheduler", "foreign", 0, NULL},
+        {"kube-scheduler", "system:node:n1", 0, NULL},
+        {"dns.example", "by-dns", 200, "<dns.example>"},
+        {"second.example", "by-dns", 200, "<second.example>"},
+        {"common", "by-dns", 200, "<common>"},
+        {"third.example", "by-dns", 0, NULL},
+    };
+    static const char *const versions[] = {"NORMAL:-VERS-ALL:+VERS-TLS1.2",
+                                           "NORMAL:-VERS-ALL:+VERS-TLS1.3"};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fixture fix;
+        char out[OUT];
+        print_message("  \"%s\" %s\n", rows[i].allowed, rows[i].cert);
+        start_for(&fix, kit_of(state), "ca.pem", rows[i].allowed);
+        for (int version = 0; version < 2; version++) {
+            assert_int_equal(visit(&fix, kit_of(state), rows[i].cert, versions[version], out),
+                             rows[i].status);
+            if (rows[i].name)
+                assert_non_null(strstr(out, rows[i].name));
+        }
+        wait_open(&fix, 0);
+        assert_int_equal(fixture_stats(&fix).tls_refused, rows[i].status ? 0 : 2);
+        fixture_stop(&fix);
+    }
 }
 
 static void changed_files_are_used_and_old_connections_stay(void **state)
@@ -429,8 +484,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_client_ca_everybody_may_come),
-        cmocka_unit_test(versions_below_1_2_are_refused),
+        cmocka_unit_test(versions_below_1_2_and_keys_without_forward_secrecy_are_refused),
         cmocka_unit_test(only_verified_clients_reach_a_handler),
+        cmocka_unit_test(a_client_s_name_can_be_asked_for),
         cmocka_unit_test(changed_files_are_used_and_old_connections_stay),
         cmocka_unit_test(a_changed_client_ca_is_used_for_new_connections),
         cmocka_unit_test(files_that_cannot_be_used_change_nothing),

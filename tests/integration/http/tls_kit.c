@@ -92,9 +92,16 @@ static void describe(gnutls_x509_crt_t cert, enum tls_kind kind, const char *com
     must(gnutls_x509_crt_set_serial(cert, serial, sizeof(serial)));
     must(gnutls_x509_crt_set_activation_time(cert, now - 100000));
     must(gnutls_x509_crt_set_expiration_time(cert, now + ends_s));
+    size_t len = common_name ? strcspn(common_name, ",") : 0;
     if (common_name)
         must(gnutls_x509_crt_set_dn_by_oid(cert, GNUTLS_OID_X520_COMMON_NAME, 0, common_name,
-                                           (unsigned)strlen(common_name)));
+                                           (unsigned)len));
+    for (const char *at = common_name; at && at[len];) {
+        at += len + 1;
+        len = strcspn(at, ",");
+        must(gnutls_x509_crt_set_subject_alt_name(cert, GNUTLS_SAN_DNSNAME, at, (unsigned)len,
+                                                  GNUTLS_FSAN_APPEND));
+    }
     must(gnutls_x509_crt_set_basic_constraints(cert, kind == TLS_CA, -1));
     if (kind == TLS_CA)
         must(gnutls_x509_crt_set_key_usage(cert, GNUTLS_KEY_KEY_CERT_SIGN));

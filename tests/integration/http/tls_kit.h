@@ -20,7 +20,7 @@ void tls_kit_open(struct tls_kit *kit);
 void tls_kit_close(struct tls_kit *kit);
 
 /* ends_s: seconds from now; negative: expired. issuer: an earlier TLS_CA, NULL signs itself.
- * common_name NULL: none. */
+ * common_name NULL: none; "common,dns,…": DNS names behind it. */
 void tls_kit_issue(const struct tls_kit *kit, const char *name, enum tls_kind kind,
                    const char *common_name, const char *issuer, int ends_s);
 

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "internal.h"
+
+/*
+ * A flood of connections must not keep others out: when there is no room for a newcomer, somebody
+ * goes. Who sent a good request and takes the answer is the last to go, and even that happens: an
+ * answer can be taken so slowly that it never ends.
+ */
+enum { SLOW_SHARE = 32 /* of the request's deadline: older ones may go */ };
+#define SENDING_NS (100 * GS_NS_PER_MS) /* a client that reads has a small answer long before */
+
+static bool same_address(const struct gs_http_conn *a, const struct gs_http_conn *b)
+{
+    return memcmp(&a->addr, &b->addr, sizeof(a->addr)) == 0;
+}
+
+unsigned gs_count_address(struct gs_http_server *server, const struct in6_addr *addr)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < server->loop_count; i++) {
+        struct gs_http_loop *loop = &server->loops[i];
+        const struct gs_http_conn *conn;
+        pthread_mutex_lock(&loop->lock);
+        TAILQ_FOREACH(conn, &loop->all, in_all)
+        count += !conn->cut && memcmp(&conn->addr, addr, sizeof(*addr)) == 0;
+        pthread_mutex_unlock(&loop->lock);
+    }
+    return count;
+}
+
+/* The first of a class that may go for the newcomer. Under loop->lock. */
+static struct gs_http_conn *first_of(struct gs_http_loop *loop, enum gs_conn_class class,
+                                     const struct gs_http_conn *newcomer)
+{
+    struct gs_http_conn *conn = TAILQ_FIRST(&loop->classes[class]);
+    while (newcomer && conn && (conn == newcomer || !same_address(conn, newcomer)))
+        conn = TAILQ_NEXT(conn, in_class);
+    return conn;
+}
+
+/* The connection of one class that waits longest, over all loops: its loop, or NULL. */
+static struct gs_http_loop *oldest_of(struct gs_http_server *server, enum gs_conn_class class,
+                                      const struct gs_http_conn *newcomer, int64_t before_ns)
+{
+    struct gs_http_loop *from = NULL;
+    for (unsigned i = 0; i < server->loop_count; i++) {
+        struct gs_http_loop *loop = &server->loops[i];
+        pthread_mutex_lock(&loop->lock);
+        const struct gs_http_conn *conn = first_of(loop, class, newcomer);
+        if (conn && conn->since_ns < before_ns) {
+            from = loop;
+            before_ns = conn->since_ns;
+        }
+        pthread_mutex_unlock(&loop->lock);
+    }
+    return from;
+}
+
+bool gs_evict_one(struct gs_http_server *server, const struct gs_http_conn *newcomer)
+{
+    const int64_t patience_ns[GS_CLASS_COUNT] = {
+        [GS_CLASS_SLOW] = server->config.request_timeout_ns / SLOW_SHARE,
+        [GS_CLASS_SENDING] = SENDING_NS,
+    };
+    int64_t now_ns = gs_now_ns();
+    for (enum gs_conn_class class = 0; class < GS_CLASS_COUNT; class ++) {
+        struct gs_http_loop *from = oldest_of(server, class, newcomer, now_ns - patience_ns[class]);
+        if (!from)
+            continue;
+        pthread_mutex_lock(&from->lock);
+        struct gs_http_conn *conn = first_of(from, class, newcomer); /* maybe another by now */
+        if (conn)
+            gs_conn_cut_locked(conn, &server->counters.evicted);
+        pthread_mutex_unlock(&from->lock);
+        if (conn)
+            return true;
+    }
+    return false;
+}

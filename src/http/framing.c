@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a request begins and ends must be beyond doubt: whoever reads it otherwise than the proxy
+ * in front of us takes a part of one client's body for another's request. libmicrohttpd 0.9.75 is
+ * lenient here. Refused is what llhttp, Node's parser, refuses (RFC 9112, sections 2.2, 5.1, 6.3),
+ * and a second Host.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "gpushare/base/num.h"
+#include "internal.h"
+
+enum { LINE_END = 2 /* CR LF; libmicrohttpd has written NULs over them */ };
+
+struct head {
+    uintptr_t next; /* where the next line begins */
+    bool broken;
+    unsigned lengths, codings, hosts;
+    const char *length, *coding;
+};
+
+/* RFC 9110, section 5.6.2 */
+static bool is_token(const char *text, size_t len)
+{
+    static const char others[] = "!#$%&'*+-.^_`|~";
+    for (size_t i = 0; i < len; i++) {
+        char c = text[i];
+        bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!alnum && (!c || !strchr(others, c)))
+            return false;
+    }
+    return len > 0;
+}
+
+static bool is_value(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if ((c < ' ' && c != '\t') || c == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+static bool is_name(const char *name, size_t len, const char *other)
+{
+    return len == strlen(other) && strncasecmp(name, other, len) == 0;
+}
+
+/*
+ * The lines lie in memory as they came, one behind the other: what is between them, because of a
+ * NUL, of a line end that is none or of a folded line, is not handed out, and others would read it.
+ */
+static enum MHD_Result look_at(void *cls, enum MHD_ValueKind kind, const char *name,
+                               size_t name_len, const char *value, size_t value_len)
+{
+    struct head *head = cls;
+    value = value ? value : "";
+    if ((uintptr_t)name != head->next || !is_token(name, name_len) || !is_value(value, value_len))
+        head->broken = true;
+    head->next = (uintptr_t)value + value_len + LINE_END;
+    if (is_name(name, name_len, MHD_HTTP_HEADER_CONTENT_LENGTH)) {
+        head->lengths++;
+        head->length = value;
+    } else if (is_name(name, name_len, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
+        head->codings++;
+        head->coding = value;
+    } else if (is_name(name, name_len, MHD_HTTP_HEADER_HOST)) {
+        head->hosts++;
+    }
+    return MHD_YES;
+}
+
+const char *gs_framing_read(struct MHD_Connection *mhd, const char *method, const char *version,
+                            bool *ret_chunked, uint64_t *ret_length)
+{
+    struct head head = {.next = (uintptr_t)version + strlen(version) + LINE_END};
+    bool old = strcmp(version, MHD_HTTP_VERSION_1_0) == 0;
+    const size_t *size =
+        (const size_t *)MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    *ret_chunked = false;
+    *ret_length = 0;
+    if (!old && strcmp(version, MHD_HTTP_VERSION_1_1) != 0)
+        return "neither HTTP/1.1 nor HTTP/1.0";
+    MHD_get_connection_values_n(mhd, MHD_HEADER_KIND, look_at, &head);
+    if (head.broken || !size || (uintptr_t)method + *size != head.next + LINE_END)
+        return "a header is malformed";
+    if (head.hosts > 1)
+        return "there are several Host headers";
+    if (head.lengths + head.codings > 1 || (head.codings && old) ||
+        (head.codings && strcasecmp(head.coding, "chunked") != 0) ||
+        (head.lengths && !gs_parse_u64(head.length, strlen(head.length), ret_length)))
+        return "the request's length is ambiguous";
+    *ret_chunked = head.codings > 0;
+    return NULL;
+}
