@@ -178,7 +178,9 @@ static int set_creds(struct gs_connection *connection, struct gs_creds *creds, s
         return 0;
     if (set_blob(easy, CURLOPT_CAINFO_BLOB, creds->ca, creds->ca_len) != CURLE_OK ||
         set_blob(easy, CURLOPT_SSLCERT_BLOB, creds->cert, creds->cert_len) != CURLE_OK ||
-        set_blob(easy, CURLOPT_SSLKEY_BLOB, creds->key, creds->key_len) != CURLE_OK)
+        set_blob(easy, CURLOPT_SSLKEY_BLOB, creds->key, creds->key_len) != CURLE_OK ||
+        /* else libcurl's own folder, /etc/ssl/certs, counts beside it */
+        (creds->ca && curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) != CURLE_OK))
         return gs_fail_nomem(err);
     if (connection->creds)
         gs_creds_unref(connection->creds);

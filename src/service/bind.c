@@ -15,8 +15,9 @@
 /* What became of an attempt. words is for kube-scheduler, "" for success. */
 struct outcome {
     enum gs_bind_result result;
-    bool repeats; /* an earlier attempt, whose outcome is not known: see
-                     gs_open_binds_repeat_begin() */
+    const char *client; /* who asks; NULL: not known */
+    bool repeats;       /* an earlier attempt, whose outcome is not known: see
+                           gs_open_binds_repeat_begin() */
     char words[sizeof(((struct gs_error *)0)->msg) + 64]; /* room for a whole error's */
 };
 
@@ -332,13 +333,40 @@ static void log_bind(const struct gs_binding_args *args, const struct gs_bind_re
                      const struct outcome *outcome)
 {
     char gpus[GS_IDX_TEXT_BYTES];
+    const char *client = outcome->client ? outcome->client : "-";
     if (outcome->words[0])
         gs_log(GS_LOG_WARN, "not bound", GS_STR("pod", args->name), GS_STR("namespace", args->ns),
-               GS_STR("node", args->node), GS_STR("why", outcome->words));
+               GS_STR("node", args->node), GS_STR("client", client), GS_STR("why", outcome->words));
     else
         gs_log(GS_LOG_INFO, "bound", GS_STR("pod", args->name), GS_STR("namespace", args->ns),
-               GS_STR("node", args->node), GS_STR("gpu", gs_codec_idx_format(record->gpus, gpus)),
+               GS_STR("node", args->node), GS_STR("client", client),
+               GS_STR("gpu", gs_codec_idx_format(record->gpus, gpus)),
                GS_INT("units", record->charge.units), GS_INT("size", record->dev_units));
+}
+
+static bool is_among(const char *list, const char *name)
+{
+    size_t len = strlen(name);
+    while (list) {
+        if (strncmp(list, name, len) == 0 && (list[len] == ',' || !list[len]))
+            return true;
+        list = strchr(list, ',');
+        list = list ? list + 1 : NULL;
+    }
+    return false;
+}
+
+/* Whoever reaches a port that is open to others than kube-scheduler can have pods bound: not those
+ * at least with which this service has nothing to do. */
+static bool is_ours(const struct gs_service *service, const struct gs_pod *pod,
+                    const struct gs_ask *ask, struct outcome *outcome)
+{
+    const struct gs_service_config *config = &service->config;
+    if (config->gpu_pods_only && !ask->units)
+        say(outcome, GS_BIND_REFUSED, "the pod asks for no GPU memory: it is not bound here");
+    else if (config->scheduler_name && !is_among(config->scheduler_name, pod->scheduler_name))
+        say(outcome, GS_BIND_REFUSED, "the pod is another scheduler's: it is not bound here");
+    return !outcome->words[0];
 }
 
 /* Nothing is sent when the lease may be another's: reading the pod may have taken long, and so may
@@ -422,6 +450,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     struct gs_bind_record record = {0};
     struct gs_error err = {0};
     struct gs_ask ask;
+    struct gs_match match;
     gs_store_read(&service->store);
     struct gs_claim claim;
     bool known = gs_ledger_find_claim(service->store.ledger, args->uid, &claim);
@@ -443,8 +472,9 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
         return;
     }
     gs_ask_of_pod(&ask, pod);
-    bool go = true;
-    if (ask.units) {
+    gs_ask_match(&ask, service->store.ledger, &match);
+    bool ours = is_ours(service, pod, &ask, outcome), go = ours;
+    if (ours && ask.units) {
         choose_ahead(service, args->node, &ask);
         gs_store_write(&service->store);
         go = reserve(service, args, pod, &ask, &record, outcome);
@@ -454,7 +484,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
         call_api(service, args, pod, &record, begun_ns, outcome);
     if (outcome->repeats)
         gs_open_binds_repeat_end(service->open_binds, args->uid);
-    if (outcome->words[0] && ask.units) /* it may fit elsewhere at this moment */
+    if (outcome->words[0] && ours && ask.units) /* it may fit elsewhere at this moment */
         gs_pending_refused(service->pending, pod, GS_FITS, 0,
                            gs_clock_now_ns(service->config.clock));
     log_bind(args, &record, outcome);
@@ -473,10 +503,16 @@ static void await_first(const struct gs_service *service)
 int gs_service_bind(struct gs_service *service, const char *body, size_t len, struct gs_buf *answer,
                     struct gs_error *err)
 {
+    return gs_service_bind_for(service, NULL, body, len, answer, err);
+}
+
+int gs_service_bind_for(struct gs_service *service, const char *client, const char *body,
+                        size_t len, struct gs_buf *answer, struct gs_error *err)
+{
     int64_t start_ns = gs_clock_now_ns(service->config.clock);
     struct gs_binding_args args = {0};
     struct gs_pod pod = {0};
-    struct outcome outcome = {.result = GS_BIND_DONE};
+    struct outcome outcome = {.result = GS_BIND_DONE, .client = client};
     const char *refuses = gs_service_refuses(service);
     int result = gs_codec_binding_args((struct gs_slice){body, len}, &args, err);
     if (result == 0) {

@@ -43,10 +43,13 @@ struct gs_service_config {
     const struct gs_election *election; /* borrowed; NULL: no election, this replica leads */
     const char *pod_ns;                 /* this replica's own pod; borrowed; … */
     const char *pod_name;               /* … NULL: not known */
-    bool labels_leader;    /* that pod is labelled gpushare/leader=true while it leads */
-    int64_t first_bind_ns; /* monotonic: binds wait until then; 0: for nothing */
-    int64_t reconcile_ns;  /* between full comparisons with the API; 0: 5 minutes */
-    bool no_gpu_metrics;   /* gs_service_metrics() leaves out the series per GPU */
+    bool labels_leader;         /* that pod is labelled gpushare/leader=true while it leads */
+    int64_t first_bind_ns;      /* monotonic: binds wait until then; 0: for nothing */
+    int64_t reconcile_ns;       /* between full comparisons with the API; 0: 5 minutes */
+    bool gpu_pods_only;         /* bind refuses pods without GPU memory */
+    const char *scheduler_name; /* comma list of spec.schedulerName: it refuses others' pods; NULL:
+                                   none. Borrowed */
+    bool no_gpu_metrics;        /* gs_service_metrics() leaves out the series per GPU */
 };
 
 /* *caller frees*; NULL with GS_ENOMEM or GS_EINVAL. */
@@ -87,6 +90,9 @@ int gs_service_prioritize(struct gs_service *service, const char *body, size_t l
                           struct gs_buf *answer, struct gs_error *err);
 int gs_service_bind(struct gs_service *service, const char *body, size_t len, struct gs_buf *answer,
                     struct gs_error *err);
+/* The same for a client that showed who it is: its name goes into the log. NULL: it did not. */
+int gs_service_bind_for(struct gs_service *service, const char *client, const char *body,
+                        size_t len, struct gs_buf *answer, struct gs_error *err);
 int gs_service_preempt(struct gs_service *service, const char *body, size_t len,
                        struct gs_buf *answer, struct gs_error *err);
 

@@ -28,13 +28,19 @@ static unsigned status_of(enum gs_code code)
 typedef int verb_fn(struct gs_service *service, const char *body, size_t len, struct gs_buf *answer,
                     struct gs_error *err);
 
+/* The next connection finds the leader. */
+static void close_if_standby(struct routes_ctx *app, struct gs_http_response *res)
+{
+    if (!gs_service_leads(app->service))
+        gs_http_add_header(res, "Connection", "close");
+}
+
 static void answer_verb(verb_fn *verb, void *ctx, const struct gs_http_request *req,
                         struct gs_http_response *res)
 {
     struct routes_ctx *app = ctx;
     struct gs_error err = {0};
-    if (!gs_service_leads(app->service)) /* the next connection finds the leader */
-        gs_http_add_header(res, "Connection", "close");
+    close_if_standby(app, res);
     if (verb(app->service, req->body, req->body_len, &res->body, &err) < 0)
         gs_http_error(res, status_of(err.code), "%s", err.msg);
 }
@@ -52,7 +58,12 @@ static void on_prioritize(void *ctx, const struct gs_http_request *req,
 
 static void on_bind(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
-    answer_verb(gs_service_bind, ctx, req, res);
+    struct routes_ctx *app = ctx;
+    struct gs_error err = {0};
+    close_if_standby(app, res);
+    if (gs_service_bind_for(app->service, req->client_name, req->body, req->body_len, &res->body,
+                            &err) < 0)
+        gs_http_error(res, status_of(err.code), "%s", err.msg);
 }
 
 static void on_preempt(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)

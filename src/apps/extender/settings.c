@@ -74,6 +74,12 @@ static const char *wrong_port(const struct settings *settings)
         return "--tls-cert and --tls-key go together";
     if (settings->tls_client_ca && !settings->tls_cert)
         return "--tls-client-ca needs --tls-cert";
+    if (settings->tls_allowed_cn && !settings->tls_client_ca)
+        return "--tls-allowed-cn needs --tls-client-ca";
+    if (settings->tls_cert && !settings->tls_client_ca && !is_loopback(settings->listen) &&
+        !settings->any_client_anywhere)
+        return "TLS beyond loopback that asks clients for no certificate lets everybody bind pods: "
+               "give --tls-client-ca, or --any-client-anywhere if something else protects the port";
     if (!settings->tls_cert && !is_loopback(settings->listen) && !settings->plain_http_anywhere)
         return "plain HTTP beyond loopback lets everybody bind pods: give --tls-cert and "
                "--tls-client-ca, or --plain-http-anywhere if something else protects the port";
@@ -154,8 +160,16 @@ void settings_read(struct settings *settings, int argc, char **argv)
         OPT_STRING("tls-key", &settings->tls_key, "FILE", "its key"),
         OPT_STRING("tls-client-ca", &settings->tls_client_ca, "FILE",
                    "clients must show a certificate signed by one of these"),
+        OPT_STRING("tls-allowed-cn", &settings->tls_allowed_cn, "NAMES",
+                   "comma list of common names or DNS names: a client's certificate must bear one "
+                   "of them (any)"),
         OPT_FLAG("plain-http-anywhere", &settings->plain_http_anywhere,
                  "allow plain HTTP on an address that is not loopback"),
+        OPT_FLAG("any-client-anywhere", &settings->any_client_anywhere,
+                 "allow TLS without --tls-client-ca on an address that is not loopback"),
+        OPT_STRING("scheduler-name", &settings->scheduler_name, "NAMES",
+                   "comma list of spec.schedulerName: bind refuses other schedulers' pods (any); "
+                   "beyond loopback it refuses pods without GPU memory in any case"),
         OPT_FLAG("leader-elect", &settings->leader_elect,
                  "one of several replicas behind a Service answers: needs a Lease"),
         OPT_STRING("lease-name", &settings->lease_name, "NAME",
@@ -190,5 +204,6 @@ void settings_read(struct settings *settings, int argc, char **argv)
     };
     gs_options_parse(&command, argc, argv);
     apply_port(settings);
+    settings->loopback = is_loopback(settings->listen);
     check(settings);
 }

@@ -21,7 +21,11 @@ struct settings {
     const char *tls_cert;
     const char *tls_key;
     const char *tls_client_ca;
+    const char *tls_allowed_cn;
     bool plain_http_anywhere;
+    bool any_client_anywhere;
+    const char *scheduler_name;
+    bool loopback; /* listen is: nobody but this host asks */
     bool leader_elect;
     const char *lease_name;
     const char *scheduler_lease;    /* NAMESPACE/NAME of kube-scheduler's, or NULL */

@@ -2,8 +2,10 @@
 #include "fixture.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -287,12 +289,44 @@ static void an_authority_that_is_no_certificate_is_told_as_such(void **state)
     stop_server(&server);
 }
 
+/* The machine's own authorities lie in /etc/ssl/certs, by hash. A server of theirs is none of a
+ * kubeconfig that names another. */
+static void the_machine_s_authorities_do_not_count_beside_the_kubeconfig_s(void **state)
+{
+    static const struct {
+        const char *row;
+        enum how ca_how;
+        int status;
+    } authorities[] = {{"another authority", INLINE, 0}, {"none is named", NOTHING, 200}};
+    if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount(certificates.path, "/etc/ssl/certs", NULL, MS_BIND, NULL) < 0)
+        skip(); /* needs root */
+    char *others = in_folder("other.crt"), *bundle = slurp(others);
+    free(folder_write(&certificates, "ca-certificates.crt", bundle, 0644));
+    free(bundle);
+    free(others);
+    openssl_does((const char *[]){"rehash", "/etc/ssl/certs", NULL});
+    GS_FOR_EACH_ROW (r, authorities) {
+        struct server server = start_server("ip", NULL); /* of "ca", as is its certificate */
+        struct gs_kube_config config = {.ca = pem("other", "crt", r->ca_how)};
+        assert_true(asprintf(&config.server, "https://127.0.0.1:%u", server.port) > 0);
+        struct fixture f = {0};
+        struct gs_error err = {0};
+        fixture_start_with(&f, NULL, 0, &config);
+        row_equal(r->row, fixture_get(&f, "/version", NULL, &err), r->status);
+        fixture_stop(&f);
+        stop_server(&server);
+    }
+    umount2("/etc/ssl/certs", MNT_DETACH);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(servers_are_verified_and_clients_show_themselves),
         cmocka_unit_test(an_authority_that_is_replaced_is_noticed),
         cmocka_unit_test(an_authority_that_is_no_certificate_is_told_as_such),
+        cmocka_unit_test(the_machine_s_authorities_do_not_count_beside_the_kubeconfig_s),
     };
     return cmocka_run_group_tests(tests, make_all, remove_all);
 }

@@ -27,6 +27,17 @@ ROWS = [
     ("a health port too high", ["--health-listen", ":65536"], {}, 2, "--health-listen"),
     ("a word in PORT", [], {"PORT": "http"}, 2, "PORT"),
     ("plain HTTP for everybody", ["--listen", ":39999"], {}, 2, "--plain-http-anywhere"),
+    ("TLS for everybody", ["--listen", ":39999", "--tls-cert", "c", "--tls-key", "k"], {}, 2,
+     "--any-client-anywhere"),
+    # the other yes is for the other risk
+    ("TLS for everybody, yes to plain HTTP",
+     ["--listen", ":39999", "--tls-cert", "c", "--tls-key", "k", "--plain-http-anywhere"], {}, 2,
+     "--any-client-anywhere"),
+    ("TLS for everybody, said twice",
+     ["--listen", ":39999", "--tls-cert", "c", "--tls-key", "k", "--any-client-anywhere",
+      "--kubeconfig", "/does/not/exist"], {}, 1, "/does/not/exist"),
+    ("names without a CA", ["--tls-cert", "c", "--tls-key", "k", "--tls-allowed-cn", "a"], {}, 2,
+     "--tls-client-ca"),
     ("election without a name", ["--leader-elect"], {}, 2, "--pod-name"),
     # Everybody with the empty name would be the holder of a lease that nobody holds.
     ("election with the empty name", ["--leader-elect", "--pod-name="], {}, 2, "--pod-name"),

@@ -259,6 +259,67 @@ static void a_pod_that_only_the_api_knows_yet_is_read_from_it(void **state)
     assert_int_equal(rig.binds, 1);
 }
 
+/* A port that others than kube-scheduler reach. */
+static void strangers_pods_are_refused_where_that_is_asked_for(void **state)
+{
+    static const struct {
+        const char *row;
+        bool gpu_pods_only;
+        const char *schedulers;
+        unsigned units;
+        const char *scheduler; /* of the pod */
+        const char *answer;
+    } rows[] = {
+        {"a plain pod on loopback", false, NULL, 0, "x", "{\"Error\":\"\"}"},
+        {"a plain pod", true, NULL, 0, "x", "no GPU memory"},
+        {"a GPU pod", true, NULL, 4, "x", "{\"Error\":\"\"}"},
+        {"of this scheduler", true, "a,x", 4, "x", "{\"Error\":\"\"}"},
+        {"of another", true, "a,xx,yx", 4, "x", "another scheduler's"},
+        {"of none", true, "a", 4, "", "another scheduler's"},
+        {"of another, on loopback", false, "a", 4, "x", "another scheduler's"},
+        {"plain and of another, on loopback", false, "a", 0, "x", "another scheduler's"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rig open;
+        char json[512];
+        print_message("  %s\n", rows[i].row);
+        rig_start_as(&open, (struct gs_service_config){.gpu_pods_only = rows[i].gpu_pods_only,
+                                                       .scheduler_name = rows[i].schedulers});
+        rig_lists(&open);
+        rig_node(&open, "n1", "16");
+        snprintf(json, sizeof(json),
+                 "{'metadata':{'name':'p','namespace':'default','uid':'u1'},'spec':{"
+                 "'schedulerName':'%s','containers':[{'name':'c','resources':{'limits':{"
+                 "'aliyun.com/gpu-mem':'%u'}}}]},'status':{'phase':'Pending'}}",
+                 rows[i].scheduler, rows[i].units);
+        rig_quote(json);
+        open.get_json = json;
+        rig_expect(rig_try_bind(&open, "p", "u1", "n1"), rows[i].answer);
+        assert_int_equal(open.binds, strstr(rows[i].answer, "\"\"") != NULL);
+        rig_stop(&open);
+    }
+}
+
+/* Whoever can bind can filter, and says there what he likes of a pod. */
+static void what_filter_was_told_of_a_pod_is_not_believed(void **state)
+{
+    static const char told[] =
+        "{\"metadata\":{\"name\":\"p\",\"namespace\":\"default\",\"uid\":\"u1\"},\"spec\":{"
+        "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":"
+        "\"20\"}}}]}}";
+    struct rig open;
+    rig_start_as(&open, (struct gs_service_config){.gpu_pods_only = true});
+    rig_lists(&open);
+    rig_node(&open, "n1", "16");
+    rig_node(&open, "n2", "24");
+    rig_expect(rig_filter(&open, told, "\"n1\""), "no GPU is as large");
+    open.get_json = "{\"metadata\":{\"name\":\"p\",\"namespace\":\"default\",\"uid\":\"u1\"},"
+                    "\"spec\":{\"containers\":[{\"name\":\"c\"}]}}";
+    rig_expect(rig_try_bind(&open, "p", "u1", "n2"), "no GPU memory");
+    assert_int_equal(open.binds, 0);
+    rig_stop(&open);
+}
+
 static void a_pod_without_gpu_memory_is_bound_plainly(void **state)
 {
     char json[2048];
@@ -384,6 +445,8 @@ int main(void)
         T(two_binds_of_one_pod_at_once_make_one_call),
         T(a_bind_that_does_not_fit_any_more_changes_nothing),
         T(a_pod_that_only_the_api_knows_yet_is_read_from_it),
+        T(strangers_pods_are_refused_where_that_is_asked_for),
+        T(what_filter_was_told_of_a_pod_is_not_believed),
         T(a_pod_without_gpu_memory_is_bound_plainly),
         T(malformed_requests_are_refused_and_charge_nothing),
         T(a_standby_binds_nothing),
