@@ -90,12 +90,35 @@ static bool again_after_failure(struct call *call, const struct gs_error *why)
     return (call->exchange.unsent || (get && why->code == GS_EIO)) && wait_backoff(call);
 }
 
+/* A replica whose Lease waits behind its binds leads no more. */
+static bool is_lease(const struct call *call)
+{
+    static const char leases[] = "/apis/coordination.k8s.io/";
+    return strncmp(call->exchange.request->path, leases, sizeof(leases) - 1) == 0;
+}
+
+/* False: its turn would come too late. */
+static bool wait_for_turn(struct call *call)
+{
+    struct gs_kube_client *client = call->client;
+    int64_t now_ns = gs_clock_now_ns(client->options.clock);
+    if (call->runner || is_lease(call))
+        return true;
+    pthread_mutex_lock(&client->lock);
+    int64_t ns = gs_rate_take(&client->rate, now_ns, call->exchange.deadline_ns - now_ns - 1);
+    pthread_mutex_unlock(&client->lock);
+    return ns == 0 || (ns > 0 && wait_within(call, ns));
+}
+
 static int run(struct call *call, struct gs_error *err)
 {
     for (;;) {
         struct gs_error why = {0};
         if (gs_client_canceled(call->client))
             return gs_fail(err, GS_ECANCELED, "stopped");
+        if (!wait_for_turn(call))
+            return gs_fail(err, GS_EBUSY, "too many requests to %s: see --kube-api-qps",
+                           call->client->config.server);
         bool again;
         if (gs_exchange_run(call->client, call->runner, &call->exchange, &why) == 0) {
             again = again_after_answer(call);

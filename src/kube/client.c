@@ -79,6 +79,7 @@ static int init(struct gs_kube_client *client, const struct gs_kube_config *conf
              client->options.program, GS_VERSION);
     client->options.program = NULL; /* copied above */
     gs_random_init(&client->random);
+    gs_rate_init(&client->rate, client->options.qps, client->options.burst);
     return gs_auth_new(&client->config, client->options.clock, client->options.exec_timeout_ns,
                        &client->auth, err);
 }

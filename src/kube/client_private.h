@@ -10,6 +10,7 @@
 #include "gpushare/codec/list.h"
 #include "gpushare/kube/client.h"
 #include "gpushare/kube/lines.h"
+#include "rate.h"
 #include "url.h"
 
 /* The client's inside. Private to this folder. */
@@ -46,6 +47,7 @@ struct gs_kube_client {
     uint32_t idle_count;
     struct gs_runner *runners;
     struct gs_random random;
+    struct gs_rate rate;
     struct gs_kube_stats stats;
 };
 

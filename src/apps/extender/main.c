@@ -171,6 +171,7 @@ int main(int argc, char **argv)
 {
     struct app app = {0};
     struct gs_error err = {0};
+    limits_keep_secrets();
     settings_read(&app.settings, argc, argv);
     if (gs_names_init(&app.names, app.settings.domain, &err) < 0) {
         gs_log(GS_LOG_ERROR, "bad usage", GS_STR("why", err.msg));
@@ -181,7 +182,10 @@ int main(int argc, char **argv)
     /* large bodies go back to the system when they are done */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 4 << 20);
-    const struct gs_kube_options options = {.program = "extender", .names = &app.names};
+    const struct gs_kube_options options = {.program = "extender",
+                                            .names = &app.names,
+                                            .qps = app.settings.kube_api_qps,
+                                            .burst = app.settings.kube_api_burst};
     int result =
         connect_api(app.settings.kubeconfig, app.settings.context, &options, &app.client, &err);
     if (result == 0)

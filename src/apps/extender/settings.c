@@ -135,6 +135,8 @@ void settings_read(struct settings *settings, int argc, char **argv)
         .grace_ns = 10 * GS_NS_PER_S,
         .reconcile_ns = 300 * GS_NS_PER_S,
         .gpu_metrics = true,
+        .kube_api_qps = 300,
+        .kube_api_burst = 600,
     };
     const struct gs_option table[] = {
         OPT_STRING("kubeconfig", &settings->kubeconfig, "FILE",
@@ -186,6 +188,11 @@ void settings_read(struct settings *settings, int argc, char **argv)
                    "namespace of the pod and the Lease (kube-system)", .env = "POD_NAMESPACE"),
         OPT_U32("threads", &settings->threads, "N", "threads that read requests (2)"),
         OPT_U32("bind-workers", &settings->bind_workers, "N", "binds at the same time (16)"),
+        OPT_U32("kube-api-qps", &settings->kube_api_qps, "N",
+                "requests to the API server a second (300; 0: no limit); its lists, watches and "
+                "Leases do not count"),
+        OPT_U32("kube-api-burst", &settings->kube_api_burst, "N",
+                "of these, how many may come at once (600)"),
         OPT_DURATION("grace", &settings->grace_ns, "TIME",
                      "how long requests may take to finish after SIGTERM (10s)"),
         OPT_DURATION("reconcile-every", &settings->reconcile_ns, "TIME",

@@ -25,6 +25,7 @@ struct settings {
     bool plain_http_anywhere;
     bool any_client_anywhere;
     const char *scheduler_name;
+    uint32_t kube_api_qps, kube_api_burst;
     bool loopback; /* listen is: nobody but this host asks */
     bool leader_elect;
     const char *lease_name;

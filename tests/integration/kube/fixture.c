@@ -23,6 +23,8 @@ struct gs_kube_options fixture_options(const struct fixture *f)
         .backoff_min_ns = f->backoff_ns ? f->backoff_ns : 20 * GS_NS_PER_MS,
         .backoff_max_ns = f->backoff_ns ? f->backoff_ns : 200 * GS_NS_PER_MS,
         .stall_timeout_ns = f->stall_ns ? f->stall_ns : 60 * GS_NS_PER_S,
+        .qps = f->qps,
+        .burst = f->burst,
         .exec_timeout_ns = 1 * GS_NS_PER_S,
     };
 }

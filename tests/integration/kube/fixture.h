@@ -16,7 +16,8 @@ struct fixture {
     struct fake_api *api;
     struct gs_kube_client *client;
     struct gs_kube kube;
-    int64_t stall_ns;             /* set before the start; 0: never in a test */
+    int64_t stall_ns; /* set before the start; 0: never in a test */
+    uint32_t qps, burst;
     int64_t retry_after_max_ns;   /* likewise; 0: 400 ms */
     int64_t backoff_ns;           /* each wait; 0: from 20 to 200 ms */
     const struct gs_clock *clock; /* NULL: the machine's */

@@ -383,9 +383,44 @@ static void every_status_has_its_code_and_words(void **state)
     }
 }
 
+/* Two at once, then one in an hour, as far as this test is concerned. */
+static void requests_beyond_the_rate_are_not_sent_and_leases_are(void **state)
+{
+    static const struct fake_rule rules[] = {
+        {.match = "/leases/", .body = "{\"metadata\":{\"name\":\"l\"},\"spec\":{}}"},
+        {.match = "/version", .body = "{}"},
+    };
+    struct fixture f = {.qps = 1, .burst = 2};
+    struct gs_error err = {0};
+    fixture_start(&f, rules, 2);
+    struct gs_kube_request request = {
+        .method = "GET", .path = "/version", .timeout_ns = 100 * GS_NS_PER_MS};
+    struct gs_kube_request lease = {.method = "GET",
+                                    .path = "/apis/coordination.k8s.io/v1/namespaces/n/leases/l",
+                                    .timeout_ns = 100 * GS_NS_PER_MS};
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(1000);
+    int status = 0, sent = 0, refused = 0;
+    for (int i = 0; i < 10; i++) {
+        struct gs_error why = {0};
+        if (gs_kube_request(f.client, &request, &status, &body, &why) == 0)
+            sent++;
+        else if (why.code == GS_EBUSY && strstr(why.msg, "--kube-api-qps"))
+            refused++;
+        lease.timeout_ns = 5 * GS_NS_PER_S;
+        assert_int_equal(gs_kube_request(f.client, &lease, &status, &body, &err), 0);
+    }
+    assert_true(sent >= 1);
+    assert_true(refused >= 1);
+    /* one that has the time waits for its turn */
+    request.timeout_ns = 15 * GS_NS_PER_S;
+    assert_int_equal(gs_kube_request(f.client, &request, &status, &body, &err), 0);
+    fixture_stop(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_beyond_the_rate_are_not_sent_and_leases_are),
         cmocka_unit_test(a_request_says_what_it_was_told_to),
         cmocka_unit_test(a_server_behind_a_prefix_is_asked_there),
         cmocka_unit_test(one_handle_serves_every_method_in_turn),
