@@ -12,6 +12,7 @@ void gs_answer_prepare(struct gs_http_conn *conn)
     conn->response.status = 200;
     conn->response.content_type = json_type;
     conn->response.stream = NULL;
+    conn->response.wants_worker = false;
     gs_buf_reset(&conn->response.body);
     gs_buf_reset(&conn->response.headers);
 }

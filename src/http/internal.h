@@ -262,6 +262,8 @@ void gs_route_allow(const struct gs_http_route *routes, size_t count, const char
 void gs_workers_init(struct gs_workers *workers, unsigned queue_max);
 int gs_workers_start(struct gs_workers *workers, unsigned count, struct gs_error *err);
 bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn);
+/* The handler has run where it may not sleep, and wants to: the answer is prepared anew. */
+bool gs_wants_worker(struct gs_http_conn *conn);
 unsigned gs_workers_queued(struct gs_workers *workers);
 void gs_workers_stop(struct gs_workers *workers);
 void gs_workers_destroy(struct gs_workers *workers);

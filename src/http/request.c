@@ -205,9 +205,12 @@ static enum MHD_Result dispatch(struct gs_http_conn *conn)
     }
     gs_conn_set_state(conn, GS_CONN_HANDLING);
     struct gs_workers *workers = workers_for(conn);
+    conn->request.may_block = workers == &server->workers;
     if (!workers) {
         conn->route->handler(server->config.ctx, &conn->request, &conn->response);
-        return gs_answer_send(conn);
+        if (!gs_wants_worker(conn))
+            return gs_answer_send(conn);
+        workers = &server->workers;
     }
     if (gs_workers_submit(workers, conn))
         return MHD_YES;

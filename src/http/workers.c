@@ -3,6 +3,47 @@
 
 #include "internal.h"
 
+static void call_one(struct gs_workers *workers)
+{
+    struct gs_worker *worker = SLIST_FIRST(&workers->idle);
+    if (!worker)
+        return; /* whoever is done first takes it */
+    SLIST_REMOVE_HEAD(&workers->idle, next_idle);
+    worker->called = true;
+    pthread_cond_signal(&worker->wake);
+}
+
+static bool enqueue(struct gs_workers *workers, struct gs_http_conn *conn, bool suspended)
+{
+    pthread_mutex_lock(&workers->lock);
+    bool room = !workers->stopping && workers->queued < workers->queue_max;
+    if (room) {
+        /* First, or a fast worker would resume what does not sleep yet. */
+        if (!suspended)
+            MHD_suspend_connection(conn->mhd);
+        STAILQ_INSERT_TAIL(&workers->queue, conn, in_queue);
+        workers->queued++;
+        call_one(workers);
+    }
+    pthread_mutex_unlock(&workers->lock);
+    return room;
+}
+
+bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn)
+{
+    return enqueue(workers, conn, false);
+}
+
+bool gs_wants_worker(struct gs_http_conn *conn)
+{
+    if (!conn->response.wants_worker || conn->request.may_block ||
+        !conn->loop->server->config.workers)
+        return false;
+    gs_answer_prepare(conn);
+    conn->request.may_block = true;
+    return true;
+}
+
 static void run(struct gs_http_conn *conn)
 {
     const struct gs_http_server *server = conn->loop->server;
@@ -11,6 +52,11 @@ static void run(struct gs_http_conn *conn)
         gs_http_error(&conn->response, 503, "stopping");
     else
         conn->route->handler(server->config.ctx, &conn->request, &conn->response);
+    if (gs_wants_worker(conn)) {
+        if (enqueue(&conn->loop->server->workers, conn, true))
+            return;
+        gs_http_error(&conn->response, 503, "too many requests at once");
+    }
     conn->phase = GS_PHASE_HANDLED;
     /* From here on the connection is its loop's again. */
     MHD_resume_connection(conn->mhd);
@@ -22,16 +68,6 @@ static void sleep_until_called(struct gs_workers *workers, struct gs_worker *wor
     SLIST_INSERT_HEAD(&workers->idle, worker, next_idle);
     while (!workers->stopping && !worker->called)
         pthread_cond_wait(&worker->wake, &workers->lock);
-}
-
-static void call_one(struct gs_workers *workers)
-{
-    struct gs_worker *worker = SLIST_FIRST(&workers->idle);
-    if (!worker)
-        return; /* whoever is done first takes it */
-    SLIST_REMOVE_HEAD(&workers->idle, next_idle);
-    worker->called = true;
-    pthread_cond_signal(&worker->wake);
 }
 
 static void *worker_main(void *arg)
@@ -85,21 +121,6 @@ int gs_workers_start(struct gs_workers *workers, unsigned count, struct gs_error
         workers->count++;
     }
     return 0;
-}
-
-bool gs_workers_submit(struct gs_workers *workers, struct gs_http_conn *conn)
-{
-    pthread_mutex_lock(&workers->lock);
-    bool room = !workers->stopping && workers->queued < workers->queue_max;
-    if (room) {
-        /* First, or a fast worker would resume what does not sleep yet. */
-        MHD_suspend_connection(conn->mhd);
-        STAILQ_INSERT_TAIL(&workers->queue, conn, in_queue);
-        workers->queued++;
-        call_one(workers);
-    }
-    pthread_mutex_unlock(&workers->lock);
-    return room;
 }
 
 unsigned gs_workers_queued(struct gs_workers *workers)

@@ -34,6 +34,24 @@ static struct gs_eviction_wait *find(struct gs_eviction_waits *eviction_waits, u
     return NULL;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Ascending, each once; returns how many are left. */
+static uint32_t sort_once(uint64_t *hashes, uint32_t count)
+{
+    uint32_t kept = 0;
+    qsort(hashes, count, sizeof(*hashes), by_value);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!kept || hashes[kept - 1] != hashes[i])
+            hashes[kept++] = hashes[i];
+    }
+    return kept;
+}
+
 void gs_eviction_waits_add(struct gs_eviction_waits *eviction_waits, const char *uid,
                            const struct gs_victims *nodes, uint32_t count)
 {
@@ -43,6 +61,7 @@ void gs_eviction_waits_add(struct gs_eviction_waits *eviction_waits, const char 
         return;
     for (uint32_t i = 0; i < count; i++)
         hashes[i] = hash_text(gs_slice_of(nodes[i].node));
+    count = sort_once(hashes, count);
     pthread_mutex_lock(&eviction_waits->lock);
     struct gs_eviction_wait *item = find(eviction_waits, pod);
     if (!item)
@@ -57,10 +76,8 @@ static bool names_one(const struct gs_eviction_wait *item, const struct gs_slice
 {
     for (uint32_t i = 0; i < count; i++) {
         uint64_t name = hash_text(names[i]);
-        for (uint32_t k = 0; k < item->count; k++) {
-            if (item->nodes[k] == name)
-                return true;
-        }
+        if (bsearch(&name, item->nodes, item->count, sizeof(name), by_value))
+            return true;
     }
     return false;
 }
@@ -77,13 +94,30 @@ static int64_t patience(struct gs_eviction_waits *eviction_waits, uint64_t pod,
     return left_ns;
 }
 
+bool gs_eviction_waits_due(struct gs_eviction_waits *eviction_waits, const char *uid,
+                           const struct gs_slice *names, uint32_t count)
+{
+    return patience(eviction_waits, hash_text(gs_slice_of(uid)), names, count) > 0;
+}
+
 static void spend(struct gs_eviction_waits *eviction_waits, uint64_t pod, int64_t spent_ns)
 {
     pthread_mutex_lock(&eviction_waits->lock);
     struct gs_eviction_wait *item = find(eviction_waits, pod);
     if (item)
         item->left_ns -= spent_ns;
+    eviction_waits->waiters--;
     pthread_mutex_unlock(&eviction_waits->lock);
+}
+
+/* Workers that wait bind nobody. spend() ends it. */
+static bool begin_wait(struct gs_eviction_waits *eviction_waits)
+{
+    pthread_mutex_lock(&eviction_waits->lock);
+    bool room = eviction_waits->waiters < GS_EVICTION_WAITERS_MAX;
+    eviction_waits->waiters += room;
+    pthread_mutex_unlock(&eviction_waits->lock);
+    return room;
 }
 
 bool gs_eviction_waits_wait(struct gs_eviction_waits *eviction_waits, struct gs_store *store,
@@ -92,7 +126,7 @@ bool gs_eviction_waits_wait(struct gs_eviction_waits *eviction_waits, struct gs_
 {
     uint64_t pod = hash_text(gs_slice_of(uid));
     int64_t budget_ns = *left_ns > 0 ? patience(eviction_waits, pod, names, count) : 0;
-    if (!budget_ns)
+    if (!budget_ns || !begin_wait(eviction_waits))
         return false;
     /* the machine's own time: threads are what is waited for */
     const struct gs_clock *clock = gs_clock_system();

@@ -147,12 +147,18 @@ static bool fits_none(const uint8_t *verdicts, uint32_t count)
 /* Judges again, as often as memory comes free meanwhile, when others were evicted for this pod on
  * one of the nodes and kube-scheduler may have seen them go before we did. */
 static void judge_after_eviction(struct gs_service *service, const struct gs_ask *ask,
-                                 struct gs_scratch *scratch, uint64_t *epoch)
+                                 struct gs_scratch *scratch, uint64_t *epoch, bool *waits)
 {
     const struct gs_filter_args *args = &scratch->args;
     int64_t left_ns = GS_EVICTION_WAIT_NS;
     bool known_all = true;
     struct gs_error err = {0};
+    if (waits) {
+        *waits = args->has_names && fits_none(scratch->verdicts, args->name_count) &&
+                 gs_eviction_waits_due(&service->eviction_waits, args->pod.uid, args->names,
+                                       args->name_count);
+        return;
+    }
     while (args->has_names && fits_none(scratch->verdicts, args->name_count) &&
            gs_eviction_waits_wait(&service->eviction_waits, &service->store, args->pod.uid,
                                   args->names, args->name_count, *epoch, &left_ns)) {
@@ -161,7 +167,7 @@ static void judge_after_eviction(struct gs_service *service, const struct gs_ask
 }
 
 static int filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
-                          struct gs_scratch *scratch, struct gs_error *err)
+                          struct gs_scratch *scratch, bool *waits, struct gs_error *err)
 {
     const struct gs_pod *pod = &scratch->args.pod;
     uint32_t count = gs_filter_args_count(&scratch->args);
@@ -171,7 +177,9 @@ static int filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
     gs_ask_match(ask, service->store.ledger, &match);
     if (judge_locked(service, ask, scratch, &known_all, &epoch, err) < 0)
         return -1;
-    judge_after_eviction(service, ask, scratch, &epoch);
+    judge_after_eviction(service, ask, scratch, &epoch, waits);
+    if (waits && *waits)
+        return 0;
     enum gs_reason why;
     uint32_t fitting = count_verdicts(service, scratch->verdicts, count, &why);
     if (fitting == 0 && known_all && count > 0) {
@@ -189,8 +197,9 @@ static int filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
     return 0;
 }
 
+/* waits NULL: it may sleep. */
 static int filter(struct gs_service *service, struct gs_slice body, struct gs_scratch *scratch,
-                  struct gs_buf *answer, struct gs_error *err)
+                  struct gs_buf *answer, bool *waits, struct gs_error *err)
 {
     if (gs_codec_filter_args(service->config.names, body, &scratch->args, err) < 0)
         return -1;
@@ -200,14 +209,16 @@ static int filter(struct gs_service *service, struct gs_slice body, struct gs_sc
     gs_ask_of_pod(&ask, &scratch->args.pod);
     if (!ask.units)
         memset(scratch->verdicts, GS_FITS, gs_filter_args_count(&scratch->args));
-    else if (filter_gpu_pod(service, &ask, scratch, err) < 0)
+    else if (filter_gpu_pod(service, &ask, scratch, waits, err) < 0)
         return -1;
+    if (waits && *waits)
+        return 0;
     gs_codec_filter_result(answer, &scratch->args, scratch->verdicts);
     return gs_buf_failed(answer) ? gs_fail(err, GS_ENOMEM, "the answer does not fit") : 0;
 }
 
-int gs_service_filter(struct gs_service *service, const char *body, size_t len,
-                      struct gs_buf *answer, struct gs_error *err)
+static int answer_filter(struct gs_service *service, const char *body, size_t len,
+                         struct gs_buf *answer, bool *waits, struct gs_error *err)
 {
     int64_t start_ns = gs_clock_now_ns(service->config.clock);
     const char *refuses = gs_service_refuses(service);
@@ -218,10 +229,27 @@ int gs_service_filter(struct gs_service *service, const char *body, size_t len,
         struct gs_scratch *scratch = gs_scratch_take(service);
         if (!scratch)
             return gs_fail_nomem(err);
-        result = filter(service, (struct gs_slice){body, len}, scratch, answer, err);
+        result = filter(service, (struct gs_slice){body, len}, scratch, answer, waits, err);
         gs_scratch_give(service, scratch);
     }
-    gs_meter_add(&service->meters[GS_VERB_FILTER],
-                 gs_clock_now_ns(service->config.clock) - start_ns, refuses || result < 0);
+    if (!waits || !*waits) /* else it is asked again */
+        gs_meter_add(&service->meters[GS_VERB_FILTER],
+                     gs_clock_now_ns(service->config.clock) - start_ns, refuses || result < 0);
+    return result;
+}
+
+int gs_service_filter(struct gs_service *service, const char *body, size_t len,
+                      struct gs_buf *answer, struct gs_error *err)
+{
+    return answer_filter(service, body, len, answer, NULL, err);
+}
+
+int gs_service_filter_at_once(struct gs_service *service, const char *body, size_t len,
+                              struct gs_buf *answer, bool *ret_waits, struct gs_error *err)
+{
+    bool waits = false;
+    int result = answer_filter(service, body, len, answer, &waits, err);
+    if (result == 0)
+        *ret_waits = waits;
     return result;
 }

@@ -58,7 +58,9 @@ struct gs_http_request {
     const char *rest;   /* what follows a GS_HTTP_PREFIX route's path; "" for an exact route */
     const char *body;   /* body_len bytes and a NUL after them; never NULL */
     size_t body_len;
-    const char *client_name; /* common name of the verified client certificate; NULL without one */
+    const char *client_name; /* of the verified client certificate, "" when it has none; NULL
+                                without a certificate */
+    bool may_block;          /* this is a worker's thread: the handler may sleep */
 };
 
 /* The answer, prepared by the server as 200, "application/json", empty body. */
@@ -68,6 +70,8 @@ struct gs_http_response {
     struct gs_buf body;       /* the handler appends; its memory belongs to the server, which sends
                                  it without copying and uses it again for the connection's next
                                  answer. When it failed (ceiling, memory) the client gets 500 */
+    bool wants_worker; /* the handler sets it where it would have to sleep and may not: it is called
+                          again, on a worker's thread, and what it answered is dropped */
     /* The server's own, filled by the functions below. */
     struct gs_buf headers;
     struct gs_http_stream *stream;

@@ -86,6 +86,10 @@ bool gs_service_leads(const struct gs_service *service);
  */
 int gs_service_filter(struct gs_service *service, const char *body, size_t len,
                       struct gs_buf *answer, struct gs_error *err);
+/* The same, but never sleeps (for up to a quarter of a second, see service/eviction_wait.h): where
+ * it would, *ret_waits becomes true and there is no answer. */
+int gs_service_filter_at_once(struct gs_service *service, const char *body, size_t len,
+                              struct gs_buf *answer, bool *ret_waits, struct gs_error *err);
 int gs_service_prioritize(struct gs_service *service, const char *body, size_t len,
                           struct gs_buf *answer, struct gs_error *err);
 int gs_service_bind(struct gs_service *service, const char *body, size_t len, struct gs_buf *answer,

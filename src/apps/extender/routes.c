@@ -45,9 +45,19 @@ static void answer_verb(verb_fn *verb, void *ctx, const struct gs_http_request *
         gs_http_error(res, status_of(err.code), "%s", err.msg);
 }
 
+/* Where it would sleep it runs again on a thread for that: the others read connections. */
 static void on_filter(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
-    answer_verb(gs_service_filter, ctx, req, res);
+    struct routes_ctx *app = ctx;
+    struct gs_error err = {0};
+    if (req->may_block) {
+        answer_verb(gs_service_filter, ctx, req, res);
+        return;
+    }
+    close_if_standby(app, res);
+    if (gs_service_filter_at_once(app->service, req->body, req->body_len, &res->body,
+                                  &res->wants_worker, &err) < 0)
+        gs_http_error(res, status_of(err.code), "%s", err.msg);
 }
 
 static void on_prioritize(void *ctx, const struct gs_http_request *req,

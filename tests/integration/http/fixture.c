@@ -64,6 +64,16 @@ static void much(void *ctx, const struct gs_http_request *req, struct gs_http_re
     gs_buf_advance(&res->body, MUCH_BYTES);
 }
 
+/* Where it may not sleep, it says that it would. */
+static void wait_elsewhere(void *ctx, const struct gs_http_request *req,
+                           struct gs_http_response *res)
+{
+    gs_buf_puts(&res->body, req->may_block ? "" : "dropped");
+    res->wants_worker = !req->may_block;
+    if (req->may_block)
+        wait_gate(ctx, req, res);
+}
+
 static void stream_closed(void *ctx)
 {
     struct fixture *fix = ctx;
@@ -96,6 +106,8 @@ static const struct gs_http_route routes[] = {
     {"GET", "/header", bad_header, 0},
     {"POST", "/wait", wait_gate, GS_HTTP_BLOCKING},
     {"GET", "/wait", wait_gate, GS_HTTP_BLOCKING},
+    {"GET", "/wait-elsewhere", wait_elsewhere, 0},
+    {"POST", "/wait-elsewhere", wait_elsewhere, 0},
     {"POST", "/echo-slowly", echo, GS_HTTP_BLOCKING},
     {"GET", "/compute", wait_gate, GS_HTTP_HEAVY},
     {"POST", "/plain-wait", wait_gate, 0},

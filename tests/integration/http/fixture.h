@@ -27,6 +27,7 @@
  *   GET  /broken           a body that failed
  *   GET  /header           a header with a line break in it
  *   POST /wait   blocking  "waited", after fixture.gate has opened
+ *   *    /wait-elsewhere    as /wait, once it is on a worker's thread
  *   POST /echo-slowly      blocking, the body
  *   GET  /compute  heavy   as /wait
  *   POST /plain-wait       as /wait, neither blocking nor heavy

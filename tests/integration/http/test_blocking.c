@@ -76,6 +76,44 @@ static void heavy_requests_take_turns(void **state)
     fixture_stop(&fix);
 }
 
+/* One thread reads, one takes heavy requests: neither sleeps. */
+static void a_handler_that_would_sleep_runs_again_on_a_worker(void **state)
+{
+    enum { LONG = 300 << 10 };
+    struct fixture fix;
+    fixture_init(&fix);
+    fix.config.threads = 1;
+    fixture_start(&fix);
+    struct http_probe probes[2];
+    char *body = test_calloc(1, LONG);
+    memset(body, 'x', LONG);
+    assert_true(http_probe_open(&probes[0], fix.port));
+    http_probe_text(&probes[0], "GET /wait-elsewhere HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert_true(http_probe_open(&probes[1], fix.port));
+    http_probe_text(&probes[1],
+                    "POST /wait-elsewhere HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", LONG);
+    assert_true(http_probe_send(&probes[1], body, LONG));
+    wait_for(&fix.waiting, 2);
+    struct http_probe other, heavy;
+    assert_true(http_probe_open(&other, fix.port));
+    expect_get(&other, "/hello", 200);
+    assert_true(http_probe_open(&heavy, fix.port));
+    http_probe_text(&heavy, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", LONG);
+    assert_true(http_probe_send(&heavy, body, LONG));
+    struct http_answer answer;
+    assert_true(http_probe_head(&heavy, &answer));
+    assert_int_equal(answer.status, 200);
+    atomic_store(&fix.gate, 1);
+    for (int i = 0; i < 2; i++) {
+        expect_waited(&probes[i]);
+        http_probe_close(&probes[i]);
+    }
+    http_probe_close(&other);
+    http_probe_close(&heavy);
+    test_free(body);
+    fixture_stop(&fix);
+}
+
 static void a_full_queue_is_answered_503(void **state)
 {
     struct fixture fix;
@@ -263,6 +301,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_takes_long_does_not_stall_the_others),
         cmocka_unit_test(heavy_requests_take_turns),
+        cmocka_unit_test(a_handler_that_would_sleep_runs_again_on_a_worker),
         cmocka_unit_test(a_full_queue_is_answered_503),
         cmocka_unit_test(a_client_that_left_does_not_disturb),
         cmocka_unit_test(stop_lets_a_running_request_finish),

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pod that others were evicted for comes to filter before the watch has shown that they went. */
+#include "../../../src/service/eviction_wait.h"
+
 #include <pthread.h>
 
 #include "service_rig.h"
@@ -137,6 +139,60 @@ static void where_it_fits_nobody_waits(void **state)
     assert_true(machine_ns() - start_ns < 1 * GS_NS_PER_S);
 }
 
+/* On a thread that reads connections. */
+static void it_may_be_asked_whether_it_would_wait(void **state)
+{
+    struct gs_buf answer = GS_BUF(1 << 16);
+    struct gs_error err = {0};
+    char json[2048], body[4096];
+    bool waits = true;
+    rig_pod_json(&rig, json, sizeof(json), "p", "up", 8, NULL, NULL, "Pending");
+    int len = snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"n1\"]}", json);
+    int64_t start_ns = machine_ns();
+    assert_int_equal(
+        gs_service_filter_at_once(rig.service, body, (size_t)len, &answer, &waits, &err), 0);
+    assert_false(waits); /* nobody went for it */
+    assert_non_null(strstr(answer.data, "FailedNodes"));
+    gs_buf_reset(&answer);
+    approve();
+    assert_int_equal(
+        gs_service_filter_at_once(rig.service, body, (size_t)len, &answer, &waits, &err), 0);
+    assert_true(waits);
+    assert_int_equal(answer.len, 0);
+    rig_pod_gone(&rig, "a", "ua");
+    assert_int_equal(
+        gs_service_filter_at_once(rig.service, body, (size_t)len, &answer, &waits, &err), 0);
+    assert_false(waits);
+    assert_non_null(strstr(answer.data, "\"n1\""));
+    assert_true(machine_ns() - start_ns < GS_EVICTION_WAIT_BUDGET_NS * 10);
+    gs_buf_release(&answer);
+}
+
+/* Workers that wait bind nobody. */
+static void only_a_few_wait_at_a_time(void **state)
+{
+    struct gs_eviction_waits waits;
+    struct gs_store store;
+    const struct gs_victims cleared[] = {{.node = "n1"}, {.node = "n1"}, {.node = "n0"}};
+    const struct gs_slice names[] = {GS_SLICE("n2"), GS_SLICE("n1")};
+    int64_t left_ns = 10 * GS_NS_PER_MS;
+    assert_int_equal(gs_store_init(&store), 0);
+    gs_eviction_waits_init(&waits);
+    gs_eviction_waits_add(&waits, "up", cleared, 3);
+    assert_true(gs_eviction_waits_due(&waits, "up", names, 2));
+    assert_false(gs_eviction_waits_due(&waits, "up", names, 1));
+    assert_false(gs_eviction_waits_due(&waits, "other", names, 2));
+    waits.waiters = GS_EVICTION_WAITERS_MAX;
+    assert_false(gs_eviction_waits_wait(&waits, &store, "up", names, 2, 0, &left_ns));
+    assert_int_equal(left_ns, 10 * GS_NS_PER_MS); /* not a moment */
+    waits.waiters--;
+    assert_false(gs_eviction_waits_wait(&waits, &store, "up", names, 2, 0, &left_ns));
+    assert_true(left_ns <= 0);
+    assert_int_equal(waits.waiters, GS_EVICTION_WAITERS_MAX - 1);
+    gs_eviction_waits_release(&waits);
+    gs_store_release(&store);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -147,6 +203,8 @@ int main(void)
         T(nobody_else_waits),
         T(all_waits_after_an_approval_have_a_budget),
         T(where_it_fits_nobody_waits),
+        T(it_may_be_asked_whether_it_would_wait),
+        T(only_a_few_wait_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
