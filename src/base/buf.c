@@ -16,6 +16,13 @@ void gs_buf_release(struct gs_buf *buf)
     *buf = GS_BUF(max);
 }
 
+void gs_buf_wipe(struct gs_buf *buf)
+{
+    if (buf->data)
+        explicit_bzero(buf->data, buf->cap);
+    gs_buf_release(buf);
+}
+
 void gs_buf_reset(struct gs_buf *buf)
 {
     buf->len = 0;
@@ -140,6 +147,16 @@ static void escape_byte(struct gs_buf *buf, unsigned char c)
     }
 }
 
+/* Beyond U+FFFF as the two halves of a pair. */
+static void escape_wide(struct gs_buf *buf, unsigned code_point)
+{
+    if (code_point >= 0x10000) {
+        gs_buf_printf(buf, "\\u%04x", 0xD800 + ((code_point - 0x10000) >> 10));
+        code_point = 0xDC00 + ((code_point - 0x10000) & 0x3FF);
+    }
+    gs_buf_printf(buf, "\\u%04x", code_point);
+}
+
 void gs_buf_json_string(struct gs_buf *buf, const char *text, size_t len)
 {
     gs_buf_putc(buf, '"');
@@ -147,16 +164,20 @@ void gs_buf_json_string(struct gs_buf *buf, const char *text, size_t len)
     for (size_t i = 0; i < len;) {
         unsigned char c = (unsigned char)text[i];
         size_t width = c < 0x80 ? 1 : gs_utf8_width(text + i, len - i);
-        if (width && c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) {
+        bool wide = width > 1, acts = wide && gs_utf8_acts(text + i, width);
+        if (width && !acts && c >= 0x20 && c != '"' && c != '\\' && c != 0x7f) {
             i += width;
             continue;
         }
         gs_buf_append(buf, text + plain, i - plain);
-        if (width)
+        if (acts)
+            escape_wide(buf, gs_utf8_get(text + i, width));
+        else if (width)
             escape_byte(buf, c);
         else
             gs_buf_append(buf, "\xEF\xBF\xBD", 3);
-        plain = ++i;
+        i += wide ? width : 1;
+        plain = i;
     }
     gs_buf_append(buf, text + plain, len - plain);
     gs_buf_putc(buf, '"');

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/base/log.h"
 
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -85,9 +87,80 @@ static void put_field(struct gs_buf *line, const struct gs_log_field *field)
         put_text_value(line, field->str);
 }
 
+/*
+ * Whoever may ask can have a line written for each request: of one message at most so many come at
+ * once and a second, more of what went well, which is scarce by itself. The next line that is
+ * written says how many were not. Messages are literals: their addresses tell them apart.
+ */
+enum { MESSAGES_MAX = 256 };
+static const struct {
+    unsigned at_once, a_second;
+} most[] = {[GS_LOG_ERROR] = {200, 20}, [GS_LOG_WARN] = {200, 20}, [GS_LOG_INFO] = {5000, 500}};
+
+static pthread_mutex_t flow_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct flow {
+    const char *msg;
+    struct timespec filled; /* CLOCK_MONOTONIC */
+    unsigned room;
+    long long suppressed;
+} flows[MESSAGES_MAX];
+
+/* NULL: there are more messages than places. */
+static struct flow *flow_of(enum gs_log_level level, const char *msg)
+{
+    size_t at = ((uintptr_t)msg >> 3) % MESSAGES_MAX;
+    for (size_t i = 0; i < MESSAGES_MAX; i++, at = (at + 1) % MESSAGES_MAX) {
+        if (!flows[at].msg)
+            flows[at] = (struct flow){.msg = msg, .room = most[level].at_once};
+        if (flows[at].msg == msg)
+            return &flows[at];
+    }
+    return NULL;
+}
+
+static void fill(struct flow *flow, enum gs_log_level level)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double seconds = (double)(now.tv_sec - flow->filled.tv_sec) +
+                     (double)(now.tv_nsec - flow->filled.tv_nsec) / 1e9;
+    double more = seconds * most[level].a_second;
+    if (more < 1)
+        return;
+    unsigned at_once = most[level].at_once;
+    flow->room = more + flow->room > at_once ? at_once : flow->room + (unsigned)more;
+    flow->filled = now;
+}
+
+/* Whether the line is written; *ret_suppressed: how many were not since the last. What was asked
+ * for by --log-level=debug comes whole. */
+static bool flows_on(enum gs_log_level level, const char *msg, long long *ret_suppressed)
+{
+    *ret_suppressed = 0;
+    if (level == GS_LOG_DEBUG)
+        return true;
+    pthread_mutex_lock(&flow_lock);
+    struct flow *flow = flow_of(level, msg);
+    if (flow)
+        fill(flow, level);
+    bool on = !flow || flow->room > 0;
+    if (flow && on) {
+        flow->room--;
+        *ret_suppressed = flow->suppressed;
+        flow->suppressed = 0;
+    } else if (flow) {
+        flow->suppressed++;
+    }
+    pthread_mutex_unlock(&flow_lock);
+    return on;
+}
+
 void gs_log_fields(enum gs_log_level level, const char *msg, const struct gs_log_field *fields,
                    int count)
 {
+    long long suppressed;
+    if (!flows_on(level, msg, &suppressed))
+        return;
     struct gs_buf line = GS_BUF(LINE_MAX_BYTES);
     bool json = log_format == GS_LOG_JSON;
     gs_buf_puts(&line, json ? "{\"time\":\"" : "time=");
@@ -97,6 +170,9 @@ void gs_log_fields(enum gs_log_level level, const char *msg, const struct gs_log
     put_field(&line, &head);
     for (int i = 0; i < count; i++)
         put_field(&line, &fields[i]);
+    const struct gs_log_field more = GS_INT("suppressed", suppressed);
+    if (suppressed)
+        put_field(&line, &more);
     gs_buf_puts(&line, json ? "}\n" : "\n");
     if (line.data && !gs_buf_failed(&line)) {
         ssize_t written = write(STDERR_FILENO, line.data, line.len);

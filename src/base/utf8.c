@@ -56,17 +56,29 @@ size_t gs_utf8_put(char out[4], unsigned code_point)
     return 4;
 }
 
-/* A sequence of that many bytes, which is well-formed. */
-static int is_calm(const unsigned char *s, size_t width)
+unsigned gs_utf8_get(const char *text, size_t width)
 {
-    if (width == 1)
-        return s[0] >= 0x20 && s[0] != 0x7F;
-    if (width == 2)
-        return s[0] != 0xC2 || s[1] >= 0xA0;
-    if (width == 3 && s[0] == 0xE2)
-        return !(s[1] == 0x80 && s[2] >= 0xAA && s[2] <= 0xAE) &&
-               !(s[1] == 0x81 && s[2] >= 0xA6 && s[2] <= 0xA9);
-    return 1;
+    static const unsigned char lead[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+    unsigned code_point = (unsigned char)text[0] & lead[width];
+    for (size_t i = 1; i < width; i++)
+        code_point = code_point << 6 | ((unsigned char)text[i] & 0x3Fu);
+    return code_point;
+}
+
+bool gs_utf8_acts(const char *text, size_t width)
+{
+    static const struct {
+        unsigned first, last;
+    } acting[] = {
+        {0x00, 0x1F},     {0x7F, 0x9F},     {0x061C, 0x061C},   {0x200E, 0x200F},
+        {0x2028, 0x202E}, {0x2066, 0x2069}, {0xE0000, 0xE0FFF},
+    };
+    unsigned code_point = gs_utf8_get(text, width);
+    for (size_t i = 0; i < sizeof(acting) / sizeof(acting[0]); i++) {
+        if (code_point >= acting[i].first && code_point <= acting[i].last)
+            return true;
+    }
+    return false;
 }
 
 void gs_utf8_calm(char *text)
@@ -74,7 +86,7 @@ void gs_utf8_calm(char *text)
     size_t left = strlen(text), width;
     for (char *at = text; left; at += width, left -= width) {
         width = gs_utf8_width(at, left);
-        if (width && is_calm((const unsigned char *)at, width))
+        if (width && !gs_utf8_acts(at, width))
             continue;
         width = width ? width : 1;
         memset(at, strchr("\t\n\v\f\r", *at) ? ' ' : '?', width);

@@ -54,14 +54,6 @@ static int fail_gnutls(struct gs_error *err, int code, const char *what)
                    gnutls_strerror(code));
 }
 
-/* A key may have been in there. */
-static void wipe(struct gs_buf *buf)
-{
-    if (buf->data)
-        explicit_bzero(buf->data, buf->cap);
-    gs_buf_release(buf);
-}
-
 static int read_all(int fd, const char *path, struct gs_buf *out, struct gs_error *err)
 {
     ssize_t got;
@@ -123,8 +115,8 @@ static int check_chain(const char *path, const gnutls_datum_t *pem, int64_t *ret
 
 static int set_key(const struct gs_tls *tls, struct creds *creds, struct gs_error *err)
 {
-    _cleanup_(wipe) struct gs_buf cert = GS_BUF(FILE_MAX_BYTES);
-    _cleanup_(wipe) struct gs_buf key = GS_BUF(FILE_MAX_BYTES);
+    _cleanup_(gs_buf_wipe) struct gs_buf cert = GS_BUF(FILE_MAX_BYTES);
+    _cleanup_(gs_buf_wipe) struct gs_buf key = GS_BUF(FILE_MAX_BYTES);
     if (read_file(tls->paths[0], &cert, err) < 0 || read_file(tls->paths[1], &key, err) < 0)
         return -1;
     gnutls_datum_t cert_datum = as_datum(&cert), key_datum = as_datum(&key);
@@ -137,7 +129,7 @@ static int set_key(const struct gs_tls *tls, struct creds *creds, struct gs_erro
 
 static int set_client_ca(const struct gs_tls *tls, struct creds *creds, struct gs_error *err)
 {
-    _cleanup_(wipe) struct gs_buf ca = GS_BUF(FILE_MAX_BYTES);
+    _cleanup_(gs_buf_wipe) struct gs_buf ca = GS_BUF(FILE_MAX_BYTES);
     if (!tls->paths[2])
         return 0;
     if (read_file(tls->paths[2], &ca, err) < 0)

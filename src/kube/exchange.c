@@ -115,8 +115,8 @@ static void add_header(struct curl_slist **list, bool *ok, const char *name, con
 
 static void add_basic(const struct gs_kube_config *config, struct curl_slist **list, bool *ok)
 {
-    _cleanup_(gs_buf_release) struct gs_buf plain = GS_BUF(64 << 10);
-    _cleanup_(gs_buf_release) struct gs_buf value = GS_BUF(96 << 10);
+    _cleanup_(gs_buf_wipe) struct gs_buf plain = GS_BUF(64 << 10);
+    _cleanup_(gs_buf_wipe) struct gs_buf value = GS_BUF(96 << 10);
     gs_buf_printf(&plain, "%s:%s", config->username, config->password ? config->password : "");
     gs_buf_puts(&value, "Basic ");
     if (plain.data)
@@ -129,7 +129,7 @@ static void add_basic(const struct gs_kube_config *config, struct curl_slist **l
 
 static void add_bearer(const char *token, struct curl_slist **list, bool *ok)
 {
-    _cleanup_(gs_buf_release) struct gs_buf value = GS_BUF(96 << 10);
+    _cleanup_(gs_buf_wipe) struct gs_buf value = GS_BUF(96 << 10);
     gs_buf_puts(&value, "Bearer ");
     gs_buf_puts(&value, token);
     if (gs_buf_failed(&value))

@@ -16,7 +16,11 @@ int gs_file_read(const char *path, size_t max, char **ret, size_t *ret_len, stru
     if (fd < 0)
         return gs_fail_errno(err, errno == ENOENT || errno == ENOTDIR ? GS_ENOENT : GS_EIO, errno,
                              "cannot open %s", path);
-    _cleanup_(gs_buf_release) struct gs_buf buf = GS_BUF(max);
+    _cleanup_(gs_buf_wipe) struct gs_buf buf = GS_BUF(max);
+    struct stat info;
+    /* all at once: growing would leave copies of a key behind */
+    if (fstat(fd, &info) == 0 && info.st_size > 0 && (size_t)info.st_size < max)
+        gs_buf_reserve(&buf, (size_t)info.st_size);
     for (;;) {
         char chunk[4096];
         ssize_t got = read(fd, chunk, sizeof(chunk));
@@ -27,6 +31,7 @@ int gs_file_read(const char *path, size_t max, char **ret, size_t *ret_len, stru
         if (got == 0)
             break;
         gs_buf_append(&buf, chunk, (size_t)got);
+        explicit_bzero(chunk, (size_t)got);
         if (gs_buf_failed(&buf) == GS_ETOOBIG)
             return gs_fail(err, GS_ETOOBIG, "%s is larger than %zu bytes", path, max);
     }

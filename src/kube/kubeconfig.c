@@ -45,13 +45,18 @@ static char *dir_of(const char *path)
     return absolute;
 }
 
+static void wipe_text(char **text)
+{
+    gs_secret_free(*text, *text ? strlen(*text) : 0);
+}
+
 static int add_file(struct gs_kubeconfig_files *files, const char *path, bool must_exist,
                     struct gs_error *err)
 {
     if (files->count == GS_KUBECONFIG_FILES_MAX)
         return gs_fail(err, GS_ETOOBIG, "more than %d files in KUBECONFIG",
                        GS_KUBECONFIG_FILES_MAX);
-    _cleanup_free_ char *text = NULL;
+    _cleanup_(wipe_text) char *text = NULL;
     size_t len;
     struct gs_error why = {0};
     if (gs_file_read(path, GS_KUBECONFIG_BYTES_MAX, &text, &len, &why) < 0)

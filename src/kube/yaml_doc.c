@@ -17,6 +17,13 @@ static int fail_parser(const yaml_parser_t *parser, const char *name, struct gs_
                    parser->problem ? parser->problem : "unreadable");
 }
 
+/* Tokens and keys come by here. */
+static void wipe(unsigned char *start, const unsigned char *end)
+{
+    if (start)
+        explicit_bzero(start, (size_t)(end - start));
+}
+
 int gs_yaml_load(struct gs_yaml *yaml, const char *text, size_t len, const char *name,
                  const char *dir, struct gs_error *err)
 {
@@ -32,6 +39,8 @@ int gs_yaml_load(struct gs_yaml *yaml, const char *text, size_t len, const char 
         fail_parser(&parser, name, err);
     else
         result = 0;
+    wipe(parser.raw_buffer.start, parser.raw_buffer.end);
+    wipe(parser.buffer.start, parser.buffer.end);
     yaml_parser_delete(&parser);
     if (result < 0) {
         free(loaded.name);
@@ -44,6 +53,10 @@ int gs_yaml_load(struct gs_yaml *yaml, const char *text, size_t len, const char 
 
 void gs_yaml_release(struct gs_yaml *yaml)
 {
+    for (yaml_node_t *node = yaml->doc.nodes.start; node && node < yaml->doc.nodes.top; node++) {
+        if (node->type == YAML_SCALAR_NODE)
+            explicit_bzero(node->data.scalar.value, node->data.scalar.length);
+    }
     yaml_document_delete(&yaml->doc);
     free(yaml->name);
     free(yaml->dir);

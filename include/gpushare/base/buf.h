@@ -30,6 +30,8 @@ struct gs_buf {
 
 /* Frees the memory; the buffer is empty and usable again, with its old ceiling. */
 void gs_buf_release(struct gs_buf *buf);
+/* The same for one that held a secret: what lies in it now is overwritten. */
+void gs_buf_wipe(struct gs_buf *buf);
 
 /* Empties it and keeps the memory; clears a failure. */
 void gs_buf_reset(struct gs_buf *buf);

@@ -6,4 +6,8 @@
  * programs that use select(2), and a server does not. Before the first server. */
 void limits_raise_files(void);
 
+/* No core file, and no look into the memory by other processes of the same user: it holds tokens
+ * and keys. A debugger that starts the program sees all the same. First of all in main(). */
+void limits_keep_secrets(void);
+
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/connect.h"
+#include "common/limits.h"
 #include "common/signals.h"
 #include "device_plugin/advertise.h"
 #include "device_plugin/footprint.h"
@@ -173,6 +174,7 @@ int main(int argc, char **argv)
 {
     static struct plugin plugin;
     struct gs_error err = {0};
+    limits_keep_secrets();
     footprint_limit();
     settings_read(&plugin.settings, argc, argv);
     if (gs_names_init(&plugin.names, plugin.settings.domain, &err) < 0) {

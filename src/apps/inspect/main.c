@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "common/limits.h"
 #include "inspect/app.h"
 #include "inspect/connect.h"
 
 int main(int argc, char **argv)
 {
+    limits_keep_secrets();
     const struct app app = {.terminal = terminal_find(), .connect = connect_kube};
     return run_command(&app, argc, argv);
 }

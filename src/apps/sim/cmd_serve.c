@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/limits.h"
 #include "common/options.h"
@@ -167,7 +169,9 @@ static int write_kubeconfig(const struct serve *serve, struct gs_error *err)
         return 0;
     if (snprintf(partial, sizeof(partial), "%s.partial", path) >= (int)sizeof(partial))
         return gs_fail(err, GS_EINVAL, "--kubeconfig-out: the name is too long");
-    FILE *file = fopen(partial, "we");
+    unlink(partial); /* what is left of an earlier one may be readable to all */
+    int fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (!file)
         return gs_fail_errno(err, GS_EIO, errno, "%.200s", partial);
     fprintf(file,

@@ -7,8 +7,12 @@ last words name the option; what is wrong with the machine is exit code 1.
 """
 
 import os
+import pathlib
+import stat
 import subprocess
 import sys
+import tempfile
+import time
 
 ELECT = ["--leader-elect", "--pod-name", "x"]
 
@@ -49,6 +53,25 @@ ROWS = [
 ]
 
 
+def kubeconfig_of_the_simulator(build):
+    """It holds a token, and is nobody's business but its user's, also where an old one lies."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "kubeconfig")
+        for left in (path, path + ".partial"):
+            with open(left, "w", encoding="utf-8") as file:
+                os.chmod(left, 0o644)
+                file.write("old")
+        with subprocess.Popen([os.path.join(build, "gpushare-sim"), "serve", "--listen",
+                               "127.0.0.1:0", "--token", "secret", "--kubeconfig-out", path],
+                              stderr=subprocess.DEVNULL) as sim:
+            until = time.monotonic() + 60
+            while b"secret" not in pathlib.Path(path).read_bytes() and time.monotonic() < until:
+                time.sleep(0.05)
+            mode = stat.S_IMODE(os.stat(path).st_mode)
+            sim.terminate()
+        return [] if mode == 0o600 else [f"--kubeconfig-out: the file's mode is {mode:o}"]
+
+
 def main():
     program = os.path.join(sys.argv[1], "gpushare-extender")
     failures = []
@@ -60,6 +83,7 @@ def main():
         if run.returncode != code or words not in said:
             failures.append(f"{name}: exit code {run.returncode}, wanted {code} and {words!r} in:\n"
                             f"    {said.strip()}")
+    failures += kubeconfig_of_the_simulator(sys.argv[1])
     print("\n".join(failures) or f"{len(ROWS)} ways to misuse it")
     return 1 if failures else 0
 

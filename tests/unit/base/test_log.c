@@ -2,6 +2,7 @@
 #include "rows.h"
 
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "gpushare/base/log.h"
@@ -68,6 +69,11 @@ static const struct value_row values[] = {
     {"a second line cannot be forged", "x\nlevel=error", "\"x\\nlevel=error\"",
      "\"x\\nlevel=error\""},
     {"invalid UTF-8", "\xFF", "\"\xEF\xBF\xBD\"", "\"\xEF\xBF\xBD\""},
+    {"CSI in one character",
+     "a\xC2\x9B"
+     "31m",
+     "\"a\\u009b31m\"", "\"a\\u009b31m\""},
+    {"right to left", "\xE2\x80\xAE", "\"\\u202e\"", "\"\\u202e\""},
     {"percent", "50%s", "50%s", "\"50%s\""},
 };
 
@@ -157,6 +163,61 @@ static void levels_and_formats_have_names(void **state)
     assert_int_equal(format, GS_LOG_TEXT);
 }
 
+enum { FLOOD = 20000 };
+
+static void flood(const void *level)
+{
+    for (int i = 0; i < FLOOD; i++)
+        gs_log(*(const enum gs_log_level *)level, "flood");
+}
+
+static void say_flood(const void *level)
+{
+    gs_log(*(const enum gs_log_level *)level, "flood");
+}
+
+static int count_lines(const char *text)
+{
+    int lines = 0;
+    for (; *text; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
+/* Of each message by itself; what was not written is counted. */
+static void a_flood_of_one_message_is_held_back(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_log_level level;
+        bool held;
+    } rows[] = {{"warnings", GS_LOG_WARN, true}, {"all of it was asked for", GS_LOG_DEBUG, false}};
+    GS_FOR_EACH_ROW (r, rows) {
+        static char room[FLOOD * 80];
+        FILE *file = tmpfile();
+        gs_log_init(GS_LOG_DEBUG, GS_LOG_TEXT);
+        int saved = dup(STDERR_FILENO);
+        dup2(fileno(file), STDERR_FILENO);
+        flood(&r->level);
+        dup2(saved, STDERR_FILENO);
+        close(saved);
+        size_t len = pread(fileno(file), room, sizeof(room) - 1, 0) > 0 ? strlen(room) : 0;
+        fclose(file);
+        int written = count_lines(room);
+        memset(room, 0, len);
+        row_true(r->row, r->held ? written >= 200 && written < FLOOD : written == FLOOD);
+        nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL); /* room for some */
+        const char *line = capture(say_flood, &r->level);
+        char expected[40];
+        snprintf(expected, sizeof(expected), " suppressed=%d\n", FLOOD - written);
+        row_equal(r->row, strstr(line, expected) != NULL, r->held);
+        line = capture(say_flood, &r->level);
+        row_true(r->row, count_lines(line) == 1 && !strstr(line, "suppressed"));
+        line = capture(say_at_every_level, NULL);
+        row_equal(r->row, count_lines(line), 4);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +225,7 @@ int main(void)
         cmocka_unit_test(lines_below_the_level_are_not_even_made),
         cmocka_unit_test(long_values_are_cut_and_the_line_survives),
         cmocka_unit_test(levels_and_formats_have_names),
+        cmocka_unit_test(a_flood_of_one_message_is_held_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,6 +62,8 @@ static void put_and_width_agree_on_every_code_point(void **state)
             continue;
         char out[4];
         size_t width = gs_utf8_put(out, code);
+        if (gs_utf8_get(out, width) != code)
+            fail_msg("U+%04X", code);
         size_t expected = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
         if (width != expected || gs_utf8_width(out, width) != width)
             fail_msg("U+%04X", code);
@@ -90,8 +92,11 @@ static void foreign_words_are_calmed(void **state)
          "b",
          "a???b"},
         {"isolate", "\xE2\x81\xA6\xE2\x81\xA9", "??????"},
-        {"beside these", "\xE2\x80\xA9\xE2\x80\xAF\xE2\x81\xA5",
-         "\xE2\x80\xA9\xE2\x80\xAF\xE2\x81\xA5"},
+        {"line and paragraph", "\xE2\x80\xA8\xE2\x80\xA9", "??????"},
+        {"marks of direction", "\xE2\x80\x8E\xE2\x80\x8F\xD8\x9C", "????????"},
+        {"tags", "\xF3\xA0\x80\x80\xF3\xA0\xBF\xBF", "????????"},
+        {"beside these", "\xE2\x80\x8D\xE2\x80\xAF\xE2\x81\xA5\xD8\x9D\xF3\xA1\x80\x80",
+         "\xE2\x80\x8D\xE2\x80\xAF\xE2\x81\xA5\xD8\x9D\xF3\xA1\x80\x80"},
         {"C1 as one byte",
          "a\x9b"
          "31m",
