@@ -225,9 +225,12 @@ static int tell(struct what_if *run, struct gs_error *err)
     printf("%" PRIu32 " of %" PRIu32 " pods with %" PRIu32 " %s ", run->placed, run->replicas,
            run->ask.units, unit);
     if (run->ask.gpu_count > 1)
-        printf("on each of %" PRIu32 " GPUs fit now\n", run->ask.gpu_count);
+        printf("on each of %" PRIu32 " GPUs fit now", run->ask.gpu_count);
     else
-        puts("on one GPU fit now");
+        printf("on one GPU fit now");
+    if (run->placed) /* an extender with another --policy places them elsewhere */
+        printf(", placed by %s", gs_placement_name(run->policy));
+    putchar('\n');
     if (print_places(run) < 0)
         return gs_fail_nomem(err);
     print_way(run, unit);
