@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whoever reaches a health port holds as many connections as it lets in, each with an answer that he
+does not read, and opens new ones for those that are closed. A kubelet is answered all the while: by
+the extender and by the device plugin, and through connections from the attacker's own address.
+
+    health.py BUILD_DIR
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HOST = "127.0.0.1"
+MSS = 1448          # as on a network: loopback's own would take whole answers off the server's hands
+ROUNDS = 12
+PROBE_S = 5         # far below the time that an answer has, and above any pause of this machine's
+PIPELINED = 40
+
+
+class Failure(Exception):
+    pass
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind((HOST, 0))
+        return sock.getsockname()[1]
+
+
+def wait_until(what, check):
+    until = time.monotonic() + 60
+    while not check():
+        if time.monotonic() > until:
+            raise Failure(f"not within a minute: {what}")
+        time.sleep(0.05)
+
+
+def probe(port, path="/healthz"):
+    """The answer's status line; "" when there is none."""
+    try:
+        with socket.create_connection((HOST, port), PROBE_S) as conn:
+            conn.settimeout(PROBE_S)
+            conn.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+            return conn.recv(4096).split(b"\r\n")[0].decode()
+    except OSError as error:
+        return str(error)
+
+
+def unread(port):
+    conn = socket.socket()
+    conn.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    conn.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, MSS)
+    conn.settimeout(2)
+    try:
+        conn.connect((HOST, port))
+        conn.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * PIPELINED)
+    except OSError:
+        pass
+    return conn
+
+
+def is_open(conn):
+    try:
+        conn.setblocking(False)
+        return conn.recv(1, socket.MSG_PEEK) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+
+
+def attack(name, port, connections):
+    held, evicted = [], 0
+    try:
+        for turn in range(ROUNDS):
+            for conn in [conn for conn in held if not is_open(conn)]:
+                held.remove(conn)
+                conn.close()
+                evicted += 1
+            held += [unread(port) for _ in range(connections - len(held))]
+            for path in ("/healthz", "/version"):
+                said = probe(port, path)
+                if "200" not in said:
+                    raise Failure(f"{name}: round {turn}: {path} is answered {said!r}")
+    finally:
+        for conn in held:
+            conn.close()
+    if not evicted:
+        raise Failure(f"{name}: nobody was closed: this was no flood")
+    print(f"{name}: {2 * ROUNDS} probes answered, {evicted} of the others closed", flush=True)
+
+
+def start(build, folder, program, *arguments):
+    with open(os.path.join(folder, program + ".log"), "wb") as log:
+        return subprocess.Popen([os.path.join(build, program), *arguments], stderr=log,
+                                env={"PATH": os.environ["PATH"], **{
+                                    key: value for key, value in os.environ.items()
+                                    if key.endswith("SAN_OPTIONS")}})
+
+
+def main():
+    build = sys.argv[1]
+    running = []
+    with tempfile.TemporaryDirectory() as folder:
+        config = os.path.join(folder, "kubeconfig")
+        health, pages = free_port(), free_port()
+        try:
+            running.append(start(build, folder, "gpushare-sim", "serve", "--listen", f"{HOST}:0",
+                                 "--synthetic", "nodes=400,gpus=8", "--kubeconfig-out", config))
+            wait_until("the kubeconfig", lambda: os.path.exists(config))
+            running.append(start(build, folder, "gpushare-extender", "--kubeconfig", config,
+                                 "--listen", f"{HOST}:0", "--health-listen", f"{HOST}:{health}"))
+            running.append(start(build, folder, "gpushare-device-plugin", "--kubeconfig", config,
+                                 "--node-name", "node-00000", "--fake-gpus", "8x16384MiB",
+                                 "--device-plugin-dir", folder, "--http-listen",
+                                 f"{HOST}:{pages}"))
+            for name, port, connections in (("extender", health, 256), ("plugin", pages, 64)):
+                wait_until(f"{name} serves", lambda port=port: "200" in probe(port))
+                attack(name, port, connections)
+        except Failure as failure:
+            print(failure)
+            return 1
+        finally:
+            for process in running:
+                process.terminate()
+            for process in running:
+                process.wait(60)
+    return 0
+
+
+sys.exit(main())
