@@ -126,7 +126,7 @@ class Tools:
         return self.run("helm", "template", "gpushare", CHART, "--namespace", NAMESPACE,
                         "--kube-version", release, *sets)
 
-    def notes(self, layout):
+    def notes(self, layout, domain="aliyun.com"):
         """Helm prints them after an installation only, so a copy of the chart shows them in an
         object."""
         with tempfile.TemporaryDirectory() as folder:
@@ -141,7 +141,7 @@ class Tools:
                 out.write('{kind: Notes, apiVersion: v1, notes: {{ include "notes" . | quote }}}')
             return yaml.safe_load(self.must(
                 "helm", "template", "gpushare", chart, "--namespace", NAMESPACE, "--set",
-                f"layout={layout}", "--show-only", "templates/notes.yaml"))["notes"]
+                f"layout={layout},domain={domain}", "--show-only", "templates/notes.yaml"))["notes"]
 
 
 def without_empty(value):
@@ -278,6 +278,9 @@ def notes(tools):
     for layout, wanted in NOTES:
         text = tools.notes(layout)
         yield from (f"notes of {layout} do not name '{word}'" for word in wanted if word not in text)
+        for domain, spoken in (("aliyun.com", False), ("example.com", layout != "secondScheduler")):
+            if ("managedResources" in tools.notes(layout, domain)) != spoken:
+                yield f"notes of {layout}: managedResources, domain {domain}"
 
 
 def lint(tools):
