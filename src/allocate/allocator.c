@@ -37,7 +37,6 @@ void gs_allocator_free(struct gs_allocator *alloc)
         alloc->first = next;
     }
     gs_calls_free(alloc);
-    gs_dying_free(alloc);
     gs_writes_free(alloc);
     gs_recent_release(&alloc->ended);
     free(alloc->met);
@@ -220,7 +219,6 @@ static void remove_claimant(struct gs_allocator *alloc, struct claimant *gone)
     while (*at != gone)
         at = &(*at)->next;
     *at = gone->next;
-    gs_dying_add(alloc, gone);
     gs_ledger_remove(alloc->ledger, gone->pod.uid, NULL);
     gs_recent_add(&alloc->ended, gone->pod.uid);
     gs_calls_leave(alloc, gone);
@@ -299,10 +297,8 @@ int gs_allocator_pod(struct gs_allocator *alloc, const struct gs_pod *pod, struc
     if (!gs_pod_terminal(pod) && gs_pod_wants_gpu(pod) &&
         strcmp(pod->node_name, alloc->config.node) == 0)
         return take(alloc, claimant, pod, err);
-    if (claimant) {
-        claimant->pod.runs = pod->runs;
+    if (claimant)
         remove_claimant(alloc, claimant);
-    }
     return gs_other_set(alloc, pod, err);
 }
 

@@ -99,8 +99,7 @@ struct call *gs_call_add(struct gs_allocator *alloc, uint64_t key, struct claima
         gs_fail_nomem(err);
         return NULL;
     }
-    *call =
-        (struct call){.owner = owner, .key = key, .gpus = gpus, .units = units, .run = alloc->run};
+    *call = (struct call){.owner = owner, .key = key, .gpus = gpus, .units = units};
     call->moment = ++alloc->moment;
     if (!owner && charge(alloc, call, err) < 0) {
         free(call);

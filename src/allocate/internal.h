@@ -43,7 +43,6 @@ struct call {
     uint32_t units;    /* of the container */
     uint64_t moment;   /* when it was answered */
     bool told;         /* the API had told of all pods then */
-    uint64_t run;      /* calls of one run are one pod's */
     bool confirmed;    /* the kubelet said that it is the owner's */
     uint64_t pod_hash; /* without owner: hash of the pod's name that the kubelet told, or 0 */
     uint64_t was_hash; /* without owner: hash of the name of its owner, which is gone, or 0 */
@@ -56,14 +55,6 @@ struct call {
 struct other {
     uint64_t uid_hash, name_hash;
     bool seen, doubted; /* as a claimant's */
-};
-
-/* A pod that the API forgot while its containers ran. */
-struct dying {
-    struct dying *next;
-    gs_gpu_mask gpus;
-    uint32_t units;
-    int64_t until_ns;
 };
 
 enum write_kind { WRITE_RECORD, WRITE_ASSIGNED, WRITE_EVENT };
@@ -92,10 +83,8 @@ struct gs_allocator {
     struct gs_recent ended;
     struct other *others;
     size_t other_count, other_cap;
-    struct dying *dying;
     struct call *calls;
     uint32_t ownerless; /* of the calls */
-    uint64_t run;       /* of the pod that the kubelet is taking in */
     uint64_t claim_number;
     uint64_t moment; /* counts claimants and calls as they come */
     uint64_t *met;   /* sorted hashes of the names that the kubelet knew at the last call */
@@ -136,13 +125,6 @@ void gs_other_drop(struct gs_allocator *alloc, const char *uid);
 bool gs_other_named(const struct gs_allocator *alloc, uint64_t name_hash);
 /* Forgets those that are not seen, or are doubted. */
 void gs_others_sweep(struct gs_allocator *alloc, bool doubted);
-
-/* allocate_dying.c */
-/* The pod is gone; if its containers ran, they are given the time that the kubelet gives them. */
-void gs_dying_add(struct gs_allocator *alloc, const struct claimant *gone);
-/* Those that still die have left this pod no room in its place. */
-bool gs_dying_in_the_way(struct gs_allocator *alloc, const struct claimant *claimant);
-void gs_dying_free(struct gs_allocator *alloc);
 
 /* allocate_calls.c */
 /* The newest call answered for these ids, or NULL. */

@@ -102,14 +102,13 @@ static struct claimant *unbegun(const struct round *round, bool seen_before)
     return found;
 }
 
-/* The pod a call is for, or NULL. Without the kubelet's list a pod that was begun and does not go
- * on like this was rather taken for another than given up midway: see rematch(). */
+/* The pod a call is for, or NULL. */
 static struct claimant *match(const struct round *round)
 {
     struct claimant *current = round->alloc->current;
     if (current && !round->moved_on && asks_for(current, round->request->id_count))
         return current;
-    return current && !round->request->known ? NULL : unbegun(round, false);
+    return unbegun(round, false);
 }
 
 /* The kubelet has taken a pod in that the watch has not shown: the call may be for that one. */
@@ -134,55 +133,6 @@ static uint32_t candidates(const struct round *round)
                  is_listed_bare(round->request, at) &&
                  !was_met(round->alloc, gs_pod_name_hash(at->pod.ns, at->pod.name));
     return count;
-}
-
-/* What was answered to the pod that the kubelet is taking in, oldest first; at most `max`. */
-static uint32_t present_run(const struct gs_allocator *alloc, struct call **calls, uint32_t max)
-{
-    uint32_t count = 0;
-    for (struct call *at = alloc->calls; at && at->run == alloc->run; at = at->next)
-        count++;
-    if (count > max)
-        return 0;
-    uint32_t left = count;
-    for (struct call *at = alloc->calls; left; at = at->next)
-        calls[--left] = at;
-    return count;
-}
-
-/* The pod asks, from its start, for what the calls were given. */
-static bool begins_with(const struct claimant *claimant, struct call *const *calls, uint32_t count)
-{
-    if (claimant->request_count < count)
-        return false;
-    for (uint32_t i = 0; i < count; i++) {
-        if (claimant->requests[i] != calls[i]->units)
-            return false;
-    }
-    return true;
-}
-
-/* The calls were this pod's, which goes on where they point; whoever they were taken for starts
- * over. False: there is no room for the pod there. */
-static bool hand_over(struct gs_allocator *alloc, struct call *const *calls, uint32_t count,
-                      struct claimant *to)
-{
-    gs_gpu_mask place = calls[0]->gpus;
-    struct claimant *from = calls[0]->owner;
-    for (uint32_t i = 0; i < count; i++)
-        gs_call_set_owner(alloc, calls[i], to);
-    to->done = count;
-    to->truth = 0;
-    if (from) {
-        from->done = 0;
-        from->truth = 0;
-        gs_claimant_charge(alloc, from, NULL);
-    }
-    bool fits = gs_claimant_fits(alloc, to, place);
-    to->truth = place;
-    gs_claimant_charge(alloc, to, NULL);
-    gs_write_record(alloc, to, NULL, 0);
-    return fits;
 }
 
 /* A container of that size was answered for, but the kubelet has yet to hear of all the pod's
@@ -215,45 +165,6 @@ static struct claimant *once_more(const struct round *round)
             found = at;
     }
     return found;
-}
-
-enum { RUN_MAX = 64 };
-
-/*
- * No pod goes on with this call, so the calls before it were not whose we thought, but of a pod
- * that starts alike:
- *   4 was given to a pod of (4), then 2 comes, and a pod of (4, 2) waits;
- *   4 was given to a pod of (4, 2), then 4 comes, and a pod of (4) waits (only without the
- *   kubelet's list, which would tell that another pod's turn has come).
- * Returns the pod that the call in hand is for, or NULL; *ret_room: there is room for it where it
- * was begun.
- */
-static struct claimant *rematch(const struct round *round, bool *ret_room)
-{
-    struct gs_allocator *alloc = round->alloc;
-    size_t units = round->request->id_count;
-    struct call *calls[RUN_MAX];
-    uint32_t count = present_run(alloc, calls, RUN_MAX);
-    struct claimant *last = count ? calls[0]->owner : NULL;
-    if (!count || calls[count - 1]->confirmed)
-        return NULL;
-    for (struct claimant *at = alloc->first; at; at = at->next) {
-        if (at->done || at == last || !begins_with(at, calls, count) ||
-            calls[0]->was_hash == gs_pod_name_hash(at->pod.ns, at->pod.name) ||
-            (round->request->known && !is_listed_bare(round->request, at)))
-            continue;
-        if (at->request_count > count && at->requests[count] == units) {
-            *ret_room = hand_over(alloc, calls, count, at);
-            return at;
-        }
-        if (!round->request->known && at->request_count == count && last &&
-            last->requests[0] == units) {
-            hand_over(alloc, calls, count, at);
-            gs_write_assigned(alloc, at);
-            return last;
-        }
-    }
-    return NULL;
 }
 
 /* Room for a pod's whole charge, its own present claim not counted. */
@@ -354,8 +265,7 @@ static gs_gpu_mask fit_unclaimed(const struct round *round, const struct gs_ask 
     struct gs_allocator *alloc = round->alloc;
     const struct gs_node_view *view = gs_allocator_view(alloc);
     gs_gpu_mask beside = 0;
-    if (alloc->calls && alloc->calls->run == alloc->run && !alloc->calls->owner &&
-        !round->moved_on) {
+    if (alloc->calls && !alloc->calls->owner && !round->moved_on) {
         beside = gs_fit_candidates(view, ask) & alloc->calls->gpus;
         if (beside || round->request->known)
             return beside;
@@ -372,8 +282,6 @@ static enum gs_allocate_result give_unclaimed(const struct round *round,
     gs_gpu_mask gpus = fit_unclaimed(round, &ask);
     if (!gpus)
         return no_room(alloc, request, err);
-    if (round->moved_on || !alloc->calls || alloc->calls->owner)
-        alloc->run++;
     uint64_t key = gs_allocate_key(request->ids, request->id_count);
     struct call *call = gs_call_add(alloc, key, NULL, gpus, ask.units, err);
     if (!call)
@@ -398,7 +306,6 @@ static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant 
         gs_fail(err, why.code, "%s", why.msg);
         return GS_ALLOCATE_FAILED;
     }
-    alloc->run += claimant->done == 0;
     uint64_t key = gs_allocate_key(request->ids, request->id_count);
     if (!gs_call_add(alloc, key, claimant, claimant->truth, (uint32_t)request->id_count, err))
         return GS_ALLOCATE_FAILED;
@@ -433,22 +340,13 @@ enum gs_allocate_result gs_allocator_allocate(struct gs_allocator *alloc,
     if (request->known)
         gs_allocator_known(alloc, request->known, request->known_count);
     const struct round round = {alloc, request, request->known && has_moved_on(alloc, request)};
-    bool room = true;
     struct claimant *claimant = match(&round);
     if (request->api == GS_API_NOT_ASKED &&
         (!claimant || candidates(&round) > 1 || doubtful(alloc, claimant) || has_strangers(&round)))
         return GS_ALLOCATE_LIST_FIRST;
-    if (!claimant && request->known) /* met at the call of a pod that was removed, perhaps */
-        claimant = unbegun(&round, true);
-    if (!claimant && !round.moved_on)
-        claimant = rematch(&round, &room);
-    if (!claimant)
+    if (!claimant) /* met at the call of a pod that was removed, perhaps */
         claimant = unbegun(&round, true);
     bool again = !claimant && (claimant = once_more(&round));
-    if (!room && is_sure(request))
-        return no_room(alloc, request, err);
-    if (!room)
-        claimant->held = true;
     enum gs_allocate_result result = claimant ? give(alloc, claimant, again, request, ret, err)
                                               : give_unclaimed(&round, ret, err);
     if (request->known && result != GS_ALLOCATE_LIST_FIRST)

@@ -8,20 +8,19 @@
 
 /* Notes of one pod's containers become calls; those that this run answered are there already. An
  * init container's ids, used again by a later one, are one call. */
-static bool take_note(struct gs_allocator *alloc, const struct gs_given *given)
+static void take_note(struct gs_allocator *alloc, const struct gs_given *given)
 {
     const struct gs_node_view *view = gs_allocator_view(alloc);
     struct claimant *owner = gs_claimant_find(alloc, given->uid);
     const struct call *known = gs_call_find(alloc, given->key);
     if (!owner || !view || !given->gpus || (given->gpus & ~gs_view_present(view)) ||
         (known && (known->owner != owner || !owner->recalled)))
-        return false;
+        return;
     struct call *call = gs_call_add(alloc, given->key, owner, given->gpus, given->units, NULL);
     if (!call)
-        return false;
+        return;
     call->confirmed = true;
     owner->recalled++;
-    return true;
 }
 
 static bool has_run(const struct claimant *claimant)
@@ -80,10 +79,8 @@ static void mend_record(struct gs_allocator *alloc, struct claimant *claimant)
 
 void gs_allocator_recall(struct gs_allocator *alloc, const struct gs_given *given, size_t count)
 {
-    bool any = false;
     for (size_t i = 0; i < count; i++)
-        any = take_note(alloc, &given[i]) || any;
-    alloc->run += any; /* no turn goes on from what is recalled */
+        take_note(alloc, &given[i]);
     for (struct claimant *at = alloc->first; at; at = at->next) {
         if (at->recalled)
             place_running(alloc, at);

@@ -187,25 +187,6 @@ static void leave_to_stranger(struct gs_allocator *alloc, struct call *call, uin
         lose_call(alloc, loser);
 }
 
-/* The kubelet ends the names of static pods with the node's (pkg/kubelet/config, generatePodName).
- */
-static bool may_be_static(const struct gs_allocator *alloc, const char *name)
-{
-    const char *node = alloc->config.node;
-    size_t len = strlen(name), node_len = strlen(node);
-    return len > node_len + 1 && name[len - node_len - 1] == '-' &&
-           strcasecmp(name + len - node_len, node) == 0;
-}
-
-/* The API told of all pods when this was answered, and knows none of this name: it was deleted
- * before the kubelet took it in, and counts for nothing. */
-static bool is_deleted_ones(const struct gs_allocator *alloc, const struct call *call,
-                            const struct gs_known_pod *known, uint64_t hash)
-{
-    return !call->owner && call->told && !gs_other_named(alloc, hash) &&
-           !may_be_static(alloc, known->name);
-}
-
 static bool names(const struct gs_known_pod *known, uint64_t key)
 {
     for (size_t k = 0; k < known->key_count; k++) {
@@ -241,11 +222,6 @@ static bool settle_pod(struct gs_allocator *alloc, const struct gs_known_pod *kn
         ours = true;
         if (is_namesakes(call, claimant, hash))
             continue;
-        if (!claimant && is_deleted_ones(alloc, call, known, hash)) {
-            gs_call_set_owner(alloc, call, NULL);
-            call->was_hash = hash;
-            continue;
-        }
         if (!claimant) {
             leave_to_stranger(alloc, call, hash);
             continue;
@@ -362,5 +338,5 @@ enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
         return GS_START_LIST_FIRST; /* who is in the way may be gone */
     if (owner->held)
         return hold_back(alloc, owner, err);
-    return gs_dying_in_the_way(alloc, owner) ? GS_START_SOON : GS_START_OK;
+    return GS_START_OK;
 }

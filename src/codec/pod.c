@@ -132,42 +132,6 @@ static void read_metadata(struct gs_pod_reader *pr)
     }
 }
 
-/* The value of "state": an object with one key, "running", "waiting" or "terminated". */
-static void read_state(struct gs_pod_reader *pr)
-{
-    struct gs_reader *reader = &pr->reader;
-    struct gs_scan_text key;
-    if (!gs_read_object(reader, "state of a container"))
-        return;
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "running") && gs_read_object(reader, "state.running")) {
-            pr->pod->runs = true;
-            while (gs_scan_key(&reader->scan, &key))
-                gs_scan_skip(&reader->scan);
-        } else if (!gs_scan_text_is(key, "running")) {
-            gs_scan_skip(&reader->scan);
-        }
-    }
-}
-
-static void read_container_statuses(struct gs_pod_reader *pr)
-{
-    struct gs_reader *reader = &pr->reader;
-    struct gs_scan_text key;
-    if (!gs_read_array(reader, "statuses of containers"))
-        return;
-    while (gs_scan_element(&reader->scan)) {
-        if (!gs_read_object(reader, "status of a container"))
-            continue;
-        while (gs_scan_key(&reader->scan, &key)) {
-            if (gs_scan_text_is(key, "state"))
-                read_state(pr);
-            else
-                gs_scan_skip(&reader->scan);
-        }
-    }
-}
-
 static void read_status(struct gs_pod_reader *pr)
 {
     struct gs_reader *reader = &pr->reader;
@@ -179,9 +143,6 @@ static void read_status(struct gs_pod_reader *pr)
             gs_read_text(reader, "status.phase", &pr->phase);
         else if (gs_scan_text_is(key, "nominatedNodeName"))
             gs_read_string(reader, "status.nominatedNodeName", &pr->pod->nominated_node);
-        else if (gs_scan_text_is(key, "containerStatuses") ||
-                 gs_scan_text_is(key, "initContainerStatuses"))
-            read_container_statuses(pr);
         else
             gs_scan_skip(&reader->scan);
     }

@@ -54,7 +54,6 @@ struct given_pod {
     uint64_t revision; /* 0: newer than all before */
     enum gs_pod_phase phase;
     const char *uid;
-    bool runs;
     uint32_t inits; /* of its containers, the first ones */
     bool assigned;
 };
@@ -81,7 +80,6 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
     pod.resource_version = revision;
     pod.node_name = "n1";
     pod.phase = given->phase ? given->phase : GS_PHASE_PENDING;
-    pod.runs = given->runs;
     pod.containers = containers;
     pod.container_count = count;
     pod.recorded = given->gpu >= 0 ? GS_RECORDED_VALID : GS_RECORDED_NONE;

@@ -38,7 +38,7 @@ struct gs_allocator;
 struct gs_allocator_config {
     const struct gs_names *names; /* borrowed for the allocator's life */
     const char *node;             /* this node's name; borrowed */
-    const struct gs_clock *clock; /* borrowed; NULL: the dying take no time */
+    const struct gs_clock *clock; /* borrowed; NULL: nothing is put off */
 };
 
 /* *caller frees*; NULL when out of memory. */
@@ -154,7 +154,6 @@ struct gs_start_request {
 enum gs_start_result {
     GS_START_OK,         /* the record is true, or a write is queued that makes it so */
     GS_START_LIST_FIRST, /* as above */
-    GS_START_SOON, /* in a moment: a pod that was force-deleted still dies in this one's place */
     GS_START_HELD, /* the record cannot be made true without overfilling a GPU: see err */
 };
 

@@ -77,7 +77,6 @@ struct gs_pod {
     const char *scheduler_name; /* spec.schedulerName */
     const char *owner_uid;      /* the controller's UID, "" without one */
     enum gs_pod_phase phase;
-    bool runs;         /* status names a container that runs now */
     bool deleting;     /* metadata.deletionTimestamp is set: frees nothing by itself */
     int32_t priority;  /* spec.priority, 0 when absent */
     int64_t created_s; /* metadata.creationTimestamp, Unix seconds, 0 when absent */

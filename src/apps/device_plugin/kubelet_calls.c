@@ -241,9 +241,6 @@ static void decide_start(struct ask *ask, bool listed)
     case GS_START_LIST_FIRST:
         wait_for_list(ask);
         return;
-    case GS_START_SOON:
-        pause_before_kubelet(ask);
-        return;
     case GS_START_HELD:
         fail(ask, &err);
         return;

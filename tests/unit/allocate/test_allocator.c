@@ -11,30 +11,6 @@ static const char *value_of(const struct gs_allocator_write *write, const char *
     return NULL;
 }
 
-static void unequal_pods_in_any_order_stay_whole_without_the_kubelets_word(void **state)
-{
-    static const struct {
-        const char *row;
-        struct given_pod first, second; /* in the order of binds */
-        uint32_t calls[3];              /* in the kubelet's order */
-        int gpus[3];
-    } rows[] = {
-        {"4 bound, 4+2 bound; 4+2 first", {"a", {4}, 0}, {"b", {4, 2}, 1}, {4, 2, 4}, {0, 0, 0}},
-        {"4 bound, 4+2 bound; 4 first", {"a", {4}, 0}, {"b", {4, 2}, 1}, {4, 4, 2}, {0, 1, 1}},
-        {"4+2 bound, 4 bound; 4 first", {"a", {4, 2}, 0}, {"b", {4}, 1}, {4, 4, 2}, {0, 0, 0}},
-        {"4+2 bound, 4 bound; 4+2 first", {"a", {4, 2}, 0}, {"b", {4}, 1}, {4, 2, 4}, {0, 0, 1}},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct rig rig;
-        rig_up(&rig);
-        give_pod(&rig, &r->first);
-        give_pod(&rig, &r->second);
-        for (int i = 0; i < 3; i++)
-            row_equal(r->row, allocate(&rig, r->calls[i], NULL, 0, NULL, NULL), r->gpus[i]);
-        gs_allocator_free(rig.alloc);
-    }
-}
-
 /* GPU 0 has 16 units, and two pods are recorded there that do not fit it together: the one that was
  * bound first keeps its place, also while it has not been asked for yet. */
 static void a_record_is_believed_beside_those_of_older_pods(void **state)
@@ -295,7 +271,6 @@ static void of_many_placed_pods_some_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unequal_pods_in_any_order_stay_whole_without_the_kubelets_word),
         cmocka_unit_test(a_record_is_believed_beside_those_of_older_pods),
         cmocka_unit_test(exchanged_pods_get_each_others_records),
         cmocka_unit_test(a_pod_without_a_true_record_gets_the_tightest_gpu),

@@ -286,46 +286,6 @@ static void a_name_that_comes_again_begins_anew(void **state)
     gs_allocator_free(rig.alloc);
 }
 
-enum { ALL_DEAD_S = 6 };
-
-/* A pod is in the place of another that the API forgot; its start waits for the other's end. */
-static void a_start_waits_for_those_that_die_in_its_place(void **state)
-{
-    static const struct {
-        const char *row;
-        bool ran;      /* the other, as far as the API knew */
-        bool finished; /* and it ended in order */
-        uint32_t units;
-        int gpu;
-        enum gs_start_result start;
-    } rows[] = {
-        {"it ran", true, false, 10, 0, GS_START_SOON},
-        {"it ran, there is room beside it", true, false, 6, 0, GS_START_OK},
-        {"it ran on another GPU", true, false, 20, 1, GS_START_OK},
-        {"its containers had ended", false, false, 10, 0, GS_START_OK},
-        {"it finished", true, true, 10, 0, GS_START_OK},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct rig rig;
-        struct gs_error err = {0};
-        uint64_t key;
-        rig_up(&rig);
-        give_pod(&rig, &(struct given_pod){"old", {10}, 0, .runs = true});
-        allocate(&rig, 10, NULL, 0, NULL, NULL);
-        give_pod(&rig, &(struct given_pod){"old", {10}, 0, .runs = r->ran});
-        if (r->finished)
-            give_pod(&rig, &(struct given_pod){"old", {10}, 0, .phase = GS_PHASE_SUCCEEDED});
-        gs_allocator_pod_gone(rig.alloc, "old");
-        give_pod(&rig, &(struct given_pod){"next", {r->units}, r->gpu});
-        row_equal(r->row, allocate(&rig, r->units, NULL, 0, &key, &err), r->gpu);
-        const struct gs_known_pod known = {"ns", "next", r->units, &key, 1};
-        for (; rig.now_ns < ALL_DEAD_S * GS_NS_PER_S; rig.now_ns += GS_NS_PER_S)
-            row_equal(r->row, start(&rig, 1, r->units, &known, 1, false, &err), r->start);
-        row_equal(r->row, start(&rig, 1, r->units, &known, 1, false, &err), GS_START_OK);
-        gs_allocator_free(rig.alloc);
-    }
-}
-
 /* The watch is ahead of the kubelet, which has not yet heard that the pod is gone. */
 static void what_a_late_kubelet_says_of_a_deleted_pod_is_not_charged(void **state)
 {
@@ -342,42 +302,6 @@ static void what_a_late_kubelet_says_of_a_deleted_pod_is_not_charged(void **stat
     gs_allocator_free(rig.alloc);
 }
 
-/* Nobody claims a call of 10 units; the kubelet names its pod. */
-static void a_pod_that_was_deleted_before_it_was_taken_in_is_not_charged(void **state)
-{
-    static const struct {
-        const char *row, *name;
-        enum gs_api_word api;
-        bool ended; /* the API knows the pod of that name, which has ended */
-        uint64_t used;
-    } rows[] = {
-        {"the API knows none of that name", "gone", GS_API_TOLD, false, 0},
-        {"the API was silent", "gone", GS_API_SILENT, false, 10},
-        {"the API knows one", "gone", GS_API_TOLD, true, 10},
-        {"a static pod", "static-n1", GS_API_TOLD, false, 10},
-        {"named like the node", "n1", GS_API_TOLD, false, 0},
-        {"named as on another node", "static-xn1", GS_API_TOLD, false, 0},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct rig rig;
-        uint64_t key;
-        rig_up(&rig);
-        if (r->ended)
-            give_pod(&rig, &(struct given_pod){r->name, {10}, 0, .phase = GS_PHASE_SUCCEEDED});
-        row_equal(r->row, allocate_told(&rig, 10, NULL, 0, r->api, &key, NULL), 0);
-        row_equal(r->row, used(&rig, 0), 10);
-        const struct gs_known_pod known = {"ns", r->name, 10, &key, 1};
-        for (int i = 0; i < 2; i++) {
-            gs_allocator_known(rig.alloc, &known, 1);
-            row_equal(r->row, used(&rig, 0), r->used);
-        }
-        give_pod(&rig, &(struct given_pod){r->name, {10}, -1, .uid = "uid-new"});
-        gs_allocator_known(rig.alloc, &known, 1);
-        row_equal(r->row, used(&rig, 0), r->used);
-        gs_allocator_free(rig.alloc);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,8 +313,6 @@ int main(void)
         cmocka_unit_test(a_pod_is_not_taken_for_a_deleted_one_of_its_name),
         cmocka_unit_test(a_turn_is_not_taken_by_the_name_of_a_deleted_pod),
         cmocka_unit_test(a_name_that_comes_again_begins_anew),
-        cmocka_unit_test(a_start_waits_for_those_that_die_in_its_place),
-        cmocka_unit_test(a_pod_that_was_deleted_before_it_was_taken_in_is_not_charged),
         cmocka_unit_test(what_a_late_kubelet_says_of_a_deleted_pod_is_not_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -301,37 +301,6 @@ static void annotations_that_users_break_are_told_not_failed(void **state)
     }
 }
 
-static void a_running_container_is_seen(void **state)
-{
-    static const struct {
-        const char *row;
-        const char *statuses;
-        bool runs;
-    } rows[] = {
-        {"none", "", false},
-        {"null", "'containerStatuses':null", false},
-        {"empty", "'containerStatuses':[]", false},
-        {"no state", "'containerStatuses':[null,{'name':'c'},{'state':null},{'state':{}}]", false},
-        {"waiting", "'containerStatuses':[{'state':{'waiting':{'reason':'x'}}}]", false},
-        {"running is null", "'containerStatuses':[{'state':{'running':null}}]", false},
-        {"ran before", "'containerStatuses':[{'lastState':{'running':{}}}]", false},
-        {"running", "'containerStatuses':[{'state':{'running':{'startedAt':'x'}}}]", true},
-        {"one of two",
-         "'containerStatuses':[{'state':{'terminated':{'exitCode':0}}},{'state':{'running':{}}}]",
-         true},
-        {"an init container", "'initContainerStatuses':[{'state':{'running':{}},'name':'i'}]",
-         true},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct gs_pod pod = {0};
-        char json[256];
-        snprintf(json, sizeof(json), "{'status':{%s}}", r->statuses);
-        row_equal(r->row, decode(json, &pod, NULL), 0);
-        row_equal(r->row, pod.runs, r->runs);
-        gs_pod_release(&pod);
-    }
-}
-
 static void small_fields_are_read(void **state)
 {
     static const struct {
@@ -560,7 +529,6 @@ int main(void)
         cmocka_unit_test(a_pods_own_requests_take_the_place_of_its_containers),
         cmocka_unit_test(gpu_count_is_read_from_label_and_annotation),
         cmocka_unit_test(annotations_that_users_break_are_told_not_failed),
-        cmocka_unit_test(a_running_container_is_seen),
         cmocka_unit_test(small_fields_are_read),
         cmocka_unit_test(an_environment_that_names_devices_is_noticed),
         cmocka_unit_test(a_field_that_cannot_be_read_is_named),
