@@ -38,6 +38,7 @@ void gs_allocator_free(struct gs_allocator *alloc)
     }
     gs_calls_free(alloc);
     gs_writes_free(alloc);
+    gs_moved_free(alloc);
     gs_recent_release(&alloc->ended);
     free(alloc->met);
     free(alloc->others);
@@ -46,7 +47,7 @@ void gs_allocator_free(struct gs_allocator *alloc)
 }
 
 int gs_allocator_set_gpus(struct gs_allocator *alloc, const struct gs_gpu *gpus, uint32_t count,
-                          struct gs_error *err)
+                          gs_gpu_mask gone, struct gs_error *err)
 {
     const struct gs_node node = {
         .name = alloc->config.node,
@@ -54,7 +55,13 @@ int gs_allocator_set_gpus(struct gs_allocator *alloc, const struct gs_gpu *gpus,
         .gpu_count = count,
         .inventory = true,
     };
-    return gs_ledger_set_node(alloc->ledger, &node, err);
+    if (gs_ledger_set_node(alloc->ledger, &node, err) < 0)
+        return -1;
+    alloc->gone = gone;
+    alloc->sick = gone;
+    for (uint32_t i = 0; i < count; i++)
+        alloc->sick |= gpus[i].healthy ? 0 : GS_GPU_BIT(gpus[i].idx);
+    return 0;
 }
 
 const struct gs_node_view *gs_allocator_view(const struct gs_allocator *alloc)
@@ -98,11 +105,9 @@ uint64_t gs_pod_name_hash(const char *ns, const char *name)
 gs_gpu_mask gs_claimant_record(const struct gs_allocator *alloc, const struct claimant *claimant)
 {
     const struct gs_node_view *view = gs_allocator_view(alloc);
-    if (claimant->pod.recorded != GS_RECORDED_VALID || !view ||
-        gs_gpu_mask_count(claimant->pod.recorded_gpus) != claimant->charge.gpu_count ||
-        (claimant->pod.recorded_gpus & ~gs_view_present(view)))
-        return 0;
-    return claimant->pod.recorded_gpus;
+    gs_gpu_mask said = claimant->moved ? claimant->moved : claimant->bound;
+    bool whole = gs_gpu_mask_count(said) == claimant->charge.gpu_count;
+    return view && whole && !(said & ~gs_view_present(view)) ? said : 0;
 }
 
 gs_gpu_mask gs_claimant_place(const struct gs_allocator *alloc, const struct claimant *claimant)
@@ -151,9 +156,9 @@ bool gs_claimant_fits(const struct gs_allocator *alloc, const struct claimant *c
     return gs_allocator_has_room(alloc, claimant, gpus, used);
 }
 
-int gs_claimant_charge(struct gs_allocator *alloc, const struct claimant *claimant,
-                       struct gs_error *err)
+int gs_claimant_charge(struct gs_allocator *alloc, struct claimant *claimant, struct gs_error *err)
 {
+    gs_claimant_tell(alloc, claimant, false);
     gs_gpu_mask place = gs_claimant_place(alloc, claimant);
     if (!place && !claimant->done) { /* it gets what fits when the kubelet asks, not before */
         gs_ledger_remove(alloc->ledger, claimant->pod.uid, NULL);
@@ -209,6 +214,8 @@ static struct claimant *add_claimant(struct gs_allocator *alloc, const struct gs
     claimant->since = ++alloc->moment;
     claimant->fresh = alloc->in_list;
     claimant->early = alloc->in_list && !alloc->had_list;
+    claimant->bound = pod->recorded == GS_RECORDED_VALID ? pod->recorded_gpus : 0;
+    gs_pod_charge(pod, &claimant->charge);
     insert(alloc, claimant);
     return claimant;
 }
@@ -220,6 +227,7 @@ static void remove_claimant(struct gs_allocator *alloc, struct claimant *gone)
         at = &(*at)->next;
     *at = gone->next;
     gs_ledger_remove(alloc->ledger, gone->pod.uid, NULL);
+    alloc->moved_state += gone->moved != 0;
     gs_recent_add(&alloc->ended, gone->pod.uid);
     gs_calls_leave(alloc, gone);
     if (alloc->current == gone)
@@ -280,10 +288,12 @@ static int take(struct gs_allocator *alloc, struct claimant *claimant, const str
         return gs_fail_nomem(err);
     claimant->seen = true;
     claimant->revision = gs_pod_revision(pod);
-    gs_pod_charge(pod, &claimant->charge);
-    if (fresh)
+    if (fresh) {
+        gs_claimant_take_entry(alloc, claimant);
         gs_claimant_inherit(alloc, claimant);
+    }
     follow_state(alloc, claimant, fresh);
+    gs_claimant_put_right(alloc, claimant);
     return gs_claimant_charge(alloc, claimant, err);
 }
 
@@ -378,7 +388,7 @@ void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_st
         if (at->charge.units > stats.largest_share)
             stats.largest_share = at->charge.units;
     }
-    stats.writes_queued = gs_writes_count(alloc);
+    stats.writes_queued = gs_writes_count(alloc, &stats.writes_untried);
     const struct gs_node_view *view = gs_allocator_view(alloc);
     for (uint32_t i = 0; view && i < view->gpu_count; i++)
         stats.used_units[view->gpus[i].idx] = view->gpus[i].used_units;

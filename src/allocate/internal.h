@@ -23,6 +23,10 @@ struct claimant {
     uint32_t request_count;
     uint32_t done;     /* of these, allocated */
     gs_gpu_mask truth; /* 0: not decided, or given by an earlier run and not recorded */
+    gs_gpu_mask bound; /* the record at first sight: later ones are its owner's doing */
+    gs_gpu_mask moved; /* its entry in gpu-moved; 0: none. Once there is one, it stays */
+    uint64_t moved_at; /* the state of the entries since which it says so */
+    int64_t record_ns; /* when its record was last written */
     uint64_t revision; /* resourceVersion as a number, 0 when it is none */
     uint64_t since;    /* the moment it became known */
     bool seen;         /* in this list round */
@@ -65,9 +69,10 @@ struct queued_write {
     uint64_t after; /* not before this one is done; 0: none */
     enum write_kind kind;
     bool under_way;
-    bool warning; /* WRITE_EVENT */
+    uint32_t failures;     /* in a row */
+    int64_t not_before_ns; /* put off until then */
+    bool warning;          /* WRITE_EVENT */
     char *ns, *name, *uid;
-    char *partner;      /* WRITE_RECORD: UID for swap-with, or NULL */
     const char *reason; /* WRITE_EVENT: constant */
     char *message;
     struct gs_arena arena; /* of the annotations, made when it is taken */
@@ -76,6 +81,7 @@ struct queued_write {
 struct gs_allocator {
     struct gs_allocator_config config;
     struct gs_ledger *ledger; /* this node alone, truth instead of records */
+    gs_gpu_mask gone, sick;   /* GPUs that are not there any more; that are not healthy */
     struct claimant *first;
     struct claimant *current; /* begun and not finished: the kubelet is inside this pod */
     bool in_list, had_list;
@@ -89,19 +95,33 @@ struct gs_allocator {
     uint64_t moment; /* counts claimants and calls as they come */
     uint64_t *met;   /* sorted hashes of the names that the kubelet knew at the last call */
     size_t met_count;
+    struct earlier_entry *earlier;       /* of gpu-moved, of pods not seen yet */
+    uint64_t moved_state, moved_written; /* numbers of states of the entries */
     struct queued_write *writes;
     uint64_t write_number;
     struct gs_allocator_stats stats; /* the counters only */
 };
 
-/* allocate.c */
+/* moved.c */
+/* Whenever truth may have changed, or the record says something else (`doubted`). */
+void gs_claimant_tell(struct gs_allocator *alloc, struct claimant *claimant, bool doubted);
+void gs_moved_free(struct gs_allocator *alloc);
+/* The earlier run's entry, of a claimant that is new. */
+void gs_claimant_take_entry(struct gs_allocator *alloc, struct claimant *claimant);
+/* Its entry, if it needs one, is on the node. */
+bool gs_claimant_is_told(const struct gs_allocator *alloc, const struct claimant *claimant);
+/* Writes the record if it is not true, but not all the time. */
+void gs_claimant_put_right(struct gs_allocator *alloc, struct claimant *claimant);
+/* What the annotations say is where it is. */
+bool gs_claimant_is_recorded(const struct claimant *claimant);
+
+/* allocator.c */
 struct claimant *gs_claimant_find(struct gs_allocator *alloc, const char *uid);
 struct claimant *gs_claimant_named(const struct gs_allocator *alloc, const char *ns,
                                    const char *name);
 uint64_t gs_pod_name_hash(const char *ns, const char *name);
 /* Brings the ledger's claim in line with truth, or the record while truth is open. */
-int gs_claimant_charge(struct gs_allocator *alloc, const struct claimant *claimant,
-                       struct gs_error *err);
+int gs_claimant_charge(struct gs_allocator *alloc, struct claimant *claimant, struct gs_error *err);
 const struct gs_node_view *gs_allocator_view(const struct gs_allocator *alloc);
 /* The claimant's charge fits these GPUs beside what was given away before, and what older pods
  * have recorded. */
@@ -116,7 +136,7 @@ bool gs_allocator_has_room(const struct gs_allocator *alloc, const struct claima
                            gs_gpu_mask gpus, const uint64_t used[GS_GPUS_MAX]);
 /* Size of (the first of) these GPUs, in units. */
 uint32_t gs_allocator_gpu_size(const struct gs_allocator *alloc, gs_gpu_mask gpus);
-/* The record, when it can be believed on this node; else 0. */
+/* What the plugin said before, else the bind's record; when it can be on this node, else 0. */
 gs_gpu_mask gs_claimant_record(const struct gs_allocator *alloc, const struct claimant *claimant);
 
 /* allocate_others.c */
@@ -155,12 +175,15 @@ void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant 
 void gs_claimant_recall(struct gs_allocator *alloc, struct claimant *claimant, uint32_t done);
 
 /* allocate_writes.c: each returns the write's number, 0 when out of memory */
-uint64_t gs_write_record(struct gs_allocator *alloc, const struct claimant *claimant,
-                         const char *partner, uint64_t after);
+uint64_t gs_write_record(struct gs_allocator *alloc, struct claimant *claimant);
 uint64_t gs_write_assigned(struct gs_allocator *alloc, const struct claimant *claimant);
 uint64_t gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, uint64_t after,
                         bool warning, const char *reason, const char *message);
+/* A record or ASSIGNED waits to be sent, or is on its way. */
+bool gs_record_is_queued(const struct gs_allocator *alloc, const char *uid);
+int64_t gs_allocator_now_ns(const struct gs_allocator *alloc);
 void gs_writes_free(struct gs_allocator *alloc);
-uint32_t gs_writes_count(const struct gs_allocator *alloc);
+/* *ret_untried: of these, not refused yet. */
+uint32_t gs_writes_count(const struct gs_allocator *alloc, uint32_t *ret_untried);
 
 #endif

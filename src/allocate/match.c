@@ -146,7 +146,7 @@ static bool is_taken_in(const struct round *round, const struct claimant *claima
         answered = answered || claimant->requests[i] == round->request->id_count;
     for (uint32_t i = 0; i < claimant->pod.container_count; i++) {
         const struct gs_container *container = &claimant->pod.containers[i];
-        if (container->kind == GS_CONTAINER_MAIN) /* older kubelets do not list the others */
+        if (container->kind != GS_CONTAINER_INIT) /* they are not listed */
             units += container->gpu_units;
     }
     return known && answered && known->units < units && claimant->pod.phase == GS_PHASE_PENDING;
@@ -201,6 +201,17 @@ static bool is_sure(const struct gs_allocate_request *request)
     return request->known && request->api == GS_API_TOLD;
 }
 
+/* Where a pod goes on that has no true record, or whose GPU went bad since it was bound: what fits,
+ * else a bad GPU that is still there. */
+static gs_gpu_mask elsewhere(struct gs_allocator *alloc, const struct claimant *claimant,
+                             gs_gpu_mask recorded)
+{
+    gs_gpu_mask gpus = best_fit(alloc, claimant);
+    bool stays =
+        recorded && !(recorded & alloc->gone) && gs_claimant_fits(alloc, claimant, recorded);
+    return gpus || !stays ? gpus : recorded;
+}
+
 /*
  * Decides a pod's GPUs at its first call. The record counts, unless it cannot be true: then the
  * pod came without the extender, or somebody forged it, and it gets what fits. An error is for
@@ -215,19 +226,20 @@ static bool decide(struct gs_allocator *alloc, struct claimant *claimant,
         return true;
     if (recorded && !gs_claimant_fits(alloc, claimant, recorded))
         drop_ghosts(alloc);
-    if (recorded && gs_claimant_fits(alloc, claimant, recorded)) {
+    if (recorded && !(recorded & alloc->sick) && gs_claimant_fits(alloc, claimant, recorded)) {
         claimant->truth = recorded;
     } else {
-        claimant->truth = best_fit(alloc, claimant);
-        claimant->held = !claimant->truth && recorded && !is_sure(request);
+        claimant->truth = elsewhere(alloc, claimant, recorded);
+        claimant->held =
+            !claimant->truth && recorded && !(recorded & alloc->gone) && !is_sure(request);
         if (claimant->held)
             claimant->truth = recorded;
         if (!claimant->truth) {
             gs_claimant_charge(alloc, claimant, err);
             return false;
         }
-        if (!claimant->held)
-            gs_write_record(alloc, claimant, NULL, 0);
+        if (claimant->truth != recorded)
+            gs_write_record(alloc, claimant);
     }
     return gs_claimant_charge(alloc, claimant, err) == 0;
 }
@@ -245,13 +257,16 @@ static void fill(const struct gs_allocator *alloc, gs_gpu_mask gpus, uint32_t po
 }
 
 /* A patient caller asks the API once more. */
-static enum gs_allocate_result
-no_room(struct gs_allocator *alloc, const struct gs_allocate_request *request, struct gs_error *err)
+static enum gs_allocate_result no_room(struct gs_allocator *alloc, const struct claimant *claimant,
+                                       const struct gs_allocate_request *request,
+                                       struct gs_error *err)
 {
+    bool gone = claimant && (gs_claimant_record(alloc, claimant) & alloc->gone);
     if (request->patient && request->api == GS_API_SILENT)
         return GS_ALLOCATE_LIST_FIRST;
     alloc->stats.no_room++;
-    gs_fail(err, GS_EBUSY, "no GPU on this node has that much left");
+    gs_fail(err, GS_EBUSY, "%sno GPU on this node has that much left",
+            gone ? "the GPU that this pod was bound to is gone and " : "");
     return GS_ALLOCATE_NO_ROOM;
 }
 
@@ -281,7 +296,7 @@ static enum gs_allocate_result give_unclaimed(const struct round *round,
     const struct gs_ask ask = {.units = (uint32_t)request->id_count, .gpu_count = 1};
     gs_gpu_mask gpus = fit_unclaimed(round, &ask);
     if (!gpus)
-        return no_room(alloc, request, err);
+        return no_room(alloc, NULL, request, err);
     uint64_t key = gs_allocate_key(request->ids, request->id_count);
     struct call *call = gs_call_add(alloc, key, NULL, gpus, ask.units, err);
     if (!call)
@@ -302,7 +317,7 @@ static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant 
     struct gs_error why = {0};
     if (!decide(alloc, claimant, request, &why)) {
         if (why.code == GS_OK)
-            return no_room(alloc, request, err);
+            return no_room(alloc, claimant, request, err);
         gs_fail(err, why.code, "%s", why.msg);
         return GS_ALLOCATE_FAILED;
     }

@@ -52,31 +52,6 @@ static void judge(struct gs_allocator *alloc, struct claimant *claimant)
     gs_claimant_charge(alloc, claimant, NULL);
 }
 
-/* The equal pod that this one's record was to be exchanged with. */
-static const struct claimant *partner_of(const struct gs_allocator *alloc,
-                                         const struct claimant *claimant)
-{
-    gs_gpu_mask record = gs_claimant_record(alloc, claimant);
-    for (const struct claimant *at = alloc->first; record && at; at = at->next) {
-        if (at != claimant && at->recalled && !at->held && at->truth == record &&
-            gs_claimants_equal(at, claimant) && gs_claimant_record(alloc, at) == claimant->truth)
-            return at;
-    }
-    return NULL;
-}
-
-/* Writes a record that the earlier run did not come to write, both of an exchange together. */
-static void mend_record(struct gs_allocator *alloc, struct claimant *claimant)
-{
-    if (claimant->truth && claimant->truth != gs_claimant_record(alloc, claimant)) {
-        const struct claimant *partner = partner_of(alloc, claimant);
-        uint64_t first = gs_write_record(alloc, claimant, partner ? partner->pod.uid : NULL, 0);
-        if (partner)
-            gs_write_record(alloc, partner, NULL, first);
-    }
-    claimant->recalled = 0;
-}
-
 void gs_allocator_recall(struct gs_allocator *alloc, const struct gs_given *given, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -90,7 +65,8 @@ void gs_allocator_recall(struct gs_allocator *alloc, const struct gs_given *give
             judge(alloc, at);
     }
     for (struct claimant *at = alloc->first; at; at = at->next) {
-        if (at->recalled)
-            mend_record(alloc, at);
+        if (at->recalled && at->truth && !gs_claimant_is_recorded(at))
+            gs_write_record(alloc, at);
+        at->recalled = 0;
     }
 }

@@ -29,8 +29,8 @@ void gs_claimant_recall(struct gs_allocator *alloc, struct claimant *claimant, u
         gs_write_assigned(alloc, claimant);
 }
 
-/* How many of a pod's requests the units account for that its main containers hold. Init containers
- * are not listed; they came first. */
+/* How many of a pod's requests the units account for that its containers and sidecars hold. Init
+ * containers that end are not listed. */
 static uint32_t requests_done(const struct claimant *claimant, uint32_t units)
 {
     uint64_t sum = 0;
@@ -39,7 +39,7 @@ static uint32_t requests_done(const struct claimant *claimant, uint32_t units)
         const struct gs_container *container = &claimant->pod.containers[i];
         if (!container->gpu_units)
             continue;
-        if (container->kind == GS_CONTAINER_MAIN)
+        if (container->kind != GS_CONTAINER_INIT)
             sum += container->gpu_units;
         r++;
         if (sum <= units)
@@ -71,16 +71,15 @@ static void exchange_calls(struct gs_allocator *alloc, struct claimant *owner,
         alloc->current = alloc->current == owner ? other : owner;
 }
 
-static void tell_exchange(struct gs_allocator *alloc, const struct claimant *claimant,
-                          uint64_t after)
+static void tell_exchange(struct gs_allocator *alloc, struct claimant *claimant)
 {
-    gs_write_event(alloc, claimant, after, false, "GpuRecordChanged",
+    gs_write_event(alloc, claimant, gs_write_record(alloc, claimant), false, "GpuRecordChanged",
                    "the kubelet gave this pod the GPU that an equal pod was bound to: the records "
                    "of both were exchanged");
 }
 
-/* Their calls and places change owners; then both records are brought in line, the first patch
- * naming the partner so that every ledger moves both claims on that one event. */
+/* Their calls and places change owners; both entries of gpu-moved go to the node in one patch, so
+ * that every ledger moves both claims on one event, then the records follow. */
 static void exchange(struct gs_allocator *alloc, struct claimant *owner, struct claimant *other)
 {
     gs_gpu_mask here = other->truth;
@@ -92,13 +91,10 @@ static void exchange(struct gs_allocator *alloc, struct claimant *owner, struct 
     gs_claimant_charge(alloc, other, NULL);
     if (here == there)
         return;
-    uint64_t last = gs_write_record(alloc, owner, there ? other->pod.uid : NULL, 0);
-    if (there)
-        last = gs_write_record(alloc, other, NULL, last);
     alloc->stats.swaps++;
-    tell_exchange(alloc, owner, last);
+    tell_exchange(alloc, owner);
     if (there)
-        tell_exchange(alloc, other, last);
+        tell_exchange(alloc, other);
 }
 
 gs_gpu_mask gs_claimant_environment(const struct gs_allocator *alloc,
@@ -123,8 +119,8 @@ void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant 
         return;
     owner->truth = gpus;
     gs_claimant_charge(alloc, owner, NULL);
-    if (gs_claimant_record(alloc, owner) != gpus)
-        gs_write_record(alloc, owner, NULL, 0);
+    if (!gs_claimant_is_recorded(owner))
+        gs_write_record(alloc, owner);
     if (owner->done == owner->request_count && !owner->pod.assigned)
         gs_write_assigned(alloc, owner);
 }
@@ -279,12 +275,20 @@ void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant)
     }
 }
 
+/* Room helps a pod whose containers are all on as many GPUs as it asks for. Another number of them
+ * is a static pod's: when the kubelet asks for one there is no object that could say gpu-count. */
 static enum gs_start_result hold_back(struct gs_allocator *alloc, struct claimant *owner,
                                       struct gs_error *err)
 {
-    static const char why[] =
+    static const char full[] =
         "a container of this pod was given a GPU whose memory belongs to other pods by now; its "
         "start is held back until there is room, or delete the pod to have it placed anew";
+    static const char torn[] =
+        "the containers of this pod were given different GPUs, or another number of them than "
+        "gpu-count asks for (a static pod always gets one): it can never start here, delete it to "
+        "have it placed anew";
+    const char *why =
+        owns_calls(alloc, owner, false) && !gs_claimant_environment(alloc, owner) ? torn : full;
     alloc->stats.held++;
     if (!owner->held_said)
         gs_write_event(alloc, owner, 0, true, "GpuStartHeld", why);
@@ -338,5 +342,6 @@ enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
         return GS_START_LIST_FIRST; /* who is in the way may be gone */
     if (owner->held)
         return hold_back(alloc, owner, err);
-    return GS_START_OK;
+    gs_claimant_put_right(alloc, owner);
+    return request->told || gs_claimant_is_told(alloc, owner) ? GS_START_OK : GS_START_TELL_FIRST;
 }

@@ -6,12 +6,14 @@
 #include "gpushare/codec/annotation.h"
 #include "internal.h"
 
+#define FIRST_PAUSE_NS (500 * GS_NS_PER_MS)
+enum { DOUBLINGS_MAX = 6 }; /* 32 s */
+
 static void free_write(struct queued_write *write)
 {
     free(write->ns);
     free(write->name);
     free(write->uid);
-    free(write->partner);
     free(write->message);
     gs_arena_release(&write->arena);
     free(write);
@@ -26,12 +28,20 @@ void gs_writes_free(struct gs_allocator *alloc)
     }
 }
 
-uint32_t gs_writes_count(const struct gs_allocator *alloc)
+uint32_t gs_writes_count(const struct gs_allocator *alloc, uint32_t *ret_untried)
 {
-    uint32_t count = 0;
-    for (const struct queued_write *at = alloc->writes; at; at = at->next)
+    uint32_t count = 0, untried = 0;
+    for (const struct queued_write *at = alloc->writes; at; at = at->next) {
         count++;
+        untried += !at->failures;
+    }
+    *ret_untried = untried;
     return count;
+}
+
+int64_t gs_allocator_now_ns(const struct gs_allocator *alloc)
+{
+    return alloc->config.clock ? gs_clock_now_ns(alloc->config.clock) : 0;
 }
 
 static void append(struct gs_allocator *alloc, struct queued_write *write)
@@ -73,25 +83,26 @@ static struct queued_write *waiting(struct gs_allocator *alloc, const char *uid,
     return NULL;
 }
 
-uint64_t gs_write_record(struct gs_allocator *alloc, const struct claimant *claimant,
-                         const char *partner, uint64_t after)
+uint64_t gs_write_record(struct gs_allocator *alloc, struct claimant *claimant)
 {
     struct queued_write *old = waiting(alloc, claimant->pod.uid, WRITE_RECORD);
-    if (old && !partner && !old->partner) {
-        old->after = after ? after : old->after;
+    claimant->record_ns = gs_allocator_now_ns(alloc);
+    if (old)
         return old->number;
-    }
     struct queued_write *write = new_write(alloc, claimant, WRITE_RECORD);
     if (!write)
         return 0;
-    write->after = after;
-    write->partner = partner ? strdup(partner) : NULL;
-    if (partner && !write->partner) {
-        free_write(write);
-        return 0;
-    }
     append(alloc, write);
     return write->number;
+}
+
+bool gs_record_is_queued(const struct gs_allocator *alloc, const char *uid)
+{
+    for (const struct queued_write *at = alloc->writes; at; at = at->next) {
+        if (at->kind == WRITE_RECORD && strcmp(at->uid, uid) == 0)
+            return true;
+    }
+    return false;
 }
 
 uint64_t gs_write_assigned(struct gs_allocator *alloc, const struct claimant *claimant)
@@ -164,7 +175,7 @@ static int compose(struct gs_allocator *alloc, struct queued_write *write,
     if (write->kind == WRITE_ASSIGNED && whole)
         all[count++] = (struct gs_kv){names->assigned, "true"};
     if (write->kind == WRITE_RECORD)
-        all[count++] = (struct gs_kv){names->swap_with, write->partner};
+        all[count++] = (struct gs_kv){names->swap_with, NULL}; /* an older plugin's */
     ret->annotations = all;
     ret->annotation_count = count;
     return 0;
@@ -188,6 +199,14 @@ static void drop(struct gs_allocator *alloc, struct queued_write *write)
     free_write(write);
 }
 
+/* The pod's own annotations are for those who read nothing else: the node's word comes first. */
+static bool comes_too_early(const struct gs_allocator *alloc, const struct queued_write *write,
+                            const struct claimant *claimant)
+{
+    return write->not_before_ns > gs_allocator_now_ns(alloc) || still_waits(alloc, write->after) ||
+           (write->kind == WRITE_RECORD && !gs_claimant_is_told(alloc, claimant));
+}
+
 /* Not when the pod is gone, its place open again, or its allocation not whole any more. */
 static bool holds_still(const struct queued_write *write, const struct claimant *claimant)
 {
@@ -202,13 +221,28 @@ static bool holds_still(const struct queued_write *write, const struct claimant 
     return true;
 }
 
-static void move_to_end(struct gs_allocator *alloc, struct queued_write *write)
+/* One that cannot be sent must not stop the others. */
+static void put_off(struct gs_allocator *alloc, struct queued_write *write)
 {
     struct queued_write **at = &alloc->writes;
     while (*at != write)
         at = &(*at)->next;
     *at = write->next;
     append(alloc, write);
+    write->under_way = false;
+    if (alloc->config.clock)
+        write->not_before_ns = gs_allocator_now_ns(alloc) + (FIRST_PAUSE_NS << write->failures);
+    write->failures += write->failures < DOUBLINGS_MAX;
+}
+
+int64_t gs_allocator_write_due_ns(const struct gs_allocator *alloc)
+{
+    int64_t due_ns = INT64_MAX;
+    for (const struct queued_write *at = alloc->writes; at; at = at->next) {
+        if (at->failures && !at->under_way && at->not_before_ns < due_ns)
+            due_ns = at->not_before_ns;
+    }
+    return due_ns;
 }
 
 bool gs_allocator_next_write(struct gs_allocator *alloc, struct gs_allocator_write *ret)
@@ -222,7 +256,7 @@ bool gs_allocator_next_write(struct gs_allocator *alloc, struct gs_allocator_wri
                 drop(alloc, write);
             continue;
         }
-        if (write->under_way || still_waits(alloc, write->after))
+        if (write->under_way || comes_too_early(alloc, write, claimant))
             continue;
         *ret = (struct gs_allocator_write){.number = write->number,
                                            .ns = write->ns,
@@ -245,12 +279,10 @@ void gs_allocator_write_done(struct gs_allocator *alloc, uint64_t number, bool s
     for (struct queued_write *write = alloc->writes; write; write = write->next) {
         if (write->number != number)
             continue;
-        if (sent) {
+        if (sent)
             drop(alloc, write);
-        } else {
-            write->under_way = false;
-            move_to_end(alloc, write); /* one that cannot be sent must not stop the others */
-        }
+        else
+            put_off(alloc, write);
         return;
     }
 }

@@ -276,8 +276,11 @@ static void cordon_word(struct gs_node *node, struct gs_slice word)
     bool number = gs_parse_u32(word.at, word.len, &idx);
     for (uint32_t i = 0; i < node->gpu_count; i++) {
         struct gs_gpu *gpu = &node->gpus[i];
-        if ((number && gpu->idx == idx) || (word.len && gs_slice_eq(word, gs_slice_of(gpu->uuid))))
+        if ((number && gpu->idx == idx) ||
+            (word.len && gs_slice_eq(word, gs_slice_of(gpu->uuid)))) {
             gpu->schedulable = false;
+            node->cordoned |= GS_GPU_BIT(gpu->idx);
+        }
     }
 }
 

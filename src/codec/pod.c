@@ -206,23 +206,25 @@ static void judge_count(const struct gs_pod_reader *pr)
         pr->pod->gpu_count = count;
 }
 
-/* The original's successor writes the JSON alone; who wrote both means the index. */
 static void judge_allocation(const struct gs_pod_reader *pr)
 {
+    struct gs_pod *pod = pr->pod;
     char json[4096];
     if (!pr->allocation.at)
         return;
-    pr->pod->recorded = gs_scan_text_copy(pr->allocation, json, sizeof(json)) &&
-                                gs_codec_allocation_gpus(gs_slice_of(json), &pr->pod->recorded_gpus)
-                            ? GS_RECORDED_VALID
-                            : GS_RECORDED_BROKEN;
+    pod->allocation = gs_scan_text_copy(pr->allocation, json, sizeof(json)) &&
+                              gs_codec_allocation_gpus(gs_slice_of(json), &pod->allocation_gpus)
+                          ? GS_RECORDED_VALID
+                          : GS_RECORDED_BROKEN;
 }
 
 static void judge_recorded(const struct gs_pod_reader *pr)
 {
     char list[GS_IDX_TEXT_BYTES];
-    if (!pr->idx.at) {
-        judge_allocation(pr);
+    judge_allocation(pr);
+    if (!pr->idx.at) { /* the original's successor writes the JSON alone */
+        pr->pod->recorded = pr->pod->allocation;
+        pr->pod->recorded_gpus = pr->pod->allocation_gpus;
         return;
     }
     pr->pod->recorded = gs_scan_text_copy(pr->idx, list, sizeof(list)) &&

@@ -30,20 +30,37 @@ static inline int64_t rig_now(void *ctx)
     return ((struct rig *)ctx)->now_ns;
 }
 
-static inline void rig_up(struct rig *rig)
+static inline void give_gpus(struct rig *rig, bool healthy, bool schedulable, gs_gpu_mask gone)
 {
     const struct gs_gpu gpus[] = {
-        {.idx = 0, .mem_units = 16, .numa = GS_NUMA_NONE, .healthy = true, .schedulable = true},
-        {.idx = 1, .mem_units = 24, .numa = GS_NUMA_NONE, .healthy = true, .schedulable = true},
+        {.idx = 0, .mem_units = 16, .numa = -1, .healthy = healthy, .schedulable = schedulable},
+        {.idx = 1, .mem_units = 24, .numa = -1, .healthy = true, .schedulable = true},
     };
-    *rig = (struct rig){0};
+    assert_int_equal(gs_allocator_set_gpus(rig->alloc, gpus, 2, gone, NULL), 0);
+}
+
+static inline void rig_up(struct rig *rig)
+{
+    *rig = (struct rig){.now_ns = 1};
     assert_int_equal(gs_names_init(&rig->names, "aliyun.com", NULL), 0);
     rig->clock = (struct gs_clock){.monotonic_ns = rig_now, .ctx = rig};
     const struct gs_allocator_config config = {
         .names = &rig->names, .node = "n1", .clock = &rig->clock};
     rig->alloc = gs_allocator_new(&config);
     assert_non_null(rig->alloc);
-    assert_int_equal(gs_allocator_set_gpus(rig->alloc, gpus, 2, NULL), 0);
+    give_gpus(rig, true, true, 0);
+}
+
+/* What gpu-moved says now is written to the node. */
+static inline void expect_moved(struct rig *rig, const char *row, const char *text)
+{
+    struct gs_buf now = GS_BUF(4096);
+    uint64_t state = gs_allocator_moved_print(rig->alloc, &now);
+    if (text && strcmp(now.data, text) != 0)
+        fail_msg("%s: gpu-moved is %s, not %s", row, now.data, text);
+    gs_allocator_moved_written(rig->alloc, state);
+    assert_false(gs_allocator_moved_due(rig->alloc));
+    gs_buf_release(&now);
 }
 
 struct given_pod {
@@ -54,8 +71,12 @@ struct given_pod {
     uint64_t revision; /* 0: newer than all before */
     enum gs_pod_phase phase;
     const char *uid;
-    uint32_t inits; /* of its containers, the first ones */
+    uint32_t inits;     /* of its containers, the first ones */
+    uint32_t sidecars;  /* and those after them */
+    uint32_t gpu_count; /* 0: not given */
     bool assigned;
+    gs_gpu_mask allocation; /* the JSON's GPUs; 0: none */
+    const char *swap_with;
 };
 
 static inline void give_pod(struct rig *rig, const struct given_pod *given)
@@ -67,7 +88,9 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
     for (int i = 0; i < 3 && given->units[i]; i++)
         containers[count++] = (struct gs_container){
             .name = "c",
-            .kind = (uint32_t)i < given->inits ? GS_CONTAINER_INIT : GS_CONTAINER_MAIN,
+            .kind = (uint32_t)i < given->inits                     ? GS_CONTAINER_INIT
+                    : (uint32_t)i < given->inits + given->sidecars ? GS_CONTAINER_SIDECAR
+                                                                   : GS_CONTAINER_MAIN,
             .gpu_units = given->units[i],
             .overrides_visible_devices = given->overrides};
     uint64_t number = given->revision ? given->revision : ++rig->revision;
@@ -85,6 +108,12 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
     pod.recorded = given->gpu >= 0 ? GS_RECORDED_VALID : GS_RECORDED_NONE;
     pod.recorded_gpus = given->gpu >= 0 ? GS_GPU_BIT(given->gpu) : 0;
     pod.assigned = given->assigned;
+    pod.allocation = given->allocation ? GS_RECORDED_VALID : GS_RECORDED_NONE;
+    pod.allocation_gpus = given->allocation;
+    if (given->swap_with)
+        pod.swap_with = given->swap_with;
+    pod.count_kind = given->gpu_count ? GS_COUNT_VALID : GS_COUNT_ABSENT;
+    pod.gpu_count = given->gpu_count;
     pod.created_s = 1;
     if (gs_allocator_pod(rig->alloc, &pod, &err) < 0)
         fail_msg("%s: %s", given->name, err.msg);

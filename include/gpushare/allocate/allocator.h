@@ -13,6 +13,7 @@
 #include "gpushare/model/gpu.h"
 #include "gpushare/model/kv.h"
 #include "gpushare/model/names.h"
+#include "gpushare/model/node.h"
 #include "gpushare/model/pod.h"
 
 /*
@@ -38,7 +39,7 @@ struct gs_allocator;
 struct gs_allocator_config {
     const struct gs_names *names; /* borrowed for the allocator's life */
     const char *node;             /* this node's name; borrowed */
-    const struct gs_clock *clock; /* borrowed; NULL: nothing is put off */
+    const struct gs_clock *clock; /* borrowed; NULL: time stands still, nothing is put off */
 };
 
 /* *caller frees*; NULL when out of memory. */
@@ -46,9 +47,11 @@ struct gs_allocator *gs_allocator_new(const struct gs_allocator_config *config);
 void gs_allocator_free(struct gs_allocator *alloc);
 GS_DEFINE_CLEANUP(struct gs_allocator *, gs_allocator_free)
 
-/* The GPUs of this node, *copied*. A GPU that disappeared keeps what is charged to it. */
+/* The GPUs of this node, *copied*. One that is not schedulable, a cordon's, gets no pod that has no
+ * place yet. `gone`: of these GPUs, those that are not there any more: they keep what is charged to
+ * them, and no container is given one. */
 int gs_allocator_set_gpus(struct gs_allocator *alloc, const struct gs_gpu *gpus, uint32_t count,
-                          struct gs_error *err);
+                          gs_gpu_mask gone, struct gs_error *err);
 
 /* A pod of this node as the API shows it now; others are ignored. In the order of the watch. Also
  * from a quick list, which may be older than the watch: a pod that ended does not come back, and an
@@ -98,6 +101,25 @@ struct gs_given {
  * calls that this run answered. May be repeated. Without it the records are believed. */
 void gs_allocator_recall(struct gs_allocator *alloc, const struct gs_given *given, size_t count);
 
+/*
+ * What the node's annotation gpu-moved has to say (docs/contract.md, section 4): an entry for every
+ * pod that is not where its bind put it, and for every one whose record somebody wrote over; each
+ * stays as long as its pod. Records of such pods are written after their entries.
+ *   earlier: what the annotation said when this run began, *copied*; before that nothing may be
+ *            printed. May be repeated.
+ *   due:     it has to be written anew
+ *   print:   its text as of now; returns the number of that state, for written()
+ */
+int gs_allocator_moved_earlier(struct gs_allocator *alloc, const struct gs_moved *moved,
+                               uint32_t count, struct gs_error *err);
+bool gs_allocator_moved_due(const struct gs_allocator *alloc);
+uint64_t gs_allocator_moved_print(const struct gs_allocator *alloc, struct gs_buf *out);
+void gs_allocator_moved_written(struct gs_allocator *alloc, uint64_t state);
+
+/* Records that say something else than the truth are written anew, each at most every few seconds.
+ * Done for a pod when the watch shows it; call it from time to time for what was too early. */
+void gs_allocator_put_right(struct gs_allocator *alloc);
+
 /* Whether the API was asked for this node's pods, for the call in hand. */
 enum gs_api_word {
     GS_API_NOT_ASKED,
@@ -132,7 +154,8 @@ enum gs_allocate_result {
     GS_ALLOCATE_LIST_FIRST, /* no pod asks for that, or its GPU seems full: list this node's pods,
                                then ask again. Likewise when the API was silent and there is no
                                room, for a patient caller */
-    GS_ALLOCATE_NO_ROOM,    /* "no GPU on this node has that much left": to a pod that the extender
+    GS_ALLOCATE_NO_ROOM,    /* "no GPU on this node has that much left", after "the GPU that this
+                               pod was bound to is gone and" if so: to a pod that the extender
                                placed only when API and kubelet both were heard; else it gets its
                                GPU on trust, and gs_allocator_start() holds it back until they are */
     GS_ALLOCATE_FAILED,     /* out of memory, or no GPUs: see err */
@@ -149,12 +172,14 @@ struct gs_start_request {
     const struct gs_known_pod *known; /* NULL: PodResources did not answer */
     size_t known_count;
     bool listed; /* the API was asked for this node's pods just now: do not ask for that again */
+    bool told;   /* gpu-moved was tried to be written: do not ask for that again */
 };
 
 enum gs_start_result {
     GS_START_OK,         /* the record is true, or a write is queued that makes it so */
     GS_START_LIST_FIRST, /* as above */
-    GS_START_HELD, /* the record cannot be made true without overfilling a GPU: see err */
+    GS_START_TELL_FIRST, /* write gpu-moved, then ask again: this pod's entry is not on the node */
+    GS_START_HELD,       /* the record cannot be made true without overfilling a GPU: see err */
 };
 
 enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
@@ -180,15 +205,19 @@ struct gs_allocator_write {
 
 /* The first write that is not under way; false when there is none. Marks it as under way. */
 bool gs_allocator_next_write(struct gs_allocator *alloc, struct gs_allocator_write *ret);
-/* sent: it is done, or can never be (404, UID differs). Otherwise it is offered again. */
+/* sent: it is done, or can never be (404, UID differs). Otherwise it is offered again after a pause
+ * of its own, that doubles with every failure: what one pod is refused delays no other's. */
 void gs_allocator_write_done(struct gs_allocator *alloc, uint64_t number, bool sent);
+/* When the next of the writes that were put off may be sent; INT64_MAX: there is none. */
+int64_t gs_allocator_write_due_ns(const struct gs_allocator *alloc);
 
 struct gs_allocator_stats {
     uint32_t pods;    /* with GPU memory on this node */
     uint32_t waiting; /* of these, not (fully) allocated */
     uint32_t writes_queued;
-    uint64_t allocated; /* containers answered */
-    uint64_t unclaimed; /* of these, claimed by no pod at that time */
+    uint32_t writes_untried; /* of these, not refused yet */
+    uint64_t allocated;      /* containers answered */
+    uint64_t unclaimed;      /* of these, claimed by no pod at that time */
     uint64_t no_room;
     uint64_t swaps;
     uint64_t held;

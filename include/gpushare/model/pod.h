@@ -96,6 +96,8 @@ struct gs_pod {
     enum gs_placement placement;
     enum gs_recorded recorded;
     gs_gpu_mask recorded_gpus;
+    enum gs_recorded allocation; /* the JSON by itself */
+    gs_gpu_mask allocation_gpus;
     int64_t assume_time_ns; /* ..._ASSUME_TIME, 0 when absent or broken */
     bool assigned;          /* ..._ASSIGNED is "true" */
     bool has_assigned;      /* ..._ASSIGNED is there at all */

@@ -195,7 +195,10 @@ int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
 
 void advertise_inventory(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_buf *out)
 {
-    const struct gs_inventory inventory = {unit, (struct gs_gpu *)set->gpus, set->count};
+    const struct gs_inventory inventory = {.unit = unit,
+                                           .gpus = (struct gs_gpu *)set->gpus,
+                                           .gpu_count = set->count,
+                                           .tells_moved = true};
     gs_codec_inventory_encode(out, &inventory);
 }
 

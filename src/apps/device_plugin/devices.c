@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "device_plugin/advertise.h"
 #include "device_plugin/gpu_thread.h"
@@ -128,6 +129,16 @@ static void tell_gpus(struct plugin *plugin)
     devices->told_of = plugin->set;
 }
 
+/* A cordon is the node's, not the driver's: the inventory does not name it. */
+static int tell_allocator(struct plugin *plugin, const struct gs_gpu_set *set, struct gs_error *err)
+{
+    struct gs_gpu gpus[GS_GPUS_MAX];
+    memcpy(gpus, set->gpus, set->count * sizeof(*gpus));
+    for (uint32_t i = 0; i < set->count; i++)
+        gpus[i].schedulable &= !(plugin->devices.cordoned & GS_GPU_BIT(gpus[i].idx));
+    return gs_allocator_set_gpus(plugin->alloc, gpus, set->count, set->gone, err);
+}
+
 static int apply(struct plugin *plugin, enum gs_unit unit, struct gs_error *err)
 {
     struct devices *devices = &plugin->devices;
@@ -140,7 +151,7 @@ static int apply(struct plugin *plugin, enum gs_unit unit, struct gs_error *err)
     int result = gs_dp_set_devices(plugin->dp, made.devices, made.count, err);
     free(made.devices);
     if (result == 0)
-        result = gs_allocator_set_gpus(plugin->alloc, set.gpus, set.count, err);
+        result = tell_allocator(plugin, &set, err);
     if (result < 0)
         return -1;
     tell_foreign(devices, &made);
@@ -215,6 +226,14 @@ void devices_take_node(struct plugin *plugin, const struct node_facts *facts)
     devices_renew(plugin);
     gpu_thread_log(plugin);
     plugin_changed(plugin);
+}
+
+void devices_take_cordon(struct plugin *plugin, gs_gpu_mask cordoned)
+{
+    if (cordoned == plugin->devices.cordoned)
+        return;
+    plugin->devices.cordoned = cordoned;
+    devices_renew(plugin);
 }
 
 void devices_take_held(struct plugin *plugin, const struct gs_podres_list *list)

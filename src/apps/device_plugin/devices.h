@@ -22,6 +22,7 @@ struct devices {
     enum gs_unit unit;         /* in force (unit.h) */
     enum gs_unit inventory;    /* the node's, when it was read; then what we make of it */
     bool node_read;
+    gs_gpu_mask cordoned; /* by an administrator, when the node was last read */
     struct ids_in_use held;
     bool told;      /* held is known */
     size_t foreign; /* held ids that are not ours, in place of as many of ours */
@@ -36,6 +37,8 @@ struct devices {
 int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, struct gs_error *err);
 /* The node's object was read for the first time. */
 void devices_take_node(struct plugin *plugin, const struct node_facts *facts);
+/* GPUs that an administrator takes pods from. */
+void devices_take_cordon(struct plugin *plugin, gs_gpu_mask cordoned);
 /* The kubelet told whose ids are whose; NULL: it did not. */
 void devices_take_held(struct plugin *plugin, const struct gs_podres_list *list);
 /* Pods came or went: the unit may change, ids may be free. */

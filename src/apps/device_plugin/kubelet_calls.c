@@ -11,12 +11,20 @@
 #include "gpushare/base/log.h"
 #include "gpushare/grpc/pod_resources.h"
 
-/* While Allocate waits the node admits no pod; a start has 30 s and is tried again. */
+/* While Allocate waits the node admits no pod; a start has 30 s and is tried again. Kubelets from
+ * 1.28 on refuse a List now and then, those of all their clients counted together
+ * (pkg/kubelet/apis/podresources, DefaultQPS): it is asked for again. */
 #define ALLOCATE_ASK_NS   (300 * GS_NS_PER_MS)
+#define ALLOCATE_PAUSE_NS (20 * GS_NS_PER_MS)
 #define START_ASK_NS      (2 * GS_NS_PER_S)
-#define START_PATIENCE_NS (6 * GS_NS_PER_S)
 #define START_PAUSE_NS    (500 * GS_NS_PER_MS)
-#define LIST_BUDGET_NS    (500 * GS_NS_PER_MS)
+#define START_TELL_NS     (5 * GS_NS_PER_S)
+/* A kubelet that was silent for so long tells no pods at all (the socket is not mounted): nobody
+ * waits for it any more. */
+#define SILENCE_NS (6 * GS_NS_PER_S)
+/* Starts that wait at a time: they share a connection of 32 streams with Allocate. */
+enum { STARTS_MAX = 16 };
+#define LIST_BUDGET_NS (500 * GS_NS_PER_MS)
 /* An error is for good: a silent API is asked again before one is given. */
 #define ALLOCATE_PATIENCE_NS (5 * GS_NS_PER_S)
 #define LIST_PAUSE_NS        (250 * GS_NS_PER_MS)
@@ -38,6 +46,9 @@ struct ask {
     struct gs_podres_call *podres; /* under way */
     struct gs_loop_timer timer;    /* the list's budget, or the pause before asking again */
     uint64_t list_round;           /* waits for this list of the API; 0: does not */
+    int64_t tell_until_ns;         /* waits for the node to say where the pod is; 0: does not */
+    bool told;                     /* that was waited for long enough */
+    bool listed;                   /* the API was asked */
     int64_t since_ns;
 };
 
@@ -216,30 +227,45 @@ static void decide_allocate(struct ask *ask, enum gs_api_word api)
 
 /* ---- PreStartContainer ---- */
 
-static void ask_kubelet(void *ctx);
+static void decide_start(struct ask *ask);
 
-static void pause_before_kubelet(struct ask *ask)
+static void told_given_up(void *ctx)
+{
+    struct ask *ask = ctx;
+    ask->told = true;
+    decide_start(ask);
+}
+
+/* The container starts all the same when the API does not answer. */
+static void wait_until_told(struct ask *ask)
 {
     struct gs_loop *loop = ask->plugin->loop;
     ask->list_round = 0;
+    if (!ask->tell_until_ns)
+        ask->tell_until_ns = gs_loop_now_ns(loop) + START_TELL_NS;
     gs_loop_timer_disarm(loop, &ask->timer);
-    ask->timer = (struct gs_loop_timer){.fn = ask_kubelet, .ctx = ask};
-    gs_loop_timer_arm(loop, &ask->timer, gs_loop_now_ns(loop) + START_PAUSE_NS);
+    ask->timer = (struct gs_loop_timer){.fn = told_given_up, .ctx = ask};
+    gs_loop_timer_arm(loop, &ask->timer, ask->tell_until_ns);
+    writes_pump(ask->plugin);
 }
 
-static void decide_start(struct ask *ask, bool listed)
+static void decide_start(struct ask *ask)
 {
     const struct gs_start_request request = {
         .ids = ask->wanted->ids,
         .id_count = ask->wanted->count,
         .known = ask->known.pods,
         .known_count = ask->known.count,
-        .listed = listed,
+        .listed = ask->listed,
+        .told = ask->told,
     };
     struct gs_error err = {0};
     switch (gs_allocator_start(ask->plugin->alloc, &request, &err)) {
     case GS_START_LIST_FIRST:
         wait_for_list(ask);
+        return;
+    case GS_START_TELL_FIRST:
+        wait_until_told(ask);
         return;
     case GS_START_HELD:
         fail(ask, &err);
@@ -262,51 +288,102 @@ static void decide_reconcile(struct ask *ask, const struct gs_podres_list *list)
     writes_pump(plugin);
 }
 
+static void decide_listed_start(struct ask *ask, enum gs_api_word api)
+{
+    ask->listed = ask->listed || api != GS_API_NOT_ASKED;
+    decide_start(ask);
+}
+
 static void decide(struct ask *ask, enum gs_api_word api)
 {
     if (ask->kind == ASK_ALLOCATE)
         decide_allocate(ask, api);
     else
-        decide_start(ask, api != GS_API_NOT_ASKED);
+        decide_listed_start(ask, api);
 }
 
 /* ---- the kubelet's list ---- */
+
+static bool is_silent(const struct plugin *plugin)
+{
+    int64_t since_ns = plugin->podres_silent_ns;
+    return since_ns && gs_loop_now_ns(plugin->loop) - since_ns >= SILENCE_NS;
+}
+
+static void note_kubelet(struct plugin *plugin, const struct gs_error *failure)
+{
+    if (failure && !plugin->podres_silent_ns) {
+        plugin->podres_silent_ns = gs_loop_now_ns(plugin->loop);
+        gs_log(GS_LOG_WARN, "the kubelet did not tell its pods", GS_STR("why", failure->msg));
+    }
+    if (!failure && is_silent(plugin))
+        gs_log(GS_LOG_INFO, "the kubelet tells its pods again");
+    if (!failure)
+        plugin->podres_silent_ns = 0;
+}
+
+static uint32_t starts(const struct plugin *plugin)
+{
+    uint32_t count = 0;
+    for (const struct ask *ask = plugin->asks; ask; ask = ask->next)
+        count += ask->kind == ASK_START;
+    return count;
+}
+
+static void ask_kubelet(void *ctx);
+
+/* In a moment, as long as the call can wait for an answer that is worth waiting for. */
+static bool ask_kubelet_again(struct ask *ask, const struct gs_error *failure)
+{
+    struct plugin *plugin = ask->plugin;
+    int64_t now_ns = gs_loop_now_ns(plugin->loop), pause_ns, patience_ns;
+    bool refused = failure->code == GS_EBUSY;
+    if (ask->kind == ASK_ALLOCATE) {
+        pause_ns = ALLOCATE_PAUSE_NS;
+        patience_ns = refused || !is_silent(plugin) ? ALLOCATE_ASK_NS : 0;
+    } else {
+        pause_ns = START_PAUSE_NS;
+        patience_ns = is_silent(plugin) || starts(plugin) > STARTS_MAX ? 0 : SILENCE_NS;
+    }
+    if (plugin->stopping || now_ns + pause_ns - ask->since_ns >= patience_ns)
+        return false;
+    gs_loop_timer_disarm(plugin->loop, &ask->timer);
+    ask->timer = (struct gs_loop_timer){.fn = ask_kubelet, .ctx = ask};
+    gs_loop_timer_arm(plugin->loop, &ask->timer, now_ns + pause_ns);
+    return true;
+}
 
 static void kubelet_told(void *ctx, const struct gs_podres_list *list,
                          const struct gs_error *failure)
 {
     struct ask *ask = ctx;
-    struct plugin *plugin = ask->plugin;
     ask->podres = NULL;
+    note_kubelet(ask->plugin, failure);
     if (list)
-        podres_view_build(&ask->known, list, plugin->names.gpu_mem);
-    else
-        gs_log(GS_LOG_WARN, "the kubelet did not tell its pods", GS_STR("why", failure->msg));
-    if (ask->kind == ASK_RECONCILE) {
+        podres_view_build(&ask->known, list, ask->plugin->names.gpu_mem);
+    if (ask->kind == ASK_RECONCILE)
         decide_reconcile(ask, list);
-        return;
-    }
-    int64_t now_ns = gs_loop_now_ns(plugin->loop);
-    if (!ask->known.pods && ask->kind == ASK_START && now_ns - ask->since_ns < START_PATIENCE_NS &&
-        !plugin->stopping) {
-        pause_before_kubelet(ask);
-        return;
-    }
-    decide(ask, GS_API_NOT_ASKED);
+    else if (list || !ask_kubelet_again(ask, failure))
+        decide(ask, GS_API_NOT_ASKED);
+}
+
+static int64_t patience_with_kubelet(const struct ask *ask)
+{
+    const struct plugin *plugin = ask->plugin;
+    if (ask->kind == ASK_RECONCILE)
+        return RECONCILE_ASK_NS;
+    if (ask->kind == ASK_ALLOCATE) /* what is left of it, when it was refused before */
+        return ask->since_ns + ALLOCATE_ASK_NS - gs_loop_now_ns(plugin->loop);
+    return is_silent(plugin) || starts(plugin) > STARTS_MAX ? ALLOCATE_ASK_NS : START_ASK_NS;
 }
 
 static void ask_kubelet(void *ctx)
 {
-    static const int64_t limits_ns[] = {
-        [ASK_ALLOCATE] = ALLOCATE_ASK_NS,
-        [ASK_START] = START_ASK_NS,
-        [ASK_RECONCILE] = RECONCILE_ASK_NS,
-    };
     struct ask *ask = ctx;
     struct plugin *plugin = ask->plugin;
     struct gs_error err = {0};
     if (gs_podres_list_start(plugin->loop, plugin->settings.pod_resources_socket,
-                             limits_ns[ask->kind], kubelet_told, ask, &ask->podres, &err) < 0)
+                             patience_with_kubelet(ask), kubelet_told, ask, &ask->podres, &err) < 0)
         kubelet_told(ask, NULL, &err);
 }
 
@@ -370,6 +447,17 @@ void kubelet_calls_pods_changed(struct plugin *plugin)
         next = ask->next;
         if (ask->list_round)
             decide(ask, GS_API_NOT_ASKED);
+    }
+}
+
+void kubelet_calls_node_told(struct plugin *plugin, bool written)
+{
+    for (struct ask *ask = plugin->asks, *next; ask; ask = next) {
+        next = ask->next;
+        if (!ask->tell_until_ns)
+            continue;
+        ask->told = !written;
+        decide_start(ask);
     }
 }
 

@@ -14,6 +14,9 @@ extern const struct gs_dp_ops kubelet_calls_ops; /* ctx: struct plugin */
 /* New pods are there: a call that waits for one may go on. */
 void kubelet_calls_pods_changed(struct plugin *plugin);
 
+/* The node's object was written, or that failed: a start that waits for it may go on. */
+void kubelet_calls_node_told(struct plugin *plugin, bool written);
+
 /* The once-a-minute question to the kubelet whose ids are whose. */
 void kubelet_calls_reconcile(struct plugin *plugin);
 

@@ -6,6 +6,7 @@
 
 #include "device_plugin/advertise.h"
 #include "gpushare/base/cleanup.h"
+#include "gpushare/codec/moved.h"
 
 enum { INVENTORY_BYTES_MAX = 64 << 10 };
 
@@ -23,7 +24,8 @@ static bool inventory_is_true(const struct gs_node *node, const struct node_obje
 {
     if (!truth->written || truth->leaving || truth->upgrading)
         return false;
-    if (!node->inventory || node->unit != truth->unit || node->gpu_count != truth->set.count)
+    if (!node->inventory || !node->tells_moved || node->unit != truth->unit ||
+        node->gpu_count != truth->set.count)
         return false;
     for (uint32_t i = 0; i < node->gpu_count; i++) {
         if (!same_gpu(&node->gpus[i], &truth->set.gpus[i]))
@@ -32,8 +34,18 @@ static bool inventory_is_true(const struct gs_node *node, const struct node_obje
     return true;
 }
 
-static int write_inventory(const struct gs_kube *kube, const struct gs_names *names,
-                           const char *node, const struct node_object *truth, struct gs_error *err)
+/* Absent is as good as empty. */
+static bool moved_is_true(const struct gs_node *node, const struct node_object *truth)
+{
+    _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(GS_MOVED_TEXT_MAX);
+    gs_codec_moved_encode(&text, node->moved, node->moved_count);
+    return !node->moved_error[0] && !gs_buf_failed(&text) && strcmp(text.data, truth->moved) == 0;
+}
+
+/* Both in one patch: who is told that the plugin says who moved is told who did. */
+static int write_annotations(const struct gs_kube *kube, const struct gs_names *names,
+                             const char *node, const struct node_object *truth,
+                             struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(INVENTORY_BYTES_MAX);
     struct gs_gpu_set set = truth->set;
@@ -42,9 +54,10 @@ static int write_inventory(const struct gs_kube *kube, const struct gs_names *na
     advertise_inventory(&set, truth->unit, &text);
     if (gs_buf_failed(&text))
         return gs_fail_nomem(err);
-    const struct gs_kv annotation = {names->inventory, text.data};
+    const struct gs_kv annotations[] = {{names->inventory, text.data},
+                                        {names->moved, truth->moved}};
     const struct gs_meta_patch patch = {
-        .name = node, .annotations = &annotation, .annotation_count = 1};
+        .name = node, .annotations = annotations, .annotation_count = 2};
     return kube->ops->patch_node(kube->ctx, &patch, err);
 }
 
@@ -61,13 +74,31 @@ static int write_count(const struct gs_kube *kube, const struct gs_names *names,
 
 static void note_facts(const struct gs_node *node, struct node_facts *ret)
 {
-    *ret =
-        (struct node_facts){.driver_upgrade = node->driver_upgrade, .whole_gpus = node->whole_gpus};
+    *ret = (struct node_facts){.driver_upgrade = node->driver_upgrade,
+                               .whole_gpus = node->whole_gpus,
+                               .cordoned = node->cordoned};
     if (!node->inventory)
         return;
     ret->unit = node->unit;
     ret->gpu_count = node->gpu_count;
     memcpy(ret->gpus, node->gpus, node->gpu_count * sizeof(*node->gpus));
+}
+
+static int copy_moved(const struct gs_node *node, struct node_facts *ret, struct gs_error *err)
+{
+    struct gs_moved *moved = gs_arena_calloc(&ret->arena, node->moved_count + 1, sizeof(*moved));
+    for (uint32_t i = 0; moved && i < node->moved_count; i++) {
+        const char *uid = node->moved[i].uid;
+        moved[i].gpus = node->moved[i].gpus;
+        moved[i].uid = gs_arena_strndup(&ret->arena, uid, strlen(uid));
+        if (!moved[i].uid)
+            moved = NULL;
+    }
+    if (!moved)
+        return gs_fail_nomem(err);
+    ret->moved = moved;
+    ret->moved_count = node->moved_count;
+    return 0;
 }
 
 int node_object_read(const struct gs_kube *kube, const char *node, struct node_facts *ret,
@@ -77,8 +108,9 @@ int node_object_read(const struct gs_kube *kube, const char *node, struct node_f
     if (kube->ops->get_node(kube->ctx, node, &found, err) < 0)
         return -1;
     note_facts(&found, ret);
+    int result = copy_moved(&found, ret, err);
     gs_node_release(&found);
-    return 0;
+    return result;
 }
 
 int node_object_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
@@ -89,16 +121,17 @@ int node_object_write(const struct gs_kube *kube, const struct gs_names *names, 
     if (kube->ops->get_node(kube->ctx, node, &found, err) < 0)
         return -1;
     uint32_t count = truth->set.count - gs_gpu_mask_count(truth->set.gone);
-    bool inventory = inventory_is_true(&found, truth), counted = found.capacity_count == count;
+    bool counted = found.capacity_count == count;
+    bool told = inventory_is_true(&found, truth) && moved_is_true(&found, truth);
     struct node_facts facts;
     note_facts(&found, &facts);
     gs_node_release(&found);
     /* The count first: who reads both at the inventory's event sees both. */
     if (!counted && write_count(kube, names, node, count, err) < 0)
         return -1;
-    if (!inventory && write_inventory(kube, names, node, truth, err) < 0)
+    if (!told && write_annotations(kube, names, node, truth, err) < 0)
         return -1;
-    *ret_changed = !inventory || !counted;
+    *ret_changed = !told || !counted;
     *ret_facts = facts;
     return 0;
 }

@@ -14,8 +14,9 @@ struct node_object {
     bool written; /* by this process; what an earlier one left behind is not looked at but replaced
                    */
     bool missing; /* the API server has no such node */
-    bool upgrading; /* nothing new may come: somebody replaces the driver */
-    bool leaving;   /* nothing new may come: nobody will serve the kubelet for a while */
+    bool upgrading;    /* nothing new may come: somebody replaces the driver */
+    bool leaving;      /* nothing new may come: nobody will serve the kubelet for a while */
+    const char *moved; /* the text of gpu-moved */
 };
 
 /* What the node's object said when it was read. */
@@ -23,18 +24,22 @@ struct node_facts {
     enum gs_unit unit; /* of the inventory; unknown: it has none that can be believed */
     struct gs_gpu gpus[GS_GPUS_MAX]; /* of the inventory */
     uint32_t gpu_count;
-    bool driver_upgrade; /* the label */
-    uint32_t whole_gpus; /* nvidia.com/gpu in its capacity */
+    bool driver_upgrade;    /* the label */
+    uint32_t whole_gpus;    /* nvidia.com/gpu in its capacity */
+    gs_gpu_mask cordoned;   /* by an administrator */
+    struct gs_moved *moved; /* gpu-moved, in the arena; only of node_object_read() */
+    uint32_t moved_count;
+    struct gs_arena arena;
 };
 
-/* Any thread. */
+/* Any thread. *ret: *caller frees* its arena. */
 int node_object_read(const struct gs_kube *kube, const char *node, struct node_facts *ret,
                      struct gs_error *err);
 
 /*
- * Any thread: reads the node and writes what differs: the inventory annotation and the number of
- * GPUs in capacity and allocatable. *ret_changed: something was written; *ret_facts: what was read.
- * Errors are the port's.
+ * Any thread: reads the node and writes what differs: the annotations inventory and gpu-moved, in
+ * one patch, and the number of GPUs in capacity and allocatable. *ret_changed: something was
+ * written; *ret_facts: what was read, without moved. Errors are the port's.
  */
 int node_object_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
                       const struct node_object *truth, bool *ret_changed,

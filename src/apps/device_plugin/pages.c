@@ -176,6 +176,11 @@ void pages_metrics(const struct pages_state *state, struct gs_buf *out)
                     !state->set.deaf);
     gs_metric_gauge(out, PREFIX "registered", "1: the kubelet reads our list of devices.",
                     state->linked);
+    gs_metric_gauge(
+        out, PREFIX "pod_resources_up",
+        "1: the kubelet told its pods (PodResources) when it was last asked. 0: whose an "
+        "Allocate is is guessed by the order of binds.",
+        state->kubelet_tells);
     gs_metric_counter(out, PREFIX "registrations_total", "Registrations that the kubelet accepted.",
                       state->registrations);
     gs_metric_gauge(

@@ -34,6 +34,7 @@ static void refresh_board(struct plugin *plugin)
     state->unit_waits = plugin->devices.unit_waits;
     state->stats = stats;
     state->calls = plugin->calls;
+    state->kubelet_tells = !plugin->podres_silent_ns;
     pthread_mutex_unlock(&plugin->pages.lock);
 }
 
@@ -149,6 +150,8 @@ static void on_tick(void *ctx)
     end_if_folder_is_removed(plugin);
     devices_ask_soon(plugin);
     gpu_thread_look(plugin);
+    gs_allocator_put_right(plugin->alloc);
+    writes_pump(plugin);
     if (plugin->ticks % TICKS_PER_LOOK == 0) {
         plugin->node.due = plugin->have_gpus;
         plugin->ownership.due =

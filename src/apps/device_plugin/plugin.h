@@ -54,6 +54,7 @@ struct plugin {
     /* kubelet calls that wait for something (kubelet_calls.c) */
     struct ask *asks;
     struct pages_calls calls;
+    int64_t podres_silent_ns; /* since then the kubelet has told no pods; 0: it does */
     struct worker *lister;
     uint64_t list_round; /* of the list that runs, or ran last */
     bool listing, list_again;
@@ -63,7 +64,8 @@ struct plugin {
     bool writing;
     bool pods_turn; /* the next is a pod's, if there is one */
     struct gs_loop_timer write_again, node_again;
-    uint32_t write_failures, node_failures; /* in a row */
+    uint32_t node_failures, event_failures; /* in a row */
+    int64_t event_due_ns;                   /* the node's next event is put off until then */
     struct node_object node;
     struct ownership ownership;
     struct node_events node_events;

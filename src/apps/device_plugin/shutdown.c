@@ -12,14 +12,15 @@
 #define LONGEST_NS (7 * GS_NS_PER_S)
 #define LOOK_NS    (100 * GS_NS_PER_MS)
 
-/* Pods that were bound here wait for their devices, or their records are not written yet. */
+/* Pods that were bound here wait for their devices, or their records are not written yet. What was
+ * refused before is not waited for: the next plugin reads it in the kubelet's checkpoint. */
 static bool busy(struct plugin *plugin)
 {
     struct gs_allocator_stats stats;
     gs_allocator_stats(plugin->alloc, &stats);
     bool news = stats.allocated != plugin->leave.allocations;
     plugin->leave.allocations = stats.allocated;
-    return news || plugin->asks || plugin->writing || stats.waiting || stats.writes_queued;
+    return news || plugin->asks || plugin->writing || stats.waiting || stats.writes_untried;
 }
 
 static void look(void *ctx)

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include "common/gpu_slices.h"
+#include "device_plugin/kubelet_calls.h"
 #include "gpushare/base/log.h"
+#include "gpushare/codec/moved.h"
 
 #define FIRST_PAUSE_NS (500 * GS_NS_PER_MS)
 #define LIST_PAUSE_NS  (200 * GS_NS_PER_MS)
@@ -18,6 +20,8 @@ struct writing {
     struct plugin *plugin;
     enum job job;
     struct node_object truth;
+    struct gs_buf moved; /* of the truth */
+    uint64_t moved_state;
     struct node_facts facts; /* of the node, when it was read */
     struct gs_arena arena;
     struct gs_sliced_gpu *sliced; /* read */
@@ -174,16 +178,34 @@ static int64_t pause_ns(uint32_t failures)
     return FIRST_PAUSE_NS << (failures < DOUBLINGS_MAX ? failures : DOUBLINGS_MAX);
 }
 
-/* A new attempt after a pause that doubles with every failure in a row. Pods do not wait for the
- * node's object, nor it for them. */
-static void pause_writes(struct plugin *plugin, bool node)
+/* A new attempt after a pause that doubles with every failure in a row. The node's object, its
+ * events and every write of a pod pause by themselves. */
+static void pause_node(struct plugin *plugin)
 {
-    struct gs_loop_timer *timer = node ? &plugin->node_again : &plugin->write_again;
-    uint32_t *failures = node ? &plugin->node_failures : &plugin->write_failures;
-    gs_loop_timer_disarm(plugin->loop, timer);
-    *timer = (struct gs_loop_timer){.fn = node ? node_later : pump_later, .ctx = plugin};
-    gs_loop_timer_arm(plugin->loop, timer, gs_loop_now_ns(plugin->loop) + pause_ns(*failures));
-    ++*failures;
+    int64_t at_ns = gs_loop_now_ns(plugin->loop) + pause_ns(plugin->node_failures++);
+    gs_loop_timer_disarm(plugin->loop, &plugin->node_again);
+    plugin->node_again = (struct gs_loop_timer){.fn = node_later, .ctx = plugin};
+    gs_loop_timer_arm(plugin->loop, &plugin->node_again, at_ns);
+}
+
+static void pause_node_events(struct plugin *plugin)
+{
+    plugin->event_due_ns = gs_loop_now_ns(plugin->loop) + pause_ns(plugin->event_failures++);
+}
+
+/* Comes here again when the first of what was put off may be sent. */
+static void pump_when_due(struct plugin *plugin)
+{
+    int64_t at_ns = gs_allocator_write_due_ns(plugin->alloc);
+    if (plugin->node_events.count && plugin->event_due_ns < at_ns)
+        at_ns = plugin->event_due_ns;
+    gs_loop_timer_disarm(plugin->loop, &plugin->write_again);
+    if (at_ns == INT64_MAX)
+        return;
+    int64_t least_ns = gs_loop_now_ns(plugin->loop) + LIST_PAUSE_NS; /* one may wait for another */
+    at_ns = at_ns > least_ns ? at_ns : least_ns;
+    plugin->write_again = (struct gs_loop_timer){.fn = pump_later, .ctx = plugin};
+    gs_loop_timer_arm(plugin->loop, &plugin->write_again, at_ns);
 }
 
 /* A name that no node has is found before anything is served under it. Where the API server was too
@@ -204,63 +226,95 @@ static void note_node(struct plugin *plugin, bool missing)
         plugin_stop(plugin, 1);
 }
 
-static void take_what_was_read(struct plugin *plugin, struct writing *writing)
+static void writing_free(struct writing *writing)
 {
-    if (writing->job == JOB_READ_SLICES)
-        plugin->ownership.asked = true;
-    if (writing->result < 0 || plugin->stopping)
-        return;
-    if (writing->job == JOB_READ_SLICES)
+    gs_buf_release(&writing->moved);
+    gs_arena_release(&writing->facts.arena);
+    gs_arena_release(&writing->arena);
+    free(writing);
+}
+
+static void take_slices(struct plugin *plugin, struct writing *writing)
+{
+    plugin->ownership.asked = true;
+    if (writing->result == 0 && !plugin->stopping)
         ownership_take_slices(plugin, &writing->arena, writing->sliced, writing->sliced_count);
-    if (is_node(writing))
-        ownership_take_node(plugin, &writing->facts);
-    if (writing->job != JOB_READ_NODE)
-        return;
+}
+
+static void node_was_read(struct plugin *plugin, const struct node_facts *facts)
+{
+    struct gs_error err = {0};
+    if (gs_allocator_moved_earlier(plugin->alloc, facts->moved, facts->moved_count, &err) < 0)
+        gs_log(GS_LOG_ERROR, "gpu-moved is not known", GS_STR("why", err.msg));
     plugin->node.due = true;
-    devices_take_node(plugin, &writing->facts);
+    devices_take_node(plugin, facts);
+}
+
+static void node_was_written(struct plugin *plugin, const struct writing *writing)
+{
+    const struct node_object *truth = &writing->truth;
+    plugin->node.written = true;
+    gs_allocator_moved_written(plugin->alloc, writing->moved_state);
+    /* A cordon is read by the GPUs that the inventory names: once more. */
+    if (writing->changed && !truth->leaving && !truth->upgrading)
+        plugin->node.due = true;
+}
+
+static void node_done(struct plugin *plugin, const struct writing *writing)
+{
+    bool done = writing->result == 0;
+    note_node(plugin, !done && writing->err.code == GS_ENOENT);
+    if (!done) {
+        pause_node(plugin);
+    } else {
+        plugin->node_failures = 0;
+        ownership_take_node(plugin, &writing->facts);
+    }
+    if (done && writing->job == JOB_READ_NODE)
+        node_was_read(plugin, &writing->facts);
+    if (done)
+        devices_take_cordon(plugin, writing->facts.cordoned);
+    if (writing->job == JOB_READ_NODE)
+        return;
+    if (done)
+        node_was_written(plugin, writing);
+    if (writing->truth.leaving)
+        shutdown_told(plugin, done);
+    kubelet_calls_node_told(plugin, done);
 }
 
 static void done(void *ctx)
 {
     struct writing *writing = ctx;
     struct plugin *plugin = writing->plugin;
-    bool node = is_node(writing);
-    bool again =
-        writing->result < 0 && writing->job != JOB_READ_SLICES && (node || !is_final(writing));
-    bool node_written = writing->job == JOB_WRITE_NODE && writing->result == 0;
-    bool missing = node && writing->result < 0 && writing->err.code == GS_ENOENT;
-    bool left = writing->job == JOB_WRITE_NODE && writing->truth.leaving;
+    bool again = writing->result < 0 && !is_final(writing);
     log_end(writing);
     plugin->writing = false;
     if (writing->job == JOB_POD)
         gs_allocator_write_done(plugin->alloc, writing->write.number, !again);
     if (writing->job == JOB_NODE_EVENT && !again)
         node_events_shift(&plugin->node_events);
-    take_what_was_read(plugin, writing);
-    gs_arena_release(&writing->arena);
-    free(writing);
+    if (writing->job == JOB_NODE_EVENT && again)
+        pause_node_events(plugin);
+    else if (writing->job == JOB_NODE_EVENT)
+        plugin->event_failures = 0;
+    if (writing->job == JOB_READ_SLICES)
+        take_slices(plugin, writing);
+    if (is_node(writing) && !plugin->stopping)
+        node_done(plugin, writing);
+    writing_free(writing);
     if (plugin->stopping)
         return;
-    if (node)
-        note_node(plugin, missing);
-    plugin->node.written = plugin->node.written || node_written;
-    if (left)
-        shutdown_told(plugin, node_written);
-    if (again)
-        pause_writes(plugin, node);
-    else if (node)
-        plugin->node_failures = 0;
-    else
-        plugin->write_failures = 0;
     writes_pump(plugin);
     plugin_changed(plugin);
 }
 
 /* An earlier plugin may have left the node unschedulable, and so it stays until the kubelet has our
- * list. Nobody tells when that is. */
+ * list. Nobody tells when that is. Nor is gpu-moved written before all pods are known. */
 static bool must_wait(struct plugin *plugin)
 {
-    if (!plugin->devices.node_read || plugin->node.written || gs_dp_streams(plugin->dp) > 0)
+    bool ready = plugin->recalled && (plugin->node.written || gs_dp_streams(plugin->dp) > 0);
+    if (!plugin->devices.node_read || ready)
         return false;
     if (!plugin->node_again.armed) {
         plugin->node_again = (struct gs_loop_timer){.fn = pump_later, .ctx = plugin};
@@ -272,7 +326,7 @@ static bool must_wait(struct plugin *plugin)
 
 static bool next_node_event(const struct plugin *plugin, struct writing *writing)
 {
-    if (!plugin->node_events.count)
+    if (!plugin->node_events.count || plugin->event_due_ns > gs_loop_now_ns(plugin->loop))
         return false;
     writing->job = JOB_NODE_EVENT;
     writing->event = plugin->node_events.queue[0];
@@ -285,24 +339,34 @@ static bool next_of_pods(const struct plugin *plugin, struct writing *writing)
     return gs_allocator_next_write(plugin->alloc, &writing->write);
 }
 
+static bool next_of_node(struct plugin *plugin, struct writing *writing)
+{
+    bool moved = gs_allocator_moved_due(plugin->alloc) && !plugin->node_again.armed;
+    if (!(plugin->node.due || (moved && plugin->devices.node_read)) || must_wait(plugin))
+        return false;
+    writing->job = plugin->devices.node_read ? JOB_WRITE_NODE : JOB_READ_NODE;
+    writing->truth = plugin->node;
+    plugin->node.due = false;
+    if (writing->job == JOB_READ_NODE)
+        return true;
+    writing->moved = GS_BUF(GS_MOVED_TEXT_MAX);
+    writing->moved_state = gs_allocator_moved_print(plugin->alloc, &writing->moved);
+    writing->truth.moved = writing->moved.data;
+    return !gs_buf_failed(&writing->moved);
+}
+
 /* The next thing to send, or false. The node's events and the pods' writes take turns: what cannot
  * be sent of one must not stop the other. */
 static bool next(struct plugin *plugin, struct writing *writing)
 {
     writing->plugin = plugin;
-    if (plugin->node.due && !must_wait(plugin)) {
-        writing->job = plugin->devices.node_read ? JOB_WRITE_NODE : JOB_READ_NODE;
-        writing->truth = plugin->node;
-        plugin->node.due = false;
+    if (next_of_node(plugin, writing))
         return true;
-    }
     if (plugin->ownership.due) {
         writing->job = JOB_READ_SLICES;
         plugin->ownership.due = false;
         return true;
     }
-    if (plugin->write_again.armed)
-        return false;
     plugin->pods_turn = !plugin->pods_turn;
     return plugin->pods_turn ? next_of_pods(plugin, writing) || next_node_event(plugin, writing)
                              : next_node_event(plugin, writing) || next_of_pods(plugin, writing);
@@ -316,7 +380,8 @@ void writes_pump(struct plugin *plugin)
     if (!writing)
         return; /* the next change, or the next look, comes here again */
     if (!next(plugin, writing)) {
-        free(writing);
+        writing_free(writing);
+        pump_when_due(plugin);
         return;
     }
     plugin->writing = true;

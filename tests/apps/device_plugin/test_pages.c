@@ -136,11 +136,13 @@ static void every_figure_is_on_the_page(void **state)
         "gpushare_device_plugin_ready 0",
         "gpushare_device_plugin_gpu_events_heard 1",
         "gpushare_device_plugin_registered 1",
+        "gpushare_device_plugin_pod_resources_up 1",
         "gpushare_device_plugin_registrations_total 13",
         "gpushare_device_plugin_foreign_ids 14",
         "gpushare_device_plugin_unit_change_waiting 1",
     };
     static struct pages_state pages = {.linked = true,
+                                       .kubelet_tells = true,
                                        .registrations = 13,
                                        .foreign_ids = 14,
                                        .unit_waits = true,

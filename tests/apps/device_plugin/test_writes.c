@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/gpu_slices.h"
+#include "device_plugin/kubelet_calls.h"
 #include "device_plugin/plugin.h"
 #include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
@@ -38,6 +39,40 @@ void gs_allocator_write_done(struct gs_allocator *alloc, uint64_t number, bool s
 {
     queue.under_way = false;
     queue.sent += sent;
+}
+
+int64_t gs_allocator_write_due_ns(const struct gs_allocator *alloc)
+{
+    return INT64_MAX;
+}
+
+int gs_allocator_moved_earlier(struct gs_allocator *alloc, const struct gs_moved *moved,
+                               uint32_t count, struct gs_error *err)
+{
+    return 0;
+}
+
+bool gs_allocator_moved_due(const struct gs_allocator *alloc)
+{
+    return false;
+}
+
+uint64_t gs_allocator_moved_print(const struct gs_allocator *alloc, struct gs_buf *out)
+{
+    gs_buf_puts(out, "{}");
+    return 1;
+}
+
+void gs_allocator_moved_written(struct gs_allocator *alloc, uint64_t state)
+{
+}
+
+void kubelet_calls_node_told(struct plugin *plugin, bool written)
+{
+}
+
+void devices_take_cordon(struct plugin *plugin, gs_gpu_mask cordoned)
+{
 }
 
 int node_object_read(const struct gs_kube *kube, const char *node, struct node_facts *ret,

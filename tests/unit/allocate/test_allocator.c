@@ -42,7 +42,7 @@ static void a_record_is_believed_beside_those_of_older_pods(void **state)
 static void exchanged_pods_get_each_others_records(void **state)
 {
     struct rig rig;
-    struct gs_allocator_write write, second;
+    struct gs_allocator_write write, writes[2];
     uint64_t key_a, key_b;
     rig_up(&rig);
     give_pod(&rig, &(struct given_pod){"b", {12}, 0});
@@ -53,22 +53,18 @@ static void exchanged_pods_get_each_others_records(void **state)
         gs_allocator_write_done(rig.alloc, write.number, true);
     const struct gs_known_pod known[] = {{"ns", "a", 12, &key_a, 1}, {"ns", "b", 12, &key_b, 1}};
     gs_allocator_known(rig.alloc, known, 2);
-    assert_true(gs_allocator_next_write(rig.alloc, &write));
-    assert_string_equal(write.name, "a");
-    assert_string_equal(value_of(&write, rig.names.idx), "0");
-    assert_string_equal(value_of(&write, rig.names.swap_with), "b");
-    assert_string_equal(value_of(&write, rig.names.assigned), "true");
-    assert_false(gs_allocator_next_write(rig.alloc, &second)); /* waits for the first */
-    gs_allocator_write_done(rig.alloc, write.number, false);
-    assert_true(gs_allocator_next_write(rig.alloc, &write));
-    assert_string_equal(write.name, "a");
-    gs_allocator_write_done(rig.alloc, write.number, true);
-    assert_true(gs_allocator_next_write(rig.alloc, &second));
-    assert_string_equal(second.name, "b");
-    assert_string_equal(value_of(&second, rig.names.idx), "1");
-    assert_null(value_of(&second, rig.names.swap_with));
+    assert_false(gs_allocator_next_write(rig.alloc, &write)); /* the node says it first */
+    expect_moved(&rig, "exchanged", "{\"a\":[0],\"b\":[1]}");
+    for (int i = 0; i < 2; i++) {
+        assert_true(gs_allocator_next_write(rig.alloc, &writes[i]));
+        assert_string_equal(writes[i].name, i ? "b" : "a");
+        assert_string_equal(value_of(&writes[i], rig.names.idx), i ? "1" : "0");
+        assert_string_equal(value_of(&writes[i], rig.names.assigned), "true");
+        assert_null(value_of(&writes[i], rig.names.swap_with));
+    }
     assert_false(gs_allocator_next_write(rig.alloc, &write)); /* told when it is true */
-    gs_allocator_write_done(rig.alloc, second.number, true);
+    for (int i = 0; i < 2; i++)
+        gs_allocator_write_done(rig.alloc, writes[i].number, true);
     for (int i = 0; i < 2; i++) {
         assert_true(gs_allocator_next_write(rig.alloc, &write));
         assert_true(write.event && !write.warning);
@@ -109,6 +105,7 @@ static void a_pod_without_a_true_record_gets_the_tightest_gpu(void **state)
         if (r->gpu < 0) {
             row_text(r->row, err.msg, "no GPU on this node has that much left");
         } else {
+            expect_moved(&rig, r->row, r->gpu ? "{\"p\":[1]}" : "{\"p\":[0]}");
             row_true(r->row, gs_allocator_next_write(rig.alloc, &write));
             row_text(r->row, value_of(&write, rig.names.idx), r->gpu ? "1" : "0");
             gs_allocator_write_done(rig.alloc, write.number, true);
@@ -268,6 +265,185 @@ static void of_many_placed_pods_some_are_named(void **state)
     gs_allocator_free(rig.alloc);
 }
 
+/* GPU 0 after the pod was bound, or before a pod came without a bind. */
+static void a_pod_is_given_another_gpu_than_one_that_went_bad(void **state)
+{
+    static const struct {
+        const char *row;
+        int recorded;
+        bool unknown; /* no pod claims the call */
+        bool healthy, schedulable, gone;
+        uint32_t beside; /* units of a pod on GPU 1 */
+        int gpu;
+        const char *why;
+    } rows[] = {
+        {"gone", 0, false, false, true, true, 0, 1, NULL},
+        {"gone, no room elsewhere", 0, false, false, true, true, 20, -1,
+         "the GPU that this pod was bound to is gone and no GPU on this node has that much left"},
+        {"unhealthy", 0, false, false, true, false, 0, 1, NULL},
+        {"unhealthy, no room elsewhere", 0, false, false, true, false, 20, 0, NULL},
+        {"cordoned after the bind", 0, false, true, false, false, 0, 0, NULL},
+        {"cordoned, bound by hand", -1, false, true, false, false, 0, 1, NULL},
+        {"cordoned, a static pod", -1, true, true, false, false, 0, 1, NULL},
+        {"cordoned, no room elsewhere", -1, false, true, false, false, 20, -1,
+         "no GPU on this node has that much left"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_error err = {0};
+        struct gs_allocator_write write;
+        rig_up(&rig);
+        if (r->beside) {
+            give_pod(&rig, &(struct given_pod){"beside", {r->beside}, 1});
+            allocate(&rig, r->beside, NULL, 0, NULL, NULL);
+            while (gs_allocator_next_write(rig.alloc, &write))
+                gs_allocator_write_done(rig.alloc, write.number, true);
+        }
+        give_gpus(&rig, r->healthy, r->schedulable, r->gone);
+        if (!r->unknown)
+            give_pod(&rig, &(struct given_pod){"p", {8}, r->recorded});
+        row_equal(r->row, allocate(&rig, 8, NULL, 0, NULL, &err), r->gpu);
+        row_text(r->row, err.msg, r->why ? r->why : "");
+        bool moved = r->gpu >= 0 && r->gpu != r->recorded && !r->unknown;
+        expect_moved(&rig, r->row, moved ? "{\"p\":[1]}" : "{}");
+        while (moved && gs_allocator_next_write(rig.alloc, &write)) {
+            row_text(r->row, value_of(&write, rig.names.idx), "1");
+            gs_allocator_write_done(rig.alloc, write.number, true);
+            moved = false;
+        }
+        row_true(r->row, !moved);
+        gs_allocator_free(rig.alloc);
+    }
+}
+
+static void what_one_pod_is_refused_delays_no_other(void **state)
+{
+    static const int64_t pauses_ms[] = {500, 1000, 2000, 4000, 8000, 16000, 32000, 32000};
+    struct rig rig;
+    struct gs_allocator_write write;
+    struct gs_allocator_stats stats;
+    rig_up(&rig);
+    for (const char *name = "ab"; *name; name++) {
+        give_pod(&rig, &(struct given_pod){(const char[2]){*name}, {4}, 0});
+        allocate(&rig, 4, NULL, 0, NULL, NULL);
+    }
+    assert_true(gs_allocator_write_due_ns(rig.alloc) == INT64_MAX);
+    assert_true(gs_allocator_next_write(rig.alloc, &write));
+    assert_string_equal(write.name, "a");
+    gs_allocator_write_done(rig.alloc, write.number, false);
+    assert_true(gs_allocator_next_write(rig.alloc, &write));
+    assert_string_equal(write.name, "b");
+    gs_allocator_write_done(rig.alloc, write.number, true);
+    GS_FOR_EACH_ROW (pause_ms, pauses_ms) {
+        gs_allocator_stats(rig.alloc, &stats);
+        assert_int_equal(stats.writes_queued, 1);
+        assert_int_equal(stats.writes_untried, 0);
+        assert_int_equal(gs_allocator_write_due_ns(rig.alloc) - rig.now_ns,
+                         *pause_ms * GS_NS_PER_MS);
+        rig.now_ns += *pause_ms * GS_NS_PER_MS - 1;
+        assert_false(gs_allocator_next_write(rig.alloc, &write));
+        rig.now_ns++;
+        assert_true(gs_allocator_next_write(rig.alloc, &write));
+        gs_allocator_write_done(rig.alloc, write.number, false);
+    }
+    gs_allocator_free(rig.alloc);
+}
+
+/* Its mirror in the API comes after the kubelet asked for its memory. */
+static void a_static_pod_of_two_gpus_is_told_why_it_never_starts(void **state)
+{
+    struct rig rig;
+    struct gs_error err = {0};
+    uint64_t key;
+    rig_up(&rig);
+    assert_int_equal(allocate(&rig, 8, NULL, 0, &key, NULL), 0);
+    give_pod(&rig, &(struct given_pod){"static-n1", {8}, -1, .gpu_count = 2});
+    const struct gs_known_pod known = {"ns", "static-n1", 8, &key, 1};
+    assert_int_equal(start(&rig, 0, 8, &known, 1, true, &err), GS_START_HELD);
+    assert_non_null(strstr(err.msg, "a static pod always gets one"));
+    assert_non_null(strstr(err.msg, "delete it"));
+    gs_allocator_free(rig.alloc);
+}
+
+/* A pod on GPU 1 after its bind, or without one. */
+static void what_its_owner_writes_moves_no_pod(void **state)
+{
+    static const struct {
+        const char *row;
+        struct given_pod edited;
+        bool written; /* the record, anew */
+        const char *moved;
+    } rows[] = {
+        {"nothing", {"p", {8}, 1, .assigned = true}, false, "{}"},
+        {"another GPU", {"p", {8}, 0, .assigned = true}, true, "{\"p\":[1]}"},
+        {"no record", {"p", {8}, -1}, true, "{\"p\":[1]}"},
+        {"the JSON", {"p", {8}, 1, .assigned = true, .allocation = 1}, true, "{\"p\":[1]}"},
+        {"gpu-swap-with", {"p", {8}, 1, .swap_with = "q"}, true, "{\"p\":[1]}"},
+        {"gpu-count", {"p", {8}, 1, .gpu_count = 2}, false, "{\"p\":[1]}"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_allocator_stats stats;
+        struct gs_allocator_write write;
+        rig_up(&rig);
+        give_pod(&rig, &(struct given_pod){"p", {8}, 1});
+        allocate(&rig, 8, NULL, 0, NULL, NULL);
+        while (gs_allocator_next_write(rig.alloc, &write))
+            gs_allocator_write_done(rig.alloc, write.number, true);
+        for (int again = 0; again < 2; again++) {
+            give_pod(&rig, &r->edited);
+            gs_allocator_stats(rig.alloc, &stats);
+            row_equal(r->row, stats.used_units[0], 0);
+            row_equal(r->row, stats.used_units[1], 8);
+            expect_moved(&rig, r->row, r->moved);
+            row_equal(r->row, gs_allocator_next_write(rig.alloc, &write), r->written);
+            if (r->written) {
+                row_text(r->row, value_of(&write, rig.names.idx), "1");
+                row_text(r->row, value_of(&write, rig.names.assigned), "true");
+                gs_allocator_write_done(rig.alloc, write.number, true);
+            }
+            give_pod(&rig, &r->edited); /* who insists is not fought for in every event */
+            row_true(r->row, !gs_allocator_next_write(rig.alloc, &write));
+            rig.now_ns += 3 * GS_NS_PER_S;
+            gs_allocator_put_right(rig.alloc);
+            row_equal(r->row, gs_allocator_next_write(rig.alloc, &write), r->written);
+            if (r->written)
+                gs_allocator_write_done(rig.alloc, write.number, true);
+            rig.now_ns += 3 * GS_NS_PER_S;
+        }
+        gs_allocator_pod_gone(rig.alloc, "p");
+        expect_moved(&rig, r->row, "{}");
+        gs_allocator_free(rig.alloc);
+    }
+}
+
+/* Before it was asked for its memory, too: the first record counts. */
+static void a_record_that_is_edited_before_allocate_moves_no_pod(void **state)
+{
+    struct rig rig;
+    rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){"p", {8}, 1});
+    give_pod(&rig, &(struct given_pod){"p", {8}, 0});
+    assert_int_equal(allocate(&rig, 8, NULL, 0, NULL, NULL), 1);
+    gs_allocator_free(rig.alloc);
+}
+
+/* The node says where it is before its container starts. */
+static void a_start_waits_for_the_nodes_word(void **state)
+{
+    struct rig rig;
+    struct gs_error err = {0};
+    uint64_t key;
+    rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){"p", {8}, -1});
+    allocate(&rig, 8, NULL, 0, &key, NULL);
+    const struct gs_known_pod known = {"ns", "p", 8, &key, 1};
+    assert_int_equal(start(&rig, 0, 8, &known, 1, false, &err), GS_START_TELL_FIRST);
+    expect_moved(&rig, "by hand", "{\"p\":[0]}");
+    assert_int_equal(start(&rig, 0, 8, &known, 1, false, &err), GS_START_OK);
+    gs_allocator_free(rig.alloc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +457,12 @@ int main(void)
         cmocka_unit_test(a_pod_is_placed_once_it_has_units_of_a_gpu),
         cmocka_unit_test(of_many_placed_pods_some_are_named),
         cmocka_unit_test(a_call_that_the_kubelet_does_not_name_makes_way_for_a_placed_pod),
+        cmocka_unit_test(a_pod_is_given_another_gpu_than_one_that_went_bad),
+        cmocka_unit_test(what_one_pod_is_refused_delays_no_other),
+        cmocka_unit_test(what_its_owner_writes_moves_no_pod),
+        cmocka_unit_test(a_record_that_is_edited_before_allocate_moves_no_pod),
+        cmocka_unit_test(a_start_waits_for_the_nodes_word),
+        cmocka_unit_test(a_static_pod_of_two_gpus_is_told_why_it_never_starts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include "gpushare/allocate/allocator.h"
 
 #include "gpushare/codec/annotation.h"
+#include "gpushare/codec/moved.h"
 #include "rows.h"
 
 enum { GPUS = 4, SIZE = 16, IDS = GPUS * SIZE, PODS = 48, BOXES = 4, STEPS = 400 };
@@ -59,6 +60,8 @@ struct world {
     uint64_t revision;
     struct kind kind;
     uint32_t held, no_room, starts;
+    struct gs_moved entries[PODS]; /* of gpu-moved, on the node */
+    uint32_t entry_count;
 };
 
 static uint32_t draw(struct world *w, uint32_t below)
@@ -324,6 +327,39 @@ static void quick_list(struct world *w)
     gs_allocator_quick_end(w->alloc);
 }
 
+static struct model_pod *find(struct world *w, const char *uid)
+{
+    for (int i = 0; i < w->pod_count; i++) {
+        if (strcmp(w->pods[i].uid, uid) == 0)
+            return &w->pods[i];
+    }
+    return NULL;
+}
+
+/* The node says who is where: all at once, and all of it. */
+static void write_moved(struct world *w)
+{
+    struct gs_buf text = GS_BUF(GS_MOVED_TEXT_MAX);
+    struct gs_arena arena = {0};
+    struct gs_moved *moved;
+    struct gs_error err = {0};
+    uint32_t count;
+    if (!gs_allocator_moved_due(w->alloc))
+        return;
+    uint64_t state = gs_allocator_moved_print(w->alloc, &text);
+    if (gs_codec_moved_decode(gs_slice_of(text.data), &arena, &moved, &count, &err) < 0)
+        world_fail(w, "gpu-moved: %s", err.msg);
+    w->entry_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct model_pod *p = find(w, moved[i].uid);
+        w->entries[i] = (struct gs_moved){p->uid, moved[i].gpus};
+        p->claim = moved[i].gpus;
+    }
+    gs_allocator_moved_written(w->alloc, state);
+    gs_arena_release(&arena);
+    gs_buf_release(&text);
+}
+
 static bool allocate_box(struct world *w, struct model_pod *p, struct box *box)
 {
     struct listing listing;
@@ -358,6 +394,9 @@ static bool allocate_box(struct world *w, struct model_pod *p, struct box *box)
     }
     box->env = answer.gpus;
     box->allocated = true;
+    if (w->kind.names) /* a deleted pod's turn may have moved its namesake: told before it is bound
+                          around, or a bind in between comes to nothing */
+        write_moved(w);
     return true;
 }
 
@@ -417,6 +456,10 @@ static void start_box(struct world *w, struct model_pod *p, struct box *box)
         request.listed = true;
         result = gs_allocator_start(w->alloc, &request, &err);
     }
+    if (result == GS_START_TELL_FIRST) {
+        write_moved(w);
+        result = gs_allocator_start(w->alloc, &request, &err);
+    }
     if (result == GS_START_HELD) {
         if (!p->in_api)
             return;
@@ -448,32 +491,17 @@ static void start_one(struct world *w)
 
 /* ---- the plugin's writes, and its end ---- */
 
-static struct model_pod *find(struct world *w, const char *uid)
-{
-    for (int i = 0; i < w->pod_count; i++) {
-        if (strcmp(w->pods[i].uid, uid) == 0)
-            return &w->pods[i];
-    }
-    return NULL;
-}
-
 static void apply_patch(struct world *w, struct model_pod *p,
                         const struct gs_allocator_write *write)
 {
-    gs_gpu_mask before = p->claim;
     for (size_t i = 0; i < write->annotation_count; i++) {
         const struct gs_kv *kv = &write->annotations[i];
         if (strcmp(kv->key, w->names.idx) == 0) {
             if (!gs_codec_idx_parse(gs_slice_of(kv->value), &p->record))
                 world_fail(w, "%s: index %s", p->name, kv->value);
             p->recorded = true;
-            p->claim = p->record;
         } else if (strcmp(kv->key, w->names.assigned) == 0) {
             p->assigned = strcmp(kv->value, "true") == 0;
-        } else if (strcmp(kv->key, w->names.swap_with) == 0 && kv->value) {
-            struct model_pod *partner = find(w, kv->value);
-            if (partner && partner->in_api)
-                partner->claim = before;
         }
     }
     p->revision = ++w->revision;
@@ -482,6 +510,8 @@ static void apply_patch(struct world *w, struct model_pod *p,
 static bool write_one(struct world *w, bool may_fail)
 {
     struct gs_allocator_write write;
+    if (!may_fail || draw(w, 4))
+        write_moved(w);
     if (!gs_allocator_next_write(w->alloc, &write))
         return false;
     bool sent = !may_fail || draw(w, 4);
@@ -551,7 +581,8 @@ static void start_plugin(struct world *w)
                                   .numa = GS_NUMA_NONE,
                                   .healthy = true,
                                   .schedulable = true};
-    assert_int_equal(gs_allocator_set_gpus(w->alloc, gpus, GPUS, &err), 0);
+    assert_int_equal(gs_allocator_set_gpus(w->alloc, gpus, GPUS, 0, &err), 0);
+    assert_int_equal(gs_allocator_moved_earlier(w->alloc, w->entries, w->entry_count, &err), 0);
     full_list(w);
     if (w->kind.notes)
         recall(w);
@@ -634,6 +665,9 @@ static void check_records(struct world *w)
                 world_fail(w, "%s: recorded on %llx, its container %u is on %llx", p->name,
                            (unsigned long long)p->record, b, (unsigned long long)p->boxes[b].env);
         }
+        if (p->claim != p->record)
+            world_fail(w, "%s: recorded on %llx, by the node's word on %llx", p->name,
+                       (unsigned long long)p->record, (unsigned long long)p->claim);
         if (!p->assigned && (w->kind.sure_kubelet || !w->kind.any_order))
             world_fail(w, "%s: not marked as assigned", p->name);
         for (uint32_t g = 0; g < GPUS; g++)

@@ -169,6 +169,39 @@ static void a_turn_that_was_taken_for_a_removed_pod_comes_again(void **state)
     }
 }
 
+/* The kubelet died between our last answer and its note of it; it lists sidecars, not init
+ * containers that end. Best fit would be GPU 0. */
+static void a_turn_comes_again_beside_a_sidecar(void **state)
+{
+    for (int restarted = 0; restarted < 2; restarted++) {
+        struct rig rig;
+        struct gs_allocator_stats stats;
+        uint64_t keys[2];
+        const struct given_pod given = {"p", {4, 4, 4}, 1, .sidecars = 1};
+        rig_up(&rig);
+        gs_allocator_list_begin(rig.alloc);
+        give_pod(&rig, &given);
+        gs_allocator_list_end(rig.alloc);
+        const struct gs_known_pod known[] = {{"ns", "p", 0, NULL, 0}, {"ns", "p", 8, keys, 2}};
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(allocate(&rig, 4, known, 1, i < 2 ? &keys[i] : NULL, NULL), 1);
+        if (restarted) {
+            gs_allocator_free(rig.alloc);
+            rig_up(&rig);
+            rig.calls = 3;
+            gs_allocator_list_begin(rig.alloc);
+            give_pod(&rig, &given);
+            gs_allocator_list_end(rig.alloc);
+            gs_allocator_known(rig.alloc, &known[1], 1);
+            gs_allocator_stats(rig.alloc, &stats);
+            assert_int_equal(stats.waiting, 1);
+        }
+        assert_int_equal(allocate(&rig, 4, &known[1], 1, NULL, NULL), 1);
+        assert_int_equal(used(&rig, 1), 12);
+        gs_allocator_free(rig.alloc);
+    }
+}
+
 /* The first turn was a static pod's, of which the API knows nothing yet. */
 static void the_pod_that_a_turn_came_again_for_stays_whole(void **state)
 {
@@ -309,6 +342,7 @@ int main(void)
         cmocka_unit_test(a_patient_caller_asks_again_before_a_pod_fails),
         cmocka_unit_test(news_of_a_late_watch_save_nobody_from_a_quick_list),
         cmocka_unit_test(a_turn_that_was_taken_for_a_removed_pod_comes_again),
+        cmocka_unit_test(a_turn_comes_again_beside_a_sidecar),
         cmocka_unit_test(the_pod_that_a_turn_came_again_for_stays_whole),
         cmocka_unit_test(a_pod_is_not_taken_for_a_deleted_one_of_its_name),
         cmocka_unit_test(a_turn_is_not_taken_by_the_name_of_a_deleted_pod),

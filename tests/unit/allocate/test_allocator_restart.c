@@ -6,6 +6,8 @@
 #include "allocate_rig.h"
 #include "rows.h"
 
+#define AB "{\"a\":[0],\"b\":[1]}"
+
 enum { SIZE = 16 };
 
 static void restart(struct rig *rig)
@@ -41,16 +43,14 @@ static const char *value_of(const struct gs_allocator_write *write, const char *
 }
 
 /* The next write, which must be the pod's, is done; its index, or NULL when it has none. */
-static void expect_write(struct rig *rig, const char *row, const char *pod, const char *idx,
-                         const char *partner)
+static void expect_write(struct rig *rig, const char *row, const char *pod, const char *idx)
 {
     struct gs_allocator_write write;
+    expect_moved(rig, row, NULL);
     row_true(row, gs_allocator_next_write(rig->alloc, &write));
     row_text(row, write.name, pod);
     if (idx)
         row_text(row, value_of(&write, rig->names.idx), idx);
-    const char *swap_with = value_of(&write, rig->names.swap_with);
-    row_text(row, swap_with ? swap_with : "", partner ? partner : "");
     gs_allocator_write_done(rig->alloc, write.number, true);
 }
 
@@ -133,10 +133,13 @@ static void the_record_follows_the_environment_that_an_earlier_plugin_gave(void 
         row_equal(r->row, used(&rig, 0), r->beside + (held ? 0 : 8));
         row_equal(r->row, used(&rig, 1), held ? 8 : 0);
         if (!held)
-            expect_write(&rig, r->row, "p", "0", NULL);
+            expect_write(&rig, r->row, "p", "0");
         const struct gs_known_pod known = {"ns", "p", 8, &key, 1};
         row_equal(r->row, start(&rig, 0, 8, &known, 1, true, &err), r->start);
         gs_allocator_pod_gone(rig.alloc, "beside");
+        row_equal(r->row, start(&rig, 0, 8, &known, 1, true, &err),
+                  held ? GS_START_TELL_FIRST : GS_START_OK);
+        expect_moved(&rig, r->row, "{\"p\":[0]}");
         row_equal(r->row, start(&rig, 0, 8, &known, 1, true, &err), GS_START_OK);
         row_equal(r->row, used(&rig, 0), 8);
         while (gs_allocator_next_write(rig.alloc, &write))
@@ -153,15 +156,16 @@ static void an_exchange_that_was_not_written_is_written_by_the_next_plugin(void 
         gs_gpu_mask env_a, env_b;
         uint32_t units_b;
         bool a_runs;
-        const char *first, *idx, *partner, *second, *second_idx;
+        const char *moved;
+        const char *first, *idx, *second, *second_idx;
     } rows[] = {
-        {"neither is written", 1, 0, 1, 2, 8, false, "a", "0", "b", "b", "1"},
-        {"neither is written, one runs", 1, 0, 1, 2, 8, true, "a", "0", "b", "b", "1"},
-        {"one is written", 0, 0, 1, 2, 8, false, "b", "1", NULL, NULL, NULL},
-        {"both are written", 0, 1, 1, 2, 8, false, NULL, NULL, NULL, NULL, NULL},
-        {"they are not equal", 1, 0, 1, 2, 7, false, "a", "0", NULL, "b", "1"},
-        {"the other stays where it is", 1, 0, 1, 1, 8, false, "a", "0", NULL, NULL, NULL},
-        {"the other is there already", 1, 1, 1, 2, 8, false, "a", "0", NULL, NULL, NULL},
+        {"neither is written", 1, 0, 1, 2, 8, false, AB, "a", "0", "b", "1"},
+        {"neither is written, one runs", 1, 0, 1, 2, 8, true, AB, "a", "0", "b", "1"},
+        {"one is written", 0, 0, 1, 2, 8, false, "{\"b\":[1]}", "b", "1", NULL, NULL},
+        {"both are written", 0, 1, 1, 2, 8, false, "{}", NULL, NULL, NULL, NULL},
+        {"they are not equal", 1, 0, 1, 2, 7, false, AB, "a", "0", "b", "1"},
+        {"the other stays where it is", 1, 0, 1, 1, 8, false, "{\"a\":[0]}", "a", "0", NULL, NULL},
+        {"the other is there already", 1, 1, 1, 2, 8, false, "{\"a\":[0]}", "a", "0", NULL, NULL},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct rig rig;
@@ -175,11 +179,52 @@ static void an_exchange_that_was_not_written_is_written_by_the_next_plugin(void 
         gs_allocator_recall(rig.alloc, given, 2);
         row_equal(r->row, used(&rig, 0) + used(&rig, 1), 8 + r->units_b);
         row_equal(r->row, used(&rig, 1), r->env_b == 2 ? r->units_b : 0);
+        expect_moved(&rig, r->row, r->moved);
         if (r->first)
-            expect_write(&rig, r->row, r->first, r->idx, r->partner);
+            expect_write(&rig, r->row, r->first, r->idx);
         if (r->second)
-            expect_write(&rig, r->row, r->second, r->second_idx, NULL);
+            expect_write(&rig, r->row, r->second, r->second_idx);
         row_true(r->row, !gs_allocator_next_write(rig.alloc, &write));
+        gs_allocator_free(rig.alloc);
+    }
+}
+
+/* The annotation as the last plugin left it; "p" was bound to GPU 1, or that is what it says. */
+static void entries_of_pods_that_live_outlast_the_plugin(void **state)
+{
+    static const struct {
+        const char *row;
+        bool late, notes; /* the node's object is read after the pods were; the kubelet's notes */
+        gs_gpu_mask entry, env;
+        const char *moved;
+        uint64_t used[2];
+    } rows[] = {
+        {"it is believed", false, false, 1, 0, "{\"p\":[0]}", {8, 0}},
+        {"late", true, false, 1, 0, "{\"p\":[0]}", {8, 0}},
+        {"the environment says the same", false, true, 1, 1, "{\"p\":[0]}", {8, 0}},
+        {"the environment says more", false, true, 1, 2, "{\"p\":[1]}", {0, 8}},
+        {"the environment says more, late", true, true, 1, 2, "{\"p\":[1]}", {0, 8}},
+        {"of two GPUs", false, false, 3, 0, "{\"p\":[0,1]}", {4, 4}},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        const struct gs_moved entries[] = {{"gone", 2}, {"p", r->entry}};
+        const struct gs_given given = {"p", 5, 8, r->env};
+        rig_up(&rig);
+        if (!r->late)
+            assert_int_equal(gs_allocator_moved_earlier(rig.alloc, entries, 2, NULL), 0);
+        gs_allocator_list_begin(rig.alloc);
+        give_pod(&rig,
+                 &(struct given_pod){"p", {8}, 1, .phase = GS_PHASE_RUNNING, .assigned = true});
+        gs_allocator_list_end(rig.alloc);
+        if (r->notes)
+            gs_allocator_recall(rig.alloc, &given, 1);
+        if (r->late)
+            assert_int_equal(gs_allocator_moved_earlier(rig.alloc, entries, 2, NULL), 0);
+        row_true(r->row, gs_allocator_moved_due(rig.alloc));
+        expect_moved(&rig, r->row, r->moved);
+        for (int gpu = 0; gpu < 2; gpu++)
+            row_equal(r->row, used(&rig, gpu), r->used[gpu]);
         gs_allocator_free(rig.alloc);
     }
 }
@@ -288,6 +333,7 @@ int main(void)
         cmocka_unit_test(a_start_on_trust_is_held_back_by_the_next_plugin_too),
         cmocka_unit_test(the_record_follows_the_environment_that_an_earlier_plugin_gave),
         cmocka_unit_test(an_exchange_that_was_not_written_is_written_by_the_next_plugin),
+        cmocka_unit_test(entries_of_pods_that_live_outlast_the_plugin),
         cmocka_unit_test(an_init_container_on_trust_is_held_back_as_well),
         cmocka_unit_test(a_pod_that_was_begun_goes_on_where_it_is),
         cmocka_unit_test(what_is_recalled_is_nobody_elses_beginning),

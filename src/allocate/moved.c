@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where pods are, told where their owners cannot write: on the node. And their own records, which
+ * owners can write, put right.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpushare/codec/moved.h"
+#include "internal.h"
+
+/* A record that somebody writes over again and again is not fought for in every event. */
+#define AGAIN_NS (3 * GS_NS_PER_S)
+
+struct earlier_entry {
+    struct earlier_entry *next;
+    gs_gpu_mask gpus;
+    char uid[]; /* of the pod */
+};
+
+bool gs_claimant_is_recorded(const struct claimant *claimant)
+{
+    const struct gs_pod *pod = &claimant->pod;
+    return pod->recorded == GS_RECORDED_VALID && pod->recorded_gpus == claimant->truth &&
+           (pod->allocation != GS_RECORDED_VALID || pod->allocation_gpus == claimant->truth) &&
+           !pod->swap_with[0];
+}
+
+bool gs_claimant_is_told(const struct gs_allocator *alloc, const struct claimant *claimant)
+{
+    return !claimant->moved || claimant->moved_at <= alloc->moved_written;
+}
+
+void gs_claimant_tell(struct gs_allocator *alloc, struct claimant *claimant, bool doubted)
+{
+    bool needed = claimant->moved || doubted || claimant->truth != claimant->bound;
+    if (!claimant->truth || !needed || claimant->moved == claimant->truth)
+        return;
+    claimant->moved = claimant->truth;
+    claimant->moved_at = ++alloc->moved_state;
+}
+
+/* Its owner's gpu-count was another one when it was first seen. */
+static bool count_was_changed(const struct claimant *claimant)
+{
+    struct gs_charge now;
+    gs_pod_charge(&claimant->pod, &now);
+    return now.gpu_count != claimant->charge.gpu_count;
+}
+
+void gs_claimant_put_right(struct gs_allocator *alloc, struct claimant *claimant)
+{
+    bool known = claimant->truth && !claimant->held && claimant->done == claimant->request_count;
+    bool recorded = gs_claimant_is_recorded(claimant);
+    if (!known || (recorded && !count_was_changed(claimant)))
+        return;
+    if (recorded) {
+        gs_claimant_tell(alloc, claimant, true);
+        return;
+    }
+    if (gs_record_is_queued(alloc, claimant->pod.uid))
+        return;
+    gs_claimant_tell(alloc, claimant, true);
+    if (!claimant->record_ns || gs_allocator_now_ns(alloc) - claimant->record_ns >= AGAIN_NS)
+        gs_write_record(alloc, claimant);
+}
+
+void gs_allocator_put_right(struct gs_allocator *alloc)
+{
+    for (struct claimant *at = alloc->first; at; at = at->next)
+        gs_claimant_put_right(alloc, at);
+}
+
+/* ---- the annotation ---- */
+
+void gs_moved_free(struct gs_allocator *alloc)
+{
+    while (alloc->earlier) {
+        struct earlier_entry *next = alloc->earlier->next;
+        free(alloc->earlier);
+        alloc->earlier = next;
+    }
+}
+
+/* What it says is on the node already. Where no environment is known it is the truth. */
+static void take(struct gs_allocator *alloc, struct claimant *claimant, gs_gpu_mask gpus)
+{
+    bool asked = false;
+    for (const struct call *at = alloc->calls; at; at = at->next)
+        asked = asked || at->owner == claimant;
+    claimant->moved = gpus;
+    claimant->moved_at = 0;
+    if (gs_gpu_mask_count(gpus) != claimant->charge.gpu_count) { /* so it was divided then */
+        uint64_t total = (uint64_t)claimant->charge.units * claimant->charge.gpu_count;
+        uint32_t count = gs_gpu_mask_count(gpus);
+        claimant->charge = (struct gs_charge){.units = (uint32_t)((total + count - 1) / count),
+                                              .gpu_count = count};
+    }
+    if (claimant->truth && !asked)
+        claimant->truth = gpus;
+}
+
+void gs_claimant_take_entry(struct gs_allocator *alloc, struct claimant *claimant)
+{
+    for (const struct earlier_entry *at = alloc->earlier; at; at = at->next) {
+        if (strcmp(at->uid, claimant->pod.uid) == 0)
+            take(alloc, claimant, at->gpus);
+    }
+}
+
+int gs_allocator_moved_earlier(struct gs_allocator *alloc, const struct gs_moved *moved,
+                               uint32_t count, struct gs_error *err)
+{
+    gs_moved_free(alloc);
+    for (uint32_t i = 0; i < count; i++) {
+        size_t len = strlen(moved[i].uid) + 1;
+        struct earlier_entry *entry = calloc(1, sizeof(*entry) + len);
+        if (!entry)
+            return gs_fail_nomem(err);
+        entry->gpus = moved[i].gpus;
+        memcpy(entry->uid, moved[i].uid, len);
+        entry->next = alloc->earlier;
+        alloc->earlier = entry;
+    }
+    alloc->moved_state++; /* of pods that are gone an entry may be there */
+    for (struct claimant *at = alloc->first; at; at = at->next) {
+        if (at->moved)
+            continue;
+        gs_claimant_take_entry(alloc, at);
+        if (gs_claimant_charge(alloc, at, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+bool gs_allocator_moved_due(const struct gs_allocator *alloc)
+{
+    return alloc->moved_state != alloc->moved_written;
+}
+
+static int by_uid(const void *a, const void *b)
+{
+    return strcmp(((const struct gs_moved *)a)->uid, ((const struct gs_moved *)b)->uid);
+}
+
+/* In the order in which it is read, so that texts can be compared. */
+uint64_t gs_allocator_moved_print(const struct gs_allocator *alloc, struct gs_buf *out)
+{
+    struct gs_moved entries[GS_MOVED_MAX];
+    size_t count = 0;
+    for (const struct claimant *at = alloc->first; at && count < GS_MOVED_MAX; at = at->next) {
+        if (at->moved)
+            entries[count++] = (struct gs_moved){at->pod.uid, at->moved};
+    }
+    qsort(entries, count, sizeof(*entries), by_uid);
+    gs_codec_moved_encode(out, entries, count);
+    return alloc->moved_state;
+}
+
+void gs_allocator_moved_written(struct gs_allocator *alloc, uint64_t state)
+{
+    if (state > alloc->moved_written)
+        alloc->moved_written = state;
+}
