@@ -51,6 +51,7 @@ steps=(
     "hardening RELRO, PIE, stack protector, FORTIFY and the rest are in the programs"
     "reproducible two builds that share only the source give the same bytes"
     "supply   docs/dependencies.md lists what is linked, and under which licence; so does the SPDX document"
+    "node     the device plugin where everything happens at random, 25 s (--long: 10 minutes)"
     "callgrind filter takes as many instructions as it did"
     "fuzz     every fuzz target for a few seconds (--long: a minute)"
 )
@@ -188,6 +189,13 @@ step_reproducible() {
 step_supply() {
     build_project "$root" release "${programs[@]}"
     supply "$root" | no_line
+}
+
+step_node() {
+    local seconds=25
+    ((fuzz_seconds == 5)) || seconds=600
+    build_project "$root" release gpushare-device-plugin gpushare-sim
+    tests/integration/device_plugin/node_random.sh "$root/build" --seconds "$seconds"
 }
 
 step_callgrind() {
