@@ -4,9 +4,7 @@
 choose the same GPU, unless they follow kube-scheduler's lease."""
 
 import concurrent.futures
-import datetime
 import signal
-import threading
 import time
 
 from harness import ledger
@@ -15,7 +13,7 @@ from harness.cluster import EXTENDER_MANIFESTS, Cluster
 from harness.control_plane import EXTENDER_NAMESPACE
 from harness.extender import Extender
 from harness.gate import Gate, bind, bind_at_once
-from harness.loopback import FOLLOW, LEASE
+from harness.loopback import FOLLOW, HeldLease
 from harness.objects import bound_node, node, pod
 from harness.processes import on_host, wait_for
 from harness.watch import PodWatch
@@ -23,46 +21,6 @@ from harness.webhook import BindingHook
 
 KUBE = ">=1.20"
 BIND_TIMEOUT_S = 4
-
-
-class Lease:
-    """kube-scheduler's, held and renewed by whom the case says, as kube-scheduler would."""
-
-    def __init__(self, api):
-        self.api = api
-        self.holder = None
-        self.transitions = 0
-        self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self.renew, daemon=True)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.stopping.set()
-        self.thread.join()
-
-    def give(self, host):
-        self.transitions += 1
-        self.holder = f"{host}_1"
-        self.write()
-
-    def write(self):
-        now = f"{datetime.datetime.utcnow().isoformat(timespec='microseconds')}Z"
-        spec = {"holderIdentity": self.holder, "leaseDurationSeconds": 12, "acquireTime": now,
-                "renewTime": now, "leaseTransitions": self.transitions}
-        if self.api.find(LEASE):
-            self.api.patch(LEASE, {"spec": spec})
-        else:
-            self.api.create(LEASE.rsplit("/", 1)[0], {
-                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                "metadata": {"name": "kube-scheduler"}, "spec": spec})
-
-    def renew(self):
-        while not self.stopping.wait(1):
-            if self.holder:
-                self.write()
 
 
 def start_pair(cluster, flags):
@@ -156,7 +114,7 @@ def body():
             concurrent.futures.ThreadPoolExecutor() as pool:
         cluster.control_plane.apply(*EXTENDER_MANIFESTS)
         without_the_lease(cluster, pool)
-        with Lease(cluster.api) as lease, \
+        with HeldLease(cluster.api) as lease, \
                 PodWatch(cluster.api, ledger.never_overfull(cluster.api.nodes())):
             pair = start_pair(cluster, FOLLOW)
             given_back_in_flight(cluster, lease, pair, pool)

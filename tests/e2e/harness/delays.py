@@ -32,6 +32,7 @@ class ApiProxy:
         self.losses = collections.Counter()
         self.held_now = collections.Counter()
         self.away = False
+        self.frozen = False
         self.server = http.server.ThreadingHTTPServer((HOST, 0), self.handler())
         self.server.daemon_threads = True
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -65,6 +66,12 @@ class ApiProxy:
         with self.changed:
             self.losses[name] += 1
             self.held_patches.discard(name)
+            self.changed.notify_all()
+
+    def freeze_pods(self, frozen):
+        """True: watches of pods, those that begin later too, tell nothing; lists do."""
+        with self.changed:
+            self.frozen = frozen
             self.changed.notify_all()
 
     def set_away(self, away):
@@ -168,7 +175,7 @@ class ApiProxy:
                 self.changed.notify_all()
         threading.Thread(target=read, daemon=True).start()
         try:
-            self.write_lines(handler, lines, over)
+            self.write_lines(handler, lines, over, "/pods" in handler.path)
         except OSError:
             pass
         handler.close_connection = True
@@ -176,10 +183,12 @@ class ApiProxy:
             if upstream.sock:
                 upstream.sock.shutdown(socket.SHUT_RDWR)
 
-    def write_lines(self, handler, lines, over):
+    def write_lines(self, handler, lines, over, of_pods):
         while True:
             with self.changed:
-                ready = [l for l in lines if pod_name(json.loads(l)) not in self.hidden]
+                held = of_pods and self.frozen
+                ready = [l for l in lines
+                         if not held and pod_name(json.loads(l)) not in self.hidden]
                 if self.away or (over.is_set() and not ready):
                     return
                 if not ready:
@@ -233,29 +242,30 @@ class SocketProxy:
         self.listener.close()
 
 
+def through(path, proxy):
+    """The kubeconfig, with the proxy as the server."""
+    with open(path, encoding="ascii") as source:
+        lines = [line for line in source if "certificate-authority" not in line]
+    with open(f"{path}.proxy", "w", encoding="ascii") as out:
+        for line in lines:
+            out.write(f"    server: {proxy.url}\n" if "server:" in line else line)
+    return f"{path}.proxy"
+
+
 class DelayedCluster(NodeCluster):
     """Plugin and kubelet each see the API through a proxy of their own, and the plugin sees
     PodResources through one."""
 
     plugin_api = kubelet_api = pod_resources_proxy = None
 
-    def through(self, path, proxy):
-        """The kubeconfig, with the proxy as the server."""
-        with open(path, encoding="ascii") as source:
-            lines = [line for line in source if "certificate-authority" not in line]
-        with open(f"{path}.proxy", "w", encoding="ascii") as out:
-            for line in lines:
-                out.write(f"    server: {proxy.url}\n" if "server:" in line else line)
-        return f"{path}.proxy"
-
     def kubelet_kubeconfig(self):
         if self.kubelet_api is None:
             self.kubelet_api = ApiProxy(self.control_plane, self.control_plane.tokens["admin"])
-        return self.through(super().kubelet_kubeconfig(), self.kubelet_api)
+        return through(super().kubelet_kubeconfig(), self.kubelet_api)
 
     def plugin_kubeconfig(self):
         self.plugin_api = ApiProxy(self.control_plane)
-        return self.through(super().plugin_kubeconfig(), self.plugin_api)
+        return through(super().plugin_kubeconfig(), self.plugin_api)
 
     def plugin_pod_resources(self):
         path = os.path.join(self.run_dir, "pr.sock")

@@ -2,6 +2,7 @@
 """Control-plane hosts as config/kube-scheduler-static-pod.yaml makes them: on each a kube-scheduler
 and, beside it on loopback, an extender of its own. kube-scheduler's election decides who works."""
 
+import datetime
 import threading
 import time
 
@@ -68,6 +69,46 @@ class LoopbackHosts:
             now = self.active()
             return now if now is not old else None
         return wait_for("kube-scheduler's lease moves to the other host", probe, timeout_s)
+
+
+class HeldLease:
+    """kube-scheduler's, held and renewed by whom the case says, as kube-scheduler would."""
+
+    def __init__(self, api):
+        self.api = api
+        self.holder = None
+        self.transitions = 0
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.renew, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopping.set()
+        self.thread.join()
+
+    def give(self, host):
+        self.transitions += 1
+        self.holder = f"{host}_1"
+        self.write()
+
+    def write(self):
+        now = f"{datetime.datetime.utcnow().isoformat(timespec='microseconds')}Z"
+        spec = {"holderIdentity": self.holder, "leaseDurationSeconds": 12, "acquireTime": now,
+                "renewTime": now, "leaseTransitions": self.transitions}
+        if self.api.find(LEASE):
+            self.api.patch(LEASE, {"spec": spec})
+        else:
+            self.api.create(LEASE.rsplit("/", 1)[0], {
+                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                "metadata": {"name": "kube-scheduler"}, "spec": spec})
+
+    def renew(self):
+        while not self.stopping.wait(1):
+            if self.holder:
+                self.write()
 
 
 class Stream:
