@@ -5,8 +5,7 @@
 /* Before the first thread: one heap for all threads, which gives free memory back. */
 void footprint_limit(void);
 
-/* Once the start is over: lets go of free memory, and of the code that only the start needed (TLS
- * libraries run much of it). What is needed again is read again from the page cache. */
+/* Once the start is over: lets go of free memory. */
 void footprint_trim(void);
 
 #endif

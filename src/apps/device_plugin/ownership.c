@@ -32,6 +32,14 @@ static void tell_owner(struct plugin *plugin)
         gs_log(GS_LOG_INFO, "nobody else gives this node's GPUs out");
 }
 
+static void share_anew(struct plugin *plugin)
+{
+    plugin->devices.numbers.seen = 0; /* who is left out now is nobody's that came and went */
+    plugin->node.due = true;
+    devices_renew(plugin);
+    writes_pump(plugin);
+}
+
 static void let_go(struct plugin *plugin, bool let_go)
 {
     plugin->node.upgrading = let_go;
@@ -60,8 +68,7 @@ void ownership_take_node(struct plugin *plugin, const struct node_facts *facts)
     if (!changed)
         return;
     tell_owner(plugin);
-    plugin->devices.numbers.seen = 0; /* who is left out now is nobody's that came and went */
-    devices_renew(plugin);
+    share_anew(plugin);
 }
 
 static bool same_slices(const struct ownership *ownership, const struct gs_sliced_gpu *sliced,
@@ -86,8 +93,7 @@ void ownership_take_slices(struct plugin *plugin, struct gs_arena *arena,
     if (same)
         return;
     tell_owner(plugin);
-    plugin->devices.numbers.seen = 0; /* who is left out now is nobody's that came and went */
-    devices_renew(plugin);
+    share_anew(plugin);
 }
 
 static bool is_sliced(const struct ownership *ownership, const struct gs_gpu *gpu)

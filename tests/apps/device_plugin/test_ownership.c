@@ -90,6 +90,7 @@ static void gpus_that_others_give_out_are_left_out(void **state)
         ownership_take_slices(&plugin, &arena, sliced, count);
         row_text(r->row, said, r->said);
         row_equal(r->row, renewed, r->said[0] ? 1 : 0);
+        row_equal(r->row, plugin.node.due, r->said[0] != '\0');
         row_equal(r->row, on_page[0] == '\0', r->ready);
         ownership_leave_out(&plugin, &set);
         for (uint32_t i = 0; i < set.count; i++)

@@ -105,10 +105,10 @@ class Plugin:
         raise Failure(f"there is no metric {name}")
 
     def memory_kib(self):
-        """(resident, private) of the process now."""
+        """(resident, private and written to) of the process now."""
         with open(f"/proc/{self.process.pid}/smaps_rollup", encoding="ascii") as rollup:
             sizes = {line.split(":")[0]: int(line.split()[1]) for line in rollup if "kB" in line}
-        return sizes["Rss"], sizes["Private_Clean"] + sizes["Private_Dirty"]
+        return sizes["Rss"], sizes["Private_Dirty"]
 
     def verify_and_stop(self):
         self.process.must_run()
