@@ -152,9 +152,12 @@ main() {
         exit
     fi
     apt_need flex bison bc make gcc libc6-dev libelf-dev xz-utils debian-archive-keyring
-    find "$cache" -maxdepth 1 -name '.kernel.*' -type d -exec rm -rf {} +
-    work=$(mktemp -d "$cache/.kernel.XXXXXX")
+    # We hold the lock. Always the same folder: compilers are given its path, and a compiler cache
+    # knows them by what they are given.
+    work=$cache/.kernel.work
     trap 'rm -rf "$work"' EXIT
+    rm -rf "$work"
+    mkdir "$work"
     [[ -n $tarball ]] || find_package
     unpack
     compile
