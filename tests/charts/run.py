@@ -71,6 +71,7 @@ SHOWN = (
     (["layout=kubeadm", "extender.policy=fgd"], "--policy=fgd"),
     (["layout=haMtls", "image.repository=registry.example.com/x", "image.tag=v7"],
      "registry.example.com/x/gpushare-extender:v7"),
+    (["layout=haMtls", "tlsAllowedNames={a,b}"], "--tls-allowed-cn=a,b"),
     (["devicePlugin.runtimeClassName=nvidia"], "runtimeClassName: nvidia"),
     (["devicePlugin.extraArgs={--fake-gpus=1x1GiB}"], "--fake-gpus=1x1GiB"),
     (["devicePlugin.kubeletDir=/data/kubelet"], "path: /data/kubelet/device-plugins"),
