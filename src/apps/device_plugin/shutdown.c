@@ -9,7 +9,7 @@
 #define QUIET_NS (1 * GS_NS_PER_S)
 /* With what the end itself takes (a call that is broken off, a driver that hangs) far below the 30
  * s after which the kubelet kills. */
-#define LONGEST_NS (7 * GS_NS_PER_S)
+#define LONGEST_NS (6500 * GS_NS_PER_MS)
 #define LOOK_NS    (100 * GS_NS_PER_MS)
 
 /* Pods that were bound here wait for their devices, or their records are not written yet. What was
