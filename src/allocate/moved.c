@@ -23,7 +23,7 @@ bool gs_claimant_is_recorded(const struct claimant *claimant)
     const struct gs_pod *pod = &claimant->pod;
     return pod->recorded == GS_RECORDED_VALID && pod->recorded_gpus == claimant->truth &&
            (pod->allocation != GS_RECORDED_VALID || pod->allocation_gpus == claimant->truth) &&
-           !pod->swap_with[0];
+           !pod->exchanged;
 }
 
 bool gs_claimant_is_told(const struct gs_allocator *alloc, const struct claimant *claimant)

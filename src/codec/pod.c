@@ -244,6 +244,7 @@ static void judge_words(const struct gs_pod_reader *pr)
     if (gs_scan_text_copy(pr->assume_time, word, sizeof(word)) &&
         gs_parse_i64(word, strlen(word), &assumed) && assumed > 0)
         pod->assume_time_ns = assumed;
+    pod->exchanged = pr->swap_with.len > 0;
     pod->has_assigned = pr->assigned.at != NULL;
     pod->assigned = gs_scan_text_is(pr->assigned, "true");
     pod->phase = phase_of(pr->phase);
@@ -256,8 +257,9 @@ static int keep_lists(const struct gs_pod_reader *pr)
         struct gs_scan_text text;
         const char **to;
     } kept[] = {
-        {pr->swap_with, &pod->swap_with},       {pr->model, &pod->gpu_model},
-        {pr->model_deny, &pod->gpu_model_deny}, {pr->uuid, &pod->gpu_uuid},
+        {pr->model, &pod->gpu_model},
+        {pr->model_deny, &pod->gpu_model_deny},
+        {pr->uuid, &pod->gpu_uuid},
         {pr->uuid_deny, &pod->gpu_uuid_deny},
     };
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {

@@ -98,6 +98,29 @@ static void read_container(struct gs_pod_reader *pr, struct gs_container *contai
         container->kind = GS_CONTAINER_SIDECAR;
 }
 
+static int64_t sat_add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* One more than there is room for. Its pod may run all the same: the last one that is kept asks for
+ * what it asks for too, so that the pod is charged no less than its peak. */
+static void read_into_last(struct gs_pod_reader *pr, enum gs_container_kind kind,
+                           struct gs_container *last)
+{
+    struct gs_container more = {.name = "", .kind = kind};
+    read_container(pr, &more);
+    const int64_t units = (int64_t)last->gpu_units + more.gpu_units;
+    pr->pod->gpu_units_overflow |= units > INT32_MAX;
+    last->gpu_units = (uint32_t)(units < INT32_MAX ? units : INT32_MAX);
+    last->cpu_milli = sat_add(last->cpu_milli, more.cpu_milli);
+    last->memory_bytes = sat_add(last->memory_bytes, more.memory_bytes);
+    last->overrides_visible_devices |= more.overrides_visible_devices;
+    if (more.kind == GS_CONTAINER_SIDECAR) /* stays beside the main containers */
+        last->kind = GS_CONTAINER_SIDECAR;
+}
+
 static void read_containers(struct gs_pod_reader *pr, const char *what, enum gs_container_kind kind,
                             struct gs_container_list *list)
 {
@@ -106,6 +129,10 @@ static void read_containers(struct gs_pod_reader *pr, const char *what, enum gs_
         return;
     *list = (struct gs_container_list){0};
     while (gs_scan_element(&reader->scan)) {
+        if (list->count == GS_POD_CONTAINERS_MAX) {
+            read_into_last(pr, kind, &list->items[list->count - 1]);
+            continue;
+        }
         struct gs_container *items = gs_read_grow(reader, list->items, list->count, sizeof(*items),
                                                   what, GS_POD_CONTAINERS_MAX);
         if (!items)

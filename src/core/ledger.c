@@ -16,6 +16,7 @@ static void free_node(struct gs_ledger_node *node)
 {
     free(node->name);
     free(node->inventory);
+    free(node->moved);
     free(node->view.gpus);
 }
 
@@ -158,12 +159,44 @@ const char *gs_ledger_model_name(const struct gs_ledger *ledger, uint16_t model)
     return model ? ledger->models[model - 1] : "";
 }
 
+/* A copy of a node's list of moved pods in one allocation; false when out of memory. */
+static bool copy_moved(const struct gs_node *node, struct gs_moved **ret)
+{
+    size_t bytes = node->moved_count * sizeof(**ret);
+    for (uint32_t i = 0; i < node->moved_count; i++)
+        bytes += strlen(node->moved[i].uid) + 1;
+    struct gs_moved *copy = bytes ? malloc(bytes) : NULL;
+    char *text = (char *)(copy + (copy ? node->moved_count : 0));
+    for (uint32_t i = 0; copy && i < node->moved_count; i++) {
+        copy[i] = (struct gs_moved){text, node->moved[i].gpus};
+        text = stpcpy(text, node->moved[i].uid) + 1;
+    }
+    *ret = copy;
+    return copy || !bytes;
+}
+
+/* moved: taken. */
+static void take_moved(struct gs_ledger *ledger, struct gs_ledger_node *entry,
+                       const struct gs_node *node, struct gs_moved *moved)
+{
+    entry->tells_moved = node->tells_moved;
+    if (node->moved_error && node->moved_error[0]) {
+        free(moved);
+        return;
+    }
+    free(entry->moved);
+    entry->moved = moved;
+    entry->moved_count = node->moved_count;
+    gs_ledger_follow_moved(ledger, entry->view.slot);
+}
+
 int gs_ledger_set_node(struct gs_ledger *ledger, const struct gs_node *node, struct gs_error *err)
 {
     size_t count = node->gpu_count ? node->gpu_count : 1;
     _cleanup_free_ struct gs_gpu_state *states = calloc(count, sizeof(*states));
     _cleanup_free_ struct gs_gpu *inventory = calloc(count, sizeof(*inventory));
-    if (!states || !inventory)
+    _cleanup_free_ struct gs_moved *moved = NULL;
+    if (!states || !inventory || !copy_moved(node, &moved))
         return gs_fail_nomem(err);
     struct gs_node_view view;
     gs_view_of_node(&view, node, states);
@@ -190,6 +223,7 @@ int gs_ledger_set_node(struct gs_ledger *ledger, const struct gs_node *node, str
     entry->present = entry->seen = true;
     if (!node->gpu_count)
         gs_ledger_forget_others(ledger, slot);
+    take_moved(ledger, entry, node, gs_steal(&moved));
     gs_ledger_recount_node(ledger, slot);
     return 0;
 }
@@ -197,7 +231,10 @@ int gs_ledger_set_node(struct gs_ledger *ledger, const struct gs_node *node, str
 static void drop_node(struct gs_ledger *ledger, uint32_t slot)
 {
     struct gs_ledger_node *entry = &ledger->nodes[slot];
-    entry->present = false;
+    entry->present = entry->tells_moved = false;
+    free(entry->moved);
+    entry->moved = NULL;
+    entry->moved_count = 0;
     entry->view.gpu_count = 0;
     entry->view.cpu_milli = 0;
     gs_ledger_forget_others(ledger, slot);
@@ -294,6 +331,11 @@ const char *gs_ledger_node_name(const struct gs_ledger *ledger, uint32_t slot)
 enum gs_unit gs_ledger_node_unit(const struct gs_ledger *ledger, uint32_t slot)
 {
     return ledger->nodes[slot].unit;
+}
+
+bool gs_ledger_node_tells_moved(const struct gs_ledger *ledger, uint32_t slot)
+{
+    return ledger->nodes[slot].tells_moved;
 }
 
 void gs_ledger_begin_nodes(struct gs_ledger *ledger)

@@ -22,24 +22,41 @@ uint32_t gs_ledger_claim_slot(const struct gs_ledger *ledger, const char *uid)
     return gs_index_find(&ledger->by_claim, gs_hash_text(uid), same_claim, &key);
 }
 
-gs_gpu_mask gs_ledger_effective(const struct gs_node_view *view,
+/* What a node has. */
+struct gpus {
+    gs_gpu_mask present;
+    gs_gpu_mask could_hold; /* each alone, a claim of so many units */
+};
+
+static struct gpus gpus_of(const struct gs_node_view *view, uint32_t units)
+{
+    struct gpus gpus = {0};
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        gpus.present |= GS_GPU_BIT(view->gpus[i].idx);
+        if (view->gpus[i].total_units >= units)
+            gpus.could_hold |= GS_GPU_BIT(view->gpus[i].idx);
+    }
+    return gpus;
+}
+
+gs_gpu_mask gs_ledger_effective(const struct gs_ledger_node *node,
                                 const struct gs_ledger_claim *claim, bool *ret_unplaced)
 {
-    gs_gpu_mask present = 0, could_hold = 0;
-    for (uint32_t i = 0; i < view->gpu_count; i++) {
-        present |= GS_GPU_BIT(view->gpus[i].idx);
-        if (view->gpus[i].total_units >= claim->units)
-            could_hold |= GS_GPU_BIT(view->gpus[i].idx);
-    }
+    const struct gpus has = gpus_of(&node->view, claim->units);
+    const bool anywhere = claim->exchanged && !claim->told && !node->tells_moved;
+    const gs_gpu_mask also = (anywhere ? has.present : claim->also & has.present) & ~claim->gpus;
     bool believed = claim->gpus && gs_gpu_mask_count(claim->gpus) == claim->gpu_count;
-    if (!present) { /* not reported yet: nothing to contradict it, nothing to charge */
+    if (!has.present) { /* not reported yet: nothing to contradict it, nothing to charge */
         *ret_unplaced = !believed;
         return 0;
     }
-    *ret_unplaced = !believed || (claim->gpus & ~could_hold);
-    if (!*ret_unplaced)
-        return claim->gpus;
-    return could_hold ? could_hold : claim->gpus & present;
+    believed = believed && !(claim->gpus & ~(claim->told ? has.present : has.could_hold));
+    *ret_unplaced = !believed || also;
+    if (believed)
+        return claim->gpus | also;
+    /* Where it is not is not known: it never leaves a GPU that may hold it. */
+    const gs_gpu_mask charged = has.could_hold | (claim->gpus & has.present) | also;
+    return charged ? charged : has.present;
 }
 
 /* Adds (sign 1) or takes (sign -1) a claim's charge on the accounts of its node. */
@@ -52,7 +69,7 @@ static void charge(struct gs_ledger_node *node, const struct gs_ledger_claim *cl
 static void count_in(struct gs_ledger *ledger, struct gs_ledger_claim *claim)
 {
     struct gs_ledger_node *node = &ledger->nodes[claim->node];
-    claim->charged = gs_ledger_effective(&node->view, claim, &claim->unplaced);
+    claim->charged = gs_ledger_effective(node, claim, &claim->unplaced);
     ledger->unplaced += claim->unplaced;
     ledger->reserved += claim->state == GS_CLAIM_RESERVED;
     charge(node, claim, 1);
@@ -143,10 +160,48 @@ static uint32_t take_claim_slot(struct gs_ledger *ledger)
     return slot;
 }
 
+/* The device plugin's word: these GPUs, the claim's whole memory divided among them. */
+static void tell(struct gs_ledger_claim *claim, gs_gpu_mask gpus)
+{
+    const uint32_t count = gs_gpu_mask_count(gpus);
+    claim->gpus = gpus;
+    claim->also = 0;
+    claim->told = true;
+    claim->units = claim->total_units / count + (claim->total_units % count != 0);
+    claim->gpu_count = (uint8_t)count;
+}
+
+/* Follows the node's list of moved pods. */
+static void follow_moved(const struct gs_ledger *ledger, struct gs_ledger_claim *claim)
+{
+    const struct gs_ledger_node *node = &ledger->nodes[claim->node];
+    const struct gs_moved *moved = gs_moved_find(node->moved, node->moved_count, claim->text);
+    if (moved && moved->gpus)
+        tell(claim, moved->gpus);
+}
+
+void gs_ledger_follow_moved(struct gs_ledger *ledger, uint32_t slot)
+{
+    uint32_t at = ledger->nodes[slot].first_claim;
+    for (; at != GS_INDEX_NONE; at = ledger->claims[at].next)
+        follow_moved(ledger, &ledger->claims[at]);
+}
+
+static uint32_t total_of(const struct gs_claim *claim)
+{
+    const uint64_t total =
+        claim->total_units ? claim->total_units : (uint64_t)claim->units * claim->gpu_count;
+    return total < UINT32_MAX ? (uint32_t)total : UINT32_MAX;
+}
+
 /* Writes what may change over a claim's life; text, links and accounts are the caller's. */
 static void fill(struct gs_ledger_claim *to, const struct gs_claim *from)
 {
     to->gpus = from->gpus;
+    to->also = from->also;
+    to->told = from->told;
+    to->exchanged = from->exchanged;
+    to->total_units = total_of(from);
     to->revision = from->revision;
     to->units = from->units;
     to->cpu_milli = from->cpu_milli;
@@ -166,6 +221,7 @@ static void replace_claim(struct gs_ledger *ledger, uint32_t slot, const struct 
     unlink_claim(ledger, slot);
     fill(old, claim);
     old->node = node;
+    follow_moved(ledger, old);
     link_claim(ledger, slot);
     count_in(ledger, old);
     gs_ledger_node_touch(ledger, &ledger->nodes[node]);
@@ -185,6 +241,7 @@ static int add_claim(struct gs_ledger *ledger, const struct gs_claim *claim, uin
     struct gs_ledger_claim *to = &ledger->claims[slot];
     *to = (struct gs_ledger_claim){.text = gs_steal(&text), .node = node};
     fill(to, claim);
+    follow_moved(ledger, to);
     gs_index_insert(&ledger->by_claim, gs_hash_text(claim->uid), slot);
     link_claim(ledger, slot);
     count_in(ledger, to);
@@ -212,6 +269,19 @@ int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
     gs_ledger_remove_other(ledger, claim->uid);
     gs_ledger_release_hold(ledger, claim->uid); /* last: the UID may be borrowed from the hold */
     return 0;
+}
+
+void gs_ledger_place(struct gs_ledger *ledger, const char *uid, gs_gpu_mask gpus)
+{
+    uint32_t slot = gs_ledger_claim_slot(ledger, uid);
+    if (slot == GS_INDEX_NONE || ledger->claims[slot].told)
+        return;
+    struct gs_ledger_claim *claim = &ledger->claims[slot];
+    count_out(ledger, claim);
+    claim->gpus = gpus;
+    claim->also = 0;
+    count_in(ledger, claim);
+    gs_ledger_node_touch(ledger, &ledger->nodes[claim->node]);
 }
 
 bool gs_ledger_confirm(struct gs_ledger *ledger, const char *uid)
@@ -251,26 +321,6 @@ bool gs_ledger_undo(struct gs_ledger *ledger, const char *uid)
     return true;
 }
 
-bool gs_ledger_swap(struct gs_ledger *ledger, const char *uid_a, const char *uid_b)
-{
-    uint32_t slot_a = gs_ledger_claim_slot(ledger, uid_a);
-    uint32_t slot_b = gs_ledger_claim_slot(ledger, uid_b);
-    if (slot_a == GS_INDEX_NONE || slot_b == GS_INDEX_NONE || slot_a == slot_b)
-        return false;
-    struct gs_ledger_claim *a = &ledger->claims[slot_a], *b = &ledger->claims[slot_b];
-    if (a->node != b->node || a->units != b->units || a->gpu_count != b->gpu_count)
-        return false;
-    count_out(ledger, a);
-    count_out(ledger, b);
-    gs_gpu_mask gpus = a->gpus;
-    a->gpus = b->gpus;
-    b->gpus = gpus;
-    count_in(ledger, a);
-    count_in(ledger, b);
-    gs_ledger_node_touch(ledger, &ledger->nodes[a->node]);
-    return true;
-}
-
 static struct gs_claim claim_out(const struct gs_ledger *ledger, uint32_t slot)
 {
     const struct gs_ledger_claim *from = &ledger->claims[slot];
@@ -281,10 +331,14 @@ static struct gs_claim claim_out(const struct gs_ledger *ledger, uint32_t slot)
         .name = ns + strlen(ns) + 1,
         .node = ledger->nodes[from->node].name,
         .gpus = from->gpus,
+        .also = from->also,
         .charged = from->charged,
         .unplaced = from->unplaced,
+        .told = from->told,
+        .exchanged = from->exchanged,
         .units = from->units,
         .gpu_count = from->gpu_count,
+        .total_units = from->total_units,
         .priority = from->priority,
         .cpu_milli = from->cpu_milli,
         .revision = from->revision,
@@ -363,7 +417,7 @@ uint32_t gs_ledger_audit(const struct gs_ledger *ledger)
         for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
             bool unplaced;
             uint32_t idx;
-            GS_FOR_EACH_GPU (idx, gs_ledger_effective(&node->view, &ledger->claims[at], &unplaced))
+            GS_FOR_EACH_GPU (idx, gs_ledger_effective(node, &ledger->claims[at], &unplaced))
                 used[idx] += ledger->claims[at].units;
         }
         for (uint32_t i = 0; i < node->view.gpu_count; i++)

@@ -14,7 +14,10 @@ struct gs_ledger_node {
     char *name;
     size_t name_len;
     struct gs_gpu *inventory; /* view.inventory, owned */
+    struct gs_moved *moved;   /* of the node's list, sorted; its texts lie behind it */
+    uint32_t moved_count;
     enum gs_unit unit;
+    bool tells_moved;
     bool present; /* there is a node object; without one the record only carries claims */
     bool seen;    /* mentioned in this list round */
     uint32_t first_claim;
@@ -26,9 +29,11 @@ struct gs_ledger_node {
 struct gs_ledger_claim {
     char *text; /* uid NUL ns NUL name NUL; NULL: unused slot */
     gs_gpu_mask gpus;
+    gs_gpu_mask also;
     gs_gpu_mask charged;
     uint64_t revision;
     uint32_t units;
+    uint32_t total_units;
     uint32_t node;
     uint32_t next, prev; /* in the node's list; next also chains free slots */
     uint32_t cpu_milli;
@@ -37,6 +42,8 @@ struct gs_ledger_claim {
     uint8_t state;
     bool seen;
     bool unplaced;
+    bool told;
+    bool exchanged;
     bool leaving;
 };
 
@@ -97,8 +104,10 @@ void gs_ledger_node_touch(struct gs_ledger *ledger, struct gs_ledger_node *node)
 uint32_t gs_ledger_claim_slot(const struct gs_ledger *ledger, const char *uid);
 /* Takes all claims of a node out of its totals, or counts them anew (after its GPUs changed). */
 void gs_ledger_recount_node(struct gs_ledger *ledger, uint32_t slot);
+/* The claims of a node are where its list of moved pods says; not counted anew. */
+void gs_ledger_follow_moved(struct gs_ledger *ledger, uint32_t slot);
 /* Where a claim counts on a node that has these GPUs. */
-gs_gpu_mask gs_ledger_effective(const struct gs_node_view *view,
+gs_gpu_mask gs_ledger_effective(const struct gs_ledger_node *node,
                                 const struct gs_ledger_claim *claim, bool *ret_unplaced);
 void gs_ledger_claim_drop(struct gs_ledger *ledger, uint32_t slot);
 

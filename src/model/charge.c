@@ -74,6 +74,12 @@ static uint32_t spread(const struct gs_pod *pod)
     return recorded && recorded < pod->gpu_count ? recorded : pod->gpu_count;
 }
 
+uint32_t gs_pod_total_units(const struct gs_pod *pod)
+{
+    const int64_t total = peak(pod, amount_gpu);
+    return pod->gpu_units_overflow || total > INT32_MAX ? INT32_MAX : (uint32_t)total;
+}
+
 enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *ret)
 {
     *ret = (struct gs_charge){.units = 0, .gpu_count = 1};
@@ -81,7 +87,7 @@ enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *
         return GS_CHARGE_OK;
     int64_t total = peak(pod, amount_gpu);
     enum gs_charge_result result = judge(pod, total);
-    ret->units = result == GS_CHARGE_TOO_LARGE ? INT32_MAX : (uint32_t)total;
+    ret->units = gs_pod_total_units(pod);
     if (result == GS_CHARGE_OK && pod->count_kind == GS_COUNT_VALID) {
         /* every request divides by gpu_count, so every sum of requests does */
         uint32_t gpus = spread(pod);

@@ -251,6 +251,22 @@ static void confirm(struct gs_service *service, const struct gs_binding_args *ar
     gs_pending_accepted(service->pending, args->uid);
 }
 
+/* Our own bind it was: whatever the pod's record says by now, it was bound to these GPUs. */
+static void confirm_own(struct gs_service *service, const struct gs_binding_args *args,
+                        gs_gpu_mask gpus)
+{
+    struct gs_store *store = &service->store;
+    struct gs_claim claim;
+    gs_store_write(store);
+    if (gs_ledger_find_claim(store->ledger, args->uid, &claim) && claim.also) {
+        const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(claim.node));
+        gs_ledger_place(store->ledger, args->uid, gpus);
+        gs_store_freed(store, view ? view->slot : GS_INDEX_NONE);
+    }
+    gs_store_unlock(store);
+    confirm(service, args);
+}
+
 enum gs_bind_truth gs_bind_read_back(struct gs_service *service, const char *ns, const char *name,
                                      const char *uid, const char *node, struct gs_error *err)
 {
@@ -389,30 +405,6 @@ static int send_binding(struct gs_service *service, struct gs_binding *binding, 
     return kube->ops->bind(kube->ctx, binding, err);
 }
 
-/* The record. And an exchange of GPUs is the device plugin's to tell: a pod that was created with
- * one has it from its owner. */
-static int annotate(const struct gs_service *service, const struct gs_pod *pod,
-                    const struct gs_bind_record *record, struct gs_arena *arena,
-                    struct gs_binding *binding, struct gs_error *err)
-{
-    const struct gs_names *names = service->config.names;
-    struct gs_kv *kv;
-    size_t count;
-    if (gs_codec_bind_annotations(names, pod, record, arena, &kv, &count, err) < 0)
-        return -1;
-    if (pod->swap_with[0]) {
-        struct gs_kv *more = gs_arena_calloc(arena, count + 1, sizeof(*more));
-        if (!more)
-            return gs_fail_nomem(err);
-        memcpy(more, kv, count * sizeof(*more));
-        more[count++] = (struct gs_kv){names->swap_with, ""};
-        kv = more;
-    }
-    binding->annotations = kv;
-    binding->annotation_count = count;
-    return 0;
-}
-
 static void call_api(struct gs_service *service, const struct gs_binding_args *args,
                      const struct gs_pod *pod, const struct gs_bind_record *record,
                      int64_t begun_ns, struct outcome *outcome)
@@ -420,22 +412,25 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
     struct gs_arena arena = {0};
     struct gs_error err = {0};
     bool answered = false;
+    struct gs_kv *kv = NULL;
     struct gs_binding binding = {.ns = args->ns,
                                  .name = args->name,
                                  .uid = args->uid,
                                  .node = args->node,
                                  .ret_answered = &answered};
-    if (record->gpus && annotate(service, pod, record, &arena, &binding, &err) < 0) {
+    if (record->gpus && gs_codec_bind_annotations(service->config.names, pod, record, &arena, &kv,
+                                                  &binding.annotation_count, &err) < 0) {
         gs_bind_undo(service, args->uid);
         say(outcome, GS_BIND_FAILED, "bind failed: %s", err.msg);
         gs_arena_release(&arena);
         return;
     }
+    binding.annotations = kv;
     atomic_fetch_add(&service->sent_binds, 1);
     int result = send_binding(service, &binding, begun_ns, &err);
     gs_arena_release(&arena);
     if (result == 0 && record->gpus)
-        confirm(service, args);
+        confirm_own(service, args, record->gpus);
     else if (result < 0 && record->gpus)
         settle_failure(service, args, &err, answered, outcome);
     else if (result < 0)

@@ -61,17 +61,16 @@ static bool holds(const struct gs_pod *pod)
 /* Lock held. A reservation's bind is under way: it knows better than a list. */
 static bool agrees(const struct gs_store *store, const struct gs_pod *pod)
 {
-    struct gs_claim claim;
-    struct gs_charge charge;
+    struct gs_claim claim, expected;
     bool known = gs_ledger_find_claim(store->ledger, pod->uid, &claim);
     if (!holds(pod))
         return !known || (claim.state == GS_CLAIM_RESERVED && !gs_pod_terminal(pod));
     if (!known || strcmp(claim.node, pod->node_name) != 0)
         return false;
-    gs_pod_charge(pod, &charge);
-    gs_gpu_mask recorded = pod->recorded == GS_RECORDED_VALID ? pod->recorded_gpus : 0;
-    return claim.units == charge.units && claim.gpu_count == charge.gpu_count &&
-           claim.gpus == gs_swaps_expected(&store->swaps, pod->uid, recorded);
+    gs_claim_of_pod(pod, &expected);
+    gs_claim_follow(store->ledger, &expected);
+    return claim.units == expected.units && claim.gpus == expected.gpus &&
+           claim.also == expected.also;
 }
 
 static bool pod_agrees(struct gs_service *service, const struct gs_pod *pod)

@@ -35,7 +35,6 @@ void gs_store_release(struct gs_store *store)
     gs_policies_free(store->policies);
     gs_recent_release(&store->ended);
     gs_recent_release(&store->ended_before);
-    gs_swaps_release(&store->swaps);
     free(store->freed_at);
     pthread_rwlock_destroy(&store->lock);
     pthread_mutex_destroy(&store->gain_lock);

@@ -9,7 +9,6 @@
 #include "gpushare/base/recent.h"
 #include "gpushare/core/ledger.h"
 #include "gpushare/core/policy.h"
-#include "swaps.h"
 
 /*
  * The one lock and what it guards. Never held over I/O.
@@ -23,7 +22,6 @@ struct gs_store {
     struct gs_policies *policies;  /* has its own synchronisation */
     struct gs_recent ended;        /* since the last list of pods began */
     struct gs_recent ended_before; /* and between the one before and that */
-    struct gs_swaps swaps;
     uint64_t frees;
     uint64_t *freed_at;
     uint32_t freed_cap;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the watches tell goes into the ledger. */
 #include "gpushare/base/log.h"
-#include "gpushare/base/num.h"
 #include "service_internal.h"
 
 /* Outside a list an event older than what the ledger knows is a repetition or came late. */
@@ -49,29 +48,11 @@ static void learn(struct gs_service *service, const struct gs_pod *pod)
 static int sync_claim(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err)
 {
     struct gs_store *store = &service->store;
-    struct gs_charge charge;
+    struct gs_claim claim;
     bool was_pending = gs_pending_remove(service->pending, pod->uid);
     gs_open_binds_remove(service->open_binds, pod->uid);
-    gs_pod_charge(pod, &charge);
-    gs_gpu_mask recorded = pod->recorded == GS_RECORDED_VALID ? pod->recorded_gpus : 0;
-    struct gs_claim claim = {
-        .uid = pod->uid,
-        .ns = pod->ns,
-        .name = pod->name,
-        .node = pod->node_name,
-        .gpus = recorded,
-        .units = charge.units,
-        .gpu_count = charge.gpu_count,
-        .priority = pod->priority,
-        .cpu_milli = gs_clamp_u32(gs_pod_cpu_milli(pod)),
-        .revision = gs_pod_revision(pod),
-        .state = GS_CLAIM_CONFIRMED,
-        .leaving = pod->deleting,
-    };
-    if (pod->swap_with[0] &&
-        gs_swaps_begin(&store->swaps, store->ledger, &claim, pod->swap_with, err) < 0)
-        return -1;
-    claim.gpus = gs_swaps_gpus(&store->swaps, &claim);
+    gs_claim_of_pod(pod, &claim);
+    gs_claim_follow(store->ledger, &claim);
     struct place before = place_of(store->ledger, pod->uid);
     if (gs_store_set_claim(store, &claim, err) < 0)
         return -1;
@@ -91,7 +72,6 @@ static void end_pod(struct gs_service *service, const struct gs_pod *pod)
     bool held = slot != GS_INDEX_NONE;
     if (gs_ledger_remove(store->ledger, pod->uid, &slot) || held)
         gs_store_freed(store, slot);
-    gs_swaps_forget(&store->swaps, pod->uid);
     gs_recent_add(&store->ended, pod->uid);
     gs_pending_remove(service->pending, pod->uid);
     gs_open_binds_remove(service->open_binds, pod->uid);
@@ -224,7 +204,7 @@ static int on_node(void *ctx, const struct gs_node *node)
     int result = gs_ledger_set_node(store->ledger, node, &err);
     if (result == 0) {
         view = gs_ledger_view(store->ledger, gs_slice_of(node->name));
-        if (!same)
+        if (!same || node->moved_count) /* who is told to be elsewhere may have made room */
             gs_store_freed(store, view->slot);
         if (view->gpu_count && !had_gpus && service->pods_begun)
             gs_new_nodes_add(&service->new_nodes, node->name);
@@ -236,6 +216,9 @@ static int on_node(void *ctx, const struct gs_node *node)
     if (node->inventory_error && node->inventory_error[0])
         gs_log(GS_LOG_WARN, "inventory not believed", GS_STR("node", node->name),
                GS_STR("why", node->inventory_error));
+    if (node->moved_error && node->moved_error[0])
+        gs_log(GS_LOG_WARN, "list of moved pods not believed", GS_STR("node", node->name),
+               GS_STR("why", node->moved_error));
     return result;
 }
 

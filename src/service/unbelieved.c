@@ -52,9 +52,9 @@ static void tell(struct gs_service *service, const struct unbelieved *pod)
 {
     char message[512];
     snprintf(message, sizeof(message),
-             "the pod is bound to node %s without a GPU index that can be true: its %u units are "
-             "charged to every GPU of the node that could hold it, until the device plugin records "
-             "one",
+             "the pod is bound to node %s without a GPU index that can be believed: its %u units "
+             "are charged to every GPU of the node where it may be, until the device plugin tells "
+             "where it is",
              pod->node, pod->units);
     const struct gs_event event = {
         .kind = "Pod",

@@ -106,6 +106,9 @@ static void compare_node(struct world *world, uint32_t node)
         differ(world, "slot %u is not %s", view->slot, name);
     same(world, "unit", name, gs_ledger_node_unit(world->ledger, view->slot),
          world->model.nodes[node].unit);
+    same(world, "word about moved pods", name,
+         gs_ledger_node_tells_moved(world->ledger, view->slot),
+         world->model.nodes[node].tells_moved);
     compare_version(world, node, view);
 }
 
@@ -119,6 +122,11 @@ static void compare_claim_fields(struct world *world, uint32_t uid, const struct
         differ(world, "claim %s says %s/%s on %s", name, got->ns, got->name, got->node);
     same(world, "recorded GPUs", name, got->gpus, expected->gpus);
     same(world, "charged GPUs", name, got->charged, m_charged(&world->model, uid, &unplaced));
+    same(world, "unplaced", name, got->unplaced, unplaced);
+    same(world, "other GPUs", name, got->also, expected->also);
+    same(world, "exchanged", name, got->exchanged, expected->exchanged);
+    same(world, "told", name, got->told, expected->told);
+    same(world, "total units", name, got->total_units, expected->total);
     same(world, "units", name, got->units, expected->units);
     same(world, "gpu_count", name, got->gpu_count, expected->gpu_count);
     same(world, "priority", name, (uint32_t)got->priority, (uint32_t)expected->priority);

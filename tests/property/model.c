@@ -39,32 +39,66 @@ static void forget_others_without_gpus(struct model *model)
     }
 }
 
-void m_set_node(struct model *model, uint32_t node, const struct gs_node *as)
+/* The device plugin says where a pod is: there, and nowhere else, all of it. */
+static void follow_moved(struct model *model, uint32_t uid)
+{
+    struct m_claim *claim = &model->claims[uid];
+    gs_gpu_mask moved = model->nodes[claim->node].moved[uid];
+    if (!claim->there || !moved)
+        return;
+    uint32_t gpus = (uint32_t)__builtin_popcountll(moved);
+    claim->gpus = moved;
+    claim->also = 0;
+    claim->told = true;
+    claim->gpu_count = gpus;
+    claim->units = (uint32_t)(((uint64_t)claim->total + gpus - 1) / gpus);
+}
+
+void m_set_node(struct model *model, uint32_t node, const struct m_node *as)
 {
     struct m_node *to = &model->nodes[node];
-    *to = (struct m_node){.present = true,
-                          .seen = true,
-                          .gpu_count = as->gpu_count,
-                          .cpu_milli = as->cpu_milli,
-                          .unit = as->unit};
-    for (uint32_t i = 0; i < as->gpu_count; i++)
-        to->gpus[i] = as->gpus[i];
+    struct m_node before = *to;
+    *to = *as;
+    to->present = to->seen = true;
+    to->unread = false;
+    if (as->unread)
+        memcpy(to->moved, before.moved, sizeof(to->moved));
+    for (uint32_t i = 0; i < M_UIDS; i++) {
+        if (!model->claims[i].there || model->claims[i].node != node)
+            continue;
+        follow_moved(model, i);
+    }
     forget_others_without_gpus(model);
 }
 
 void m_drop_node(struct model *model, uint32_t node)
 {
-    model->nodes[node].present = false;
+    model->nodes[node] = (struct m_node){0};
     forget_others_without_gpus(model);
 }
 
 void m_set_claim(struct model *model, uint32_t uid, const struct m_claim *as)
 {
-    model->claims[uid] = *as;
-    model->claims[uid].there = model->claims[uid].seen = true;
-    model->claims[uid].age = ++model->age;
+    struct m_claim *to = &model->claims[uid];
+    *to = *as;
+    to->there = to->seen = true;
+    to->age = ++model->age;
+    if (!to->total) {
+        uint64_t total = (uint64_t)to->units * to->gpu_count;
+        to->total = total < UINT32_MAX ? (uint32_t)total : UINT32_MAX;
+    }
+    follow_moved(model, uid);
     model->holds[uid].there = false;
     model->others[uid].there = false;
+}
+
+void m_place(struct model *model, uint32_t uid, gs_gpu_mask gpus)
+{
+    struct m_claim *claim = &model->claims[uid];
+    if (!claim->there || claim->told)
+        return;
+    claim->gpus = gpus;
+    claim->also = 0;
 }
 
 bool m_remove(struct model *model, uint32_t uid)
@@ -126,9 +160,8 @@ void m_sweep_nodes(struct model *model)
 {
     for (uint32_t i = 0; i < M_NODES; i++) {
         if (!model->nodes[i].seen)
-            model->nodes[i].present = false;
+            m_drop_node(model, i);
     }
-    forget_others_without_gpus(model);
 }
 
 /* --- what follows from the state --- */
@@ -145,13 +178,17 @@ gs_gpu_mask m_charged(const struct model *model, uint32_t uid, bool *unplaced)
         could_hold |= node->gpus[i].mem_units >= claim->units ? bit : 0;
     }
     bool right_number = (uint32_t)__builtin_popcountll(claim->gpus) == claim->gpu_count;
-    bool all_could = (claim->gpus & could_hold) == claim->gpus;
-    *unplaced = !right_number || (reported && !all_could);
+    gs_gpu_mask may = claim->told ? there : could_hold; /* the plugin knows; others can lie */
+    bool believed = right_number && (claim->gpus & may) == claim->gpus;
+    bool anywhere = claim->exchanged && !claim->told && !node->tells_moved;
+    gs_gpu_mask elsewhere = (anywhere ? there : claim->also & there) & ~claim->gpus;
+    *unplaced = reported ? !believed || elsewhere : !right_number;
     if (!reported)
         return 0;
-    if (!*unplaced)
-        return claim->gpus;
-    return could_hold ? could_hold : claim->gpus & there;
+    if (believed)
+        return claim->gpus | elsewhere;
+    gs_gpu_mask wherever = could_hold | (claim->gpus & there) | elsewhere;
+    return wherever ? wherever : there;
 }
 
 static void summarise(struct gs_node_view *view)

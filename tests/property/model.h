@@ -18,13 +18,18 @@ struct m_node {
     struct gs_gpu gpus[M_GPUS];
     int64_t cpu_milli;
     enum gs_unit unit;
+    bool tells_moved;
+    bool unread;               /* this event's list of moved pods cannot be read */
+    gs_gpu_mask moved[M_UIDS]; /* 0: not in the list */
 };
 
 struct m_claim {
     bool there, seen, reserved, leaving;
     uint32_t node;
-    gs_gpu_mask gpus;
+    gs_gpu_mask gpus, also;
+    bool told, exchanged;
     uint32_t units, gpu_count, cpu_milli;
+    uint32_t total; /* 0: units of all its GPUs */
     int32_t priority;
     uint64_t revision;
     uint64_t age; /* larger: later */
@@ -57,9 +62,10 @@ const char *m_node_name(uint32_t node);
 const char *m_uid(uint32_t uid);
 
 /* Changes. */
-void m_set_node(struct model *model, uint32_t node, const struct gs_node *as);
+void m_set_node(struct model *model, uint32_t node, const struct m_node *as);
 void m_drop_node(struct model *model, uint32_t node);
 void m_set_claim(struct model *model, uint32_t uid, const struct m_claim *as);
+void m_place(struct model *model, uint32_t uid, gs_gpu_mask gpus);
 /* True when a claim went. */
 bool m_remove(struct model *model, uint32_t uid);
 void m_set_other(struct model *model, uint32_t uid, uint32_t node, int64_t cpu_milli);

@@ -101,7 +101,7 @@ void op_ask_node_outside(struct world *world, struct rng *rng)
     struct gs_node node = {
         .name = "new", .gpus = from.gpus, .gpu_count = from.gpu_count, .cpu_milli = from.cpu_milli};
     struct model empty = {0};
-    m_set_node(&empty, 0, &node);
+    m_set_node(&empty, 0, &from);
     m_view(&empty, 0, &expected, expected_states);
     gs_view_of_node(&view, &node, states);
     compare_answers(world, &empty.nodes[0], &view, &expected, &ask);

@@ -2,23 +2,48 @@
 #include "world.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+static int by_uid(const void *a, const void *b)
+{
+    return strcmp(((const struct gs_moved *)a)->uid, ((const struct gs_moved *)b)->uid);
+}
+
+/* As the codec gives it: sorted by UID; nothing when it could not be read. */
+static uint32_t list_moved(const struct m_node *node, struct gs_moved moved[M_UIDS])
+{
+    uint32_t count = 0;
+    for (uint32_t uid = 0; uid < M_UIDS && !node->unread; uid++) {
+        if (node->moved[uid])
+            moved[count++] = (struct gs_moved){m_uid(uid), node->moved[uid]};
+    }
+    qsort(moved, count, sizeof(*moved), by_uid);
+    return count;
+}
 
 void put_node(struct world *world, uint32_t node, const struct m_node *as)
 {
     struct gs_gpu gpus[M_GPUS]; /* the ledger must not keep a pointer to it */
     memcpy(gpus, as->gpus, sizeof(gpus));
+    struct gs_moved moved[M_UIDS];
     struct gs_node event = {.name = m_node_name(node),
+                            .moved = moved,
+                            .moved_count = list_moved(as, moved),
+                            .moved_error = as->unread ? "JSON: text ends too early" : "",
+                            .tells_moved = as->tells_moved,
                             .gpus = gpus,
                             .gpu_count = as->gpu_count,
                             .cpu_milli = as->cpu_milli,
                             .unit = as->unit};
     if (gs_ledger_set_node(world->ledger, &event, NULL) < 0)
         differ(world, "set_node failed");
-    m_set_node(&world->model, node, &event);
+    m_set_node(&world->model, node, as);
     memset(gpus, 0xAA, sizeof(gpus));
+    memset(moved, 0xAA, sizeof(moved));
     world->node = node;
-    tell(world, "%s: %u GPUs, cpu %lld", event.name, as->gpu_count, (long long)as->cpu_milli);
+    tell(world, "%s: %u GPUs, cpu %lld, %u moved", event.name, as->gpu_count,
+         (long long)as->cpu_milli, event.moved_count);
 }
 
 /* Few sizes, so that equal GPUs, ties and exact fits are common. */
@@ -41,6 +66,7 @@ static struct m_node random_node(struct rng *rng)
     struct m_node node = {.cpu_milli = 1000 * (int64_t)rng_below(rng, 9)};
     node.unit = (enum gs_unit)rng_below(rng, GS_UNIT_GIB + 1);
     node.gpu_count = rng_below(rng, M_GPUS - 1);
+    node.tells_moved = rng_once_in(rng, 2);
     uint32_t idx = 0;
     for (uint32_t i = 0; i < node.gpu_count; i++) {
         idx += rng_once_in(rng, 6);
@@ -138,6 +164,31 @@ void op_node_loses_all_gpus(struct world *world, struct rng *rng)
 {
     struct m_node node = current(world, rng);
     node.gpu_count = 0;
+    put_node(world, world->node, &node);
+}
+
+/* One or several at GPUs, as many as may be, that the node has, or not any more; or not in the list
+ * any more. Pods that are not there (yet), or on another node, are no different. */
+void op_node_moves_pods(struct world *world, struct rng *rng)
+{
+    struct m_node node = current(world, rng);
+    for (uint32_t n = 1 + rng_below(rng, 2); n; n--)
+        node.moved[rng_below(rng, world->uid_count)] =
+            rng_once_in(rng, 4) ? 0 : random_claim(world, rng).gpus;
+    put_node(world, world->node, &node);
+}
+
+void op_node_moves_unread(struct world *world, struct rng *rng)
+{
+    struct m_node node = current(world, rng);
+    node.unread = true;
+    put_node(world, world->node, &node);
+}
+
+void op_node_tells_moved_flips(struct world *world, struct rng *rng)
+{
+    struct m_node node = current(world, rng);
+    node.tells_moved = !node.tells_moved;
     put_node(world, world->node, &node);
 }
 

@@ -9,8 +9,12 @@ void put_claim(struct world *world, uint32_t uid, const struct m_claim *claim)
         .name = m_uid(uid),
         .node = m_node_name(claim->node),
         .gpus = claim->gpus,
+        .also = claim->also,
+        .told = claim->told,
+        .exchanged = claim->exchanged,
         .units = claim->units,
         .gpu_count = claim->gpu_count,
+        .total_units = claim->total,
         .priority = claim->priority,
         .cpu_milli = claim->cpu_milli,
         .revision = claim->revision,
@@ -76,6 +80,9 @@ struct m_claim random_claim(struct world *world, struct rng *rng)
                             .revision = rng_next(rng)};
     if (rng_once_in(rng, 4))
         claim.gpu_count = 2 + rng_below(rng, 2);
+    if (rng_once_in(rng, 8))
+        claim.total = 1 + rng_below(rng, 40);
+    claim.exchanged = rng_once_in(rng, 8);
     for (uint32_t tries = 0; tries < 20; tries++) {
         if ((uint32_t)__builtin_popcountll(claim.gpus) == claim.gpu_count)
             break;
@@ -121,6 +128,8 @@ static void bind(struct world *world, struct rng *rng, bool reserved)
                             .cpu_milli = 500,
                             .reserved = reserved};
     put_claim(world, world->uid, &claim);
+    if (world->model.nodes[world->node].moved[world->uid])
+        return; /* it is told to be elsewhere, before it is bound */
     view = gs_ledger_view(world->ledger, gs_slice_of(m_node_name(world->node)));
     uint64_t taken = (uint64_t)ask.units * ask.gpu_count;
     if (view->sum_used_units != before.sum_used_units + taken ||
@@ -289,44 +298,31 @@ void op_pod_recreated(struct world *world, struct rng *rng)
     put_claim(world, next, &claim);
 }
 
-/* --- swaps --- */
+/* --- where it may be beside its record, and where it surely is --- */
 
-static void swap(struct world *world, uint32_t a, uint32_t b)
+/* Its record says something else than what was believed, where nobody can be asked. */
+void op_watch_elsewhere(struct world *world, struct rng *rng)
 {
-    struct m_claim *ca = &world->model.claims[a], *cb = &world->model.claims[b];
-    bool equal = a != b && ca->there && cb->there && ca->node == cb->node &&
-                 ca->units == cb->units && ca->gpu_count == cb->gpu_count;
-    if (gs_ledger_swap(world->ledger, m_uid(a), m_uid(b)) != equal)
-        differ(world, "swap of %s and %s", m_uid(a), m_uid(b));
-    if (equal) {
-        gs_gpu_mask gpus = ca->gpus;
-        ca->gpus = cb->gpus;
-        cb->gpus = gpus;
-    }
-    world->node = ca->node;
-    world->uid = a;
-    tell(world, "%s and %s%s", m_uid(a), m_uid(b), equal ? "" : ", unequal");
-}
-
-void op_swap_equal(struct world *world, struct rng *rng)
-{
-    uint32_t b = rng_below(rng, world->uid_count);
     if (!find_claim(world, &world->uid))
         return;
-    const struct m_claim *a = &world->model.claims[world->uid];
-    for (uint32_t i = 0; i < world->uid_count; i++) {
-        const struct m_claim *other = &world->model.claims[b];
-        if (other->there && other->node == a->node && other->units == a->units &&
-            other->gpu_count == a->gpu_count && b != world->uid)
-            break;
-        b = (b + 1) % world->uid_count;
-    }
-    swap(world, world->uid, b);
+    struct m_claim claim = world->model.claims[world->uid];
+    world->node = claim.node;
+    claim.also |= claim.gpus;
+    claim.gpus = random_claim(world, rng).gpus;
+    put_claim(world, world->uid, &claim);
 }
 
-void op_swap_any(struct world *world, struct rng *rng)
+/* The answer to our own bind. */
+void op_bind_placed(struct world *world, struct rng *rng)
 {
-    swap(world, world->uid, rng_below(rng, world->uid_count));
+    if (!rng_once_in(rng, 8))
+        find_claim(world, &world->uid);
+    const struct m_claim *claim = &world->model.claims[world->uid];
+    world->node = claim->node;
+    gs_gpu_mask gpus = random_claim(world, rng).gpus;
+    gs_ledger_place(world->ledger, m_uid(world->uid), gpus);
+    m_place(&world->model, world->uid, gpus);
+    tell(world, "%s on GPUs %#llx", m_uid(world->uid), (unsigned long long)gpus);
 }
 
 /* --- other pods --- */

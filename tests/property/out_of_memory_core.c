@@ -77,6 +77,9 @@ static int change_node(struct gs_ledger *ledger, struct gs_error *err)
     static struct test_node t;
     test_node_init(&t, "n0", "8 8 8 8");
     snprintf(t.gpus[3].model, sizeof(t.gpus[3].model), "a model nobody had");
+    static struct gs_moved moved[] = {{"claim-0", 0x2}, {"claim-1", 0x1}};
+    t.node.moved = moved;
+    t.node.moved_count = 2;
     return gs_ledger_set_node(ledger, &t.node, err);
 }
 
@@ -243,7 +246,7 @@ static void nothing_that_frees_allocates(void **state)
     gs_ledger_begin_nodes(ledger);
     gs_ledger_begin_pods(ledger);
     assert_true(gs_ledger_confirm(ledger, "claim-1"));
-    assert_true(gs_ledger_swap(ledger, "claim-2", "claim-3"));
+    gs_ledger_place(ledger, "claim-2", 1);
     assert_true(gs_ledger_remove(ledger, "claim-4", NULL));
     assert_false(gs_ledger_undo(ledger, "claim-5"));
     assert_true(gs_ledger_release_hold(ledger, "hold-3"));

@@ -91,6 +91,9 @@ void put_node(struct world *world, uint32_t node, const struct m_node *as);
     X(node_dropped, 2)                                                                             \
     X(node_unknown_dropped, 1)                                                                     \
     X(node_flaps, 1)                                                                               \
+    X(node_moves_pods, 5)                                                                          \
+    X(node_moves_unread, 1)                                                                        \
+    X(node_tells_moved_flips, 1)                                                                   \
     X(node_list_round, 1)                                                                          \
     X(restart, 1)
 
@@ -108,8 +111,8 @@ void put_node(struct world *world, uint32_t node, const struct m_node *as);
     X(pod_removed, 10)                                                                             \
     X(pod_unknown_removed, 1)                                                                      \
     X(pod_recreated, 2)                                                                            \
-    X(swap_equal, 3)                                                                               \
-    X(swap_any, 2)                                                                                 \
+    X(watch_elsewhere, 3)                                                                          \
+    X(bind_placed, 3)                                                                              \
     X(other_set, 4)                                                                                \
     X(other_moved, 2)                                                                              \
     X(hold_set, 4)                                                                                 \

@@ -110,8 +110,7 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
     pod.assigned = given->assigned;
     pod.allocation = given->allocation ? GS_RECORDED_VALID : GS_RECORDED_NONE;
     pod.allocation_gpus = given->allocation;
-    if (given->swap_with)
-        pod.swap_with = given->swap_with;
+    pod.exchanged = given->swap_with != NULL;
     pod.count_kind = given->gpu_count ? GS_COUNT_VALID : GS_COUNT_ABSENT;
     pod.gpu_count = given->gpu_count;
     pod.created_s = 1;

@@ -200,14 +200,19 @@ static inline void rig_stop(struct rig *rig)
     gs_service_free(rig->service);
 }
 
-/* One node with GPUs of these sizes: "16,16,24". */
-static inline void rig_node(struct rig *rig, const char *name, const char *sizes)
+/* One node with GPUs of these sizes: "16,16,24". moved: the list of moved pods as it stands between
+ * quotes ({\\"u1\\":[0]}), of a plugin that says that it writes one; NULL: an older plugin's node.
+ */
+static inline void rig_node_moved(struct rig *rig, const char *name, const char *sizes,
+                                  const char *moved)
 {
-    char json[4096];
+    char json[4096], list[1024] = "";
+    if (moved)
+        snprintf(list, sizeof(list), "\"aliyun.com/gpu-moved\":\"%s\",", moved);
     int len = snprintf(json, sizeof(json),
-                       "{\"metadata\":{\"name\":\"%s\",\"annotations\":{\"aliyun.com/"
-                       "gpu-inventory\":\"{\\\"v\\\":1,\\\"unit\\\":\\\"GiB\\\",\\\"gpus\\\":[",
-                       name);
+                       "{\"metadata\":{\"name\":\"%s\",\"annotations\":{%s\"aliyun.com/"
+                       "gpu-inventory\":\"{\\\"v\\\":1,%s\\\"unit\\\":\\\"GiB\\\",\\\"gpus\\\":[",
+                       name, list, moved ? "\\\"moved\\\":true," : "");
     unsigned idx = 0, total = 0;
     for (const char *at = sizes; *at; idx++) {
         unsigned mem = 0;
@@ -230,6 +235,11 @@ static inline void rig_node(struct rig *rig, const char *name, const char *sizes
         fail_msg("%s in %s", err.msg, json);
     assert_int_equal(rig->sink.node(rig->sink.ctx, &node), 0);
     gs_node_release(&node);
+}
+
+static inline void rig_node(struct rig *rig, const char *name, const char *sizes)
+{
+    rig_node_moved(rig, name, sizes, NULL);
 }
 
 /* A pod with one container of `units`; node and idx may be NULL. extra: more metadata and status

@@ -22,8 +22,10 @@
  * counted as soon as they are.
  *
  * A claim whose recorded GPUs cannot be believed (none recorded, another number than gpu_count,
- * not on the node, too small) is charged in full to every GPU of its node that could hold it:
- * see gs_ledger_stats.unplaced_claims.
+ * not on the node, too small) is charged in full to every GPU of its node that could hold it, and
+ * to those it is recorded on: see gs_ledger_stats.unplaced_claims. What fits nowhere and is
+ * recorded nowhere is charged everywhere. The node's own list of moved pods (gs_node.moved) is
+ * believed before any record, and as it stands.
  *
  *   struct gs_ledger *ledger = gs_ledger_new();
  *   gs_ledger_set_node(ledger, &node, err);
@@ -42,11 +44,17 @@ struct gs_claim {
     const char *ns;
     const char *name;
     const char *node;
-    gs_gpu_mask gpus;    /* as recorded; 0: none valid */
-    gs_gpu_mask charged; /* out only: where it counts now */
-    bool unplaced;       /* out only: the recorded GPUs are not believed */
-    uint32_t units;      /* per GPU, at least 1 */
-    uint32_t gpu_count;  /* at least 1 */
+    gs_gpu_mask gpus;     /* as recorded; 0: none valid */
+    gs_gpu_mask also;     /* where else it may be: charged too, and it counts as unplaced */
+    gs_gpu_mask charged;  /* out only: where it counts now */
+    bool unplaced;        /* out only: the recorded GPUs are not believed */
+    bool exchanged;       /* by a plugin that tells so on the pod alone: it may be on any GPU, as
+                             long as its node's plugin does not tell of moved pods */
+    bool told;            /* gpus are the device plugin's word: believed whatever their size */
+    uint32_t units;       /* per GPU, at least 1 */
+    uint32_t gpu_count;   /* at least 1 */
+    uint32_t total_units; /* of all its GPUs, to be divided anew when it is told where it is; 0:
+                             units times gpu_count */
     int32_t priority;
     uint32_t cpu_milli;
     uint64_t revision; /* resourceVersion as a number, 0 when none */
@@ -73,7 +81,12 @@ struct gs_ledger *gs_ledger_new(void);
 void gs_ledger_free(struct gs_ledger *ledger);
 GS_DEFINE_CLEANUP(struct gs_ledger *, gs_ledger_free)
 
-/* Adds a node or takes over its new state; claims are counted anew. GS_ENOMEM: nothing changed. */
+/*
+ * Adds a node or takes over its new state; claims are counted anew. GS_ENOMEM: nothing changed.
+ * Claims of pods in node->moved (also later ones) get these GPUs, as `told`, with their total
+ * divided among them, and keep them when the entry goes; with a moved_error the list before it
+ * stands.
+ */
 int gs_ledger_set_node(struct gs_ledger *ledger, const struct gs_node *node, struct gs_error *err);
 
 /* The node object is gone. Its claims stay until their pods go; they count again when a node of
@@ -102,6 +115,7 @@ uint32_t gs_ledger_slots(const struct gs_ledger *ledger);
 const struct gs_node_view *gs_ledger_view_at(const struct gs_ledger *ledger, uint32_t slot);
 const char *gs_ledger_node_name(const struct gs_ledger *ledger, uint32_t slot);
 enum gs_unit gs_ledger_node_unit(const struct gs_ledger *ledger, uint32_t slot);
+bool gs_ledger_node_tells_moved(const struct gs_ledger *ledger, uint32_t slot);
 
 /* Models are numbered from 1 in the order in which they came; there are at most so many. */
 enum { GS_MODELS_MAX = 1024 };
@@ -112,10 +126,30 @@ uint16_t gs_ledger_model_count(const struct gs_ledger *ledger);
  */
 const char *gs_ledger_model_name(const struct gs_ledger *ledger, uint16_t model);
 
+/*
+ * The claim of a bound pod with GPU memory, in two steps (contract, section 4). Strings are
+ * borrowed from the pod.
+ *
+ * gs_claim_of_pod() is what the pod's own object says, which is believed when the pod is seen for
+ * the first time. A pod that an older plugin exchanged with another may be on any GPU.
+ * gs_claim_follow() is what remains of that once the ledger knows the pod on that node: its owner
+ * may edit the object as he likes, so neither GPUs nor size change any more.
+ *   - A plugin that does not write gpu-moved tells of an exchange by the record alone: then the pod
+ *     is charged both where it was and where it says, until the plugin is a newer one. A pod
+ *     without a believable place gets the first that is recorded.
+ *   - The record that a bind left is another one than was reserved: both, until the bind is
+ *     answered (gs_ledger_place()).
+ */
+void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret);
+void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim);
+
 /* Puts a claim in, or replaces the one of the same UID in one step, on the same node or another.
  * GS_EINVAL: empty UID or node, units or gpu_count 0. GS_ENOMEM: nothing changed. */
 int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
                         struct gs_error *err);
+
+/* A claim that is not told otherwise is on these GPUs and nowhere else. Unknown UIDs are fine. */
+void gs_ledger_place(struct gs_ledger *ledger, const char *uid, gs_gpu_mask gpus);
 
 /* A reserved claim becomes confirmed; false when there is no claim of that UID. Counts as mentioned
  * in a list round: the list may be older than the bind. */
@@ -127,10 +161,6 @@ bool gs_ledger_remove(struct gs_ledger *ledger, const char *uid, uint32_t *ret_s
 
 /* Frees a claim only while it is reserved (a bind that surely failed). */
 bool gs_ledger_undo(struct gs_ledger *ledger, const char *uid);
-
-/* Two equal claims of one node exchange their recorded GPUs in one step. False (nothing changed)
- * when one is missing, or node, units or gpu_count differ. */
-bool gs_ledger_swap(struct gs_ledger *ledger, const char *uid_a, const char *uid_b);
 
 /* False when there is no such claim. */
 bool gs_ledger_find_claim(const struct gs_ledger *ledger, const char *uid, struct gs_claim *ret);

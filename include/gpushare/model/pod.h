@@ -101,7 +101,7 @@ struct gs_pod {
     int64_t assume_time_ns; /* ..._ASSUME_TIME, 0 when absent or broken */
     bool assigned;          /* ..._ASSIGNED is "true" */
     bool has_assigned;      /* ..._ASSIGNED is there at all */
-    const char *swap_with;  /* gpu-swap-with: UID of the pod whose GPUs this one was given */
+    bool exchanged;         /* gpu-swap-with: an older device plugin put its record right */
     const char *gpu_model;  /* comma list of model substrings allowed */
     const char *gpu_model_deny;
     const char *gpu_uuid;      /* comma list of UUIDs allowed */
@@ -149,6 +149,9 @@ enum gs_charge_result {
  * the undivided total over one GPU (saturated), so that a bound pod can still be charged.
  */
 enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *ret);
+
+/* The whole of what it asks for, of all its GPUs together, saturated at 2^31 - 1. */
+uint32_t gs_pod_total_units(const struct gs_pod *pod);
 
 /* What one container gets of each of its GPUs: its units divided as gs_pod_charge() divides. */
 uint32_t gs_container_units(const struct gs_pod *pod, const struct gs_container *container);

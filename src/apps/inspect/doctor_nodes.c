@@ -50,13 +50,16 @@ static void say_list(struct doctor *doctor, enum finding finding, const char *to
 
 static void check_plugin(struct doctor *doctor)
 {
-    struct names_list silent = {0}, empty = {0}, unlabelled = {0}, divided = {0}, unbelieved = {0};
+    struct names_list silent = {0}, empty = {0}, unlabelled = {0}, divided = {0}, unbelieved = {0},
+                      unread = {0};
     uint32_t good = 0;
     EACH_NODE(doctor, node)
     {
         bool advertises = node->allocatable_units > 0;
         if (node->inventory_error[0])
             add_name(&unbelieved, node->name);
+        if (node->moved_unread)
+            add_name(&unread, node->name);
         if (advertises && !node->inventory)
             add_name(&divided, node->name);
         if (advertises && !node->labelled)
@@ -75,6 +78,10 @@ static void check_plugin(struct doctor *doctor)
              "had a plugin, but advertises no GPU memory now; see the plugin's log there");
     say_list(doctor, FINDING_FAIL, "inventory", &unbelieved,
              "the inventory annotation cannot be read; restart the plugin there");
+    say_list(
+        doctor, FINDING_FAIL, "inventory", &unread,
+        "the annotation gpu-moved cannot be read, so pods count where they were bound; restart "
+        "the plugin there");
     say_list(
         doctor, FINDING_WARN, "inventory", &divided,
         "no inventory (the original's plugin): every GPU counts as equally large, health is not "

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpushare/base/num.h"
 #include "gpushare/base/utf8.h"
 #include "gpushare/core/placement.h"
 
@@ -126,6 +125,7 @@ static int on_node(void *ctx, const struct gs_node *from)
     node->unschedulable = from->unschedulable;
     node->labelled = from->labelled;
     node->inventory = from->inventory;
+    node->moved_unread = from->moved_error && from->moved_error[0];
     node->round = snapshot->rounds[GS_KIND_NODE];
     return 0;
 }
@@ -144,23 +144,9 @@ static int on_node_gone(void *ctx, const struct gs_node *last)
 
 bool claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
 {
-    struct gs_charge charge;
-    gs_pod_charge(pod, &charge);
-    if (!pod->node_name[0] || !charge.units)
+    if (!pod->node_name[0] || !gs_pod_wants_gpu(pod))
         return false;
-    *ret = (struct gs_claim){
-        .uid = pod->uid,
-        .ns = pod->ns,
-        .name = pod->name,
-        .node = pod->node_name,
-        .gpus = pod->recorded == GS_RECORDED_VALID ? pod->recorded_gpus : 0,
-        .units = charge.units,
-        .gpu_count = charge.gpu_count,
-        .priority = pod->priority,
-        .cpu_milli = gs_clamp_u32(gs_pod_cpu_milli(pod)),
-        .state = GS_CLAIM_CONFIRMED,
-    };
-    gs_parse_u64(pod->resource_version, strlen(pod->resource_version), &ret->revision);
+    gs_claim_of_pod(pod, ret);
     return true;
 }
 
@@ -248,7 +234,9 @@ static int put_claim(struct snapshot *snapshot, const struct gs_claim *claim,
         learn(snapshot, pod);
     if (waiting)
         drop_waiting(snapshot, waiting);
-    return gs_ledger_set_claim(snapshot->ledger, claim, NULL);
+    struct gs_claim now = *claim;
+    gs_claim_follow(snapshot->ledger, &now);
+    return gs_ledger_set_claim(snapshot->ledger, &now, NULL);
 }
 
 static int on_pod(void *ctx, const struct gs_pod *pod)

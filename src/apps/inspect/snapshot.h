@@ -18,6 +18,7 @@ struct snap_node {
     char *name;
     char *address;         /* "" when unknown */
     char *inventory_error; /* "" when there is none */
+    bool moved_unread;     /* its list of moved pods is none */
     enum gs_unit unit;
     uint64_t capacity_units, allocatable_units;
     uint32_t capacity_count;

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The independent ledger itself counts as documented, and notices what it is there for."""
 
+import json
+
 from harness import ledger
 from harness.case import check, run
-from harness.objects import container, node, original_annotations, pod
+from harness.objects import MOVED, container, node, original_annotations, pod
 
 SIDECARS = pod("sidecars", containers=[2])
 SIDECARS["spec"]["initContainers"] = [container("first", 9), container("sidecar", 3, "Always"),
@@ -48,6 +50,18 @@ CLUSTERS = (
 )
 
 
+# (row, pods on a node of 8 + 16, the node's list of moved pods, used on each GPU)
+MOVED_PODS = (
+    ("nobody", [bound("a", 8, 0)], {}, (8, 0)),
+    ("both partners of an exchange", [bound("a", 8, 0), bound("b", 8, 1)], {"a": [1], "b": [0]},
+     (8, 8)),
+    ("divided by the GPUs it names", [bound("a", 8, 0)], {"a": [0, 1]}, (4, 4)),
+    ("a GPU that is too small", [bound("a", 16, 0)], {}, (16, 16)),
+    ("a GPU that is too small, by the plugin's word", [bound("a", 16, 1)], {"a": [0]}, (16, 0)),
+    ("too large for all of them", [bound("a", 20, 7)], {}, (20, 20)),
+)
+
+
 QUANTITIES = ((8, 8), ("8", 8), ("1k", 1000), ("2Ki", 2048), ("8000m", 8), ("1e3", 1000),
               ("1M", 10**6), ("1Gi", 2**30))
 
@@ -63,6 +77,14 @@ def body():
             state = ledger.build(nodes, pods)
             found = (len(ledger.overfull(state)), len(ledger.placeable(state, pods)))
             check(found == (over, left), f"{row}: {found}, not {(over, left)}")
+    for row, pods, moved, expected in MOVED_PODS:
+        made = node("n", [8, 16])
+        made["metadata"]["annotations"][MOVED] = json.dumps(moved)
+        for held in pods:
+            held["metadata"]["uid"] = held["metadata"]["name"]
+        state = ledger.build([made], pods)["n"]
+        found = tuple(gpu.used for gpu in state.gpus.values())
+        check(found == expected, f"{row}: {found}, not {expected}")
 
 
 run(body)

@@ -55,14 +55,14 @@ class Expected:
             self.place(found)
 
     def place(self, found):
-        name = bound_node(found)
-        gpus = ledger.written_gpus(found, self.nodes[name])
-        if gpus is None:
-            self.pending[name][key(found)] = ledger.pod_peak(found)
-        for idx in gpus or ():
-            gpu = self.nodes[name].gpus[idx]
-            gpu.used += ledger.per_gpu(found)
-            gpu.pods[key(found)] = ledger.per_gpu(found)
+        node = self.nodes[bound_node(found)]
+        placed = ledger.where(node, found)
+        if key(found) in node.unknown:
+            self.pending[node.name][key(found)] = ledger.pod_peak(found)
+            return
+        for idx, units in placed:
+            node.gpus[idx].used += units
+            node.gpus[idx].pods[key(found)] = units
 
     def used(self, name):
         return sum(g.used for g in self.nodes[name].gpus.values()) + sum(self.pending[name].values())

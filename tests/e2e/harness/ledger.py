@@ -8,7 +8,8 @@ import json
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from harness.objects import ALLOCATION, GPU_COUNT, GPU_MEM, IDX, INVENTORY, annotation, bound_node, key
+from harness.objects import (ALLOCATION, GPU_COUNT, GPU_MEM, IDX, INVENTORY, MOVED, annotation,
+                             bound_node, key)
 from harness.processes import Failure
 
 
@@ -31,6 +32,7 @@ class Node:
     gpus: dict
     open: bool
     pod_slots: int
+    moved: dict = field(default_factory=dict)  # UID: GPUs, by the plugin's word
     unknown: list = field(default_factory=list)
 
 
@@ -56,7 +58,7 @@ def node_from(api_node):
     tainted = any(t["effect"] != "PreferNoSchedule" for t in spec.get("taints") or [])
     return Node(api_node["metadata"]["name"], gpus_from(api_node, capacity),
                 ready and not tainted and not spec.get("unschedulable"),
-                quantity(capacity.get("pods", 110)))
+                quantity(capacity.get("pods", 110)), json.loads(annotation(api_node, MOVED) or "{}"))
 
 
 def gpus_from(api_node, capacity):
@@ -110,28 +112,36 @@ def holds(pod):
     return bool(bound_node(pod)) and not finished(pod)
 
 
-def written_gpus(pod, node):
-    """The GPUs that the pod's annotation names, or None when it names none that can be true. Without
-    an index it is those of the allocation."""
+def written_gpus(pod):
+    """The GPUs that the pod's annotation names, [] when it names none. Without an index it is those
+    of the allocation."""
     if annotation(pod, IDX) is None and annotation(pod, ALLOCATION):
         parts = sorted({gpu for gpus in json.loads(annotation(pod, ALLOCATION)).values()
                         for gpu in gpus})
     else:
         parts = (annotation(pod, IDX) or "").split(",")
     if not all(part.strip().isascii() and part.strip().isdigit() for part in parts):
-        return None
-    found = {int(part) for part in parts}
-    valid = len(found) == len(parts) == gpu_count(pod) and found <= set(node.gpus)
-    return sorted(found) if valid else None
+        return []
+    found = sorted({int(part) for part in parts})
+    return found if len(found) == len(parts) else []
+
+
+def where(node, pod):
+    """[(GPU index, units)] of what a bound pod is charged: where the plugin says, else where the pod
+    says, if that can be, else there and wherever it could be, else everywhere."""
+    told = node.moved.get(pod["metadata"].get("uid"))
+    if told:
+        return [(idx, -(-pod_peak(pod) // len(told))) for idx in told]
+    units, written = per_gpu(pod), [idx for idx in written_gpus(pod) if idx in node.gpus]
+    could = [gpu.idx for gpu in node.gpus.values() if gpu.size >= units]
+    if written_gpus(pod) == written and len(written) == gpu_count(pod) and set(written) <= set(could):
+        return [(idx, units) for idx in written]
+    node.unknown.append(key(pod))
+    return [(idx, units) for idx in sorted({*could, *written}) or node.gpus]
 
 
 def charge(node, pod):
-    units = per_gpu(pod)
-    chosen = written_gpus(pod, node)
-    if chosen is None:
-        node.unknown.append(key(pod))
-        chosen = [gpu.idx for gpu in node.gpus.values() if gpu.size >= units]
-    for idx in chosen:
+    for idx, units in where(node, pod):
         node.gpus[idx].used += units
         node.gpus[idx].pods[key(pod)] = units
 

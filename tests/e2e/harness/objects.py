@@ -6,6 +6,7 @@ import json
 GPU_MEM = "aliyun.com/gpu-mem"
 GPU_COUNT = "aliyun.com/gpu-count"
 INVENTORY = "aliyun.com/gpu-inventory"
+MOVED = "aliyun.com/gpu-moved"
 IDX = "ALIYUN_COM_GPU_MEM_IDX"
 ALLOCATION = "scheduler.framework.gpushare.allocation"
 NAMESPACE = "default"

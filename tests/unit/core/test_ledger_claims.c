@@ -31,11 +31,12 @@ static void a_claim_counts_where_it_was_recorded_if_that_can_be(void **state)
         {"recorded over two", 3, 8, 2, 3, 0},
         {"not recorded", 0, 8, 1, 7, 1},
         {"not recorded and large", 0, 20, 1, 1 << 2, 1},
-        {"not recorded and larger than all", 0, 81, 1, 0, 1},
+        {"not recorded and larger than all: everywhere", 0, 81, 1, 7, 1},
         {"not on the node", 1 << 5, 8, 1, 7, 1},
         {"partly on the node", 1 << 1 | 1 << 5, 8, 2, 7, 1},
-        {"too small a GPU", 1 << 0, 20, 1, 1 << 2, 1},
-        {"one of two is too small", 1 << 0 | 1 << 2, 20, 2, 1 << 2, 1},
+        {"too small a GPU: there, and where it could be", 1 << 0, 20, 1, 1 << 0 | 1 << 2, 1},
+        {"one of two is too small", 1 << 0 | 1 << 2, 20, 2, 1 << 0 | 1 << 2, 1},
+        {"its count taken off: there, and where all of it could be", 3, 20, 1, 7, 1},
         {"larger than all, on one GPU", 1 << 0, 81, 1, 1 << 0, 1},
         {"more GPUs recorded than asked", 3, 8, 1, 7, 1},
         {"fewer GPUs recorded than asked", 1, 8, 2, 7, 1},
@@ -211,48 +212,38 @@ static void an_overfull_gpu_has_nothing_free(void **state)
     assert_int_equal(test_stats(ledger).overfull_gpus, 0);
 }
 
-static void equal_claims_swap_their_gpus(void **state)
+static void a_claim_that_may_be_elsewhere_counts_there_too(void **state)
 {
-    test_claim(ledger, "a", "n1", 1, 8);
-    test_claim(ledger, "b", "n1", 4, 8);
-    test_claim(ledger, "c", "n1", 2, 5);
-    uint64_t version = gs_ledger_view(ledger, GS_SLICE("n1"))->version;
-    assert_true(gs_ledger_swap(ledger, "a", "b"));
-    assert_int_equal(test_charged(ledger, "a"), 4);
-    assert_int_equal(test_charged(ledger, "b"), 1);
-    assert_string_equal(test_accounts(ledger, "n1"), "0:8/16 1:5/16 2:8/80");
-    assert_true(gs_ledger_view(ledger, GS_SLICE("n1"))->version != version);
-}
-
-static void unequal_claims_do_not_swap(void **state)
-{
-    test_claim(ledger, "a", "n1", 1, 8);
-    test_claim(ledger, "other node", "n2", 1, 8);
-    test_claim(ledger, "other units", "n1", 2, 9);
-    test_claim(ledger, "other count", "n1", 6, 8);
     static const struct {
         const char *row;
-        const char *a, *b;
+        gs_gpu_mask gpus, also, charged;
+        uint32_t unplaced;
     } rows[] = {
-        {"missing second", "a", "x"}, {"missing first", "x", "a"},   {"itself", "a", "a"},
-        {"node", "a", "other node"},  {"units", "other units", "a"}, {"count", "a", "other count"},
+        {"nowhere else", 1, 0, 1, 0},
+        {"on one more", 1, 2, 3, 1},
+        {"where it is anyway", 1, 1, 1, 0},
+        {"on a GPU that is too small", 4, 3, 7, 1},
+        {"on a GPU that the node has not", 4, 1 << 5, 4, 0},
+        {"anywhere", 4, ~(gs_gpu_mask)0, 7, 1},
+        {"not recorded", 0, 1, 5, 1},
     };
     GS_FOR_EACH_ROW (r, rows) {
-        row_true(r->row, !gs_ledger_swap(ledger, r->a, r->b));
-        row_equal(r->row, test_charged(ledger, "a"), 1);
+        const struct gs_claim claim = {.uid = "a",
+                                       .node = "n1",
+                                       .gpus = r->gpus,
+                                       .also = r->also,
+                                       .units = r->gpus & 3 ? 8 : 20,
+                                       .gpu_count = 1};
+        row_equal(r->row, gs_ledger_set_claim(ledger, &claim, NULL), 0);
+        row_true(r->row, test_charged(ledger, "a") == r->charged);
+        row_equal(r->row, test_stats(ledger).unplaced_claims, r->unplaced);
+        gs_ledger_place(ledger, "a", 1 << 2);
+        row_true(r->row, test_charged(ledger, "a") == 1 << 2);
+        row_equal(r->row, test_stats(ledger).unplaced_claims, 0);
+        row_equal(r->row, gs_ledger_audit(ledger), 0);
     }
-}
-
-static void an_unplaced_claim_may_swap(void **state)
-{
-    test_claim(ledger, "a", "n1", 1, 8);
-    test_claim(ledger, "b", "n1", 0, 8);
-    assert_int_equal(test_stats(ledger).unplaced_claims, 1);
-    assert_true(gs_ledger_swap(ledger, "a", "b"));
-    assert_int_equal(test_charged(ledger, "a"), 7);
-    assert_int_equal(test_charged(ledger, "b"), 1);
-    assert_int_equal(test_stats(ledger).unplaced_claims, 1);
-    assert_int_equal(gs_ledger_audit(ledger), 0);
+    gs_ledger_place(ledger, "nobody", 1);
+    assert_string_equal(test_accounts(ledger, "n1"), "0:0/16 1:0/16 2:20/80");
 }
 
 struct walk {
@@ -341,9 +332,7 @@ int main(void)
         WITH_LEDGER(reserve_confirm_and_undo),
         WITH_LEDGER(removal_says_whose_memory_went),
         WITH_LEDGER(an_overfull_gpu_has_nothing_free),
-        WITH_LEDGER(equal_claims_swap_their_gpus),
-        WITH_LEDGER(unequal_claims_do_not_swap),
-        WITH_LEDGER(an_unplaced_claim_may_swap),
+        WITH_LEDGER(a_claim_that_may_be_elsewhere_counts_there_too),
         WITH_LEDGER(walks_see_the_newest_first_and_stop_when_told),
         WITH_LEDGER(a_list_round_frees_what_it_did_not_mention),
         WITH_LEDGER(cpu_of_claims_is_counted),

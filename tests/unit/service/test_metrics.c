@@ -134,14 +134,14 @@ static void series_per_gpu_can_be_left_out(void **state)
 static void an_overfull_gpu_is_told_once_each_time(void **state)
 {
     for (int round = 1; round <= 2; round++) {
-        rig_pod(&rig, "more", "u1", 10, "n1", "0", "Running");
+        rig_pod(&rig, "more", round == 1 ? "u11" : "u12", 10, "n1", "0", "Running");
         for (int i = 0; i < 3; i++) {
             rig.now_ns += 11 * GS_NS_PER_S;
             gs_service_tick(rig.service);
             assert_int_equal(rig.events, round);
         }
         assert_string_equal(rig.event, "/n1 GpuOversubscribed");
-        rig_pod(&rig, "more", "u1", 6, "n1", "0", "Running");
+        rig_pod_gone(&rig, "more", round == 1 ? "u11" : "u12");
         rig.now_ns += 11 * GS_NS_PER_S;
         gs_service_tick(rig.service);
     }

@@ -63,11 +63,11 @@ static void a_late_event_of_an_ended_pod_charges_nothing(void **state)
 static void an_older_event_does_not_move_a_claim_back(void **state)
 {
     char older[2048];
-    rig_pod_json(&rig, older, sizeof(older), "p", "u1", 8, "n1", "0", "Running");
-    rig_pod(&rig, "p", "u1", 8, "n1", "1", "Running");
+    rig_pod_json(&rig, older, sizeof(older), "p", "u1", 8, "n1", NULL, "Running");
+    rig_pod(&rig, "p", "u1", 8, "n2", "1", "Running");
     rig_feed(&rig, older, false);
     assert_int_equal(rig_used(&rig, "n1", 0), 0);
-    assert_int_equal(rig_used(&rig, "n1", 1), 8);
+    assert_int_equal(rig_used(&rig, "n1", 1), 0);
 }
 
 static void a_full_list_is_believed_even_when_it_is_older(void **state)
@@ -103,7 +103,10 @@ static const struct {
 static void a_pod_without_a_valid_index_is_charged_on_every_gpu(void **state)
 {
     for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+        rig_pod_gone(&rig, "p", "u1");
+        rig.sink.list_begin(rig.sink.ctx, GS_KIND_POD); /* a UID that ended may come again */
         rig_pod(&rig, "p", "u1", 8, "n1", forged[i].idx, "Running");
+        rig.sink.list_end(rig.sink.ctx, GS_KIND_POD);
         if (rig_used(&rig, "n1", 0) != 8 || rig_used(&rig, "n1", 1) != 8)
             fail_msg("%s", forged[i].row);
         expect_metric("\ngpushare_unplaced_claims 1\n");
@@ -124,90 +127,6 @@ static void a_count_edited_later_makes_room_for_nobody(void **state)
              "\"16\"}}}]},\"status\":{\"phase\":\"Running\"}}",
              false);
     assert_int_equal(rig_used(&rig, "n1", 0), 16);
-}
-
-/* A bound pod whose record is gpu, with swap-with naming a partner. */
-static void patched(const char *name, const char *uid, const char *idx, const char *partner)
-{
-    char json[2048];
-    snprintf(json, sizeof(json),
-             "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"default\",\"uid\":\"%s\","
-             "\"resourceVersion\":\"%llu\",\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"%s\"%s%s%s"
-             "}},\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"c\",\"resources\":{"
-             "\"limits\":{\"aliyun.com/gpu-mem\":\"8\"}}}]},\"status\":{\"phase\":\"Running\"}}",
-             name, uid, (unsigned long long)++rig.revision, idx,
-             partner ? ",\"aliyun.com/gpu-swap-with\":\"" : "", partner ? partner : "",
-             partner ? "\"" : "");
-    rig_feed(&rig, json, false);
-}
-
-static void both_claims_move_on_the_first_patch_of_a_swap(void **state)
-{
-    rig_node(&rig, "n1", "8,8");
-    rig_pod(&rig, "a", "ua", 8, "n1", "0", "Running");
-    rig_pod(&rig, "b", "ub", 8, "n1", "1", "Running");
-    patched("a", "ua", "1", "ub");
-    assert_int_equal(rig_used(&rig, "n1", 0), 8);
-    assert_int_equal(rig_used(&rig, "n1", 1), 8);
-    patched("b", "ub", "1", NULL); /* another event of b, before its own patch */
-    assert_int_equal(rig_used(&rig, "n1", 0), 8);
-    assert_int_equal(rig_used(&rig, "n1", 1), 8);
-    patched("b", "ub", "0", NULL);
-    assert_int_equal(rig_used(&rig, "n1", 0), 8);
-    rig_pod_gone(&rig, "a", "ua");
-    assert_int_equal(rig_used(&rig, "n1", 0), 8);
-    assert_int_equal(rig_used(&rig, "n1", 1), 0);
-}
-
-static void a_swap_seen_only_in_part_charges_the_partner_everywhere(void **state)
-{
-    rig_node(&rig, "n1", "8,8");
-    patched("a", "ua", "1", "ub");
-    rig_pod(&rig, "b", "ub", 8, "n1", "1", "Running");
-    assert_int_equal(rig_used(&rig, "n1", 0), 8);
-    expect_metric("\ngpushare_unplaced_claims 1\n");
-    patched("b", "ub", "0", NULL);
-    assert_int_equal(rig_used(&rig, "n1", 0), 8);
-    assert_int_equal(rig_used(&rig, "n1", 1), 8);
-    expect_metric("\ngpushare_unplaced_claims 0\n");
-}
-
-/* "a" says that it was exchanged with "b", which is no equal of it: whoever may create a pod with a
- * nodeName can write that. */
-static void a_swap_with_another_kind_of_pod_moves_nobody(void **state)
-{
-    static const struct {
-        const char *row;
-        const char *node; /* b's */
-        unsigned units;
-        bool last; /* b is seen after a */
-    } rows[] = {
-        {"on another node", "n2", 8, false},
-        {"on another node, seen later", "n2", 8, true},
-        {"of another size", "n1", 16, false},
-        {"of another size, seen later", "n1", 16, true},
-    };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        teardown(NULL);
-        setup(NULL);
-        rig_node(&rig, "n1", "32,32");
-        rig_node(&rig, "n2", "32,32");
-        if (!rows[i].last)
-            rig_pod(&rig, "b", "ub", rows[i].units, rows[i].node, "1", "Running");
-        patched("a", "ua", "1", "ub");
-        if (rows[i].last)
-            rig_pod(&rig, "b", "ub", rows[i].units, rows[i].node, "1", "Running");
-        if (rig_used(&rig, rows[i].node, 0) != 0)
-            fail_msg("%s", rows[i].row);
-        expect_metric("\ngpushare_unplaced_claims 0\n");
-    }
-}
-
-static void a_swap_with_itself_moves_nobody(void **state)
-{
-    patched("a", "ua", "1", "ua");
-    assert_int_equal(rig_used(&rig, "n1", 0), 0);
-    assert_int_equal(rig_used(&rig, "n1", 1), 8);
 }
 
 static void a_node_that_leaves_and_returns_finds_its_claims(void **state)
@@ -320,10 +239,6 @@ int main(void)
         T(what_a_list_does_not_name_is_gone),
         T(a_pod_without_a_valid_index_is_charged_on_every_gpu),
         T(a_count_edited_later_makes_room_for_nobody),
-        T(both_claims_move_on_the_first_patch_of_a_swap),
-        T(a_swap_seen_only_in_part_charges_the_partner_everywhere),
-        T(a_swap_with_another_kind_of_pod_moves_nobody),
-        T(a_swap_with_itself_moves_nobody),
         T(a_node_that_leaves_and_returns_finds_its_claims),
         T(a_pod_may_leave_a_node_that_was_never_shown),
         T(cpu_of_pods_that_were_there_before_the_gpus_is_read_again),

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/base/num.h"
+#include "gpushare/core/ledger.h"
+
+void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
+{
+    struct gs_charge charge;
+    gs_pod_charge(pod, &charge);
+    *ret = (struct gs_claim){
+        .uid = pod->uid,
+        .ns = pod->ns,
+        .name = pod->name,
+        .node = pod->node_name,
+        .gpus = pod->recorded == GS_RECORDED_VALID ? pod->recorded_gpus : 0,
+        .exchanged = pod->exchanged,
+        .units = charge.units,
+        .gpu_count = charge.gpu_count,
+        .total_units = gs_pod_total_units(pod),
+        .priority = pod->priority,
+        .cpu_milli = gs_clamp_u32(gs_pod_cpu_milli(pod)),
+        .revision = gs_pod_revision(pod),
+        .state = GS_CLAIM_CONFIRMED,
+        .leaving = pod->deleting,
+    };
+}
+
+void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim)
+{
+    struct gs_claim known;
+    if (!gs_ledger_find_claim(ledger, claim->uid, &known) || strcmp(known.node, claim->node) != 0)
+        return;
+    const gs_gpu_mask said = claim->gpus;
+    claim->gpus = known.gpus;
+    claim->also = known.also;
+    claim->told = known.told;
+    claim->exchanged = known.exchanged;
+    claim->units = known.units;
+    claim->gpu_count = known.gpu_count;
+    claim->total_units = known.total_units;
+    if (known.told || said == known.gpus)
+        return;
+    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(claim->node));
+    const bool placed = gs_gpu_mask_count(known.gpus) == known.gpu_count &&
+                        !(view && known.gpus & ~gs_view_present(view));
+    if (known.state == GS_CLAIM_RESERVED) /* bound before our own bind was answered, and perhaps not
+                                             by it: another replica chose for itself */
+        claim->also |= said ? said : ~(gs_gpu_mask)0;
+    else if (!said || (view && gs_ledger_node_tells_moved(ledger, view->slot)))
+        return;
+    else if (placed)
+        claim->also |= said;
+    else
+        claim->gpus = said;
+}

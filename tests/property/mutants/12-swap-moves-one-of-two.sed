@@ -1,2 +1,0 @@
-# src/core/ledger_claims.c: between two events a GPU looks free
-s/^    b->gpus = gpus;$/    (void)gpus;/

@@ -1,0 +1,2 @@
+# src/core/ledger.c: the node's list is not followed when it comes
+s/gs_ledger_follow_moved(ledger, entry->view.slot);//

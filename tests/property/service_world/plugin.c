@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the device plugins of the nodes do, and what is true on them. */
+#include "service_world.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static unsigned used_truly(int n, unsigned g)
+{
+    unsigned used = 0;
+    for (int p = 0; p < SW_PODS; p++) {
+        const struct sw_pod *pod = &sw.pods[p];
+        if (sw_runs(pod) && pod->node == n && pod->truth >> g & 1)
+            used += pod->units;
+    }
+    return used;
+}
+
+static bool says_the_truth(const struct sw_pod *pod)
+{
+    char right[32];
+    sw_format_gpus(pod->truth, right);
+    return strcmp(pod->record, right) == 0 && (pod->label ? pod->label : 1) == pod->gpus;
+}
+
+/* First on the node, then the pods' own records; the label is the owner's. */
+static void look(int n)
+{
+    bool news = false, wrong[SW_PODS] = {false};
+    for (int p = 0; p < SW_PODS; p++) {
+        struct sw_pod *pod = &sw.pods[p];
+        wrong[p] = sw_runs(pod) && pod->node == n && pod->truth && !says_the_truth(pod);
+        news |= wrong[p] && pod->told != pod->truth;
+        if (wrong[p])
+            pod->told = pod->truth;
+    }
+    if (news)
+        sw_tell_node(n, false);
+    for (int p = 0; p < SW_PODS; p++) {
+        char right[32];
+        sw_format_gpus(sw.pods[p].truth, right);
+        if (!wrong[p] || strcmp(sw.pods[p].record, right) == 0)
+            continue;
+        memcpy(sw.pods[p].record, right, sizeof(right));
+        sw_tell_pod(p, false);
+    }
+}
+
+void sw_plugins_look(void)
+{
+    for (int n = 0; n < SW_NODES; n++) {
+        if (sw.nodes[n].exists && sw.nodes[n].speaks)
+            look(n);
+    }
+}
+
+static bool has_room(int n, gs_gpu_mask gpus, unsigned units)
+{
+    uint32_t idx;
+    GS_FOR_EACH_GPU (idx, gpus) {
+        if (idx >= SW_GPUS || used_truly(n, idx) + units > sw.nodes[n].size[idx])
+            return false;
+    }
+    return true;
+}
+
+/* What its record says, if that can be; else any that have the room; else it fails. */
+static void allocate(int p)
+{
+    struct sw_pod *pod = &sw.pods[p];
+    const int n = pod->node;
+    unsigned idx;
+    char rest;
+    if (pod->gpus == 1 && sscanf(pod->record, "%u%c", &idx, &rest) == 1 && idx < SW_GPUS &&
+        has_room(n, GS_GPU_BIT(idx), pod->units))
+        pod->truth = GS_GPU_BIT(idx);
+    for (gs_gpu_mask gpus = 1; !pod->truth && gpus < 1u << SW_GPUS; gpus++) {
+        if (gs_gpu_mask_count(gpus) == pod->gpus && has_room(n, gpus, pod->units))
+            pod->truth = gpus;
+    }
+    pod->ended = !pod->truth;
+    pod->told = pod->truth;
+    if (pod->truth)
+        sw_tell_node(n, false);
+    sw_format_gpus(pod->truth, pod->record);
+    sw_tell_pod(p, false);
+}
+
+void sw_plugins_allocate(void)
+{
+    for (int p = 0; p < SW_PODS; p++) {
+        const struct sw_pod *pod = &sw.pods[p];
+        if (sw_runs(pod) && !pod->truth && sw.nodes[pod->node].inventory)
+            allocate(p);
+    }
+    for (int r = 0; r < sw.replica_count; r++)
+        sw_deliver_nodes(&sw.replicas[r]);
+}
+
+static bool is_exchanged(int p)
+{
+    if (sw.pods[p].partner >= 0)
+        return true;
+    for (int i = 0; i < SW_PODS; i++) {
+        if (sw.pods[i].exists && sw.pods[i].partner == p)
+            return true;
+    }
+    return false;
+}
+
+static bool may_exchange(int i, int k)
+{
+    const struct sw_pod *a = &sw.pods[i], *b = &sw.pods[k];
+    return i != k && sw_runs(a) && sw_runs(b) && a->node == b->node && a->units == b->units &&
+           a->gpus == b->gpus && a->truth && b->truth && a->truth != b->truth &&
+           sw.nodes[a->node].inventory && !is_exchanged(i) && !is_exchanged(k);
+}
+
+/* The kubelet gave two equal pods each other's GPUs. */
+void sw_exchange(void)
+{
+    const int i = (int)sw_random(SW_PODS), k = (int)sw_random(SW_PODS);
+    struct sw_pod *a = &sw.pods[i], *b = &sw.pods[k];
+    if (!may_exchange(i, k))
+        return;
+    sw.counts.exchanges++;
+    const gs_gpu_mask was = a->truth;
+    a->truth = b->truth;
+    b->truth = was;
+    if (sw.nodes[a->node].speaks) {
+        a->told = a->truth;
+        b->told = b->truth;
+        sw_tell_node(a->node, false);
+        return; /* their records follow with the next look */
+    }
+    sw_format_gpus(a->truth, a->record);
+    a->swap_with = b->uid;
+    a->partner = k;
+    sw_tell_pod(i, false);
+}
+
+void sw_finish_exchange(int p)
+{
+    const int partner = sw.pods[p].partner;
+    if (partner < 0)
+        return;
+    sw.pods[p].partner = -1;
+    sw_format_gpus(sw.pods[partner].truth, sw.pods[partner].record);
+    sw_tell_pod(partner, false);
+}
+
+/* A plugin that writes the list takes the place of one that does not: the first list names every
+ * pod that runs. */
+void sw_upgrade(int n)
+{
+    if (!sw.nodes[n].exists || sw.nodes[n].speaks)
+        return;
+    for (int p = 0; p < SW_PODS; p++) {
+        if (sw.pods[p].exists && sw.pods[p].node == n) {
+            sw_finish_exchange(p);
+            sw.pods[p].told = sw.pods[p].truth;
+        }
+    }
+    sw.nodes[n].speaks = true;
+    sw_tell_node(n, false);
+}
