@@ -66,7 +66,9 @@ bool gs_evict_one(struct gs_http_server *server, const struct gs_http_conn *newc
     };
     int64_t now_ns = gs_now_ns();
     for (enum gs_conn_class class = 0; class < GS_CLASS_COUNT; class ++) {
-        struct gs_http_loop *from = oldest_of(server, class, newcomer, now_ns - patience_ns[class]);
+        /* an address that has its share competes with itself: nobody is spared */
+        int64_t before_ns = newcomer ? INT64_MAX : now_ns - patience_ns[class];
+        struct gs_http_loop *from = oldest_of(server, class, newcomer, before_ns);
         if (!from)
             continue;
         pthread_mutex_lock(&from->lock);
