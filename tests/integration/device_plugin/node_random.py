@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The device plugin on a node where everything happens: pods of one to three containers, init
-containers and sidecars, taken in in any order; a kubelet that is restarted or dies before it wrote
-an answer down; a plugin that is killed; an API server that hangs; names that come again; owners
-who write their records over; cards that vanish and come back in another order. When all is quiet,
-every pod runs on the card that its record and the node's word name, and no card is overfull.
+containers and sidecars, taken in in any order; a kubelet that is restarted, dies before it wrote an
+answer down, or refuses to list its pods; a plugin that is killed; an API server that hangs; names
+that come again; owners who write their records over; cards that vanish and come back in another
+order. When all is quiet, every pod runs on the card that its record and the node's word name, and
+no card is overfull.
 
   node_random.py BUILD [--seconds 25] [--seed N]
 
@@ -172,6 +173,9 @@ class World:
             self.kill_plugin()
         if self.random.random() < .06:
             timer = self.hang_api()
+        if self.random.random() < .3:
+            self.happened.append("List refused")
+            self.kubelet.refusals = self.random.randint(1, 3)
         answer = self.kubelet.admit(pod.uid, pod.name, pod.boxes,
                                     lambda box: self.random.random() < .03)
         if timer:

@@ -103,6 +103,7 @@ class Kubelet:
         self.lock = threading.RLock()
         self.pods = {}  # uid: {"name", "ids": {box: ids}, "answers": {box: bytes}}
         self.devices, self.channel = {}, None
+        self.refusals = 0  # of List, as newer kubelets limit its rate
         self.start()
 
     def start(self):
@@ -149,8 +150,11 @@ class Kubelet:
             if self.channel is channel:
                 self.devices = {}
 
-    def on_list(self, _, __):
+    def on_list(self, _, context):
         out = M["PodList"]()
+        if self.refusals:
+            self.refusals -= 1
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit")
         with self.lock:
             for pod in self.pods.values():
                 entry = out.pods.add(name=pod["name"], namespace="d")
@@ -259,6 +263,6 @@ class Plugin:
         self.process.wait()
 
     def silences(self):
-        """How often the kubelet, or the API, did not answer it in time."""
+        """How often the kubelet, or the API, did not answer it in time; a refusal is an answer."""
         with open(self.log, encoding="utf-8") as log:
-            return len(re.findall("did not tell", log.read()))
+            return len(re.findall("did not tell(?!.*RESOURCE_EXHAUSTED)", log.read()))
