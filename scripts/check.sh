@@ -52,6 +52,7 @@ steps=(
     "reproducible two builds that share only the source give the same bytes"
     "supply   docs/dependencies.md lists what is linked, and under which licence; so does the SPDX document"
     "node     the device plugin where everything happens at random, 25 s (--long: 10 minutes)"
+    "world    the service in random worlds, 4 million steps (--long: 40 million)"
     "callgrind filter takes as many instructions as it did"
     "fuzz     every fuzz target for a few seconds (--long: a minute)"
 )
@@ -196,6 +197,13 @@ step_node() {
     ((fuzz_seconds == 5)) || seconds=600
     build_project "$root" release gpushare-device-plugin gpushare-sim
     tests/integration/device_plugin/node_random.sh "$root/build" --seconds "$seconds"
+}
+
+step_world() {
+    local rounds=1000
+    ((fuzz_seconds == 5)) || rounds=10000
+    build_project "$root" release service_world
+    build/tests/service_world --rounds "$rounds" --seed "$(date +%s)"
 }
 
 step_callgrind() {

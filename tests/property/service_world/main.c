@@ -136,7 +136,7 @@ static void print_counts(const struct options *options, uint64_t rounds,
 
 int main(int argc, char **argv)
 {
-    struct options options = {.rounds = 4, .steps = 5000, .seed = 1};
+    struct options options = {.rounds = 4, .steps = 4000, .seed = 1};
     struct sw_counts counts = {0};
     if (!parse(argc, argv, &options)) {
         fprintf(stderr,
