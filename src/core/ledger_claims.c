@@ -25,16 +25,29 @@ uint32_t gs_ledger_claim_slot(const struct gs_ledger *ledger, const char *uid)
 /* What a node has. */
 struct gpus {
     gs_gpu_mask present;
-    gs_gpu_mask could_hold; /* each alone, a claim of so many units */
+    gs_gpu_mask large;      /* as large as the claim says that it needs */
+    gs_gpu_mask could_hold; /* as large as the least that it may have there */
 };
 
-static struct gpus gpus_of(const struct gs_node_view *view, uint32_t units)
+/* The claim's count of GPUs and its record may contradict each other: then its memory may lie on as
+ * many as the larger of them says. */
+static uint32_t least_units(const struct gs_ledger_claim *claim)
 {
+    const uint32_t recorded = gs_gpu_mask_count(claim->gpus);
+    const uint32_t least =
+        claim->total_units / (recorded > claim->gpu_count ? recorded : claim->gpu_count);
+    return least < claim->units ? least : claim->units;
+}
+
+static struct gpus gpus_of(const struct gs_node_view *view, const struct gs_ledger_claim *claim)
+{
+    const uint32_t least = least_units(claim);
     struct gpus gpus = {0};
     for (uint32_t i = 0; i < view->gpu_count; i++) {
-        gpus.present |= GS_GPU_BIT(view->gpus[i].idx);
-        if (view->gpus[i].total_units >= units)
-            gpus.could_hold |= GS_GPU_BIT(view->gpus[i].idx);
+        const gs_gpu_mask bit = GS_GPU_BIT(view->gpus[i].idx);
+        gpus.present |= bit;
+        gpus.large |= view->gpus[i].total_units >= claim->units ? bit : 0;
+        gpus.could_hold |= view->gpus[i].total_units >= least ? bit : 0;
     }
     return gpus;
 }
@@ -42,7 +55,7 @@ static struct gpus gpus_of(const struct gs_node_view *view, uint32_t units)
 gs_gpu_mask gs_ledger_effective(const struct gs_ledger_node *node,
                                 const struct gs_ledger_claim *claim, bool *ret_unplaced)
 {
-    const struct gpus has = gpus_of(&node->view, claim->units);
+    const struct gpus has = gpus_of(&node->view, claim);
     const bool anywhere = claim->exchanged && !claim->told && !node->tells_moved;
     const gs_gpu_mask also = (anywhere ? has.present : claim->also & has.present) & ~claim->gpus;
     bool believed = claim->gpus && gs_gpu_mask_count(claim->gpus) == claim->gpu_count;
@@ -50,7 +63,7 @@ gs_gpu_mask gs_ledger_effective(const struct gs_ledger_node *node,
         *ret_unplaced = !believed;
         return 0;
     }
-    believed = believed && !(claim->gpus & ~(claim->told ? has.present : has.could_hold));
+    believed = believed && !(claim->gpus & ~(claim->told ? has.present : has.large));
     *ret_unplaced = !believed || also;
     if (believed)
         return claim->gpus | also;

@@ -171,14 +171,18 @@ gs_gpu_mask m_charged(const struct model *model, uint32_t uid, bool *unplaced)
     const struct m_claim *claim = &model->claims[uid];
     const struct m_node *node = &model->nodes[claim->node];
     bool reported = has_gpus(model, claim->node);
-    gs_gpu_mask there = 0, could_hold = 0;
+    uint32_t named = (uint32_t)__builtin_popcountll(claim->gpus);
+    uint32_t least = claim->total / (named > claim->gpu_count ? named : claim->gpu_count);
+    gs_gpu_mask there = 0, large = 0, could_hold = 0;
+    least = least < claim->units ? least : claim->units; /* if it is spread over as many */
     for (uint32_t i = 0; reported && i < node->gpu_count; i++) {
         gs_gpu_mask bit = (gs_gpu_mask)1 << node->gpus[i].idx;
         there |= bit;
-        could_hold |= node->gpus[i].mem_units >= claim->units ? bit : 0;
+        large |= node->gpus[i].mem_units >= claim->units ? bit : 0;
+        could_hold |= node->gpus[i].mem_units >= least ? bit : 0;
     }
-    bool right_number = (uint32_t)__builtin_popcountll(claim->gpus) == claim->gpu_count;
-    gs_gpu_mask may = claim->told ? there : could_hold; /* the plugin knows; others can lie */
+    bool right_number = named == claim->gpu_count;
+    gs_gpu_mask may = claim->told ? there : large; /* the plugin knows; others can lie */
     bool believed = right_number && (claim->gpus & may) == claim->gpus;
     bool anywhere = claim->exchanged && !claim->told && !node->tells_moved;
     gs_gpu_mask elsewhere = (anywhere ? there : claim->also & there) & ~claim->gpus;

@@ -133,10 +133,12 @@ def where(node, pod):
     if told:
         return [(idx, -(-pod_peak(pod) // len(told))) for idx in told]
     units, written = per_gpu(pod), [idx for idx in written_gpus(pod) if idx in node.gpus]
-    could = [gpu.idx for gpu in node.gpus.values() if gpu.size >= units]
-    if written_gpus(pod) == written and len(written) == gpu_count(pod) and set(written) <= set(could):
+    if (written_gpus(pod) == written and len(written) == gpu_count(pod) and
+            all(node.gpus[idx].size >= units for idx in written)):
         return [(idx, units) for idx in written]
     node.unknown.append(key(pod))
+    least = pod_peak(pod) // max(len(written_gpus(pod)), gpu_count(pod))  # it may be spread so far
+    could = [gpu.idx for gpu in node.gpus.values() if gpu.size >= least]
     return [(idx, units) for idx in sorted({*could, *written}) or node.gpus]
 
 

@@ -1,2 +1,2 @@
 # src/core/ledger_claims.c: the plugin's word about a GPU that became too small is not believed
-s/~(claim->told ? has.present : has.could_hold)/~has.could_hold/
+s/~(claim->told ? has.present : has.large)/~has.large/

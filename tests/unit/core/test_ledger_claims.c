@@ -40,6 +40,7 @@ static void a_claim_counts_where_it_was_recorded_if_that_can_be(void **state)
         {"larger than all, on one GPU", 1 << 0, 81, 1, 1 << 0, 1},
         {"more GPUs recorded than asked", 3, 8, 1, 7, 1},
         {"fewer GPUs recorded than asked", 1, 8, 2, 7, 1},
+        {"spread over as many as recorded, or not", 3 << 1, 20, 1, 7, 1},
         {"last index", GS_GPU_BIT(63), 8, 1, 7, 1},
         {"every index, asked for", ~(gs_gpu_mask)0, 1, 64, 7, 1},
         {"largest units", 1, UINT32_MAX, 1, 1, 1},
