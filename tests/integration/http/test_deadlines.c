@@ -330,6 +330,28 @@ static void an_address_has_a_limit_of_its_own(void **state)
     fixture_stop(&fix);
 }
 
+/* An hour would be their time, and a part of it their peace, were they in a stranger's way. */
+static void an_address_spares_none_of_its_own(void **state)
+{
+    struct fixture fix;
+    struct http_probe begun[2];
+    fixture_init(&fix);
+    fix.config.max_connections_per_address = 2;
+    fix.config.request_timeout_ns = 3600 * GS_NS_PER_S;
+    fixture_start(&fix);
+    for (int i = 0; i < 2; i++) {
+        assert_true(http_probe_open(&begun[i], fix.port));
+        http_probe_text(&begun[i], "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n12");
+    }
+    wait_buffered(&fix, 4);
+    assert_int_equal(http_probe_get(fix.port, "/hello"), 200);
+    assert_int_equal(fixture_stats(&fix).connections_evicted, 1);
+    assert_int_equal(fixture_stats(&fix).connections_refused, 0);
+    for (int i = 0; i < 2; i++)
+        http_probe_close(&begun[i]);
+    fixture_stop(&fix);
+}
+
 static void an_address_whose_connections_are_all_at_work_gets_no_more(void **state)
 {
     struct fixture fix;
@@ -420,6 +442,7 @@ int main(void)
         cmocka_unit_test(who_does_not_read_goes_before_who_is_idle),
         cmocka_unit_test(who_reads_stays_when_another_does_not),
         cmocka_unit_test(an_address_has_a_limit_of_its_own),
+        cmocka_unit_test(an_address_spares_none_of_its_own),
         cmocka_unit_test(an_address_whose_connections_are_all_at_work_gets_no_more),
         cmocka_unit_test(two_thousand_connections_cost_little),
     };
