@@ -168,8 +168,10 @@ static bool copy_moved(const struct gs_node *node, struct gs_moved **ret)
     struct gs_moved *copy = bytes ? malloc(bytes) : NULL;
     char *text = (char *)(copy + (copy ? node->moved_count : 0));
     for (uint32_t i = 0; copy && i < node->moved_count; i++) {
+        const size_t len = strlen(node->moved[i].uid) + 1;
         copy[i] = (struct gs_moved){text, node->moved[i].gpus};
-        text = stpcpy(text, node->moved[i].uid) + 1;
+        memcpy(text, node->moved[i].uid, len);
+        text += len;
     }
     *ret = copy;
     return copy || !bytes;
