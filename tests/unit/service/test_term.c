@@ -165,26 +165,27 @@ static void a_list_that_began_before_the_term_is_none(void **state)
 
 static void without_a_mark_the_pods_are_listed_anew(void **state)
 {
+    static const struct gs_service_config without;
     static const struct {
         const char *row;
-        struct gs_service_config config;
+        const struct gs_service_config *config;
         enum gs_code patch_code;
         uint64_t revision;
         int64_t patch_ns;
         int64_t after_ns; /* the list is asked for then, and not before */
         int patches;
     } rows[] = {
-        {"no pod of our own is known", {0}, 0, 100, 0, 0, 0},
-        {"no right to patch it", with_pod, GS_EDENIED, 100, 0, 0, 1},
-        {"it does not exist", with_pod, GS_ENOENT, 100, 0, 0, 1},
-        {"no answer", with_pod, GS_ETIMEOUT, 100, GS_NS_PER_S, 0, 1},
-        {"versions are no numbers", with_pod, 0, 0, 0, 0, 1},
-        {"not shown in time", with_pod, 0, 100, 0, 2 * GS_NS_PER_S, 1},
+        {"no pod of our own is known", &without, 0, 100, 0, 0, 0},
+        {"no right to patch it", &with_pod, GS_EDENIED, 100, 0, 0, 1},
+        {"it does not exist", &with_pod, GS_ENOENT, 100, 0, 0, 1},
+        {"no answer", &with_pod, GS_ETIMEOUT, 100, GS_NS_PER_S, 0, 1},
+        {"versions are no numbers", &with_pod, 0, 0, 0, 0, 1},
+        {"not shown in time", &with_pod, 0, 100, 0, 2 * GS_NS_PER_S, 1},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         stop();
         print_message("%s\n", rows[i].row);
-        start(rows[i].config);
+        start(*rows[i].config);
         rig.patch_code = rows[i].patch_code;
         rig.patch_revision = rows[i].revision;
         rig.patch_ns = rows[i].patch_ns;
