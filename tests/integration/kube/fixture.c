@@ -12,7 +12,7 @@ struct gs_kube_options fixture_options(const struct fixture *f)
     return (struct gs_kube_options){
         .program = "test",
         .names = &f->names,
-        .connect_timeout_ns = 1 * GS_NS_PER_S,
+        .connect_timeout_ns = 2 * GS_NS_PER_S,
         .request_timeout_ns = 2 * GS_NS_PER_S,
         .list_timeout_ns = 3 * GS_NS_PER_S,
         .retry_after_max_ns = f->retry_after_max_ns ? f->retry_after_max_ns : 400 * GS_NS_PER_MS,
