@@ -33,7 +33,7 @@ void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim)
     claim->gpus = known.gpus;
     claim->also = known.also;
     claim->told = known.told;
-    claim->exchanged = known.exchanged;
+    claim->exchanged |= known.exchanged; /* of several exchanges the last alone may be seen */
     claim->units = known.units;
     claim->gpu_count = known.gpu_count;
     claim->total_units = known.total_units;

@@ -166,7 +166,7 @@ static bool copy_moved(const struct gs_node *node, struct gs_moved **ret)
     for (uint32_t i = 0; i < node->moved_count; i++)
         bytes += strlen(node->moved[i].uid) + 1;
     struct gs_moved *copy = bytes ? malloc(bytes) : NULL;
-    char *text = (char *)(copy + (copy ? node->moved_count : 0));
+    char *text = copy ? (char *)(copy + node->moved_count) : NULL;
     for (uint32_t i = 0; copy && i < node->moved_count; i++) {
         const size_t len = strlen(node->moved[i].uid) + 1;
         copy[i] = (struct gs_moved){text, node->moved[i].gpus};
