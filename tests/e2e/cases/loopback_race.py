@@ -98,7 +98,7 @@ def woken_host(cluster, lease, pair, pool):
     """host-b's machine is frozen, with a bind in its hands, and wakes when host-a works."""
     first, second = two_pods(cluster, "woken")
     pair[1].timeout_s = 60
-    pair[1].process.signal(signal.SIGSTOP)
+    pair[1].process.freeze()
     in_flight = pool.submit(bind, pair[1], second, "n1")
     time.sleep(12)
     lease.give("host-a")

@@ -41,7 +41,7 @@ def node_traces(cluster):
 
 
 def install(cluster, operator, layout):
-    images, apply, look = commands("README.md", "Install on a cluster")
+    images, apply, look = commands("README.md", "Install")
     operator.run(images)
     operator.run(apply, layout.readme_changes())
     layout.pretend_gpus(GPUS)

@@ -25,11 +25,14 @@ def commands(document, heading):
 
 class Operator:
     """Whoever types the commands: the cluster's administrator, on a node, in the project's folder,
-    with a /usr/local/bin of their own."""
+    with a /usr/local of their own."""
 
     def __init__(self, cluster):
-        self.bin_dir = os.path.join(cluster.run_dir, "usr-local-bin")
-        os.makedirs(self.bin_dir)
+        self.mounts = []
+        for folder in ("bin", "share"):
+            own = os.path.join(cluster.run_dir, f"usr-local-{folder}")
+            os.makedirs(own)
+            self.mounts.append(f"mount --bind {own} /usr/local/{folder}\n")
         kubectl = os.path.dirname(cluster.control_plane.kubectl_program)
         self.environment = {
             **os.environ, "PATH": f"/usr/local/bin:{kubectl}:{PATH}",
@@ -43,7 +46,7 @@ class Operator:
                 raise Failure(f"'{old}' is not in: {block}")
             block = block.replace(old, new)
         block = re.sub(r"(?<![\w./])build/(?=[\w-]+ )", f"{os.path.dirname(built_program(''))}/", block)
-        script = f"mount --bind {self.bin_dir} /usr/local/bin\nset -eux\n{block}"
+        script = f"set -e\n{''.join(self.mounts)}set -eux\n{block}"
         done = subprocess.run(["unshare", "--mount", "bash", "-c", script], cwd=ROOT,
                               env=self.environment, capture_output=True, text=True, check=False)
         if done.returncode:

@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import glob
 import os
 import random
 import re
@@ -95,6 +96,16 @@ class Process:
     def signal(self, number):
         if self.running():
             self.popen.send_signal(number)
+
+    def freeze(self):
+        """SIGSTOP; none of its threads runs any more when this returns."""
+        self.signal(signal.SIGSTOP)
+        wait_for(f"{self.name} stands still", lambda: set(self.thread_states()) == {"T"})
+
+    def thread_states(self):
+        for path in glob.glob(f"/proc/{self.popen.pid}/task/*/stat"):
+            with open(path, encoding="utf-8") as stat:
+                yield stat.read().rpartition(")")[2].split()[0]
 
     def kill(self):
         """SIGKILL, as a crash would be."""
