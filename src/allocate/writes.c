@@ -140,7 +140,7 @@ uint64_t gs_write_event(struct gs_allocator *alloc, const struct claimant *claim
 /* A pod that came without the extender was never assumed: its creation stands for that. */
 static int64_t assume_time_ns(const struct gs_pod *pod)
 {
-    return pod->assume_time_ns ? pod->assume_time_ns : pod->created_s * 1000000000;
+    return pod->assume_time_ns ? pod->assume_time_ns : pod->created_s * GS_NS_PER_S;
 }
 
 /* The annotations of a patch, as things are now; -1 when out of memory. */

@@ -4,19 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * Looked at once per event of a pod that would be charged anew, so a scan of 4,096 words would do;
- * a UID's place follows from its hash, with a few neighbours, which is cheaper still and forgets
- * the oldest of a neighbourhood instead of the oldest of all.
- */
+#include "gpushare/base/index.h"
+
+/* A text's place follows from its hash, with a few neighbours: the oldest of these is forgotten,
+ * not the oldest of all. */
 enum { WAYS = 8, SETS = GS_RECENT_MAX / WAYS };
 
 static uint64_t hash_of(const char *text)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
-    hash ^= hash >> 29;
+    uint64_t hash = gs_hash_text(text);
     return hash ? hash : 1;
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_EVERY_NS ((int64_t)1000000000)
+#define LOOK_EVERY_NS (1 * GS_NS_PER_S)
 
 struct item {
     struct gs_open_bind entry;
@@ -76,8 +76,13 @@ static struct item **find(struct gs_open_binds *open_binds, const char *uid)
 int gs_open_binds_add(struct gs_open_binds *open_binds, const char *ns, const char *name,
                       const char *uid, int64_t now_ns, int64_t until_ns)
 {
-    const struct gs_open_bind from = {(char *)ns, (char *)name,           (char *)uid,
-                                      until_ns,   now_ns + LOOK_EVERY_NS, 0};
+    const struct gs_open_bind from = {
+        .ns = (char *)ns,
+        .name = (char *)name,
+        .uid = (char *)uid,
+        .until_ns = until_ns,
+        .next_look_ns = now_ns + LOOK_EVERY_NS,
+    };
     struct item *item = malloc(sizeof(*item));
     if (!item || !copy_entry(&item->entry, &from)) {
         free(item);

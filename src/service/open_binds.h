@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gpushare/base/clock.h"
+
 /*
  * Binds whose outcome is not known: the answer was lost, and the API server may still carry them
  * out. Their reservation stays until the API shows the pod bound, gone, or still unbound when no
@@ -13,9 +15,9 @@
 struct gs_open_binds;
 
 /* No request outlives this on an API server (its --request-timeout is 60 s by default). */
-#define GS_OPEN_BIND_NS ((int64_t)65 * 1000000000)
+#define GS_OPEN_BIND_NS (65 * GS_NS_PER_S)
 /* One that was answered with a failure is done with; what etcd had of it shows in moments. */
-#define GS_OPEN_BIND_ANSWERED_NS ((int64_t)5 * 1000000000)
+#define GS_OPEN_BIND_ANSWERED_NS (5 * GS_NS_PER_S)
 
 struct gs_open_bind {
     char *ns;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "gpushare/base/clock.h"
 #include "gpushare/base/error.h"
 #include "gpushare/model/pod.h"
 #include "gpushare/model/reason.h"
@@ -21,7 +22,7 @@
 struct gs_pending;
 
 enum { GS_PENDING_MAX = 65536, GS_PENDING_BYTES_MAX = 128 << 20 };
-#define GS_PENDING_UNSEEN_NS ((int64_t)300 * 1000000000)
+#define GS_PENDING_UNSEEN_NS (300 * GS_NS_PER_S)
 
 struct gs_pending *gs_pending_new(void);
 void gs_pending_free(struct gs_pending *pending);

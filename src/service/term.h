@@ -29,8 +29,8 @@ struct gs_service;
 
 #define GS_TERM_MARK_NS (2 * GS_NS_PER_S) /* for the patch, and until the watch shows it */
 #define GS_TERM_BIND_NS (5 * GS_NS_PER_S) /* until the watch shows a bind of ours */
-#define GS_TERM_LABEL_NS                                                                           \
-    (2 * GS_NS_PER_S) /* after an attempt to put the leader's label right failed */
+/* After an attempt to put the leader's label right failed. */
+#define GS_TERM_LABEL_NS (2 * GS_NS_PER_S)
 
 /* A bind that the watch is to show. */
 struct gs_term_bind {

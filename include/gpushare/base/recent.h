@@ -12,7 +12,7 @@
 enum { GS_RECENT_MAX = 4096 };
 
 struct gs_recent {
-    uint64_t *ring; /* hashes of UIDs, oldest overwritten; 0: empty */
+    uint64_t *ring; /* hashes of texts, oldest overwritten; 0: empty */
     uint32_t next;
 };
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "gpushare/base/cleanup.h"
+#include "gpushare/base/clock.h"
 #include "gpushare/base/error.h"
 #include "gpushare/http/router.h"
 
@@ -96,9 +97,9 @@ struct gs_http_config {
                              .max_response_bytes = (size_t)64 << 20,                               \
                              .max_head_bytes = (size_t)32 << 10,                                   \
                              .max_connections = 10000,                                             \
-                             .request_timeout_ns = (int64_t)15 * 1000000000,                       \
-                             .idle_timeout_ns = (int64_t)120 * 1000000000,                         \
-                             .response_timeout_ns = (int64_t)60 * 1000000000})
+                             .request_timeout_ns = 15 * GS_NS_PER_S,                               \
+                             .idle_timeout_ns = 120 * GS_NS_PER_S,                                 \
+                             .response_timeout_ns = 60 * GS_NS_PER_S})
 
 /*
  * What a port for probes and scrapers changes of them: anybody in the cluster may reach it, and
@@ -116,7 +117,7 @@ static inline struct gs_http_config gs_http_health_config(unsigned max_connectio
     config.max_buffered_bytes = (size_t)32 << 20;
     config.max_connections = max_connections;
     config.max_connections_per_address = max_connections / 4;
-    config.request_timeout_ns = config.response_timeout_ns = (int64_t)5 * 1000000000;
+    config.request_timeout_ns = config.response_timeout_ns = 5 * GS_NS_PER_S;
     return config;
 }
 

@@ -20,8 +20,8 @@
  * asked for again, at growing distances up to five minutes; until then set.deaf. Cards with MIG
  * enabled are left out, with a reason.
  */
-#define GS_NVML_QUIET_NS ((int64_t)60 * 1000000000)
-#define GS_NVML_DOUBT_NS ((int64_t)30 * 1000000000)
+#define GS_NVML_QUIET_NS (60 * GS_NS_PER_S)
+#define GS_NVML_DOUBT_NS (30 * GS_NS_PER_S)
 
 struct gs_nvml_config {
     const char *library;          /* NULL: "libnvidia-ml.so.1" */

@@ -35,11 +35,11 @@
  */
 struct gs_election;
 
-#define GS_ELECTION_LEASE_NS    ((int64_t)15 * 1000000000)
-#define GS_ELECTION_DEADLINE_NS ((int64_t)10 * 1000000000)
-#define GS_ELECTION_RETRY_NS    ((int64_t)2 * 1000000000)
-#define GS_ELECTION_FOLLOW_NS   ((int64_t)1 * 1000000000) /* between looks at a followed lease */
-#define GS_ELECTION_BIND_NS     ((int64_t)4 * 1000000000)
+#define GS_ELECTION_LEASE_NS    (15 * GS_NS_PER_S)
+#define GS_ELECTION_DEADLINE_NS (10 * GS_NS_PER_S)
+#define GS_ELECTION_RETRY_NS    (2 * GS_NS_PER_S)
+#define GS_ELECTION_FOLLOW_NS   (1 * GS_NS_PER_S) /* between looks at a followed lease */
+#define GS_ELECTION_BIND_NS     (4 * GS_NS_PER_S)
 
 struct gs_election_config {
     struct gs_kube kube;          /* borrowed */

@@ -2,8 +2,8 @@
 """The programs a case starts: each has its own log and is stopped by its pid, whatever happens."""
 
 import contextlib
-import json
 import glob
+import json
 import os
 import random
 import re
