@@ -3,11 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/backoff.h"
 #include "gpushare/codec/annotation.h"
 #include "internal.h"
 
 #define FIRST_PAUSE_NS (500 * GS_NS_PER_MS)
-enum { DOUBLINGS_MAX = 6 }; /* 32 s */
+#define LAST_PAUSE_NS  (32 * GS_NS_PER_S)
 
 static void free_write(struct queued_write *write)
 {
@@ -231,8 +232,9 @@ static void put_off(struct gs_allocator *alloc, struct queued_write *write)
     append(alloc, write);
     write->under_way = false;
     if (alloc->config.clock)
-        write->not_before_ns = gs_allocator_now_ns(alloc) + (FIRST_PAUSE_NS << write->failures);
-    write->failures += write->failures < DOUBLINGS_MAX;
+        write->not_before_ns = gs_allocator_now_ns(alloc) +
+                               gs_pause_ns(write->failures, FIRST_PAUSE_NS, LAST_PAUSE_NS);
+    write->failures++;
 }
 
 int64_t gs_allocator_write_due_ns(const struct gs_allocator *alloc)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "gpushare/base/backoff.h"
 #include "gpushare/base/num.h"
 #include "library.h"
 
@@ -31,10 +32,11 @@ struct driver {
     nvml_event_set events;
     struct card cards[GS_GPUS_MAX];
     uint32_t count;
-    bool lost;                      /* the last wait ended because a GPU is lost */
-    bool eventless;                 /* it offers no events, or not to us */
-    bool reloaded;                  /* it was away since we began, or we let go of it */
-    int64_t deaf_until_ns, deaf_ns; /* events are not asked for before; and how long that is */
+    bool lost;             /* the last wait ended because a GPU is lost */
+    bool eventless;        /* it offers no events, or not to us */
+    bool reloaded;         /* it was away since we began, or we let go of it */
+    int64_t deaf_until_ns; /* events are not asked for before */
+    uint32_t deaf_times;   /* they broke off, in a row */
 };
 
 static bool is_among(unsigned long long xid, const unsigned short *xids, size_t count)
@@ -379,9 +381,8 @@ static void go_deaf(struct driver *driver, int code)
         drop_events(driver);
         return;
     }
-    driver->deaf_ns = driver->deaf_ns ? driver->deaf_ns * 2 : FIRST_DEAF_NS;
-    driver->deaf_ns = driver->deaf_ns < LAST_DEAF_NS ? driver->deaf_ns : LAST_DEAF_NS;
-    driver->deaf_until_ns = gs_clock_now_ns(driver->config.clock) + driver->deaf_ns;
+    driver->deaf_until_ns = gs_clock_now_ns(driver->config.clock) +
+                            gs_pause_ns(driver->deaf_times++, FIRST_DEAF_NS, LAST_DEAF_NS);
     unload(driver);
 }
 
@@ -399,7 +400,7 @@ static int wait_driver(void *ctx, int64_t timeout_ns, struct gs_error *err)
         return note_lost(driver, timeout_ns);
     driver->lost = false;
     if (code == NVML_TIMEOUT || code == NVML_SUCCESS)
-        driver->deaf_ns = 0;
+        driver->deaf_times = 0;
     if (code == NVML_TIMEOUT)
         return 0;
     if (code == NVML_SUCCESS)

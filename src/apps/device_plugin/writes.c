@@ -6,12 +6,13 @@
 
 #include "common/gpu_slices.h"
 #include "device_plugin/kubelet_calls.h"
+#include "gpushare/base/backoff.h"
 #include "gpushare/base/log.h"
 #include "gpushare/codec/moved.h"
 
 #define FIRST_PAUSE_NS (500 * GS_NS_PER_MS)
+#define LAST_PAUSE_NS  (32 * GS_NS_PER_S)
 #define LIST_PAUSE_NS  (200 * GS_NS_PER_MS)
-enum { DOUBLINGS_MAX = 6 };
 
 enum job { JOB_READ_NODE, JOB_WRITE_NODE, JOB_READ_SLICES, JOB_NODE_EVENT, JOB_POD };
 
@@ -175,7 +176,7 @@ static void node_later(void *ctx)
 
 static int64_t pause_ns(uint32_t failures)
 {
-    return FIRST_PAUSE_NS << (failures < DOUBLINGS_MAX ? failures : DOUBLINGS_MAX);
+    return gs_pause_ns(failures, FIRST_PAUSE_NS, LAST_PAUSE_NS);
 }
 
 /* A new attempt after a pause that doubles with every failure in a row. The node's object, its
