@@ -96,12 +96,6 @@ struct claimant *gs_claimant_named(const struct gs_allocator *alloc, const char 
     return at;
 }
 
-uint64_t gs_pod_name_hash(const char *ns, const char *name)
-{
-    uint64_t hash = gs_hash_bytes(ns, strlen(ns) + 1); /* the NUL parts the two */
-    return hash * 31 + gs_hash_text(name);
-}
-
 gs_gpu_mask gs_claimant_record(const struct gs_allocator *alloc, const struct claimant *claimant)
 {
     const struct gs_node_view *view = gs_allocator_view(alloc);

@@ -119,7 +119,6 @@ bool gs_claimant_is_recorded(const struct claimant *claimant);
 struct claimant *gs_claimant_find(struct gs_allocator *alloc, const char *uid);
 struct claimant *gs_claimant_named(const struct gs_allocator *alloc, const char *ns,
                                    const char *name);
-uint64_t gs_pod_name_hash(const char *ns, const char *name);
 /* Brings the ledger's claim in line with truth, or the record while truth is open. */
 int gs_claimant_charge(struct gs_allocator *alloc, struct claimant *claimant, struct gs_error *err);
 const struct gs_node_view *gs_allocator_view(const struct gs_allocator *alloc);

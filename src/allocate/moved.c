@@ -138,11 +138,6 @@ bool gs_allocator_moved_due(const struct gs_allocator *alloc)
     return alloc->moved_state != alloc->moved_written;
 }
 
-static int by_uid(const void *a, const void *b)
-{
-    return strcmp(((const struct gs_moved *)a)->uid, ((const struct gs_moved *)b)->uid);
-}
-
 /* In the order in which it is read, so that texts can be compared. */
 uint64_t gs_allocator_moved_print(const struct gs_allocator *alloc, struct gs_buf *out)
 {
@@ -152,7 +147,7 @@ uint64_t gs_allocator_moved_print(const struct gs_allocator *alloc, struct gs_bu
         if (at->moved)
             entries[count++] = (struct gs_moved){at->pod.uid, at->moved};
     }
-    qsort(entries, count, sizeof(*entries), by_uid);
+    gs_moved_sort(entries, count);
     gs_codec_moved_encode(out, entries, count);
     return alloc->moved_state;
 }

@@ -2,7 +2,6 @@
 #include "gpushare/codec/moved.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "reader.h"
@@ -63,18 +62,13 @@ static void read_entry(struct gs_reader *reader, struct gs_scan_text uid, struct
     *entry = (struct gs_moved){.uid = copy, .gpus = read_gpus(reader)};
 }
 
-static int by_uid(const void *a, const void *b)
-{
-    return strcmp(((const struct gs_moved *)a)->uid, ((const struct gs_moved *)b)->uid);
-}
-
 static void sort(struct gs_reader *reader, struct gs_moved *moved, uint32_t count)
 {
     if (reader->scan.failed || !count)
         return;
-    qsort(moved, count, sizeof(*moved), by_uid);
+    gs_moved_sort(moved, count);
     for (uint32_t i = 1; i < count; i++) {
-        if (by_uid(&moved[i - 1], &moved[i]) == 0)
+        if (strcmp(moved[i - 1].uid, moved[i].uid) == 0)
             gs_scan_refuse(&reader->scan, "UID of a pod", "comes twice");
     }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/model/gpu.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -40,4 +41,16 @@ const struct gs_gpu *gs_gpu_find(const struct gs_gpu *gpus, uint32_t count, uint
             return &gpus[i];
     }
     return NULL;
+}
+
+static int by_idx(const void *a, const void *b)
+{
+    const struct gs_gpu *left = a, *right = b;
+    return left->idx < right->idx ? -1 : left->idx > right->idx;
+}
+
+void gs_gpus_sort(struct gs_gpu *gpus, uint32_t count)
+{
+    if (count)
+        qsort(gpus, count, sizeof(*gpus), by_idx);
 }

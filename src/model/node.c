@@ -47,12 +47,19 @@ int gs_node_divide_capacity(struct gs_node *node)
     return 0;
 }
 
-static int by_uid(const void *uid, const void *moved)
+static int by_uid(const void *a, const void *b)
 {
-    return strcmp(uid, ((const struct gs_moved *)moved)->uid);
+    return strcmp(((const struct gs_moved *)a)->uid, ((const struct gs_moved *)b)->uid);
+}
+
+void gs_moved_sort(struct gs_moved *moved, size_t count)
+{
+    if (count)
+        qsort(moved, count, sizeof(*moved), by_uid);
 }
 
 const struct gs_moved *gs_moved_find(const struct gs_moved *moved, uint32_t count, const char *uid)
 {
-    return count ? bsearch(uid, moved, count, sizeof(*moved), by_uid) : NULL;
+    const struct gs_moved wanted = {.uid = uid};
+    return count ? bsearch(&wanted, moved, count, sizeof(*moved), by_uid) : NULL;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "gpushare/base/index.h"
 #include "gpushare/base/num.h"
 
 static const char *const placements[] = {
@@ -25,6 +26,12 @@ bool gs_placement_parse(const char *text, size_t len, enum gs_placement *ret)
         }
     }
     return false;
+}
+
+uint64_t gs_pod_name_hash(const char *ns, const char *name)
+{
+    uint64_t hash = gs_hash_bytes(ns, strlen(ns) + 1); /* the NUL parts the two */
+    return hash * 31 + gs_hash_text(name);
 }
 
 void gs_pod_reset(struct gs_pod *pod)

@@ -266,12 +266,6 @@ static int read_cards(struct driver *driver, uint32_t count, struct gs_gpu_set *
     return 0;
 }
 
-static int by_idx(const void *a, const void *b)
-{
-    const struct gs_gpu *left = a, *right = b;
-    return left->idx < right->idx ? -1 : left->idx > right->idx;
-}
-
 static void fill_set(struct driver *driver, struct gs_gpu_set *set)
 {
     int64_t now_ns = gs_clock_now_ns(driver->config.clock);
@@ -288,7 +282,7 @@ static void fill_set(struct driver *driver, struct gs_gpu_set *set)
         set->used_bytes[card->gpu.idx] = card->used_bytes;
         set->gpus[set->count++] = card->gpu;
     }
-    qsort(set->gpus, set->count, sizeof(set->gpus[0]), by_idx);
+    gs_gpus_sort(set->gpus, set->count);
 }
 
 /* A driver that was away has reset its GPUs when it is back. */

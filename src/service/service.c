@@ -172,16 +172,11 @@ bool gs_service_leads(const struct gs_service *service)
     return !service->config.election || gs_election_leads(service->config.election);
 }
 
-static uint64_t hash_pod(const char *ns, const char *name)
-{
-    return gs_hash_text(ns) * 31 + gs_hash_text(name);
-}
-
 void gs_recent_bind_add(struct gs_service *service, const char *ns, const char *name,
                         const char *uid)
 {
     service->recent[service->recent_next++ % GS_RECENT_BINDS] =
-        (struct recent_bind){hash_pod(ns, name), gs_hash_text(uid)};
+        (struct recent_bind){gs_pod_name_hash(ns, name), gs_hash_text(uid)};
 }
 
 bool gs_recent_bind_shown(struct gs_service *service, const char *ns, const char *name,
@@ -189,7 +184,7 @@ bool gs_recent_bind_shown(struct gs_service *service, const char *ns, const char
 {
     if (!service->recent_next)
         return false;
-    uint64_t pod = hash_pod(ns, name), own = gs_hash_text(uid);
+    uint64_t pod = gs_pod_name_hash(ns, name), own = gs_hash_text(uid);
     bool other = false;
     for (uint32_t i = 0; i < GS_RECENT_BINDS; i++) {
         struct recent_bind *bind = &service->recent[i];

@@ -53,6 +53,9 @@ static inline bool gs_gpu_usable(const struct gs_gpu *gpu)
     return gpu->healthy && gpu->schedulable;
 }
 
+/* By ascending index. */
+void gs_gpus_sort(struct gs_gpu *gpus, uint32_t count);
+
 /* The one of this index; NULL when there is none. *Borrowed* from gpus. */
 const struct gs_gpu *gs_gpu_find(const struct gs_gpu *gpus, uint32_t count, uint32_t idx);
 

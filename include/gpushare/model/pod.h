@@ -117,6 +117,9 @@ void gs_pod_release(struct gs_pod *pod);
  * *to is then empty. */
 int gs_pod_copy(struct gs_pod *to, const struct gs_pod *from);
 
+/* 64-bit hash of namespace and name, for this process's own tables (base/index.h). */
+uint64_t gs_pod_name_hash(const char *ns, const char *name);
+
 /* Deleted from the API or in a terminal phase: its memory is free. deletionTimestamp alone is not
  * terminal. */
 static inline bool gs_pod_terminal(const struct gs_pod *pod)

@@ -2,7 +2,6 @@
 #include "device_plugin/numbers.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gpushare/base/num.h"
@@ -79,12 +78,6 @@ static void describe(const struct numbers *numbers, const struct gs_gpu *known,
     }
 }
 
-static int by_idx(const void *a, const void *b)
-{
-    const struct gs_gpu *left = a, *right = b;
-    return left->idx < right->idx ? -1 : left->idx > right->idx;
-}
-
 static void add_gone(const struct numbers *numbers, struct gs_gpu_set *set)
 {
     uint32_t idx;
@@ -95,7 +88,7 @@ static void add_gone(const struct numbers *numbers, struct gs_gpu_set *set)
         set->gone |= GS_GPU_BIT(idx);
         set->source_idx[idx] = GS_GPUS_MAX;
     }
-    qsort(set->gpus, set->count, sizeof(set->gpus[0]), by_idx);
+    gs_gpus_sort(set->gpus, set->count);
 }
 
 /* Those that are known first: a new card must not take their numbers. */

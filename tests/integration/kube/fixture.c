@@ -9,11 +9,12 @@
 
 struct gs_kube_options fixture_options(const struct fixture *f)
 {
+    int64_t patience_ns = f->patience_ns ? f->patience_ns : 2 * GS_NS_PER_S;
     return (struct gs_kube_options){
         .program = "test",
         .names = &f->names,
-        .connect_timeout_ns = 2 * GS_NS_PER_S,
-        .request_timeout_ns = 2 * GS_NS_PER_S,
+        .connect_timeout_ns = patience_ns,
+        .request_timeout_ns = patience_ns,
         .list_timeout_ns = 3 * GS_NS_PER_S,
         .retry_after_max_ns = f->retry_after_max_ns ? f->retry_after_max_ns : 400 * GS_NS_PER_MS,
         .body_max_bytes = 64 << 10,
@@ -55,6 +56,19 @@ void fixture_stop(struct fixture *f)
 {
     gs_kube_client_free(f->client);
     fake_api_stop(f->api);
+}
+
+void fixture_bind_runs_out(struct fixture *f)
+{
+    struct gs_error err = {0};
+    const struct gs_binding binding = {.ns = "d",
+                                       .name = "p",
+                                       .uid = "u",
+                                       .node = "n",
+                                       .deadline_ns =
+                                           gs_clock_now_ns(gs_clock_system()) + 200 * GS_NS_PER_MS};
+    assert_int_equal(f->kube.ops->bind(f->kube.ctx, &binding, &err), -1);
+    assert_int_equal(err.code, GS_EBUSY);
 }
 
 int fixture_get(struct fixture *f, const char *path, struct gs_buf *body, struct gs_error *err)

@@ -16,7 +16,8 @@ struct fixture {
     struct fake_api *api;
     struct gs_kube_client *client;
     struct gs_kube kube;
-    int64_t stall_ns; /* set before the start; 0: never in a test */
+    int64_t patience_ns; /* for a connection, for a request; 0: 2 s each */
+    int64_t stall_ns;    /* set before the start; 0: never in a test */
     uint32_t qps, burst;
     int64_t retry_after_max_ns;   /* likewise; 0: 400 ms */
     int64_t backoff_ns;           /* each wait; 0: from 20 to 200 ms */
@@ -35,6 +36,9 @@ void fixture_start_with(struct fixture *f, const struct fake_rule *rules, size_t
 struct gs_kube_options fixture_options(const struct fixture *f);
 
 void fixture_stop(struct fixture *f);
+
+/* A bind whose deadline is 0.2 s away is refused as GS_EBUSY. */
+void fixture_bind_runs_out(struct fixture *f);
 
 /* GET path; returns the status, or 0 and *err. body may be NULL. */
 int fixture_get(struct fixture *f, const char *path, struct gs_buf *body, struct gs_error *err);

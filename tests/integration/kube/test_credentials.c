@@ -284,14 +284,7 @@ static void nothing_is_sent_when_the_plugin_took_all_the_time(void **state)
     struct gs_kube_config config =
         plugin_config("#!/bin/sh\nsleep 0.5\n" CREDENTIAL("\"token\":\"t\""));
     fixture_start_with(&f, anything, 1, &config);
-    const struct gs_binding binding = {.ns = "d",
-                                       .name = "p",
-                                       .uid = "u",
-                                       .node = "n",
-                                       .deadline_ns =
-                                           gs_clock_now_ns(gs_clock_system()) + 200 * GS_NS_PER_MS};
-    assert_int_equal(f.kube.ops->bind(f.kube.ctx, &binding, &err), -1);
-    assert_int_equal(err.code, GS_EBUSY);
+    fixture_bind_runs_out(&f);
     assert_int_equal(fake_api_count(f.api, ""), 0);
 }
 

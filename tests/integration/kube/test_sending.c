@@ -95,17 +95,9 @@ static void a_server_that_is_not_reached_in_time_has_done_nothing(void **state)
         (void)connect(fds[i], (struct sockaddr *)&at, len);
     struct gs_kube_config config = {0};
     struct fixture f = {0};
-    struct gs_error err = {0};
     assert_true(asprintf(&config.server, "http://127.0.0.1:%d", ntohs(at.sin_port)) > 0);
     fixture_start_with(&f, NULL, 0, &config);
-    const struct gs_binding binding = {.ns = "d",
-                                       .name = "p",
-                                       .uid = "u",
-                                       .node = "n",
-                                       .deadline_ns =
-                                           gs_clock_now_ns(gs_clock_system()) + 200 * GS_NS_PER_MS};
-    assert_int_equal(f.kube.ops->bind(f.kube.ctx, &binding, &err), -1);
-    assert_int_equal(err.code, GS_EBUSY);
+    fixture_bind_runs_out(&f);
     fixture_stop(&f);
     for (size_t i = 0; i < GS_COUNT_OF(fds); i++)
         close(fds[i]);

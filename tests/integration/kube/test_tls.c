@@ -238,7 +238,7 @@ static void servers_are_verified_and_clients_show_themselves(void **state)
             .insecure = r->insecure,
         };
         assert_true(asprintf(&config.server, "https://127.0.0.1:%u", server.port) > 0);
-        struct fixture f = {0};
+        struct fixture f = {.patience_ns = 30 * GS_NS_PER_S};
         struct gs_error err = {0};
         fixture_start_with(&f, NULL, 0, &config);
         int status = fixture_get(&f, "/version", NULL, &err);
@@ -261,7 +261,7 @@ static void an_authority_that_is_replaced_is_noticed(void **state)
     _cleanup_free_ char *bad = slurp(other);
     struct gs_kube_config config = {.ca.file = folder_write(&certificates, "used.crt", bad, 0600)};
     assert_true(asprintf(&config.server, "https://127.0.0.1:%u", server.port) > 0);
-    struct fixture f = {0};
+    struct fixture f = {.patience_ns = 30 * GS_NS_PER_S};
     struct gs_error err = {0};
     fixture_start_with(&f, NULL, 0, &config);
     assert_int_equal(fixture_get(&f, "/version", NULL, &err), 0);
@@ -280,7 +280,7 @@ static void an_authority_that_is_no_certificate_is_told_as_such(void **state)
     struct gs_kube_config config = {.ca = {.data = strdup("nonsense"), .len = 8}};
     struct server server = start_server("ip", NULL);
     assert_true(asprintf(&config.server, "https://127.0.0.1:%u", server.port) > 0);
-    struct fixture f = {0};
+    struct fixture f = {.patience_ns = 30 * GS_NS_PER_S};
     struct gs_error err = {0};
     fixture_start_with(&f, NULL, 0, &config);
     assert_int_equal(fixture_get(&f, "/version", NULL, &err), 0);
@@ -310,7 +310,7 @@ static void the_machine_s_authorities_do_not_count_beside_the_kubeconfig_s(void 
         struct server server = start_server("ip", NULL); /* of "ca", as is its certificate */
         struct gs_kube_config config = {.ca = pem("other", "crt", r->ca_how)};
         assert_true(asprintf(&config.server, "https://127.0.0.1:%u", server.port) > 0);
-        struct fixture f = {0};
+        struct fixture f = {.patience_ns = 30 * GS_NS_PER_S};
         struct gs_error err = {0};
         fixture_start_with(&f, NULL, 0, &config);
         row_equal(r->row, fixture_get(&f, "/version", NULL, &err), r->status);
