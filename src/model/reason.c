@@ -56,3 +56,34 @@ bool gs_reason_unresolvable(enum gs_reason reason)
 {
     return reasons[reason].unresolvable;
 }
+
+/* A reason has one place in it; the first is the nearest. */
+static const enum gs_reason from_near_to_far[GS_REASONS] = {
+    GS_FITS,
+    GS_REASON_BIND_OPEN,
+    GS_REASON_NOMINATED,
+    GS_REASON_NOT_USABLE,
+    GS_REASON_FRAGMENTED,
+    GS_REASON_TOO_FEW_FREE,
+    GS_REASON_NO_ROOM,
+    GS_REASON_BAD_COUNT,
+    GS_REASON_NOT_DIVISIBLE,
+    GS_REASON_BAD_PLACEMENT,
+    GS_REASON_BAD_MODEL,
+    GS_REASON_BAD_MODEL_DENY,
+    GS_REASON_BAD_UUID,
+    GS_REASON_BAD_UUID_DENY,
+    GS_REASON_NO_MATCH,
+    GS_REASON_TOO_FEW_GPUS,
+    GS_REASON_GPU_TOO_SMALL,
+    GS_REASON_NO_GPUS,
+    GS_REASON_UNKNOWN_NODE,
+};
+
+bool gs_reason_nearer(enum gs_reason a, enum gs_reason b)
+{
+    int place = 0;
+    while (from_near_to_far[place] != a && from_near_to_far[place] != b)
+        place++;
+    return a != b && from_near_to_far[place] == a;
+}

@@ -92,35 +92,22 @@ static int judge_all(struct gs_service *service, const struct gs_ask *ask,
     return result;
 }
 
-/* Nodes without GPUs say little about why a pod waits. */
-static bool is_dull(enum gs_reason reason)
-{
-    return reason == GS_FITS || reason == GS_REASON_NO_GPUS || reason == GS_REASON_UNKNOWN_NODE;
-}
-
-static bool tells_more(const uint32_t *by_reason, enum gs_reason reason, enum gs_reason than)
-{
-    if (is_dull(reason) != is_dull(than))
-        return is_dull(than);
-    return by_reason[reason] > by_reason[than];
-}
-
-/* Counts the verdicts; returns how many nodes fit, and the reason that most others share: of the
- * nodes with GPUs, if there are any. */
+/* Counts the verdicts; returns how many nodes fit, and why the node does not that comes nearest. */
 static uint32_t count_verdicts(struct gs_service *service, const uint8_t *verdicts, uint32_t count,
-                               enum gs_reason *ret_main)
+                               enum gs_reason *ret_nearest)
 {
     uint32_t by_reason[GS_REASONS] = {0};
     for (uint32_t i = 0; i < count; i++)
         by_reason[verdicts[i]]++;
-    enum gs_reason main = GS_FITS;
+    enum gs_reason nearest = GS_REASON_UNKNOWN_NODE;
     for (int r = GS_FITS + 1; r < GS_REASONS; r++) {
-        if (by_reason[r])
-            atomic_fetch_add_explicit(&service->refusals[r], by_reason[r], memory_order_relaxed);
-        if (by_reason[r] && tells_more(by_reason, (enum gs_reason)r, main))
-            main = (enum gs_reason)r;
+        if (!by_reason[r])
+            continue;
+        atomic_fetch_add_explicit(&service->refusals[r], by_reason[r], memory_order_relaxed);
+        if (gs_reason_nearer((enum gs_reason)r, nearest))
+            nearest = (enum gs_reason)r;
     }
-    *ret_main = main;
+    *ret_nearest = nearest;
     return by_reason[GS_FITS];
 }
 

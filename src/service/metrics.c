@@ -53,8 +53,8 @@ static void print_pending(struct gs_service *service, struct gs_buf *out)
                     gs_pending_count(service->pending));
     const char *name = "gpushare_refused_pods";
     gs_metric_family(out, name, "gauge",
-                     "Pending pods that fitted no node when last asked about, by the reason that "
-                     "most nodes with GPUs had.");
+                     "Pending pods that fitted no node when last asked about, by the reason of the "
+                     "node that comes nearest to taking them.");
     for (int r = GS_FITS + 1; r < GS_REASONS; r++)
         gs_metric_sample(out, name, "reason", gs_reason_label((enum gs_reason)r), stats.refused[r]);
     gs_metric_seconds(out, "gpushare_refused_pod_oldest_seconds", "gauge",

@@ -40,4 +40,12 @@ const char *gs_reason_label(enum gs_reason reason);
 /* Evicting pods cannot help: goes into FailedAndUnresolvableNodes as well. */
 bool gs_reason_unresolvable(enum gs_reason reason);
 
+/*
+ * Nodes refuse a pod for different reasons: the one to tell is that of the node that comes nearest
+ * to taking it. True when a is nearer than b. From near to far: it fits; something has to end
+ * (an open bind, a nominated pod, an unhealthy or cordoned GPU); other pods have to move or go;
+ * nothing helps; the node has no GPUs, or is not known.
+ */
+bool gs_reason_nearer(enum gs_reason a, enum gs_reason b);
+
 #endif

@@ -74,12 +74,47 @@ static void what_eviction_cannot_help_is_unresolvable(void **state)
     }
 }
 
+/* What a refused pod counts under: somebody can do something about the first of the two. */
+static void the_nearer_reason_is_the_one_that_may_pass(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_reason near, far;
+    } rows[] = {
+        {"room is there, but a bind is open", GS_REASON_BIND_OPEN, GS_REASON_NO_ROOM},
+        {"cordoned before fragmented", GS_REASON_NOT_USABLE, GS_REASON_FRAGMENTED},
+        {"fragmented before full", GS_REASON_FRAGMENTED, GS_REASON_NO_ROOM},
+        {"full before too small", GS_REASON_NO_ROOM, GS_REASON_GPU_TOO_SMALL},
+        {"fragmented before too small", GS_REASON_FRAGMENTED, GS_REASON_GPU_TOO_SMALL},
+        {"full before no match", GS_REASON_NO_ROOM, GS_REASON_NO_MATCH},
+        {"too small before no GPUs", GS_REASON_GPU_TOO_SMALL, GS_REASON_NO_GPUS},
+        {"no GPUs before unknown", GS_REASON_NO_GPUS, GS_REASON_UNKNOWN_NODE},
+        {"fits before all", GS_FITS, GS_REASON_BIND_OPEN},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        row_true(r->row, gs_reason_nearer(r->near, r->far));
+        row_true(r->row, !gs_reason_nearer(r->far, r->near));
+    }
+    /* of any two that differ one is nearer; what passes by itself is nearer than what does not */
+    for (int a = GS_FITS; a < GS_REASONS; a++) {
+        assert_false(gs_reason_nearer((enum gs_reason)a, (enum gs_reason)a));
+        for (int b = GS_FITS; b < a; b++) {
+            bool nearer = gs_reason_nearer((enum gs_reason)a, (enum gs_reason)b);
+            assert_true(nearer != gs_reason_nearer((enum gs_reason)b, (enum gs_reason)a));
+            if (!gs_reason_unresolvable((enum gs_reason)a) &&
+                gs_reason_unresolvable((enum gs_reason)b) && a != GS_REASON_UNKNOWN_NODE)
+                assert_true(nearer);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_few_fixed_and_harmless),
         cmocka_unit_test(labels_are_words_for_metrics),
         cmocka_unit_test(what_eviction_cannot_help_is_unresolvable),
+        cmocka_unit_test(the_nearer_reason_is_the_one_that_may_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

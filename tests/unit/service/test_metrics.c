@@ -103,6 +103,18 @@ static void refused_pods_are_counted_by_reason_until_they_fit(void **state)
     expect(NULL, "\ngpushare_refused_pod_oldest_seconds 0.000\n");
 }
 
+/* Two nodes say "never"; that one could take it if its pods lay otherwise is what to tell. */
+static void a_refused_pod_counts_under_its_most_hopeful_reason(void **state)
+{
+    rig_node(&rig, "plain", "20,20");
+    rig_pod(&rig, "left", "u3", 10, "plain", "0", "Running");
+    rig_pod(&rig, "right", "u4", 10, "plain", "1", "Running");
+    ask_filter("huge", "h", "20");
+    expect(NULL, "\ngpushare_refused_pods{reason=\"fragmented\"} 1\n");
+    expect(NULL, "\ngpushare_refused_pods{reason=\"gpu_too_small\"} 0\n");
+    expect(NULL, "\ngpushare_node_refusals_total{reason=\"gpu_too_small\"} 2\n");
+}
+
 static void series_per_gpu_are_in_bytes(void **state)
 {
     expect(NULL, "\ngpushare_gpu_memory_bytes{node=\"n1\",gpu=\"0\"} 17179869184\n");
@@ -157,6 +169,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(what_no_known_pod_can_use_is_stranded, setup, teardown),
         cmocka_unit_test_setup_teardown(refused_pods_are_counted_by_reason_until_they_fit, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_refused_pod_counts_under_its_most_hopeful_reason, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(series_per_gpu_are_in_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(series_per_gpu_can_be_left_out, setup, teardown),
