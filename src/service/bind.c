@@ -6,6 +6,7 @@
  */
 #include "bind.h"
 
+#include <stdarg.h>
 #include <time.h>
 
 #include "gpushare/base/log.h"
@@ -166,129 +167,6 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
     return true;
 }
 
-/* A pod whose bind was given up waits like any other: it may fit on any node, where it was refused
- * for that bind's sake, and where it is nominated its place is held again. */
-static void wait_again(struct gs_service *service, const char *uid)
-{
-    struct gs_pod pod = {0};
-    if (gs_pending_get(service->pending, uid, &pod, NULL) == 0)
-        (void)gs_sync_hold(service, &pod, NULL); /* no memory: none until its next event */
-    gs_pending_anywhere(service->pending, uid, gs_clock_now_ns(service->config.clock));
-    gs_pod_release(&pod);
-}
-
-/* Store locked for writing, so that a repetition has begun before or finds nothing to repeat. */
-static void undo(struct gs_service *service, const char *uid)
-{
-    struct gs_store *store = &service->store;
-    struct gs_claim claim;
-    gs_open_binds_remove(service->open_binds, uid);
-    if (!gs_ledger_find_claim(store->ledger, uid, &claim) || claim.state != GS_CLAIM_RESERVED)
-        return;
-    const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(claim.node));
-    uint32_t slot = view ? view->slot : GS_INDEX_NONE;
-    gs_ledger_undo(store->ledger, uid);
-    gs_store_freed(store, slot);
-    wait_again(service, uid);
-}
-
-void gs_bind_undo(struct gs_service *service, const char *uid)
-{
-    gs_store_write(&service->store);
-    undo(service, uid);
-    gs_store_unlock(&service->store);
-}
-
-void gs_bind_expire(struct gs_service *service, const char *uid, int64_t now_ns)
-{
-    gs_store_write(&service->store);
-    if (gs_open_binds_over(service->open_binds, uid, now_ns))
-        undo(service, uid);
-    gs_store_unlock(&service->store);
-}
-
-struct namesake {
-    const struct gs_binding_args *args;
-    bool found;
-};
-
-static bool is_namesake(void *ctx, const struct gs_claim *claim)
-{
-    struct namesake *namesake = ctx;
-    namesake->found = strcmp(claim->name, namesake->args->name) == 0 &&
-                      strcmp(claim->ns, namesake->args->ns) == 0 &&
-                      strcmp(claim->uid, namesake->args->uid) != 0;
-    return !namesake->found;
-}
-
-/* The watch was faster, and showed another pod of this name bound to this node. */
-static bool bound_a_namesake(const struct gs_service *service, const struct gs_binding_args *args)
-{
-    const struct gs_ledger *ledger = service->store.ledger;
-    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(args->node));
-    struct namesake namesake = {args, false};
-    if (view)
-        gs_ledger_each_claim(ledger, view->slot, is_namesake, &namesake);
-    return namesake.found;
-}
-
-static void confirm(struct gs_service *service, const struct gs_binding_args *args)
-{
-    struct gs_ledger *ledger = service->store.ledger;
-    struct gs_claim claim;
-    gs_store_write(&service->store);
-    bool known = gs_ledger_find_claim(ledger, args->uid, &claim);
-    bool shown = known && claim.state == GS_CLAIM_CONFIRMED; /* the watch was faster */
-    gs_ledger_confirm(ledger, args->uid);
-    if (!known && bound_a_namesake(service, args))
-        gs_wrong_uid_alarm(service, args->ns, args->name, args->uid, args->node);
-    else if (!shown)
-        gs_recent_bind_add(service, args->ns, args->name, args->uid);
-    if (known && !shown)
-        gs_term_bound(service, args->uid);
-    gs_store_unlock(&service->store);
-    gs_open_binds_remove(service->open_binds, args->uid);
-    gs_pending_accepted(service->pending, args->uid);
-}
-
-/* Our own bind it was: whatever the pod's record says by now, it was bound to these GPUs. */
-static void confirm_own(struct gs_service *service, const struct gs_binding_args *args,
-                        gs_gpu_mask gpus)
-{
-    struct gs_store *store = &service->store;
-    struct gs_claim claim;
-    gs_store_write(store);
-    if (gs_ledger_find_claim(store->ledger, args->uid, &claim) && claim.also) {
-        const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(claim.node));
-        gs_ledger_place(store->ledger, args->uid, gpus);
-        gs_store_freed(store, view ? view->slot : GS_INDEX_NONE);
-    }
-    gs_store_unlock(store);
-    confirm(service, args);
-}
-
-enum gs_bind_truth gs_bind_read_back(struct gs_service *service, const char *ns, const char *name,
-                                     const char *uid, const char *node, struct gs_error *err)
-{
-    const struct gs_kube *kube = &service->config.kube;
-    struct gs_pod pod = {0};
-    enum gs_bind_truth truth = GS_BIND_UNKNOWN;
-    if (kube->ops->get_pod(kube->ctx, ns, name, &pod, err) < 0) {
-        if (err->code == GS_ENOENT)
-            truth = GS_BIND_POD_GONE;
-    } else if (strcmp(pod.uid, uid) != 0 || gs_pod_terminal(&pod)) {
-        truth = GS_BIND_POD_GONE;
-    } else if (!pod.node_name[0]) {
-        truth = GS_BIND_UNBOUND;
-    } else {
-        truth = node && strcmp(pod.node_name, node) != 0 ? GS_BIND_ELSEWHERE : GS_BIND_BOUND;
-        /* what the API shows is what counts, GPUs included */
-        gs_sync_pod(service, &pod);
-    }
-    gs_pod_release(&pod);
-    return truth;
-}
-
 static bool definitely_failed(enum gs_code code)
 {
     switch (code) {
@@ -319,7 +197,7 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
     struct gs_error err = {0};
     switch (gs_bind_read_back(service, args->ns, args->name, args->uid, args->node, &err)) {
     case GS_BIND_BOUND:
-        confirm(service, args);
+        gs_bind_confirm(service, args, 0);
         return;
     case GS_BIND_ELSEWHERE:
         say(outcome, GS_BIND_CONFLICT, "pod is bound to another node already");
@@ -430,7 +308,7 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
     int result = send_binding(service, &binding, begun_ns, &err);
     gs_arena_release(&arena);
     if (result == 0 && record->gpus)
-        confirm_own(service, args, record->gpus);
+        gs_bind_confirm(service, args, record->gpus);
     else if (result < 0 && record->gpus)
         settle_failure(service, args, &err, answered, outcome);
     else if (result < 0)

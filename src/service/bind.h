@@ -2,9 +2,7 @@
 #ifndef GPUSHARE_SERVICE_BIND_H
 #define GPUSHARE_SERVICE_BIND_H
 
-#include <stdarg.h>
-#include <stdio.h>
-
+#include "gpushare/codec/extender.h"
 #include "service_internal.h"
 
 /* What the API says of a pod that was to be bound. */
@@ -20,6 +18,11 @@ enum gs_bind_truth {
  * without the lock. */
 enum gs_bind_truth gs_bind_read_back(struct gs_service *service, const char *ns, const char *name,
                                      const char *uid, const char *node, struct gs_error *err);
+
+/* The pod is bound: its claim counts for good. gpus: our own bind it was, and whatever the pod's
+ * record says by now, it was bound to these; 0: as the ledger has it. Call without the lock. */
+void gs_bind_confirm(struct gs_service *service, const struct gs_binding_args *args,
+                     gs_gpu_mask gpus);
 
 /* Gives a reservation back and ends its stay in open_binds; a confirmed claim stays. */
 void gs_bind_undo(struct gs_service *service, const char *uid);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happens without being asked. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 

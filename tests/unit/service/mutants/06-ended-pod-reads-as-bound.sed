@@ -1,2 +1,2 @@
-# src/service/bind.c, found by test_bind
+# src/service/bind_outcome.c, found by test_bind
 s/ || gs_pod_terminal(&pod)//

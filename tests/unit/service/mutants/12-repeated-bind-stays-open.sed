@@ -1,2 +1,2 @@
-# src/service/bind.c, found by test_open_binds
-/^static void confirm/,/^}/s/gs_open_binds_remove(.*);//
+# src/service/bind_outcome.c, found by test_open_binds
+/^void gs_bind_confirm/,/^}/s/gs_open_binds_remove(.*);//

@@ -1,2 +1,2 @@
-# src/service/bind.c, found by test_open_binds
+# src/service/bind_outcome.c, found by test_open_binds
 /^static void undo/,/^}/s/gs_open_binds_remove(.*);//

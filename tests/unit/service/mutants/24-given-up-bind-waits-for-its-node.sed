@@ -1,2 +1,2 @@
-# src/service/bind.c, found by test_wake
+# src/service/bind_outcome.c, found by test_wake
 s/gs_pending_anywhere(.*);//
