@@ -135,7 +135,10 @@ static void put_inventory(struct maker *maker, uint32_t node)
         snprintf(gpus[i].uuid, sizeof(gpus[i].uuid), "GPU-%08x-0000-4000-8000-%012x", node, i);
         snprintf(gpus[i].model, sizeof(gpus[i].model), "NVIDIA Simulated %u GiB", maker->w->mem);
     }
-    gs_codec_inventory_encode(&text, &(struct gs_inventory){GS_UNIT_GIB, gpus, maker->w->gpus});
+    /* as our device plugin does, so that what tenants write on pods moves nothing here either */
+    const struct gs_inventory inventory = {
+        .unit = GS_UNIT_GIB, .gpus = gpus, .gpu_count = maker->w->gpus, .tells_moved = true};
+    gs_codec_inventory_encode(&text, &inventory);
     gs_buf_printf(&maker->text, "\"%s\":", maker->names->inventory);
     gs_buf_json_string(&maker->text, text.data ? text.data : "", text.len);
 }
