@@ -57,7 +57,8 @@ stock_kernel() {
 build_checks() {
     gcc -std=gnu17 -D_GNU_SOURCE -O1 -Wall -Wextra -Wno-unused-parameter \
         -Wno-missing-field-initializers -Werror -static -I"$root/include" -o "$work/checks" \
-        "$kernel_tests"/{check*,tree,user}.c "$root"/src/limit/*.c "$root"/src/base/{error,num,utf8}.c
+        "$kernel_tests"/{check*,tree,user}.c "$root"/src/limit/*.c "$root"/src/base/{error,num,utf8}.c \
+        "$root/src/model/enforced.c"
     local -a files=("$work/checks:init")
     [[ ! -e $kernel/fakegpu.ko ]] || files+=("$kernel/fakegpu.ko:fakegpu.ko")
     python3 "$kernel_tests/initramfs.py" "$work/initramfs" "${files[@]}"

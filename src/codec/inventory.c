@@ -8,6 +8,17 @@
 
 enum { VERSION = 1 };
 
+static void put_enforced(struct gs_buf *out, enum gs_enforced enforced)
+{
+    const char *reason = gs_enforced_reason(enforced);
+    if (enforced != GS_ENFORCED_UNKNOWN)
+        gs_buf_printf(out, ",\"enforced\":\"%s\"", gs_enforced_name(enforced));
+    if (!reason[0])
+        return;
+    gs_buf_puts(out, ",\"enforced_reason\":");
+    gs_buf_json_string(out, reason, strlen(reason));
+}
+
 static void put_gpu(struct gs_buf *out, const struct gs_gpu *gpu)
 {
     gs_buf_printf(out, "{\"idx\":%" PRIu32, gpu->idx);
@@ -31,7 +42,9 @@ static void put_gpu(struct gs_buf *out, const struct gs_gpu *gpu)
         gs_buf_printf(out, ",\"xid\":%" PRIu32 ",\"xidBoot\":%" PRIu32, gpu->xid, gpu->xid_boot);
     if (gpu->numa != GS_NUMA_NONE)
         gs_buf_printf(out, ",\"numa\":%d", gpu->numa);
-    gs_buf_printf(out, ",\"schedulable\":%s}", gpu->schedulable ? "true" : "false");
+    gs_buf_printf(out, ",\"schedulable\":%s", gpu->schedulable ? "true" : "false");
+    put_enforced(out, gpu->enforced);
+    gs_buf_putc(out, '}');
 }
 
 void gs_codec_inventory_encode(struct gs_buf *out, const struct gs_inventory *inventory)
@@ -134,6 +147,7 @@ static void read_gpu(struct draft *draft)
     struct gs_reader *reader = &draft->reader;
     struct gs_gpu gpu = {.healthy = true, .schedulable = true, .numa = GS_NUMA_NONE};
     bool has_idx = false, has_mem = false;
+    const char *enforced = "", *reason = "";
     struct gs_scan_text key;
     gs_scan_object(&reader->scan, "gpus entry");
     while (gs_scan_key(&reader->scan, &key)) {
@@ -159,6 +173,10 @@ static void read_gpu(struct draft *draft)
             read_u31(reader, "gpus.xidBoot", &gpu.xid_boot);
         else if (gs_scan_text_is(key, "numa"))
             read_numa(reader, &gpu);
+        else if (gs_scan_text_is(key, "enforced"))
+            gs_read_string(reader, "gpus.enforced", &enforced);
+        else if (gs_scan_text_is(key, "enforced_reason"))
+            gs_read_string(reader, "gpus.enforced_reason", &reason);
         else
             gs_scan_skip(&reader->scan);
     }
@@ -166,6 +184,7 @@ static void read_gpu(struct draft *draft)
         gs_scan_refuse(&reader->scan, "gpus.idx", "is missing");
     if (!has_mem)
         gs_scan_refuse(&reader->scan, "gpus.mem", "is missing");
+    gpu.enforced = gs_enforced_parse(enforced, reason);
     keep_gpu(draft, &gpu);
 }
 

@@ -24,6 +24,8 @@ static void read_labels(struct node_reader *nr)
             gs_read_text(reader, "label " GS_NODE_LABEL, &value);
         else if (gs_scan_text_is_name(key, nr->names->driver_upgrade))
             gs_read_text(reader, "label gpu-driver-upgrade", &upgrade);
+        else if (gs_scan_text_is_name(key, nr->names->enforced))
+            gs_read_string(reader, "label gpu-enforced", &nr->node->enforced);
         else
             gs_scan_skip(&reader->scan);
     }

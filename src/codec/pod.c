@@ -7,6 +7,8 @@
 #include "gpushare/codec/rfc3339.h"
 #include "pod_reader.h"
 
+enum { STATIC_UID_DIGITS = 32 };
+
 static void read_created(struct gs_reader *reader, int64_t *ret_s)
 {
     struct gs_scan_text text;
@@ -71,6 +73,8 @@ static bool find_annotation(struct gs_pod_reader *pr, struct gs_scan_text key,
         {names->gpu_count, "annotation gpu-count", &pr->count_annotation},
         {names->placement, "annotation gpu-placement", &pr->placement},
         {names->swap_with, "annotation gpu-swap-with", &pr->swap_with},
+        {names->enforce, "annotation gpu-enforce", &pr->enforce},
+        {GS_MIRROR_KEY, "annotation " GS_MIRROR_KEY, &pr->mirror},
         {names->model, "annotation gpu-model", &pr->model},
         {names->model_deny, "annotation gpu-model-deny", &pr->model_deny},
         {names->uuid, "annotation gpu-uuid", &pr->uuid},
@@ -141,6 +145,8 @@ static void read_status(struct gs_pod_reader *pr)
     while (gs_scan_key(&reader->scan, &key)) {
         if (gs_scan_text_is(key, "phase"))
             gs_read_text(reader, "status.phase", &pr->phase);
+        else if (gs_scan_text_is(key, "qosClass"))
+            gs_read_text(reader, "status.qosClass", &pr->qos);
         else if (gs_scan_text_is(key, "nominatedNodeName"))
             gs_read_string(reader, "status.nominatedNodeName", &pr->pod->nominated_node);
         else
@@ -247,7 +253,31 @@ static void judge_words(const struct gs_pod_reader *pr)
     pod->exchanged = pr->swap_with.len > 0;
     pod->has_assigned = pr->assigned.at != NULL;
     pod->assigned = gs_scan_text_is(pr->assigned, "true");
+    pod->enforce_required = gs_scan_text_is(pr->enforce, "required");
     pod->phase = phase_of(pr->phase);
+    if (gs_scan_text_is(pr->qos, "Guaranteed"))
+        pod->qos = GS_QOS_GUARANTEED;
+    else if (gs_scan_text_is(pr->qos, "Burstable"))
+        pod->qos = GS_QOS_BURSTABLE;
+}
+
+/* 32 hexadecimal digits, which no UID is: a limit that is meant for this pod never hits another. */
+static bool is_static_uid(const char *hash)
+{
+    return strlen(hash) == STATIC_UID_DIGITS &&
+           strspn(hash, "0123456789abcdef") == STATIC_UID_DIGITS;
+}
+
+static int keep_static_uid(const struct gs_pod_reader *pr)
+{
+    char hash[STATIC_UID_DIGITS + 1];
+    if (!gs_scan_text_copy(pr->mirror, hash, sizeof(hash)) || !is_static_uid(hash))
+        return 0;
+    const char *copy = gs_scan_string_dup(&pr->pod->arena, pr->mirror);
+    if (!copy)
+        return -1;
+    pr->pod->static_uid = copy;
+    return 0;
 }
 
 static int keep_lists(const struct gs_pod_reader *pr)
@@ -282,7 +312,8 @@ int gs_codec_pod_take(const struct gs_names *names, struct gs_scan *from, struct
     gs_reader_enter(&pr.reader, from);
     read_pod(&pr);
     int result = gs_reader_leave(&pr.reader, from, err);
-    if (result == 0 && (gs_pod_reader_join(&pr) < 0 || keep_lists(&pr) < 0))
+    if (result == 0 &&
+        (gs_pod_reader_join(&pr) < 0 || keep_lists(&pr) < 0 || keep_static_uid(&pr) < 0))
         result = gs_fail_nomem(err);
     if (result < 0) {
         gs_pod_reset(pod);

@@ -18,10 +18,11 @@ struct gs_pod_reader {
     const struct gs_names *names;
     struct gs_pod *pod;
     struct gs_container_list init, main;
-    struct gs_scan_text phase;
+    struct gs_scan_text phase, qos;
     /* annotations and the label, judged when all of the text was read */
     struct gs_scan_text count_label, count_annotation;
-    struct gs_scan_text idx, allocation, assigned, assume_time, placement, swap_with;
+    struct gs_scan_text idx, allocation, assigned, assume_time, placement, swap_with, enforce,
+        mirror;
     struct gs_scan_text model, model_deny, uuid, uuid_deny;
 };
 

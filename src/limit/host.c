@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "gpushare/base/cleanup.h"
 
@@ -33,4 +34,10 @@ static int put_kernel(void *ctx, const char *path, const char *text, size_t len)
     return (size_t)written == len ? 0 : EIO;
 }
 
-const struct gs_limit_host gs_limit_host_kernel = {NULL, check_kernel, put_kernel};
+static int may_put_kernel(void *ctx, const char *path)
+{
+    (void)ctx;
+    return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
+const struct gs_limit_host gs_limit_host_kernel = {NULL, check_kernel, put_kernel, may_put_kernel};

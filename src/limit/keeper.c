@@ -30,7 +30,6 @@ struct gs_keeper {
 
 static const char *const modes[] = {"off", "observe", "preferred", "required"};
 
-static const char observed[] = "limits are not switched on (--enforce)";
 static const char used_before[] = "used before limited";
 static const char not_started[] = "not started";
 
@@ -77,22 +76,21 @@ static bool has_region(const struct gs_keeper *keeper, uint32_t gpu)
     return gpu < keeper->gpu_count && keeper->gpus[gpu].region.state == GS_REGION_USABLE;
 }
 
-static const char *reason_of_gpu(const struct gs_keeper *keeper, uint32_t gpu)
+/* What host and driver allow, whatever the mode. */
+static enum gs_enforced allowed_on(const struct gs_keeper *keeper, uint32_t gpu)
 {
     if (keeper->host != GS_LIMIT_HOST_READY)
-        return gs_limit_host_reason(keeper->host);
+        return gs_limit_host_enforced(keeper->host);
     if (gpu >= keeper->gpu_count)
-        return gs_region_state_reason(GS_REGION_ABSENT);
-    return gs_region_state_reason(keeper->gpus[gpu].region.state);
+        return GS_ENFORCED_ABSENT;
+    return gs_region_state_enforced(keeper->gpus[gpu].region.state);
 }
 
-bool gs_keeper_enforces(const struct gs_keeper *keeper, uint32_t gpu, const char **ret_reason)
+enum gs_enforced gs_keeper_enforces(const struct gs_keeper *keeper, uint32_t gpu)
 {
-    const char *reason = reason_of_gpu(keeper, gpu);
-    if (*reason == '\0' && keeper->options.mode < GS_ENFORCE_PREFERRED)
-        reason = observed;
-    *ret_reason = reason;
-    return *reason == '\0';
+    enum gs_enforced allowed = allowed_on(keeper, gpu);
+    bool on = keeper->options.mode >= GS_ENFORCE_PREFERRED;
+    return allowed == GS_ENFORCED_DMEM && !on ? GS_ENFORCED_NOT_ON : allowed;
 }
 
 /* ---- one pod ---- */
@@ -155,7 +153,7 @@ static const char *reason_of_pod(const struct gs_keeper *keeper, const struct po
 {
     uint32_t gpu;
     GS_FOR_EACH_GPU (gpu, pod->gpus) {
-        const char *reason = reason_of_gpu(keeper, gpu);
+        const char *reason = gs_enforced_reason(allowed_on(keeper, gpu));
         if (*reason)
             return reason;
     }
@@ -214,7 +212,7 @@ static void settle(struct gs_keeper *keeper, struct pod *pod)
             pod->reason = limit(keeper, pod);
         keeper->failed += *pod->reason != '\0';
     } else if (*pod->reason == '\0') {
-        pod->reason = observed;
+        pod->reason = gs_enforced_reason(GS_ENFORCED_NOT_ON);
     }
     pod->held = *pod->reason == '\0';
 }

@@ -57,6 +57,20 @@ static enum gs_limit_host_state look_at_host(struct gs_limiter *limiter)
                                                   : GS_LIMIT_HOST_NO_CONTROLLER;
 }
 
+/* A limit would be a write to a file beside this one. */
+static enum gs_limit_host_state look_at_pods(struct gs_limiter *limiter)
+{
+    char path[GS_CGROUP_PATH_BYTES + 32];
+    gs_pod_tree_learn(limiter->mount, &limiter->tree, NULL);
+    if (limiter->tree.root_count == 0)
+        return GS_LIMIT_HOST_NO_PODS;
+    snprintf(path, sizeof(path), "%s/cgroup.subtree_control", limiter->tree.roots[0]);
+    int error = limiter->host->may_put(limiter->host->ctx, path);
+    if (error == EROFS)
+        return GS_LIMIT_HOST_READ_ONLY;
+    return error ? GS_LIMIT_HOST_DENIED : GS_LIMIT_HOST_READY;
+}
+
 static size_t read_lines(struct gs_limiter *limiter, const char *folder, const char *file,
                          struct gs_dmem_line *lines, int *ret_error)
 {
@@ -77,7 +91,7 @@ enum gs_limit_host_state gs_limiter_look(struct gs_limiter *limiter, const char 
     enum gs_limit_host_state state = look_at_host(limiter);
     if (state == GS_LIMIT_HOST_READY) {
         line_count = read_lines(limiter, limiter->mount, "dmem.capacity", lines, &error);
-        gs_pod_tree_learn(limiter->mount, &limiter->tree, NULL);
+        state = look_at_pods(limiter);
     }
     for (size_t i = 0; i < count; i++) {
         ret[i] =

@@ -51,13 +51,14 @@ bool gs_pci_same(const struct gs_pci *a, const struct gs_pci *b)
 }
 
 static const struct {
-    const char *name, *reason;
+    const char *name;
+    enum gs_enforced enforced;
 } words[] = {
-    [GS_REGION_USABLE] = {"usable", ""},
-    [GS_REGION_AMBIGUOUS] = {"ambiguous", "the kernel counts this GPU's memory in several regions"},
-    [GS_REGION_SHARED] = {"shared", "the kernel counts several GPUs of this node in one region"},
-    [GS_REGION_ABSENT] = {"absent", "the GPU's driver does not count its memory for the kernel"},
-    [GS_REGION_NO_ADDRESS] = {"no-address", "the GPU's PCI address is not known"},
+    [GS_REGION_USABLE] = {"usable", GS_ENFORCED_DMEM},
+    [GS_REGION_AMBIGUOUS] = {"ambiguous", GS_ENFORCED_AMBIGUOUS},
+    [GS_REGION_SHARED] = {"shared", GS_ENFORCED_SHARED},
+    [GS_REGION_ABSENT] = {"absent", GS_ENFORCED_ABSENT},
+    [GS_REGION_NO_ADDRESS] = {"no-address", GS_ENFORCED_NO_ADDRESS},
 };
 
 const char *gs_region_state_name(enum gs_region_state state)
@@ -65,9 +66,9 @@ const char *gs_region_state_name(enum gs_region_state state)
     return words[state].name;
 }
 
-const char *gs_region_state_reason(enum gs_region_state state)
+enum gs_enforced gs_region_state_enforced(enum gs_region_state state)
 {
-    return words[state].reason;
+    return words[state].enforced;
 }
 
 static bool parse_address(const char *text, struct gs_pci *ret)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of hosts and limits, in words: docs/enforce.md lists the same. */
+/* What becomes of hosts and limits, in words: docs/enforce.md lists the same. Those of hosts and
+ * GPUs are model/enforced.c's. */
 #include "gpushare/limit/limiter.h"
 
-struct word {
-    const char *name, *reason;
-};
-
-static const struct word hosts[] = {
-    [GS_LIMIT_HOST_READY] = {"ready", ""},
-    [GS_LIMIT_HOST_NO_MOUNT] = {"no-mount", "the host's cgroup file system is not mounted here"},
-    [GS_LIMIT_HOST_NO_CGROUP2] = {"no-cgroup2",
-                                  "the host uses cgroup v1, or v1 and v2 side by side"},
-    [GS_LIMIT_HOST_NO_CONTROLLER] = {"no-controller",
-                                     "the kernel has no dmem controller (6.14 or newer, with "
-                                     "CONFIG_CGROUP_DMEM)"},
+static const struct {
+    const char *name;
+    enum gs_enforced enforced;
+} hosts[] = {
+    [GS_LIMIT_HOST_READY] = {"ready", GS_ENFORCED_DMEM},
+    [GS_LIMIT_HOST_NO_MOUNT] = {"no-mount", GS_ENFORCED_NO_MOUNT},
+    [GS_LIMIT_HOST_NO_CGROUP2] = {"no-cgroup2", GS_ENFORCED_NO_CGROUP2},
+    [GS_LIMIT_HOST_NO_CONTROLLER] = {"no-controller", GS_ENFORCED_NO_CONTROLLER},
+    [GS_LIMIT_HOST_NO_PODS] = {"no-pods", GS_ENFORCED_NO_PODS},
+    [GS_LIMIT_HOST_READ_ONLY] = {"read-only", GS_ENFORCED_READ_ONLY},
+    [GS_LIMIT_HOST_DENIED] = {"denied", GS_ENFORCED_DENIED},
 };
 
 const char *gs_limit_host_name(enum gs_limit_host_state state)
@@ -21,12 +21,14 @@ const char *gs_limit_host_name(enum gs_limit_host_state state)
     return hosts[state].name;
 }
 
-const char *gs_limit_host_reason(enum gs_limit_host_state state)
+enum gs_enforced gs_limit_host_enforced(enum gs_limit_host_state state)
 {
-    return hosts[state].reason;
+    return hosts[state].enforced;
 }
 
-static const struct word outcomes[GS_LIMIT_OUTCOME_COUNT] = {
+static const struct {
+    const char *name, *reason;
+} outcomes[GS_LIMIT_OUTCOME_COUNT] = {
     [GS_LIMIT_HELD] = {"held", ""},
     [GS_LIMIT_NO_POD] = {"no-pod", "the pod has no cgroup on this node"},
     [GS_LIMIT_OTHER] = {"other-limit", "the kernel has another limit for this pod: more was in use "

@@ -66,6 +66,8 @@ int gs_names_init(struct gs_names *names, const char *domain, struct gs_error *e
         {out.model_deny, domain, "/", "gpu-model-deny"},
         {out.uuid, domain, "/", "gpu-uuid"},
         {out.uuid_deny, domain, "/", "gpu-uuid-deny"},
+        {out.enforce, domain, "/", "gpu-enforce"},
+        {out.enforced, domain, "/", "gpu-enforced"},
         {out.wake, domain, "/", "gpu-wake"},
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)

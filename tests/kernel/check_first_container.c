@@ -75,8 +75,9 @@ static bool limited(const char *pod)
     return file_has(pod, "dmem.max", REGION_0 " 4294967296\n");
 }
 
-/* Between the pod's cgroup and its first process lie the sandbox's image, network and start. */
-enum { SANDBOX_MS = 200 };
+/* The kubelet gives it the time that a sandbox's network and start take. How long that is on a busy
+ * machine is nobody's promise: only that it is limited by then. */
+#define LATEST_NS 20000000000LL
 
 static void before_its_first_process(enum gs_qos qos, const char *class)
 {
@@ -84,10 +85,11 @@ static void before_its_first_process(enum gs_qos qos, const char *class)
     snprintf(uid, sizeof(uid), "first-%s", class);
     int64_t started_ns = now_ns();
     const char *pod = pod_make(uid, qos);
-    while (!limited(pod) && now_ns() - started_ns < SANDBOX_MS * 1000000LL)
+    while (!limited(pod) && now_ns() - started_ns < LATEST_NS)
         usleep(100);
-    check(limited(pod), "%s: limited %.1f ms after the kubelet began to make its cgroup", class,
-          (double)(now_ns() - started_ns) / 1e6);
+    check(limited(pod), "%s: limited before any process of the pod", class);
+    fact("%s: %.1f ms after the kubelet began to make its cgroup", class,
+         (double)(now_ns() - started_ns) / 1e6);
     struct user first = user_start(container_make(pod, "init", true), 0);
     check(user_take(&first, 5 * GIB) == EAGAIN,
           "%s: a first container without gpu-mem is refused 5 of 4 GiB", class);

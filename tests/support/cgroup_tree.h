@@ -25,6 +25,7 @@ struct cgroup_tree {
     char mount[64];
     struct gs_limit_host host;
     int check_error;   /* what the mount is, 0: cgroup v2 */
+    int may_put_error; /* of the question whether writes to it are let through */
     int put_error;     /* of the next writes to dmem.max */
     int put_errors;    /* how many of them fail; -1: all */
     bool lies;         /* they succeed and change nothing */
@@ -162,11 +163,17 @@ static inline int host_put(void *ctx, const char *path, const char *text, size_t
     return tree->lies ? 0 : change_line(path, text);
 }
 
+static inline int host_may_put(void *ctx, const char *path)
+{
+    const struct cgroup_tree *tree = ctx;
+    return access(path, F_OK) == 0 ? tree->may_put_error : ENOENT;
+}
+
 static inline void tree_make(struct cgroup_tree *tree)
 {
     *tree = (struct cgroup_tree){.mount = "/tmp/gs-cgroup-XXXXXX"};
     assert_non_null(mkdtemp(tree->mount));
-    tree->host = (struct gs_limit_host){tree, host_check, host_put};
+    tree->host = (struct gs_limit_host){tree, host_check, host_put, host_may_put};
     tree_put(tree, "", "cgroup.controllers", "cpu memory pids dmem\n");
     tree_put(tree, "", "cgroup.subtree_control", "memory pids dmem\n");
     tree_put(tree, "", "dmem.capacity", REGION_0 " 17179869184\n" REGION_1 " 17179869184\n");

@@ -16,6 +16,9 @@ struct gs_limit_host {
     int (*check)(void *ctx, const char *path);
     /* One open(2) and one write(2) of the whole text; 0 or an errno. */
     int (*put)(void *ctx, const char *path, const char *text, size_t len);
+    /* 0: a write to that file would be let through (access(2)); else an errno. Nothing is written.
+     */
+    int (*may_put)(void *ctx, const char *path);
 };
 
 /* The kernel's. */

@@ -50,9 +50,8 @@ GS_DEFINE_CLEANUP(struct gs_keeper *, gs_keeper_free)
 void gs_keeper_gpus(struct gs_keeper *keeper, enum gs_limit_host_state host,
                     const struct gs_limit_gpu *gpus, size_t count);
 
-/* Whether limits are written and hold on this GPU, and if not the reason, a clause for people
- * (*borrowed*, constant; "" when it is enforced). */
-bool gs_keeper_enforces(const struct gs_keeper *keeper, uint32_t gpu, const char **ret_reason);
+/* Whether limits are written and hold on this GPU, or why not. */
+enum gs_enforced gs_keeper_enforces(const struct gs_keeper *keeper, uint32_t gpu);
 
 struct gs_share {
     const char *uid; /* as its cgroup has it; of a static pod its config hash. Copied */

@@ -11,6 +11,7 @@
 #include "gpushare/limit/host.h"
 #include "gpushare/limit/pod_tree.h"
 #include "gpushare/limit/region.h"
+#include "gpushare/model/enforced.h"
 
 /*
  * Keeps pods to their share of a GPU's memory by the kernel's dmem cgroup controller (Linux 6.14 or
@@ -56,14 +57,17 @@ enum gs_limit_host_state {
     GS_LIMIT_HOST_NO_MOUNT,      /* nothing is at the mount's path, or it cannot be read */
     GS_LIMIT_HOST_NO_CGROUP2,    /* cgroup v1, or hybrid */
     GS_LIMIT_HOST_NO_CONTROLLER, /* the kernel has no dmem controller, or it is off */
+    GS_LIMIT_HOST_NO_PODS,       /* no kubelet keeps pods below this mount (yet) */
+    GS_LIMIT_HOST_READ_ONLY,     /* of the last two: use can be read, limits cannot be written */
+    GS_LIMIT_HOST_DENIED,
 };
 
-/* "ready", "no-mount", …; and a clause for people, "" when ready. */
+/* "ready", "no-mount", …; and what it means for every GPU: GS_ENFORCED_DMEM when ready. */
 const char *gs_limit_host_name(enum gs_limit_host_state state);
-const char *gs_limit_host_reason(enum gs_limit_host_state state);
+enum gs_enforced gs_limit_host_enforced(enum gs_limit_host_state state);
 
 struct gs_limit_gpu {
-    struct gs_region region; /* ABSENT while the host is not ready */
+    struct gs_region region; /* ABSENT while the host has no controller */
     uint64_t capacity_bytes; /* of the region, when usable; the driver's number */
 };
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "gpushare/base/error.h"
+#include "gpushare/model/pod.h"
 
 /*
  * Where the kubelet puts a pod's cgroup, below a mount of cgroup v2:
@@ -22,8 +23,6 @@
  * Source: Kubernetes, pkg/kubelet/cm: pod_container_manager_linux.go (GetPodContainerName),
  * cgroup_manager_linux.go (ToSystemd, ToCgroupfs). Used by one thread; reads folders, writes none.
  */
-
-enum gs_qos { GS_QOS_GUARANTEED, GS_QOS_BURSTABLE, GS_QOS_BEST_EFFORT, GS_QOS_COUNT };
 
 enum {
     GS_CGROUP_PATH_BYTES = 768, /* of a path below the mount, its NUL included */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "gpushare/limit/dmem.h"
+#include "gpushare/model/enforced.h"
 
 /*
  * Which region of the kernel's dmem controller is a GPU's memory. Drivers name their regions as
@@ -40,8 +41,8 @@ enum gs_region_state {
 
 /* "usable", "ambiguous", …; for metrics and logs. */
 const char *gs_region_state_name(enum gs_region_state state);
-/* A clause for people: why there is no limit on this GPU. "" for GS_REGION_USABLE. */
-const char *gs_region_state_reason(enum gs_region_state state);
+/* What that means for limits: GS_ENFORCED_DMEM when usable. */
+enum gs_enforced gs_region_state_enforced(enum gs_region_state state);
 
 struct gs_region {
     enum gs_region_state state;

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gpushare/model/enforced.h"
+
 /*
  * One physical GPU, as the device plugin reports it in the node annotation `<domain>/gpu-inventory`
  * (docs/contract.md) or as capacity / count when there is no such annotation.
@@ -41,7 +43,8 @@ struct gs_gpu {
     uint32_t xid_boot;  /* of the node, when that came: 31 bits of a hash */
     int16_t numa;
     bool healthy;
-    bool schedulable;           /* false: an administrator's cordon */
+    bool schedulable; /* false: an administrator's cordon */
+    enum gs_enforced enforced;
     char uuid[GS_UUID_BYTES];   /* "" when not known; NUL-terminated */
     char model[GS_MODEL_BYTES]; /* "" when not known; NUL-terminated, cut when longer */
     char pci[GS_PCI_BYTES];     /* "0000:3b:00.0", as sysfs writes it; "" when not known */

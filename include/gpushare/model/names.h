@@ -56,6 +56,12 @@ struct gs_names {
     char uuid[GS_NAME_BYTES];
     /* pod annotation, by its owner: none of these GPUs */
     char uuid_deny[GS_NAME_BYTES];
+    /* pod annotation, by its owner: "required" lets its containers start only when the kernel keeps
+     * the pod to its share (docs/enforce.md) */
+    char enforce[GS_NAME_BYTES];
+    /* node label, by the device plugin: "dmem" while the kernel keeps pods to their share on every
+     * GPU of the node */
+    char enforced[GS_NAME_BYTES];
     /* pod annotation: touched to make kube-scheduler look at a refused pod again */
     char wake[GS_NAME_BYTES];
 };
@@ -73,6 +79,10 @@ struct gs_names {
 /* pod annotation: on the extender's own pod, by itself: when its last term as the leader began. It
  * binds when its watch has shown that */
 #define GS_TERM_KEY "gpushare/term"
+
+/* pod annotation, by the kubelet: on the mirror of a static pod, the hash that is in place of its
+ * UID (pkg/kubelet/pod/mirror_client.go) */
+#define GS_MIRROR_KEY "kubernetes.io/config.mirror"
 
 /* domain: a DNS name of at most 63 bytes, else GS_EINVAL. "aliyun.com" gives the environment-like
  * prefix "ALIYUN_COM": upper case, everything that is no letter or digit becomes '_'. */

@@ -22,6 +22,7 @@ struct gs_node {
     const char *name;             /* metadata.name, never NULL */
     const char *uid;              /* metadata.uid, "" when absent */
     const char *resource_version; /* metadata.resourceVersion, "" when absent */
+    const char *enforced;         /* label <domain>/gpu-enforced, "" when absent */
     const char *address;          /* first InternalIP of status.addresses, "" when absent */
     bool labelled;                /* label gpushare=true */
     bool ready;                   /* condition Ready is True */

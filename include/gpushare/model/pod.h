@@ -36,6 +36,9 @@ struct gs_container {
     bool overrides_visible_devices; /* its env sets NVIDIA_VISIBLE_DEVICES itself */
 };
 
+/* status.qosClass; kubelets keep pods of each class in a folder of cgroups of their own. */
+enum gs_qos { GS_QOS_GUARANTEED, GS_QOS_BURSTABLE, GS_QOS_BEST_EFFORT, GS_QOS_COUNT };
+
 /* The GPU indices that annotation ALIYUN_COM_GPU_MEM_IDX names, or without it the allocation JSON.
  */
 enum gs_recorded {
@@ -76,6 +79,10 @@ struct gs_pod {
     const char *nominated_node; /* status.nominatedNodeName */
     const char *scheduler_name; /* spec.schedulerName */
     const char *owner_uid;      /* the controller's UID, "" without one */
+    /* Of a static pod's mirror: what the kubelet calls it in place of a UID; else "". The API
+     * server lets nobody add that annotation to a pod. */
+    const char *static_uid;
+    enum gs_qos qos; /* BestEffort when it is not said */
     enum gs_pod_phase phase;
     bool deleting;     /* metadata.deletionTimestamp is set: frees nothing by itself */
     int32_t priority;  /* spec.priority, 0 when absent */
@@ -102,6 +109,7 @@ struct gs_pod {
     bool assigned;          /* ..._ASSIGNED is "true" */
     bool has_assigned;      /* ..._ASSIGNED is there at all */
     bool exchanged;         /* gpu-swap-with: an older device plugin put its record right */
+    bool enforce_required;  /* gpu-enforce: starts only when its limit holds */
     const char *gpu_model;  /* comma list of model substrings allowed */
     const char *gpu_model_deny;
     const char *gpu_uuid;      /* comma list of UUIDs allowed */

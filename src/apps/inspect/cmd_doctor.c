@@ -80,6 +80,7 @@ static int examine(struct doctor *doctor, const struct app *app, struct gs_error
     doctor_check_asked(doctor);
     doctor_check_nodes(doctor);
     doctor_check_gpus(doctor);
+    doctor_check_limits(doctor);
     doctor_check_pods(doctor);
     return 0;
 }

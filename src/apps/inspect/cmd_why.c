@@ -208,6 +208,14 @@ static bool tell_other(void *ctx, const struct gs_claim *claim)
     return true;
 }
 
+static void tell_enforced(enum gs_enforced enforced)
+{
+    if (enforced == GS_ENFORCED_DMEM)
+        puts("    the kernel keeps each pod there to its share (dmem)");
+    else if (enforced != GS_ENFORCED_UNKNOWN)
+        printf("    nothing keeps a pod there to its share: %s\n", gs_enforced_reason(enforced));
+}
+
 static void tell_gpus(const struct gs_node_view *view, const struct gs_claim *own, const char *unit)
 {
     for (uint32_t i = 0; view && i < view->gpu_count; i++) {
@@ -221,6 +229,7 @@ static void tell_gpus(const struct gs_node_view *view, const struct gs_claim *ow
                gpu->total_units, unit, what->healthy ? "" : ", unhealthy",
                what->schedulable ? "" : ", cordoned",
                gpu->used_units > gpu->total_units ? ", overfull" : "");
+        tell_enforced(what->enforced);
     }
 }
 
@@ -250,6 +259,9 @@ static void tell_bound(struct why *why)
         gs_ledger_each_claim(ledger, view->slot, tell_other, &sharing);
     if (!sharing.others)
         puts("  shares with nobody");
+    if (why->pod.enforce_required)
+        printf("  its containers start only when its limit holds (%s)\n",
+               why->common.names.enforce);
     if (why->pod.has_assigned && !why->pod.assigned)
         puts("  the device plugin has not given it to a container yet");
     tell_trouble(why);

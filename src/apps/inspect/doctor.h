@@ -60,6 +60,9 @@ void doctor_check_scheduler(struct doctor *doctor);
 /* doctor_asked.c: needs the snapshot. */
 void doctor_check_asked(struct doctor *doctor);
 
+/* doctor_limits.c: from the snapshot. */
+void doctor_check_limits(struct doctor *doctor);
+
 /* doctor_nodes.c: from the snapshot. */
 void doctor_check_nodes(struct doctor *doctor);
 void doctor_check_gpus(struct doctor *doctor);

@@ -21,6 +21,15 @@ static void put_pod(struct doc *doc, const struct gs_claim *claim, bool pending)
     doc_end(doc);
 }
 
+static void put_enforced(struct doc *doc, enum gs_enforced enforced)
+{
+    const char *reason = gs_enforced_reason(enforced);
+    if (enforced != GS_ENFORCED_UNKNOWN)
+        doc_text(doc, "enforced", gs_enforced_name(enforced));
+    if (reason[0])
+        doc_text(doc, "enforcedReason", reason);
+}
+
 static void put_gpu(struct doc *doc, const struct view_node *node, const struct view_gpu *gpu)
 {
     doc_object(doc, NULL);
@@ -35,6 +44,7 @@ static void put_gpu(struct doc *doc, const struct view_node *node, const struct 
     doc_bool(doc, "healthy", gpu->gpu->healthy);
     doc_bool(doc, "schedulable", gpu->gpu->schedulable);
     doc_bool(doc, "overfull", gpu->overfull);
+    put_enforced(doc, gpu->gpu->enforced);
     doc_list(doc, "pods");
     for (uint32_t i = 0; i < node->claim_count; i++) {
         const struct gs_claim *claim = &node->claims[i];

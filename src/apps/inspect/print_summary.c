@@ -45,6 +45,8 @@ static void put_header(struct grid *grid, const struct shape *shape)
     grid_column(grid, true, "LARGEST");
     grid_column(grid, true, "STRANDED");
     grid_column(grid, true, "PODS");
+    if (shape->view->says_enforced)
+        grid_column(grid, false, "ENFORCED");
     grid_column(grid, false, "MODEL");
     grid_column(grid, false, "STATE");
 }
@@ -109,7 +111,7 @@ static void put_state(struct grid *grid, const struct view_node *node)
     grid_cell(grid, bad ? GRID_BAD : len ? GRID_WARN : GRID_GOOD, "%s", len ? words + 1 : "ok");
 }
 
-static void put_wide(struct grid *grid, const struct view_node *node)
+static void put_wide(struct grid *grid, const struct shape *shape, const struct view_node *node)
 {
     const struct gs_fragmentation *part = &node->fragmentation;
     grid_cell(grid, GRID_PLAIN, "%" PRIu64, part->free_units);
@@ -119,6 +121,8 @@ static void put_wide(struct grid *grid, const struct view_node *node)
     else
         grid_cell(grid, GRID_PLAIN, "-");
     grid_cell(grid, GRID_PLAIN, "%" PRIu32, node->claim_count);
+    if (shape->view->says_enforced)
+        grid_cell(grid, GRID_PLAIN, "%s", view_enforced(node));
     put_model(grid, node);
     put_state(grid, node);
 }
@@ -139,7 +143,7 @@ static void put_node(struct grid *grid, const struct shape *shape, const struct 
     grid_cell(grid, node->used_units > node->total_units ? GRID_BAD : GRID_PLAIN,
               "%" PRIu64 "/%" PRIu64, node->used_units, node->total_units);
     if (shape->wide)
-        put_wide(grid, node);
+        put_wide(grid, shape, node);
 }
 
 /* *caller frees*; NULL: out of memory. */

@@ -24,7 +24,8 @@ struct snap_node {
     uint32_t capacity_count;
     uint32_t whole_gpus; /* that NVIDIA's device plugin gives out */
     bool ready, unschedulable, labelled, inventory;
-    bool selected; /* by --selector; true without one */
+    bool says_enforced; /* label gpu-enforced is "dmem" */
+    bool selected;      /* by --selector; true without one */
     uint32_t round;
     UT_hash_handle hh; /* by name */
 };

@@ -21,6 +21,18 @@ uint64_t view_percent(uint64_t used, uint64_t total)
     return total ? (uint64_t)((double)used / (double)total * 100) : 0;
 }
 
+const char *view_enforced(const struct view_node *node)
+{
+    uint32_t held = 0, told = 0;
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        held += node->gpus[i].gpu->enforced == GS_ENFORCED_DMEM;
+        told += node->gpus[i].gpu->enforced != GS_ENFORCED_UNKNOWN;
+    }
+    if (!told)
+        return "-";
+    return held == node->gpu_count ? "dmem" : held ? "some" : "none";
+}
+
 /* ---- one node ---- */
 
 struct collect {
@@ -192,6 +204,7 @@ static void sum_nodes(struct view *view)
         for (uint32_t g = 0; g < node->gpu_count; g++) {
             sum->overfull_gpus += node->gpus[g].overfull;
             sum->unusable_gpus += !node->gpus[g].usable;
+            view->says_enforced |= node->gpus[g].gpu->enforced != GS_ENFORCED_UNKNOWN;
         }
     }
     view->pending = sum->pending_pods > 0;

@@ -68,7 +68,8 @@ struct view {
     struct view_sum sum; /* of the nodes shown */
     const char *unit;    /* "GiB", …; "mixed units" when nodes differ */
     bool mixed_units;
-    bool pending; /* some node has pods that name no GPU */
+    bool pending;       /* some node has pods that name no GPU */
+    bool says_enforced; /* some node's plugin tells whether limits hold */
     uint32_t waiting_pods;
     uint64_t waiting_units;
     struct gs_claim *all_claims;
@@ -79,6 +80,10 @@ struct view {
 int view_build(const struct snapshot *snapshot, const struct view_options *options,
                struct view *ret, struct gs_error *err);
 void view_release(struct view *view);
+
+/* Whether the kernel keeps pods to their share on the node's GPUs: "dmem" on all, "some", "none",
+ * "-" when its plugin does not tell. */
+const char *view_enforced(const struct view_node *node);
 
 /* "free", "used", "name" */
 bool view_sort_parse(void *to, const char *text);

@@ -109,6 +109,8 @@ static void what_is_no_inventory_is_refused_with_a_reason(void **state)
          "gpus.pci is too long"},
         {"NUMA node too large", IN("{'idx':1,'mem':1,'numa':32768}"), "gpus.numa is no NUMA node"},
         {"NUMA node too small", IN("{'idx':1,'mem':1,'numa':-32769}"), "gpus.numa is no NUMA node"},
+        {"enforced is no text", IN("{'idx':1,'mem':1,'enforced':true}"),
+         "gpus.enforced is not a string"},
         {"healthy is no flag", IN("{'idx':1,'mem':1,'healthy':1}"),
          "gpus.healthy is not true or false"},
         {"moved is no flag", "{'v':1,'unit':'GiB','gpus':[],'moved':{}}",
@@ -139,18 +141,22 @@ static void an_inventory_is_written_as_the_contract_shows(void **state)
          .pci = "0000:3b:00.0",
          .xid = 79,
          .xid_boot = 5,
-         .schedulable = true},
+         .schedulable = true,
+         .enforced = GS_ENFORCED_DMEM},
         {.idx = 5, .mem_units = 7, .numa = GS_NUMA_NONE},
+        {.idx = 6, .mem_units = 7, .numa = GS_NUMA_NONE, .enforced = GS_ENFORCED_SHARED},
     };
-    struct gs_inventory inventory = {.unit = GS_UNIT_GIB, .gpus = gpus, .gpu_count = 2};
+    struct gs_inventory inventory = {.unit = GS_UNIT_GIB, .gpus = gpus, .gpu_count = 3};
     struct gs_buf out = GS_BUF(4096);
     gs_codec_inventory_encode(&out, &inventory);
-    row_json("two", &out,
+    row_json("three", &out,
              "{'v':1,'unit':'GiB','gpus':[{'idx':0,'uuid':'GPU-1','mem':79,'memMiB':81559,"
              "'model':'NVIDIA "
              "\\'A100\\'','pci':'0000:3b:00.0','healthy':true,'xid':79,'xidBoot':5,'numa':0,"
-             "'schedulable':true},"
-             "{'idx':5,'mem':7,'healthy':false,'schedulable':false}]}");
+             "'schedulable':true,'enforced':'dmem'},"
+             "{'idx':5,'mem':7,'healthy':false,'schedulable':false},"
+             "{'idx':6,'mem':7,'healthy':false,'schedulable':false,'enforced':'none',"
+             "'enforced_reason':'the kernel counts several GPUs of this node in one region'}]}");
     inventory.gpu_count = 0;
     inventory.unit = GS_UNIT_64MIB;
     gs_codec_inventory_encode(&out, &inventory);
@@ -158,6 +164,34 @@ static void an_inventory_is_written_as_the_contract_shows(void **state)
     inventory.tells_moved = true;
     gs_codec_inventory_encode(&out, &inventory);
     row_json("speaks gpu-moved", &out, "{'v':1,'unit':'64MiB','gpus':[],'moved':true}");
+}
+
+static void what_is_said_of_limits_is_read(void **state)
+{
+    static const struct {
+        const char *row, *words;
+        enum gs_enforced enforced;
+    } rows[] = {
+        {"nothing", "", GS_ENFORCED_UNKNOWN},
+        {"held", ",'enforced':'dmem'", GS_ENFORCED_DMEM},
+        {"not, and why",
+         ",'enforced':'none','enforced_reason':'the GPU\\u0027s PCI address is not known'",
+         GS_ENFORCED_NO_ADDRESS},
+        {"the reason first",
+         ",'enforced_reason':'the kernel counts several GPUs of this node in one region',"
+         "'enforced':'none'",
+         GS_ENFORCED_SHARED},
+        {"null", ",'enforced':null,'enforced_reason':null", GS_ENFORCED_UNKNOWN},
+        {"a later reason", ",'enforced':'none','enforced_reason':'?'", GS_ENFORCED_OTHER},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+        struct gs_inventory inventory = {0};
+        char json[512];
+        snprintf(json, sizeof(json), "{'v':1,'unit':'GiB','gpus':[{'idx':0,'mem':1%s}]}", r->words);
+        row_equal(r->row, decode(json, &arena, &inventory, NULL), 0);
+        row_equal(r->row, inventory.gpus[0].enforced, r->enforced);
+    }
 }
 
 static void a_plugin_says_that_it_speaks_of_moved_pods(void **state)
@@ -188,6 +222,7 @@ int main(void)
         cmocka_unit_test(what_is_no_inventory_is_refused_with_a_reason),
         cmocka_unit_test(an_inventory_is_written_as_the_contract_shows),
         cmocka_unit_test(a_plugin_says_that_it_speaks_of_moved_pods),
+        cmocka_unit_test(what_is_said_of_limits_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,20 +60,25 @@ static void what_others_do_with_the_gpus_is_read(void **state)
         const char *row, *json;
         bool upgrade;
         uint32_t whole;
+        const char *enforced;
     } rows[] = {
-        {"nothing", "{'metadata':{'name':'n'}}", false, 0},
+        {"nothing", "{'metadata':{'name':'n'}}", false, 0, ""},
+        {"its limits hold", "{'metadata':{'labels':{'aliyun.com/gpu-enforced':'dmem'}}}", false, 0,
+         "dmem"},
         {"a driver is replaced", "{'metadata':{'labels':{'aliyun.com/gpu-driver-upgrade':'true'}}}",
-         true, 0},
-        {"it was", "{'metadata':{'labels':{'aliyun.com/gpu-driver-upgrade':'false'}}}", false, 0},
-        {"NVIDIA's device plugin", "{'status':{'capacity':{'nvidia.com/gpu':'4'}}}", false, 4},
-        {"it was there", "{'status':{'capacity':{'nvidia.com/gpu':'0'}}}", false, 0},
-        {"time slices", "{'status':{'capacity':{'nvidia.com/gpu.shared':'8'}}}", false, 8},
+         true, 0, ""},
+        {"it was", "{'metadata':{'labels':{'aliyun.com/gpu-driver-upgrade':'false'}}}", false, 0,
+         ""},
+        {"NVIDIA's device plugin", "{'status':{'capacity':{'nvidia.com/gpu':'4'}}}", false, 4, ""},
+        {"it was there", "{'status':{'capacity':{'nvidia.com/gpu':'0'}}}", false, 0, ""},
+        {"time slices", "{'status':{'capacity':{'nvidia.com/gpu.shared':'8'}}}", false, 8, ""},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_node node = {0};
         row_equal(r->row, decode(r->json, &node, NULL), 0);
         row_equal(r->row, node.driver_upgrade, r->upgrade);
         row_equal(r->row, node.whole_gpus, r->whole);
+        row_text(r->row, node.enforced, r->enforced);
         gs_node_release(&node);
     }
 }

@@ -301,6 +301,48 @@ static void annotations_that_users_break_are_told_not_failed(void **state)
     }
 }
 
+/* What a limit needs to know of a pod, and what nobody may forge (model/pod.h). */
+static void what_a_limit_asks_for_is_read(void **state)
+{
+#define MIRROR(hash)  "{'metadata':{'annotations':{'kubernetes.io/config.mirror':'" hash "'}}}"
+#define ENFORCE(word) "{'metadata':{'annotations':{'aliyun.com/gpu-enforce':'" word "'}}}"
+#define CLASS(name)   "{'status':{'qosClass':'" name "'}}"
+    static const struct {
+        const char *row, *json;
+        enum gs_qos qos;
+        const char *static_uid;
+        bool required;
+    } rows[] = {
+        {"nothing", "{}", GS_QOS_BEST_EFFORT, "", false},
+        {"Guaranteed", CLASS("Guaranteed"), GS_QOS_GUARANTEED, "", false},
+        {"Burstable", CLASS("Burstable"), GS_QOS_BURSTABLE, "", false},
+        {"BestEffort", CLASS("BestEffort"), GS_QOS_BEST_EFFORT, "", false},
+        {"a later class", CLASS("Best"), GS_QOS_BEST_EFFORT, "", false},
+        {"a static pod", MIRROR("0123456789abcdef0123456789abcdef"), GS_QOS_BEST_EFFORT,
+         "0123456789abcdef0123456789abcdef", false},
+        {"another pod's UID in its place", MIRROR("6f1c0a52-0d7e-4d53-9d0b-6c1f6a3f0001"),
+         GS_QOS_BEST_EFFORT, "", false},
+        {"a path in its place", MIRROR("../0123456789abcdef0123456789abc"), GS_QOS_BEST_EFFORT, "",
+         false},
+        {"too short", MIRROR("0123456789abcdef"), GS_QOS_BEST_EFFORT, "", false},
+        {"a hash that no kubelet wrote",
+         "{'metadata':{'annotations':{'kubernetes.io/config.hash':"
+         "'0123456789abcdef0123456789abcdef'}}}",
+         GS_QOS_BEST_EFFORT, "", false},
+        {"required", ENFORCE("required"), GS_QOS_BEST_EFFORT, "", true},
+        {"another word", ENFORCE("off"), GS_QOS_BEST_EFFORT, "", false},
+        {"another case", ENFORCE("Required"), GS_QOS_BEST_EFFORT, "", false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_pod pod = {0};
+        row_equal(r->row, decode(r->json, &pod, NULL), 0);
+        row_equal(r->row, pod.qos, r->qos);
+        row_text(r->row, pod.static_uid, r->static_uid);
+        row_equal(r->row, pod.enforce_required, r->required);
+        gs_pod_release(&pod);
+    }
+}
+
 static void small_fields_are_read(void **state)
 {
     static const struct {
@@ -553,6 +595,7 @@ int main(void)
         cmocka_unit_test(a_pods_own_requests_take_the_place_of_its_containers),
         cmocka_unit_test(gpu_count_is_read_from_label_and_annotation),
         cmocka_unit_test(annotations_that_users_break_are_told_not_failed),
+        cmocka_unit_test(what_a_limit_asks_for_is_read),
         cmocka_unit_test(small_fields_are_read),
         cmocka_unit_test(an_environment_that_names_devices_is_noticed),
         cmocka_unit_test(a_field_that_cannot_be_read_is_named),

@@ -9,6 +9,23 @@ static void a_file_system_that_is_no_cgroup_says_so(void **state)
     assert_int_equal(host->check(host->ctx, "/nonexistent"), ENOENT);
 }
 
+static void a_write_is_asked_for_without_being_made(void **state)
+{
+    const struct gs_limit_host *host = &gs_limit_host_kernel;
+    struct cgroup_tree tree;
+    char path[128];
+    tree_make(&tree);
+    tree_path(&tree, "", "dmem.max", path, sizeof(path));
+    assert_int_equal(host->may_put(host->ctx, path), ENOENT);
+    assert_false(tree_has(&tree, "", "dmem.max"));
+    put_text(path, "a 1\n");
+    assert_int_equal(host->may_put(host->ctx, path), 0);
+    assert_string_equal(tree_get(&tree, "", "dmem.max"), "a 1\n");
+    assert_int_equal(chmod(path, 0444), 0);
+    assert_int_equal(host->may_put(host->ctx, path), geteuid() == 0 ? 0 : EACCES);
+    tree_rmdir(&tree, "");
+}
+
 static void a_text_is_written_whole_into_what_is_there(void **state)
 {
     const struct gs_limit_host *host = &gs_limit_host_kernel;
@@ -30,6 +47,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_system_that_is_no_cgroup_says_so),
+        cmocka_unit_test(a_write_is_asked_for_without_being_made),
         cmocka_unit_test(a_text_is_written_whole_into_what_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

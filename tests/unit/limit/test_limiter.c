@@ -85,10 +85,44 @@ static void a_host_can_limit_or_says_why_not(void **state)
             tree_put(&f->tree, "", "dmem.capacity", r->capacity);
         enum gs_limit_host_state host = gs_limiter_look(f->limiter, addresses, 2, gpus);
         row_text(r->row, gs_limit_host_name(host), gs_limit_host_name(r->host));
-        row_equal(r->row, *gs_limit_host_reason(host) == '\0', host == GS_LIMIT_HOST_READY);
+        row_equal(r->row, gs_limit_host_enforced(host) == GS_ENFORCED_DMEM,
+                  host == GS_LIMIT_HOST_READY);
         row_equal(r->row, gpus[0].region.state, r->gpu);
         row_equal(r->row, gpus[0].capacity_bytes, r->gpu == GS_REGION_USABLE ? 16 : 0);
         row_equal(r->row, gpus[1].region.state, GS_REGION_ABSENT);
+    }
+}
+
+/* GPUs' memory can be read all the same. */
+static void a_host_whose_pods_cannot_be_limited_says_why(void **state)
+{
+    static const struct {
+        const char *row;
+        bool pods;
+        int may_put_error;
+        enum gs_limit_host_state host;
+    } rows[] = {
+        {"it can", true, 0, GS_LIMIT_HOST_READY},
+        {"no kubelet yet", false, 0, GS_LIMIT_HOST_NO_PODS},
+        {"mounted read-only", true, EROFS, GS_LIMIT_HOST_READ_ONLY},
+        {"not root", true, EACCES, GS_LIMIT_HOST_DENIED},
+        {"a security module", true, EPERM, GS_LIMIT_HOST_DENIED},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        void *own = NULL;
+        struct gs_limit_gpu gpus[2];
+        assert_int_equal(setup(&own), 0);
+        struct fixture *f = own;
+        f->tree.may_put_error = r->may_put_error;
+        if (!r->pods)
+            tree_rmdir(&f->tree, "/kubepods");
+        enum gs_limit_host_state host = gs_limiter_look(f->limiter, addresses, 2, gpus);
+        row_text(r->row, gs_limit_host_name(host), gs_limit_host_name(r->host));
+        row_equal(r->row, gs_limit_host_enforced(host) == GS_ENFORCED_DMEM,
+                  host == GS_LIMIT_HOST_READY);
+        row_equal(r->row, gpus[0].region.state, GS_REGION_USABLE);
+        row_equal(r->row, f->tree.writes + f->tree.enablings, 0);
+        teardown(&own);
     }
 }
 
@@ -310,6 +344,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_mount_has_a_name),
         in_tree(a_host_can_limit_or_says_why_not),
+        cmocka_unit_test(a_host_whose_pods_cannot_be_limited_says_why),
         cmocka_unit_test(a_limit_is_held_only_when_the_kernel_says_so),
         in_tree(other_regions_keep_what_they_have),
         in_tree(the_worst_of_several_is_told),

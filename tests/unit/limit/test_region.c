@@ -110,7 +110,7 @@ static void a_gpu_has_exactly_one_region_or_none(void **state)
         struct gs_region region = gs_region_of(r->addresses, 3, 0, lines, count);
         row_text(r->row, gs_region_state_name(region.state), gs_region_state_name(r->state));
         row_text(r->row, region.name, r->name);
-        row_equal(r->row, *gs_region_state_reason(region.state) == '\0',
+        row_equal(r->row, gs_region_state_enforced(region.state) == GS_ENFORCED_DMEM,
                   region.state == GS_REGION_USABLE);
     }
 }

@@ -27,6 +27,8 @@ static void names_of_the_default_domain_are_the_originals(void **state)
         {"assigned", names.assigned, "ALIYUN_COM_GPU_MEM_ASSIGNED"},
         {"assume_time", names.assume_time, "ALIYUN_COM_GPU_MEM_ASSUME_TIME"},
         {"placement", names.placement, "aliyun.com/gpu-placement"},
+        {"enforce", names.enforce, "aliyun.com/gpu-enforce"},
+        {"enforced", names.enforced, "aliyun.com/gpu-enforced"},
         {"swap_with", names.swap_with, "aliyun.com/gpu-swap-with"},
         {"model", names.model, "aliyun.com/gpu-model"},
         {"model_deny", names.model_deny, "aliyun.com/gpu-model-deny"},

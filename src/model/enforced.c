@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/model/enforced.h"
+
+#include <string.h>
+
+static const char *const reasons[GS_ENFORCED_COUNT] = {
+    [GS_ENFORCED_UNKNOWN] = "",
+    [GS_ENFORCED_DMEM] = "",
+    [GS_ENFORCED_NOT_ON] = "limits are not switched on (--enforce)",
+    [GS_ENFORCED_NO_MOUNT] = "the host's cgroup file system is not mounted here",
+    [GS_ENFORCED_NO_CGROUP2] = "the host uses cgroup v1, or v1 and v2 side by side",
+    [GS_ENFORCED_NO_CONTROLLER] =
+        "the kernel has no dmem controller (6.14 or newer, with CONFIG_CGROUP_DMEM)",
+    [GS_ENFORCED_NO_PODS] = "the host's cgroup file system has no folder of pods (kubepods)",
+    [GS_ENFORCED_READ_ONLY] = "the host's cgroup file system is mounted read-only",
+    [GS_ENFORCED_DENIED] = "writing to the pods' cgroups is not permitted",
+    [GS_ENFORCED_AMBIGUOUS] = "the kernel counts this GPU's memory in several regions",
+    [GS_ENFORCED_SHARED] = "the kernel counts several GPUs of this node in one region",
+    [GS_ENFORCED_ABSENT] = "the GPU's driver does not count its memory for the kernel",
+    [GS_ENFORCED_NO_ADDRESS] = "the GPU's PCI address is not known",
+    [GS_ENFORCED_OTHER] = "for a reason that this version does not know",
+};
+
+const char *gs_enforced_name(enum gs_enforced enforced)
+{
+    if (enforced == GS_ENFORCED_UNKNOWN)
+        return "";
+    return enforced == GS_ENFORCED_DMEM ? "dmem" : "none";
+}
+
+const char *gs_enforced_reason(enum gs_enforced enforced)
+{
+    return reasons[enforced];
+}
+
+enum gs_enforced gs_enforced_parse(const char *name, const char *reason)
+{
+    if (strcmp(name, "dmem") == 0)
+        return GS_ENFORCED_DMEM;
+    if (strcmp(name, "none") != 0)
+        return GS_ENFORCED_UNKNOWN;
+    for (int i = GS_ENFORCED_NOT_ON; i < GS_ENFORCED_OTHER; i++)
+        if (strcmp(reason, reasons[i]) == 0)
+            return (enum gs_enforced)i;
+    return GS_ENFORCED_OTHER;
+}
