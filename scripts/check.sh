@@ -48,6 +48,7 @@ steps=(
     "docs     what the documents name exists; every line of the doctor has its cure"
     "chart    helm renders the same objects as the overlays"
     "images   two clones give one digest; the images hold what they need and nothing else"
+    "packages the .debs go into a fresh Debian 12, run and leave nothing; a release is whole"
     "hardening RELRO, PIE, stack protector, FORTIFY and the rest are in the programs"
     "reproducible two builds that share only the source give the same bytes"
     "supply   docs/dependencies.md lists what is linked, and under which licence; so does the SPDX document"
@@ -172,6 +173,20 @@ step_images() {
 }
 
 programs=(gpushare-extender gpushare-device-plugin kubectl-inspect-gpushare gpushare-sim)
+
+step_packages() {
+    local dir
+    ((EUID == 0)) || {
+        echo "note: not run: needs root, for chroot"
+        exit "$cannot_run"
+    }
+    build_project "$root" release "${programs[@]}"
+    dir=$(mktemp -d)
+    # shellcheck disable=SC2064  # the folder as it is now
+    trap "rm -rf '$dir'" EXIT
+    GPUSHARE_BUILD_DIR=$root/build scripts/release.sh --draft --out "$dir"
+    tests/packages/run.sh "$dir"
+}
 
 step_hardening() {
     local program soft=0

@@ -76,17 +76,31 @@ found_for() {
     ldd "$1" | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }'
 }
 
-# dpkg knows a file by its path from before or after the merge of /lib and /usr/lib.
-package_of() {
-    local file path
-    file=$(readlink -f "$1")
-    for path in "$1" "$file" "${file#/usr}"; do
-        if dpkg-query -S "$path" 2>/dev/null | sed -E 's/(:[a-z0-9]+)?: .*//' | grep -m 1 .; then
-            return 0
-        fi
+# "libcurl.so.4 libcurl4" for each line "libcurl.so.4 /lib/x86_64-linux-gnu/libcurl.so.4". dpkg knows a
+# file by its path from before or after the merge of /lib and /usr/lib, and reads every package's list
+# whenever it is asked: so it is asked once.
+packages_of() {
+    local name file path real owner rc=0
+    local -a names=() files=() paths=()
+    declare -A owners=()
+    while read -r name file; do
+        real=$(readlink -f "$file")
+        names+=("$name")
+        files+=("$file $real ${real#/usr}")
+        paths+=("$file" "$real" "${real#/usr}")
     done
-    echo "no package owns $1" >&2
-    return 1
+    while IFS=: read -r owner path; do
+        owners[${path# }]=$owner
+    done < <(dpkg-query -S "${paths[@]}" 2>/dev/null | sed -E 's/^([^:, ]+)(:[a-z0-9]+)?[^:]*: /\1: /')
+    for name in "${!names[@]}"; do
+        owner=""
+        for path in ${files[$name]}; do
+            owner=${owner:-${owners[${path}]:-}}
+        done
+        [[ -n $owner ]] || { echo "no package owns ${files[$name]%% *}" >&2 && rc=1; }
+        echo "${names[$name]} $owner"
+    done
+    return "$rc"
 }
 
 licence_of() {
@@ -106,12 +120,13 @@ licence_of() {
 
 # "A B": A loads B directly. Programs by their names, the rest by its package.
 links() {
-    local program name file
+    local program name file needed
     declare -A package_by_name=() seen=()
+    file=$(for program in "${programs[@]}"; do found_for "$build/$program"; done | sort -u | packages_of)
+    while read -r name needed; do
+        package_by_name[$name]=$needed
+    done <<<"$file"
     for program in "${programs[@]}"; do
-        while read -r name file; do
-            [[ ${package_by_name[$name]:-} ]] || package_by_name[$name]=$(package_of "$file")
-        done < <(found_for "$build/$program")
         for name in $(needed_by "$build/$program"); do
             echo "$program ${package_by_name[$name]}"
         done

@@ -1,0 +1,188 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Everything that a release consists of, in one folder: source, images, packages, the chart, the CLI's
+# archive with a manifest for krew, an SPDX document, the release's notes, and checksums of all. Uploads
+# nothing and tags nothing: it says what is left to do.
+set -euo pipefail
+export LC_ALL=C
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=scripts/lib/apt.sh
+. "$root/scripts/lib/apt.sh"
+# shellcheck source=scripts/lib/build.sh
+. "$root/scripts/lib/build.sh"
+# shellcheck source=scripts/lib/rootfs.sh
+. "$root/scripts/lib/rootfs.sh"
+
+out=$root/build/release
+url=https://gpushare.invalid/releases
+draft=no
+cli=kubectl-inspect-gpushare
+programs=(gpushare-extender gpushare-device-plugin "$cli" gpushare-sim)
+
+usage() {
+    cat <<'EOF'
+Usage: scripts/release.sh [--draft] [--url ADDRESS] [--out DIR]
+
+Writes DIR (default: build/release, emptied first but for what scripts/cross.sh made):
+
+  gpushare-VERSION.tar.gz                             the source
+  gpushare-{extender,device-plugin}-VERSION-ARCH.tar  images (scripts/image.sh)
+  PROGRAM_VERSION_ARCH.deb                            packages (scripts/package.sh)
+  kubectl-inspect-gpushare-VERSION-linux-ARCH.tar.gz  the CLI for any Linux
+  inspect-gpushare.yaml                               krew's manifest of it
+  gpushare-chart-VERSION.tgz                          the Helm chart
+  sbom.spdx.json, NOTES.md, SHA256SUMS
+
+--url      where the files will lie, in ADDRESS/vVERSION/; krew's manifest names it
+--draft    also from a changed tree, and without a date in CHANGELOG.md
+
+  GPUSHARE_BUILD_DIR  a configured build folder with the programs, built already (default: build)
+  SOURCE_DATE_EPOCH   time of every file (default: the commit's)
+EOF
+}
+
+# --- may it be released ---
+
+# The section of CHANGELOG.md, without its heading.
+notes() {
+    awk -v heading="## $version " 'index($0 " ", heading) == 1 { on = 1; next } /^## / { on = 0 } on' \
+        "$root/CHANGELOG.md" | sed -e '/./,$!d'
+}
+
+obstacles() {
+    local heading tagged chart
+    heading=$(grep -m 1 '^## ' "$root/CHANGELOG.md")
+    [[ $heading =~ ^"## $version ("[0-9]{4}-[0-9]{2}-[0-9]{2}")"$ ]] ||
+        echo "CHANGELOG.md begins with \"$heading\", not with \"## $version (YYYY-MM-DD)\""
+    [[ $revision =~ ^[0-9a-f]{40}$ ]] || echo "the tree is not what is committed"
+    chart=$(sed -nE 's/^(version|appVersion): //p' "$root/manifests/chart/Chart.yaml" | sort -u)
+    [[ $chart == "$version" ]] || echo "manifests/chart/Chart.yaml has the version ${chart//$'\n'/, }"
+    tagged=$(git -C "$root" rev-parse -q --verify "v$version^{commit}") || tagged=$revision
+    [[ $tagged == "$revision" || $draft == yes ]] || echo "the tag v$version is another commit"
+    [[ -n $(notes) ]] || echo "CHANGELOG.md says nothing of $version"
+}
+
+# --- what it consists of ---
+
+# Untracked files are nobody's release; of a draft the tree as it is.
+source_archive() {
+    local name=gpushare-$version
+    mkdir "$tmp/$name"
+    git -C "$root" ls-files -z | tar -C "$root" --null --ignore-failed-read -T - -cf - 2>/dev/null |
+        tar -C "$tmp/$name" -xf -
+    chmod -R u=rwX,go=rX "$tmp/$name"
+    pack "$tmp" "$name" | gzip -9n >"$out/$name.tar.gz"
+}
+
+# As "helm package" does: the chart's folder under its name, links followed.
+chart_archive() {
+    mkdir "$tmp/chart"
+    cp -rL "$root/manifests/chart" "$tmp/chart/gpushare"
+    chmod -R u=rwX,go=rX "$tmp/chart"
+    pack "$tmp/chart" gpushare | gzip -9n >"$out/gpushare-chart-$version.tgz"
+}
+
+# https://krew.sigs.k8s.io/docs/developer-guide/plugin-manifest/
+krew_manifest() {
+    local archive name platform
+    cat <<YAML
+# SPDX-License-Identifier: Apache-2.0
+apiVersion: krew.googlecontainertools.github.com/v1alpha2
+kind: Plugin
+metadata:
+  name: inspect-gpushare
+spec:
+  version: v$version
+  homepage: ${url%/releases}
+  shortDescription: Who has which GPU's memory, and why a pod waits
+  description: |
+    For clusters that share GPUs by memory with gpushare: tables of nodes, GPUs and pods, the reason
+    why a pod is not placed, what would fit, and a check of the installation.
+  platforms:
+YAML
+    for archive in "$out/$cli-$version"-linux-*.tar.gz; do
+        name=${archive##*/}
+        platform=${name##*-}
+        cat <<YAML
+  - selector:
+      matchLabels:
+        os: linux
+        arch: ${platform%.tar.gz}
+    uri: $url/v$version/$name
+    sha256: $(sha256sum <"$archive" | cut -d' ' -f1)
+    files:
+    - from: ${name%.tar.gz}/*
+      to: .
+    bin: $cli
+YAML
+    done
+}
+
+checksums() {
+    (cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\n' | sort |
+        xargs sha256sum) >"$tmp/sums"
+    mv "$tmp/sums" "$out/SHA256SUMS"
+}
+
+what_is_left() {
+    cat <<EOF
+$(wc -l <"$out/SHA256SUMS") files of $version in ${out#"$PWD"/}
+
+  git tag -s v$version $revision
+  gpg --detach-sign --armor ${out#"$PWD"/}/SHA256SUMS
+  upload the folder to $url/v$version/, the images and the chart to your registry
+EOF
+}
+
+parse() {
+    while (($#)); do
+        case $1 in
+        --draft) draft=yes ;;
+        --url)
+            url=${2:?--url needs an address}
+            shift
+            ;;
+        --out)
+            out=$(realpath -m "${2:?--out needs a folder}")
+            shift
+            ;;
+        --help | -h) usage && exit 0 ;;
+        *) usage >&2 && exit 2 ;;
+        esac
+        shift
+    done
+}
+
+main() {
+    local why
+    parse "$@"
+    apt_need "${rootfs_packages[@]}" cmake dpkg-dev
+    release_facts
+    why=$(obstacles)
+    if [[ -n $why && $draft == no ]]; then
+        printf 'release.sh: %s\n' "${why//$'\n'/$'\n'release.sh: }" >&2
+        exit 1
+    fi
+    export GPUSHARE_BUILD_DIR=${GPUSHARE_BUILD_DIR:-}
+    if [[ -z $GPUSHARE_BUILD_DIR ]]; then
+        build_project "$root" release "${programs[@]}"
+        GPUSHARE_BUILD_DIR=$root/build
+    fi
+    tmp=$(mktemp -d)
+    trap 'rm -rf "$tmp"' EXIT
+    mkdir -p "$out"
+    find "$out" -maxdepth 1 -type f ! -name '*arm64*' -delete
+    source_archive
+    chart_archive
+    "$root/scripts/image.sh" --out "$out"
+    "$root/scripts/package.sh" --out "$out"
+    "$root/scripts/sbom.sh" --out "$out/sbom.spdx.json"
+    notes >"$out/NOTES.md"
+    krew_manifest >"$out/inspect-gpushare.yaml"
+    checksums
+    what_is_left
+}
+
+main "$@"
