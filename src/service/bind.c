@@ -47,33 +47,25 @@ static int find_pod(struct gs_service *service, const struct gs_binding_args *ar
     return 0;
 }
 
-/* True when a claim of this pod settles the request: words say how. */
+/* True when a claim of this pod settles the request: words say how. False with *ret_claim.gpus: an
+ * earlier attempt has no answer yet and may still succeed, and is to be repeated as it was. The
+ * states of a claim are drawn in docs/architecture.md. Store locked for reading. */
 static bool settled(struct gs_service *service, const struct gs_binding_args *args,
-                    struct outcome *outcome, gs_gpu_mask *ret_keep)
+                    struct outcome *outcome, struct gs_claim *ret_claim)
 {
-    struct gs_claim claim;
-    if (!gs_ledger_find_claim(service->store.ledger, args->uid, &claim))
+    *ret_claim = (struct gs_claim){0};
+    if (!gs_ledger_find_claim(service->store.ledger, args->uid, ret_claim))
         return false;
-    bool same_node = strcmp(claim.node, args->node) == 0;
-    if (claim.state == GS_CLAIM_CONFIRMED) {
-        if (!same_node)
-            say(outcome, GS_BIND_CONFLICT, "pod is bound to another node already");
-        return true;
-    }
+    bool same_node = strcmp(ret_claim->node, args->node) == 0;
     bool open = gs_open_binds_has(service->open_binds, args->uid);
-    if (open && !same_node) {
+    if (ret_claim->state == GS_CLAIM_CONFIRMED && !same_node)
+        say(outcome, GS_BIND_CONFLICT, "pod is bound to another node already");
+    else if (ret_claim->state != GS_CLAIM_CONFIRMED && !open)
+        say(outcome, GS_BIND_REFUSED, "another bind of this pod is under way");
+    else if (ret_claim->state != GS_CLAIM_CONFIRMED && !same_node)
         say(outcome, GS_BIND_REFUSED,
             "an earlier bind of this pod to another node has no known outcome yet");
-        return true;
-    }
-    /* An earlier attempt has no answer yet and may still succeed: repeat it as it was. */
-    outcome->repeats = open && gs_open_binds_repeat_begin(service->open_binds, args->uid);
-    if (!outcome->repeats) {
-        say(outcome, GS_BIND_REFUSED, "another bind of this pod is under way");
-        return true;
-    }
-    *ret_keep = claim.gpus;
-    return false;
+    return ret_claim->state == GS_CLAIM_CONFIRMED || outcome->words[0];
 }
 
 static gs_gpu_mask choose(struct gs_service *service, const struct gs_node_view *view,
@@ -127,9 +119,11 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
                     struct gs_bind_record *record, struct outcome *outcome)
 {
     struct gs_ledger *ledger = service->store.ledger;
-    gs_gpu_mask gpus = 0;
-    if (settled(service, args, outcome, &gpus))
+    struct gs_claim before;
+    if (settled(service, args, outcome, &before))
         return false;
+    gs_gpu_mask gpus = before.gpus;
+    outcome->repeats = gpus && gs_open_binds_repeat_begin(service->open_binds, args->uid);
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(args->node));
     if (!view) {
         say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(GS_REASON_UNKNOWN_NODE));
@@ -188,7 +182,9 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
     int64_t now_ns = gs_clock_now_ns(service->config.clock);
     /* This attempt did not bind it; an earlier one without an answer still may. */
     bool refused = definitely_failed(why->code) || why->code == GS_ECONFLICT;
+    gs_store_read(&service->store);
     bool open = gs_open_binds_has(service->open_binds, args->uid);
+    gs_store_unlock(&service->store);
     if (definitely_failed(why->code) && (!open || why->code == GS_ENOENT)) {
         gs_bind_undo(service, args->uid);
         say(outcome, GS_BIND_FAILED, "bind failed: %s", why->msg);
@@ -216,9 +212,11 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
     case GS_BIND_UNKNOWN:
         break;
     }
+    gs_store_write(&service->store);
     if (!refused || !open)
         gs_open_binds_add(service->open_binds, args->ns, args->name, args->uid, now_ns,
                           now_ns + (answered ? GS_OPEN_BIND_ANSWERED_NS : GS_OPEN_BIND_NS));
+    gs_store_unlock(&service->store);
     say(outcome, GS_BIND_OPEN, "bind has no known outcome yet, the place stays reserved: %s",
         why->msg);
 }
@@ -324,18 +322,15 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     struct gs_error err = {0};
     struct gs_ask ask;
     struct gs_match match;
-    gs_store_read(&service->store);
     struct gs_claim claim;
-    bool known = gs_ledger_find_claim(service->store.ledger, args->uid, &claim);
-    bool bound = known && claim.state == GS_CLAIM_CONFIRMED;
-    if (bound && strcmp(claim.node, args->node) != 0)
-        say(outcome, GS_BIND_CONFLICT, "pod is bound to another node already");
-    if (bound)
+    gs_store_read(&service->store);
+    bool is_settled = settled(service, args, outcome, &claim);
+    if (is_settled)
         record = (struct gs_bind_record){.gpus = claim.gpus,
                                          .dev_units = known_size(service, &claim),
                                          .charge = {claim.units, claim.gpu_count}};
     gs_store_unlock(&service->store);
-    if (bound) {
+    if (is_settled) {
         log_bind(args, &record, outcome);
         return;
     }
@@ -355,8 +350,11 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     }
     if (go)
         call_api(service, args, pod, &record, begun_ns, outcome);
-    if (outcome->repeats)
+    if (outcome->repeats) {
+        gs_store_write(&service->store);
         gs_open_binds_repeat_end(service->open_binds, args->uid);
+        gs_store_unlock(&service->store);
+    }
     if (outcome->words[0] && ours && ask.units) /* it may fit elsewhere at this moment */
         gs_pending_refused(service->pending, pod, GS_FITS, 0,
                            gs_clock_now_ns(service->config.clock));

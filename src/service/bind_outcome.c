@@ -90,8 +90,8 @@ void gs_bind_confirm(struct gs_service *service, const struct gs_binding_args *a
         gs_recent_bind_add(service, args->ns, args->name, args->uid);
     if (known && !shown)
         gs_term_bound(service, args->uid);
-    gs_store_unlock(store);
     gs_open_binds_remove(service->open_binds, args->uid);
+    gs_store_unlock(store);
     gs_pending_accepted(service->pending, args->uid);
 }
 

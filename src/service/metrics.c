@@ -104,7 +104,7 @@ static void print_state(struct gs_service *service, struct gs_buf *out)
                       atomic_load(&service->swept_claims));
     gs_metric_counter(out, "gpushare_unplaced_events_total",
                       "Events about pods whose GPU index is not believed.",
-                      atomic_load(&service->unbelieved_told));
+                      atomic_load(&service->warnings.unplaced_written));
 }
 
 static void print_ledger(const struct gs_ledger_stats *stats, struct gs_buf *out)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "open_binds.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,17 +13,13 @@ struct item {
 };
 
 struct gs_open_binds {
-    pthread_mutex_t lock;
     struct item *first;
-    uint32_t count;
+    atomic_uint count;
 };
 
 struct gs_open_binds *gs_open_binds_new(void)
 {
-    struct gs_open_binds *open_binds = calloc(1, sizeof(*open_binds));
-    if (open_binds)
-        pthread_mutex_init(&open_binds->lock, NULL);
-    return open_binds;
+    return calloc(1, sizeof(struct gs_open_binds));
 }
 
 void gs_open_bind_release(struct gs_open_bind *entry)
@@ -40,7 +36,7 @@ static void drop(struct gs_open_binds *open_binds, struct item **at)
     *at = gone->next;
     gs_open_bind_release(&gone->entry);
     free(gone);
-    open_binds->count--;
+    atomic_fetch_sub(&open_binds->count, 1);
 }
 
 void gs_open_binds_free(struct gs_open_binds *open_binds)
@@ -49,7 +45,6 @@ void gs_open_binds_free(struct gs_open_binds *open_binds)
         return;
     while (open_binds->first)
         drop(open_binds, &open_binds->first);
-    pthread_mutex_destroy(&open_binds->lock);
     free(open_binds);
 }
 
@@ -88,7 +83,6 @@ int gs_open_binds_add(struct gs_open_binds *open_binds, const char *ns, const ch
         free(item);
         return -1;
     }
-    pthread_mutex_lock(&open_binds->lock);
     struct item **old = find(open_binds, uid);
     if (*old) {
         item->entry.repetitions = (*old)->entry.repetitions;
@@ -98,60 +92,46 @@ int gs_open_binds_add(struct gs_open_binds *open_binds, const char *ns, const ch
     }
     item->next = open_binds->first;
     open_binds->first = item;
-    open_binds->count++;
-    pthread_mutex_unlock(&open_binds->lock);
+    atomic_fetch_add(&open_binds->count, 1);
     return 0;
 }
 
 bool gs_open_binds_has(struct gs_open_binds *open_binds, const char *uid)
 {
-    pthread_mutex_lock(&open_binds->lock);
-    bool has = *find(open_binds, uid) != NULL;
-    pthread_mutex_unlock(&open_binds->lock);
-    return has;
+    return *find(open_binds, uid) != NULL;
 }
 
 void gs_open_binds_remove(struct gs_open_binds *open_binds, const char *uid)
 {
-    pthread_mutex_lock(&open_binds->lock);
     struct item **at = find(open_binds, uid);
     if (*at)
         drop(open_binds, at);
-    pthread_mutex_unlock(&open_binds->lock);
 }
 
 bool gs_open_binds_repeat_begin(struct gs_open_binds *open_binds, const char *uid)
 {
-    pthread_mutex_lock(&open_binds->lock);
     struct item *item = *find(open_binds, uid);
     if (item)
         item->entry.repetitions++;
-    pthread_mutex_unlock(&open_binds->lock);
     return item != NULL;
 }
 
 void gs_open_binds_repeat_end(struct gs_open_binds *open_binds, const char *uid)
 {
-    pthread_mutex_lock(&open_binds->lock);
     struct item *item = *find(open_binds, uid);
     if (item && item->entry.repetitions) /* it may have been settled, and be another one by now */
         item->entry.repetitions--;
-    pthread_mutex_unlock(&open_binds->lock);
 }
 
 bool gs_open_binds_over(struct gs_open_binds *open_binds, const char *uid, int64_t now_ns)
 {
-    pthread_mutex_lock(&open_binds->lock);
     const struct item *item = *find(open_binds, uid);
-    bool over = item && !item->entry.repetitions && now_ns >= item->entry.until_ns;
-    pthread_mutex_unlock(&open_binds->lock);
-    return over;
+    return item && !item->entry.repetitions && now_ns >= item->entry.until_ns;
 }
 
 bool gs_open_binds_due(struct gs_open_binds *open_binds, int64_t now_ns, struct gs_open_bind *ret)
 {
     struct item *due = NULL;
-    pthread_mutex_lock(&open_binds->lock);
     for (struct item *item = open_binds->first; item; item = item->next) {
         if (item->entry.next_look_ns <= (due ? due->entry.next_look_ns : now_ns))
             due = item;
@@ -159,14 +139,10 @@ bool gs_open_binds_due(struct gs_open_binds *open_binds, int64_t now_ns, struct 
     bool copied = due && copy_entry(ret, &due->entry);
     if (due)
         due->entry.next_look_ns = now_ns + LOOK_EVERY_NS;
-    pthread_mutex_unlock(&open_binds->lock);
     return copied;
 }
 
 uint32_t gs_open_binds_count(struct gs_open_binds *open_binds)
 {
-    pthread_mutex_lock(&open_binds->lock);
-    uint32_t count = open_binds->count;
-    pthread_mutex_unlock(&open_binds->lock);
-    return count;
+    return atomic_load(&open_binds->count);
 }

@@ -10,7 +10,7 @@
 /*
  * Binds whose outcome is not known: the answer was lost, and the API server may still carry them
  * out. Their reservation stays until the API shows the pod bound, gone, or still unbound when no
- * request of ours can be under way any more. Has its own lock, taken last.
+ * request of ours can be under way any more. Guarded by the store's lock.
  */
 struct gs_open_binds;
 
@@ -52,6 +52,7 @@ bool gs_open_binds_over(struct gs_open_binds *open_binds, const char *uid, int64
 bool gs_open_binds_due(struct gs_open_binds *open_binds, int64_t now_ns, struct gs_open_bind *ret);
 void gs_open_bind_release(struct gs_open_bind *entry);
 
+/* Needs no lock. */
 uint32_t gs_open_binds_count(struct gs_open_binds *open_binds);
 
 #endif

@@ -62,8 +62,7 @@ void gs_service_free(struct gs_service *service)
     gs_term_release(&service->term);
     gs_reconcile_release(&service->reconcile);
     gs_new_nodes_release(&service->new_nodes);
-    gs_recent_release(&service->warned);
-    gs_overfull_release(&service->overfull);
+    gs_warnings_release(&service->warnings);
     gs_store_release(&service->store);
     pthread_mutex_destroy(&service->scratch_lock);
     free(service);

@@ -15,11 +15,11 @@
 #include "meter.h"
 #include "new_nodes.h"
 #include "open_binds.h"
-#include "overfull.h"
 #include "pending.h"
 #include "reconcile.h"
 #include "store.h"
 #include "term.h"
+#include "warnings.h"
 
 /* What the verbs, the sync and the tick share. */
 
@@ -76,9 +76,7 @@ struct gs_service {
     int64_t next_refresh_ns;
     struct gs_reconcile reconcile;
     struct gs_new_nodes new_nodes; /* guarded by the store's lock */
-    struct gs_recent warned; /* pods whose GPU index is not believed, and whose Event was written */
-    int64_t next_telling_ns;
-    struct gs_overfull overfull;
+    struct gs_warnings warnings;
 
     struct recent_bind {
         uint64_t pod, uid;     /* hashes of namespace/name and UID */
@@ -97,7 +95,6 @@ struct gs_service {
     atomic_ullong drifted_pods; /* pods that differed at the last comparison */
     atomic_ullong mended_pods;
     atomic_ullong comparisons;
-    atomic_ullong unbelieved_told;
 };
 
 /* A pod as it was read: takes it in as its event would, but it says nothing about how far the watch

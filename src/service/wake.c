@@ -6,7 +6,6 @@
 
 #include "bind.h"
 #include "gpushare/base/log.h"
-#include "unbelieved.h"
 
 /*
  * Waking. kube-scheduler parks a refused pod until an event concerns it, for minutes. Its caches
@@ -193,18 +192,20 @@ static void wake(struct gs_service *service, int64_t now_ns)
         gs_pod_release(&woken[i]);
 }
 
-/* Binds without an answer: asks the API what became of them. */
-static void settle_limbo(struct gs_service *service, int64_t now_ns)
+/* Asks the API what became of a bind without an answer. */
+static void settle_open_bind(struct gs_service *service, int64_t now_ns)
 {
     struct gs_open_bind entry;
     struct gs_error err = {0};
-    if (!gs_open_binds_due(service->open_binds, now_ns, &entry))
+    gs_store_write(&service->store);
+    bool due = gs_open_binds_due(service->open_binds, now_ns, &entry);
+    gs_store_unlock(&service->store);
+    if (!due)
         return;
     switch (gs_bind_read_back(service, entry.ns, entry.name, entry.uid, NULL, &err)) {
     case GS_BIND_BOUND:
     case GS_BIND_ELSEWHERE:
-        gs_open_binds_remove(service->open_binds, entry.uid);
-        break;
+        break; /* the ledger has it: it is open no more */
     case GS_BIND_POD_GONE:
         gs_bind_undo(service, entry.uid);
         break;
@@ -260,9 +261,9 @@ void gs_service_tick(struct gs_service *service)
     if (!answers)
         return;
     wake(service, now_ns);
-    settle_limbo(service, now_ns);
-    gs_unbelieved_tick(service, now_ns);
-    gs_overfull_tick(service, now_ns);
+    if (gs_open_binds_count(service->open_binds))
+        settle_open_bind(service, now_ns);
+    gs_warnings_tick(service, now_ns);
     refresh(service, now_ns);
     audit(service, now_ns);
 }

@@ -1,2 +1,2 @@
 # src/service/bind.c, found by test_bind
-/claim.state == GS_CLAIM_CONFIRMED) {/,/}/s/if (!same_node)/if (false)/
+s/GS_CLAIM_CONFIRMED && !same_node)/GS_CLAIM_CONFIRMED \&\& false)/
