@@ -239,9 +239,9 @@ static void put_off(struct gs_allocator *alloc, struct queued_write *write)
 
 int64_t gs_allocator_write_due_ns(const struct gs_allocator *alloc)
 {
-    int64_t due_ns = INT64_MAX;
+    int64_t now_ns = gs_allocator_now_ns(alloc), due_ns = INT64_MAX;
     for (const struct queued_write *at = alloc->writes; at; at = at->next) {
-        if (at->failures && !at->under_way && at->not_before_ns < due_ns)
+        if (at->not_before_ns > now_ns && !at->under_way && at->not_before_ns < due_ns)
             due_ns = at->not_before_ns;
     }
     return due_ns;

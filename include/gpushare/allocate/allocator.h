@@ -208,7 +208,8 @@ bool gs_allocator_next_write(struct gs_allocator *alloc, struct gs_allocator_wri
 /* sent: it is done, or can never be (404, UID differs). Otherwise it is offered again after a pause
  * of its own, that doubles with every failure: what one pod is refused delays no other's. */
 void gs_allocator_write_done(struct gs_allocator *alloc, uint64_t number, bool sent);
-/* When the next of the writes that were put off may be sent; INT64_MAX: there is none. */
+/* When the next of the writes that are put off may be sent; INT64_MAX: there is none. One whose
+ * time has come and that waits for another write is not put off any more. */
 int64_t gs_allocator_write_due_ns(const struct gs_allocator *alloc);
 
 struct gs_allocator_stats {

@@ -99,6 +99,8 @@ void checkpoint_recall(struct plugin *plugin)
         !(stats.pods || plugin->pods_listed))
         return;
     plugin->recalled = plugin->pods_listed;
+    if (plugin->recalled)
+        plugin_wake_at(plugin, 0);
     if (checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->set, &arena,
                         &given, &count, &err) == 0)
         gs_allocator_recall(plugin->alloc, given, count);

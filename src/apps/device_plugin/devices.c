@@ -6,11 +6,8 @@
 #include <string.h>
 
 #include "device_plugin/advertise.h"
-#include "device_plugin/gpu_thread.h"
-#include "device_plugin/kubelet_calls.h"
 #include "device_plugin/plugin.h"
 #include "device_plugin/unit.h"
-#include "device_plugin/writes.h"
 #include "gpushare/base/index.h"
 #include "gpushare/base/log.h"
 
@@ -21,19 +18,23 @@
 
 /* ---- the kubelet's word on ids ---- */
 
-static void ask_now(void *ctx)
-{
-    kubelet_calls_reconcile(ctx);
-}
-
 static void ask_in(struct plugin *plugin, int64_t pause_ns)
 {
     struct devices *devices = &plugin->devices;
     int64_t at_ns = gs_loop_now_ns(plugin->loop) + pause_ns;
-    if (plugin->stopping || (devices->ask.armed && devices->ask_at_ns <= at_ns))
-        return;
-    devices->ask_at_ns = at_ns;
-    gs_loop_timer_arm(plugin->loop, &devices->ask, at_ns);
+    if (at_ns < devices->ask_at_ns)
+        devices->ask_at_ns = at_ns;
+    plugin_wake_at(plugin, devices->ask_at_ns);
+}
+
+static void ask_when_due(struct plugin *plugin)
+{
+    struct devices *devices = &plugin->devices;
+    if (gs_loop_now_ns(plugin->loop) >= devices->ask_at_ns) {
+        devices->ask_at_ns = INT64_MAX;
+        plugin->reconcile_due = true;
+    }
+    plugin_wake_at(plugin, devices->ask_at_ns);
 }
 
 void devices_ask_soon(struct plugin *plugin)
@@ -174,22 +175,58 @@ static int renew(struct plugin *plugin, struct gs_error *err)
     gs_allocator_stats(plugin->alloc, &stats);
     enum gs_unit unit = choose_unit(plugin, &stats);
     bool changed = unit != plugin->devices.unit;
+    plugin->devices.due = false;
+    plugin->devices.tried = unit;
     if (apply(plugin, unit, err) < 0)
         return -1;
-    if (changed) {
-        plugin->node.due = true;
-        writes_pump(plugin);
-    }
-    tell_unit(plugin);
-    tell_gpus(plugin);
+    plugin->node.due = plugin->node.due || changed;
     return 0;
 }
 
-void devices_renew(struct plugin *plugin)
+static void renew_if_due(struct plugin *plugin)
 {
+    struct devices *devices = &plugin->devices;
+    struct gs_allocator_stats stats;
     struct gs_error err = {0};
-    if (plugin->have_gpus && renew(plugin, &err) < 0)
+    gs_allocator_stats(plugin->alloc, &stats);
+    if (stats.pods < devices->pods)
+        devices_ask_soon(plugin);
+    devices->pods = stats.pods;
+    if (plugin->recalled && numbers_forget(&devices->numbers, placed_on(&stats)))
+        devices->due = plugin->node.due = true;
+    if (!plugin->have_gpus || (!devices->due && choose_unit(plugin, &stats) == devices->tried))
+        return;
+    if (renew(plugin, &err) < 0)
         gs_log(GS_LOG_ERROR, "the list of devices stays as it was", GS_STR("why", err.msg));
+}
+
+/* Once their indices are known. */
+static void log_gpus(struct plugin *plugin)
+{
+    const struct gs_gpu_set *set = &plugin->set;
+    if (!plugin->devices.log_due || !(plugin->devices.node_read || plugin->link))
+        return;
+    plugin->devices.log_due = false;
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct gs_gpu *gpu = &set->gpus[i];
+        gs_log(GS_LOG_INFO, "GPU", GS_INT("idx", gpu->idx), GS_STR("uuid", gpu->uuid),
+               GS_STR("model", gpu->model), GS_INT("mib", gpu->mem_mib),
+               GS_INT("units", gpu->mem_units),
+               GS_STR("state", set->gone & GS_GPU_BIT(gpu->idx) ? "gone"
+                               : gpu->healthy                   ? "healthy"
+                                                                : "unhealthy"));
+    }
+    if (set->refused[0])
+        gs_log(GS_LOG_WARN, "GPUs left out", GS_STR("why", set->refused));
+}
+
+void devices_round(struct plugin *plugin)
+{
+    renew_if_due(plugin);
+    tell_unit(plugin);
+    tell_gpus(plugin);
+    log_gpus(plugin);
+    ask_when_due(plugin);
 }
 
 /* ---- what changed ---- */
@@ -222,10 +259,7 @@ void devices_take_node(struct plugin *plugin, const struct node_facts *facts)
         return;
     }
     devices->inventory = facts->unit;
-    devices->node_read = true;
-    devices_renew(plugin);
-    gpu_thread_log(plugin);
-    plugin_changed(plugin);
+    devices->node_read = devices->due = devices->log_due = true;
 }
 
 void devices_take_cordon(struct plugin *plugin, gs_gpu_mask cordoned)
@@ -233,7 +267,7 @@ void devices_take_cordon(struct plugin *plugin, gs_gpu_mask cordoned)
     if (cordoned == plugin->devices.cordoned)
         return;
     plugin->devices.cordoned = cordoned;
-    devices_renew(plugin);
+    plugin->devices.due = true;
 }
 
 void devices_take_held(struct plugin *plugin, const struct gs_podres_list *list)
@@ -255,26 +289,7 @@ void devices_take_held(struct plugin *plugin, const struct gs_podres_list *list)
     if (devices->held.unlistable)
         gs_log(GS_LOG_WARN, "pods hold device ids that no list can carry",
                GS_INT("ids", devices->held.unlistable));
-    devices_renew(plugin);
-    plugin_changed(plugin);
-}
-
-void devices_follow(struct plugin *plugin)
-{
-    struct devices *devices = &plugin->devices;
-    struct gs_allocator_stats stats;
-    gs_allocator_stats(plugin->alloc, &stats);
-    if (stats.pods < devices->pods)
-        devices_ask_soon(plugin);
-    devices->pods = stats.pods;
-    if (plugin->recalled && numbers_forget(&devices->numbers, placed_on(&stats))) {
-        devices_renew(plugin);
-        plugin->node.due = true;
-        writes_pump(plugin);
-    }
-    tell_gpus(plugin);
-    if (plugin->have_gpus && choose_unit(plugin, &stats) != devices->unit)
-        devices_renew(plugin);
+    devices->due = true;
 }
 
 bool devices_known(const struct plugin *plugin)
@@ -297,13 +312,12 @@ static uint32_t read_boot(void)
 void devices_start(struct plugin *plugin)
 {
     plugin->devices.numbers.boot = read_boot();
-    plugin->devices.unit = plugin->settings.unit;
+    plugin->devices.unit = plugin->devices.tried = plugin->settings.unit;
     plugin->devices.ask_pause_ns = FIRST_ASK_NS;
-    plugin->devices.ask = (struct gs_loop_timer){.fn = ask_now, .ctx = plugin};
+    plugin->devices.ask_at_ns = INT64_MAX;
 }
 
-void devices_stop(struct plugin *plugin)
+void devices_release(struct devices *devices)
 {
-    gs_loop_timer_disarm(plugin->loop, &plugin->devices.ask);
-    ids_in_use_release(&plugin->devices.held);
+    ids_in_use_release(&devices->held);
 }

@@ -5,7 +5,6 @@
 #include "device_plugin/ids_in_use.h"
 #include "device_plugin/node_object.h"
 #include "device_plugin/numbers.h"
-#include "gpushare/grpc/loop.h"
 #include "gpushare/port/gpu_source.h"
 
 struct plugin;
@@ -29,11 +28,15 @@ struct devices {
     size_t dropped; /* see struct advertised */
     uint32_t pods;  /* seen last */
     bool unit_waits;
-    struct gs_loop_timer ask; /* the kubelet, whose ids are whose */
-    int64_t ask_at_ns, ask_pause_ns;
+    enum gs_unit tried; /* the unit of the last list that was made, or could not be */
+    bool due;           /* the list is to be made anew */
+    bool log_due;       /* the GPUs are to be logged */
+    int64_t
+        ask_at_ns; /* when the kubelet is asked whose ids are whose; INT64_MAX: nobody wants it */
+    int64_t ask_pause_ns;
 };
 
-/* The GPUs were read. -1: they cannot be advertised, the old ones stay; see err. */
+/* GPUs were read. -1: they cannot be advertised, the old ones stay; see err. */
 int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, struct gs_error *err);
 /* The node's object was read for the first time. */
 void devices_take_node(struct plugin *plugin, const struct node_facts *facts);
@@ -41,18 +44,16 @@ void devices_take_node(struct plugin *plugin, const struct node_facts *facts);
 void devices_take_cordon(struct plugin *plugin, gs_gpu_mask cordoned);
 /* The kubelet told whose ids are whose; NULL: it did not. */
 void devices_take_held(struct plugin *plugin, const struct gs_podres_list *list);
-/* Pods came or went: the unit may change, ids may be free. */
-void devices_follow(struct plugin *plugin);
 /* Ids were given out, or may have been freed: asks the kubelet soon. */
 void devices_ask_soon(struct plugin *plugin);
 
-/* Makes the list anew from what is known now. */
-void devices_renew(struct plugin *plugin);
+/* Makes the list anew when something that it is made of has changed. */
+void devices_round(struct plugin *plugin);
 
 /* Enough is known to tell the kubelet the truth at the first time. */
 bool devices_known(const struct plugin *plugin);
 
 void devices_start(struct plugin *plugin);
-void devices_stop(struct plugin *plugin);
+void devices_release(struct devices *devices);
 
 #endif

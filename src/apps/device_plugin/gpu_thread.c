@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
 #include "gpushare/nvml/driver.h"
 #include "gpushare/nvml/listed.h"
@@ -31,7 +30,9 @@ struct gpu_thread {
     atomic_bool let_go;          /* of the driver, until it is taken back */
     atomic_bool doubted;         /* the loop has given the GPUs up: tell it when they answer */
     _Atomic int64_t answered_ns; /* when the source last came back */
-    bool failing; /* the loop's: the last news were that it cannot be read, since then */
+    /* the loop's: */
+    struct news *news; /* the newest, not looked at yet */
+    bool failing;      /* the last news were that it cannot be read, since then */
     int64_t failing_since_ns;
     pthread_t thread;
 };
@@ -70,24 +71,6 @@ static bool advertise(struct plugin *plugin, const struct gs_gpu_set *found)
     return false;
 }
 
-void gpu_thread_log(const struct plugin *plugin)
-{
-    const struct gs_gpu_set *set = &plugin->set;
-    if (!plugin->devices.node_read && !plugin->link)
-        return;
-    for (uint32_t i = 0; i < set->count; i++) {
-        const struct gs_gpu *gpu = &set->gpus[i];
-        gs_log(GS_LOG_INFO, "GPU", GS_INT("idx", gpu->idx), GS_STR("uuid", gpu->uuid),
-               GS_STR("model", gpu->model), GS_INT("mib", gpu->mem_mib),
-               GS_INT("units", gpu->mem_units),
-               GS_STR("state", set->gone & GS_GPU_BIT(gpu->idx) ? "gone"
-                               : gpu->healthy                   ? "healthy"
-                                                                : "unhealthy"));
-    }
-    if (set->refused[0])
-        gs_log(GS_LOG_WARN, "GPUs left out", GS_STR("why", set->refused));
-}
-
 /* Whatever comes to a GPU that its driver does not show would not start. What runs is left alone.
  */
 static void lose_sight(struct plugin *plugin, const char *why)
@@ -100,13 +83,11 @@ static void lose_sight(struct plugin *plugin, const char *why)
         news |= sick.gpus[i].healthy;
         sick.gpus[i].healthy = false;
     }
-    if (!news || !advertise(plugin, &sick))
-        return;
-    plugin->node.due = true;
-    writes_pump(plugin);
+    if (news && advertise(plugin, &sick))
+        plugin->node.due = true;
 }
 
-static void tell_board(struct plugin *plugin)
+static void tell_pages(struct plugin *plugin)
 {
     const char *refused = plugin->set.refused;
     char why[300] = "";
@@ -116,13 +97,11 @@ static void tell_board(struct plugin *plugin)
     pages_set_gpu_error(&plugin->pages, why);
 }
 
-void gpu_thread_look(struct plugin *plugin)
+static void end_patience(struct plugin *plugin)
 {
     struct gpu_thread *thread = plugin->gpu_thread;
-    if (!thread || atomic_load(&thread->doubted))
-        return;
     int64_t silent_ns = gs_loop_now_ns(plugin->loop) - atomic_load(&thread->answered_ns);
-    if (silent_ns < HANG_S * GS_NS_PER_S)
+    if (silent_ns < HANG_S * GS_NS_PER_S || atomic_load(&thread->doubted))
         return;
     char why[64];
     snprintf(why, sizeof(why), "the driver has not answered for %d s", HANG_S);
@@ -137,7 +116,7 @@ static void end_if_for_long(struct plugin *plugin, enum gs_code code)
     int64_t limit_ns = (code == GS_ECONFLICT ? MISMATCH_S : FAILING_S) * GS_NS_PER_S;
     struct gpu_thread *thread = plugin->gpu_thread;
     int64_t now_ns = gs_loop_now_ns(plugin->loop);
-    if (!thread || plugin->settings.gpu_file)
+    if (plugin->settings.gpu_file)
         return;
     if (!thread->failing)
         thread->failing_since_ns = now_ns;
@@ -149,16 +128,12 @@ static void end_if_for_long(struct plugin *plugin, enum gs_code code)
     plugin_stop(plugin, 1);
 }
 
-static void take_news(void *ctx)
+static void take_news(struct plugin *plugin, const struct news *news)
 {
-    struct news *news = ctx;
-    struct plugin *plugin = news->plugin;
-    if (plugin->gpu_thread && news->err.code == GS_OK)
+    if (news->err.code == GS_OK)
         plugin->gpu_thread->failing = false;
-    if (plugin->gpu_thread && atomic_load(&plugin->gpu_thread->let_go)) {
-        free(news);
+    if (plugin->node.upgrading)
         return;
-    }
     if (news->err.code != GS_OK) {
         lose_sight(plugin, news->err.msg);
         end_if_for_long(plugin, news->err.code);
@@ -166,13 +141,44 @@ static void take_news(void *ctx)
         if (!plugin->have_gpus)
             plugin->gpus_since_ns = gs_loop_now_ns(plugin->loop);
         plugin->have_gpus = news->set.count > 0;
-        plugin->node.due = true;
-        gpu_thread_log(plugin);
-        tell_board(plugin);
-        writes_pump(plugin);
+        plugin->node.due = plugin->devices.log_due = true;
+        tell_pages(plugin);
     }
+}
+
+/* Lets go of the driver while it is replaced, and takes it back. */
+static void follow_upgrade(struct plugin *plugin)
+{
+    struct gpu_thread *thread = plugin->gpu_thread;
+    bool let_go = plugin->node.upgrading;
+    if (atomic_exchange(&thread->let_go, let_go) == let_go)
+        return;
+    thread->failing = false;
+    if (let_go)
+        pages_set_gpu_error(&plugin->pages, "the driver is let go of, to be replaced");
+}
+
+void gpu_thread_round(struct plugin *plugin)
+{
+    struct gpu_thread *thread = plugin->gpu_thread;
+    struct news *news = gs_steal(&thread->news);
+    follow_upgrade(plugin);
+    if (news)
+        take_news(plugin, news);
     free(news);
-    plugin_changed(plugin);
+    end_patience(plugin);
+}
+
+static void on_news(void *ctx)
+{
+    struct news *news = ctx;
+    struct gpu_thread *thread = news->plugin->gpu_thread;
+    if (!thread) { /* the program ends */
+        free(news);
+        return;
+    }
+    free(thread->news);
+    thread->news = news;
 }
 
 /* ---- on the thread ---- */
@@ -188,7 +194,7 @@ static void post(struct gpu_thread *thread, const struct gs_gpu_set *set,
         news->set = *set;
     if (err)
         news->err = *err;
-    news->task = (struct gs_loop_task){.fn = take_news, .ctx = news};
+    news->task = (struct gs_loop_task){.fn = on_news, .ctx = news};
     gs_loop_post(thread->plugin->loop, &news->task);
 }
 
@@ -304,16 +310,6 @@ static void *run(void *arg)
     return NULL;
 }
 
-void gpu_thread_let_go(struct plugin *plugin, bool let_go)
-{
-    struct gpu_thread *thread = plugin->gpu_thread;
-    if (!thread || atomic_exchange(&thread->let_go, let_go) == let_go)
-        return;
-    thread->failing = false;
-    if (let_go)
-        pages_set_gpu_error(&plugin->pages, "the driver is let go of, to be replaced");
-}
-
 int gpu_thread_start(struct plugin *plugin, const struct gs_gpu_source *source,
                      struct gs_error *err)
 {
@@ -349,5 +345,6 @@ void gpu_thread_stop(struct plugin *plugin)
     }
     pthread_join(thread->thread, NULL);
     thread->source.ops->close(thread->source.ctx);
+    free(thread->news);
     free(thread);
 }

@@ -19,16 +19,9 @@ int gpu_source_open(const struct settings *settings, struct gs_gpu_source *ret,
 int gpu_thread_start(struct plugin *plugin, const struct gs_gpu_source *source,
                      struct gs_error *err);
 
-/* From time to time: GPUs whose driver has hung for half a minute take no new pods until it
- * answers.
- */
-void gpu_thread_look(struct plugin *plugin);
-
-/* The GPUs as they are now, once their indices are known. */
-void gpu_thread_log(const struct plugin *plugin);
-
-/* Lets go of the driver, so that it can be replaced, or takes it back. */
-void gpu_thread_let_go(struct plugin *plugin, bool let_go);
+/* Takes what was read, lets go of the driver while it is replaced (node.upgrading), and gives GPUs
+ * up whose driver has hung for half a minute: they take no new pods until it answers. */
+void gpu_thread_round(struct plugin *plugin);
 
 /* A driver that does not come back is left behind after two seconds. */
 void gpu_thread_stop(struct plugin *plugin);

@@ -7,7 +7,6 @@
 #include "device_plugin/container_env.h"
 #include "device_plugin/pod_watch.h"
 #include "device_plugin/podres_view.h"
-#include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
 #include "gpushare/grpc/pod_resources.h"
 
@@ -32,6 +31,16 @@ enum { STARTS_MAX = 16 };
 
 enum ask_kind { ASK_ALLOCATE, ASK_START, ASK_RECONCILE };
 
+/* What has to come before an ask is decided. */
+enum ask_wait {
+    WAIT_TO_ASK,  /* until its time has come: the kubelet is to be asked for its pods */
+    WAIT_KUBELET, /* for the kubelet's answer */
+    WAIT_TURN,    /* for nothing: the kubelet has answered, or will not */
+    WAIT_LIST,    /* for a list of this node's pods, or until its time */
+    WAIT_TO_LIST, /* until its time: another list is to be asked for */
+    WAIT_NODE,    /* for the node to say where the pod is, or until its time */
+};
+
 /* One call of the kubelet's, or our own question without a call. */
 struct ask {
     struct ask *next;
@@ -43,14 +52,21 @@ struct ask {
     struct gs_arena arena;          /* of the answers */
     struct gs_dp_container *answers;
     struct podres_view known;
-    struct gs_podres_call *podres; /* under way */
-    struct gs_loop_timer timer;    /* the list's budget, or the pause before asking again */
-    uint64_t list_round;           /* waits for this list of the API; 0: does not */
-    int64_t tell_until_ns;         /* waits for the node to say where the pod is; 0: does not */
-    bool told;                     /* that was waited for long enough */
-    bool listed;                   /* the API was asked */
+    struct gs_podres_call *podres; /* WAIT_KUBELET */
+    enum ask_wait wait;
+    int64_t until_ns;      /* see enum ask_wait; 0: now, INT64_MAX: as long as it takes */
+    uint64_t list_round;   /* WAIT_LIST: for this list of the API */
+    int64_t tell_until_ns; /* how long the node is waited for; 0: it was not yet */
+    bool told;             /* that was waited for long enough */
+    bool listed;           /* the API was asked */
     int64_t since_ns;
 };
+
+static void wait_for(struct ask *ask, enum ask_wait wait, int64_t until_ns)
+{
+    ask->wait = wait;
+    ask->until_ns = until_ns;
+}
 
 static void ask_free(struct ask *ask)
 {
@@ -61,12 +77,9 @@ static void ask_free(struct ask *ask)
     *at = ask->next;
     if (ask->podres)
         gs_podres_cancel(ask->podres);
-    gs_loop_timer_disarm(plugin->loop, &ask->timer);
     podres_view_release(&ask->known);
     gs_arena_release(&ask->arena);
     free(ask);
-    if (plugin->stopping && !plugin->asks)
-        gs_loop_stop(plugin->loop);
 }
 
 static void fail(struct ask *ask, const struct gs_error *why)
@@ -76,7 +89,6 @@ static void fail(struct ask *ask, const struct gs_error *why)
     if (ask->kind == ASK_ALLOCATE && why->code != GS_EBUSY)
         ask->plugin->calls.failed++;
     gs_dp_call_fail(ask->call, why);
-    writes_pump(ask->plugin);
     ask_free(ask);
 }
 
@@ -88,23 +100,18 @@ struct quick_list {
     struct gs_error err;
 };
 
-static void decide(struct ask *ask, enum gs_api_word api);
-
 static void list_work(void *ctx)
 {
     struct quick_list *list = ctx;
     list->batch = pod_batch_list(list->plugin, LIST_BUDGET_NS, &list->err);
 }
 
-static void list_start(struct plugin *plugin);
-
 static void list_done(void *ctx)
 {
     struct quick_list *list = ctx;
     struct plugin *plugin = list->plugin;
-    uint64_t round = plugin->list_round;
-    enum gs_api_word api = list->batch ? GS_API_TOLD : GS_API_SILENT;
     plugin->listing = false;
+    plugin->list_failed = !list->batch;
     if (list->batch) {
         gs_allocator_quick_pods(plugin->alloc);
         pod_batch_apply(plugin, list->batch);
@@ -114,19 +121,11 @@ static void list_done(void *ctx)
                GS_STR("why", list->err.msg));
     }
     free(list);
-    for (struct ask *ask = plugin->asks, *next; ask; ask = next) {
-        next = ask->next;
-        if (ask->list_round && ask->list_round <= round)
-            decide(ask, api);
-    }
-    if (plugin->list_again && !plugin->stopping)
-        list_start(plugin);
 }
 
 static void list_start(struct plugin *plugin)
 {
     struct quick_list *list = calloc(1, sizeof(*list));
-    plugin->list_again = false;
     if (!list)
         return; /* the budget ends the wait */
     list->plugin = plugin;
@@ -136,42 +135,23 @@ static void list_start(struct plugin *plugin)
     worker_submit(plugin->lister, &(struct worker_job){list_work, list_done, list});
 }
 
-static void list_given_up(void *ctx)
-{
-    decide(ctx, GS_API_SILENT);
-}
-
 /* A list that runs already may have begun too early. */
 static void wait_for_list(struct ask *ask)
 {
     struct plugin *plugin = ask->plugin;
-    if (ask->list_round)
-        return;
     ask->list_round = plugin->list_round + 1;
-    ask->timer = (struct gs_loop_timer){.fn = list_given_up, .ctx = ask};
-    gs_loop_timer_arm(plugin->loop, &ask->timer,
-                      gs_loop_now_ns(plugin->loop) + LIST_BUDGET_NS + LIST_BUDGET_NS / 10);
-    if (plugin->listing)
-        plugin->list_again = true;
-    else
-        list_start(plugin);
+    wait_for(ask, WAIT_LIST, gs_loop_now_ns(plugin->loop) + LIST_BUDGET_NS + LIST_BUDGET_NS / 10);
 }
 
-static void list_once_more(void *ctx)
-{
-    struct ask *ask = ctx;
-    ask->list_round = 0;
-    wait_for_list(ask);
-}
-
-/* Meanwhile the watch may bring what is missing: see kubelet_calls_pods_changed(). */
+/* Meanwhile the watch may bring what is missing. */
 static void pause_before_list(struct ask *ask)
 {
-    struct gs_loop *loop = ask->plugin->loop;
-    ask->list_round = UINT64_MAX;
-    gs_loop_timer_disarm(loop, &ask->timer);
-    ask->timer = (struct gs_loop_timer){.fn = list_once_more, .ctx = ask};
-    gs_loop_timer_arm(loop, &ask->timer, gs_loop_now_ns(loop) + LIST_PAUSE_NS);
+    wait_for(ask, WAIT_TO_LIST, gs_loop_now_ns(ask->plugin->loop) + LIST_PAUSE_NS);
+}
+
+static bool waits_for_list(const struct ask *ask)
+{
+    return ask->wait == WAIT_LIST || ask->wait == WAIT_TO_LIST;
 }
 
 /* ---- Allocate ---- */
@@ -204,7 +184,7 @@ static void decide_allocate(struct ask *ask, enum gs_api_word api)
         if (result == GS_ALLOCATE_LIST_FIRST) {
             if (api == GS_API_SILENT)
                 pause_before_list(ask);
-            else
+            else if (!waits_for_list(ask))
                 wait_for_list(ask);
             return;
         }
@@ -221,32 +201,17 @@ static void decide_allocate(struct ask *ask, enum gs_api_word api)
     plugin->calls.answered++;
     plugin->calls.answered_ns += (uint64_t)(gs_loop_now_ns(plugin->loop) - ask->since_ns);
     devices_ask_soon(plugin); /* ids that were just freed may have been given out again */
-    writes_pump(plugin);
     ask_free(ask);
 }
 
 /* ---- PreStartContainer ---- */
 
-static void decide_start(struct ask *ask);
-
-static void told_given_up(void *ctx)
-{
-    struct ask *ask = ctx;
-    ask->told = true;
-    decide_start(ask);
-}
-
 /* The container starts all the same when the API does not answer. */
 static void wait_until_told(struct ask *ask)
 {
-    struct gs_loop *loop = ask->plugin->loop;
-    ask->list_round = 0;
     if (!ask->tell_until_ns)
-        ask->tell_until_ns = gs_loop_now_ns(loop) + START_TELL_NS;
-    gs_loop_timer_disarm(loop, &ask->timer);
-    ask->timer = (struct gs_loop_timer){.fn = told_given_up, .ctx = ask};
-    gs_loop_timer_arm(loop, &ask->timer, ask->tell_until_ns);
-    writes_pump(ask->plugin);
+        ask->tell_until_ns = gs_loop_now_ns(ask->plugin->loop) + START_TELL_NS;
+    wait_for(ask, WAIT_NODE, ask->tell_until_ns);
 }
 
 static void decide_start(struct ask *ask)
@@ -262,7 +227,8 @@ static void decide_start(struct ask *ask)
     struct gs_error err = {0};
     switch (gs_allocator_start(ask->plugin->alloc, &request, &err)) {
     case GS_START_LIST_FIRST:
-        wait_for_list(ask);
+        if (!waits_for_list(ask))
+            wait_for_list(ask);
         return;
     case GS_START_TELL_FIRST:
         wait_until_told(ask);
@@ -274,32 +240,17 @@ static void decide_start(struct ask *ask)
         break;
     }
     gs_dp_pre_start_reply(ask->call);
-    writes_pump(ask->plugin);
     ask_free(ask);
-}
-
-static void decide_reconcile(struct ask *ask, const struct gs_podres_list *list)
-{
-    struct plugin *plugin = ask->plugin;
-    if (ask->known.pods)
-        gs_allocator_known(plugin->alloc, ask->known.pods, ask->known.count);
-    ask_free(ask);
-    devices_take_held(plugin, list);
-    writes_pump(plugin);
-}
-
-static void decide_listed_start(struct ask *ask, enum gs_api_word api)
-{
-    ask->listed = ask->listed || api != GS_API_NOT_ASKED;
-    decide_start(ask);
 }
 
 static void decide(struct ask *ask, enum gs_api_word api)
 {
-    if (ask->kind == ASK_ALLOCATE)
+    if (ask->kind == ASK_ALLOCATE) {
         decide_allocate(ask, api);
-    else
-        decide_listed_start(ask, api);
+    } else {
+        ask->listed = ask->listed || api != GS_API_NOT_ASKED;
+        decide_start(ask);
+    }
 }
 
 /* ---- the kubelet's list ---- */
@@ -330,8 +281,6 @@ static uint32_t starts(const struct plugin *plugin)
     return count;
 }
 
-static void ask_kubelet(void *ctx);
-
 /* In a moment, as long as the call can wait for an answer that is worth waiting for. */
 static bool ask_kubelet_again(struct ask *ask, const struct gs_error *failure)
 {
@@ -347,10 +296,17 @@ static bool ask_kubelet_again(struct ask *ask, const struct gs_error *failure)
     }
     if (plugin->stopping || now_ns + pause_ns - ask->since_ns >= patience_ns)
         return false;
-    gs_loop_timer_disarm(plugin->loop, &ask->timer);
-    ask->timer = (struct gs_loop_timer){.fn = ask_kubelet, .ctx = ask};
-    gs_loop_timer_arm(plugin->loop, &ask->timer, now_ns + pause_ns);
+    wait_for(ask, WAIT_TO_ASK, now_ns + pause_ns);
     return true;
+}
+
+static void reconcile(struct ask *ask, const struct gs_podres_list *list)
+{
+    struct plugin *plugin = ask->plugin;
+    if (ask->known.pods)
+        gs_allocator_known(plugin->alloc, ask->known.pods, ask->known.count);
+    ask_free(ask);
+    devices_take_held(plugin, list);
 }
 
 static void kubelet_told(void *ctx, const struct gs_podres_list *list,
@@ -362,9 +318,9 @@ static void kubelet_told(void *ctx, const struct gs_podres_list *list,
     if (list)
         podres_view_build(&ask->known, list, ask->plugin->names.gpu_mem);
     if (ask->kind == ASK_RECONCILE)
-        decide_reconcile(ask, list);
+        reconcile(ask, list);
     else if (list || !ask_kubelet_again(ask, failure))
-        decide(ask, GS_API_NOT_ASKED);
+        wait_for(ask, WAIT_TURN, 0);
 }
 
 static int64_t patience_with_kubelet(const struct ask *ask)
@@ -377,11 +333,11 @@ static int64_t patience_with_kubelet(const struct ask *ask)
     return is_silent(plugin) || starts(plugin) > STARTS_MAX ? ALLOCATE_ASK_NS : START_ASK_NS;
 }
 
-static void ask_kubelet(void *ctx)
+static void ask_kubelet(struct ask *ask)
 {
-    struct ask *ask = ctx;
     struct plugin *plugin = ask->plugin;
     struct gs_error err = {0};
+    wait_for(ask, WAIT_KUBELET, INT64_MAX);
     if (gs_podres_list_start(plugin->loop, plugin->settings.pod_resources_socket,
                              patience_with_kubelet(ask), kubelet_told, ask, &ask->podres, &err) < 0)
         kubelet_told(ask, NULL, &err);
@@ -409,14 +365,13 @@ static struct ask *ask_new(struct plugin *plugin, enum ask_kind kind, struct gs_
     return ask;
 }
 
+/* The kubelet is asked in the next round. */
 static void begin(struct plugin *plugin, enum ask_kind kind, struct gs_dp_call *call,
                   const struct gs_dp_ids *wanted, size_t count)
 {
     struct ask *ask = ask_new(plugin, kind, call, wanted, count);
     struct gs_error err = {0};
-    if (ask) {
-        ask_kubelet(ask);
-    } else if (call) {
+    if (!ask && call) {
         gs_fail_nomem(&err);
         gs_dp_call_fail(call, &err);
     }
@@ -435,30 +390,90 @@ static void on_pre_start(void *ctx, struct gs_dp_call *call, const struct gs_dp_
 
 const struct gs_dp_ops kubelet_calls_ops = {.allocate = on_allocate, .pre_start = on_pre_start};
 
-void kubelet_calls_reconcile(struct plugin *plugin)
+/* ---- the round ---- */
+
+static bool has_reconcile(const struct plugin *plugin)
 {
-    begin(plugin, ASK_RECONCILE, NULL, NULL, 0);
+    const struct ask *ask = plugin->asks;
+    while (ask && ask->kind != ASK_RECONCILE)
+        ask = ask->next;
+    return ask != NULL;
 }
 
-/* Those that wait for a list, from the first on; each may be answered and freed. */
-void kubelet_calls_pods_changed(struct plugin *plugin)
+static void go_on_with_list(struct ask *ask, bool due)
 {
-    for (struct ask *ask = plugin->asks, *next; ask; ask = next) {
-        next = ask->next;
-        if (ask->list_round)
+    const struct plugin *plugin = ask->plugin;
+    if (!plugin->listing && ask->list_round <= plugin->list_round)
+        decide(ask, plugin->list_failed ? GS_API_SILENT : GS_API_TOLD);
+    else if (due)
+        decide(ask, GS_API_SILENT);
+    else if (plugin->pods_changed)
+        decide(ask, GS_API_NOT_ASKED);
+}
+
+static void go_on_with_node(struct ask *ask, bool due)
+{
+    enum node_outcome outcome = ask->plugin->node_write;
+    if (!due && outcome == NODE_NOT_TRIED)
+        return;
+    ask->told = due || outcome == NODE_NOT_WRITTEN;
+    decide_start(ask);
+}
+
+/* May answer the call, and free the ask. */
+static void go_on(struct ask *ask)
+{
+    const struct plugin *plugin = ask->plugin;
+    bool due = gs_loop_now_ns(plugin->loop) >= ask->until_ns;
+    switch (ask->wait) {
+    case WAIT_TO_ASK:
+        if (due)
+            ask_kubelet(ask);
+        break;
+    case WAIT_KUBELET:
+        break;
+    case WAIT_TURN:
+        decide(ask, GS_API_NOT_ASKED);
+        break;
+    case WAIT_LIST:
+        go_on_with_list(ask, due);
+        break;
+    case WAIT_TO_LIST:
+        if (due)
+            wait_for_list(ask);
+        else if (plugin->pods_changed)
             decide(ask, GS_API_NOT_ASKED);
+        break;
+    case WAIT_NODE:
+        go_on_with_node(ask, due);
+        break;
     }
 }
 
-void kubelet_calls_node_told(struct plugin *plugin, bool written)
+static bool wants_list(const struct plugin *plugin, const struct ask *ask)
 {
+    return ask->wait == WAIT_LIST && ask->list_round > plugin->list_round;
+}
+
+void kubelet_calls_round(struct plugin *plugin)
+{
+    bool list = false;
+    if (plugin->reconcile_due && !plugin->stopping && !has_reconcile(plugin)) {
+        plugin->reconcile_due = false;
+        begin(plugin, ASK_RECONCILE, NULL, NULL, 0);
+    }
     for (struct ask *ask = plugin->asks, *next; ask; ask = next) {
         next = ask->next;
-        if (!ask->tell_until_ns)
-            continue;
-        ask->told = !written;
-        decide_start(ask);
+        go_on(ask);
     }
+    for (const struct ask *ask = plugin->asks; ask; ask = ask->next) {
+        list = list || wants_list(plugin, ask);
+        plugin_wake_at(plugin, ask->until_ns);
+    }
+    if (list && !plugin->listing)
+        list_start(plugin);
+    plugin->pods_changed = false;
+    plugin->node_write = NODE_NOT_TRIED;
 }
 
 void kubelet_calls_free(struct plugin *plugin)

@@ -11,14 +11,10 @@
  */
 extern const struct gs_dp_ops kubelet_calls_ops; /* ctx: struct plugin */
 
-/* New pods are there: a call that waits for one may go on. */
-void kubelet_calls_pods_changed(struct plugin *plugin);
-
-/* The node's object was written, or that failed: a start that waits for it may go on. */
-void kubelet_calls_node_told(struct plugin *plugin, bool written);
-
-/* The once-a-minute question to the kubelet whose ids are whose. */
-void kubelet_calls_reconcile(struct plugin *plugin);
+/* Goes on with every call for which what it waits for has come: an answer of the kubelet's, pods
+ * (from a list or the watch), the node's object, or the end of its patience. Begins the question
+ * whose ids are whose when it is due. */
+void kubelet_calls_round(struct plugin *plugin);
 
 /* Nobody waits for these any more: the program ends. */
 void kubelet_calls_free(struct plugin *plugin);

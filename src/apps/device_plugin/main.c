@@ -71,7 +71,7 @@ static int build(struct plugin *plugin, struct gs_error *err)
         return gs_fail_nomem(err);
     if (gs_loop_new(gs_clock_system(), &plugin->loop, err) < 0)
         return -1;
-    plugin_start_clocks(plugin);
+    plugin_start(plugin);
     if (gs_dp_new(plugin->loop, &kubelet_calls_ops, plugin, &plugin->dp, err) < 0)
         return -1;
     return take_socket(plugin, err);
@@ -130,7 +130,7 @@ static void tear_down(struct plugin *plugin, struct ends *ends)
     if (plugin->loop) {
         gs_loop_step(plugin->loop, 0, NULL);
         kubelet_calls_free(plugin);
-        plugin_stop_clocks(plugin);
+        plugin_release(plugin);
         gs_loop_fd_remove(plugin->loop, &ends->signals);
         if (plugin->link)
             gs_kubelet_link_free(plugin->link);
@@ -164,7 +164,7 @@ static int serve(struct plugin *plugin, struct gs_error *err)
         gs_log(GS_LOG_INFO, "serving", GS_STR("version", GS_VERSION),
                GS_STR("node", plugin->settings.node_name),
                GS_STR("unit", gs_unit_name(plugin->settings.unit)));
-        result = gs_loop_run(plugin->loop, err);
+        result = plugin_run(plugin, err);
     }
     tear_down(plugin, &ends);
     return result;

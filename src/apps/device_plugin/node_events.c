@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "device_plugin/plugin.h"
-#include "device_plugin/writes.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/log.h"
 
@@ -37,7 +36,6 @@ void node_events_add(struct plugin *plugin, bool warning, const char *reason, co
     if (!allowed(events, gs_loop_now_ns(plugin->loop)))
         return;
     events->queue[events->count++] = event;
-    writes_pump(plugin);
 }
 
 void node_events_shift(struct node_events *events)

@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device_plugin/gpu_thread.h"
 #include "device_plugin/plugin.h"
-#include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
 
 /* The node's event, and what /readyz says. */
@@ -35,9 +33,8 @@ static void tell_owner(struct plugin *plugin)
 static void share_anew(struct plugin *plugin)
 {
     plugin->devices.numbers.seen = 0; /* who is left out now is nobody's that came and went */
+    plugin->devices.due = true;
     plugin->node.due = true;
-    devices_renew(plugin);
-    writes_pump(plugin);
 }
 
 static void let_go(struct plugin *plugin, bool let_go)
@@ -53,8 +50,6 @@ static void let_go(struct plugin *plugin, bool let_go)
         plugin->node.written = false; /* what is written says schedulable:false */
         gs_log(GS_LOG_INFO, "the driver is used again");
     }
-    gpu_thread_let_go(plugin, let_go);
-    writes_pump(plugin);
 }
 
 void ownership_take_node(struct plugin *plugin, const struct node_facts *facts)

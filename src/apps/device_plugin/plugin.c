@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens when something changed, and from time to time. */
+/* The round: what is done after every step of the loop, in one order. */
 #include "device_plugin/plugin.h"
 
 #include <sys/stat.h>
@@ -13,13 +13,11 @@
 
 /* How long the kubelet waits for a list of pods that the API does not give. */
 #define PODS_PATIENCE_NS (5 * GS_NS_PER_S)
-/* How long the end waits for the answers that the kubelet is owed. */
-#define ANSWERS_PATIENCE_NS (1 * GS_NS_PER_S)
 /* A sign of life, and every so many of them a look at everything. */
 #define TICK_NS (10 * GS_NS_PER_S)
 enum { TICKS_PER_LOOK = 6, TICKS_PER_SLICES = 60 };
 
-static void refresh_board(struct plugin *plugin)
+static void refresh_pages(struct plugin *plugin)
 {
     struct gs_allocator_stats stats;
     gs_allocator_stats(plugin->alloc, &stats);
@@ -49,8 +47,7 @@ static void on_link(void *ctx, enum gs_kubelet_link_event event, const struct gs
         plugin->pages.state.registrations++;
         pthread_mutex_unlock(&plugin->pages.lock);
         plugin->node.due = true; /* a kubelet that starts anew may have reset the node */
-        writes_pump(plugin);
-        kubelet_calls_reconcile(plugin);
+        plugin->reconcile_due = true;
         break;
     case GS_KUBELET_LINK_LOST:
         gs_log(GS_LOG_WARN, "the kubelet is gone");
@@ -59,7 +56,6 @@ static void on_link(void *ctx, enum gs_kubelet_link_event event, const struct gs
         gs_log(GS_LOG_WARN, "not registered with the kubelet", GS_STR("why", failure->msg));
         break;
     }
-    plugin_changed(plugin);
 }
 
 static void link_kubelet(struct plugin *plugin)
@@ -72,15 +68,12 @@ static void link_kubelet(struct plugin *plugin)
         .ctx = plugin,
     };
     struct gs_error err = {0};
-    if (gs_kubelet_link_new(plugin->loop, plugin->dp, &options, &plugin->link, &err) == 0)
+    if (gs_kubelet_link_new(plugin->loop, plugin->dp, &options, &plugin->link, &err) == 0) {
+        plugin_wake_at(plugin, 0);
         return;
+    }
     gs_log(GS_LOG_ERROR, "cannot serve the kubelet", GS_STR("why", err.msg));
     plugin_stop(plugin, 1);
-}
-
-static void out_of_patience(void *ctx)
-{
-    plugin_changed(ctx);
 }
 
 /* Not before it is known what runs here already: an Allocate now would be answered blindly, and ids
@@ -93,37 +86,8 @@ static bool may_link(struct plugin *plugin)
     int64_t until_ns = plugin->gpus_since_ns + PODS_PATIENCE_NS;
     if (devices_known(plugin) || gs_loop_now_ns(plugin->loop) >= until_ns)
         return true;
-    gs_loop_timer_arm(plugin->loop, &plugin->patience, until_ns);
+    plugin_wake_at(plugin, until_ns);
     return false;
-}
-
-void plugin_changed(struct plugin *plugin)
-{
-    devices_follow(plugin);
-    checkpoint_recall(plugin);
-    if (may_link(plugin))
-        link_kubelet(plugin);
-    refresh_board(plugin);
-}
-
-static void end_of_patience(void *ctx)
-{
-    struct plugin *plugin = ctx;
-    gs_loop_stop(plugin->loop);
-}
-
-void plugin_stop(struct plugin *plugin, int result)
-{
-    if (plugin->stopping)
-        return;
-    plugin->stopping = true;
-    plugin->result = result;
-    if (!plugin->asks) {
-        gs_loop_stop(plugin->loop);
-        return;
-    }
-    gs_loop_timer_arm(plugin->loop, &plugin->give_up,
-                      gs_loop_now_ns(plugin->loop) + ANSWERS_PATIENCE_NS);
 }
 
 /* A hostPath mount goes on showing a folder that the node has removed: the kubelet's new one, and
@@ -139,48 +103,86 @@ static void end_if_folder_is_removed(struct plugin *plugin)
 }
 
 /* Somebody may have changed the node's object, and a start may have gone by unseen. */
-static void on_tick(void *ctx)
+static void look_around(struct plugin *plugin)
 {
-    struct plugin *plugin = ctx;
-    gs_loop_timer_arm(plugin->loop, &plugin->tick, gs_loop_now_ns(plugin->loop) + TICK_NS);
-    if (plugin->stopping)
-        return;
     if (++plugin->ticks == 1)
         footprint_trim();
     end_if_folder_is_removed(plugin);
     devices_ask_soon(plugin);
-    gpu_thread_look(plugin);
     gs_allocator_put_right(plugin->alloc);
-    writes_pump(plugin);
-    if (plugin->ticks % TICKS_PER_LOOK == 0) {
-        plugin->node.due = plugin->have_gpus;
-        plugin->ownership.due =
-            !plugin->settings.share_with_others && plugin->ticks % TICKS_PER_SLICES == 0;
-        kubelet_calls_reconcile(plugin);
-        writes_pump(plugin);
-    }
-    plugin_changed(plugin);
+    if (plugin->ticks % TICKS_PER_LOOK != 0)
+        return;
+    plugin->node.due = plugin->have_gpus;
+    plugin->ownership.due =
+        !plugin->settings.share_with_others && plugin->ticks % TICKS_PER_SLICES == 0;
+    plugin->reconcile_due = true;
 }
 
-void plugin_start_clocks(struct plugin *plugin)
+static void tick(struct plugin *plugin)
 {
-    plugin->patience = (struct gs_loop_timer){.fn = out_of_patience, .ctx = plugin};
-    plugin->give_up = (struct gs_loop_timer){.fn = end_of_patience, .ctx = plugin};
-    plugin->tick = (struct gs_loop_timer){.fn = on_tick, .ctx = plugin};
+    int64_t now_ns = gs_loop_now_ns(plugin->loop);
+    if (now_ns >= plugin->tick_ns) {
+        plugin->tick_ns = now_ns + TICK_NS;
+        if (!plugin->stopping)
+            look_around(plugin);
+    }
+    plugin_wake_at(plugin, plugin->tick_ns);
+}
+
+/* Each part reads what the callbacks and those before it have changed. Where one changes what an
+ * earlier one reads, it wants a next round at once. */
+static void plugin_round(struct plugin *plugin)
+{
+    tick(plugin);
+    gpu_thread_round(plugin);    /* GPUs that were read, or cannot be */
+    devices_round(plugin);       /* the list for the kubelet */
+    checkpoint_recall(plugin);   /* what earlier runs answered: before any call is decided */
+    kubelet_calls_round(plugin); /* Allocate and PreStartContainer */
+    if (may_link(plugin))
+        link_kubelet(plugin);
+    shutdown_round(plugin);
+    writes_round(plugin); /* what all of these have to say to the API */
+    refresh_pages(plugin);
+    if (plugin->stopping)
+        plugin_wake_at(plugin, plugin->give_up_ns);
+    gs_loop_timer_arm(plugin->loop, &plugin->wake, plugin->wake_ns);
+    plugin->wake_ns = INT64_MAX;
+}
+
+static bool is_over(const struct plugin *plugin)
+{
+    return plugin->stopping &&
+           (!plugin->asks || gs_loop_now_ns(plugin->loop) >= plugin->give_up_ns);
+}
+
+int plugin_run(struct plugin *plugin, struct gs_error *err)
+{
+    int result = 0;
+    plugin_round(plugin);
+    while (result == 0 && !is_over(plugin)) {
+        result = gs_loop_step(plugin->loop, INT64_MAX, err);
+        plugin_round(plugin);
+    }
+    return result;
+}
+
+static void on_wake(void *ctx)
+{
+    /* the round follows */
+}
+
+void plugin_start(struct plugin *plugin)
+{
+    plugin->wake = (struct gs_loop_timer){.fn = on_wake};
+    plugin->tick_ns = gs_loop_now_ns(plugin->loop) + TICK_NS;
     devices_start(plugin);
     plugin->ownership.asked = plugin->settings.share_with_others;
     plugin->ownership.due = !plugin->ownership.asked;
-    gs_loop_timer_arm(plugin->loop, &plugin->tick, gs_loop_now_ns(plugin->loop) + TICK_NS);
 }
 
-void plugin_stop_clocks(struct plugin *plugin)
+void plugin_release(struct plugin *plugin)
 {
-    gs_loop_timer_disarm(plugin->loop, &plugin->patience);
-    gs_loop_timer_disarm(plugin->loop, &plugin->give_up);
-    gs_loop_timer_disarm(plugin->loop, &plugin->tick);
-    gs_loop_timer_disarm(plugin->loop, &plugin->leave.timer);
-    devices_stop(plugin);
+    gs_loop_timer_disarm(plugin->loop, &plugin->wake);
+    devices_release(&plugin->devices);
     ownership_release(&plugin->ownership);
-    gs_loop_timer_disarm(plugin->loop, &plugin->write_again);
-    gs_loop_timer_disarm(plugin->loop, &plugin->node_again);
 }

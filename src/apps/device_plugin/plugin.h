@@ -20,7 +20,12 @@
 /*
  * What the parts of the program share. It belongs to the loop thread: the other threads (GPUs, pod
  * watch, two workers for the API) bring what they have as tasks on the loop.
+ *
+ * Callbacks (of the loop, gRPC, workers) only write here what they learned, and return. After every
+ * step of the loop plugin_round() looks at all of it and does what is to be done, in one order.
  */
+enum node_outcome { NODE_NOT_TRIED, NODE_WRITTEN, NODE_NOT_WRITTEN };
+
 struct ask;
 struct gpu_thread;
 struct pod_watch;
@@ -39,7 +44,12 @@ struct plugin {
     struct pod_watch *pod_watch;
     struct pages pages; /* what /readyz and /metrics show */
     int result;         /* the program's exit code */
-    bool stopping;
+    bool stopping;      /* nothing new is begun; the kubelet is still answered */
+    int64_t give_up_ns; /* stopping: its calls are not waited for any longer */
+    struct gs_loop_timer wake;
+    int64_t wake_ns; /* a round is wanted then, whatever happens; INT64_MAX: none is */
+    int64_t tick_ns; /* the next look at everything */
+    uint32_t ticks;
 
     /* gpus */
     struct devices devices;
@@ -55,37 +65,53 @@ struct plugin {
     struct ask *asks;
     struct pages_calls calls;
     int64_t podres_silent_ns; /* since then the kubelet has told no pods; 0: it does */
+    bool reconcile_due;       /* the kubelet is to be asked whose ids are whose */
     struct worker *lister;
-    uint64_t list_round; /* of the list that runs, or ran last */
-    bool listing, list_again;
+    uint64_t list_round; /* of the list of pods that runs, or ran last */
+    bool listing;
+    bool list_failed;             /* that one */
+    bool pods_changed;            /* since the last round */
+    enum node_outcome node_write; /* since the last round */
 
     /* writes to the API (writes.c) */
     struct worker *writer;
     bool writing;
-    bool pods_turn; /* the next is a pod's, if there is one */
-    struct gs_loop_timer write_again, node_again;
+    bool pods_turn;                         /* the next is a pod's, if there is one */
     uint32_t node_failures, event_failures; /* in a row */
+    int64_t node_again_ns;                  /* when the node is looked at again; 0: not put off */
     int64_t event_due_ns;                   /* the node's next event is put off until then */
     struct node_object node;
     struct ownership ownership;
     struct node_events node_events;
 
     struct shutdown leave;
-    struct gs_loop_timer patience; /* with an API that does not tell the pods */
-    struct gs_loop_timer give_up;  /* answers owed to the kubelet, at the end */
-    struct gs_loop_timer tick;
-    uint32_t ticks;
 };
 
-/* plugin.c: the parts tell that something changed. */
+/* How long the end waits for the answers that the kubelet is owed. */
+#define PLUGIN_ANSWERS_NS (1 * GS_NS_PER_S)
 
-/* Registers with the kubelet as soon as there are GPUs and pods; tells the pages. */
-void plugin_changed(struct plugin *plugin);
+/* Asks for a round at that time at the latest; a part that waits says so in every round anew. */
+static inline void plugin_wake_at(struct plugin *plugin, int64_t at_ns)
+{
+    if (at_ns < plugin->wake_ns)
+        plugin->wake_ns = at_ns;
+}
 
-void plugin_start_clocks(struct plugin *plugin);
-void plugin_stop_clocks(struct plugin *plugin);
+/* Ends the program once the kubelet's calls are answered. */
+static inline void plugin_stop(struct plugin *plugin, int result)
+{
+    if (plugin->stopping)
+        return;
+    plugin->stopping = true;
+    plugin->result = result;
+    plugin->give_up_ns = gs_loop_now_ns(plugin->loop) + PLUGIN_ANSWERS_NS;
+}
 
-/* Ends the loop once the kubelet's calls are answered. */
-void plugin_stop(struct plugin *plugin, int result);
+/* Once there is a loop, and before it is freed. */
+void plugin_start(struct plugin *plugin);
+void plugin_release(struct plugin *plugin);
+
+/* Steps the loop, with a round after every step, until the program is to end. */
+int plugin_run(struct plugin *plugin, struct gs_error *err);
 
 #endif

@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "common/watching.h"
-#include "device_plugin/kubelet_calls.h"
-#include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
 
 struct pod_entry {
@@ -81,17 +79,14 @@ void pod_batch_apply(struct plugin *plugin, struct pod_batch *batch)
     if (err.code != GS_OK)
         gs_log(GS_LOG_ERROR, "a pod is not known now", GS_STR("why", err.msg));
     plugin->pods_listed = plugin->pods_listed || batch->whole;
+    plugin->pods_changed = true;
     batch_free(batch);
-    writes_pump(plugin);
-    plugin_changed(plugin);
 }
 
 static void apply_task(void *ctx)
 {
     struct pod_batch *batch = ctx;
-    struct plugin *plugin = batch->plugin;
-    pod_batch_apply(plugin, batch);
-    kubelet_calls_pods_changed(plugin);
+    pod_batch_apply(batch->plugin, batch);
 }
 
 static void post(struct pod_batch *batch)

@@ -2,7 +2,6 @@
 #include "device_plugin/shutdown.h"
 
 #include "device_plugin/plugin.h"
-#include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
 
 /* A bind that was on its way when the extender learned of it has reached the kubelet by then. */
@@ -10,32 +9,34 @@
 /* With what the end itself takes (a call that is broken off, a driver that hangs) far below the 30
  * s after which the kubelet kills. */
 #define LONGEST_NS (6500 * GS_NS_PER_MS)
-#define LOOK_NS    (100 * GS_NS_PER_MS)
 
 /* Pods that were bound here wait for their devices, or their records are not written yet. What was
  * refused before is not waited for: the next plugin reads it in the kubelet's checkpoint. */
-static bool busy(struct plugin *plugin)
+static bool is_busy(const struct plugin *plugin, const struct gs_allocator_stats *stats)
 {
-    struct gs_allocator_stats stats;
-    gs_allocator_stats(plugin->alloc, &stats);
-    bool news = stats.allocated != plugin->leave.allocations;
-    plugin->leave.allocations = stats.allocated;
-    return news || plugin->asks || plugin->writing || stats.waiting || stats.writes_untried;
+    return !plugin->leave.told || plugin->asks || plugin->writing || stats->waiting ||
+           stats->writes_untried;
 }
 
-static void look(void *ctx)
+void shutdown_round(struct plugin *plugin)
 {
-    struct plugin *plugin = ctx;
     struct shutdown *leave = &plugin->leave;
-    int64_t now_ns = gs_loop_now_ns(plugin->loop);
-    if (plugin->stopping)
+    int64_t now_ns = gs_loop_now_ns(plugin->loop), end_ns = leave->until_ns;
+    struct gs_allocator_stats stats;
+    if (!leave->begun || plugin->stopping)
         return;
-    if (busy(plugin) || !leave->told)
+    gs_allocator_stats(plugin->alloc, &stats);
+    if (is_busy(plugin, &stats))
+        leave->quiet_ns = 0;
+    else if (!leave->quiet_ns || stats.allocated != leave->allocations)
         leave->quiet_ns = now_ns;
-    if (now_ns - leave->quiet_ns >= QUIET_NS || now_ns >= leave->until_ns)
+    leave->allocations = stats.allocated;
+    if (leave->quiet_ns && leave->quiet_ns + QUIET_NS < end_ns)
+        end_ns = leave->quiet_ns + QUIET_NS;
+    if (now_ns >= end_ns)
         plugin_stop(plugin, 0);
     else
-        gs_loop_timer_arm(plugin->loop, &leave->timer, now_ns + LOOK_NS);
+        plugin_wake_at(plugin, end_ns);
 }
 
 void shutdown_begin(struct plugin *plugin)
@@ -46,14 +47,9 @@ void shutdown_begin(struct plugin *plugin)
         plugin_stop(plugin, 0);
         return;
     }
-    int64_t now_ns = gs_loop_now_ns(plugin->loop);
     leave->begun = true;
-    leave->quiet_ns = now_ns;
-    leave->until_ns = now_ns + LONGEST_NS;
-    leave->timer = (struct gs_loop_timer){.fn = look, .ctx = plugin};
-    gs_loop_timer_arm(plugin->loop, &leave->timer, now_ns + LOOK_NS);
+    leave->until_ns = gs_loop_now_ns(plugin->loop) + LONGEST_NS;
     plugin->node.leaving = plugin->node.due = true;
-    writes_pump(plugin);
 }
 
 void shutdown_told(struct plugin *plugin, bool written)

@@ -3,8 +3,7 @@
 #define GPUSHARE_APPS_DEVICE_PLUGIN_SHUTDOWN_H
 
 #include <stdbool.h>
-
-#include "gpushare/grpc/loop.h"
+#include <stdint.h>
 
 /*
  * The end of a plugin that another one will follow, at an upgrade. A pod that the kubelet takes in
@@ -17,15 +16,17 @@ struct plugin;
 struct shutdown {
     bool begun;
     bool told;            /* the inventory says it */
-    int64_t quiet_ns;     /* since when nothing happened */
+    int64_t quiet_ns;     /* since when nothing happened; 0: something does */
     int64_t until_ns;     /* not longer than that */
     uint64_t allocations; /* seen so far */
-    struct gs_loop_timer timer;
 };
 
 /* Ends the program, soon: at once when there is nobody to tell (no GPUs, no kubelet), when the API
  * server cannot be told, or when asked again. */
 void shutdown_begin(struct plugin *plugin);
+
+/* Once begun: ends it when all is quiet, or it took too long. */
+void shutdown_round(struct plugin *plugin);
 
 /* What became of the inventory. */
 void shutdown_told(struct plugin *plugin, bool written);

@@ -5,14 +5,12 @@
 #include <stdlib.h>
 
 #include "common/gpu_slices.h"
-#include "device_plugin/kubelet_calls.h"
 #include "gpushare/base/backoff.h"
 #include "gpushare/base/log.h"
 #include "gpushare/codec/moved.h"
 
 #define FIRST_PAUSE_NS (500 * GS_NS_PER_MS)
 #define LAST_PAUSE_NS  (32 * GS_NS_PER_S)
-#define LIST_PAUSE_NS  (200 * GS_NS_PER_MS)
 
 enum job { JOB_READ_NODE, JOB_WRITE_NODE, JOB_READ_SLICES, JOB_NODE_EVENT, JOB_POD };
 
@@ -162,18 +160,6 @@ static void log_end(const struct writing *writing)
                GS_STR("node", writing->plugin->settings.node_name));
 }
 
-static void pump_later(void *ctx)
-{
-    writes_pump(ctx);
-}
-
-static void node_later(void *ctx)
-{
-    struct plugin *plugin = ctx;
-    plugin->node.due = true;
-    writes_pump(plugin);
-}
-
 static int64_t pause_ns(uint32_t failures)
 {
     return gs_pause_ns(failures, FIRST_PAUSE_NS, LAST_PAUSE_NS);
@@ -183,30 +169,12 @@ static int64_t pause_ns(uint32_t failures)
  * events and every write of a pod pause by themselves. */
 static void pause_node(struct plugin *plugin)
 {
-    int64_t at_ns = gs_loop_now_ns(plugin->loop) + pause_ns(plugin->node_failures++);
-    gs_loop_timer_disarm(plugin->loop, &plugin->node_again);
-    plugin->node_again = (struct gs_loop_timer){.fn = node_later, .ctx = plugin};
-    gs_loop_timer_arm(plugin->loop, &plugin->node_again, at_ns);
+    plugin->node_again_ns = gs_loop_now_ns(plugin->loop) + pause_ns(plugin->node_failures++);
 }
 
 static void pause_node_events(struct plugin *plugin)
 {
     plugin->event_due_ns = gs_loop_now_ns(plugin->loop) + pause_ns(plugin->event_failures++);
-}
-
-/* Comes here again when the first of what was put off may be sent. */
-static void pump_when_due(struct plugin *plugin)
-{
-    int64_t at_ns = gs_allocator_write_due_ns(plugin->alloc);
-    if (plugin->node_events.count && plugin->event_due_ns < at_ns)
-        at_ns = plugin->event_due_ns;
-    gs_loop_timer_disarm(plugin->loop, &plugin->write_again);
-    if (at_ns == INT64_MAX)
-        return;
-    int64_t least_ns = gs_loop_now_ns(plugin->loop) + LIST_PAUSE_NS; /* one may wait for another */
-    at_ns = at_ns > least_ns ? at_ns : least_ns;
-    plugin->write_again = (struct gs_loop_timer){.fn = pump_later, .ctx = plugin};
-    gs_loop_timer_arm(plugin->loop, &plugin->write_again, at_ns);
 }
 
 /* A name that no node has is found before anything is served under it. Where the API server was too
@@ -281,7 +249,7 @@ static void node_done(struct plugin *plugin, const struct writing *writing)
         node_was_written(plugin, writing);
     if (writing->truth.leaving)
         shutdown_told(plugin, done);
-    kubelet_calls_node_told(plugin, done);
+    plugin->node_write = done ? NODE_WRITTEN : NODE_NOT_WRITTEN;
 }
 
 static void done(void *ctx)
@@ -304,25 +272,14 @@ static void done(void *ctx)
     if (is_node(writing) && !plugin->stopping)
         node_done(plugin, writing);
     writing_free(writing);
-    if (plugin->stopping)
-        return;
-    writes_pump(plugin);
-    plugin_changed(plugin);
 }
 
 /* An earlier plugin may have left the node unschedulable, and so it stays until the kubelet has our
- * list. Nobody tells when that is. Nor is gpu-moved written before all pods are known. */
-static bool must_wait(struct plugin *plugin)
+ * list. Nor is gpu-moved written before all pods are known. */
+static bool must_wait(const struct plugin *plugin)
 {
     bool ready = plugin->recalled && (plugin->node.written || gs_dp_streams(plugin->dp) > 0);
-    if (!plugin->devices.node_read || ready)
-        return false;
-    if (!plugin->node_again.armed) {
-        plugin->node_again = (struct gs_loop_timer){.fn = pump_later, .ctx = plugin};
-        gs_loop_timer_arm(plugin->loop, &plugin->node_again,
-                          gs_loop_now_ns(plugin->loop) + LIST_PAUSE_NS);
-    }
-    return true;
+    return plugin->devices.node_read && !ready;
 }
 
 static bool next_node_event(const struct plugin *plugin, struct writing *writing)
@@ -342,8 +299,13 @@ static bool next_of_pods(const struct plugin *plugin, struct writing *writing)
 
 static bool next_of_node(struct plugin *plugin, struct writing *writing)
 {
-    bool moved = gs_allocator_moved_due(plugin->alloc) && !plugin->node_again.armed;
-    if (!(plugin->node.due || (moved && plugin->devices.node_read)) || must_wait(plugin))
+    bool put_off = gs_loop_now_ns(plugin->loop) < plugin->node_again_ns;
+    if (plugin->node_again_ns && !put_off) {
+        plugin->node_again_ns = 0;
+        plugin->node.due = true;
+    }
+    bool moved = gs_allocator_moved_due(plugin->alloc) && plugin->devices.node_read && !put_off;
+    if (!(plugin->node.due || moved) || must_wait(plugin))
         return false;
     writing->job = plugin->devices.node_read ? JOB_WRITE_NODE : JOB_READ_NODE;
     writing->truth = plugin->node;
@@ -373,16 +335,25 @@ static bool next(struct plugin *plugin, struct writing *writing)
                              : next_node_event(plugin, writing) || next_of_pods(plugin, writing);
 }
 
-void writes_pump(struct plugin *plugin)
+static void wake_when_due(struct plugin *plugin)
 {
-    if (plugin->writing || plugin->stopping || !plugin->writer)
+    plugin_wake_at(plugin, gs_allocator_write_due_ns(plugin->alloc));
+    if (plugin->node_again_ns)
+        plugin_wake_at(plugin, plugin->node_again_ns);
+    if (plugin->node_events.count)
+        plugin_wake_at(plugin, plugin->event_due_ns);
+}
+
+void writes_round(struct plugin *plugin)
+{
+    if (plugin->writing || plugin->stopping)
         return;
     struct writing *writing = calloc(1, sizeof(*writing));
     if (!writing)
-        return; /* the next change, or the next look, comes here again */
+        return; /* the next round comes here again */
     if (!next(plugin, writing)) {
         writing_free(writing);
-        pump_when_due(plugin);
+        wake_when_due(plugin);
         return;
     }
     plugin->writing = true;

@@ -9,7 +9,7 @@
  * until it is: the node's inventory and number of GPUs, and what the allocator asks for.
  */
 
-/* Loop thread: sends the next thing, if there is one and none is under way. */
-void writes_pump(struct plugin *plugin);
+/* Sends the next thing, if there is one and none is under way. */
+void writes_round(struct plugin *plugin);
 
 #endif

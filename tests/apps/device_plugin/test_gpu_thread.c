@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
 #include "gpushare/nvml/driver.h"
 #include "gpushare/nvml/listed.h"
@@ -28,7 +27,6 @@ struct rig {
     pthread_t loops;      /* the loop's thread */
     char error[256];      /* on the pages */
     int told;             /* times that the pages was told one, or that there is none */
-    bool ended;
 };
 
 /* ---- the rest of the program ---- */
@@ -47,21 +45,6 @@ void pages_set_gpu_error(struct pages *pages, const char *why)
 }
 
 void pages_set_used(struct pages *pages, const struct gs_gpu_set *set)
-{
-}
-
-void plugin_stop(struct plugin *plugin, int result)
-{
-    struct rig *rig = (struct rig *)((char *)plugin - offsetof(struct rig, plugin));
-    assert_int_equal(result, 1);
-    rig->ended = true;
-}
-
-void plugin_changed(struct plugin *plugin)
-{
-}
-
-void writes_pump(struct plugin *plugin)
 {
 }
 
@@ -152,39 +135,50 @@ static void turn_if_seen(struct rig *rig)
         atomic_fetch_add(&rig->now_ns, rig->step_ns);
 }
 
-/* All at once, and the thread has seen it. */
+/* All at once, and the thread has seen it: twice, so that it has noted the first time. */
 static void turn_on(struct rig *rig, int seconds)
 {
     atomic_fetch_add(&rig->now_ns, seconds * GS_NS_PER_S);
-    while (atomic_load(&rig->seen_ns) != atomic_load(&rig->now_ns))
-        gs_loop_step(rig->plugin.loop, GS_NS_PER_MS, NULL);
+    for (int i = 0; i < 2; i++) {
+        atomic_store(&rig->seen_ns, 0);
+        while (atomic_load(&rig->seen_ns) != atomic_load(&rig->now_ns))
+            gs_loop_step(rig->plugin.loop, GS_NS_PER_MS, NULL);
+    }
 }
 
-/* The plugin looks every ten seconds of the loop's clock. */
+static void step(struct rig *rig)
+{
+    gs_loop_step(rig->plugin.loop, GS_NS_PER_MS, NULL);
+    gpu_thread_round(&rig->plugin);
+}
+
+static bool has_ended(const struct rig *rig)
+{
+    assert_int_equal(rig->plugin.result, rig->plugin.stopping);
+    return rig->plugin.stopping;
+}
+
 static void until(struct rig *rig, const char *row, enum look look, const char *error)
 {
     const struct gs_clock *real = gs_clock_system();
     int64_t until_ns = gs_clock_now_ns(real) + PATIENCE_NS;
-    gs_loop_step(rig->plugin.loop, GS_NS_PER_MS, NULL);
+    step(rig);
     while (look_of(rig) != look || strcmp(rig->error, error) != 0) {
         turn_if_seen(rig);
-        gpu_thread_look(&rig->plugin);
-        gs_loop_step(rig->plugin.loop, GS_NS_PER_MS, NULL);
+        step(rig);
         if (gs_clock_now_ns(real) > until_ns)
             fail_msg("%s: look %d, \"%s\"", row, look_of(rig), rig->error);
     }
 }
 
 /* Until the source has been read so many times more, in vain. */
-static void until_told(struct rig *rig, const char *row, int times, bool looks)
+static void until_told(struct rig *rig, const char *row, int times)
 {
     const struct gs_clock *real = gs_clock_system();
     int64_t until_ns = gs_clock_now_ns(real) + PATIENCE_NS;
-    for (int target = rig->told + times; rig->told < target && !rig->ended;) {
+    for (int target = rig->told + times; rig->told < target && !has_ended(rig);) {
         turn_if_seen(rig);
-        if (looks)
-            gpu_thread_look(&rig->plugin);
-        gs_loop_step(rig->plugin.loop, GS_NS_PER_MS, NULL);
+        step(rig);
         if (gs_clock_now_ns(real) > until_ns)
             fail_msg("%s: nothing is told", row);
     }
@@ -233,7 +227,7 @@ static void a_broken_wait_is_no_sickness(void **state)
         atomic_store(&rig.wait_fails, true);
         while (atomic_load(&rig.wait_fails) && gs_clock_now_ns(real) < until_ns) {
             turn_if_seen(&rig);
-            gs_loop_step(rig.plugin.loop, GS_NS_PER_MS, NULL);
+            step(&rig);
             assert_int_equal(look_of(&rig), WELL);
             assert_string_equal(rig.error, "");
         }
@@ -254,7 +248,7 @@ static void a_thread_that_pauses_does_not_hang(void **state)
     rig_up(&rig, &clock);
     rig.step_ns = 10 * GS_NS_PER_S;
     for (int told = 0; told < 7; told++) {
-        until_told(&rig, "fails", 1, true);
+        until_told(&rig, "fails", 1);
         assert_string_equal(rig.error, "the driver is away");
     }
     rig_down(&rig);
@@ -287,8 +281,8 @@ static void a_driver_that_fails_for_long_ends_the_program(void **state)
         atomic_store(&rig.mismatch, r->mismatch);
         until(&rig, r->row, r->had_gpus ? SICK : NONE, "the driver is away");
         turn_on(&rig, r->mismatch ? 20 : 590);
-        until_told(&rig, r->row, 1, false);
-        row_equal(r->row, rig.ended, false);
+        until_told(&rig, r->row, 1);
+        row_equal(r->row, has_ended(&rig), false);
         if (r->recovers) {
             atomic_store(&rig.fails, false);
             until(&rig, r->row, WELL, "");
@@ -297,8 +291,8 @@ static void a_driver_that_fails_for_long_ends_the_program(void **state)
         }
         turn_on(&rig, 9);
         rig.step_ns = 4 * GS_NS_PER_S;
-        until_told(&rig, r->row, 2, false);
-        row_equal(r->row, rig.ended, r->ends);
+        until_told(&rig, r->row, 2);
+        row_equal(r->row, has_ended(&rig), r->ends);
         rig_down(&rig);
     }
 }
@@ -341,7 +335,7 @@ static void a_driver_that_is_let_go_of_is_not_read(void **state)
     rig = (struct rig){0};
     rig_up(&rig, &clock);
     until(&rig, "at first", WELL, "");
-    gpu_thread_let_go(&rig.plugin, true);
+    rig.plugin.node.upgrading = true;
     const char *words = "the driver is let go of, to be replaced";
     until(&rig, "let go", WELL, words);
     while (!atomic_load(&rig.releases))
@@ -351,9 +345,9 @@ static void a_driver_that_is_let_go_of_is_not_read(void **state)
     for (int i = 0; i < 30; i++)
         turn_on(&rig, 60);
     assert_int_equal(atomic_load(&rig.reads), reads);
-    assert_false(rig.ended);
+    assert_false(has_ended(&rig));
     atomic_store(&rig.fails, false);
-    gpu_thread_let_go(&rig.plugin, false);
+    rig.plugin.node.upgrading = false;
     until(&rig, "taken back", WELL, "");
     assert_int_equal(atomic_load(&rig.releases), 1);
     rig_down(&rig);

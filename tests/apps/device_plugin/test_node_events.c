@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device_plugin/plugin.h"
-#include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
 #include "rows.h"
 
@@ -20,10 +19,6 @@ static int64_t now(void *ctx)
 }
 
 static const struct gs_clock clock_by_hand = {now, now, NULL};
-
-void writes_pump(struct plugin *plugin)
-{
-}
 
 static int setup(void **state)
 {

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "common/gpu_slices.h"
-#include "device_plugin/kubelet_calls.h"
 #include "device_plugin/plugin.h"
 #include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
@@ -67,10 +66,6 @@ void gs_allocator_moved_written(struct gs_allocator *alloc, uint64_t state)
 {
 }
 
-void kubelet_calls_node_told(struct plugin *plugin, bool written)
-{
-}
-
 void devices_take_cordon(struct plugin *plugin, gs_gpu_mask cordoned)
 {
 }
@@ -116,23 +111,13 @@ void ownership_take_slices(struct plugin *plugin, struct gs_arena *arena,
 }
 
 static char node_error[320];
-static bool stopped;
 
 void pages_set_node_error(struct pages *pages, const char *why)
 {
     snprintf(node_error, sizeof(node_error), "%s", why);
 }
 
-void plugin_stop(struct plugin *plugin, int result)
-{
-    stopped = true;
-}
-
 void shutdown_told(struct plugin *plugin, bool written)
-{
-}
-
-void plugin_changed(struct plugin *plugin)
 {
 }
 
@@ -163,6 +148,12 @@ static int patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs_err
 
 static const struct gs_kube_ops ops = {.create_event = create_event, .patch_pod = patch_pod};
 
+static void step(struct plugin *plugin)
+{
+    writes_round(plugin);
+    gs_loop_step(plugin->loop, 10 * GS_NS_PER_MS, NULL);
+}
+
 /* An Event is a courtesy; a pod's record is what others count on. */
 static void events_that_are_refused_keep_no_record_waiting(void **state)
 {
@@ -189,7 +180,7 @@ static void events_that_are_refused_keep_no_record_waiting(void **state)
         int64_t until_ns = gs_loop_now_ns(plugin.loop) + PATIENCE_NS;
         node_events_add(&plugin, true, "GpuUnhealthy", "GPU 0");
         while (queue.sent < PODS && gs_loop_now_ns(plugin.loop) < until_ns)
-            gs_loop_step(plugin.loop, 10 * GS_NS_PER_MS, &err);
+            step(&plugin);
         row_equal(r->row, atomic_load(&api.patches), PODS);
         row_true(r->row, atomic_load(&api.event_tries) >= r->least_tries);
         row_true(r->row, atomic_load(&api.event_tries) <= r->most_tries);
@@ -197,7 +188,6 @@ static void events_that_are_refused_keep_no_record_waiting(void **state)
         plugin.stopping = true;
         worker_stop(plugin.writer);
         gs_loop_step(plugin.loop, 0, NULL);
-        gs_loop_timer_disarm(plugin.loop, &plugin.write_again);
         gs_loop_free(plugin.loop);
         worker_free(plugin.writer);
     }
@@ -225,20 +215,17 @@ static void a_node_that_is_not_there_is_found(void **state)
         plugin.link = r->linked ? (void *)&plugin : NULL;
         queue.sent = PODS;
         node_error[0] = '\0';
-        stopped = false;
         assert_int_equal(gs_loop_new(gs_clock_system(), &plugin.loop, &err), 0);
         assert_int_equal(worker_start(plugin.loop, &plugin.writer, &err), 0);
         plugin.node.due = true;
-        writes_pump(&plugin);
-        for (bool begun = plugin.writing; begun && plugin.writing;)
+        writes_round(&plugin);
+        while (plugin.writing)
             gs_loop_step(plugin.loop, 10 * GS_NS_PER_MS, &err);
-        plugin.stopping = true;
         row_equal(r->row, plugin.node.missing, r->missing);
         row_equal(r->row, strstr(node_error, "no node \"n\"") != NULL, r->missing);
-        row_equal(r->row, stopped, r->stopped);
+        row_equal(r->row, plugin.stopping, r->stopped);
         worker_stop(plugin.writer);
         gs_loop_step(plugin.loop, 0, NULL);
-        gs_loop_timer_disarm(plugin.loop, &plugin.node_again);
         gs_loop_free(plugin.loop);
         worker_free(plugin.writer);
     }
