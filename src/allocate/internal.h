@@ -173,6 +173,10 @@ void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant 
 /* An earlier run allocated it, or part of it. */
 void gs_claimant_recall(struct gs_allocator *alloc, struct claimant *claimant, uint32_t done);
 
+/* The pod whose container is about to start; NULL: not known. *ret_named: the kubelet named one. */
+struct claimant *gs_claimant_starting(struct gs_allocator *alloc,
+                                      const struct gs_start_request *request, bool *ret_named);
+
 /* allocate_writes.c: each returns the write's number, 0 when out of memory */
 uint64_t gs_write_record(struct gs_allocator *alloc, struct claimant *claimant);
 uint64_t gs_write_assigned(struct gs_allocator *alloc, const struct claimant *claimant);

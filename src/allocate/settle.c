@@ -316,6 +316,20 @@ static const struct gs_known_pod *owner_of(const struct gs_start_request *reques
     return NULL;
 }
 
+/* An init container is not listed by older kubelets, but its pod's other calls have put it right.
+ */
+struct claimant *gs_claimant_starting(struct gs_allocator *alloc,
+                                      const struct gs_start_request *request, bool *ret_named)
+{
+    uint64_t key = gs_allocate_key(request->ids, request->id_count);
+    const struct gs_known_pod *known = owner_of(request, key);
+    struct call *call = gs_call_find(alloc, key);
+    *ret_named = known != NULL;
+    if (known)
+        return gs_claimant_named(alloc, known->ns, known->name);
+    return call ? call->owner : NULL;
+}
+
 enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
                                         const struct gs_start_request *request,
                                         struct gs_error *err)
@@ -323,14 +337,10 @@ enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
     uint64_t key = gs_allocate_key(request->ids, request->id_count);
     if (request->known)
         gs_allocator_known(alloc, request->known, request->known_count);
-    const struct gs_known_pod *known = owner_of(request, key);
+    bool named;
+    struct claimant *owner = gs_claimant_starting(alloc, request, &named);
     struct call *call = gs_call_find(alloc, key);
-    /* An init container is not listed by older kubelets, but its pod's other calls have put it
-     * right. */
-    struct claimant *owner = known  ? gs_claimant_named(alloc, known->ns, known->name)
-                             : call ? call->owner
-                                    : NULL;
-    if (known && !owner && !request->listed)
+    if (named && !owner && !request->listed)
         return GS_START_LIST_FIRST;
     if (!owner)
         return GS_START_OK; /* a static pod without an API object, or an earlier run's answer */

@@ -12,8 +12,11 @@ struct pod {
     bool required;
     bool adopted; /* it ran before it was limited here */
     bool was_held;
+    bool listed;   /* in the list under way */
+    unsigned told; /* verdicts, as bits */
     /* as last seen */
     bool has_cgroup, held;
+    enum gs_verdict verdict;
     const char *reason;
     uint64_t used_bytes, peak_bytes;
 };
@@ -25,7 +28,7 @@ struct gs_keeper {
     size_t gpu_count;
     struct pod *pods;
     size_t pod_count, pod_cap;
-    uint64_t repairs, writes, failed;
+    uint64_t repairs, writes;
 };
 
 static const char *const modes[] = {"off", "observe", "preferred", "required"};
@@ -175,7 +178,7 @@ static void count_writes(struct gs_keeper *keeper, const struct pod *pod,
 static bool may_limit(const struct gs_keeper *keeper, const struct pod *pod)
 {
     uint64_t wanted;
-    return !pod->adopted || pod->was_held ||
+    return !pod->adopted || pod->was_held || !pod->used_bytes ||
            (!__builtin_add_overflow(pod->used_bytes, keeper->options.margin_bytes, &wanted) &&
             wanted <= pod->bytes);
 }
@@ -199,6 +202,16 @@ static const char *limit(struct gs_keeper *keeper, struct pod *pod)
     return gs_limit_outcome_reason(outcome);
 }
 
+static enum gs_verdict judge(const struct gs_keeper *keeper, const struct pod *pod)
+{
+    if (!pod->has_cgroup || pod->held)
+        return GS_VERDICT_FINE;
+    bool possible = *reason_of_pod(keeper, pod) == '\0';
+    if (writes(keeper, pod) && (possible || insists(keeper, pod)))
+        return GS_VERDICT_NOT_HELD;
+    return pod->used_bytes > pod->bytes ? GS_VERDICT_WOULD_BE_REFUSED : GS_VERDICT_FINE;
+}
+
 /* Whether the pod is held now, and if not why; with what it uses. */
 static void settle(struct gs_keeper *keeper, struct pod *pod)
 {
@@ -210,11 +223,11 @@ static void settle(struct gs_keeper *keeper, struct pod *pod)
     } else if (writes(keeper, pod)) {
         if (*pod->reason == '\0')
             pod->reason = limit(keeper, pod);
-        keeper->failed += *pod->reason != '\0';
     } else if (*pod->reason == '\0') {
         pod->reason = gs_enforced_reason(GS_ENFORCED_NOT_ON);
     }
     pod->held = *pod->reason == '\0';
+    pod->verdict = judge(keeper, pod);
 }
 
 /* ---- events ---- */
@@ -241,6 +254,13 @@ static struct pod *add(struct gs_keeper *keeper, const char *uid, struct gs_erro
     return pod;
 }
 
+/* Its first share has GPUs. That it runs is news only of a pod that is new. */
+static bool is_known(const struct pod *pod, const struct gs_share *share)
+{
+    return pod->gpus && pod->qos == share->qos && pod->gpus == share->gpus &&
+           pod->bytes == share->bytes && pod->required == share->required;
+}
+
 int gs_keeper_share(struct gs_keeper *keeper, const struct gs_share *share, struct gs_error *err)
 {
     char path[GS_CGROUP_PATH_BYTES];
@@ -251,21 +271,33 @@ int gs_keeper_share(struct gs_keeper *keeper, const struct gs_share *share, stru
         pod = add(keeper, share->uid, err);
     if (!pod)
         return -1;
+    pod->listed = true;
+    if (is_known(pod, share))
+        return 0;
+    bool is_new = !pod->gpus;
     pod->qos = share->qos;
     pod->gpus = share->gpus;
     pod->bytes = share->bytes;
     pod->required = share->required;
-    pod->adopted |= share->runs;
+    pod->adopted = pod->adopted || (is_new && share->runs);
     if (keeper->options.mode != GS_ENFORCE_OFF)
         settle(keeper, pod);
     return 0;
 }
 
-void gs_keeper_gone(struct gs_keeper *keeper, const char *uid)
+void gs_keeper_list_begin(struct gs_keeper *keeper)
 {
-    struct pod *pod = find(keeper, uid);
-    if (pod)
-        *pod = keeper->pods[--keeper->pod_count];
+    for (size_t i = 0; i < keeper->pod_count; i++)
+        keeper->pods[i].listed = false;
+}
+
+void gs_keeper_list_end(struct gs_keeper *keeper)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < keeper->pod_count; i++)
+        if (keeper->pods[i].listed)
+            keeper->pods[kept++] = keeper->pods[i];
+    keeper->pod_count = kept;
 }
 
 void gs_keeper_appeared(struct gs_keeper *keeper, const char *uid)
@@ -292,24 +324,44 @@ void gs_keeper_pass(struct gs_keeper *keeper)
         settle(keeper, &keeper->pods[i]);
 }
 
+static struct gs_kept describe(const struct pod *pod)
+{
+    return (struct gs_kept){pod->uid,    pod->gpus,  pod->has_cgroup, pod->held,
+                            pod->reason, pod->bytes, pod->used_bytes, pod->peak_bytes};
+}
+
 bool gs_keeper_pod(const struct gs_keeper *keeper, size_t number, struct gs_kept *ret)
 {
     if (number >= keeper->pod_count)
         return false;
-    const struct pod *pod = &keeper->pods[number];
-    *ret = (struct gs_kept){pod->uid,    pod->gpus,  pod->has_cgroup, pod->held,
-                            pod->reason, pod->bytes, pod->used_bytes, pod->peak_bytes};
+    *ret = describe(&keeper->pods[number]);
     return true;
+}
+
+bool gs_keeper_next_news(struct gs_keeper *keeper, struct gs_kept *ret,
+                         enum gs_verdict *ret_verdict)
+{
+    for (size_t i = 0; i < keeper->pod_count; i++) {
+        struct pod *pod = &keeper->pods[i];
+        unsigned bit = 1U << pod->verdict;
+        if (pod->verdict == GS_VERDICT_FINE || (pod->told & bit))
+            continue;
+        pod->told |= bit;
+        *ret = describe(pod);
+        *ret_verdict = pod->verdict;
+        return true;
+    }
+    return false;
 }
 
 void gs_keeper_stats(const struct gs_keeper *keeper, struct gs_keeper_stats *ret)
 {
-    *ret = (struct gs_keeper_stats){
-        .repairs = keeper->repairs, .writes = keeper->writes, .failed = keeper->failed};
+    *ret = (struct gs_keeper_stats){.repairs = keeper->repairs, .writes = keeper->writes};
     for (size_t i = 0; i < keeper->pod_count; i++) {
         const struct pod *pod = &keeper->pods[i];
         ret->pods += pod->has_cgroup;
         ret->held += pod->held;
+        ret->unheld += pod->verdict == GS_VERDICT_NOT_HELD;
         ret->over += pod->has_cgroup && pod->used_bytes > pod->bytes;
     }
 }

@@ -50,14 +50,25 @@ static void agent_close(struct agent *agent)
     gs_limiter_free(agent->limiter);
 }
 
-/* A process of its own, as the device plugin is. */
+/* A process of its own, as the device plugin is; returns when it watches. */
 static pid_t agent_start(void)
 {
     struct agent agent;
+    int ready[2];
+    char byte = 0;
+    if (pipe(ready) < 0)
+        check(false, "pipe");
     pid_t pid = fork();
-    if (pid != 0)
+    if (pid != 0) {
+        check(read(ready[0], &byte, 1) == 1, "the agent watches");
+        close(ready[0]);
+        close(ready[1]);
         return pid;
-    for (agent_open(&agent);;) {
+    }
+    agent_open(&agent);
+    if (write(ready[1], &byte, 1) != 1)
+        _exit(1);
+    for (;;) {
         struct pollfd fd = {gs_pod_watch_fd(agent.watch), POLLIN, 0};
         if (poll(&fd, 1, -1) == 1)
             gs_pod_watch_read(agent.watch);
@@ -79,15 +90,21 @@ static bool limited(const char *pod)
  * machine is nobody's promise: only that it is limited by then. */
 #define LATEST_NS 20000000000LL
 
+static bool gets_limited(const char *pod)
+{
+    int64_t started_ns = now_ns();
+    while (!limited(pod) && now_ns() - started_ns < LATEST_NS)
+        usleep(100);
+    return limited(pod);
+}
+
 static void before_its_first_process(enum gs_qos qos, const char *class)
 {
     char uid[32];
     snprintf(uid, sizeof(uid), "first-%s", class);
     int64_t started_ns = now_ns();
     const char *pod = pod_make(uid, qos);
-    while (!limited(pod) && now_ns() - started_ns < LATEST_NS)
-        usleep(100);
-    check(limited(pod), "%s: limited before any process of the pod", class);
+    check(gets_limited(pod), "%s: limited before any process of the pod", class);
     fact("%s: %.1f ms after the kubelet began to make its cgroup", class,
          (double)(now_ns() - started_ns) / 1e6);
     struct user first = user_start(container_make(pod, "init", true), 0);
@@ -105,12 +122,13 @@ static void limited_in_prestart_only(void)
     struct user first = user_start(container_make(pod, "init", true), 0);
     check(user_take(&first, 5 * GIB) == 0,
           "without an agent that watches, the first container has 5 GiB before PreStartContainer");
-    agent_open(&agent); /* tells the pods that are there: what PreStartContainer alone would do */
+    /* Tells the pods that are there, its own and this: what PreStartContainer alone would do. */
+    agent_open(&agent);
     const struct gs_limit_pod of = {"late", GS_QOS_BURSTABLE};
     const char *const regions[] = {REGION_0};
     uint64_t used = 0;
     gs_limiter_use(agent.limiter, &of, regions, 1, &used);
-    check(agent.told == 1 && used == 5 * GIB, "and verifying by reading shows it: 5 GiB in use");
+    check(agent.told == 2 && used == 5 * GIB, "and verifying by reading shows it: 5 GiB in use");
     user_end(&first);
     agent_close(&agent);
     folder_remove(pod);
@@ -119,9 +137,8 @@ static void limited_in_prestart_only(void)
 static void an_agent_that_dies(void)
 {
     pid_t agent = agent_start();
-    usleep(SANDBOX_MS * 1000);
     const char *pod = pod_make("kept", GS_QOS_BURSTABLE);
-    usleep(SANDBOX_MS * 1000);
+    check(gets_limited(pod), "a pod is limited");
     agent_kill(agent);
     struct user user = user_start(container_make(pod, "k1", true), 0);
     check(user_take(&user, 5 * GIB) == EAGAIN, "after SIGKILL of the agent the limit stands");
@@ -129,8 +146,7 @@ static void an_agent_that_dies(void)
     folder_remove(pod);
     pod = pod_make("missed", GS_QOS_BURSTABLE);
     agent = agent_start();
-    usleep(SANDBOX_MS * 1000);
-    check(limited(pod), "a pod made while there was no agent is limited when one starts");
+    check(gets_limited(pod), "a pod made while there was no agent is limited when one starts");
     agent_kill(agent);
     folder_remove(pod);
 }
@@ -140,7 +156,6 @@ void check_first_container(void)
     chapter("the first container of a pod");
     pod_make("agent", GS_QOS_BEST_EFFORT); /* the agent's own: there is a tree when it starts */
     pid_t agent = agent_start();
-    usleep(SANDBOX_MS * 1000);
     before_its_first_process(GS_QOS_GUARANTEED, "Guaranteed");
     before_its_first_process(GS_QOS_BURSTABLE, "Burstable");
     before_its_first_process(GS_QOS_BEST_EFFORT, "BestEffort");

@@ -71,7 +71,7 @@ static void load_driver(const char *parameters)
 static void mount_hybrid(void)
 {
     put_mount("tmpfs", MOUNT, "tmpfs", "mode=755");
-    put_mount("cgroup", MOUNT "/memory", "cgroup", "memory");
+    put_mount("cgroup", MOUNT "/systemd", "cgroup", "none,name=systemd");
     put_mount("cgroup2", MOUNT "/unified", "cgroup2", "");
 }
 

@@ -77,6 +77,9 @@ struct given_pod {
     bool assigned;
     gs_gpu_mask allocation; /* the JSON's GPUs; 0: none */
     const char *swap_with;
+    const char *static_uid;
+    enum gs_qos qos;
+    bool enforce_required;
 };
 
 static inline void give_pod(struct rig *rig, const struct given_pod *given)
@@ -114,6 +117,9 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
     pod.count_kind = given->gpu_count ? GS_COUNT_VALID : GS_COUNT_ABSENT;
     pod.gpu_count = given->gpu_count;
     pod.created_s = 1;
+    pod.static_uid = given->static_uid ? given->static_uid : "";
+    pod.qos = given->qos;
+    pod.enforce_required = given->enforce_required;
     if (gs_allocator_pod(rig->alloc, &pod, &err) < 0)
         fail_msg("%s: %s", given->name, err.msg);
 }

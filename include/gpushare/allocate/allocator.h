@@ -229,6 +229,30 @@ struct gs_allocator_stats {
 };
 void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_stats *ret);
 
+/* ---- what is kept to its share (limit/keeper.h) ---- */
+
+/* A pod that has its GPUs, or will get those of its bind. Texts are *borrowed* until the next call.
+ */
+struct gs_placed {
+    const char *ns, *name, *uid;
+    const char *cgroup_uid; /* what the kubelet names its cgroup by: of a static pod not its UID */
+    enum gs_qos qos;
+    gs_gpu_mask gpus;
+    uint32_t units;        /* its charge on each of them */
+    bool enforce_required; /* it insists on its limit */
+    bool runs; /* or may: some container of it may have begun before this program knew the pod */
+};
+
+void gs_allocator_each_placed(const struct gs_allocator *alloc,
+                              void (*each)(void *ctx, const struct gs_placed *pod), void *ctx);
+/* The one whose container is about to start; false: it is not known here. After
+ * gs_allocator_start() was GS_START_OK, with the same request. */
+bool gs_allocator_starting(struct gs_allocator *alloc, const struct gs_start_request *request,
+                           struct gs_placed *ret);
+/* Queues an Event about the pod with that cgroup; reason: constant. Nothing when it is gone. */
+void gs_allocator_tell(struct gs_allocator *alloc, const char *cgroup_uid, bool warning,
+                       const char *reason, const char *message);
+
 /* The pod of that name: a hash of its UID, 0 when it is not known here. */
 uint64_t gs_allocator_who(const struct gs_allocator *alloc, const char *ns, const char *name);
 /* The pod with that hash is still here: bound to this node, and not ended. */

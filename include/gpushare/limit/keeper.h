@@ -12,11 +12,13 @@
  * its own; the caller brings events and calls gs_keeper_pass() every some seconds. Used by one
  * thread.
  *
- *   gs_keeper_gpus(keeper, gpus, count);                   after gs_limiter_look()
- *   gs_keeper_share(keeper, &share, &err);                 a pod was given GPUs, or was found
- * running gs_keeper_appeared(keeper, uid);                       from the pod watch if
- * (!gs_keeper_may_start(keeper, uid, &reason)) ...    PreStartContainer gs_keeper_pass(keeper);
- *   gs_keeper_gone(keeper, uid);
+ *   gs_keeper_gpus(keeper, host, gpus, count);             after gs_limiter_look()
+ *   gs_keeper_list_begin(keeper);                          the pods that have GPUs, when they
+ * changed gs_keeper_share(keeper, &share, &err); ... gs_keeper_list_end(keeper);
+ *   gs_keeper_appeared(keeper, uid);                       from the pod watch
+ *   if (!gs_keeper_may_start(keeper, uid, &reason)) ...    PreStartContainer
+ *   gs_keeper_pass(keeper);                                every some seconds
+ *   while (gs_keeper_next_news(keeper, &news)) ...         what people should be told
  */
 struct gs_keeper;
 
@@ -62,10 +64,13 @@ struct gs_share {
     bool runs;      /* some container of it runs already: it is limited only where it has room */
 };
 
-/* A pod and what it was given; again when that changed. Limits it if its cgroup is there.
- * GS_ENOMEM; GS_ETOOBIG: more than GS_KEEPER_PODS_MAX; GS_EINVAL: its UID. */
+/* A pod and what it was given. One that is new, or was given something else, is limited if its
+ * cgroup is there; nothing is done when nothing changed. GS_ENOMEM; GS_ETOOBIG: more than
+ * GS_KEEPER_PODS_MAX; GS_EINVAL: its UID. */
 int gs_keeper_share(struct gs_keeper *keeper, const struct gs_share *share, struct gs_error *err);
-void gs_keeper_gone(struct gs_keeper *keeper, const char *uid);
+/* Around all of them: pods not named between the two are gone. */
+void gs_keeper_list_begin(struct gs_keeper *keeper);
+void gs_keeper_list_end(struct gs_keeper *keeper);
 
 /* Its cgroup was made. Pods without a share are passed over. */
 void gs_keeper_appeared(struct gs_keeper *keeper, const char *uid);
@@ -92,13 +97,24 @@ struct gs_kept {
 /* The pod of that number, 0 … ; false behind the last. */
 bool gs_keeper_pod(const struct gs_keeper *keeper, size_t number, struct gs_kept *ret);
 
+enum gs_verdict {
+    GS_VERDICT_FINE,
+    GS_VERDICT_WOULD_BE_REFUSED, /* it uses more than its share, and nothing holds it */
+    GS_VERDICT_NOT_HELD,         /* it should be held and is not, where its GPUs allow it or it
+                                    insists */
+};
+
+/* A pod about which there is something to say; each verdict is told once of a pod. */
+bool gs_keeper_next_news(struct gs_keeper *keeper, struct gs_kept *ret,
+                         enum gs_verdict *ret_verdict);
+
 struct gs_keeper_stats {
     uint32_t pods;    /* that have a cgroup */
-    uint32_t held;    /* of them */
-    uint32_t over;    /* of them, use more than their share: would be refused, or are */
+    uint32_t held;    /* of these */
+    uint32_t over;    /* of the pods, use more than their share: would be refused, or are */
     uint64_t repairs; /* limits that were found lost and written again */
     uint64_t writes;  /* limits written for the first time */
-    uint64_t failed;  /* calls that left a pod without a limit it should have */
+    uint32_t unheld;  /* of the pods: should be held and are not */
 };
 void gs_keeper_stats(const struct gs_keeper *keeper, struct gs_keeper_stats *ret);
 

@@ -232,7 +232,7 @@ static void a_pass_repairs_what_was_lost_and_counts_it(void **state)
     gs_keeper_share(f.keeper, &four, NULL);
     gs_keeper_pass(f.keeper);
     gs_keeper_stats(f.keeper, &stats);
-    assert_true(stats.pods == 0 && stats.failed == 0);
+    assert_true(stats.pods == 0 && stats.unheld == 0);
     make_pod(&f, 0);
     gs_keeper_appeared(f.keeper, "a");
     tree_put(&f.tree, POD, "dmem.max", REGION_1 " max\n" REGION_0 " max\n");
@@ -248,13 +248,62 @@ static void a_pass_repairs_what_was_lost_and_counts_it(void **state)
     make_pod(&f, 0);
     gs_keeper_appeared(f.keeper, "a");
     gs_keeper_stats(f.keeper, &stats);
-    assert_true(limited(&f) && stats.writes == 2 && stats.repairs == 1 && stats.failed == 0);
+    assert_true(limited(&f) && stats.writes == 2 && stats.repairs == 1 && stats.unheld == 0);
     /* the driver lets go of the GPU */
     tree_put(&f.tree, POD, "dmem.max", REGION_1 " max\n");
     gs_keeper_pass(f.keeper);
     gs_keeper_stats(f.keeper, &stats);
-    assert_true(stats.held == 0 && stats.failed == 1);
+    assert_true(stats.held == 0 && stats.unheld == 1);
     close_keeper(&f);
+}
+
+/* Four GiB are its share. */
+static void people_are_told_once_of_each_trouble(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_enforce mode;
+        bool insists;
+        int check_error, put_error;
+        uint64_t used;
+        enum gs_verdict verdict;
+        const char *reason;
+    } rows[] = {
+        {"observed, below its share", GS_ENFORCE_OBSERVE, false, 0, 0, GIB, GS_VERDICT_FINE, ""},
+        {"observed, above it", GS_ENFORCE_OBSERVE, false, 0, 0, 5 * GIB,
+         GS_VERDICT_WOULD_BE_REFUSED, NOT_ON},
+        {"off", GS_ENFORCE_OFF, false, 0, 0, 5 * GIB, GS_VERDICT_FINE, ""},
+        {"held", GS_ENFORCE_PREFERRED, false, 0, 0, GIB, GS_VERDICT_FINE, ""},
+        {"not held", GS_ENFORCE_PREFERRED, false, 0, EACCES, GIB, GS_VERDICT_NOT_HELD,
+         "writing to the pod's cgroup is not permitted"},
+        {"a host that cannot says so once for all", GS_ENFORCE_PREFERRED, false, EMEDIUMTYPE, 0,
+         GIB, GS_VERDICT_FINE, ""},
+        {"but a pod that insists is told", GS_ENFORCE_PREFERRED, true, EMEDIUMTYPE, 0, GIB,
+         GS_VERDICT_NOT_HELD, "the host uses cgroup v1, or v1 and v2 side by side"},
+        {"required, used before", GS_ENFORCE_REQUIRED, false, 0, 0, 5 * GIB, GS_VERDICT_NOT_HELD,
+         "used before limited"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture f;
+        struct gs_kept pod = {.reason = ""};
+        enum gs_verdict verdict = GS_VERDICT_FINE;
+        struct gs_share share = four;
+        share.required = r->insists;
+        open_keeper(&f, r->mode, false);
+        f.tree.check_error = r->check_error;
+        look(&f);
+        f.tree.put_error = r->put_error;
+        f.tree.put_errors = -1;
+        make_pod(&f, r->used);
+        gs_keeper_share(f.keeper, &share, NULL);
+        row_equal(r->row, gs_keeper_next_news(f.keeper, &pod, &verdict),
+                  r->verdict != GS_VERDICT_FINE);
+        row_equal(r->row, verdict, r->verdict);
+        row_text(r->row, pod.reason, r->reason);
+        gs_keeper_pass(f.keeper);
+        row_true(r->row, !gs_keeper_next_news(f.keeper, &pod, &verdict));
+        close_keeper(&f);
+    }
 }
 
 static void use_has_a_peak(void **state)
@@ -342,8 +391,13 @@ static void pods_come_and_go_up_to_a_ceiling(void **state)
         assert_int_equal(gs_keeper_share(f.keeper, &share, &err), i < GS_KEEPER_PODS_MAX ? 0 : -1);
     }
     assert_int_equal(err.code, GS_ETOOBIG);
-    gs_keeper_gone(f.keeper, "p0");
-    gs_keeper_gone(f.keeper, "p0");
+    gs_keeper_list_begin(f.keeper);
+    for (int i = 1; i < GS_KEEPER_PODS_MAX; i++) {
+        snprintf(uid, sizeof(uid), "p%d", i);
+        const struct gs_share share = {uid, GS_QOS_GUARANTEED, 1, GIB};
+        assert_int_equal(gs_keeper_share(f.keeper, &share, NULL), 0);
+    }
+    gs_keeper_list_end(f.keeper);
     assert_true(gs_keeper_pod(f.keeper, GS_KEEPER_PODS_MAX - 2, &pod));
     assert_false(gs_keeper_pod(f.keeper, GS_KEEPER_PODS_MAX - 1, &pod));
     assert_true(gs_keeper_may_start(f.keeper, "p0", &reason)); /* not ours */
@@ -366,6 +420,7 @@ int main(void)
         cmocka_unit_test(a_pod_that_runs_already_keeps_what_it_has),
         cmocka_unit_test(a_limit_of_an_earlier_run_is_recognised),
         cmocka_unit_test(a_pass_repairs_what_was_lost_and_counts_it),
+        cmocka_unit_test(people_are_told_once_of_each_trouble),
         cmocka_unit_test(use_has_a_peak),
         cmocka_unit_test(foreign_gpus_are_denied_where_asked),
         cmocka_unit_test(a_gpu_that_cannot_be_limited_has_its_reason),

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pods that have their GPUs, for those who keep them to their share. */
+#include "internal.h"
+
+#include <string.h>
+
+static const char *cgroup_uid(const struct claimant *claimant)
+{
+    const struct gs_pod *pod = &claimant->pod;
+    return pod->static_uid[0] ? pod->static_uid : pod->uid;
+}
+
+/* A static pod may have another number of GPUs than it asks for. */
+static uint32_t units_on_each(const struct claimant *claimant, gs_gpu_mask gpus)
+{
+    uint64_t all = (uint64_t)claimant->charge.units * claimant->charge.gpu_count;
+    uint32_t count = gs_gpu_mask_count(gpus);
+    uint64_t each = (all + count - 1) / count;
+    return each < UINT32_MAX ? (uint32_t)each : UINT32_MAX;
+}
+
+static bool describe(const struct gs_allocator *alloc, const struct claimant *claimant,
+                     struct gs_placed *ret)
+{
+    gs_gpu_mask gpus = gs_claimant_place(alloc, claimant);
+    if (!gpus)
+        return false;
+    const struct gs_pod *pod = &claimant->pod;
+    *ret = (struct gs_placed){.ns = pod->ns,
+                              .name = pod->name,
+                              .uid = pod->uid,
+                              .cgroup_uid = cgroup_uid(claimant),
+                              .qos = pod->qos,
+                              .gpus = gpus,
+                              .units = units_on_each(claimant, gpus),
+                              .enforce_required = pod->enforce_required,
+                              .runs = claimant->early || pod->phase == GS_PHASE_RUNNING};
+    return true;
+}
+
+void gs_allocator_each_placed(const struct gs_allocator *alloc,
+                              void (*each)(void *ctx, const struct gs_placed *pod), void *ctx)
+{
+    struct gs_placed placed;
+    for (const struct claimant *at = alloc->first; at; at = at->next)
+        if (describe(alloc, at, &placed))
+            each(ctx, &placed);
+}
+
+bool gs_allocator_starting(struct gs_allocator *alloc, const struct gs_start_request *request,
+                           struct gs_placed *ret)
+{
+    bool named;
+    const struct claimant *owner = gs_claimant_starting(alloc, request, &named);
+    return owner && describe(alloc, owner, ret);
+}
+
+void gs_allocator_tell(struct gs_allocator *alloc, const char *uid, bool warning,
+                       const char *reason, const char *message)
+{
+    for (const struct claimant *at = alloc->first; at; at = at->next)
+        if (strcmp(cgroup_uid(at), uid) == 0) {
+            gs_write_event(alloc, at, 0, warning, reason, message);
+            return;
+        }
+}

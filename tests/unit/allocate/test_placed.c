@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "allocate_rig.h"
+#include "rows.h"
+
+#define HASH "0123456789abcdef0123456789abcdef"
+
+struct seen {
+    struct gs_placed pod;
+    uint32_t count;
+};
+
+static void note(void *ctx, const struct gs_placed *pod)
+{
+    struct seen *seen = ctx;
+    seen->pod = *pod;
+    seen->count++;
+}
+
+static struct seen look(const struct rig *rig)
+{
+    struct seen seen = {0};
+    gs_allocator_each_placed(rig->alloc, note, &seen);
+    return seen;
+}
+
+static void a_bound_pod_is_told_with_its_share(void **state)
+{
+    static const struct {
+        const char *row;
+        struct given_pod given;
+        gs_gpu_mask gpus; /* 0: it is not told */
+        uint32_t units;
+        const char *cgroup_uid;
+        bool runs;
+    } rows[] = {
+        {"as its bind says", {"p", {8}, 1}, 2, 8, "p", false},
+        {"no place yet", {"p", {8}, -1}, 0, 0, "", false},
+        {"a place that cannot be", {"p", {8}, 7}, 0, 0, "", false},
+        {"its peak", {"p", {6, 3, 4}, 0, .inits = 1}, 1, 7, "p", false},
+        {"a static pod", {"p", {8}, 0, .static_uid = HASH}, 1, 8, HASH, false},
+        {"running when it was first seen",
+         {"p", {8}, 0, .phase = GS_PHASE_RUNNING},
+         1,
+         8,
+         "p",
+         true},
+        {"ended", {"p", {8}, 0, .phase = GS_PHASE_SUCCEEDED}, 0, 0, "", false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        rig_up(&rig);
+        give_pod(&rig, &r->given);
+        struct seen seen = look(&rig);
+        row_equal(r->row, seen.count, r->gpus != 0);
+        if (seen.count) {
+            row_true(r->row, seen.pod.gpus == r->gpus);
+            row_equal(r->row, seen.pod.units, r->units);
+            row_text(r->row, seen.pod.cgroup_uid, r->cgroup_uid);
+            row_equal(r->row, seen.pod.runs, r->runs);
+        }
+        gs_allocator_free(rig.alloc);
+    }
+}
+
+static void a_pod_of_the_first_list_may_have_begun(void **state)
+{
+    struct rig rig;
+    rig_up(&rig);
+    gs_allocator_list_begin(rig.alloc);
+    give_pod(&rig, &(struct given_pod){"p", {8}, 0});
+    gs_allocator_list_end(rig.alloc);
+    assert_true(look(&rig).pod.runs);
+    gs_allocator_pod_gone(rig.alloc, "p");
+    give_pod(&rig, &(struct given_pod){"q", {8}, 0});
+    assert_false(look(&rig).pod.runs);
+    gs_allocator_free(rig.alloc);
+}
+
+static void a_pod_is_where_it_was_given_a_gpu(void **state)
+{
+    struct rig rig;
+    rig_up(&rig);
+    give_pod(&rig,
+             &(struct given_pod){"p", {8}, -1, .qos = GS_QOS_BURSTABLE, .enforce_required = true});
+    assert_int_equal(look(&rig).count, 0);
+    assert_int_equal(allocate(&rig, 8, NULL, 0, NULL, NULL), 0);
+    struct seen seen = look(&rig);
+    assert_true(seen.count == 1 && seen.pod.gpus == 1 && seen.pod.units == 8);
+    assert_true(seen.pod.qos == GS_QOS_BURSTABLE && seen.pod.enforce_required);
+    gs_allocator_free(rig.alloc);
+}
+
+static void a_start_names_its_pod(void **state)
+{
+    struct rig rig;
+    struct gs_placed pod;
+    uint64_t key;
+    char texts[64][24];
+    const char *ids[64];
+    rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){"p", {8}, 0});
+    assert_int_equal(allocate(&rig, 8, NULL, 0, &key, NULL), 0);
+    make_ids(0, 8, texts, ids);
+    const struct gs_known_pod mine = {"ns", "p", 8, &key, 1}, other = {"ns", "q", 8, &key, 1};
+    const struct {
+        const char *row;
+        struct gs_start_request request;
+        bool known;
+    } rows[] = {
+        {"the kubelet names it", {ids, 8, &mine, 1}, true},
+        {"an init container of an older kubelet", {ids, 8, NULL, 0}, true},
+        {"another one is named", {ids, 8, &other, 1}, false},
+        {"ids that nobody knows", {ids + 1, 7, NULL, 0}, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        row_equal(r->row, gs_allocator_starting(rig.alloc, &r->request, &pod), r->known);
+        if (r->known)
+            row_text(r->row, pod.name, "p");
+    }
+    gs_allocator_free(rig.alloc);
+}
+
+static void an_event_is_queued_about_a_pod_that_is_there(void **state)
+{
+    struct rig rig;
+    struct gs_allocator_write write;
+    rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){"p", {8}, 0, .static_uid = HASH});
+    gs_allocator_tell(rig.alloc, "p", true, "Why", "not its cgroup's name");
+    assert_false(gs_allocator_next_write(rig.alloc, &write));
+    gs_allocator_tell(rig.alloc, HASH, true, "Why", "because");
+    assert_true(gs_allocator_next_write(rig.alloc, &write));
+    assert_true(write.event && write.warning);
+    assert_string_equal(write.name, "p");
+    assert_string_equal(write.reason, "Why");
+    assert_string_equal(write.message, "because");
+    gs_allocator_free(rig.alloc);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_bound_pod_is_told_with_its_share),
+        cmocka_unit_test(a_pod_of_the_first_list_may_have_begun),
+        cmocka_unit_test(a_pod_is_where_it_was_given_a_gpu),
+        cmocka_unit_test(a_start_names_its_pod),
+        cmocka_unit_test(an_event_is_queued_about_a_pod_that_is_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
