@@ -7,38 +7,46 @@
 
 # Prints the candidates for the last word: words of the command line behind the program's name.
 _gpushare_candidates() {
-    local last=${*: -1} before='' command='' word
+    local last=${*: -1} before='' command='' word all=${*:1:$#-1}
+    local -a where=()
     local common='--kubeconfig --context --namespace --domain --request-timeout --help --version'
     (($# > 1)) && before=${*: -2:1}
+    # what was said about the cluster and the namespace holds for what is offered, too
+    [[ " $all " =~ \ (-n|--namespace)[\ =]([^ ]+)\  ]] && where+=(-n "${BASH_REMATCH[2]}")
+    [[ " $all " =~ \ --kubeconfig[\ =]([^ ]+)\  ]] && where+=(--kubeconfig "${BASH_REMATCH[1]}")
+    [[ " $all " =~ \ --context[\ =]([^ ]+)\  ]] && where+=(--context "${BASH_REMATCH[1]}")
     for word in "${@:1:$#-1}"; do
         case $word in
         show | why | what-if | doctor) [[ -n $command ]] || command=$word ;;
         esac
     done
     case $before in
-    -o | --output) echo 'table wide json yaml' && return ;;
-    --sort) echo 'name free used' && return ;;
+    -o | --output)
+        [[ $command == @(why|what-if|doctor) ]] && echo 'text json yaml' && return
+        echo 'table wide json yaml' && return
+        ;;
+    --sort) echo 'name free used largest stranded pods' && return ;;
     --policy) echo 'binpack spread fgd rollout' && return ;;
     --context) kubectl config get-contexts -o name 2>/dev/null && return ;;
-    -n | --namespace) kubectl get namespaces -o name 2>/dev/null | sed 's|.*/||' && return ;;
+    -n | --namespace) kubectl "${where[@]}" get namespaces -o name 2>/dev/null | sed 's|.*/||' && return ;;
     --kubeconfig | --config | --scheduler-config) compgen -f -- "$last" && return ;;
     esac
     case $command in
     why)
-        [[ $last == -* ]] && echo "$common" && return
-        kubectl get pods -o name 2>/dev/null | sed 's|.*/||'
+        [[ $last == -* ]] && echo "--output --all-namespaces $common" && return
+        kubectl "${where[@]}" get pods -o name 2>/dev/null | sed 's|.*/||'
         ;;
     what-if) echo "--gpu-mem --gpu-count --replicas --gpu-model --policy $common" ;;
     doctor)
         echo "--system-namespace --scheduler-config --extender --extender-ca --extender-cert" \
-            "--extender-key --extender-server-name $common"
+            "--extender-key --extender-server-name --strict --output $common"
         ;;
     *)
         if [[ $last == -* ]]; then
-            echo "--details --output --watch --selector --sort $common"
+            echo "--details --output --watch --selector --sort --all-namespaces $common"
         else
             [[ -n $command ]] || echo 'show why what-if doctor'
-            kubectl get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
+            kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
         fi
         ;;
     esac

@@ -18,13 +18,24 @@ function __gpushare_command
     test $argv[1] = show
 end
 
+# What was said about the cluster and the namespace holds for what is offered, too.
 function __gpushare_names
-    kubectl get $argv -o name 2>/dev/null | string replace -r '.*/' ''
+    set -l where
+    set -l words (commandline -opc)
+    for i in (seq (count $words))
+        switch $words[$i]
+            case -n --namespace --kubeconfig --context
+                set -a where $words[$i] $words[(math $i + 1)]
+            case '--namespace=*' '--kubeconfig=*' '--context=*'
+                set -a where $words[$i]
+        end
+    end
+    kubectl $where get $argv -o name 2>/dev/null | string replace -r '.*/' ''
 end
 
 complete -c $prog -f
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a show -d 'the tables'
-complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a why -d 'why a pod waits, or beside whom it runs'
+complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a why -d 'who waits and why, or beside whom a pod runs'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a what-if -d 'how many such pods would fit'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'what is wrong with the installation'
 
@@ -41,8 +52,11 @@ complete -c $prog -n '__gpushare_command show' -s d -l details -d 'pods per GPU'
 complete -c $prog -n '__gpushare_command show' -s o -l output -x -a 'table wide json yaml' -d format
 complete -c $prog -n '__gpushare_command show' -s w -l watch -d 'print again on changes'
 complete -c $prog -n '__gpushare_command show' -s l -l selector -x -d 'labels of nodes'
-complete -c $prog -n '__gpushare_command show' -l sort -x -a 'name free used' -d order
+complete -c $prog -n '__gpushare_command show' -l sort -x -a 'name free used largest stranded pods' -d order
 
+complete -c $prog -n '__gpushare_command show; or __gpushare_command why' -s A -l all-namespaces -d 'pods of all namespaces'
+complete -c $prog -n '__gpushare_command why; or __gpushare_command doctor' -s o -l output -x -a 'text json yaml' -d format
+complete -c $prog -n '__gpushare_command doctor' -l strict -d 'warnings fail, too'
 complete -c $prog -n '__gpushare_command why' -a '(__gpushare_names pods)' -d pod
 
 complete -c $prog -n '__gpushare_command what-if' -s m -l gpu-mem -x -d 'units of each GPU'

@@ -275,15 +275,17 @@ static void cordon_word(struct gs_node *node, struct gs_slice word)
     while (word.len && word.at[word.len - 1] == ' ')
         word.len--;
     uint32_t idx;
-    bool number = gs_parse_u32(word.at, word.len, &idx);
+    bool number = gs_parse_u32(word.at, word.len, &idx), known = false;
     for (uint32_t i = 0; i < node->gpu_count; i++) {
         struct gs_gpu *gpu = &node->gpus[i];
         if ((number && gpu->idx == idx) ||
             (word.len && gs_slice_eq(word, gs_slice_of(gpu->uuid)))) {
             gpu->schedulable = false;
             node->cordoned |= GS_GPU_BIT(gpu->idx);
+            known = true;
         }
     }
+    node->cordon_unknown += word.len && !known;
 }
 
 static int apply_cordon(struct node_reader *nr, struct gs_error *err)

@@ -40,6 +40,7 @@ struct gs_node {
     struct gs_gpu *gpus;         /* ascending idx, no index twice; NULL when gpu_count is 0 */
     uint32_t gpu_count;          /* entries in gpus */
     gs_gpu_mask cordoned;        /* of these, by an administrator; they are not schedulable */
+    uint32_t cordon_unknown;     /* words of gpu-cordon that name none of gpus[] */
     bool tells_moved;            /* by the inventory: the plugin keeps moved[] true */
     const char *moved_error; /* why that annotation was not believed, "" when it was or absent */
     struct gs_moved *moved;  /* ascending UID, none twice; NULL when moved_count is 0 */

@@ -76,7 +76,12 @@ static int set_option(const struct gs_option *option, const char *text, struct g
         good = option->set(option->to, text);
         break;
     }
-    return good ? 0 : gs_fail(err, GS_EINVAL, "%s cannot be \"%.80s\"", option->name, text);
+    if (good)
+        return 0;
+    if (option->type == GS_OPT_CUSTOM && strchr(option->arg, '|'))
+        return gs_fail(err, GS_EINVAL, "%s cannot be \"%.80s\": it is one of %.100s", option->name,
+                       text, option->arg);
+    return gs_fail(err, GS_EINVAL, "%s cannot be \"%.80s\"", option->name, text);
 }
 
 /* --- the file --- */
@@ -231,6 +236,16 @@ static const char *describe(const struct gs_option *option, struct gs_arena *are
     return text;
 }
 
+/* A command for people at a terminal has nothing worth a log line: such rows work, and are not
+ * listed. */
+static int flags_of(const struct parse *parse, const struct gs_option *option)
+{
+    bool own =
+        option >= parse->own && option < parse->own + sizeof(parse->own) / sizeof(parse->own[0]);
+    return (option->type == GS_OPT_BOOL ? OPTION_ARG_OPTIONAL : 0) |
+           (own && parse->command->quiet ? OPTION_HIDDEN : 0);
+}
+
 /* The argp table: rows, then --config and --help. */
 static void fill_argp(const struct parse *parse, struct argp_option *table, struct gs_arena *arena)
 {
@@ -241,7 +256,7 @@ static void fill_argp(const struct parse *parse, struct argp_option *table, stru
             .name = option->name,
             .key = option->key ? option->key : FIRST_KEY + (int)i,
             .arg = option->type == GS_OPT_BOOL ? "BOOL" : option->arg,
-            .flags = option->type == GS_OPT_BOOL ? OPTION_ARG_OPTIONAL : 0,
+            .flags = flags_of(parse, option),
             .doc = describe(option, arena),
         };
     }

@@ -58,13 +58,13 @@ void options_help(FILE *out, const char *name, const struct gs_command *command,
             command->operands ? command->operands : "");
     print_wrapped(out, 0, 0, command->doc, len);
     fputc('\n', out);
-    for (size_t i = 0; i < count; i++)
-        print_option(out, &table[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (!(table[i].flags & OPTION_HIDDEN))
+            print_option(out, &table[i]);
+    }
     fputs("      --usage                give a short usage message\n"
           "  -V, --version              print the version\n",
           out);
-    if (more) {
-        fputc('\n', out);
-        print_wrapped(out, 0, 0, more + 1, strlen(more + 1));
-    }
+    if (more)
+        fprintf(out, "\n%s\n", more + 1);
 }

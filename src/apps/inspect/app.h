@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "gpushare/base/clock.h"
 #include "inspect/source.h"
 #include "inspect/terminal.h"
 
@@ -18,15 +19,21 @@ struct connection {
 
 /*
  * What a subcommand is given instead of finding it out by itself, so that tests can bring their
- * own: the terminal, and how to reach a cluster.
+ * own: the terminal, the time, and how to reach a cluster.
  *
  * Subcommands are a file cmd_NAME.c and a row in commands.c. argv[0] is the subcommand as usage
  * shows it; the return value is the exit code: 0 fine, 1 failed, 2 bad usage.
  */
 struct app {
     struct terminal terminal;
+    const struct gs_clock *clock;
     int (*connect)(const struct connection *connection, struct source *ret, struct gs_error *err);
 };
+
+static inline int64_t clock_unix_s(const struct gs_clock *clock)
+{
+    return clock->wall_ns(clock->ctx) / GS_NS_PER_S;
+}
 
 /* Runs the subcommand that the command line names, `show` when it names none. */
 int run_command(const struct app *app, int argc, char **argv);

@@ -42,7 +42,9 @@ static void read_options(struct doctor *doctor, int argc, char **argv)
         OPT_STRING("extender-key", &doctor->extender_key, "FILE", "its key"),
         OPT_STRING("extender-server-name", &doctor->extender_name, "NAME",
                    "what its certificate names, where that is not the URL's host"),
-        COMMON_OPTIONS(&doctor->common, "has no effect"),
+        OPT_FLAG("strict", &doctor->strict, "exit code 1 for a warn or skip, too"),
+        OPT_FORMAT(&doctor->format),
+        COMMON_OPTIONS(&doctor->common, "the same as --system-namespace"),
     };
     const struct gs_command command = {
         .name = argv[0],
@@ -53,6 +55,8 @@ static void read_options(struct doctor *doctor, int argc, char **argv)
         .quiet = true,
     };
     gs_options_parse(&command, argc, argv);
+    if (doctor->common.ns)
+        doctor->system_ns = doctor->common.ns;
     check(doctor);
 }
 
@@ -78,11 +82,36 @@ static int examine(struct doctor *doctor, const struct app *app, struct gs_error
     if (load(doctor, app, err) < 0)
         return -1;
     doctor_check_asked(doctor);
+    doctor_check_plugin_pods(doctor);
     doctor_check_nodes(doctor);
     doctor_check_gpus(doctor);
     doctor_check_limits(doctor);
     doctor_check_pods(doctor);
-    return 0;
+    return doctor_check_waits(doctor, err);
+}
+
+static void open_report(struct doctor *doctor)
+{
+    if (doctor->format == FORMAT_TEXT)
+        return;
+    doc_open(&doctor->doc, stdout, doctor->format == FORMAT_YAML);
+    doc_list(&doctor->doc, "findings");
+}
+
+static int close_report(struct doctor *doctor)
+{
+    static const char *const names[] = {"ok", "skipped", "warnings", "failed"};
+    const uint32_t *counts = doctor->counts;
+    if (doctor->format == FORMAT_TEXT) {
+        printf("%" PRIu32 " ok, %" PRIu32 " skipped, %" PRIu32 " %s, %" PRIu32 " failed\n",
+               counts[FINDING_OK], counts[FINDING_SKIP], counts[FINDING_WARN],
+               counts[FINDING_WARN] == 1 ? "warning" : "warnings", counts[FINDING_FAIL]);
+        return fflush(stdout) != 0 ? -1 : 0;
+    }
+    doc_end(&doctor->doc);
+    for (int i = FINDING_OK; i <= FINDING_FAIL; i++)
+        doc_number(&doctor->doc, names[i], counts[i]);
+    return doc_close(&doctor->doc);
 }
 
 int cmd_doctor(const struct app *app, int argc, char **argv)
@@ -90,18 +119,19 @@ int cmd_doctor(const struct app *app, int argc, char **argv)
     struct doctor doctor = {
         .common = COMMON_DEFAULTS, .system_ns = "gpushare-system", .colour = app->terminal.colour};
     struct gs_error err = {0};
+    const uint32_t *counts = doctor.counts;
     read_options(&doctor, argc, argv);
     int result = common_connect(&doctor.common, app, &doctor.source, &err);
-    if (result == 0)
+    if (result == 0) {
+        open_report(&doctor);
         result = examine(&doctor, app, &err);
-    if (result == 0)
-        printf("%" PRIu32 " ok, %" PRIu32 " skipped, %" PRIu32 " warnings, %" PRIu32 " failed\n",
-               doctor.counts[FINDING_OK], doctor.counts[FINDING_SKIP], doctor.counts[FINDING_WARN],
-               doctor.counts[FINDING_FAIL]);
+        if (close_report(&doctor) < 0 && result == 0)
+            result = fail_output(&err);
+    }
     json_decref(doctor.pods);
     snapshot_release(&doctor.snapshot);
     source_close(&doctor.source);
     if (result < 0)
         return complain(&err);
-    return doctor.counts[FINDING_FAIL] ? 1 : 0;
+    return counts[FINDING_FAIL] || (doctor.strict && counts[FINDING_WARN] + counts[FINDING_SKIP]);
 }

@@ -22,6 +22,17 @@ static bool set_format(void *to, const char *text)
     return false;
 }
 
+#define SHOW_HELP                                                                                  \
+    "Commands, each with a --help of its own:\n"                                                   \
+    "  why [POD]          who waits for GPU memory, and why; or what one pod has\n"                \
+    "  what-if            how many more pods of a size would fit, and where\n"                     \
+    "  doctor             what is wrong with the installation, and how to mend it\n"               \
+    "\n"                                                                                           \
+    "Examples:\n"                                                                                  \
+    "  kubectl inspect gpushare -o wide --sort stranded\n"                                         \
+    "  kubectl inspect gpushare why -n team-a trainer-0\n"                                         \
+    "  kubectl inspect gpushare what-if --gpu-mem 6 --replicas 10"
+
 static void read_options(struct show *show, struct common *common, int argc, char **argv)
 {
     const struct gs_option table[] = {
@@ -31,14 +42,15 @@ static void read_options(struct show *show, struct common *common, int argc, cha
         OPT_FLAG("watch", &show->watch, "print again whenever something changes", .key = 'w'),
         OPT_STRING("selector", &show->fetch.selector, "SELECTOR", "only nodes whose labels match",
                    .key = 'l'),
-        OPT_CUSTOM("sort", &show->view.sort, view_sort_parse, "name|free|used",
+        OPT_CUSTOM("sort", &show->view.sort, view_sort_parse, VIEW_SORTS,
                    "order of the nodes; most first (name)"),
+        OPT_FLAG("all-namespaces", &common->all_namespaces, "pods of all, also with --namespace",
+                 .key = 'A'),
         COMMON_OPTIONS(common, "only pods of this namespace, and only nodes that run one"),
     };
     const struct gs_command command = {
         .name = argv[0],
-        .doc = "GPU memory of every node, or of NODE: who has how much of which GPU.\v"
-               "Other commands: why POD, what-if, doctor. Each has a --help.",
+        .doc = "GPU memory of every node, or of NODE: who has how much of which GPU.\v" SHOW_HELP,
         .operands = "[NODE]",
         .options = table,
         .option_count = sizeof(table) / sizeof(table[0]),
@@ -59,7 +71,8 @@ static int show_now(const struct show *show, struct gs_error *err)
     if (result == 0)
         result = fetch_cluster(&show->fetch, &sink, &broken, err);
     if (result == 0 && show->fetch.node && !snapshot.nodes)
-        result = gs_fail(err, GS_ENOENT, "there is no node %.200s%s (kubectl get nodes)",
+        result = gs_fail(err, GS_ENOENT,
+                         "there is no node and no command %.200s%s (kubectl get nodes; --help)",
                          show->fetch.node, show->fetch.selector ? " that matches" : "");
     if (result == 0 && broken)
         fprintf(stderr, PROGRAM ": %llu objects cannot be read and are left out\n",
@@ -73,7 +86,7 @@ static int show_now(const struct show *show, struct gs_error *err)
 int cmd_show(const struct app *app, int argc, char **argv)
 {
     struct common common = COMMON_DEFAULTS;
-    struct show show = {.terminal = app->terminal};
+    struct show show = {.terminal = app->terminal, .clock = app->clock};
     struct source source = {0};
     struct gs_error err = {0};
     read_options(&show, &common, argc, argv);
@@ -81,7 +94,7 @@ int cmd_show(const struct app *app, int argc, char **argv)
     show.fetch.source = &source;
     show.fetch.names = &common.names;
     show.fetch.progress = app->terminal.progress;
-    show.view.ns = common.ns;
+    show.view.ns = common.all_namespaces ? NULL : common.ns;
     if (result == 0)
         result = show.watch ? show_watch(&show, &err) : show_now(&show, &err);
     source_close(&source);

@@ -59,5 +59,9 @@ int run_command(const struct app *app, int argc, char **argv)
     }
     snprintf(name, sizeof(name), "kubectl inspect gpushare");
     argv[0] = name;
+    if (at && strcmp(argv[at], "help") == 0)
+        argv[at] = (char *)"--help";
+    else if (at && strcmp(argv[at], "version") == 0)
+        argv[at] = (char *)"--version";
     return cmd_show(app, argc, argv);
 }

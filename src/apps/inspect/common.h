@@ -11,6 +11,7 @@ struct common {
     const char *kubeconfig;
     const char *context;
     const char *ns;
+    bool all_namespaces;
     const char *domain;
     int64_t timeout_ns;
     struct gs_names names;

@@ -5,6 +5,8 @@
 #include <jansson.h>
 
 #include "inspect/common.h"
+#include "inspect/doc.h"
+#include "inspect/formats.h"
 #include "inspect/snapshot.h"
 
 /* What goes wrong in practice, looked at one by one. Each check says one line per finding: what is
@@ -33,6 +35,12 @@ struct doctor {
     const char *extender_key;
     const char *extender_name; /* what its certificate names; NULL: the URL's host */
     bool colour;
+    bool strict; /* warnings and skips fail, too */
+    enum format format;
+    struct doc doc;        /* when that is not text */
+    uint32_t server_minor; /* of Kubernetes 1.x; 0: not known */
+    char served[1024];     /* comma list of the schedulerNames that kube-scheduler's configuration
+                              serves; "": not known */
     const struct doctor_layout *layout; /* how the extender runs here */
     json_t *pods;                       /* the extender's; NULL: not known, pods_err says why */
     struct gs_error pods_err;
@@ -42,14 +50,33 @@ struct doctor {
     uint32_t counts[FINDING_FAIL + 1];
 };
 
-/* Prints "FAIL  topic: …". */
+/* Prints "FAIL  topic: …", or an entry of the document. */
 void doctor_say(struct doctor *doctor, enum finding finding, const char *topic, const char *fmt,
                 ...) __attribute__((format(printf, 4, 5)));
+
+/* Many may have the same trouble: the first ones are named. */
+struct doctor_names {
+    char text[1024];
+    uint32_t count;
+};
+
+void doctor_add_name(struct doctor_names *names, const char *name);
+
+/* "a, b, … (7 in all): what"; nothing without a name. */
+void doctor_say_list(struct doctor *doctor, enum finding finding, const char *topic,
+                     const struct doctor_names *names, const char *what);
 
 /* doctor_api.c; -1: the API server cannot be asked at all. */
 int doctor_check_api(struct doctor *doctor, struct gs_error *err);
 void doctor_find_extender(struct doctor *doctor);
 void doctor_check_extender(struct doctor *doctor);
+
+/* How far a release ("gpushare 0.1.0") is from this program's. */
+enum skew { SKEW_SAME, SKEW_ONE_APART, SKEW_FAR };
+enum skew doctor_skew(const char *version);
+
+/* doctor_plugin.c: the device plugin's pods and their release. */
+void doctor_check_plugin_pods(struct doctor *doctor);
 
 /* doctor_rights.c: needs what doctor_find_extender() found. */
 void doctor_check_rights(struct doctor *doctor);
@@ -66,6 +93,9 @@ void doctor_check_limits(struct doctor *doctor);
 /* doctor_nodes.c: from the snapshot. */
 void doctor_check_nodes(struct doctor *doctor);
 void doctor_check_gpus(struct doctor *doctor);
+
+/* doctor_pods.c: from the snapshot. */
 void doctor_check_pods(struct doctor *doctor);
+int doctor_check_waits(struct doctor *doctor, struct gs_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/num.h"
 #include "gpushare/kube/kubeconfig.h"
 #include "inspect/doctor.h"
 #include "inspect/lookup.h"
@@ -15,8 +16,10 @@ int doctor_check_api(struct doctor *doctor, struct gs_error *err)
     json_auto_t *version = lookup_json(&doctor->source, "/version", NULL, err);
     if (!version)
         return -1;
-    doctor_say(doctor, FINDING_OK, "api server", "%s at %s",
-               lookup_text(version, "gitVersion", NULL), doctor->source.server);
+    const char *text = lookup_text(version, "gitVersion", NULL);
+    if (strncmp(text, "v1.", 3) == 0)
+        gs_parse_u32(text + 3, strcspn(text + 3, "."), &doctor->server_minor);
+    doctor_say(doctor, FINDING_OK, "api server", "%s at %s", text, doctor->source.server);
     return 0;
 }
 
@@ -60,15 +63,40 @@ void doctor_find_extender(struct doctor *doctor)
 
 /* ---- the extender ---- */
 
+/* The minor release behind "0." of this program's or another's text; false: another major, or no
+ * version at all. */
+static bool read_minor(const char *text, uint32_t *ret)
+{
+    const char *at = text + strcspn(text, "0123456789");
+    size_t major = strcspn(at, ".");
+    if (!at[0] || strncmp(at, GS_VERSION, major + 1) != 0 || at[major] != '.')
+        return false;
+    at += major + 1;
+    return gs_parse_u32(at, strspn(at, "0123456789"), ret);
+}
+
+enum skew doctor_skew(const char *version)
+{
+    uint32_t own = 0, other = 0;
+    if (strstr(version, GS_VERSION))
+        return SKEW_SAME;
+    if (!read_minor(GS_VERSION, &own) || !read_minor(version, &other))
+        return SKEW_FAR;
+    return own > other + 1 || other > own + 1 ? SKEW_FAR : SKEW_ONE_APART;
+}
+
 /* The version's text, and what it means. */
 static void judge_version(struct doctor *doctor, const char *where, const struct gs_buf *body)
 {
     const char *text = body->data ? body->data : "";
     int len = (int)strcspn(text, "\n");
-    bool same = strstr(text, GS_VERSION) != NULL;
-    doctor_say(doctor, same ? FINDING_OK : FINDING_WARN, "extender", "%s answers: %.*s%s", where,
-               len > 80 ? 80 : len, text,
-               same ? "" : "; this program is " GS_VERSION ": use the same release");
+    enum skew skew = doctor_skew(text);
+    doctor_say(doctor, skew == SKEW_FAR ? FINDING_WARN : FINDING_OK, "extender",
+               "%s answers: %.*s%s", where, len > 80 ? 80 : len, text,
+               skew == SKEW_SAME        ? ""
+               : skew == SKEW_ONE_APART ? "; this program is " GS_VERSION ", which goes together"
+                                        : "; this program is " GS_VERSION
+                                          ": use releases that are one apart at most");
 }
 
 static int copy_text(const char *text, char **ret, struct gs_error *err)

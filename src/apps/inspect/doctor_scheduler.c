@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>
 
+#include "gpushare/base/clock.h"
+#include "gpushare/base/num.h"
 #include "inspect/doctor.h"
 #include "inspect/lookup.h"
 
@@ -46,18 +50,32 @@ static const yaml_node_t *our_extender(yaml_document_t *document)
     return NULL;
 }
 
-static bool manages(yaml_document_t *document, const yaml_node_t *entry, const char *resource)
+/* Where a file is wrong: its name, its document and the extender's entry in it. */
+struct config {
+    struct doctor *doctor;
+    yaml_document_t *document;
+    const yaml_node_t *entry;
+    const char *where;
+    uint32_t findings;
+};
+
+static void say_config(struct config *config, enum finding finding, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say_config(struct config *config, enum finding finding, const char *fmt, ...)
 {
-    const yaml_node_t *list = member(document, entry, "managedResources");
-    if (!list)
-        return true; /* asked about every pod */
-    for (yaml_node_item_t *item = list->data.sequence.items.start;
-         list->type == YAML_SEQUENCE_NODE && item < list->data.sequence.items.top; item++) {
-        const yaml_node_t *resource_node = yaml_document_get_node(document, *item);
-        if (strcmp(text_of(document, resource_node, "name"), resource) == 0)
-            return true;
-    }
-    return false;
+    char what[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof(what), fmt, ap);
+    va_end(ap);
+    config->findings++;
+    doctor_say(config->doctor, finding, "scheduler config", "%s: %s", config->where, what);
+}
+
+static const char *value(const struct config *config, const char *key)
+{
+    return text_of(config->document, config->entry, key);
 }
 
 /* A verb without which pods are placed wrongly, or not at all. */
@@ -74,34 +92,193 @@ static const struct {
     {"nodeCacheCapable", "true", "whole Node objects travel with every request", FINDING_WARN},
 };
 
-static void judge(struct doctor *doctor, yaml_document_t *document, const char *where)
+static void check_verbs(struct config *config)
 {
-    const yaml_node_t *entry = our_extender(document);
-    const char *resource = doctor->common.names.gpu_mem;
-    uint32_t wrong = 0;
-    if (!entry) {
-        doctor_say(doctor, FINDING_FAIL, "scheduler config",
-                   "%s has no extender whose urlPrefix ends in /gpushare-scheduler; take the entry "
-                   "from config/kube-scheduler-config-v1.yaml",
-                   where);
+    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+        const char *is = value(config, wanted[i].key);
+        if (!is[0])
+            say_config(config, wanted[i].finding, "add %s: %s; without it %s", wanted[i].key,
+                       wanted[i].value, wanted[i].without);
+        else if (strcmp(is, wanted[i].value) != 0)
+            say_config(config, wanted[i].finding, "%s is \"%.60s\", not %s: %s", wanted[i].key, is,
+                       wanted[i].value, wanted[i].without);
+    }
+    if (strcmp(value(config, "ignorable"), "true") == 0)
+        say_config(config, FINDING_WARN,
+                   "set ignorable: false; while the extender is away pods land on full GPUs");
+}
+
+/* pkg/scheduler/apis/config/validation: an extender that prioritizes has a positive weight. */
+static void check_weight(struct config *config)
+{
+    uint32_t weight = 0;
+    const char *text = value(config, "weight");
+    bool number = gs_parse_u32(text, strlen(text), &weight);
+    if (value(config, "prioritizeVerb")[0] && (!number || weight == 0))
+        say_config(
+            config, FINDING_FAIL,
+            "weight is %s: with a prioritizeVerb kube-scheduler does not start without a positive "
+            "one; weight: 1",
+            text[0] ? text : "missing");
+}
+
+/* "10s"; the legacy Policy file has nanoseconds. */
+static void check_timeout(struct config *config)
+{
+    const char *text = value(config, "httpTimeout");
+    int64_t ns = 0;
+    uint64_t number;
+    if (gs_parse_u64(text, strlen(text), &number))
+        ns = (int64_t)number;
+    else if (!gs_parse_duration_ns(text, strlen(text), &ns))
+        ns = 0;
+    if (ns && ns < GS_NS_PER_S)
+        say_config(
+            config, FINDING_WARN,
+            "httpTimeout: %.40s is so short that a bind, which asks the API server, is given up: "
+            "10s",
+            text);
+}
+
+static void check_address(struct config *config)
+{
+    const char *prefix = value(config, "urlPrefix");
+    const char *https = value(config, "enableHTTPS");
+    bool tls = strcmp(https[0] ? https : value(config, "enableHttps"), "true") == 0;
+    if (strstr(prefix, ":39998/"))
+        say_config(config, FINDING_FAIL,
+                   "urlPrefix has port 39998, which serves probes and metrics only; the extender "
+                   "schedules on 39999");
+    if (tls && strncmp(prefix, "http://", 7) == 0)
+        say_config(config, FINDING_FAIL,
+                   "enableHTTPS: true, and urlPrefix begins with http://: make it https:// for an "
+                   "extender with a certificate, else enableHTTPS: false");
+}
+
+static const yaml_node_t *managed(const struct config *config, const char *resource)
+{
+    const yaml_node_t *list = member(config->document, config->entry, "managedResources");
+    if (!list || list->type != YAML_SEQUENCE_NODE)
+        return NULL;
+    for (yaml_node_item_t *item = list->data.sequence.items.start;
+         item < list->data.sequence.items.top; item++) {
+        const yaml_node_t *node = yaml_document_get_node(config->document, *item);
+        if (strcmp(text_of(config->document, node, "name"), resource) == 0)
+            return node;
+    }
+    return NULL;
+}
+
+static void check_resource(struct config *config)
+{
+    const char *resource = config->doctor->common.names.gpu_mem;
+    const yaml_node_t *entry = managed(config, resource);
+    if (!member(config->document, config->entry, "managedResources"))
+        say_config(
+            config, FINDING_WARN,
+            "no managedResources: the extender is asked about every pod of the cluster, and none "
+            "is scheduled while it is away; name %s",
+            resource);
+    else if (!entry)
+        say_config(config, FINDING_FAIL, "managedResources lacks %s: the extender is never asked",
+                   resource);
+    else if (strcmp(text_of(config->document, entry, "ignoredByScheduler"), "true") == 0)
+        say_config(config, FINDING_WARN,
+                   "ignoredByScheduler: true: kube-scheduler does not count %s, so quota of nodes, "
+                   "preemption and Cluster Autoscaler go wrong; false",
+                   resource);
+}
+
+static void check_share(struct config *config)
+{
+    const yaml_node_t *root = yaml_document_get_root_node(config->document);
+    const char *text = text_of(config->document, root, "percentageOfNodesToScore");
+    uint32_t share;
+    if (gs_parse_u32(text, strlen(text), &share) && share > 0 && share < 100)
+        say_config(
+            config, FINDING_WARN,
+            "percentageOfNodesToScore: %" PRIu32
+            ": kube-scheduler stops looking before the extender has seen every node, and a pod may "
+            "stay Pending beside a GPU that is free; 100",
+            share);
+}
+
+/* Which releases read a version of the file: kube-scheduler's own changelogs. */
+static const struct {
+    const char *version;
+    uint32_t first, last; /* minor releases of 1.x; last 0: the newest still does */
+} versions[] = {
+    {"kubescheduler.config.k8s.io/v1beta1", 19, 22},
+    {"kubescheduler.config.k8s.io/v1beta2", 22, 27},
+    {"kubescheduler.config.k8s.io/v1beta3", 23, 28},
+    {"kubescheduler.config.k8s.io/v1", 25, 0},
+};
+
+static void check_version(struct config *config)
+{
+    const yaml_node_t *root = yaml_document_get_root_node(config->document);
+    const char *version = text_of(config->document, root, "apiVersion");
+    const char *kind = text_of(config->document, root, "kind");
+    uint32_t minor = config->doctor->server_minor;
+    if (!minor)
+        return;
+    if (strcmp(kind, "Policy") == 0 && minor > 22)
+        say_config(config, FINDING_FAIL,
+                   "a Policy file is not read since 1.23, and this is 1.%" PRIu32
+                   "; config/kube-scheduler-config-v1.yaml",
+                   minor);
+    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+        if (strcmp(version, versions[i].version) == 0 &&
+            (minor < versions[i].first || (versions[i].last && minor > versions[i].last)))
+            say_config(config, FINDING_FAIL,
+                       "kube-scheduler 1.%" PRIu32 " does not read apiVersion %s", minor, version);
+    }
+}
+
+/* The schedulers that this file makes: who serves a pod's schedulerName. */
+static void note_profiles(struct config *config)
+{
+    struct doctor *doctor = config->doctor;
+    const yaml_node_t *root = yaml_document_get_root_node(config->document);
+    const yaml_node_t *list = member(config->document, root, "profiles");
+    if (!list || list->type != YAML_SEQUENCE_NODE) {
+        snprintf(doctor->served, sizeof(doctor->served), "default-scheduler");
         return;
     }
-    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-        if (strcmp(text_of(document, entry, wanted[i].key), wanted[i].value) == 0)
-            continue;
-        wrong++;
-        doctor_say(doctor, wanted[i].finding, "scheduler config", "%s: add %s: %s; without it %s",
-                   where, wanted[i].key, wanted[i].value, wanted[i].without);
+    for (yaml_node_item_t *item = list->data.sequence.items.start;
+         item < list->data.sequence.items.top; item++) {
+        const char *name = text_of(
+            config->document, yaml_document_get_node(config->document, *item), "schedulerName");
+        size_t len = strlen(doctor->served);
+        snprintf(doctor->served + len, sizeof(doctor->served) - len, "%s%.200s", len ? "," : "",
+                 name[0] ? name : "default-scheduler");
     }
-    if (strcmp(text_of(document, entry, "ignorable"), "true") == 0 && ++wrong)
-        doctor_say(doctor, FINDING_WARN, "scheduler config",
-                   "%s: set ignorable: false; while the extender is away pods land on full GPUs",
+}
+
+static void judge(struct doctor *doctor, yaml_document_t *document, const char *where)
+{
+    struct config config = {
+        .doctor = doctor, .document = document, .entry = our_extender(document), .where = where};
+    check_version(&config);
+    if (!config.entry) {
+        say_config(
+            &config, FINDING_FAIL,
+            "no extender has a urlPrefix that ends in /gpushare-scheduler; take the entry from "
+            "config/kube-scheduler-config-v1.yaml");
+        return;
+    }
+    check_verbs(&config);
+    check_weight(&config);
+    check_timeout(&config);
+    check_address(&config);
+    check_resource(&config);
+    check_share(&config);
+    note_profiles(&config);
+    if (!config.findings)
+        doctor_say(doctor, FINDING_OK, "scheduler config",
+                   "%s is complete; that a kube-scheduler was started with it shows elsewhere "
+                   "(it asks the extender)",
                    where);
-    if (!manages(document, entry, resource) && ++wrong)
-        doctor_say(doctor, FINDING_FAIL, "scheduler config",
-                   "%s: managedResources lacks %s: the extender is never asked", where, resource);
-    if (!wrong)
-        doctor_say(doctor, FINDING_OK, "scheduler config", "%s is complete", where);
 }
 
 static void parse(struct doctor *doctor, const char *text, size_t len, const char *where)

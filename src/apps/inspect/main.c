@@ -6,6 +6,7 @@
 int main(int argc, char **argv)
 {
     limits_keep_secrets();
-    const struct app app = {.terminal = terminal_find(), .connect = connect_kube};
+    const struct app app = {
+        .terminal = terminal_find(), .clock = gs_clock_system(), .connect = connect_kube};
     return run_command(&app, argc, argv);
 }

@@ -101,10 +101,7 @@ static void put_sums(struct doc *doc, const struct view *view)
         doc_end(doc);
     }
     doc_end(doc);
-    doc_object(doc, "waiting");
-    doc_number(doc, "pods", view->waiting_pods);
-    doc_number(doc, "requestedGPU", view->waiting_units);
-    doc_end(doc);
+    waits_document(doc, &view->waits);
     doc_object(doc, "cluster");
     doc_number(doc, "nodes", sum->nodes);
     doc_number(doc, "gpus", sum->gpus);

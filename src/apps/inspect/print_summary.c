@@ -57,7 +57,7 @@ static enum grid_colour colour_of(const struct view_gpu *gpu)
         return GRID_BAD;
     if (!gpu->usable)
         return GRID_FAINT;
-    return gpu->free_units == 0 ? GRID_WARN : GRID_PLAIN;
+    return GRID_PLAIN;
 }
 
 static const struct view_gpu *gpu_at(const struct view_node *node, uint32_t idx)
@@ -292,12 +292,10 @@ static void put_cluster(const struct view *view)
            sum->fragmentation.free_units, sum->fragmentation.largest_units);
     if (sum->fragmentation.known)
         printf(", stranded %" PRIu64, sum->fragmentation.stranded_units);
-    printf("\n%" PRIu32 " nodes, %" PRIu32 " GPUs (%" PRIu32 " not usable, %" PRIu32
-           " overfull), %" PRIu32 " pods\n",
-           sum->nodes, sum->gpus, sum->unusable_gpus, sum->overfull_gpus, sum->pods);
-    if (view->waiting_pods)
-        printf("Waiting for a node: %" PRIu32 " pods that ask for %" PRIu64 "\n",
-               view->waiting_pods, view->waiting_units);
+    printf("\n%" PRIu32 " node%s, %" PRIu32 " GPU%s (%" PRIu32 " not usable, %" PRIu32
+           " overfull), %" PRIu32 " pod%s\n",
+           sum->nodes, sum->nodes == 1 ? "" : "s", sum->gpus, sum->gpus == 1 ? "" : "s",
+           sum->unusable_gpus, sum->overfull_gpus, sum->pods, sum->pods == 1 ? "" : "s");
 }
 
 int print_summary(const struct view *view, const struct terminal *terminal, bool wide)
@@ -311,10 +309,18 @@ int print_summary(const struct view *view, const struct terminal *terminal, bool
     put_dashes(widest);
     printf("Allocated/Total GPU Memory In Cluster:\n%" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
            sum->used_units, sum->total_units, view_percent(sum->used_units, sum->total_units));
-    if (!wide)
+    if (!wide) {
+        /* scripts read the original's lines from pipes */
+        if (terminal->screen && view->waiting_pods)
+            printf("%" PRIu32 " %s for %" PRIu64 " %s: kubectl inspect gpushare why\n",
+                   view->waiting_pods, view->waiting_pods == 1 ? "pod waits" : "pods wait",
+                   view->waiting_units, view->unit);
         return 0;
+    }
     if (put_namespaces(view) < 0)
         return -1;
     put_cluster(view);
-    return 0;
+    if (view->waits.count)
+        putchar('\n');
+    return waits_print(&view->waits, terminal, view->now_s);
 }

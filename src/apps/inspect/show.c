@@ -44,13 +44,16 @@ static int print(const struct show *show, const struct view *view)
 int show_once(const struct show *show, struct snapshot *snapshot, struct gs_error *err)
 {
     struct view view;
+    struct view_options options = show->view;
     int result = snapshot_learnt(snapshot, err);
+    options.waits = show->format != SHOW_TABLE;
+    options.now_s = clock_unix_s(show->clock);
     if (result == 0)
-        result = view_build(snapshot, &show->view, &view, err);
+        result = view_build(snapshot, &options, &view, err);
     if (result == 0) {
         say_empty(show, &view);
         if (print(show, &view) < 0 || fflush(stdout) != 0)
-            result = gs_fail(err, GS_EINTERNAL, "the output cannot be written");
+            result = fail_output(err);
         view_release(&view);
     }
     return result;

@@ -12,6 +12,7 @@ struct show {
     struct fetch fetch;
     struct view_options view;
     struct terminal terminal;
+    const struct gs_clock *clock;
     enum show_format format;
     bool details;
     bool watch;

@@ -89,12 +89,24 @@ static void *run(void *arg)
 
 /* ---- printing ---- */
 
+/* The screen is wiped; what scrolled out of it before stays where it is. */
+static void begin_screen(const struct gs_clock *clock)
+{
+    char text[32];
+    time_t now_s = (time_t)clock_unix_s(clock);
+    struct tm now;
+    strftime(text, sizeof(text), "%F %T", localtime_r(&now_s, &now));
+    printf("\033[H\033[2J"
+           "as of %s\n",
+           text);
+}
+
 static int print(struct watcher *watcher, struct gs_error *err)
 {
     const struct show *show = watcher->show;
     bool tables = show->format == SHOW_TABLE || show->format == SHOW_WIDE;
     if (tables && show->terminal.screen)
-        fputs("\033[H\033[2J\033[3J", stdout);
+        begin_screen(show->clock);
     int result = show_once(show, &watcher->snapshot, err);
     if (tables && !show->terminal.screen)
         putchar('\n');

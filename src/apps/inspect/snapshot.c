@@ -24,9 +24,7 @@ static void free_node(struct snap_node *node)
 
 static void free_waiting(struct snap_waiting *pod)
 {
-    free(pod->uid);
-    free(pod->ns);
-    free(pod->name);
+    gs_pod_release(&pod->pod);
     free(pod);
 }
 
@@ -120,6 +118,7 @@ static int on_node(void *ctx, const struct gs_node *from)
     node->capacity_units = from->capacity_units;
     node->allocatable_units = from->allocatable_units;
     node->capacity_count = from->capacity_count;
+    node->cordon_unknown = from->cordon_unknown;
     node->whole_gpus = from->whole_gpus;
     node->ready = from->ready;
     node->unschedulable = from->unschedulable;
@@ -168,36 +167,38 @@ static void learn(struct snapshot *snapshot, const struct gs_pod *pod)
 static struct snap_waiting *add_waiting(struct snapshot *snapshot, const struct gs_pod *pod)
 {
     struct snap_waiting *made = calloc(1, sizeof(*made));
-    if (!made)
-        return NULL;
-    if (!set_text(&made->uid, pod->uid) || !set_text(&made->ns, pod->ns) ||
-        !set_text(&made->name, pod->name)) {
-        free_waiting(made);
+    if (!made || gs_pod_copy(&made->pod, pod) < 0) {
+        free(made);
         return NULL;
     }
-    HASH_ADD_KEYPTR(hh, snapshot->waiting, made->uid, strlen(made->uid), made);
+    HASH_ADD_KEYPTR(hh, snapshot->waiting, made->pod.uid, strlen(made->pod.uid), made);
     return made;
+}
+
+/* The key of the table lies in the copy: what has changed is a new entry. */
+static struct snap_waiting *renew_waiting(struct snapshot *snapshot, const struct gs_pod *pod)
+{
+    struct snap_waiting *known = find_waiting(snapshot, pod->uid);
+    if (known)
+        drop_waiting(snapshot, known);
+    else
+        learn(snapshot, pod);
+    return add_waiting(snapshot, pod);
 }
 
 static int put_waiting(struct snapshot *snapshot, const struct gs_pod *pod)
 {
-    struct snap_waiting *known = find_waiting(snapshot, pod->uid);
-    struct gs_charge charge;
-    bool sound = gs_pod_charge(pod, &charge) == GS_CHARGE_OK;
-    if (!known) {
-        learn(snapshot, pod);
-        known = add_waiting(snapshot, pod);
-    }
-    if (!known)
+    struct snap_waiting *waiting = renew_waiting(snapshot, pod);
+    if (!waiting)
         return -1;
-    known->charge = charge;
-    known->round = snapshot->rounds[GS_KIND_POD];
+    bool sound = gs_pod_charge(pod, &waiting->charge) == GS_CHARGE_OK;
+    waiting->round = snapshot->rounds[GS_KIND_POD];
     if (!pod->nominated_node[0] || !sound) {
         gs_ledger_release_hold(snapshot->ledger, pod->uid);
         return 0;
     }
-    const struct gs_hold hold = {pod->uid, pod->nominated_node, charge.units, charge.gpu_count,
-                                 pod->priority};
+    const struct gs_hold hold = {pod->uid, pod->nominated_node, waiting->charge.units,
+                                 waiting->charge.gpu_count, pod->priority};
     return gs_ledger_hold(snapshot->ledger, &hold, NULL);
 }
 
@@ -223,6 +224,36 @@ static void note_override(struct snapshot *snapshot, const struct gs_pod *pod)
     }
 }
 
+const char *snapshot_scheduler_of(const struct gs_pod *pod)
+{
+    return pod->scheduler_name[0] ? pod->scheduler_name : "default-scheduler";
+}
+
+static void note_scheduler(struct snapshot *snapshot, const struct gs_pod *pod)
+{
+    const char *name = snapshot_scheduler_of(pod);
+    for (size_t i = 0; i < SCHEDULERS_MAX; i++) {
+        struct snap_scheduler *known = &snapshot->schedulers[i];
+        if (!known->name[0])
+            snprintf(known->name, sizeof(known->name), "%s", name);
+        if (strcmp(known->name, name) != 0)
+            continue;
+        known->recorded += pod->recorded == GS_RECORDED_VALID;
+        known->unrecorded += pod->recorded != GS_RECORDED_VALID;
+        return;
+    }
+}
+
+const char *snapshot_scheduler(const struct snapshot *snapshot)
+{
+    const struct snap_scheduler *most = &snapshot->schedulers[0];
+    for (size_t i = 1; i < SCHEDULERS_MAX; i++) {
+        if (snapshot->schedulers[i].recorded > most->recorded)
+            most = &snapshot->schedulers[i];
+    }
+    return most->recorded ? most->name : NULL;
+}
+
 static int put_claim(struct snapshot *snapshot, const struct gs_claim *claim,
                      const struct gs_pod *pod)
 {
@@ -233,6 +264,8 @@ static int put_claim(struct snapshot *snapshot, const struct gs_claim *claim,
         return 0; /* the list that follows an earlier event may be older than it */
     if (!known && !waiting)
         learn(snapshot, pod);
+    if (!known)
+        note_scheduler(snapshot, pod);
     if (waiting)
         drop_waiting(snapshot, waiting);
     struct gs_claim now = *claim;

@@ -22,7 +22,8 @@ struct snap_node {
     enum gs_unit unit;
     uint64_t capacity_units, allocatable_units;
     uint32_t capacity_count;
-    uint32_t whole_gpus; /* that NVIDIA's device plugin gives out */
+    uint32_t cordon_unknown; /* words of gpu-cordon that name no GPU of it */
+    uint32_t whole_gpus;     /* that NVIDIA's device plugin gives out */
     bool ready, unschedulable, labelled, inventory;
     bool says_enforced; /* label gpu-enforced is "dmem" */
     bool selected;      /* by --selector; true without one */
@@ -32,10 +33,17 @@ struct snap_node {
 
 /* A pod that wants GPU memory and has no node yet. */
 struct snap_waiting {
-    char *uid, *ns, *name;
+    struct gs_pod pod; /* a copy */
     struct gs_charge charge;
     uint32_t round;
     UT_hash_handle hh; /* by uid */
+};
+
+/* The schedulers that bound pods with GPU memory, by spec.schedulerName; the first ones. */
+enum { SCHEDULERS_MAX = 8 };
+struct snap_scheduler {
+    char name[256];
+    uint64_t recorded, unrecorded; /* pods ever seen whose GPU is on record, or is not */
 };
 
 struct snapshot {
@@ -43,7 +51,8 @@ struct snapshot {
     struct gs_policies *policies;
     struct snap_node *nodes;
     struct snap_waiting *waiting;
-    uint32_t rounds[2];  /* lists begun, by enum gs_kind */
+    uint32_t rounds[2]; /* lists begun, by enum gs_kind */
+    struct snap_scheduler schedulers[SCHEDULERS_MAX];
     uint64_t overriding; /* pods that set NVIDIA_VISIBLE_DEVICES themselves, of those listed */
     char overriding_example[320];
 };
@@ -57,6 +66,13 @@ struct gs_watch_sink snapshot_sink(struct snapshot *snapshot);
 
 /* NULL when there is no such node. */
 struct snap_node *snapshot_node(const struct snapshot *snapshot, const char *name);
+
+/* Who places pods with GPU memory here: the scheduler under whose name most of those were bound
+ * whose GPU is on record; NULL: nobody has. */
+const char *snapshot_scheduler(const struct snapshot *snapshot);
+
+/* spec.schedulerName, as the API server fills it in. */
+const char *snapshot_scheduler_of(const struct gs_pod *pod);
 
 /* Lets fgd, rollout and the stranded figure know what was learnt. GS_ENOMEM. */
 int snapshot_learnt(struct snapshot *snapshot, struct gs_error *err);

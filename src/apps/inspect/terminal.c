@@ -60,6 +60,11 @@ int complain(const struct gs_error *err)
     return 1;
 }
 
+int fail_output(struct gs_error *err)
+{
+    return gs_fail(err, GS_EINTERNAL, "the output cannot be written");
+}
+
 int complain_usage(const char *command, const char *what)
 {
     fprintf(stderr, "%s: %s\n", command, what);

@@ -23,6 +23,9 @@ struct terminal terminal_find(void);
 /* One line on standard error: what failed, and what to do about it. Returns the exit code 1. */
 int complain(const struct gs_error *err);
 
+/* Sets "the output cannot be written"; returns -1. */
+int fail_output(struct gs_error *err);
+
 /* One line and the exit code 2. */
 int complain_usage(const char *command, const char *what);
 

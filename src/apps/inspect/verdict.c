@@ -10,7 +10,13 @@ static const char *const obstacle_words[] = {
     [OBSTACLE_CORDONED] = "the node is cordoned (kubectl uncordon)",
     [OBSTACLE_NO_PLUGIN] = "the node's device plugin does not run: nothing is advertised",
     [OBSTACLE_CPU] = "the node has too little CPU left",
+    [OBSTACLE_NONE] = NULL,
 };
+
+const char *obstacle_text(enum obstacle obstacle)
+{
+    return obstacle_words[obstacle] ? obstacle_words[obstacle] : "";
+}
 
 enum obstacle verdict_of_node(const struct snapshot *snapshot, const struct snap_node *node,
                               const struct gs_ask *ask, enum gs_reason *ret_reason)

@@ -28,6 +28,9 @@ struct verdict_group {
     uint32_t nearest_free_units;
 };
 
+/* "the node is cordoned …"; "" for OBSTACLE_GPU and OBSTACLE_NONE. Static. */
+const char *obstacle_text(enum obstacle obstacle);
+
 struct verdict {
     struct verdict_group gpu[GS_REASONS];
     struct verdict_group other[OBSTACLES];

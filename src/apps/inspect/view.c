@@ -6,8 +6,8 @@
 
 bool view_sort_parse(void *to, const char *text)
 {
-    static const char *const words[] = {"name", "free", "used"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const words[] = {"name", "free", "used", "largest", "stranded", "pods"};
+    for (int i = SORT_NAME; i <= SORT_PODS; i++) {
         if (strcmp(words[i], text) == 0) {
             *(enum view_sort *)to = (enum view_sort)i;
             return true;
@@ -167,24 +167,24 @@ static int by_name(const void *a, const void *b)
     return strverscmp(x->node->name, y->node->name);
 }
 
-static int by_free(const void *a, const void *b)
-{
-    const struct view_node *x = a, *y = b;
-    uint64_t free_x = x->fragmentation.free_units, free_y = y->fragmentation.free_units;
-    return free_x != free_y ? (free_x < free_y ? 1 : -1) : by_name(a, b);
-}
-
-static int by_used(const void *a, const void *b)
-{
-    const struct view_node *x = a, *y = b;
-    return x->used_units != y->used_units ? (x->used_units < y->used_units ? 1 : -1)
-                                          : by_name(a, b);
-}
+/* By a number, most first. */
+#define MOST_FIRST(order, number)                                                                  \
+    static int order(const void *a, const void *b)                                                 \
+    {                                                                                              \
+        const struct view_node *x = a, *y = b;                                                     \
+        return x->number != y->number ? (x->number < y->number ? 1 : -1) : by_name(a, b);          \
+    }
+MOST_FIRST(by_free, fragmentation.free_units)
+MOST_FIRST(by_used, used_units)
+MOST_FIRST(by_largest, fragmentation.largest_units)
+MOST_FIRST(by_stranded, fragmentation.stranded_units)
+MOST_FIRST(by_pods, claim_count)
 
 static void sort_nodes(struct view *view, enum view_sort sort)
 {
     static int (*const orders[])(const void *, const void *) = {
-        [SORT_NAME] = by_name, [SORT_FREE] = by_free, [SORT_USED] = by_used};
+        [SORT_NAME] = by_name,       [SORT_FREE] = by_free,         [SORT_USED] = by_used,
+        [SORT_LARGEST] = by_largest, [SORT_STRANDED] = by_stranded, [SORT_PODS] = by_pods};
     qsort(view->nodes, view->node_count, sizeof(*view->nodes), orders[sort]);
 }
 
@@ -276,7 +276,7 @@ static int sum_namespaces(struct view *view)
 static void sum_waiting(const struct snapshot *snapshot, const char *ns, struct view *view)
 {
     for (const struct snap_waiting *pod = snapshot->waiting; pod; pod = pod->hh.next) {
-        if (ns && strcmp(pod->ns, ns) != 0)
+        if (ns && strcmp(pod->pod.ns, ns) != 0)
             continue;
         view->waiting_pods++;
         view->waiting_units += (uint64_t)pod->charge.units * pod->charge.gpu_count;
@@ -301,7 +301,8 @@ int view_build(const struct snapshot *snapshot, const struct view_options *optio
     if (sum_namespaces(ret) < 0)
         return gs_fail_nomem(err);
     sum_waiting(snapshot, options->ns, ret);
-    return 0;
+    ret->now_s = options->now_s;
+    return options->waits ? waits_find(snapshot, options->ns, &ret->waits, err) : 0;
 }
 
 void view_release(struct view *view)
@@ -310,5 +311,6 @@ void view_release(struct view *view)
     free(view->namespaces);
     free(view->all_claims);
     free(view->all_gpus);
+    waits_release(&view->waits);
     *view = (struct view){0};
 }

@@ -6,6 +6,7 @@
 
 #include "gpushare/core/fragmentation.h"
 #include "inspect/snapshot.h"
+#include "inspect/waits.h"
 
 /*
  * The view model: what every printer shows, computed once. Everything borrows from the snapshot,
@@ -53,11 +54,14 @@ struct view_sum {
     struct gs_fragmentation fragmentation;
 };
 
-enum view_sort { SORT_NAME, SORT_FREE, SORT_USED };
+enum view_sort { SORT_NAME, SORT_FREE, SORT_USED, SORT_LARGEST, SORT_STRANDED, SORT_PODS };
+#define VIEW_SORTS "name|free|used|largest|stranded|pods"
 
 struct view_options {
     enum view_sort sort;
     const char *ns; /* only nodes with pods of this namespace, and of their pods only these */
+    bool waits;     /* find out who waits and why, too */
+    int64_t now_s;  /* Unix time */
 };
 
 struct view {
@@ -72,6 +76,8 @@ struct view {
     bool says_enforced; /* some node's plugin tells whether limits hold */
     uint32_t waiting_pods;
     uint64_t waiting_units;
+    struct waits waits; /* when asked for */
+    int64_t now_s;
     struct gs_claim *all_claims;
     struct view_gpu *all_gpus;
 };
@@ -85,7 +91,7 @@ void view_release(struct view *view);
  * "-" when its plugin does not tell. */
 const char *view_enforced(const struct view_node *node);
 
-/* "free", "used", "name" */
+/* One of VIEW_SORTS. */
 bool view_sort_parse(void *to, const char *text);
 
 /* used / total in whole percent, cut as the original cuts it; 0 of nothing. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,6 +29,11 @@ static void print_usage(FILE *to)
     fputs("\ngpushare-sim COMMAND --help shows a command's options.\n", to);
 }
 
+static bool is_one_of(const char *word, const char *a, const char *b, const char *c)
+{
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *wanted = argc > 1 ? argv[1] : "";
@@ -39,11 +45,11 @@ int main(int argc, char **argv)
             return commands[i].run(argc - 1, argv + 1);
         }
     }
-    if (strcmp(wanted, "--help") == 0 || strcmp(wanted, "-?") == 0) {
+    if (is_one_of(wanted, "--help", "-?", "help")) {
         print_usage(stdout);
         return 0;
     }
-    if (strcmp(wanted, "--version") == 0) {
+    if (is_one_of(wanted, "--version", "-V", "version")) {
         puts("gpushare-sim " GS_VERSION);
         return 0;
     }

@@ -175,6 +175,7 @@ static void a_cordon_takes_gpus_out_of_service(void **state)
         const char *row;
         const char *cordon; /* JSON */
         bool first, second; /* schedulable; indices 1 (GPU-a) and 4 (GPU-b) */
+        uint32_t unknown;   /* words that name neither */
     } rows[] = {
         {"none", "null", true, true},
         {"empty", "''", true, true},
@@ -182,10 +183,10 @@ static void a_cordon_takes_gpus_out_of_service(void **state)
         {"UUID", "'GPU-a'", false, true},
         {"list", "'GPU-a,4'", false, false},
         {"list with spaces and holes", "' 1 ,, GPU-b ,'", false, false},
-        {"other index", "'0'", true, true},
-        {"part of a UUID", "'GPU-'", true, true},
-        {"UUID in another case", "'gpu-a'", true, true},
-        {"no such words", "'all,-1,99999999999'", true, true},
+        {"other index", "'0'", true, true, 1},
+        {"part of a UUID", "'GPU-'", true, true, 1},
+        {"UUID in another case", "'gpu-a'", true, true, 1},
+        {"no such words", "'all,-1,99999999999'", true, true, 3},
         {"escaped", "'\\u0031'", false, true},
     };
     GS_FOR_EACH_ROW (r, rows) {
@@ -198,6 +199,7 @@ static void a_cordon_takes_gpus_out_of_service(void **state)
         row_equal(r->row, decode(json, &node, NULL), 0);
         row_equal(r->row, node.gpus[0].schedulable, r->first);
         row_equal(r->row, node.gpus[1].schedulable, r->second);
+        row_equal(r->row, node.cordon_unknown, r->unknown);
         row_true(r->row, node.gpus[0].healthy && node.gpus[1].healthy);
         gs_node_release(&node);
     }

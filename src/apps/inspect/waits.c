@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/waits.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- which pods ---- */
+
+static int compare_text(struct gs_slice a, struct gs_slice b)
+{
+    size_t len = a.len < b.len ? a.len : b.len;
+    int order = len ? memcmp(a.at, b.at, len) : 0;
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+#define COMPARE(a, b)                                                                              \
+    if ((a) != (b))                                                                                \
+    return (a) < (b) ? -1 : 1
+
+/* Equal: the verdict about one is that about the other. Replicas of a Deployment are, and so are
+ * most pods of a cluster. A pod with a hold is alone: its own does not stand in its way. */
+static int order_asks(const void *left, const void *right)
+{
+    const struct wait *x = left, *y = right;
+    const struct gs_ask *a = &x->ask, *b = &y->ask;
+    COMPARE(a->units, b->units);
+    COMPARE(a->gpu_count, b->gpu_count);
+    COMPARE(a->cpu_milli, b->cpu_milli);
+    COMPARE(a->priority, b->priority);
+    COMPARE(a->broken, b->broken);
+    const struct gs_slice pairs[][2] = {{a->model, b->model},
+                                        {a->model_deny, b->model_deny},
+                                        {a->uuid, b->uuid},
+                                        {a->uuid_deny, b->uuid_deny}};
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        int order = compare_text(pairs[i][0], pairs[i][1]);
+        if (order)
+            return order;
+    }
+    if (x->waiting->pod.nominated_node[0] || y->waiting->pod.nominated_node[0])
+        return strcmp(a->uid, b->uid);
+    return 0;
+}
+
+static int order_since(const void *left, const void *right)
+{
+    const struct gs_pod *a = &((const struct wait *)left)->waiting->pod;
+    const struct gs_pod *b = &((const struct wait *)right)->waiting->pod;
+    COMPARE(a->created_s, b->created_s);
+    int order = strcmp(a->ns, b->ns);
+    return order ? order : strverscmp(a->name, b->name);
+}
+
+/* ---- why ---- */
+
+/* Nodes where GPUs would do come nearer than any where they do not; CPU comes free by itself. */
+static const enum obstacle from_near_to_far[] = {OBSTACLE_NONE, OBSTACLE_CPU, OBSTACLE_CORDONED,
+                                                 OBSTACLE_NOT_READY, OBSTACLE_NO_PLUGIN};
+
+static void judge(const struct snapshot *snapshot, struct wait *wait)
+{
+    struct verdict verdict;
+    verdict_of(snapshot, &wait->ask, &verdict);
+    wait->fits = verdict.other[OBSTACLE_NONE].nodes;
+    for (size_t i = 0; i < sizeof(from_near_to_far) / sizeof(from_near_to_far[0]); i++) {
+        wait->obstacle = from_near_to_far[i];
+        wait->group = verdict.other[wait->obstacle];
+        if (wait->group.nodes)
+            return;
+    }
+    wait->obstacle = OBSTACLE_GPU;
+    wait->reason = GS_REASON_NO_GPUS;
+    for (int r = GS_FITS + 1; r < GS_REASONS; r++) {
+        if (verdict.gpu[r].nodes && gs_reason_nearer((enum gs_reason)r, wait->reason))
+            wait->reason = (enum gs_reason)r;
+    }
+    wait->group = verdict.gpu[wait->reason];
+    wait->never = gs_reason_unresolvable(wait->reason);
+}
+
+static void judge_all(const struct snapshot *snapshot, struct waits *waits)
+{
+    for (size_t i = 0; i < waits->count; i++) {
+        struct wait *wait = &waits->all[i];
+        const struct wait *before = wait - 1;
+        if (i && order_asks(wait, before) == 0) {
+            struct wait same = *before;
+            same.waiting = wait->waiting;
+            same.ask = wait->ask;
+            *wait = same;
+        } else {
+            judge(snapshot, wait);
+        }
+    }
+}
+
+int waits_find(const struct snapshot *snapshot, const char *ns, struct waits *ret,
+               struct gs_error *err)
+{
+    *ret = (struct waits){.unit = verdict_unit(snapshot),
+                          .scheduler = snapshot_scheduler(snapshot),
+                          .all = calloc(HASH_COUNT(snapshot->waiting) + 1, sizeof(*ret->all))};
+    if (!ret->all)
+        return gs_fail_nomem(err);
+    for (const struct snap_waiting *pod = snapshot->waiting; pod; pod = pod->hh.next) {
+        if (ns && strcmp(pod->pod.ns, ns) != 0)
+            continue;
+        struct wait *wait = &ret->all[ret->count++];
+        wait->waiting = pod;
+        gs_ask_of_pod(&wait->ask, &pod->pod);
+        ret->units += (uint64_t)pod->charge.units * pod->charge.gpu_count;
+    }
+    qsort(ret->all, ret->count, sizeof(*ret->all), order_asks);
+    judge_all(snapshot, ret);
+    for (size_t i = 0; i < ret->count; i++) {
+        struct wait *wait = &ret->all[i];
+        wait->other_scheduler = ret->scheduler && strcmp(snapshot_scheduler_of(&wait->waiting->pod),
+                                                         ret->scheduler) != 0;
+        ret->never += wait->never;
+    }
+    qsort(ret->all, ret->count, sizeof(*ret->all), order_since);
+    return 0;
+}
+
+void waits_release(struct waits *waits)
+{
+    free(waits->all);
+    *waits = (struct waits){0};
+}

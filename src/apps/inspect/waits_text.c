@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect/grid.h"
+#include "inspect/waits.h"
+
+/* Who waits, in words: for a table, a document, a page. */
+
+static const char *const obstacle_labels[] = {
+    [OBSTACLE_NOT_READY] = "not_ready", [OBSTACLE_CORDONED] = "cordoned",
+    [OBSTACLE_NO_PLUGIN] = "no_plugin", [OBSTACLE_CPU] = "no_cpu",
+    [OBSTACLE_NONE] = "fits",
+};
+
+const char *waits_label(const struct wait *wait)
+{
+    return wait->obstacle == OBSTACLE_GPU ? gs_reason_label(wait->reason)
+                                          : obstacle_labels[wait->obstacle];
+}
+
+/* The pod itself is wrong, whatever the cluster has. */
+static bool is_broken(const struct wait *wait)
+{
+    return wait->ask.broken && wait->ask.broken != GS_REASON_GPU_TOO_SMALL;
+}
+
+void waits_reason(const struct waits *waits, const struct wait *wait, char to[WAIT_TEXT_BYTES])
+{
+    const char *scheduler = snapshot_scheduler_of(&wait->waiting->pod);
+    if (wait->other_scheduler && wait->obstacle == OBSTACLE_NONE)
+        snprintf(to, WAIT_TEXT_BYTES,
+                 "its schedulerName is %.200s; pods with GPU memory are placed by %.200s",
+                 scheduler, waits->scheduler);
+    else if (wait->obstacle == OBSTACLE_NONE)
+        snprintf(to, WAIT_TEXT_BYTES,
+                 "GPU memory and CPU would do on %" PRIu32
+                 " %s: taints, affinity, quota, or no scheduler of the name %.200s",
+                 wait->fits, wait->fits == 1 ? "node" : "nodes", scheduler);
+    else if (wait->obstacle != OBSTACLE_GPU)
+        snprintf(to, WAIT_TEXT_BYTES, "%s", obstacle_text(wait->obstacle));
+    else
+        snprintf(to, WAIT_TEXT_BYTES, "%s%s",
+                 wait->never && !is_broken(wait) ? "fits no GPU of this cluster: " : "",
+                 gs_reason_text(wait->reason));
+}
+
+void waits_nearest(const struct wait *wait, char to[WAIT_TEXT_BYTES])
+{
+    const struct verdict_group *group = &wait->group;
+    to[0] = '\0';
+    if (!group->nearest || is_broken(wait))
+        return;
+    if (wait->obstacle == OBSTACLE_GPU && group->nearest_free_units < wait->ask.units)
+        snprintf(to, WAIT_TEXT_BYTES, "%s GPU%" PRIu32 ": %" PRIu32 " free, %" PRIu32 " missing",
+                 group->nearest, group->nearest_gpu, group->nearest_free_units,
+                 wait->ask.units - group->nearest_free_units);
+    else
+        snprintf(to, WAIT_TEXT_BYTES, "%s", group->nearest);
+}
+
+void waits_asks(const struct wait *wait, char to[WAIT_TEXT_BYTES])
+{
+    const struct gs_pod *pod = &wait->waiting->pod;
+    if (wait->ask.broken)
+        snprintf(to, WAIT_TEXT_BYTES, "%" PRIu32 " in all", gs_pod_total_units(pod));
+    else if (wait->ask.gpu_count > 1)
+        snprintf(to, WAIT_TEXT_BYTES, "%" PRIu32 " x%" PRIu32, wait->ask.units,
+                 wait->ask.gpu_count);
+    else
+        snprintf(to, WAIT_TEXT_BYTES, "%" PRIu32, wait->ask.units);
+}
+
+void waits_since(int64_t from_s, int64_t now_s, char to[24])
+{
+    static const struct {
+        int64_t below_s, of_s;
+        char letter;
+    } steps[] = {{120, 1, 's'}, {3 * 3600, 60, 'm'}, {48 * 3600, 3600, 'h'}, {0, 86400, 'd'}};
+    int64_t age_s = now_s > from_s ? now_s - from_s : 0;
+    size_t i = 0;
+    while (steps[i].below_s && age_s >= steps[i].below_s)
+        i++;
+    if (from_s)
+        snprintf(to, 24, "%" PRId64 "%c", age_s / steps[i].of_s, steps[i].letter);
+    else
+        snprintf(to, 24, "-");
+}
+
+void waits_sum(const struct waits *waits, char to[WAIT_TEXT_BYTES])
+{
+    int len = snprintf(to, WAIT_TEXT_BYTES, "%zu %s for %" PRIu64 " %s", waits->count,
+                       waits->count == 1 ? "pod waits" : "pods wait", waits->units, waits->unit);
+    if (waits->never)
+        snprintf(to + len, WAIT_TEXT_BYTES - (size_t)len,
+                 "; %" PRIu32 " of them %s no GPU of this cluster", waits->never,
+                 waits->never == 1 ? "fits" : "fit");
+}
+
+/* ---- the table ---- */
+
+static void put_row(struct grid *grid, const struct waits *waits, const struct wait *wait,
+                    int64_t now_s, bool brief)
+{
+    const struct gs_pod *pod = &wait->waiting->pod;
+    char text[WAIT_TEXT_BYTES], since[24];
+    grid_row(grid);
+    grid_cell(grid, GRID_PLAIN, "%s", pod->ns);
+    grid_cell(grid, GRID_PLAIN, "%s", pod->name);
+    waits_asks(wait, text);
+    grid_cell(grid, GRID_PLAIN, "%s", text);
+    waits_since(pod->created_s, now_s, since);
+    grid_cell(grid, GRID_PLAIN, "%s", since);
+    waits_nearest(wait, text);
+    grid_cell(grid, GRID_PLAIN, "%s", text[0] ? text : "-");
+    if (brief)
+        snprintf(text, sizeof(text), "%s%s", waits_label(wait), wait->never ? ", never" : "");
+    else
+        waits_reason(waits, wait, text);
+    grid_cell(grid, wait->never ? GRID_BAD : GRID_PLAIN, "%s", text);
+}
+
+/* *caller frees*; NULL: out of memory. */
+static char *table_of(const struct waits *waits, bool colour, int64_t now_s, bool brief)
+{
+    struct grid grid;
+    grid_open(&grid, colour);
+    grid_column(&grid, false, "NAMESPACE");
+    grid_column(&grid, false, "POD");
+    grid_column(&grid, true, brief ? "ASKS" : "ASKS(%s)", waits->unit);
+    grid_column(&grid, true, "SINCE");
+    grid_column(&grid, false, "NEAREST MISS");
+    grid_column(&grid, false, "REASON");
+    for (size_t i = 0; i < waits->count; i++)
+        put_row(&grid, waits, &waits->all[i], now_s, brief);
+    char *text = grid_text(&grid);
+    grid_close(&grid);
+    return text;
+}
+
+int waits_print(const struct waits *waits, const struct terminal *terminal, int64_t now_s)
+{
+    char sum[WAIT_TEXT_BYTES];
+    if (!waits->count)
+        return 0;
+    _cleanup_free_ char *text = table_of(waits, terminal->colour, now_s, false);
+    if (text && terminal->screen && terminal->width && text_width(text) > terminal->width) {
+        free(text);
+        text = table_of(waits, terminal->colour, now_s, true);
+    }
+    if (!text)
+        return -1;
+    waits_sum(waits, sum);
+    printf("%s%s\n", text, sum);
+    return 0;
+}
+
+/* ---- the document ---- */
+
+static void put_nearest(struct doc *doc, const struct wait *wait)
+{
+    const struct verdict_group *group = &wait->group;
+    if (!group->nearest)
+        return;
+    doc_object(doc, "nearest");
+    doc_text(doc, "node", group->nearest);
+    doc_number(doc, "id", group->nearest_gpu);
+    doc_number(doc, "freeGPU", group->nearest_free_units);
+    if (group->nearest_free_units < wait->ask.units)
+        doc_number(doc, "missingGPU", wait->ask.units - group->nearest_free_units);
+    doc_end(doc);
+}
+
+static void put_wait(struct doc *doc, const struct waits *waits, const struct wait *wait)
+{
+    const struct gs_pod *pod = &wait->waiting->pod;
+    char reason[WAIT_TEXT_BYTES];
+    doc_object(doc, NULL);
+    doc_text(doc, "name", pod->name);
+    doc_text(doc, "namespace", pod->ns);
+    doc_text(doc, "uid", pod->uid);
+    doc_number(doc, "requestedGPU", wait->waiting->charge.units);
+    doc_number(doc, "gpuCount", wait->waiting->charge.gpu_count);
+    if (pod->created_s > 0)
+        doc_number(doc, "createdUnix", (uint64_t)pod->created_s);
+    doc_text(doc, "schedulerName", snapshot_scheduler_of(pod));
+    doc_text(doc, "reason", waits_label(wait));
+    waits_reason(waits, wait, reason);
+    doc_text(doc, "message", reason);
+    doc_bool(doc, "never", wait->never);
+    doc_number(doc, "fittingNodes", wait->fits);
+    put_nearest(doc, wait);
+    doc_end(doc);
+}
+
+void waits_document(struct doc *doc, const struct waits *waits)
+{
+    doc_object(doc, "waiting");
+    doc_number(doc, "pods", waits->count);
+    doc_number(doc, "requestedGPU", waits->units);
+    doc_number(doc, "never", waits->never);
+    doc_list(doc, "items");
+    for (size_t i = 0; i < waits->count; i++)
+        put_wait(doc, waits, &waits->all[i]);
+    doc_end(doc);
+    doc_end(doc);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gpushare/codec/annotation.h"
+#include "inspect/why.h"
+
+/* What `why POD` prints. */
+
+/* ---- what others said ---- */
+
+bool why_extender_is_away(const char *said)
+{
+    /* Go's HTTP errors and those of kube-scheduler name the URL, whose prefix is the extender's;
+     * the others are the extender's own refusals. */
+    static const char *const signs[] = {"/gpushare-scheduler", "gpushare-extender is ",
+                                        "extender filter: "};
+    for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
+        if (strstr(said, signs[i]))
+            return true;
+    }
+    return false;
+}
+
+static void tell_trouble(const struct why *why)
+{
+    if (why->trouble[0])
+        printf("kubelet said: %s\n", why->trouble);
+}
+
+static void tell_said(const struct why *why)
+{
+    if (why->said[0])
+        printf("kube-scheduler said: %s\n", why->said);
+    else
+        printf("kube-scheduler has not said anything yet: does one serve the pod's schedulerName, "
+               "%s?\n",
+               snapshot_scheduler_of(&why->pod));
+    if (why_extender_is_away(why->said))
+        puts("That is no verdict: kube-scheduler got none from the extender. See: kubectl inspect "
+             "gpushare doctor");
+}
+
+/* The one mistake that nothing in the cluster complains about. */
+static void tell_scheduler(const struct why *why)
+{
+    const char *usual = snapshot_scheduler(&why->snapshot);
+    const char *own = snapshot_scheduler_of(&why->pod);
+    if (usual && strcmp(usual, own) != 0)
+        printf("its schedulerName is %s, but pods with GPU memory are placed by %s here: set it in "
+               "the pod's spec\n",
+               own, usual);
+}
+
+void why_tell_alone(const struct why *why)
+{
+    struct gs_ask ask;
+    gs_ask_of_pod(&ask, &why->pod);
+    printf("%s/%s ", why->pod.ns, why->pod.name);
+    if (why->pod.node_name[0])
+        printf("is on node %s with ", why->pod.node_name);
+    else
+        printf("waits for ");
+    printf("%" PRIu32 " units%s\n", ask.units, ask.gpu_count > 1 ? " on each of several GPUs" : "");
+    if (why->pod.node_name[0])
+        tell_trouble(why);
+    else
+        tell_said(why);
+}
+
+/* ---- a pod that waits ---- */
+
+static void tell_waiting(const struct why *why)
+{
+    struct gs_ask ask;
+    struct verdict verdict;
+    const char *unit = verdict_unit(&why->snapshot);
+    gs_ask_of_pod(&ask, &why->pod);
+    verdict_of(&why->snapshot, &ask, &verdict);
+    uint32_t fits = verdict.other[OBSTACLE_NONE].nodes;
+    printf("%s/%s waits for ", why->pod.ns, why->pod.name);
+    if (ask.broken)
+        printf("%" PRIu32 " %s in all", gs_pod_total_units(&why->pod), unit);
+    else if (ask.gpu_count > 1)
+        printf("%" PRIu32 " %s on each of %" PRIu32 " GPUs", ask.units, unit, ask.gpu_count);
+    else
+        printf("%" PRIu32 " %s on one GPU", ask.units, unit);
+    printf(": %" PRIu32 " of %" PRIu32 " nodes could take it now\n", fits, verdict.nodes);
+    verdict_print(&verdict, &ask, unit);
+    if (fits)
+        printf("  %" PRIu32 " %s: GPU memory and CPU would do, for example %s; if it stays "
+               "Pending, look at taints, affinity and other resources\n",
+               fits, fits == 1 ? "node" : "nodes", verdict.other[OBSTACLE_NONE].nearest);
+    tell_scheduler(why);
+    tell_said(why);
+}
+
+/* ---- a pod that has its node ---- */
+
+struct sharing {
+    const struct gs_claim *own;
+    const char *unit;
+    uint32_t others;
+};
+
+static bool tell_other(void *ctx, const struct gs_claim *claim)
+{
+    struct sharing *sharing = ctx;
+    char list[GS_IDX_TEXT_BYTES];
+    gs_gpu_mask common = claim->charged & sharing->own->charged;
+    if (strcmp(claim->uid, sharing->own->uid) == 0 || !common)
+        return true;
+    sharing->others++;
+    printf("  shares GPU %s with %s/%s, which has %" PRIu32 " %s%s\n",
+           gs_codec_idx_format(common, list), claim->ns, claim->name, claim->units, sharing->unit,
+           claim_recorded(claim) ? "" : " (its GPU is not recorded)");
+    return true;
+}
+
+static void tell_enforced(enum gs_enforced enforced)
+{
+    if (enforced == GS_ENFORCED_DMEM)
+        puts("    the kernel keeps each pod there to its share (dmem)");
+    else if (enforced != GS_ENFORCED_UNKNOWN)
+        printf("    nothing keeps a pod there to its share: %s\n", gs_enforced_reason(enforced));
+}
+
+static void tell_gpus(const struct gs_node_view *view, const struct gs_claim *own, const char *unit)
+{
+    for (uint32_t i = 0; view && i < view->gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &view->gpus[i];
+        const struct gs_gpu *what = &view->inventory[i];
+        if (!(own->charged & GS_GPU_BIT(gpu->idx)))
+            continue;
+        printf("  GPU%u%s%s%s%s: %" PRIu64 " of %" PRIu32 " %s allocated%s%s%s\n", gpu->idx,
+               what->model[0] || what->uuid[0] ? " " : "", what->model,
+               what->model[0] && what->uuid[0] ? ", " : "", what->uuid, gpu->used_units,
+               gpu->total_units, unit, what->healthy ? "" : ", unhealthy",
+               what->schedulable ? "" : ", cordoned",
+               gpu->used_units > gpu->total_units ? ", overfull" : "");
+        tell_enforced(what->enforced);
+    }
+}
+
+static void tell_bound(const struct why *why)
+{
+    struct gs_claim own;
+    const char *unit = verdict_unit(&why->snapshot);
+    const struct gs_ledger *ledger = why->snapshot.ledger;
+    if (!gs_ledger_find_claim(ledger, why->pod.uid, &own)) {
+        printf("%s/%s is on node %s, which it leaves at this moment\n", why->pod.ns, why->pod.name,
+               why->pod.node_name);
+        return;
+    }
+    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(own.node));
+    char list[GS_IDX_TEXT_BYTES];
+    struct sharing sharing = {.own = &own, .unit = unit};
+    if (claim_recorded(&own))
+        printf("%s/%s is on node %s, GPU %s, with %" PRIu32 " %s%s\n", own.ns, own.name, own.node,
+               gs_codec_idx_format(own.gpus, list), own.units, unit,
+               own.gpu_count > 1 ? " of each" : "");
+    else if (!view)
+        printf("%s/%s is on node %s with %" PRIu32 " %s, and there is no such node any more: "
+               "delete the pod, or let the cluster collect it\n",
+               own.ns, own.name, own.node, own.units, unit);
+    else
+        printf("%s/%s is on node %s with %" PRIu32 " %s, but no annotation says on which GPU: it "
+               "is charged to all that could hold it until the device plugin records one\n",
+               own.ns, own.name, own.node, own.units, unit);
+    if (!claim_recorded(&own) && view)
+        tell_scheduler(why);
+    tell_gpus(view, &own, unit);
+    if (view)
+        gs_ledger_each_claim(ledger, view->slot, tell_other, &sharing);
+    if (!sharing.others && view)
+        puts("  shares with nobody");
+    if (why->pod.has_assigned && !why->pod.assigned)
+        puts("  the device plugin has not given it to a container yet");
+    tell_trouble(why);
+}
+
+/* ---- both ---- */
+
+void why_tell(const struct why *why)
+{
+    const struct gs_pod *pod = &why->pod;
+    if (!gs_pod_wants_gpu(pod)) {
+        printf("%s/%s asks for no GPU memory (%s)\n", pod->ns, pod->name,
+               why->common.names.gpu_mem);
+    } else if (gs_pod_terminal(pod)) {
+        printf("%s/%s has ended and holds no GPU memory\n", pod->ns, pod->name);
+        tell_trouble(why);
+    } else if (pod->node_name[0]) {
+        tell_bound(why);
+    } else {
+        tell_waiting(why);
+    }
+}
