@@ -175,6 +175,9 @@ static void tell_bound(const struct why *why)
         gs_ledger_each_claim(ledger, view->slot, tell_other, &sharing);
     if (!sharing.others && view)
         puts("  shares with nobody");
+    if (why->pod.enforce_required)
+        printf("  its containers start only when its limit holds (%s)\n",
+               why->common.names.enforce);
     if (why->pod.has_assigned && !why->pod.assigned)
         puts("  the device plugin has not given it to a container yet");
     tell_trouble(why);
