@@ -17,7 +17,7 @@ _gpushare_candidates() {
     [[ " $all " =~ \ --context[\ =]([^ ]+)\  ]] && where+=(--context "${BASH_REMATCH[1]}")
     for word in "${@:1:$#-1}"; do
         case $word in
-        show | why | what-if | doctor) [[ -n $command ]] || command=$word ;;
+        show | map | why | what-if | doctor) [[ -n $command ]] || command=$word ;;
         esac
     done
     case $before in
@@ -42,10 +42,12 @@ _gpushare_candidates() {
             "--extender-key --extender-server-name --strict --output $common"
         ;;
     *)
-        if [[ $last == -* ]]; then
+        if [[ $last == -* && $command == map ]]; then
+            echo "--watch --selector --sort --all-namespaces $common"
+        elif [[ $last == -* ]]; then
             echo "--details --output --watch --selector --sort --all-namespaces $common"
         else
-            [[ -n $command ]] || echo 'show why what-if doctor'
+            [[ -n $command ]] || echo 'show map why what-if doctor'
             kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
         fi
         ;;

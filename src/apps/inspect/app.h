@@ -39,6 +39,7 @@ static inline int64_t clock_unix_s(const struct gs_clock *clock)
 int run_command(const struct app *app, int argc, char **argv);
 
 int cmd_show(const struct app *app, int argc, char **argv);
+int cmd_map(const struct app *app, int argc, char **argv);
 int cmd_why(const struct app *app, int argc, char **argv);
 int cmd_what_if(const struct app *app, int argc, char **argv);
 int cmd_doctor(const struct app *app, int argc, char **argv);

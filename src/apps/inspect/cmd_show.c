@@ -33,20 +33,31 @@ static bool set_format(void *to, const char *text)
     "  kubectl inspect gpushare why -n team-a trainer-0\n"                                         \
     "  kubectl inspect gpushare what-if --gpu-mem 6 --replicas 10"
 
-static void read_options(struct show *show, struct common *common, int argc, char **argv)
+static void parse(struct show *show, const struct gs_command *command, int argc, char **argv)
+{
+    int first = gs_options_parse(command, argc, argv);
+    if (first < argc)
+        show->fetch.node = argv[first];
+}
+
+/* Rows that both commands have. */
+#define NODES_OPTIONS(show, common)                                                                \
+    OPT_FLAG("watch", &(show)->watch, "print again whenever something changes", .key = 'w'),       \
+        OPT_STRING("selector", &(show)->fetch.selector, "SELECTOR",                                \
+                   "only nodes whose labels match", .key = 'l'),                                   \
+        OPT_CUSTOM("sort", &(show)->view.sort, view_sort_parse, VIEW_SORTS,                        \
+                   "order of the nodes; most first (name)"),                                       \
+        OPT_FLAG("all-namespaces", &(common)->all_namespaces,                                      \
+                 "pods of all, also with --namespace", .key = 'A'),                                \
+        COMMON_OPTIONS(common, "only pods of this namespace, and only nodes that run one")
+
+static void read_show_options(struct show *show, struct common *common, int argc, char **argv)
 {
     const struct gs_option table[] = {
         OPT_FLAG("details", &show->details, "pods per GPU of every node", .key = 'd'),
         OPT_CUSTOM("output", &show->format, set_format, "table|wide|json|yaml",
                    "form of the output", .key = 'o'),
-        OPT_FLAG("watch", &show->watch, "print again whenever something changes", .key = 'w'),
-        OPT_STRING("selector", &show->fetch.selector, "SELECTOR", "only nodes whose labels match",
-                   .key = 'l'),
-        OPT_CUSTOM("sort", &show->view.sort, view_sort_parse, VIEW_SORTS,
-                   "order of the nodes; most first (name)"),
-        OPT_FLAG("all-namespaces", &common->all_namespaces, "pods of all, also with --namespace",
-                 .key = 'A'),
-        COMMON_OPTIONS(common, "only pods of this namespace, and only nodes that run one"),
+        NODES_OPTIONS(show, common),
     };
     const struct gs_command command = {
         .name = argv[0],
@@ -57,9 +68,24 @@ static void read_options(struct show *show, struct common *common, int argc, cha
         .max_operands = 1,
         .quiet = true,
     };
-    int first = gs_options_parse(&command, argc, argv);
-    if (first < argc)
-        show->fetch.node = argv[first];
+    parse(show, &command, argc, argv);
+}
+
+static void read_map_options(struct show *show, struct common *common, int argc, char **argv)
+{
+    const struct gs_option table[] = {NODES_OPTIONS(show, common)};
+    const struct gs_command command = {
+        .name = argv[0],
+        .doc = "Draws every GPU, or those of NODE: a bar in proportion to its memory, a letter for "
+               "each pod, a dot for what is free.",
+        .operands = "[NODE]",
+        .options = table,
+        .option_count = sizeof(table) / sizeof(table[0]),
+        .max_operands = 1,
+        .quiet = true,
+    };
+    show->format = SHOW_MAP;
+    parse(show, &command, argc, argv);
 }
 
 static int show_now(const struct show *show, struct gs_error *err)
@@ -83,20 +109,35 @@ static int show_now(const struct show *show, struct gs_error *err)
     return result;
 }
 
+static int run(const struct app *app, struct show *show, struct common *common)
+{
+    struct source source = {0};
+    struct gs_error err = {0};
+    int result = common_connect(common, app, &source, &err);
+    show->terminal = app->terminal;
+    show->clock = app->clock;
+    show->fetch.source = &source;
+    show->fetch.names = &common->names;
+    show->fetch.progress = app->terminal.progress;
+    show->view.ns = common->all_namespaces ? NULL : common->ns;
+    if (result == 0)
+        result = show->watch ? show_watch(show, &err) : show_now(show, &err);
+    source_close(&source);
+    return result == 0 ? 0 : complain(&err);
+}
+
 int cmd_show(const struct app *app, int argc, char **argv)
 {
     struct common common = COMMON_DEFAULTS;
-    struct show show = {.terminal = app->terminal, .clock = app->clock};
-    struct source source = {0};
-    struct gs_error err = {0};
-    read_options(&show, &common, argc, argv);
-    int result = common_connect(&common, app, &source, &err);
-    show.fetch.source = &source;
-    show.fetch.names = &common.names;
-    show.fetch.progress = app->terminal.progress;
-    show.view.ns = common.all_namespaces ? NULL : common.ns;
-    if (result == 0)
-        result = show.watch ? show_watch(&show, &err) : show_now(&show, &err);
-    source_close(&source);
-    return result == 0 ? 0 : complain(&err);
+    struct show show = {0};
+    read_show_options(&show, &common, argc, argv);
+    return run(app, &show, &common);
+}
+
+int cmd_map(const struct app *app, int argc, char **argv)
+{
+    struct common common = COMMON_DEFAULTS;
+    struct show show = {0};
+    read_map_options(&show, &common, argc, argv);
+    return run(app, &show, &common);
 }

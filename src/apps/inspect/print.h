@@ -13,6 +13,9 @@ int print_summary(const struct view *view, const struct terminal *terminal, bool
 /* The original's -d. */
 int print_details(const struct view *view, const struct terminal *terminal);
 
+/* Every GPU a bar, every pod a letter. */
+int print_map(const struct view *view, const struct terminal *terminal);
+
 /* JSON, or the same as YAML. */
 int print_document(const struct view *view, bool yaml);
 

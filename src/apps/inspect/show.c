@@ -30,12 +30,15 @@ static int print(const struct show *show, const struct view *view)
         return print_document(view, show->format == SHOW_YAML);
     case SHOW_TABLE:
     case SHOW_WIDE:
+    case SHOW_MAP:
         break;
     }
     if (view->node_count == 0)
         return 0;
     if (view->mixed_units)
         fputs(PROGRAM ": nodes count in different units, sums mean little (see doctor)\n", stderr);
+    if (show->format == SHOW_MAP)
+        return print_map(view, &show->terminal);
     if (show->details)
         return print_details(view, &show->terminal);
     return print_summary(view, &show->terminal, show->format == SHOW_WIDE);

@@ -6,7 +6,7 @@
 #include "inspect/print.h"
 
 /* The tables, once or again and again. */
-enum show_format { SHOW_TABLE, SHOW_WIDE, SHOW_JSON, SHOW_YAML };
+enum show_format { SHOW_TABLE, SHOW_WIDE, SHOW_JSON, SHOW_YAML, SHOW_MAP };
 
 struct show {
     struct fetch fetch;

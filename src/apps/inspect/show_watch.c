@@ -104,7 +104,7 @@ static void begin_screen(const struct gs_clock *clock)
 static int print(struct watcher *watcher, struct gs_error *err)
 {
     const struct show *show = watcher->show;
-    bool tables = show->format == SHOW_TABLE || show->format == SHOW_WIDE;
+    bool tables = show->format != SHOW_JSON && show->format != SHOW_YAML;
     if (tables && show->terminal.screen)
         begin_screen(show->clock);
     int result = show_once(show, &watcher->snapshot, err);

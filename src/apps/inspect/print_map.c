@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect/grid.h"
+#include "inspect/print.h"
+
+/*
+ * The map: every GPU a bar in proportion to its memory, every pod a letter, a dot for what is free.
+ * Letters begin anew at each node; a pod that is spread over GPUs has the same on all of them.
+ */
+enum { BAR_MAX = 40, BAR_MIN = 10 };
+
+struct map {
+    const struct view *view;
+    const struct terminal *terminal;
+    uint64_t largest_units; /* the GPU that gets the longest bar */
+    uint32_t bar;           /* its length */
+    uint32_t limit;         /* columns of a line; 0: no limit */
+    int digits;             /* of the largest GPU's size */
+};
+
+static char letter_of(uint32_t claim)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    return letters[claim % (sizeof(letters) - 1)];
+}
+
+/* The same colour for a namespace on every node, whatever else is there. */
+static const char *colour_of(const struct map *map, const char *ns)
+{
+    static const char *const colours[] = {"\033[36m", "\033[32m", "\033[33m",
+                                          "\033[35m", "\033[34m", "\033[31m"};
+    uint32_t hash = 2166136261U; /* FNV-1a */
+    if (!map->terminal->colour)
+        return "";
+    for (; *ns; ns++)
+        hash = (hash ^ (unsigned char)*ns) * 16777619U;
+    return colours[hash % (sizeof(colours) / sizeof(colours[0]))];
+}
+
+static const char *plain(const struct map *map)
+{
+    return map->terminal->colour ? "\033[0m" : "";
+}
+
+static bool is_on(const struct gs_claim *claim, const struct view_gpu *gpu)
+{
+    return claim_recorded(claim) && (claim->gpus & GS_GPU_BIT(gpu->idx));
+}
+
+/* Ends of pods are rounded, not their lengths: a full GPU has a full bar. Whoever is on it is seen,
+ * as long as there is room. */
+static uint64_t end_of(const struct map *map, uint64_t units)
+{
+    return (units * map->bar + map->largest_units / 2) / map->largest_units;
+}
+
+static void put_bar(const struct map *map, const struct view_node *node, const struct view_gpu *gpu)
+{
+    uint64_t length = end_of(map, gpu->total_units), at = 0, units = 0;
+    length = length ? length : 1;
+    putchar('[');
+    for (uint32_t i = 0; i < node->claim_count; i++) {
+        if (!is_on(&node->claims[i], gpu))
+            continue;
+        units += node->claims[i].units;
+        uint64_t end = end_of(map, units);
+        end = end > at ? end : at + 1;
+        fputs(colour_of(map, node->claims[i].ns), stdout);
+        for (; at < end && at < length; at++)
+            putchar(letter_of(i));
+        fputs(plain(map), stdout);
+    }
+    for (; at < length; at++)
+        putchar(gpu->usable ? '.' : 'x');
+    putchar(']');
+    if (units || !gpu->usable || gpu->overfull) /* something follows */
+        printf("%*s", (int)(map->bar - length), "");
+}
+
+static void put_state(const struct view_gpu *gpu)
+{
+    const char *words[] = {gpu->gpu->healthy ? NULL : "unhealthy",
+                           gpu->gpu->schedulable ? NULL : "cordoned",
+                           gpu->overfull ? "overfull" : NULL};
+    for (int i = 0; i < 3; i++) {
+        if (words[i])
+            printf(" %s", words[i]);
+    }
+}
+
+/* "A=team/pod 8, B=…", as many as the line has room for. */
+static void put_names(const struct map *map, const struct view_node *node,
+                      const struct view_gpu *gpu, uint32_t column)
+{
+    uint32_t left = 0, shown = 0;
+    for (uint32_t i = 0; i < node->claim_count; i++) {
+        const struct gs_claim *claim = &node->claims[i];
+        char text[400];
+        if (gpu ? !is_on(claim, gpu) : claim_recorded(claim))
+            continue;
+        int len = snprintf(text, sizeof(text), "%s%c=%s/%s %" PRIu32, shown ? ", " : " ",
+                           letter_of(i), claim->ns, claim->name, claim->units);
+        if (left || (map->limit && column + (uint32_t)len + 6 > map->limit)) {
+            left++;
+            continue;
+        }
+        column += (uint32_t)len;
+        shown++;
+        printf("%s%s%s", colour_of(map, claim->ns), text, plain(map));
+    }
+    if (left)
+        printf("%s+%" PRIu32, shown ? ", " : " ", left);
+}
+
+static void put_gpu(const struct map *map, const struct view_node *node, const struct view_gpu *gpu)
+{
+    char head[64];
+    int len = snprintf(head, sizeof(head), "  GPU%-2" PRIu32 " %*" PRIu64 "/%-*" PRIu64 " ",
+                       gpu->idx, map->digits, gpu->used_units, map->digits, gpu->total_units);
+    fputs(head, stdout);
+    put_bar(map, node, gpu);
+    put_state(gpu);
+    put_names(map, node, gpu, (uint32_t)len + map->bar + 2);
+    putchar('\n');
+}
+
+static const char *model_of(const struct view_node *node)
+{
+    const char *model = node->gpu_count ? node->gpus[0].gpu->model : "";
+    for (uint32_t i = 1; i < node->gpu_count; i++) {
+        if (strcmp(node->gpus[i].gpu->model, model) != 0)
+            return "mixed GPUs";
+    }
+    return model;
+}
+
+static void put_node(const struct map *map, const struct view_node *node)
+{
+    const char *model = model_of(node);
+    printf("%s: %" PRIu64 " of %" PRIu64 " %s%s%s%s%s\n", node->node->name, node->used_units,
+           node->total_units, map->view->unit, model[0] ? ", " : "", model,
+           node->node->ready ? "" : ", NotReady",
+           node->node->unschedulable ? ", SchedulingDisabled" : "");
+    for (uint32_t i = 0; i < node->gpu_count; i++)
+        put_gpu(map, node, &node->gpus[i]);
+    if (node->pending_pods) {
+        fputs("  GPU not known:", stdout);
+        put_names(map, node, NULL, 16);
+        putchar('\n');
+    }
+    putchar('\n');
+}
+
+int print_map(const struct view *view, const struct terminal *terminal)
+{
+    const struct view_sum *sum = &view->sum;
+    uint32_t width = terminal->screen ? terminal->width : 0;
+    struct map map = {.view = view, .terminal = terminal, .bar = BAR_MAX, .limit = width};
+    if (width && width < 3 * BAR_MAX) /* names need room, too */
+        map.bar = width / 3 > BAR_MIN ? width / 3 : BAR_MIN;
+    map.largest_units = 1;
+    for (size_t i = 0; i < view->node_count; i++) {
+        for (uint32_t g = 0; g < view->nodes[i].gpu_count; g++) {
+            if (view->nodes[i].gpus[g].total_units > map.largest_units)
+                map.largest_units = view->nodes[i].gpus[g].total_units;
+        }
+    }
+    map.digits = snprintf(NULL, 0, "%" PRIu64, map.largest_units);
+    if (map.largest_units < map.bar) /* a letter for each unit of a small one */
+        map.bar = (uint32_t)map.largest_units;
+    for (size_t i = 0; i < view->node_count; i++)
+        put_node(&map, &view->nodes[i]);
+    printf("%" PRIu64 " of %" PRIu64 " %s (%" PRIu64 "%%), free %" PRIu64
+           ", largest free piece %" PRIu32 "\n",
+           sum->used_units, sum->total_units, view->unit,
+           view_percent(sum->used_units, sum->total_units), sum->fragmentation.free_units,
+           sum->fragmentation.largest_units);
+    if (view->waits.count)
+        putchar('\n');
+    return waits_print(&view->waits, terminal, view->now_s);
+}
