@@ -32,12 +32,12 @@ void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim)
     const gs_gpu_mask said = claim->gpus;
     claim->gpus = known.gpus;
     claim->also = known.also;
-    claim->told = known.told;
+    claim->from_moved = known.from_moved;
     claim->exchanged |= known.exchanged; /* of several exchanges the last alone may be seen */
     claim->units = known.units;
     claim->gpu_count = known.gpu_count;
     claim->total_units = known.total_units;
-    if (known.told || said == known.gpus)
+    if (known.from_moved || said == known.gpus)
         return;
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(claim->node));
     const bool placed = gs_gpu_mask_count(known.gpus) == known.gpu_count &&

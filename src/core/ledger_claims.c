@@ -56,14 +56,14 @@ gs_gpu_mask gs_ledger_effective(const struct gs_ledger_node *node,
                                 const struct gs_ledger_claim *claim, bool *ret_unplaced)
 {
     const struct gpus has = gpus_of(&node->view, claim);
-    const bool anywhere = claim->exchanged && !claim->told && !node->tells_moved;
+    const bool anywhere = claim->exchanged && !claim->from_moved && !node->tells_moved;
     const gs_gpu_mask also = (anywhere ? has.present : claim->also & has.present) & ~claim->gpus;
     bool believed = claim->gpus && gs_gpu_mask_count(claim->gpus) == claim->gpu_count;
     if (!has.present) { /* not reported yet: nothing to contradict it, nothing to charge */
         *ret_unplaced = !believed;
         return 0;
     }
-    believed = believed && !(claim->gpus & ~(claim->told ? has.present : has.large));
+    believed = believed && !(claim->gpus & ~(claim->from_moved ? has.present : has.large));
     *ret_unplaced = !believed || also;
     if (believed)
         return claim->gpus | also;
@@ -179,7 +179,7 @@ static void tell(struct gs_ledger_claim *claim, gs_gpu_mask gpus)
     const uint32_t count = gs_gpu_mask_count(gpus);
     claim->gpus = gpus;
     claim->also = 0;
-    claim->told = true;
+    claim->from_moved = true;
     claim->units = claim->total_units / count + (claim->total_units % count != 0);
     claim->gpu_count = (uint8_t)count;
 }
@@ -212,7 +212,7 @@ static void fill(struct gs_ledger_claim *to, const struct gs_claim *from)
 {
     to->gpus = from->gpus;
     to->also = from->also;
-    to->told = from->told;
+    to->from_moved = from->from_moved;
     to->exchanged = from->exchanged;
     to->total_units = total_of(from);
     to->revision = from->revision;
@@ -287,7 +287,7 @@ int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
 void gs_ledger_place(struct gs_ledger *ledger, const char *uid, gs_gpu_mask gpus)
 {
     uint32_t slot = gs_ledger_claim_slot(ledger, uid);
-    if (slot == GS_INDEX_NONE || ledger->claims[slot].told)
+    if (slot == GS_INDEX_NONE || ledger->claims[slot].from_moved)
         return;
     struct gs_ledger_claim *claim = &ledger->claims[slot];
     count_out(ledger, claim);
@@ -347,7 +347,7 @@ static struct gs_claim claim_out(const struct gs_ledger *ledger, uint32_t slot)
         .also = from->also,
         .charged = from->charged,
         .unplaced = from->unplaced,
-        .told = from->told,
+        .from_moved = from->from_moved,
         .exchanged = from->exchanged,
         .units = from->units,
         .gpu_count = from->gpu_count,

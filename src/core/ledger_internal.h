@@ -42,7 +42,7 @@ struct gs_ledger_claim {
     uint8_t state;
     bool seen;
     bool unplaced;
-    bool told;
+    bool from_moved;
     bool exchanged;
     bool leaving;
 };

@@ -6,7 +6,7 @@
 #include "service_internal.h"
 
 /* What the API says of a pod that was to be bound. */
-enum gs_bind_truth {
+enum gs_bind_found {
     GS_BIND_UNKNOWN, /* no answer */
     GS_BIND_UNBOUND,
     GS_BIND_BOUND,     /* to the node asked for; the ledger has its GPUs now */
@@ -16,7 +16,7 @@ enum gs_bind_truth {
 
 /* Reads the pod and takes a bound one into the ledger. node NULL: any node is the right one. Call
  * without the lock. */
-enum gs_bind_truth gs_bind_read_back(struct gs_service *service, const char *ns, const char *name,
+enum gs_bind_found gs_bind_read_back(struct gs_service *service, const char *ns, const char *name,
                                      const char *uid, const char *node, struct gs_error *err);
 
 /* The pod is bound: its claim counts for good. gpus: our own bind it was, and whatever the pod's

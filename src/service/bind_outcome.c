@@ -95,24 +95,24 @@ void gs_bind_confirm(struct gs_service *service, const struct gs_binding_args *a
     gs_pending_accepted(service->pending, args->uid);
 }
 
-enum gs_bind_truth gs_bind_read_back(struct gs_service *service, const char *ns, const char *name,
+enum gs_bind_found gs_bind_read_back(struct gs_service *service, const char *ns, const char *name,
                                      const char *uid, const char *node, struct gs_error *err)
 {
     const struct gs_kube *kube = &service->config.kube;
     struct gs_pod pod = {0};
-    enum gs_bind_truth truth = GS_BIND_UNKNOWN;
+    enum gs_bind_found found = GS_BIND_UNKNOWN;
     if (kube->ops->get_pod(kube->ctx, ns, name, &pod, err) < 0) {
         if (err->code == GS_ENOENT)
-            truth = GS_BIND_POD_GONE;
+            found = GS_BIND_POD_GONE;
     } else if (strcmp(pod.uid, uid) != 0 || gs_pod_terminal(&pod)) {
-        truth = GS_BIND_POD_GONE;
+        found = GS_BIND_POD_GONE;
     } else if (!pod.node_name[0]) {
-        truth = GS_BIND_UNBOUND;
+        found = GS_BIND_UNBOUND;
     } else {
-        truth = node && strcmp(pod.node_name, node) != 0 ? GS_BIND_ELSEWHERE : GS_BIND_BOUND;
+        found = node && strcmp(pod.node_name, node) != 0 ? GS_BIND_ELSEWHERE : GS_BIND_BOUND;
         /* what the API shows is what counts, GPUs included */
         gs_sync_pod(service, &pod);
     }
     gs_pod_release(&pod);
-    return truth;
+    return found;
 }

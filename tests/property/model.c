@@ -49,7 +49,7 @@ static void follow_moved(struct model *model, uint32_t uid)
     uint32_t gpus = (uint32_t)__builtin_popcountll(moved);
     claim->gpus = moved;
     claim->also = 0;
-    claim->told = true;
+    claim->from_moved = true;
     claim->gpu_count = gpus;
     claim->units = (uint32_t)(((uint64_t)claim->total + gpus - 1) / gpus);
 }
@@ -95,7 +95,7 @@ void m_set_claim(struct model *model, uint32_t uid, const struct m_claim *as)
 void m_place(struct model *model, uint32_t uid, gs_gpu_mask gpus)
 {
     struct m_claim *claim = &model->claims[uid];
-    if (!claim->there || claim->told)
+    if (!claim->there || claim->from_moved)
         return;
     claim->gpus = gpus;
     claim->also = 0;
@@ -182,9 +182,9 @@ gs_gpu_mask m_charged(const struct model *model, uint32_t uid, bool *unplaced)
         could_hold |= node->gpus[i].mem_units >= least ? bit : 0;
     }
     bool right_number = named == claim->gpu_count;
-    gs_gpu_mask may = claim->told ? there : large; /* the plugin knows; others can lie */
+    gs_gpu_mask may = claim->from_moved ? there : large; /* the plugin knows; others can lie */
     bool believed = right_number && (claim->gpus & may) == claim->gpus;
-    bool anywhere = claim->exchanged && !claim->told && !node->tells_moved;
+    bool anywhere = claim->exchanged && !claim->from_moved && !node->tells_moved;
     gs_gpu_mask elsewhere = (anywhere ? there : claim->also & there) & ~claim->gpus;
     *unplaced = reported ? !believed || elsewhere : !right_number;
     if (!reported)

@@ -27,7 +27,7 @@ struct m_claim {
     bool there, seen, reserved, leaving;
     uint32_t node;
     gs_gpu_mask gpus, also;
-    bool told, exchanged;
+    bool from_moved, exchanged;
     uint32_t units, gpu_count, cpu_milli;
     uint32_t total; /* 0: units of all its GPUs */
     int32_t priority;

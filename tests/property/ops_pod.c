@@ -10,7 +10,7 @@ void put_claim(struct world *world, uint32_t uid, const struct m_claim *claim)
         .node = m_node_name(claim->node),
         .gpus = claim->gpus,
         .also = claim->also,
-        .told = claim->told,
+        .from_moved = claim->from_moved,
         .exchanged = claim->exchanged,
         .units = claim->units,
         .gpu_count = claim->gpu_count,

@@ -50,7 +50,7 @@ struct gs_claim {
     bool unplaced;        /* out only: the recorded GPUs are not believed */
     bool exchanged;       /* by a plugin that tells so on the pod alone: it may be on any GPU, as
                              long as its node's plugin does not tell of moved pods */
-    bool told;            /* gpus are the device plugin's word: believed whatever their size */
+    bool from_moved;      /* gpus are those of gs_node.moved: believed whatever their size */
     uint32_t units;       /* per GPU, at least 1 */
     uint32_t gpu_count;   /* at least 1 */
     uint32_t total_units; /* of all its GPUs, to be divided anew when it is told where it is; 0:
@@ -83,7 +83,7 @@ GS_DEFINE_CLEANUP(struct gs_ledger *, gs_ledger_free)
 
 /*
  * Adds a node or takes over its new state; claims are counted anew. GS_ENOMEM: nothing changed.
- * Claims of pods in node->moved (also later ones) get these GPUs, as `told`, with their total
+ * Claims of pods in node->moved (also later ones) get these GPUs, as `from_moved`, with their total
  * divided among them, and keep them when the entry goes; with a moved_error the list before it
  * stands.
  */

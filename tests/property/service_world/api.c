@@ -89,10 +89,10 @@ static void put_moved(struct gs_buf *out, int n)
     size_t count = 0;
     for (int p = 0; p < SW_PODS; p++) {
         const struct sw_pod *pod = &sw.pods[p];
-        if (!pod->exists || pod->node != n || !pod->told)
+        if (!pod->exists || pod->node != n || !pod->listed)
             continue;
         snprintf(uids[count], sizeof(uids[count]), "u%u", pod->uid);
-        moved[count] = (struct gs_moved){uids[count], pod->told};
+        moved[count] = (struct gs_moved){uids[count], pod->listed};
         count++;
     }
     struct gs_buf text = GS_BUF(JSON_MAX);
@@ -161,7 +161,7 @@ enum gs_code sw_carry_out(int p, unsigned uid, int n, gs_gpu_mask gpus)
     if (pod->uid != uid || pod->node >= 0 || pod->deleting || pod->ended)
         return GS_ECONFLICT;
     pod->node = n;
-    pod->truth = gpus;
+    pod->runs_on = gpus;
     sw_format_gpus(gpus, pod->record);
     pod->bound_at = sw.history[GS_KIND_POD].count;
     sw_tell_pod(p, false);

@@ -10,7 +10,7 @@ static unsigned used_truly(int n, unsigned g)
     unsigned used = 0;
     for (int p = 0; p < SW_PODS; p++) {
         const struct sw_pod *pod = &sw.pods[p];
-        if (sw_runs(pod) && pod->node == n && pod->truth >> g & 1)
+        if (sw_runs(pod) && pod->node == n && pod->runs_on >> g & 1)
             used += pod->units;
     }
     return used;
@@ -19,7 +19,7 @@ static unsigned used_truly(int n, unsigned g)
 static bool says_the_truth(const struct sw_pod *pod)
 {
     char right[32];
-    sw_format_gpus(pod->truth, right);
+    sw_format_gpus(pod->runs_on, right);
     return strcmp(pod->record, right) == 0 && (pod->label ? pod->label : 1) == pod->gpus;
 }
 
@@ -29,16 +29,16 @@ static void look(int n)
     bool news = false, wrong[SW_PODS] = {false};
     for (int p = 0; p < SW_PODS; p++) {
         struct sw_pod *pod = &sw.pods[p];
-        wrong[p] = sw_runs(pod) && pod->node == n && pod->truth && !says_the_truth(pod);
-        news |= wrong[p] && pod->told != pod->truth;
+        wrong[p] = sw_runs(pod) && pod->node == n && pod->runs_on && !says_the_truth(pod);
+        news |= wrong[p] && pod->listed != pod->runs_on;
         if (wrong[p])
-            pod->told = pod->truth;
+            pod->listed = pod->runs_on;
     }
     if (news)
         sw_tell_node(n, false);
     for (int p = 0; p < SW_PODS; p++) {
         char right[32];
-        sw_format_gpus(sw.pods[p].truth, right);
+        sw_format_gpus(sw.pods[p].runs_on, right);
         if (!wrong[p] || strcmp(sw.pods[p].record, right) == 0)
             continue;
         memcpy(sw.pods[p].record, right, sizeof(right));
@@ -73,16 +73,16 @@ static void allocate(int p)
     char rest;
     if (pod->gpus == 1 && sscanf(pod->record, "%u%c", &idx, &rest) == 1 && idx < SW_GPUS &&
         has_room(n, GS_GPU_BIT(idx), pod->units))
-        pod->truth = GS_GPU_BIT(idx);
-    for (gs_gpu_mask gpus = 1; !pod->truth && gpus < 1u << SW_GPUS; gpus++) {
+        pod->runs_on = GS_GPU_BIT(idx);
+    for (gs_gpu_mask gpus = 1; !pod->runs_on && gpus < 1u << SW_GPUS; gpus++) {
         if (gs_gpu_mask_count(gpus) == pod->gpus && has_room(n, gpus, pod->units))
-            pod->truth = gpus;
+            pod->runs_on = gpus;
     }
-    pod->ended = !pod->truth;
-    pod->told = pod->truth;
-    if (pod->truth)
+    pod->ended = !pod->runs_on;
+    pod->listed = pod->runs_on;
+    if (pod->runs_on)
         sw_tell_node(n, false);
-    sw_format_gpus(pod->truth, pod->record);
+    sw_format_gpus(pod->runs_on, pod->record);
     sw_tell_pod(p, false);
 }
 
@@ -90,7 +90,7 @@ void sw_plugins_allocate(void)
 {
     for (int p = 0; p < SW_PODS; p++) {
         const struct sw_pod *pod = &sw.pods[p];
-        if (sw_runs(pod) && !pod->truth && sw.nodes[pod->node].inventory)
+        if (sw_runs(pod) && !pod->runs_on && sw.nodes[pod->node].inventory)
             allocate(p);
     }
     for (int r = 0; r < sw.replica_count; r++)
@@ -112,7 +112,7 @@ static bool may_exchange(int i, int k)
 {
     const struct sw_pod *a = &sw.pods[i], *b = &sw.pods[k];
     return i != k && sw_runs(a) && sw_runs(b) && a->node == b->node && a->units == b->units &&
-           a->gpus == b->gpus && a->truth && b->truth && a->truth != b->truth &&
+           a->gpus == b->gpus && a->runs_on && b->runs_on && a->runs_on != b->runs_on &&
            sw.nodes[a->node].inventory && !is_exchanged(i) && !is_exchanged(k);
 }
 
@@ -124,16 +124,16 @@ void sw_exchange(void)
     if (!may_exchange(i, k))
         return;
     sw.counts.exchanges++;
-    const gs_gpu_mask was = a->truth;
-    a->truth = b->truth;
-    b->truth = was;
+    const gs_gpu_mask was = a->runs_on;
+    a->runs_on = b->runs_on;
+    b->runs_on = was;
     if (sw.nodes[a->node].speaks) {
-        a->told = a->truth;
-        b->told = b->truth;
+        a->listed = a->runs_on;
+        b->listed = b->runs_on;
         sw_tell_node(a->node, false);
         return; /* their records follow with the next look */
     }
-    sw_format_gpus(a->truth, a->record);
+    sw_format_gpus(a->runs_on, a->record);
     a->swap_with = b->uid;
     a->partner = k;
     sw_tell_pod(i, false);
@@ -145,7 +145,7 @@ void sw_finish_exchange(int p)
     if (partner < 0)
         return;
     sw.pods[p].partner = -1;
-    sw_format_gpus(sw.pods[partner].truth, sw.pods[partner].record);
+    sw_format_gpus(sw.pods[partner].runs_on, sw.pods[partner].record);
     sw_tell_pod(partner, false);
 }
 
@@ -158,7 +158,7 @@ void sw_upgrade(int n)
     for (int p = 0; p < SW_PODS; p++) {
         if (sw.pods[p].exists && sw.pods[p].node == n) {
             sw_finish_exchange(p);
-            sw.pods[p].told = sw.pods[p].truth;
+            sw.pods[p].listed = sw.pods[p].runs_on;
         }
     }
     sw.nodes[n].speaks = true;

@@ -66,7 +66,7 @@ void sw_end_pod(int p, bool gone)
         if (sw.pods[i].exists && (i == p || sw.pods[i].partner == p))
             sw_finish_exchange(i);
     }
-    for (int r = 0; pod->told && r < sw.replica_count; r++)
+    for (int r = 0; pod->listed && r < sw.replica_count; r++)
         sw_deliver_nodes(&sw.replicas[r]);
     if (gone)
         pod->exists = false;
@@ -281,7 +281,7 @@ static void count(unsigned used[SW_NODES][SW_GPUS])
     for (int p = 0; p < SW_PODS; p++) {
         const struct sw_pod *pod = &sw.pods[p];
         for (unsigned g = 0; sw_runs(pod) && g < SW_GPUS; g++)
-            used[pod->node][g] += pod->truth >> g & 1 ? pod->units : 0;
+            used[pod->node][g] += pod->runs_on >> g & 1 ? pod->units : 0;
     }
 }
 

@@ -130,7 +130,7 @@ static void a_pod_stays_where_it_was_told_to_be(void **state)
             gs_ledger_drop_node(ledger, "n1");
         set_node(ledger, "16 16", r->list);
         row_text(r->row, test_accounts(ledger, "n1"), r->accounts);
-        row_true(r->row, gs_ledger_find_claim(ledger, "a", &claim) && claim.told);
+        row_true(r->row, gs_ledger_find_claim(ledger, "a", &claim) && claim.from_moved);
         row_equal(r->row, gs_ledger_set_claim(ledger, &claim, NULL), 0); /* as it came out */
         row_text(r->row, test_accounts(ledger, "n1"), r->accounts);
     }
