@@ -35,7 +35,8 @@ NODES = ["networkPolicy.enabled=true", "networkPolicy.nodes={192.0.2.0/24}"]
 
 # --set, kind, the file that has the same objects of that kind and perhaps more
 OPTIONAL = (
-    (["podMonitor=true"], "PodMonitor", "monitoring/podmonitor.yaml"),
+    (["podMonitor.enabled=true"], "PodMonitor", "monitoring/podmonitor.yaml"),
+    (["prometheusRule.enabled=true"], "PrometheusRule", "monitoring/prometheusrule.yaml"),
     (["disruptionBudget=true"], "PodDisruptionBudget", "policies/disruption-budget.yaml"),
     (["disruptionBudget=true", "layout=haMtls"], "PodDisruptionBudget",
      "policies/disruption-budget.yaml"),
@@ -64,8 +65,48 @@ PARAMETER_VALUES = ["admissionPolicies.enabled=true", "domain=example.com",
                     "admissionPolicies.schedulerNames={one,two}",
                     "admissionPolicies.setSchedulerName=true"]
 
+# Values of one object that every workload takes, and what of them is in its own manifest. {0}: extender or
+# devicePlugin.
+EVERYWHERE = (
+    ("{0}.nodeSelector.pool=a", "pool: a"),
+    ("{0}.affinity.nodeAffinity.x=b", "x: b"),
+    ("{0}.tolerations[0].key=mine", "- key: mine"),
+    ("{0}.priorityClassName=mine", "priorityClassName: mine"),
+    ("{0}.annotations.of=workload", "of: workload"),
+    ("{0}.podLabels.of=pod", "of: pod"),
+    ("{0}.podAnnotations.team=ml", "team: ml"),
+    ("{0}.logLevel=debug", "- --log-level=debug"),
+    ("{0}.resources.limits.memory=7Gi", "memory: 7Gi"),
+    ("{0}.extraArgs={{--config=/x}}", '- "--config=/x"'),
+    ("labels.of=all", "of: all"),
+)
+# layout, its workload's template
+WORKLOADS = (
+    ("kubeadm", "extender-daemonset.yaml", "extender"),
+    ("haMtls", "extender-deployment.yaml", "extender"),
+    ("originalNodePort", "extender-deployment.yaml", "extender"),
+    ("secondScheduler", "scheduler-deployment.yaml", "extender"),
+    ("secondScheduler", "device-plugin.yaml", "devicePlugin"),
+)
+
+# layout, what "helm test" waits for
+TESTED = (
+    ("kubeadm", "daemonset/gpushare-extender"),
+    ("haMtls", "deployment/gpushare-extender"),
+    ("originalNodePort", "deployment/gpushare-extender"),
+    ("secondScheduler", "deployment/gpushare-scheduler"),
+)
+
 # --set, what must be in the rendered text
 SHOWN = (
+    (["podMonitor.enabled=true", "podMonitor.labels.release=prom"], "release: prom"),
+    (["podMonitor.enabled=true", "podMonitor.interval=30s"], "interval: 30s"),
+    (["prometheusRule.enabled=true", "prometheusRule.labels.release=prom"], "release: prom"),
+    (["dashboard.enabled=true"], "grafana_dashboard: \"1\""),
+    (["kubeScheduler.logLevel=4"], "- --v=4"),
+    (["kubectl.repository=registry.example.com/kubectl", "kubectl.tag=v1"],
+     "image: registry.example.com/kubectl:v1\n"),
+    ([], "image: registry.k8s.io/kubectl:v1.32.0\n"),
     (["layout=secondScheduler", "domain=example.com"], "--domain=example.com"),
     (["layout=secondScheduler", "domain=example.com"], "- name: example.com/gpu-mem"),
     (["layout=kubeadm", "extender.policy=fgd"], "--policy=fgd"),
@@ -93,6 +134,9 @@ REFUSED = (
     (["devicePlugin.extraArgs={fake}"], "extraArgs"),
     (["nodePort=70000"], "nodePort"),
     (["image.digests.extender=sha256:0"], "digests"),
+    (["podMonitor.interval=often"], "interval"),
+    (["extender.logLevel=loud"], "logLevel"),
+    (["extender.nodeSelector.a=1"], "nodeSelector"),
     (["networkPolicy.enabled=true"], "networkPolicy.nodes"),
     (["networkPolicy.nodes={everybody}"], "/networkPolicy/nodes/0"),
 )
@@ -122,8 +166,9 @@ class Tools:
             raise RuntimeError(f"{program} {' '.join(args)}: {err.strip()}")
         return out
 
-    def template(self, values, release="1.32.0"):
+    def template(self, values, release="1.32.0", only=None):
         sets = [word for value in values for word in ("--set", value)]
+        sets += ["--show-only", only] if only else []
         return self.run("helm", "template", "gpushare", CHART, "--namespace", NAMESPACE,
                         "--kube-version", release, *sets)
 
@@ -164,17 +209,25 @@ def normal(item):
         item["metadata"].get("labels", {}).pop(label, None)
     if not item["metadata"].get("labels", True):
         del item["metadata"]["labels"]
+    if "config.yaml" in item.get("data", {}):  # with comments or without
+        item["data"]["config.yaml"] = yaml.safe_load(item["data"]["config.yaml"])
     template = item.get("spec", {}).get("template", {}).get("metadata", {})
     if template.get("annotations", {}).pop("checksum/config", None) and not template["annotations"]:
         del template["annotations"]
     return item
 
 
+def is_test(item):
+    return "helm.sh/hook" in item["metadata"].get("annotations", {})
+
+
 def objects(text):
-    """By kind and name. The namespace is Helm's to make (--create-namespace)."""
+    """By kind and name. The namespace is Helm's to make (--create-namespace). Kustomize ends the name of
+    the scheduler's configuration in a hash, where Helm annotates the pods."""
     found = {}
+    text = re.sub(r"\bgpushare-scheduler-config-[a-z0-9]{10}\b", "gpushare-scheduler", text)
     for item in yaml.safe_load_all(text):
-        if item and item["kind"] != "Namespace":
+        if item and item["kind"] != "Namespace" and not is_test(item):
             key = (item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"])
             if key in found:
                 raise RuntimeError(f"{key} twice")
@@ -268,6 +321,57 @@ def shown(tools):
             yield f"{values}: no '{wanted}' {err.strip()}"
 
 
+def everywhere(tools):
+    for layout, template, key in WORKLOADS:
+        for value, wanted in EVERYWHERE:
+            code, text, err = tools.template([f"layout={layout}", value.format(key)],
+                                             only=f"templates/{template}")
+            if code or wanted not in text:
+                yield f"{layout}, {value.format(key)}: no '{wanted}' in {template} {err.strip()}"
+
+
+def tested(tools):
+    for layout, workload in TESTED:
+        code, text, err = tools.template([f"layout={layout}"], only="templates/tests/ready.yaml")
+        items = [] if code else list(yaml.safe_load_all(text))
+        commands = [" ".join(one["command"]) for item in items if item["kind"] == "Pod"
+                    for one in item["spec"]["containers"]]
+        for what in (workload, "daemonset/gpushare-device-plugin"):
+            if sum(f" {what} " in command for command in commands) != 1:
+                yield f"{layout}: helm test does not wait for {what} {err.strip()}"
+        yield from (f"{item['kind']} of helm test is not its hook" for item in items
+                    if not is_test(item))
+
+
+def readme(_):
+    """Every table of the chart's README is of values that there are, with their defaults' names."""
+    with open(os.path.join(CHART, "values.yaml"), encoding="utf-8") as text:
+        values = yaml.safe_load(text)
+    with open(os.path.join(CHART, "values.schema.json"), encoding="utf-8") as text:
+        schema = json.load(text)
+    with open(os.path.join(CHART, "README.md"), encoding="utf-8") as text:
+        named = re.findall(r"^\| `([\w.]+)` \|", text.read(), re.M)
+    there = [path for path, _ in leaves(values, schema)]
+    yield from (f"README.md does not name {path}" for path in there if path not in named)
+    yield from (f"README.md names {path}, which is no value" for path in named if path not in there)
+
+
+def every_value(_):
+    """tests/charts/every-value.yaml, which the end-to-end case chart_values takes, leaves no default."""
+    with open(os.path.join(CHART, "values.yaml"), encoding="utf-8") as text:
+        values = yaml.safe_load(text)
+    with open(os.path.join(CHART, "values.schema.json"), encoding="utf-8") as text:
+        schema = json.load(text)
+    with open(os.path.join(ROOT, "tests/charts/every-value.yaml"), encoding="utf-8") as text:
+        others = yaml.safe_load(text)
+    for path, _ in leaves(values, schema):
+        default, other = values, others
+        for key in path.split("."):
+            default, other = default[key], (other or {}).get(key)
+        if other is None or other == default:
+            yield f"every-value.yaml leaves {path} at its default"
+
+
 def refused(tools):
     for values, wanted in REFUSED:
         code, _, err = tools.template(values)
@@ -322,7 +426,7 @@ def documented(_):
         if not found:
             yield f"{path} is not in values.schema.json"
         if not re.search(rf"^ *# --[^\n]*\n(?: *#[^\n]*\n)* *{name}:", lines, re.M) and \
-                name not in ("resources", "tolerations"):
+                name != "resources":
             yield f"values.yaml does not explain {path}"
     for key, one in schema["properties"].items():
         if key != "global" and key not in values:
@@ -335,7 +439,8 @@ def documented(_):
 def main():
     tools = Tools(sys.argv[1])
     failures = 0
-    for test in (lint, version, documented, same_objects, optional, whole, parametrised, shown, refused, notes):
+    for test in (lint, version, documented, readme, same_objects, optional, whole, parametrised, shown,
+                 everywhere, tested, every_value, refused, notes):
         for wrong in test(tools):
             print(f"FAIL {test.__name__}: {wrong}")
             failures += 1

@@ -8,6 +8,51 @@ app.kubernetes.io/part-of: gpushare
 {{- define "gpushare.helmLabels" -}}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- with .Values.labels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Of a workload's own object: (list . NAME VALUES) */}}
+{{- define "gpushare.workloadMeta" -}}
+name: {{ index . 1 }}
+namespace: {{ (index . 0).Release.Namespace }}
+labels:
+  app.kubernetes.io/name: {{ index . 1 }}
+  {{- include "gpushare.labels" (index . 0) | nindent 2 }}
+{{- with (index . 2).annotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Labels of its pods: (list NAME VALUES) */}}
+{{- define "gpushare.podLabels" -}}
+app.kubernetes.io/name: {{ index . 0 }}
+app.kubernetes.io/part-of: gpushare
+{{- with (index . 1).podLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* Where its pods run, and how important they are: (list VALUES DEFAULT-AFFINITY DEFAULT-TOLERATIONS) */}}
+{{- define "gpushare.placement" -}}
+{{- $values := index . 0 }}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.affinity | default (index . 1 | fromYaml) }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations | default (index . 2 | fromYamlArray) }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{/* (list . PROGRAM DIGEST) */}}
@@ -45,21 +90,40 @@ seccompProfile:
 
 {{/* Replicas on different nodes: the pods' name. */}}
 {{- define "gpushare.apart" -}}
-affinity:
-  podAntiAffinity:
-    preferredDuringSchedulingIgnoredDuringExecution:
-    - weight: 100
-      podAffinityTerm:
-        topologyKey: kubernetes.io/hostname
-        labelSelector:
-          matchLabels:
-            app.kubernetes.io/name: {{ . }}
+podAntiAffinity:
+  preferredDuringSchedulingIgnoredDuringExecution:
+  - weight: 100
+    podAffinityTerm:
+      topologyKey: kubernetes.io/hostname
+      labelSelector:
+        matchLabels:
+          app.kubernetes.io/name: {{ . }}
+{{- end }}
+
+{{/* On the control plane. */}}
+{{- define "gpushare.controlPlane" -}}
+nodeAffinity:
+  requiredDuringSchedulingIgnoredDuringExecution:
+    nodeSelectorTerms:
+    - matchExpressions:
+      - {key: node-role.kubernetes.io/control-plane, operator: Exists}
+    # kubeadm before 1.20
+    - matchExpressions:
+      - {key: node-role.kubernetes.io/master, operator: Exists}
+{{- end }}
+
+{{/* The cluster's release, as images are tagged. */}}
+{{- define "gpushare.release" -}}
+v{{ regexFind "[0-9]+\\.[0-9]+\\.[0-9]+" .Capabilities.KubeVersion.Version }}
 {{- end }}
 
 {{/* Flags that every layout's extender has besides its own. */}}
 {{- define "gpushare.extenderFlags" -}}
 - --sparse-scores
 - --log-format=json
+{{- with .Values.extender.logLevel }}
+- --log-level={{ . }}
+{{- end }}
 {{- with .Values.extender.policy }}
 - --policy={{ . }}
 {{- end }}

@@ -313,19 +313,48 @@ static void read_file(struct doctor *doctor, const char *path)
     parse(doctor, text, len, path);
 }
 
-/* The second scheduler's ConfigMap (manifests/overlays/second-scheduler). */
-static void read_config_map(struct doctor *doctor)
+static json_t *get_in_system(struct doctor *doctor, const char *api, const char *kind,
+                             const char *name, struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
-    struct gs_error err = {0};
-    gs_buf_puts(&path, "/api/v1/namespaces/");
+    gs_buf_puts(&path, api);
     source_escape(&path, doctor->system_ns);
-    gs_buf_puts(&path, "/configmaps/gpushare-scheduler");
-    json_auto_t *map =
-        gs_buf_failed(&path) ? NULL : lookup_json(&doctor->source, path.data, NULL, &err);
+    gs_buf_puts(&path, kind);
+    source_escape(&path, name);
+    return gs_buf_failed(&path) ? NULL : lookup_json(&doctor->source, path.data, NULL, err);
+}
+
+/* The ConfigMap that the second scheduler's pods mount: kustomize ends its name in a hash, the chart calls
+ * it gpushare-scheduler. */
+static const char *mounted_config(const json_t *deployment)
+{
+    const json_t *spec = json_object_get(json_object_get(deployment, "spec"), "template");
+    const json_t *volumes = json_object_get(json_object_get(spec, "spec"), "volumes");
+    const char *name = "";
+    size_t i = 0;
+    const json_t *volume = NULL;
+    json_array_foreach(volumes, i, volume)
+    {
+        if (!name[0])
+            name = lookup_text(volume, "configMap", "name", NULL);
+    }
+    return name[0] ? name : "gpushare-scheduler";
+}
+
+/* The second scheduler's (manifests/overlays/second-scheduler). */
+static void read_config_map(struct doctor *doctor)
+{
+    struct gs_error err = {0};
+    char where[320];
+    json_auto_t *deployment = get_in_system(doctor, "/apis/apps/v1/namespaces/", "/deployments/",
+                                            "gpushare-scheduler", &err);
+    const char *name = mounted_config(deployment);
+    err = (struct gs_error){0};
+    json_auto_t *map = get_in_system(doctor, "/api/v1/namespaces/", "/configmaps/", name, &err);
     const char *text = lookup_text(map, "data", "config.yaml", NULL);
+    snprintf(where, sizeof where, "ConfigMap %s", name);
     if (text[0])
-        parse(doctor, text, strlen(text), "ConfigMap gpushare-scheduler");
+        parse(doctor, text, strlen(text), where);
     else
         doctor_say(doctor, FINDING_SKIP, "scheduler config",
                    "not readable from here (%s); give --scheduler-config FILE where kube-scheduler "
