@@ -324,8 +324,8 @@ static json_t *get_in_system(struct doctor *doctor, const char *api, const char 
     return gs_buf_failed(&path) ? NULL : lookup_json(&doctor->source, path.data, NULL, err);
 }
 
-/* The ConfigMap that the second scheduler's pods mount: kustomize ends its name in a hash, the chart calls
- * it gpushare-scheduler. */
+/* The ConfigMap that the second scheduler's pods mount: kustomize ends its name in a hash, the
+ * chart calls it gpushare-scheduler. */
 static const char *mounted_config(const json_t *deployment)
 {
     const json_t *spec = json_object_get(json_object_get(deployment, "spec"), "template");
