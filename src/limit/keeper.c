@@ -314,7 +314,7 @@ bool gs_keeper_may_start(struct gs_keeper *keeper, const char *uid, const char *
     if (!pod || keeper->options.mode == GS_ENFORCE_OFF)
         return true;
     settle(keeper, pod);
-    *ret_reason = pod->reason;
+    *ret_reason = pod->has_cgroup ? pod->reason : gs_limit_outcome_reason(GS_LIMIT_NO_POD);
     return pod->held || !insists(keeper, pod);
 }
 

@@ -137,6 +137,13 @@ ROWS = [
      {PLUGIN + 'allocations_total{outcome="unclaimed"}': "0+1x10"}, 5, 0),
     ("GpushareStartsHeld", "one", {PLUGIN + "held_starts_total": "0 0 1x10"}, 5, 1),
     ("GpushareStartsHeld", "none since long", {PLUGIN + "held_starts_total": "4x30"}, 20, 0),
+    ("GpushareLimitMissing", "a pod without its limit",
+     {PLUGIN + 'pods_by_limit{state="not_held"}': "0 1x10"}, 8, 1),
+    ("GpushareLimitMissing", "all are held",
+     {PLUGIN + 'pods_by_limit{state="held"}': "3x10",
+      PLUGIN + 'pods_by_limit{state="not_held"}': "0x10"}, 8, 0),
+    ("GpushareLimitMissing", "repaired at the next look",
+     {PLUGIN + 'pods_by_limit{state="not_held"}': "0 1x3 0x10"}, 8, 0),
 ]
 
 

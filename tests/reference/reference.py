@@ -39,6 +39,12 @@ EVENTS = {
     "GpuStartHeld": ("pod, by the device plugin", "Warning",
                      "a container's start is held back: its GPU's memory belongs to others by "
                      "now"),
+    "GpuMemoryWouldBeRefused": ("pod, by the device plugin", "Warning",
+                                "it uses more than its share, and nothing keeps it to that; where "
+                                "limits are switched on it would be refused more"),
+    "GpuMemoryLimitNotSet": ("pod, by the device plugin", "Warning",
+                             "the kernel should keep it to its share and does not, for the reason "
+                             "in the Event"),
     "GpuUnhealthy": ("node, by the device plugin", "Warning",
                      "a GPU takes no new pods; those that run are left alone"),
     "GpuHealthy": ("node, by the device plugin", "Normal", "it takes new pods again"),

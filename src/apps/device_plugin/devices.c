@@ -165,6 +165,7 @@ static int apply(struct plugin *plugin, enum gs_unit unit, struct gs_error *err)
         devices->inventory = unit;
     plugin->set = plugin->node.set = set;
     plugin->node.unit = unit;
+    plugin->enforce.look_due = true;
     return 0;
 }
 

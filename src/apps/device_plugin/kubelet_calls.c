@@ -239,6 +239,10 @@ static void decide_start(struct ask *ask)
     case GS_START_OK:
         break;
     }
+    if (!enforce_may_start(ask->plugin, &request, &err)) {
+        fail(ask, &err);
+        return;
+    }
     gs_dp_pre_start_reply(ask->call);
     ask_free(ask);
 }

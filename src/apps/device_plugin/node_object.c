@@ -16,8 +16,9 @@ static bool same_gpu(const struct gs_gpu *a, const struct gs_gpu *b)
 {
     return a->idx == b->idx && a->mem_units == b->mem_units && a->mem_mib == b->mem_mib &&
            a->numa == b->numa && a->healthy == b->healthy && a->xid == b->xid &&
-           a->xid_boot == b->xid_boot && strcmp(a->uuid, b->uuid) == 0 &&
-           strcmp(a->model, b->model) == 0 && strcmp(a->pci, b->pci) == 0;
+           a->xid_boot == b->xid_boot && a->enforced == b->enforced &&
+           strcmp(a->uuid, b->uuid) == 0 && strcmp(a->model, b->model) == 0 &&
+           strcmp(a->pci, b->pci) == 0;
 }
 
 static bool inventory_is_true(const struct gs_node *node, const struct node_object *truth)
@@ -42,6 +43,24 @@ static bool moved_is_true(const struct gs_node *node, const struct node_object *
     return !node->moved_error[0] && !gs_buf_failed(&text) && strcmp(text.data, truth->moved) == 0;
 }
 
+/* Pods choose nodes by this label: it is there only while limits hold on all GPUs, and new pods get
+ * theirs. NULL: it is to be absent. */
+static const char *label_of(const struct node_object *truth)
+{
+    const struct gs_gpu_set *set = &truth->set;
+    bool all = set->count > 0 && !truth->leaving && !truth->upgrading;
+    for (uint32_t i = 0; i < set->count; i++)
+        all = all && (set->gpus[i].enforced == GS_ENFORCED_DMEM ||
+                      (set->gone & GS_GPU_BIT(set->gpus[i].idx)));
+    return all ? "dmem" : NULL;
+}
+
+static bool label_is_true(const struct gs_node *node, const struct node_object *truth)
+{
+    const char *label = label_of(truth);
+    return strcmp(node->enforced, label ? label : "") == 0;
+}
+
 /* Both in one patch: who is told that the plugin says who moved is told who did. */
 static int write_annotations(const struct gs_kube *kube, const struct gs_names *names,
                              const char *node, const struct node_object *truth,
@@ -58,6 +77,15 @@ static int write_annotations(const struct gs_kube *kube, const struct gs_names *
                                         {names->moved, truth->moved}};
     const struct gs_meta_patch patch = {
         .name = node, .annotations = annotations, .annotation_count = 2};
+    return kube->ops->patch_node(kube->ctx, &patch, err);
+}
+
+/* By itself: an admission policy that is older than the label refuses no more than this. */
+static int write_label(const struct gs_kube *kube, const struct gs_names *names, const char *node,
+                       const struct node_object *truth, struct gs_error *err)
+{
+    const struct gs_kv label = {names->enforced, label_of(truth)};
+    const struct gs_meta_patch patch = {.name = node, .labels = &label, .label_count = 1};
     return kube->ops->patch_node(kube->ctx, &patch, err);
 }
 
@@ -122,6 +150,7 @@ int node_object_write(const struct gs_kube *kube, const struct gs_names *names, 
         return -1;
     uint32_t count = truth->set.count - gs_gpu_mask_count(truth->set.gone);
     bool counted = found.capacity_count == count;
+    bool labelled = label_is_true(&found, truth);
     bool told = inventory_is_true(&found, truth) && moved_is_true(&found, truth);
     struct node_facts facts;
     note_facts(&found, &facts);
@@ -131,7 +160,9 @@ int node_object_write(const struct gs_kube *kube, const struct gs_names *names, 
         return -1;
     if (!told && write_annotations(kube, names, node, truth, err) < 0)
         return -1;
-    *ret_changed = !told || !counted;
+    if (!labelled && write_label(kube, names, node, truth, err) < 0)
+        return -1;
+    *ret_changed = !told || !counted || !labelled;
     *ret_facts = facts;
     return 0;
 }

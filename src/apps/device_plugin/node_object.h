@@ -38,8 +38,9 @@ int node_object_read(const struct gs_kube *kube, const char *node, struct node_f
 
 /*
  * Any thread: reads the node and writes what differs: the annotations inventory and gpu-moved, in
- * one patch, and the number of GPUs in capacity and allocatable. *ret_changed: something was
- * written; *ret_facts: what was read, without moved. Errors are the port's.
+ * one patch, the label gpu-enforced, and the number of GPUs in capacity and allocatable.
+ * *ret_changed: something was written; *ret_facts: what was read, without moved. Errors are the
+ * port's.
  */
 int node_object_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
                       const struct node_object *truth, bool *ret_changed,

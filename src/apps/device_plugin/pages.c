@@ -156,12 +156,39 @@ static void print_allocations(const struct pages_state *state, struct gs_buf *ou
                       stats->held);
 }
 
+static void print_limits(const struct pages_state *state, struct gs_buf *out)
+{
+    const char *name = PREFIX "gpu_enforced";
+    gs_metric_family(out, PREFIX "enforce_mode", "gauge", "1 for the --enforce that is in force.");
+    gs_metric_sample(out, PREFIX "enforce_mode", "mode", gs_enforce_name(state->enforce), 1);
+    gs_metric_family(out, name, "gauge", "1: the kernel keeps each pod there to its share.");
+    for (uint32_t i = 0; i < state->set.count; i++) {
+        char idx[16];
+        snprintf(idx, sizeof(idx), "%u", state->set.gpus[i].idx);
+        gs_metric_sample(out, name, "gpu", idx, state->set.gpus[i].enforced == GS_ENFORCED_DMEM);
+    }
+    name = PREFIX "pods_by_limit";
+    gs_metric_family(out, name, "gauge",
+                     "Pods with GPU memory that have a cgroup: held to their share by the kernel; "
+                     "not_held, though they should be; over_share, use more than their share and "
+                     "are refused more, or would be.");
+    gs_metric_sample(out, name, "state", "held", state->kept.held);
+    gs_metric_sample(out, name, "state", "not_held", state->kept.unheld);
+    gs_metric_sample(out, name, "state", "over_share", state->kept.over);
+    gs_metric_counter(out, PREFIX "limits_written_total", "First limits of pods, per GPU.",
+                      state->kept.writes);
+    gs_metric_counter(out, PREFIX "limit_repairs_total",
+                      "Limits that were found lost and written again, per GPU.",
+                      state->kept.repairs);
+}
+
 void pages_metrics(const struct pages_state *state, struct gs_buf *out)
 {
     const char *why;
     print_gpus(state, out);
     print_used(state, out);
     print_allocations(state, out);
+    print_limits(state, out);
     gs_metric_gauge(out, PREFIX "pods", "Pods with GPU memory on this node.", state->stats.pods);
     gs_metric_gauge(out, PREFIX "waiting_pods",
                     "Pods with GPU memory on this node that are not fully allocated.",

@@ -8,6 +8,7 @@
 #include "gpushare/allocate/allocator.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/kube/client.h"
+#include "gpushare/limit/keeper.h"
 #include "gpushare/port/gpu_source.h"
 
 /*
@@ -36,6 +37,8 @@ struct pages_state {
     enum gs_unit unit;
     struct gs_allocator_stats stats;
     struct pages_calls calls;
+    enum gs_enforce enforce;
+    struct gs_keeper_stats kept;
 };
 
 struct pages {

@@ -33,6 +33,9 @@ static void refresh_pages(struct plugin *plugin)
     state->stats = stats;
     state->calls = plugin->calls;
     state->kubelet_tells = !plugin->podres_silent_ns;
+    state->enforce = plugin->settings.enforce;
+    if (plugin->enforce.keeper)
+        gs_keeper_stats(plugin->enforce.keeper, &state->kept);
     pthread_mutex_unlock(&plugin->pages.lock);
 }
 
@@ -110,6 +113,7 @@ static void look_around(struct plugin *plugin)
     end_if_folder_is_removed(plugin);
     devices_ask_soon(plugin);
     gs_allocator_put_right(plugin->alloc);
+    plugin->enforce.pass_due = true;
     if (plugin->ticks % TICKS_PER_LOOK != 0)
         return;
     plugin->node.due = plugin->have_gpus;
@@ -137,6 +141,7 @@ static void plugin_round(struct plugin *plugin)
     gpu_thread_round(plugin);    /* GPUs that were read, or cannot be */
     devices_round(plugin);       /* the list for the kubelet */
     checkpoint_recall(plugin);   /* what earlier runs answered: before any call is decided */
+    enforce_round(plugin);       /* pods' limits: before a start is decided */
     kubelet_calls_round(plugin); /* Allocate and PreStartContainer */
     if (may_link(plugin))
         link_kubelet(plugin);
@@ -185,4 +190,5 @@ void plugin_release(struct plugin *plugin)
     gs_loop_timer_disarm(plugin->loop, &plugin->wake);
     devices_release(&plugin->devices);
     ownership_release(&plugin->ownership);
+    enforce_release(plugin);
 }

@@ -3,6 +3,7 @@
 #define GPUSHARE_APPS_DEVICE_PLUGIN_PLUGIN_H
 
 #include "device_plugin/devices.h"
+#include "device_plugin/enforce.h"
 #include "device_plugin/node_events.h"
 #include "device_plugin/node_object.h"
 #include "device_plugin/ownership.h"
@@ -83,6 +84,8 @@ struct plugin {
     struct node_object node;
     struct ownership ownership;
     struct node_events node_events;
+
+    struct enforce enforce;
 
     struct shutdown leave;
 };

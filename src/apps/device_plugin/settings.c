@@ -22,6 +22,11 @@ static bool set_visible(void *to, const char *text)
     return true;
 }
 
+static bool set_enforce(void *to, const char *text)
+{
+    return gs_enforce_parse(text, strlen(text), to);
+}
+
 /* A node's name is its host's name, unless somebody says otherwise. */
 static const char *host_name(void)
 {
@@ -50,6 +55,8 @@ void settings_read(struct settings *settings, int argc, char **argv)
         .unit = GS_UNIT_GIB,
         .device_plugin_dir = "/var/lib/kubelet/device-plugins",
         .pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock",
+        .enforce = GS_ENFORCE_OBSERVE,
+        .cgroup_root = "/sys/fs/cgroup",
     };
     const struct gs_option table[] = {
         OPT_STRING(
@@ -79,6 +86,13 @@ void settings_read(struct settings *settings, int argc, char **argv)
                    "name the GPUs as CDI devices too, such as nvidia.com/gpu"),
         OPT_FLAG("share-with-others", &settings->share_with_others,
                  "share GPUs that NVIDIA's device plugin or DRA driver gives out as well"),
+        OPT_CUSTOM("enforce", &settings->enforce, set_enforce, "off|observe|preferred|required",
+                   "let the kernel keep pods to their share: not at all, only tell who would be "
+                   "refused, where it can, or hold a pod's start until it does (observe)"),
+        OPT_STRING("cgroup-root", &settings->cgroup_root, "DIR",
+                   "where the host's cgroup file system is mounted (/sys/fs/cgroup)"),
+        OPT_FLAG("deny-foreign-gpus", &settings->deny_foreign_gpus,
+                 "with limits: no memory on GPUs of this node that a pod was not given"),
         OPT_STRING("http-listen", &settings->http_listen, "ADDR:PORT",
                    "healthz, readyz and metrics (not served by default)"),
         OPT_FLAG("print-inventory", &settings->print_inventory,

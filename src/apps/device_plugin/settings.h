@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "gpushare/limit/keeper.h"
 #include "gpushare/model/gpu.h"
 
 enum visible_devices { VISIBLE_UUID, VISIBLE_INDEX };
@@ -24,6 +25,9 @@ struct settings {
     const char *cdi_kind; /* "nvidia.com/gpu": name devices by CDI too; NULL: no */
     const char *http_listen;
     bool share_with_others; /* GPUs that other device plugins give out, too */
+    enum gs_enforce enforce;
+    const char *cgroup_root; /* where the host's cgroup file system is mounted here */
+    bool deny_foreign_gpus;
     bool print_inventory;
 };
 

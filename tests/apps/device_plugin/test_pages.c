@@ -172,12 +172,38 @@ static void every_figure_is_on_the_page(void **state)
     gs_buf_release(&page);
 }
 
+static void limits_are_told_without_naming_pods(void **state)
+{
+    static const char *const lines[] = {
+        "gpushare_device_plugin_enforce_mode{mode=\"preferred\"} 1\n",
+        "gpushare_device_plugin_gpu_enforced{gpu=\"0\"} 0\n",
+        "gpushare_device_plugin_gpu_enforced{gpu=\"2\"} 1\n",
+        "gpushare_device_plugin_pods_by_limit{state=\"held\"} 5\n",
+        "gpushare_device_plugin_pods_by_limit{state=\"not_held\"} 1\n",
+        "gpushare_device_plugin_pods_by_limit{state=\"over_share\"} 2\n",
+        "gpushare_device_plugin_limits_written_total 9\n",
+        "gpushare_device_plugin_limit_repairs_total 4\n",
+    };
+    _cleanup_(gs_buf_release) struct gs_buf out = GS_BUF(64 << 10);
+    static struct pages_state told;
+    gpus(&told.set);
+    told.set.gpus[0].enforced = GS_ENFORCED_ABSENT;
+    told.set.gpus[1].enforced = GS_ENFORCED_DMEM;
+    told.enforce = GS_ENFORCE_PREFERRED;
+    told.kept = (struct gs_keeper_stats){
+        .pods = 8, .held = 5, .over = 2, .unheld = 1, .repairs = 4, .writes = 9};
+    pages_metrics(&told, &out);
+    GS_FOR_EACH_ROW (line, lines)
+        row_true(*line, strstr(out.data, *line) != NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_container_is_told_its_gpus_and_units),
         cmocka_unit_test(readiness_names_what_is_missing),
         cmocka_unit_test(every_figure_is_on_the_page),
+        cmocka_unit_test(limits_are_told_without_naming_pods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

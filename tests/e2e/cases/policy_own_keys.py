@@ -20,7 +20,8 @@ IMAGE = {"spec": {"containers": [{"name": "c0", "image": "somebody/elses"}]}}
 WAKE, SWAP, CORDON = (f"aliyun.com/{name}" for name in ("gpu-wake", "gpu-swap-with", "gpu-cordon"))
 SPEC, REST, LABEL = "not the spec", "not owners, finalizers and the rest", "may label no pod"
 WRITE, REMOVE = "may write its own annotations only", "may remove its own annotations only"
-NODE_REST, STATUS = "not its labels and the rest", "nothing else of a node's status"
+NODE_REST, STATUS = "of a node only, not owners, finalizers and the rest", "nothing else of a node's status"
+NODE_LABEL, ENFORCED = "and change no other label of it", "aliyun.com/gpu-enforced"
 CAPACITY, BOUND_NOTE = "may change capacities of its own only", "with its own annotations only"
 BOUND_LABEL = "may bind without labels only"
 
@@ -68,8 +69,11 @@ OF_NODES = (
     ("the administrator's cordon", WRITE, notes(**{CORDON: "0"})),
     ("a foreign annotation", WRITE, notes(**{"example.com/a": "1"})),
     ("a foreign annotation taken away", REMOVE, notes(kept=None)),
-    ("a label", NODE_REST, meta(labels={"node-role.kubernetes.io/control-plane": ""})),
-    ("a label taken away", NODE_REST, meta(labels={"kubernetes.io/hostname": None})),
+    ("that limits hold", "", meta(labels={ENFORCED: "dmem"})),
+    ("that limits hold no longer", "", meta(labels={ENFORCED: None})),
+    ("a label", NODE_LABEL, meta(labels={"node-role.kubernetes.io/control-plane": ""})),
+    ("a label beside that", NODE_LABEL, meta(labels={ENFORCED: "dmem", "a": "b"})),
+    ("a label taken away", NODE_LABEL, meta(labels={"kubernetes.io/hostname": None})),
     ("a finalizer", NODE_REST, meta(finalizers=["example.com/forever"])),
     ("an owner", NODE_REST, meta(ownerReferences=GHOST)),
     ("unschedulable", SPEC, {"spec": {"unschedulable": True}}),
@@ -84,7 +88,7 @@ OF_NODE_STATUS = (
     ("addresses", STATUS,
      {"status": {"addresses": [{"type": "InternalIP", "address": "192.0.2.1"}]}}),
     ("a condition", STATUS, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}),
-    ("a label through the status", NODE_REST, meta(labels={"a": "b"})),
+    ("a label through the status", NODE_LABEL, meta(labels={"a": "b"})),
     ("an annotation through the status", WRITE, notes(**{"example.com/a": "1"})),
 )
 # of a pod that waits

@@ -402,7 +402,7 @@ static void pods_come_and_go_up_to_a_ceiling(void **state)
     assert_false(gs_keeper_pod(f.keeper, GS_KEEPER_PODS_MAX - 1, &pod));
     assert_true(gs_keeper_may_start(f.keeper, "p0", &reason)); /* not ours */
     assert_false(gs_keeper_may_start(f.keeper, "p1", &reason));
-    assert_string_equal(reason, "not started");
+    assert_string_equal(reason, "the pod has no cgroup on this node");
     gs_error_clear(&err);
     const struct gs_share wrong = {"../x", GS_QOS_GUARANTEED, 1, GIB};
     assert_int_equal(gs_keeper_share(f.keeper, &wrong, &err), -1);

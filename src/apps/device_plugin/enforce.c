@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/enforce.h"
+
+#include <poll.h>
+#include <stdio.h>
+
+#include "device_plugin/plugin.h"
+#include "gpushare/base/log.h"
+
+/* A pod that ran before its limit was written keeps at least so much room above what it uses. */
+#define MARGIN_BYTES ((uint64_t)512 << 20)
+/* The kernel tells nobody when a driver registers its memory, or drops it. */
+#define LOOK_NS (60 * GS_NS_PER_S)
+
+/* ---- the host and its GPUs ---- */
+
+/* By GPU index, as the keeper wants them. */
+static size_t addresses_of(const struct gs_gpu_set *set, const char *addresses[GS_GPUS_MAX])
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < set->count; i++) {
+        addresses[set->gpus[i].idx] = set->gpus[i].pci;
+        if (set->gpus[i].idx >= count)
+            count = set->gpus[i].idx + 1;
+    }
+    return count;
+}
+
+static void look(struct plugin *plugin)
+{
+    struct enforce *enforce = &plugin->enforce;
+    const char *addresses[GS_GPUS_MAX] = {NULL};
+    struct gs_limit_gpu gpus[GS_GPUS_MAX];
+    size_t count = addresses_of(&plugin->set, addresses);
+    enum gs_limit_host_state host = gs_limiter_look(enforce->limiter, addresses, count, gpus);
+    gs_keeper_gpus(enforce->keeper, host, gpus, count);
+    if (enforce->watch)
+        gs_pod_watch_follow(enforce->watch, gs_limiter_tree(enforce->limiter));
+    enforce->look_due = false;
+    enforce->look_ns = gs_loop_now_ns(plugin->loop) + LOOK_NS;
+}
+
+static void look_when_due(struct plugin *plugin)
+{
+    struct enforce *enforce = &plugin->enforce;
+    bool no_pods = gs_limiter_tree(enforce->limiter)->root_count == 0;
+    if (enforce->look_due || (no_pods && enforce->pass_due) ||
+        gs_loop_now_ns(plugin->loop) >= enforce->look_ns)
+        look(plugin);
+}
+
+static void log_word(const struct gs_gpu *gpu)
+{
+    gs_log(GS_LOG_INFO, "limits", GS_INT("gpu", gpu->idx),
+           GS_STR("enforced", gs_enforced_name(gpu->enforced)),
+           GS_STR("why", gs_enforced_reason(gpu->enforced)));
+}
+
+/* What is true of each GPU goes to the node's object at once: pods choose by it. */
+static void tell_node(struct plugin *plugin)
+{
+    const struct gs_keeper *keeper = plugin->enforce.keeper;
+    for (uint32_t i = 0; i < plugin->set.count; i++) {
+        struct gs_gpu *gpu = &plugin->set.gpus[i];
+        enum gs_enforced enforced =
+            keeper ? gs_keeper_enforces(keeper, gpu->idx) : GS_ENFORCED_NOT_ON;
+        if (gpu->enforced == enforced)
+            continue;
+        gpu->enforced = plugin->node.set.gpus[i].enforced = enforced;
+        plugin->node.due = true;
+        log_word(gpu);
+    }
+}
+
+/* ---- pods ---- */
+
+static int take_pod(struct plugin *plugin, const struct gs_placed *pod, struct gs_error *err)
+{
+    const struct gs_share share = {
+        .uid = pod->cgroup_uid,
+        .qos = pod->qos,
+        .gpus = pod->gpus,
+        .bytes = (uint64_t)pod->units * gs_unit_mib(plugin->devices.unit) << 20,
+        .required = pod->enforce_required,
+        .runs = pod->runs,
+    };
+    return gs_keeper_share(plugin->enforce.keeper, &share, err);
+}
+
+static void take_listed(void *ctx, const struct gs_placed *pod)
+{
+    struct gs_error err = {0};
+    if (take_pod(ctx, pod, &err) < 0)
+        gs_log(GS_LOG_ERROR, "nothing limits a pod", GS_STR("namespace", pod->ns),
+               GS_STR("pod", pod->name), GS_STR("why", err.msg));
+}
+
+/* Those that the API or an Allocate brought, and from time to time all: a start may have shown that
+ * a pod is elsewhere. */
+static void take_pods(struct plugin *plugin)
+{
+    struct enforce *enforce = &plugin->enforce;
+    if (!plugin->pods_changed && !enforce->pass_due && enforce->answered == plugin->calls.answered)
+        return;
+    enforce->answered = plugin->calls.answered;
+    gs_keeper_list_begin(enforce->keeper);
+    gs_allocator_each_placed(plugin->alloc, take_listed, plugin);
+    gs_keeper_list_end(enforce->keeper);
+}
+
+static void on_pod(void *ctx, const char *uid, enum gs_qos qos)
+{
+    struct plugin *plugin = ctx;
+    gs_keeper_appeared(plugin->enforce.keeper, uid);
+}
+
+bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *request,
+                       struct gs_error *err)
+{
+    struct gs_placed pod;
+    const char *reason;
+    if (!plugin->enforce.keeper || plugin->settings.enforce == GS_ENFORCE_OFF)
+        return true;
+    if (!gs_allocator_starting(plugin->alloc, request, &pod)) {
+        if (plugin->settings.enforce != GS_ENFORCE_REQUIRED)
+            return true;
+        gs_fail(err, GS_EBUSY,
+                "held back by --enforce=required: it is not known yet which pod this is");
+        return false;
+    }
+    if (take_pod(plugin, &pod, err) < 0)
+        return false;
+    if (gs_keeper_may_start(plugin->enforce.keeper, pod.cgroup_uid, &reason))
+        return true;
+    gs_fail(err, GS_EBUSY, "held back until the kernel keeps this pod to its share: %s", reason);
+    return false;
+}
+
+/* ---- what people are told ---- */
+
+static double gib(uint64_t bytes)
+{
+    return (double)bytes / (double)(1ULL << 30);
+}
+
+static void tell_people(struct plugin *plugin)
+{
+    struct gs_kept pod;
+    enum gs_verdict verdict;
+    char words[256];
+    while (gs_keeper_next_news(plugin->enforce.keeper, &pod, &verdict)) {
+        bool refused = verdict == GS_VERDICT_WOULD_BE_REFUSED;
+        if (refused)
+            snprintf(words, sizeof(words),
+                     "uses %.1f GiB of a GPU's memory, its share is %.1f GiB: it would be refused "
+                     "more than its share where limits are switched on (--enforce)",
+                     gib(pod.used_bytes), gib(pod.bytes));
+        else
+            snprintf(words, sizeof(words), "nothing keeps this pod to its share of %.1f GiB: %s",
+                     gib(pod.bytes), pod.reason);
+        gs_allocator_tell(plugin->alloc, pod.uid, true,
+                          refused ? "GpuMemoryWouldBeRefused" : "GpuMemoryLimitNotSet", words);
+    }
+}
+
+static void keep(struct plugin *plugin)
+{
+    struct enforce *enforce = &plugin->enforce;
+    look_when_due(plugin);
+    take_pods(plugin);
+    if (enforce->appeared)
+        gs_pod_watch_read(enforce->watch);
+    if (enforce->pass_due)
+        gs_keeper_pass(enforce->keeper);
+    enforce->appeared = enforce->pass_due = false;
+    tell_people(plugin);
+    plugin_wake_at(plugin, enforce->look_ns);
+}
+
+void enforce_round(struct plugin *plugin)
+{
+    if (!plugin->have_gpus || plugin->stopping)
+        return;
+    if (plugin->enforce.keeper)
+        keep(plugin);
+    tell_node(plugin);
+}
+
+/* ---- start and end ---- */
+
+static void on_appeared(void *ctx, short revents)
+{
+    struct enforce *enforce = ctx;
+    enforce->appeared = true;
+}
+
+/* Without it limits come with PreStartContainer and the next pass. */
+static void start_watch(struct plugin *plugin)
+{
+    struct enforce *enforce = &plugin->enforce;
+    struct gs_error err = {0};
+    if (gs_pod_watch_new(on_pod, plugin, &enforce->watch, &err) < 0) {
+        gs_log(GS_LOG_ERROR, "pods' cgroups are not watched", GS_STR("why", err.msg));
+        return;
+    }
+    enforce->fd = (struct gs_loop_fd){.fn = on_appeared, .ctx = enforce};
+    if (gs_loop_fd_add(plugin->loop, &enforce->fd, gs_pod_watch_fd(enforce->watch), POLLIN, &err) <
+        0)
+        gs_log(GS_LOG_ERROR, "pods' cgroups are not watched", GS_STR("why", err.msg));
+}
+
+int enforce_start(struct plugin *plugin, struct gs_error *err)
+{
+    struct enforce *enforce = &plugin->enforce;
+    const struct settings *settings = &plugin->settings;
+    if (settings->enforce == GS_ENFORCE_OFF)
+        return 0;
+    const struct gs_limiter_options options = {.mount = settings->cgroup_root};
+    if (gs_limiter_new(&options, &enforce->limiter, err) < 0)
+        return gs_error_prefix(err, "--cgroup-root");
+    const struct gs_keeper_options rules = {.limiter = enforce->limiter,
+                                            .mode = settings->enforce,
+                                            .margin_bytes = MARGIN_BYTES,
+                                            .deny_foreign = settings->deny_foreign_gpus};
+    enforce->keeper = gs_keeper_new(&rules);
+    if (!enforce->keeper)
+        return gs_fail_nomem(err);
+    start_watch(plugin);
+    return 0;
+}
+
+void enforce_release(struct plugin *plugin)
+{
+    struct enforce *enforce = &plugin->enforce;
+    gs_loop_fd_remove(plugin->loop, &enforce->fd);
+    if (enforce->watch)
+        gs_pod_watch_free(enforce->watch);
+    if (enforce->keeper)
+        gs_keeper_free(enforce->keeper);
+    gs_limiter_free(enforce->limiter);
+}
