@@ -22,6 +22,7 @@ bool gs_claimant_is_recorded(const struct claimant *claimant)
 {
     const struct gs_pod *pod = &claimant->pod;
     return pod->recorded == GS_RECORDED_VALID && pod->recorded_gpus == claimant->truth &&
+           !pod->idx_missing && /* older readers look at nothing else */
            (pod->allocation != GS_RECORDED_VALID || pod->allocation_gpus == claimant->truth) &&
            !pod->exchanged;
 }

@@ -231,6 +231,7 @@ static void judge_recorded(const struct gs_pod_reader *pr)
     if (!pr->idx.at) { /* the original's successor writes the JSON alone */
         pr->pod->recorded = pr->pod->allocation;
         pr->pod->recorded_gpus = pr->pod->allocation_gpus;
+        pr->pod->idx_missing = pr->pod->allocation != GS_RECORDED_NONE;
         return;
     }
     pr->pod->recorded = gs_scan_text_copy(pr->idx, list, sizeof(list)) &&

@@ -113,6 +113,11 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
     pod.assigned = given->assigned;
     pod.allocation = given->allocation ? GS_RECORDED_VALID : GS_RECORDED_NONE;
     pod.allocation_gpus = given->allocation;
+    if (given->gpu < 0 && given->allocation) {
+        pod.recorded = GS_RECORDED_VALID;
+        pod.recorded_gpus = given->allocation;
+        pod.idx_missing = true;
+    }
     pod.exchanged = given->swap_with != NULL;
     pod.count_kind = given->gpu_count ? GS_COUNT_VALID : GS_COUNT_ABSENT;
     pod.gpu_count = given->gpu_count;

@@ -103,6 +103,7 @@ struct gs_pod {
     enum gs_placement placement;
     enum gs_recorded recorded;
     gs_gpu_mask recorded_gpus;
+    bool idx_missing;            /* recorded is the JSON's: the index annotation is not there */
     enum gs_recorded allocation; /* the JSON by itself */
     gs_gpu_mask allocation_gpus;
     int64_t assume_time_ns; /* ..._ASSUME_TIME, 0 when absent or broken */

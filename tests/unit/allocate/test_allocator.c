@@ -378,6 +378,10 @@ static void what_its_owner_writes_moves_no_pod(void **state)
         {"another GPU", {"p", {8}, 0, .assigned = true}, true, "{\"p\":[1]}"},
         {"no record", {"p", {8}, -1}, true, "{\"p\":[1]}"},
         {"the JSON", {"p", {8}, 1, .assigned = true, .allocation = 1}, true, "{\"p\":[1]}"},
+        {"the index, not the JSON",
+         {"p", {8}, -1, .assigned = true, .allocation = 2},
+         true,
+         "{\"p\":[1]}"},
         {"gpu-swap-with", {"p", {8}, 1, .swap_with = "q"}, true, "{\"p\":[1]}"},
         {"gpu-count", {"p", {8}, 1, .gpu_count = 2}, false, "{\"p\":[1]}"},
     };

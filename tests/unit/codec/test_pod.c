@@ -293,6 +293,7 @@ static void annotations_that_users_break_are_told_not_failed(void **state)
         row_equal(r->row, decode(json, &pod, NULL), 0);
         row_equal(r->row, pod.recorded, r->recorded);
         row_true(r->row, pod.recorded_gpus == r->gpus);
+        row_equal(r->row, pod.idx_missing, pod.recorded && !strstr(r->annotations, "_IDX"));
         row_equal(r->row, pod.placement, r->placement);
         row_equal(r->row, pod.assume_time_ns, r->assume_time_ns);
         row_equal(r->row, pod.has_assigned, r->has_assigned);
