@@ -2,15 +2,18 @@
 /*
  * The program itself, against a scripted kubelet (registration, PodResources, Allocate and
  * PreStartContainer by hand) and the simulator's API server: pods come and go ten thousand times
- * while its pages are read, and the program does not grow; it leaves without losing one.
+ * while its pages are read, and the program does not grow; it leaves without losing one, in time
+ * when the API server is silent; and it follows the kubelet into another folder.
  */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +32,8 @@ enum { ROUNDS = 500, WARM = 100, UNITS = 4, GROWTH_KIB = 1 << 30 };
 enum { ROUNDS = 10000, WARM = 1000, UNITS = 4, GROWTH_KIB = 256 };
 #endif
 #define PATIENCE_NS (20 * GS_NS_PER_S)
+/* Of the 30 s after which the kubelet kills; one request to a silent API server takes 15. */
+#define ENDING_NS (13 * GS_NS_PER_S)
 
 /* Field 5 of ContainerAllocateResponse, a CDIDevice whose field 1 is the name (api.proto). */
 #define CDI "nvidia.com/gpu=GPU-fake-"
@@ -219,10 +224,9 @@ static void listen_to_plugin(struct rig *rig)
         fail_msg("ListAndWatch: %s", err.msg);
 }
 
-static void one_round(struct rig *rig, int round)
+static void make_pod(struct rig *rig, int round)
 {
-    struct gs_buf ids = GS_BUF(256), request = GS_BUF(256);
-    char path[128], body[1024];
+    char body[1024];
     rig->round = round;
     rig->holds = false;
     snprintf(body, sizeof(body),
@@ -233,17 +237,32 @@ static void one_round(struct rig *rig, int round)
              "{\"aliyun.com/gpu-mem\":\"%d\"}}}]}}",
              round, round % 2, UNITS);
     ask_api(rig, "POST", "/api/v1/namespaces/default/pods", body);
+}
+
+static void allocate(struct rig *rig, int round)
+{
+    struct gs_buf ids = GS_BUF(256), request = GS_BUF(256);
     put_ids(&ids, 1, round);
     put_field(&request, 1, ids.data, ids.len);
     call_plugin(rig, "/v1beta1.DevicePlugin/Allocate", &request);
     assert_true(rig->names_gpu);
     assert_true(rig->names_cdi);
+    gs_buf_release(&ids);
+    gs_buf_release(&request);
+}
+
+static void one_round(struct rig *rig, int round)
+{
+    struct gs_buf ids = GS_BUF(256);
+    char path[128];
+    make_pod(rig, round);
+    allocate(rig, round);
     rig->holds = true;
+    put_ids(&ids, 1, round);
     call_plugin(rig, "/v1beta1.DevicePlugin/PreStartContainer", &ids);
     snprintf(path, sizeof(path), "/api/v1/namespaces/default/pods/p%d", round);
     ask_api(rig, "DELETE", path, "{\"gracePeriodSeconds\":0}");
     gs_buf_release(&ids);
-    gs_buf_release(&request);
 }
 
 /* ---- its pages ---- */
@@ -359,7 +378,6 @@ static void connect_api(struct rig *rig)
 static void serve_kubelet(struct rig *rig)
 {
     struct gs_error err = {0};
-    assert_int_equal(gs_loop_new(gs_clock_system(), &rig->loop, &err), 0);
     if (gs_grpc_server_new(rig->loop, registration, 1, rig, &rig->registration, &err) < 0 ||
         gs_grpc_server_listen(rig->registration, rig->kubelet, &err) < 0 ||
         gs_grpc_server_new(rig->loop, lister, 1, rig, &rig->lister, &err) < 0 ||
@@ -383,6 +401,7 @@ static void rig_up(struct rig *rig)
                                              "127.0.0.1:0", "--kubeconfig-out", rig->kubeconfig,
                                              "--history", "64", "--log-level", "error", NULL});
     connect_api(rig);
+    assert_int_equal(gs_loop_new(gs_clock_system(), &rig->loop, NULL), 0);
     serve_kubelet(rig);
     rig->port = free_port();
     snprintf(listen, sizeof(listen), "127.0.0.1:%u", rig->port);
@@ -407,9 +426,18 @@ static void print_file(const char *dir, const char *name)
         fclose(file);
 }
 
+static void remove_folder(const char *dir)
+{
+    DIR *entries = opendir(dir);
+    assert_non_null(entries);
+    for (struct dirent *entry; (entry = readdir(entries)) != NULL;)
+        unlinkat(dirfd(entries), entry->d_name, 0);
+    closedir(entries);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 static void rig_down(struct rig *rig)
 {
-    char command[128];
     int status = rig->program ? stop(rig->program) : 0;
     if (status)
         print_file(rig->dir, "program.log");
@@ -419,12 +447,7 @@ static void rig_down(struct rig *rig)
     gs_grpc_server_free(rig->lister);
     gs_loop_free(rig->loop);
     gs_kube_client_free(rig->client);
-    const char *const left[] = {"sim.log", "program.log", "kubeconfig"};
-    for (size_t i = 0; i < GS_COUNT_OF(left); i++) {
-        snprintf(command, sizeof(command), "%s/%s", rig->dir, left[i]);
-        unlink(command);
-    }
-    rmdir(rig->dir);
+    remove_folder(rig->dir);
 }
 
 static void ten_thousand_pods_leave_nothing_behind(void **state)
@@ -469,10 +492,74 @@ static void leaves_without_losing_a_pod(void **state)
     rig_down(&rig);
 }
 
+/* SIGTERM, with nothing under way, and with a pod's record on its way. */
+static void ends_in_time_while_the_api_is_silent(void **state)
+{
+    static const struct {
+        const char *row;
+        bool record;
+    } rows[] = {{"nothing under way", false}, {"a record on its way", true}};
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        rig_up(&rig);
+        listen_to_plugin(&rig);
+        wait_until_node_says(&rig, OPEN);
+        if (r->record)
+            make_pod(&rig, 1);
+        step_for(&rig, 200 * GS_NS_PER_MS); /* the watch brings it */
+        kill(rig.sim, SIGSTOP);
+        if (r->record)
+            allocate(&rig, 1);
+        int64_t begun_ns = gs_loop_now_ns(rig.loop);
+        kill(rig.program, SIGTERM);
+        row_equal(r->row, wait_for_end(&rig), 0);
+        row_true(r->row, gs_loop_now_ns(rig.loop) - begun_ns < ENDING_NS);
+        kill(rig.sim, SIGCONT);
+        rig_down(&rig);
+    }
+}
+
+static void stop_kubelet(struct rig *rig)
+{
+    gs_grpc_server_free(rig->registration);
+    gs_grpc_server_free(rig->lister);
+    rig->registration = rig->lister = NULL;
+}
+
+/* Somebody moves the kubelet's plugin folder away, or removes it with all that is in it, and makes
+ * another, in which a kubelet listens. */
+static void follows_the_kubelet_into_another_folder(void **state)
+{
+    static const char *const rows[] = {"moved away", "removed"};
+    GS_FOR_EACH_ROW (row, rows) {
+        struct rig rig;
+        char away[128];
+        rig_up(&rig);
+        listen_to_plugin(&rig);
+        wait_until_node_says(&rig, OPEN);
+        snprintf(away, sizeof(away), "%s.away", rig.dir);
+        stop_kubelet(&rig);
+        rename(rig.dir, away);
+        if (row == &rows[1])
+            remove_folder(away);
+        assert_int_equal(mkdir(rig.dir, 0700), 0);
+        rig.registered = false;
+        serve_kubelet(&rig);
+        step_until(&rig, &rig.registered, *row);
+        make_pod(&rig, 1);
+        allocate(&rig, 1);
+        if (row == &rows[0])
+            remove_folder(away);
+        rig_down(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(leaves_without_losing_a_pod),
+        cmocka_unit_test(ends_in_time_while_the_api_is_silent),
+        cmocka_unit_test(follows_the_kubelet_into_another_folder),
         cmocka_unit_test(ten_thousand_pods_leave_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
