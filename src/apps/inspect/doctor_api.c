@@ -27,7 +27,7 @@ int doctor_check_api(struct doctor *doctor, struct gs_error *err)
 
 static const struct doctor_layout layouts[] = {
     {"gpushare-extender", "manifests/base/extender/rbac.yaml"},
-    {"gpushare-scheduler", "manifests/overlays/second-scheduler/rbac.yaml"},
+    {"gpushare-scheduler", "manifests/base/second-scheduler/rbac.yaml"},
 };
 
 static json_t *list_pods(const struct doctor *doctor, const char *name, struct gs_error *err)

@@ -143,7 +143,7 @@ def with_annotations(name, count):
 
 def prepare(cluster):
     cluster.control_plane.apply("base/device-plugin/rbac.yaml",
-                                "overlays/second-scheduler/rbac.yaml")
+                                "base/second-scheduler/rbac.yaml")
     marked = pod("p", 4, annotations={"kept": "1"})
     marked["metadata"]["labels"] = {"kept": "1"}
     cluster.create_pods([marked, with_annotations("many", 900), with_annotations("more", 1001),

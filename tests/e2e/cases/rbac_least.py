@@ -11,7 +11,7 @@ from harness.control_plane import EXTENDER_NAMESPACE, built_program
 from harness.objects import pod
 
 KUBE = ">=1.20"
-MANIFESTS = ("base/device-plugin/rbac.yaml", "overlays/second-scheduler/rbac.yaml")
+MANIFESTS = ("base/device-plugin/rbac.yaml", "base/second-scheduler/rbac.yaml")
 # (ServiceAccount, verb, resource, namespace, expected)
 RIGHTS = (
     ("gpushare-extender", "watch", "nodes", "", True),
