@@ -1,83 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/nvml/driver.h"
+#include "driver_internal.h"
 
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "gpushare/base/backoff.h"
 #include "gpushare/base/num.h"
-#include "library.h"
 
-/* What is waited before events that broke off are asked for again. */
-#define FIRST_DEAF_NS (10 * GS_NS_PER_S)
-#define LAST_DEAF_NS  (300 * GS_NS_PER_S)
-
-/* What is remembered of a GPU between two reads. */
-struct card {
-    struct gs_gpu gpu;
-    uint64_t used_bytes;
-    nvml_device device; /* NULL: gone */
-    bool met;           /* in this read */
-    int64_t hurt_ns;    /* time of the last critical event, 0: none */
-    int64_t doubted_ns; /* since when it answers badly, 0: it does not */
-    bool watched;       /* its events are registered */
-};
-
-struct driver {
-    struct gs_nvml_config config;
-    struct nvml nvml;
-    nvml_event_set events;
-    struct card cards[GS_GPUS_MAX];
-    uint32_t count;
-    bool lost;             /* the last wait ended because a GPU is lost */
-    bool eventless;        /* it offers no events, or not to us */
-    bool reloaded;         /* it was away since we began, or we let go of it */
-    int64_t deaf_until_ns; /* events are not asked for before */
-    uint32_t deaf_times;   /* they broke off, in a row */
-};
-
-static bool is_among(unsigned long long xid, const unsigned short *xids, size_t count)
+void gs_driver_unload(struct driver *driver)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (xids[i] == xid)
-            return true;
-    }
-    return false;
-}
-
-/* XIDs that a faulty application causes, not a faulty GPU (NVIDIA's XID catalogue; the list of
- * NVIDIA's own device plugin, internal/rm/health.go). */
-static bool is_applications_fault(unsigned long long xid)
-{
-    static const unsigned short harmless[] = {13, 31, 43, 45, 68, 109};
-    return is_among(xid, harmless, sizeof(harmless) / sizeof(harmless[0]));
-}
-
-/* XIDs after which a GPU works again only once it, or the node, was reset: those whose immediate
- * action in NVIDIA's XID catalogue is one of the two, or leads there (docs.nvidia.com/deploy/
- * xid-errors, gpu-debug-guidelines). */
-static bool needs_reset(unsigned long long xid)
-{
-    static const unsigned short broken[] = {46,  48,  62,  64,  74,  79, 95,
-                                            110, 119, 120, 136, 140, 143};
-    return is_among(xid, broken, sizeof(broken) / sizeof(broken[0]));
-}
-
-static void drop_events(struct driver *driver)
-{
-    if (driver->events)
-        driver->nvml.event_set_free(driver->events);
-    driver->events = NULL;
-    for (uint32_t i = 0; i < driver->count; i++)
-        driver->cards[i].watched = false;
-}
-
-static void unload(struct driver *driver)
-{
-    drop_events(driver);
+    gs_driver_drop_events(driver);
     nvml_close(&driver->nvml);
     for (uint32_t i = 0; i < driver->count; i++)
         driver->cards[i].device = NULL;
@@ -115,39 +48,32 @@ static int16_t numa_of(const struct driver *driver, const char *pci)
                                                                             : GS_NUMA_NONE;
 }
 
+/* One that can be forgotten: MIG instances that are made anew have new UUIDs. */
+static struct card *gone(struct driver *driver)
+{
+    for (uint32_t i = 0; i < driver->count; i++) {
+        if (!driver->cards[i].device && !driver->cards[i].met)
+            return &driver->cards[i];
+    }
+    return NULL;
+}
+
 static struct card *card_of(struct driver *driver, const char *uuid)
 {
     for (uint32_t i = 0; i < driver->count; i++) {
         if (strcmp(driver->cards[i].gpu.uuid, uuid) == 0)
             return &driver->cards[i];
     }
-    if (driver->count == GS_GPUS_MAX)
+    struct card *card =
+        driver->count < GS_GPUS_MAX ? &driver->cards[driver->count++] : gone(driver);
+    if (!card)
         return NULL;
-    struct card *card = &driver->cards[driver->count++];
     *card = (struct card){0};
     snprintf(card->gpu.uuid, sizeof(card->gpu.uuid), "%s", uuid);
     return card;
 }
 
-static void watch_events(struct driver *driver, struct card *card)
-{
-    struct nvml *nvml = &driver->nvml;
-    if (card->watched || driver->eventless ||
-        gs_clock_now_ns(driver->config.clock) < driver->deaf_until_ns)
-        return;
-    if (!nvml->event_set_create || !nvml->register_events || !nvml->event_wait)
-        return;
-    if (!driver->events && nvml->event_set_create(&driver->events) != NVML_SUCCESS) {
-        driver->events = NULL;
-        return;
-    }
-    unsigned long long types = NVML_EVENT_XID | NVML_EVENT_DOUBLE_BIT_ECC;
-    if (nvml->register_events(card->device, types, driver->events) == NVML_SUCCESS ||
-        nvml->register_events(card->device, NVML_EVENT_XID, driver->events) == NVML_SUCCESS)
-        card->watched = true;
-}
-
-/* True when MIG is on: such a card has no memory of its own to share. */
+/* True when MIG is on: such a card has no memory of its own to share, its instances have. */
 static bool mig_enabled(const struct driver *driver, nvml_device device)
 {
     unsigned int current = 0, pending = 0;
@@ -169,45 +95,91 @@ struct answer {
     int code;
 };
 
-/* Looks at one device; fills its card unless it is to be left out. */
-static struct answer read_card(struct driver *driver, uint32_t idx, struct gs_gpu_set *set)
+/* Takes in what answers: a whole card, or an instance of one. number: as the set counts. */
+static struct answer read_gpu(struct driver *driver, const struct card *at, uint32_t number,
+                              struct gs_gpu_set *set)
 {
     struct nvml *nvml = &driver->nvml;
-    struct answer answer = {.failed = "does not answer"};
+    bool whole = at->instance == NVML_NO_INSTANCE;
+    struct answer answer = {.device = at->device,
+                            .failed = whole ? "does not answer"
+                                            : "has a MIG instance that does not answer"};
     struct nvml_memory memory = {0};
     char uuid[NVML_UUID_BYTES] = "", name[NVML_NAME_BYTES] = "";
-    answer.code = nvml->by_index(idx, &answer.device);
-    if (answer.code != NVML_SUCCESS)
-        answer.device = NULL;
-    else
-        answer.code = nvml->uuid(answer.device, uuid, sizeof(uuid));
+    answer.code = nvml->uuid(at->device, uuid, sizeof(uuid));
     if (answer.code != NVML_SUCCESS)
         return answer;
-    if (mig_enabled(driver, answer.device)) {
-        note_refusal(set, idx, "has MIG enabled, which is not shared by memory");
+    struct card *card = number < GS_GPUS_MAX ? card_of(driver, uuid) : NULL;
+    if (!card) {
+        note_refusal(set, number, "is one more than can be counted");
         return answer;
     }
-    struct card *card = card_of(driver, uuid);
-    if (!card || idx >= GS_GPUS_MAX) {
-        note_refusal(set, idx, "is one more than can be counted");
-        return answer;
-    }
-    answer.failed = "does not tell its memory";
-    answer.code = nvml->memory(answer.device, &memory);
+    answer.failed =
+        whole ? "does not tell its memory" : "has a MIG instance that does not tell its memory";
+    answer.code = nvml->memory(at->device, &memory);
     if (answer.code != NVML_SUCCESS)
         return answer;
-    nvml->name(answer.device, name, sizeof(name));
-    card->device = answer.device;
+    nvml->name(at->device, name, sizeof(name));
+    card->device = at->device;
+    card->parent = at->parent;
+    card->instance = at->instance;
+    card->slot = at->slot;
     card->met = true;
     card->doubted_ns = 0;
-    card->gpu.idx = idx;
+    card->gpu.idx = number;
     card->gpu.mem_mib = (uint32_t)(memory.total_bytes >> 20);
     card->used_bytes = memory.used_bytes;
-    read_pci(driver, answer.device, card->gpu.pci);
+    read_pci(driver, at->parent, card->gpu.pci);
     card->gpu.numa = numa_of(driver, card->gpu.pci);
     snprintf(card->gpu.model, sizeof(card->gpu.model), "%.*s", GS_MODEL_BYTES - 1, name);
-    watch_events(driver, card);
+    gs_driver_watch(driver, card);
     return answer;
+}
+
+/* The instances of a card with MIG are numbered on after the cards: a card's own number stays free
+ * for the day on which MIG is turned off. */
+static struct answer read_instances(struct driver *driver, nvml_device parent, uint32_t slot,
+                                    uint32_t *next, struct gs_gpu_set *set)
+{
+    struct nvml *nvml = &driver->nvml;
+    struct answer answer = {.device = parent, .failed = "does not tell its MIG instances"};
+    unsigned int most = 0, found = 0;
+    if (!nvml->mig_count || !nvml->mig_by_index || !nvml->gpu_instance) {
+        note_refusal(set, slot, "has MIG enabled, which this driver's library cannot list");
+        return answer;
+    }
+    answer.code = nvml->mig_count(parent, &most);
+    for (unsigned int i = 0; i < most; i++) {
+        struct card at = {.parent = parent, .slot = slot};
+        int code = nvml->mig_by_index(parent, i, &at.device);
+        if (code == NVML_NOT_FOUND)
+            continue;
+        found++;
+        if (code == NVML_SUCCESS)
+            code = nvml->gpu_instance(at.device, &at.instance);
+        struct answer one = {.device = parent, .failed = answer.failed, .code = code};
+        if (code == NVML_SUCCESS)
+            one = read_gpu(driver, &at, (*next)++, set);
+        if (one.code != NVML_SUCCESS)
+            answer = one;
+    }
+    if (answer.code == NVML_SUCCESS && !found)
+        note_refusal(set, slot, "has MIG enabled and no instance");
+    return answer;
+}
+
+/* Looks at one card of the driver's list. next: the next number of a MIG instance. */
+static struct answer read_card(struct driver *driver, uint32_t slot, uint32_t *next,
+                               struct gs_gpu_set *set)
+{
+    struct card at = {.instance = NVML_NO_INSTANCE, .slot = slot};
+    struct answer answer = {.failed = "does not answer"};
+    answer.code = driver->nvml.by_index(slot, &at.device);
+    if (answer.code != NVML_SUCCESS)
+        return answer;
+    at.parent = at.device;
+    return mig_enabled(driver, at.device) ? read_instances(driver, at.device, slot, next, set)
+                                          : read_gpu(driver, &at, slot, set);
 }
 
 /* Codes of the driver as a whole. */
@@ -218,19 +190,31 @@ static bool is_drivers(int code)
 }
 
 /* One bad answer is not a lost card: who was there stays as it was for a while. */
-static bool is_doubted(struct driver *driver, uint32_t idx, const struct answer *answer)
+static bool is_doubted(struct driver *driver, uint32_t slot, const struct answer *answer)
 {
     int64_t now_ns = gs_clock_now_ns(driver->config.clock);
+    bool kept = false;
     if (answer->code == NVML_GPU_IS_LOST || is_drivers(answer->code))
         return false;
     for (uint32_t i = 0; i < driver->count; i++) {
         struct card *card = &driver->cards[i];
-        bool same = answer->device ? card->device == answer->device : card->gpu.idx == idx;
+        bool same = answer->device
+                        ? card->device == answer->device || card->parent == answer->device
+                        : card->slot == slot;
         if (!same || card->met || !card->device)
             continue;
         card->doubted_ns = card->doubted_ns ? card->doubted_ns : now_ns;
         card->met = now_ns - card->doubted_ns < GS_NVML_DOUBT_NS;
-        return card->met;
+        kept |= card->met;
+    }
+    return kept;
+}
+
+static bool has_met(const struct driver *driver, uint32_t slot)
+{
+    for (uint32_t i = 0; i < driver->count; i++) {
+        if (driver->cards[i].met && driver->cards[i].slot == slot)
+            return true;
     }
     return false;
 }
@@ -240,21 +224,21 @@ static bool is_doubted(struct driver *driver, uint32_t idx, const struct answer 
 static int read_cards(struct driver *driver, uint32_t count, struct gs_gpu_set *set,
                       struct gs_error *err)
 {
-    uint32_t answered = 0;
+    uint32_t answered = 0, next = count;
     int failure = NVML_SUCCESS;
     for (uint32_t i = 0; i < driver->count; i++)
         driver->cards[i].met = false;
-    for (uint32_t idx = 0; idx < count; idx++) {
-        struct answer answer = read_card(driver, idx, set);
-        bool failed = answer.code != NVML_SUCCESS && !is_doubted(driver, idx, &answer);
-        answered += !failed || answer.code == NVML_GPU_IS_LOST;
+    for (uint32_t slot = 0; slot < count; slot++) {
+        struct answer answer = read_card(driver, slot, &next, set);
+        bool failed = answer.code != NVML_SUCCESS && !is_doubted(driver, slot, &answer);
+        answered += !failed || answer.code == NVML_GPU_IS_LOST || has_met(driver, slot);
         if (!failed)
             continue;
         char why[120];
         failure = answer.code;
         snprintf(why, sizeof(why), "%s: %.80s", answer.failed,
                  driver->nvml.error_string(answer.code));
-        note_refusal(set, idx, why);
+        note_refusal(set, slot, why);
     }
     if (count && !answered)
         return nvml_fail(&driver->nvml, failure, set->refused, err);
@@ -316,11 +300,11 @@ static int read_driver(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)
     int code = driver->nvml.count(&count);
     if (code != NVML_SUCCESS) {
         nvml_fail(&driver->nvml, code, "the NVIDIA driver does not count its GPUs", err);
-        unload(driver);
+        gs_driver_unload(driver);
         return -1;
     }
     if (read_cards(driver, count, &set, err) < 0) {
-        unload(driver);
+        gs_driver_unload(driver);
         return -1;
     }
     fill_set(driver, &set);
@@ -329,97 +313,22 @@ static int read_driver(void *ctx, struct gs_gpu_set *ret, struct gs_error *err)
     return 0;
 }
 
-static void hurt(struct driver *driver, struct card *card, unsigned long long xid)
-{
-    card->hurt_ns = gs_clock_now_ns(driver->config.clock);
-    if (needs_reset(xid))
-        card->gpu.xid = (uint32_t)xid;
-}
-
-static int note_event(struct driver *driver, const struct nvml_event *event)
-{
-    /* A double-bit ECC error comes as an XID, too, which says whether it was contained. */
-    unsigned long long xid = event->type == NVML_EVENT_XID ? event->data : 0;
-    if (is_applications_fault(xid))
-        return 0;
-    for (uint32_t i = 0; i < driver->count; i++) {
-        if (driver->cards[i].device == event->device || !event->device)
-            hurt(driver, &driver->cards[i], xid);
-    }
-    return 1;
-}
-
-static void rest(int64_t time_ns)
-{
-    const struct timespec time = {time_ns / GS_NS_PER_S, time_ns % GS_NS_PER_S};
-    nanosleep(&time, NULL);
-}
-
-/* read() finds out which, and watches those that are left. Some drivers say it at once and for as
- * long as the GPU is away: from the second time on that takes as long as no news. */
-static int note_lost(struct driver *driver, int64_t timeout_ns)
-{
-    if (driver->lost)
-        rest(timeout_ns);
-    driver->lost = true;
-    drop_events(driver);
-    return 1;
-}
-
-/* It is opened anew, and asked again later: it may be a GPU that is being reset. Some virtual GPUs
- * offer events and have none. */
-static void go_deaf(struct driver *driver, int code)
-{
-    if (code == NVML_NOT_SUPPORTED) {
-        driver->eventless = true;
-        drop_events(driver);
-        return;
-    }
-    driver->deaf_until_ns = gs_clock_now_ns(driver->config.clock) +
-                            gs_pause_ns(driver->deaf_times++, FIRST_DEAF_NS, LAST_DEAF_NS);
-    unload(driver);
-}
-
-static int wait_driver(void *ctx, int64_t timeout_ns, struct gs_error *err)
-{
-    struct driver *driver = ctx;
-    struct nvml_event event = {0};
-    unsigned int timeout_ms = (unsigned int)(timeout_ns / GS_NS_PER_MS);
-    if (!driver->events) { /* no events from this driver: looking from time to time remains */
-        rest(timeout_ns);
-        return 0;
-    }
-    int code = driver->nvml.event_wait(driver->events, &event, timeout_ms);
-    if (code == NVML_GPU_IS_LOST)
-        return note_lost(driver, timeout_ns);
-    driver->lost = false;
-    if (code == NVML_TIMEOUT || code == NVML_SUCCESS)
-        driver->deaf_times = 0;
-    if (code == NVML_TIMEOUT)
-        return 0;
-    if (code == NVML_SUCCESS)
-        return note_event(driver, &event);
-    nvml_fail(&driver->nvml, code, "the NVIDIA driver's events broke off", err);
-    go_deaf(driver, code);
-    return -1;
-}
-
 static void release_driver(void *ctx)
 {
-    unload(ctx);
+    gs_driver_unload(ctx);
     note_reload(ctx);
 }
 
 static void close_driver(void *ctx)
 {
-    unload(ctx);
+    gs_driver_unload(ctx);
     free(ctx);
 }
 
 int gs_gpus_from_driver(const struct gs_nvml_config *config, struct gs_gpu_source *ret,
                         struct gs_error *err)
 {
-    static const struct gs_gpu_source_ops ops = {read_driver, wait_driver, release_driver,
+    static const struct gs_gpu_source_ops ops = {read_driver, gs_driver_wait, release_driver,
                                                  close_driver};
     struct driver *driver = calloc(1, sizeof(*driver));
     if (!driver)

@@ -15,6 +15,7 @@ enum {
     NVML_SUCCESS = 0,
     NVML_UNINITIALIZED = 1,
     NVML_NOT_SUPPORTED = 3,
+    NVML_NOT_FOUND = 6,
     NVML_DRIVER_NOT_LOADED = 9,
     NVML_TIMEOUT = 10,
     NVML_GPU_IS_LOST = 15,
@@ -22,6 +23,8 @@ enum {
 };
 
 enum { NVML_EVENT_DOUBLE_BIT_ECC = 0x2, NVML_EVENT_XID = 0x8 };
+/* Of an event that names none, and of a card without MIG. */
+#define NVML_NO_INSTANCE 0xffffffffu
 enum { NVML_UUID_BYTES = 96, NVML_NAME_BYTES = 96 };
 
 struct nvml_memory {
@@ -53,6 +56,9 @@ struct nvml {
     int (*memory)(nvml_device device, struct nvml_memory *ret);
     int (*pci)(nvml_device device, struct nvml_pci *ret);
     int (*mig)(nvml_device device, unsigned int *ret_current, unsigned int *ret_pending);
+    int (*mig_count)(nvml_device card, unsigned int *ret); /* at most; there may be holes */
+    int (*mig_by_index)(nvml_device card, unsigned int index, nvml_device *ret);
+    int (*gpu_instance)(nvml_device instance, unsigned int *ret);
     int (*event_set_create)(nvml_event_set *ret);
     int (*event_set_free)(nvml_event_set set);
     int (*register_events)(nvml_device device, unsigned long long types, nvml_event_set set);

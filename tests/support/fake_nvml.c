@@ -7,33 +7,37 @@
  *   lost                            the next card does not answer (NVML_ERROR_GPU_IS_LOST)
  *   mute CODE                       the next card has a handle, and answers CODE for its UUID
  *   wait CODE                       nvmlEventSetWait fails at once, every time
- *   event IDX TYPE DATA             comes out of nvmlEventSetWait once, in order
+ *   mig UUID MIB GI                 the next MIG instance of the last card; MIB 0: its memory
+ * cannot be read; UUID "-": a hole in the list event IDX TYPE DATA GI          (GI -1: none named)
+ * comes out of nvmlEventSetWait once, in order
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CARDS = 8, OK = 0, UNKNOWN = 999, NOT_FOUND = 6, TIMED_OUT = 10, LOST = 15 };
+enum { CARDS = 8, INSTANCES = 7, OK = 0, UNKNOWN = 999, NOT_FOUND = 6, TIMED_OUT = 10, LOST = 15 };
 
 struct card {
     char uuid[96], bus[32];
     unsigned long long mib;
-    unsigned mig;
+    unsigned mig, instance;
     int lost, mute;
 };
 
 struct state {
-    struct card cards[CARDS];
+    struct card cards[CARDS * (1 + INSTANCES)]; /* cards, then the instances of each */
+    unsigned instances[CARDS];
     unsigned count;
     int init, wait;
     struct {
         unsigned idx;
         unsigned long long type, data;
+        int instance;
     } events[CARDS];
     unsigned events_count;
 };
 
-static struct card *handles[CARDS]; /* a handle is an address of one of these */
+static struct card *handles[CARDS * (1 + INSTANCES)]; /* a handle is an address of one of these */
 static unsigned events_seen;
 
 static void read_line(struct state *state, FILE *in, const char *word)
@@ -56,10 +60,16 @@ static void read_line(struct state *state, FILE *in, const char *word)
         if (fscanf(in, "%95s %llu %u %31s", card->uuid, &card->mib, &card->mig, card->bus) != 4)
             abort();
         state->count++;
+    } else if (strcmp(word, "mig") == 0) {
+        unsigned parent = state->count - 1, number = state->instances[parent]++;
+        card = &state->cards[CARDS + parent * INSTANCES + number];
+        if (fscanf(in, "%95s %llu %u", card->uuid, &card->mib, &card->instance) != 3)
+            abort();
     } else if (strcmp(word, "event") == 0) {
-        if (fscanf(in, "%u %llu %llu", &state->events[state->events_count].idx,
+        if (fscanf(in, "%u %llu %llu %d", &state->events[state->events_count].idx,
                    &state->events[state->events_count].type,
-                   &state->events[state->events_count].data) != 3)
+                   &state->events[state->events_count].data,
+                   &state->events[state->events_count].instance) != 4)
             abort();
         state->events_count++;
     } else {
@@ -170,6 +180,35 @@ EXPORT int nvmlDeviceGetMigMode(struct card **device, unsigned *ret, unsigned *p
     return OK;
 }
 
+#ifndef FAKE_NVML_OLD
+EXPORT int nvmlDeviceGetMaxMigDeviceCount(struct card **device, unsigned *ret);
+EXPORT int nvmlDeviceGetMaxMigDeviceCount(struct card **device, unsigned *ret)
+{
+    *ret = INSTANCES;
+    return OK;
+}
+
+EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(struct card **device, unsigned at,
+                                               struct card ***ret);
+EXPORT int nvmlDeviceGetMigDeviceHandleByIndex(struct card **device, unsigned at,
+                                               struct card ***ret)
+{
+    struct state state = look();
+    unsigned parent = index_of(device), idx = CARDS + parent * INSTANCES + at;
+    if (at >= state.instances[parent] || strcmp(state.cards[idx].uuid, "-") == 0)
+        return NOT_FOUND;
+    *ret = &handles[idx];
+    return OK;
+}
+
+EXPORT int nvmlDeviceGetGpuInstanceId(struct card **device, unsigned *ret);
+EXPORT int nvmlDeviceGetGpuInstanceId(struct card **device, unsigned *ret)
+{
+    *ret = look().cards[index_of(device)].instance;
+    return OK;
+}
+#endif
+
 EXPORT int nvmlEventSetCreate(void **ret);
 EXPORT int nvmlEventSetCreate(void **ret)
 {
@@ -205,7 +244,9 @@ EXPORT int nvmlEventSetWait_v2(void *set, struct event *ret, unsigned timeout_ms
         return TIMED_OUT;
     *ret = (struct event){.device = &handles[state.events[events_seen].idx],
                           .type = state.events[events_seen].type,
-                          .data = state.events[events_seen].data};
+                          .data = state.events[events_seen].data,
+                          .gpu = (unsigned)state.events[events_seen].instance,
+                          .compute = (unsigned)state.events[events_seen].instance};
     events_seen++;
     return OK;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "gpushare/model/enforced.h"
 
@@ -54,6 +55,13 @@ struct gs_gpu {
 static inline bool gs_gpu_usable(const struct gs_gpu *gpu)
 {
     return gpu->healthy && gpu->schedulable;
+}
+
+/* An instance of a card with MIG: no limit of the kernel holds it, and the driver counts it by two
+ * numbers, so it is named by its UUID only ("MIG-…", NVIDIA's MIG user guide). */
+static inline bool gs_gpu_is_instance(const struct gs_gpu *gpu)
+{
+    return strncmp(gpu->uuid, "MIG-", 4) == 0;
 }
 
 /* By ascending index. */

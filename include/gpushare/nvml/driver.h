@@ -17,8 +17,11 @@
  * GS_NVML_QUIET_NS; after one that needs a reset (gpu.xid says which) only when the driver was
  * reloaded: when it was seen away, or release() let go of it. A GPU that answers badly stays as it
  * was for GS_NVML_DOUBT_NS; one that the driver calls lost is not listed. Events that broke off are
- * asked for again, at growing distances up to five minutes; until then set.deaf. Cards with MIG
- * enabled are left out, with a reason.
+ * asked for again, at growing distances up to five minutes; until then set.deaf.
+ *
+ * Of a card with MIG enabled every instance is a GPU (NVML API reference, Multi Instance GPU
+ * Management): numbered on after the cards, at its card's PCI address. Their events come from the
+ * card.
  */
 #define GS_NVML_QUIET_NS (60 * GS_NS_PER_S)
 #define GS_NVML_DOUBT_NS (30 * GS_NS_PER_S)

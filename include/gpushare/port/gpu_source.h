@@ -18,7 +18,7 @@ struct gs_gpu_set {
     uint32_t count;
     gs_gpu_mask measured;             /* by idx: used_bytes is known */
     uint64_t used_bytes[GS_GPUS_MAX]; /* by idx: what all processes, and the driver, hold of it */
-    char refused[256]; /* why some cards are left out ("GPU 2 has MIG enabled…"), "" otherwise */
+    char refused[256]; /* why some cards are left out ("GPU 2 does not answer…"), "" otherwise */
     bool deaf;         /* events of some cards are not heard: sickness shows late or never */
     bool fresh; /* what was known of their sickness from before is void: the driver was reloaded, or
                    the source knows all */

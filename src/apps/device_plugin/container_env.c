@@ -11,7 +11,8 @@ enum { ENVS = 5, NAME_BYTES = GS_UUID_BYTES + 16 };
 static void gpu_name(const struct plugin *plugin, uint32_t idx, char out[NAME_BYTES])
 {
     const struct gs_gpu *gpu = gs_gpu_find(plugin->set.gpus, plugin->set.count, idx);
-    if (plugin->settings.visible_devices == VISIBLE_UUID && gpu && gpu->uuid[0])
+    bool by_uuid = plugin->settings.visible_devices == VISIBLE_UUID;
+    if (gpu && gpu->uuid[0] && (by_uuid || gs_gpu_is_instance(gpu)))
         snprintf(out, NAME_BYTES, "%s", gpu->uuid);
     else
         snprintf(out, NAME_BYTES, "%u", gpu ? plugin->set.source_idx[idx] : idx);

@@ -5,17 +5,19 @@
 
 static void gpus(struct gs_gpu_set *set)
 {
-    *set = (struct gs_gpu_set){.count = 3};
-    for (uint32_t i = 0; i < 3; i++) {
+    *set = (struct gs_gpu_set){.count = 4};
+    for (uint32_t i = 0; i < 4; i++) {
         struct gs_gpu *gpu = &set->gpus[i];
         *gpu = (struct gs_gpu){.idx = i * 2, .mem_units = 16, .healthy = i != 1};
         set->source_idx[gpu->idx] = i + 5;
         if (i < 2)
             snprintf(gpu->uuid, sizeof(gpu->uuid), "GPU-%u", i);
+        else if (i == 3)
+            snprintf(gpu->uuid, sizeof(gpu->uuid), "MIG-%u", i);
     }
 }
 
-/* GPUs 0, 2 and 4, to their driver 5, 6 and 7; the last one has no UUID. */
+/* GPUs 0, 2, 4 and 6, to their driver 5 to 8; the third has no UUID, the last is an instance. */
 static const struct {
     const char *row;
     enum visible_devices visible;
@@ -26,6 +28,7 @@ static const struct {
 } rows[] = {
     {"a UUID", VISIBLE_UUID, NULL, GS_GPU_BIT(2), "GPU-1", {NULL}},
     {"the driver's index", VISIBLE_INDEX, NULL, GS_GPU_BIT(2), "6", {NULL}},
+    {"an instance is not counted", VISIBLE_INDEX, NULL, GS_GPU_BIT(6), "MIG-3", {NULL}},
     {"no UUID: the driver's index", VISIBLE_UUID, NULL, GS_GPU_BIT(4), "7", {NULL}},
     {"several, in the order of the indices",
      VISIBLE_UUID,

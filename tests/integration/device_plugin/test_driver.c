@@ -138,14 +138,98 @@ static void cards_are_described(void **state)
     rig_down(&rig);
 }
 
-static void a_card_with_mig_is_left_out_and_said(void **state)
+#define SPLIT "gpu GPU-a 0 1 00000000:3B:00.0\n"
+#define WHOLE "gpu GPU-b 2048 0 00000000:AF:00.0\n"
+
+/* The card itself has no memory to give away; its number stays free. */
+static void mig_instances_are_gpus(void **state)
 {
     struct rig rig;
-    rig_up(&rig, FAKE_NVML, "gpu GPU-a 1024 1 x\ngpu GPU-b 2048 0 x\n");
+    rig_up(&rig, FAKE_NVML, SPLIT "mig MIG-1 4864 7\nmig - 0 0\nmig MIG-2 9856 3\n" WHOLE);
     struct gs_gpu_set set = read_set(&rig);
-    assert_int_equal(set.count, 1);
-    assert_int_equal(set.gpus[0].idx, 1);
-    assert_non_null(strstr(set.refused, "GPU 0 has MIG enabled"));
+    assert_int_equal(set.count, 3);
+    assert_string_equal(set.refused, "");
+    const struct {
+        uint32_t idx, mem_mib;
+        const char *uuid, *pci;
+    } expected[] = {{1, 2048, "GPU-b", "0000:af:00.0"},
+                    {2, 4864, "MIG-1", "0000:3b:00.0"},
+                    {3, 9856, "MIG-2", "0000:3b:00.0"}};
+    for (size_t i = 0; i < GS_COUNT_OF(expected); i++) {
+        assert_int_equal(set.gpus[i].idx, expected[i].idx);
+        assert_int_equal(set.gpus[i].mem_mib, expected[i].mem_mib);
+        assert_string_equal(set.gpus[i].uuid, expected[i].uuid);
+        assert_string_equal(set.gpus[i].pci, expected[i].pci);
+        assert_true(set.gpus[i].healthy);
+    }
+    rig_down(&rig);
+}
+
+static void what_mig_does_not_show_is_said(void **state)
+{
+    static const struct {
+        const char *row, *text, *words;
+        uint32_t count;
+    } rows[] = {
+        {"no instance", SPLIT WHOLE, "GPU 0 has MIG enabled and no instance", 1},
+        {"only holes", SPLIT "mig - 0 0\n" WHOLE, "GPU 0 has MIG enabled and no instance", 1},
+        {"one without memory", SPLIT "mig MIG-1 0 7\nmig MIG-2 9856 3\n",
+         "GPU 0 has a MIG instance that does not tell its memory", 1},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        rig_up(&rig, FAKE_NVML, r->text);
+        struct gs_gpu_set set = read_set(&rig);
+        row_equal(r->row, set.count, r->count);
+        row_true(r->row, strstr(set.refused, r->words) != NULL);
+        rig_down(&rig);
+    }
+}
+
+/* Events come from the card, and may name the instance. */
+static void events_hurt_the_instances_they_concern(void **state)
+{
+    static const struct {
+        const char *row, *event;
+        bool healthy[3]; /* the whole card, and the two instances */
+    } rows[] = {
+        {"one instance", "event 0 8 94 3\n", {true, true, false}},
+        {"the whole card", "event 0 8 79 -1\n", {true, false, false}},
+        {"the other card", "event 1 8 79 -1\n", {false, true, true}},
+        {"an application's", "event 0 8 13 3\n", {true, true, true}},
+    };
+    const char two[] = SPLIT "mig MIG-1 4864 7\nmig MIG-2 9856 3\n" WHOLE;
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        char text[300];
+        rig_up(&rig, FAKE_NVML, two);
+        read_set(&rig);
+        row_equal(r->row, wait_once(&rig), 0);
+        snprintf(text, sizeof(text), "%s%s", two, r->event);
+        show(&rig, text);
+        wait_once(&rig);
+        struct gs_gpu_set set = read_set(&rig);
+        for (size_t i = 0; i < 3; i++)
+            row_equal(r->row, set.gpus[i].healthy, r->healthy[i]);
+        rig_down(&rig);
+    }
+}
+
+/* Instances come and go without end, each with a UUID of its own. */
+static void instances_that_are_gone_make_room(void **state)
+{
+    struct rig rig;
+    rig_up(&rig, FAKE_NVML, SPLIT WHOLE);
+    for (int i = 0; i < 3 * GS_GPUS_MAX; i++) {
+        char text[200], uuid[32];
+        snprintf(uuid, sizeof(uuid), "MIG-%d", i);
+        snprintf(text, sizeof(text), SPLIT "mig %s 4864 7\n" WHOLE, uuid);
+        show(&rig, text);
+        struct gs_gpu_set set = read_set(&rig);
+        assert_int_equal(set.count, 2);
+        assert_string_equal(set.gpus[1].uuid, uuid);
+        assert_string_equal(set.refused, "");
+    }
     rig_down(&rig);
 }
 
@@ -156,19 +240,19 @@ static void events_hurt_a_gpu_unless_an_application_did_it(void **state)
         bool healthy;
         uint32_t xid; /* needs a reset: waiting does not heal it */
     } rows[] = {
-        {"XID 48, double bit ECC", "event 1 8 48\n", false, 48},
-        {"XID 64, no row left", "event 1 8 64\n", false, 64},
-        {"XID 79, fell off the bus", "event 1 8 79\n", false, 79},
-        {"XID 95, uncontained", "event 1 8 95\n", false, 95},
-        {"XID 119, GSP does not answer", "event 1 8 119\n", false, 119},
-        {"XID 94, contained", "event 1 8 94\n", false, 0},
-        {"ECC event", "event 1 2 0\n", false, 0},
-        {"XID 13, application", "event 1 8 13\n", true, 0},
-        {"XID 31, application", "event 1 8 31\n", true, 0},
-        {"XID 43, application", "event 1 8 43\n", true, 0},
-        {"XID 45, application", "event 1 8 45\n", true, 0},
-        {"XID 68, application", "event 1 8 68\n", true, 0},
-        {"XID 109, application", "event 1 8 109\n", true, 0},
+        {"XID 48, double bit ECC", "event 1 8 48 -1\n", false, 48},
+        {"XID 64, no row left", "event 1 8 64 -1\n", false, 64},
+        {"XID 79, fell off the bus", "event 1 8 79 -1\n", false, 79},
+        {"XID 95, uncontained", "event 1 8 95 -1\n", false, 95},
+        {"XID 119, GSP does not answer", "event 1 8 119 -1\n", false, 119},
+        {"XID 94, contained", "event 1 8 94 -1\n", false, 0},
+        {"ECC event", "event 1 2 0 -1\n", false, 0},
+        {"XID 13, application", "event 1 8 13 -1\n", true, 0},
+        {"XID 31, application", "event 1 8 31 -1\n", true, 0},
+        {"XID 43, application", "event 1 8 43 -1\n", true, 0},
+        {"XID 45, application", "event 1 8 45 -1\n", true, 0},
+        {"XID 68, application", "event 1 8 68 -1\n", true, 0},
+        {"XID 109, application", "event 1 8 109 -1\n", true, 0},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct rig rig;
@@ -205,7 +289,7 @@ static void a_reloaded_driver_has_reset_its_gpus(void **state)
         struct gs_gpu_set set;
         rig_up(&rig, FAKE_NVML, TWO);
         row_true(r->row, !read_set(&rig).fresh);
-        show(&rig, TWO "event 1 8 79\n");
+        show(&rig, TWO "event 1 8 79 -1\n");
         row_equal(r->row, wait_once(&rig), 1);
         row_equal(r->row, read_set(&rig).gpus[1].healthy, false);
         show(&rig, r->away ? "init 9\nwait 999\n" : TWO);
@@ -369,7 +453,7 @@ static void events_that_broke_off_are_heard_again(void **state)
         assert_int_equal(wait_once(&rig), 0); /* not asked */
         rig.now_ns += 300 * GS_NS_PER_S;
     }
-    show(&rig, TWO "event 1 8 79\n");
+    show(&rig, TWO "event 1 8 79 -1\n");
     assert_true(!read_set(&rig).deaf);
     assert_int_equal(wait_once(&rig), 1);
     assert_false(read_set(&rig).gpus[1].healthy);
@@ -382,7 +466,10 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(a_failed_driver_is_read_again_when_it_came),
         cmocka_unit_test(cards_are_described),
-        cmocka_unit_test(a_card_with_mig_is_left_out_and_said),
+        cmocka_unit_test(mig_instances_are_gpus),
+        cmocka_unit_test(what_mig_does_not_show_is_said),
+        cmocka_unit_test(events_hurt_the_instances_they_concern),
+        cmocka_unit_test(instances_that_are_gone_make_room),
         cmocka_unit_test(events_hurt_a_gpu_unless_an_application_did_it),
         cmocka_unit_test(a_lost_gpu_is_not_listed_and_comes_back),
         cmocka_unit_test(a_card_that_does_not_answer_blocks_no_other),

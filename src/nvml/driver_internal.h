@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_NVML_DRIVER_INTERNAL_H
+#define GPUSHARE_NVML_DRIVER_INTERNAL_H
+
+#include "gpushare/nvml/driver.h"
+#include "library.h"
+
+/* What is remembered of a GPU between two reads. */
+struct card {
+    struct gs_gpu gpu;
+    uint64_t used_bytes;
+    nvml_device device; /* NULL: gone */
+    nvml_device parent; /* of a MIG instance: its card, where events come from; else the device */
+    unsigned int instance; /* of a MIG instance: its GPU instance; else NVML_NO_INSTANCE */
+    uint32_t slot;         /* the card's place in the driver's list */
+    bool met;              /* in this read */
+    int64_t hurt_ns;       /* time of the last critical event, 0: none */
+    int64_t doubted_ns;    /* since when it answers badly, 0: it does not */
+    bool watched;          /* its events are registered */
+};
+
+struct driver {
+    struct gs_nvml_config config;
+    struct nvml nvml;
+    nvml_event_set events;
+    struct card cards[GS_GPUS_MAX];
+    uint32_t count;
+    bool lost;             /* the last wait ended because a GPU is lost */
+    bool eventless;        /* it offers no events, or not to us */
+    bool reloaded;         /* it was away since we began, or we let go of it */
+    int64_t deaf_until_ns; /* events are not asked for before */
+    uint32_t deaf_times;   /* they broke off, in a row */
+};
+
+/* driver.c: lets go of the library; what is remembered of the cards stays. */
+void gs_driver_unload(struct driver *driver);
+
+/* events.c */
+void gs_driver_watch(struct driver *driver, struct card *card);
+void gs_driver_drop_events(struct driver *driver);
+int gs_driver_wait(void *ctx, int64_t timeout_ns, struct gs_error *err);
+
+#endif
