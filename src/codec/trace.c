@@ -140,10 +140,25 @@ static size_t count_lines(struct gs_slice text)
 /* --- nodes and pods --- */
 
 enum { NODE_NAME, NODE_CPU, NODE_MEMORY, NODE_GPUS, NODE_MODEL, NODE_COLUMNS };
-enum { POD_NAME, POD_CPU, POD_MEMORY, POD_GPUS, POD_MILLI, POD_SPEC, POD_COLUMNS };
+enum {
+    POD_NAME,
+    POD_CPU,
+    POD_MEMORY,
+    POD_GPUS,
+    POD_MILLI,
+    POD_SPEC,
+    POD_PRIORITY,
+    POD_CREATED,
+    POD_SCHEDULED,
+    POD_DELETED,
+    POD_COLUMNS
+};
 
 #define CPU_MAX    ((uint64_t)INT32_MAX)
 #define MEMORY_MAX ((uint64_t)1 << 40)
+/* Seconds since 1970 fit, and what the API server allows as a user's priority. */
+#define TIME_MAX     ((uint64_t)1 << 40)
+#define PRIORITY_MAX ((uint64_t)1000000000)
 
 static int read_node(struct gs_arena *arena, const struct csv *csv, const struct column *columns,
                      struct gs_trace_node *ret, struct gs_error *err)
@@ -217,19 +232,50 @@ static int read_pod(struct gs_arena *arena, const struct csv *csv, const struct 
     return ret->name && ret->models ? 0 : gs_fail_nomem(err);
 }
 
+/* An empty cell, or no such column: *ret stays. */
+static int read_optional(const struct csv *csv, const struct column *column, uint64_t max,
+                         uint64_t *ret, struct gs_error *err)
+{
+    return cell(csv, column).len ? read_number(csv, column, max, ret, err) : 0;
+}
+
+static int read_stay(const struct csv *csv, const struct column *columns, struct gs_trace_stay *ret,
+                     struct gs_error *err)
+{
+    const struct column *start = &columns[POD_SCHEDULED];
+    uint64_t priority = 0, begun = TIME_MAX, ended = 0;
+    start = start->at == ABSENT ? &columns[POD_CREATED] : start;
+    if (read_optional(csv, &columns[POD_PRIORITY], PRIORITY_MAX, &priority, err) < 0 ||
+        read_optional(csv, start, TIME_MAX, &begun, err) < 0 ||
+        read_optional(csv, &columns[POD_DELETED], TIME_MAX, &ended, err) < 0)
+        return -1;
+    *ret = (struct gs_trace_stay){.priority = (uint32_t)priority};
+    if (ended >= begun)
+        ret->lasts_s = ended > begun ? (int64_t)(ended - begun) : 1;
+    return 0;
+}
+
 int gs_trace_read_pods(struct gs_trace *trace, struct gs_slice csv_text, struct gs_error *err)
 {
     struct column columns[POD_COLUMNS] = {
-        [POD_NAME] = {.name = "name"},         [POD_CPU] = {.name = "cpu_milli"},
-        [POD_MEMORY] = {.name = "memory_mib"}, [POD_GPUS] = {.name = "num_gpu"},
-        [POD_MILLI] = {.name = "gpu_milli"},   [POD_SPEC] = {.name = "gpu_spec", .optional = true},
+        [POD_NAME] = {.name = "name"},
+        [POD_CPU] = {.name = "cpu_milli"},
+        [POD_MEMORY] = {.name = "memory_mib"},
+        [POD_GPUS] = {.name = "num_gpu"},
+        [POD_MILLI] = {.name = "gpu_milli"},
+        [POD_SPEC] = {.name = "gpu_spec", .optional = true},
+        [POD_PRIORITY] = {.name = "priority", .optional = true},
+        [POD_CREATED] = {.name = "creation_time", .optional = true},
+        [POD_SCHEDULED] = {.name = "scheduled_time", .optional = true},
+        [POD_DELETED] = {.name = "deletion_time", .optional = true},
     };
     struct csv csv = {.rest = csv_text};
     if (read_header(&csv, columns, POD_COLUMNS, err) < 0)
         return -1;
-    struct gs_trace_pod *pods =
-        gs_arena_calloc(&trace->arena, count_lines(csv_text), sizeof(*pods));
-    if (!pods)
+    size_t lines = count_lines(csv_text);
+    struct gs_trace_pod *pods = gs_arena_calloc(&trace->arena, lines, sizeof(*pods));
+    struct gs_trace_stay *stays = gs_arena_calloc(&trace->arena, lines, sizeof(*stays));
+    if (!pods || !stays)
         return gs_fail_nomem(err);
     uint32_t count = 0;
     for (int more; (more = next_row(&csv, err)) != 0; count++) {
@@ -237,12 +283,14 @@ int gs_trace_read_pods(struct gs_trace *trace, struct gs_slice csv_text, struct 
             return -1;
         if (count == GS_TRACE_PODS_MAX)
             return gs_fail(err, GS_ETOOBIG, "more than %d pods", GS_TRACE_PODS_MAX);
-        if (read_pod(&trace->arena, &csv, columns, &pods[count], err) < 0)
+        if (read_pod(&trace->arena, &csv, columns, &pods[count], err) < 0 ||
+            read_stay(&csv, columns, &stays[count], err) < 0)
             return -1;
     }
     if (!count)
         return gs_fail(err, GS_EPROTO, "no pod after the header");
     trace->pods = pods;
+    trace->stays = stays;
     trace->pod_count = count;
     return 0;
 }
@@ -262,12 +310,19 @@ void gs_trace_write_nodes(struct gs_buf *out, const struct gs_trace_node *nodes,
     }
 }
 
-void gs_trace_write_pods(struct gs_buf *out, const struct gs_trace_pod *pods, uint32_t count)
+void gs_trace_write_pods(struct gs_buf *out, const struct gs_trace_pod *pods,
+                         const struct gs_trace_stay *stays, uint32_t count)
 {
-    gs_buf_puts(out, "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n");
+    gs_buf_puts(out, "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec");
+    gs_buf_puts(out, stays ? ",priority,creation_time,deletion_time\n" : "\n");
     for (uint32_t i = 0; i < count; i++) {
-        gs_buf_printf(out, "%s,%" PRId64 ",%" PRId64 ",%" PRIu32 ",%" PRIu32 ",%s\n", pods[i].name,
+        gs_buf_printf(out, "%s,%" PRId64 ",%" PRId64 ",%" PRIu32 ",%" PRIu32 ",%s", pods[i].name,
                       pods[i].cpu_milli, pods[i].memory_mib, pods[i].gpus, pods[i].gpu_milli,
                       pods[i].models);
+        if (stays && stays[i].lasts_s)
+            gs_buf_printf(out, ",%" PRIu32 ",0,%" PRId64, stays[i].priority, stays[i].lasts_s);
+        else if (stays)
+            gs_buf_printf(out, ",%" PRIu32 ",,", stays[i].priority);
+        gs_buf_putc(out, '\n');
     }
 }

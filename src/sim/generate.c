@@ -165,6 +165,36 @@ static int make_pods(uint64_t *random, uint64_t demand_milli, struct gs_trace *t
     return 0;
 }
 
+/* How long the trace's pods run, rounded: so many per mille of them at most so many seconds. */
+static const struct {
+    uint32_t per_mille, seconds;
+} lasting[] = {{0, 1},      {10, 12},     {100, 60},    {250, 150},    {500, 500},      {750, 1900},
+               {900, 6500}, {950, 16000}, {990, 96000}, {995, 700000}, {1000, 12000000}};
+
+static int64_t draw_seconds(uint64_t *random)
+{
+    enum { STEPS = 1 << 20, PER_MILLE = 1000 };
+    uint64_t at = gs_splitmix_below(random, (uint64_t)PER_MILLE * STEPS);
+    size_t i = 1;
+    while (at >= (uint64_t)lasting[i].per_mille * STEPS)
+        i++;
+    uint64_t from = (uint64_t)lasting[i - 1].per_mille * STEPS;
+    uint64_t width = (uint64_t)lasting[i].per_mille * STEPS - from;
+    uint64_t rise = lasting[i].seconds - lasting[i - 1].seconds;
+    return (int64_t)(lasting[i - 1].seconds + (at - from) * rise / width);
+}
+
+/* Drawn after all else: the pods are the same with and without. */
+static int make_stays(uint64_t *random, struct gs_trace *trace)
+{
+    trace->stays = gs_arena_calloc(&trace->arena, trace->pod_count, sizeof(*trace->stays));
+    if (!trace->stays)
+        return -1;
+    for (uint32_t i = 0; i < trace->pod_count; i++)
+        trace->stays[i].lasts_s = draw_seconds(random);
+    return 0;
+}
+
 int gs_generate(const struct gs_generate_spec *spec, struct gs_trace *ret, struct gs_error *err)
 {
     if (!spec->nodes || spec->nodes > GS_TRACE_NODES_MAX)
@@ -176,7 +206,8 @@ int gs_generate(const struct gs_generate_spec *spec, struct gs_trace *ret, struc
     struct gs_trace trace = {0};
     uint64_t random = spec->seed, gpus;
     if (make_nodes(spec, &random, &trace, &gpus) < 0 ||
-        make_pods(&random, gpus * MILLI * spec->load_pct / 100, &trace) < 0) {
+        make_pods(&random, gpus * MILLI * spec->load_pct / 100, &trace) < 0 ||
+        (spec->timed && make_stays(&random, &trace) < 0)) {
         gs_trace_release(&trace);
         return gs_fail_nomem(err);
     }

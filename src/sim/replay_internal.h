@@ -32,6 +32,25 @@ struct replay {
     uint8_t *scores;
 };
 
+/* The cluster without pods, and what the policies know of the trace beforehand; replay->trace, spec
+ * and random are set. Close it also on failure. GS_ENOMEM, GS_EINVAL (two nodes of one name). */
+int gs_replay_open(struct replay *replay, const uint32_t *rank, struct gs_error *err);
+void gs_replay_close(struct replay *replay);
+
+/* A pod has come: with spec->learn the policies hear of it. GS_ENOMEM. */
+int gs_replay_learn(struct replay *replay, uint32_t row, struct gs_error *err);
+
+/* The slot to place a pod of this row on, or -1. */
+int64_t gs_replay_decide(struct replay *replay, uint32_t row);
+
+/* On the GPUs of the decision just made; number is the pod's own. GS_ENOMEM. */
+int gs_replay_place(struct replay *replay, uint32_t number, uint32_t row, int64_t slot,
+                    struct gs_error *err);
+void gs_replay_vacate(struct replay *replay, uint32_t number, uint32_t row, int64_t slot);
+
+/* Some node would take it. */
+bool gs_replay_has_room(const struct replay *replay, uint32_t row);
+
 /* A node that has room for the pod, as a policy is asked about it. */
 struct replay_case {
     struct replay *replay;
@@ -55,6 +74,12 @@ extern const size_t gs_replay_policy_count;
 /* kube-scheduler 1.20's LeastAllocated and BalancedAllocation, each 0..100, of CPU and memory after
  * placement, as the openb experiment computes them. */
 int64_t gs_replay_kube_score(const struct replay_case *the);
+
+/* --- draws --- */
+
+/* Fisher and Yates. */
+void gs_replay_shuffle(uint32_t *all, uint32_t count, uint64_t *state);
+uint64_t gs_replay_capacity_milli(const struct gs_trace *trace);
 
 /* --- metrics --- */
 struct replay_metrics {

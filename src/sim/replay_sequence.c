@@ -7,7 +7,7 @@
 
 /* The order in which a trace's pods arrive. */
 
-static void shuffle(uint32_t *all, uint32_t count, uint64_t *state)
+void gs_replay_shuffle(uint32_t *all, uint32_t count, uint64_t *state)
 {
     for (uint32_t i = count; i-- > 1;) {
         uint32_t other = (uint32_t)gs_splitmix_below(state, i + 1u);
@@ -78,7 +78,7 @@ static int draw_pods(const struct gs_trace *trace, const uint32_t *rows, uint64_
             return -1;
         demand += (uint64_t)trace->pods[i].gpus * trace->pods[i].gpu_milli;
     }
-    shuffle(ret->all, ret->count, state);
+    gs_replay_shuffle(ret->all, ret->count, state);
     for (uint64_t more = (uint64_t)trace->pod_count * TIMES_MAX; more; more--) {
         uint32_t row = rows[gs_splitmix_below(state, trace->pod_count)];
         const struct gs_trace_pod *pod = &trace->pods[row];
@@ -91,7 +91,7 @@ static int draw_pods(const struct gs_trace *trace, const uint32_t *rows, uint64_
     return 0;
 }
 
-static uint64_t capacity_milli(const struct gs_trace *trace)
+uint64_t gs_replay_capacity_milli(const struct gs_trace *trace)
 {
     uint64_t milli = 0;
     for (uint32_t i = 0; i < trace->node_count; i++)
@@ -111,7 +111,7 @@ static bool any_gpu_pod(const struct gs_trace *trace)
 int gs_replay_sequence(const struct gs_trace *trace, uint64_t seed, uint32_t percent,
                        struct gs_trace_sequence *ret, struct gs_error *err)
 {
-    uint64_t capacity = capacity_milli(trace);
+    uint64_t capacity = gs_replay_capacity_milli(trace);
     if (!capacity || !any_gpu_pod(trace))
         return gs_fail(err, GS_EINVAL, "the trace has no GPUs, or no pod that asks for one");
     if (percent >= GS_REPLAY_BUCKETS)
@@ -126,7 +126,7 @@ int gs_replay_sequence(const struct gs_trace *trace, uint64_t seed, uint32_t per
     }
     for (uint32_t i = 0; i < trace->node_count; i++)
         rank[i] = i;
-    shuffle(rank, trace->node_count, &state);
+    gs_replay_shuffle(rank, trace->node_count, &state);
     *ret = (struct gs_trace_sequence){gs_steal(&rank), pods.all, trace->node_count, pods.count};
     return 0;
 }

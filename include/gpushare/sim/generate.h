@@ -2,6 +2,7 @@
 #ifndef GPUSHARE_SIM_GENERATE_H
 #define GPUSHARE_SIM_GENERATE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "gpushare/base/error.h"
@@ -20,6 +21,7 @@
 struct gs_generate_spec {
     uint32_t nodes;
     uint32_t load_pct; /* GPUs that all pods together ask for, in percent of the cluster's */
+    bool timed;        /* fills trace.stays, too; the pods are the same without */
     uint64_t seed;     /* the same numbers give the same trace on every machine */
 };
 

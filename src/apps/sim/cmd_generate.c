@@ -26,6 +26,7 @@ static void read_settings(struct generate_settings *set, int argc, char **argv)
         OPT_U32("node-count", &set->spec.nodes, "NUMBER", "nodes (default 1213)"),
         OPT_U32("load", &set->spec.load_pct, "PERCENT",
                 "GPUs that all pods together ask for, of all there are (default 98)"),
+        OPT_FLAG("timed", &set->spec.timed, "say how long each pod runs, for replay --timed"),
         OPT_U64("seed", &set->spec.seed, "NUMBER", "of all that is drawn (default 1)"),
     };
     const struct gs_command command = {
@@ -56,7 +57,7 @@ static int write_trace(const struct generate_settings *set, const struct gs_trac
     _cleanup_(gs_buf_release) struct gs_buf nodes = GS_BUF(FILE_BYTES_MAX);
     _cleanup_(gs_buf_release) struct gs_buf pods = GS_BUF(FILE_BYTES_MAX);
     gs_trace_write_nodes(&nodes, trace->nodes, trace->node_count);
-    gs_trace_write_pods(&pods, trace->pods, trace->pod_count);
+    gs_trace_write_pods(&pods, trace->pods, trace->stays, trace->pod_count);
     if (mkdir(set->out, 0777) < 0 && errno != EEXIST)
         return gs_fail_errno(err, GS_EIO, errno, "%.160s", set->out);
     if (write_file(set->out, "nodes.csv", &nodes, err) < 0)

@@ -10,11 +10,13 @@
 #include "gpushare/sim/replay.h"
 #include "sim/commands.h"
 #include "sim/plot.h"
+#include "sim/replay_timed.h"
 #include "sim/trace_files.h"
 
 /* gpushare-sim replay: how much of a cluster the placement policies fill with a trace's pods. */
 
-enum { POLICIES_MAX = 16 };
+enum { POLICIES_MAX = REPLAY_POLICIES_MAX };
+#define HOUR_NS (3600 * GS_NS_PER_S)
 
 struct replay_settings {
     const char *nodes;
@@ -24,8 +26,13 @@ struct replay_settings {
     const char *arrivals;
     const char *curve;
     const char *plot;
+    const char *results;
     uint64_t seed;
-    uint32_t percent;
+    struct replay_loads loads;
+    bool timed;
+    int64_t cut_ns, warmup_ns, measured_ns;
+    uint32_t seeds;
+    uint32_t sample_nodes; /* 0: all */
     uint32_t extender_weight;
     enum gs_quantise quantise;
     bool all_pods;
@@ -61,7 +68,15 @@ static bool set_quantise(void *to, const char *text)
 
 static void read_settings(struct replay_settings *set, int argc, char **argv)
 {
-    *set = (struct replay_settings){.policies = "binpack,fgd,rollout", .seed = 42, .percent = 130};
+    *set = (struct replay_settings){
+        .policies = "binpack,fgd,rollout",
+        .seed = 42,
+        .loads = {{130}, 1},
+        .cut_ns = 24 * HOUR_NS,
+        .warmup_ns = 48 * HOUR_NS,
+        .measured_ns = 120 * HOUR_NS,
+        .seeds = 1,
+    };
     const struct gs_option table[] = {
         OPT_STRING("nodes", &set->nodes, "FILE", "sn,cpu_milli,memory_mib,gpu,model as CSV"),
         OPT_STRING("pods", &set->pods, "FILE",
@@ -69,8 +84,23 @@ static void read_settings(struct replay_settings *set, int argc, char **argv)
         OPT_STRING("seq", &set->sequence, "FILE",
                    "order of arrivals and nodes; without it, one is drawn"),
         OPT_U64("seed", &set->seed, "NUMBER", "of what is drawn (default 42)"),
-        OPT_U32("load", &set->percent, "PERCENT",
-                "of the GPUs that a drawn order asks for (default 130)"),
+        OPT_CUSTOM("load", &set->loads, replay_loads_set, "PERCENT[,PERCENT]",
+                   "of the GPUs that a drawn order asks for (default 130); with --timed, of the "
+                   "GPU time, several if wanted; 0.8 is 80"),
+        OPT_FLAG("timed", &set->timed,
+                 "pods come and go: how long they wait, and what is lost meanwhile"),
+        OPT_DURATION("cut", &set->cut_ns, "TIME", "with --timed: no pod runs longer (24h)"),
+        OPT_DURATION("warm-up", &set->warmup_ns, "TIME",
+                     "with --timed: pods that arrive so early are not measured (48h)"),
+        OPT_DURATION("measure", &set->measured_ns, "TIME",
+                     "with --timed: how long is measured after that (120h)"),
+        OPT_U32("seeds", &set->seeds, "NUMBER",
+                "with --timed: runs with so many seeds from --seed on, means and 95 % intervals "
+                "(1)"),
+        OPT_STRING("results", &set->results, "FILE",
+                   "with --timed: every figure of every run, as CSV"),
+        OPT_U32("sample-nodes", &set->sample_nodes, "NUMBER",
+                "so many nodes only, of each kind its share"),
         OPT_STRING("policy", &set->policies, "NAME[,NAME]",
                    "binpack, spread, fgd, rollout; to compare with: bestfit, packing, dotprod, "
                    "cluster, random, orig (default binpack,fgd,rollout)"),
@@ -90,7 +120,8 @@ static void read_settings(struct replay_settings *set, int argc, char **argv)
     };
     const struct gs_command command = {
         .name = "gpushare-sim replay",
-        .doc = "Replays a trace against the shipped placement code: pods arrive, none leaves.",
+        .doc = "Replays a trace against the shipped placement code: pods arrive, none leaves; with "
+               "--timed they come and go.",
         .options = table,
         .option_count = sizeof(table) / sizeof(table[0]),
     };
@@ -126,14 +157,22 @@ static int load(struct replay_run *run, struct gs_error *err)
     const struct replay_settings *set = &run->set;
     if (!set->nodes || !set->pods)
         return gs_fail(err, GS_EINVAL, "nodes and pods are needed (see --help)");
+    if (set->timed && (set->sequence || set->arrivals || set->curve))
+        return gs_fail(err, GS_EINVAL, "--seq, --arrivals and --curve are not for --timed");
+    if (!set->timed && (set->loads.count != 1 || set->results || set->seeds != 1))
+        return gs_fail(err, GS_EINVAL, "several loads or seeds, and --results, are for --timed");
     if (set->plot && plot_check(set->plot, err) < 0)
         return -1;
     if (find_policies(run, err) < 0 ||
         trace_files_read(set->nodes, set->pods, &run->trace, err) < 0)
         return -1;
+    if (set->sample_nodes && gs_trace_sample_nodes(&run->trace, set->sample_nodes, err) < 0)
+        return -1;
+    if (set->timed)
+        return 0;
     if (set->sequence)
         return trace_files_read_sequence(set->sequence, &run->trace, &run->sequence, err);
-    return gs_replay_sequence(&run->trace, set->seed, set->percent, &run->sequence, err);
+    return gs_replay_sequence(&run->trace, set->seed, set->loads.percent[0], &run->sequence, err);
 }
 
 /* --- while it runs --- */
@@ -164,20 +203,25 @@ static void draw_bar(void *ctx, uint32_t done, uint32_t arrivals)
         fputs("\r\033[K", stderr);
 }
 
+static struct gs_replay_spec spec_of(const struct replay_settings *set)
+{
+    return (struct gs_replay_spec){
+        .clock = &cpu_clock,
+        .learn = set->learn,
+        .extender_weight = set->extender_weight,
+        .quantise = set->quantise,
+        .all_pods = set->all_pods,
+        .seed = set->seed,
+    };
+}
+
 static int replay_one(struct replay_run *run, uint32_t at, struct gs_error *err)
 {
-    struct gs_replay_spec spec = {
-        .policy = run->policies[at],
-        .clock = &cpu_clock,
-        .learn = run->set.learn,
-        .extender_weight = run->set.extender_weight,
-        .quantise = run->set.quantise,
-        .all_pods = run->set.all_pods,
-        .seed = run->set.seed,
-        .arrival = run->arrivals ? write_arrival : NULL,
-        .progress = run->bar ? draw_bar : NULL,
-        .ctx = run,
-    };
+    struct gs_replay_spec spec = spec_of(&run->set);
+    spec.policy = run->policies[at];
+    spec.arrival = run->arrivals ? write_arrival : NULL;
+    spec.progress = run->bar ? draw_bar : NULL;
+    spec.ctx = run;
     return gs_replay(&run->trace, &run->sequence, &spec, &run->results[at], err);
 }
 
@@ -229,12 +273,47 @@ static int write_curves(const struct replay_run *run, struct gs_error *err)
     return trace_files_write(run->set.curve, (struct gs_slice){out.data, out.len}, err);
 }
 
+/* The interesting part is where the cluster fills up: below 70 % all lines are the same. */
 static int write_plot(const struct replay_run *run, struct gs_error *err)
 {
+    static const struct plot_chart chart = {
+        .x = "arrived GPU demand, % of capacity",
+        .y = "allocated GPUs, % of capacity",
+        .ranges = "set xrange [70:*]\nset yrange [70:100]\nset key bottom right\n",
+    };
     struct plot_line lines[POLICIES_MAX];
-    for (uint32_t i = 0; i < run->count; i++)
-        lines[i] = (struct plot_line){gs_replay_policy_name(run->policies[i]), &run->results[i]};
-    return plot_draw(run->set.plot, lines, run->count, err);
+    double x[GS_REPLAY_BUCKETS], y[POLICIES_MAX][GS_REPLAY_BUCKETS];
+    for (uint32_t i = 0; i < run->count; i++) {
+        uint32_t points = 0;
+        for (int b = 0; b < GS_REPLAY_BUCKETS; b++) {
+            if (run->results[i].curve[b] < 0) /* the same arrivals for all */
+                continue;
+            x[points] = b;
+            y[i][points++] = run->results[i].curve[b];
+        }
+        lines[i] = (struct plot_line){gs_replay_policy_name(run->policies[i]), x, y[i], points};
+    }
+    return plot_draw(run->set.plot, &chart, lines, run->count, err);
+}
+
+static int replay_with_time(const struct replay_run *run, struct gs_error *err)
+{
+    const struct replay_settings *set = &run->set;
+    struct replay_timed timed = {
+        .trace = &run->trace,
+        .policies = run->policies,
+        .policy_count = run->count,
+        .loads = set->loads,
+        .draw = {.cut_s = set->cut_ns / GS_NS_PER_S,
+                 .warmup_s = set->warmup_ns / GS_NS_PER_S,
+                 .measured_s = set->measured_ns / GS_NS_PER_S,
+                 .seed = set->seed},
+        .seeds = set->seeds,
+        .replay = spec_of(set),
+        .results = set->results,
+        .plot = set->plot,
+    };
+    return replay_timed(&timed, err);
 }
 
 static int replay_all(struct replay_run *run, struct gs_error *err)
@@ -252,6 +331,8 @@ static int replay_all(struct replay_run *run, struct gs_error *err)
 
 static int replay_and_close(struct replay_run *run, struct gs_error *err)
 {
+    if (run->set.timed)
+        return replay_with_time(run, err);
     if (!run->set.arrivals)
         return replay_all(run, err);
     run->arrivals = fopen(run->set.arrivals, "we");

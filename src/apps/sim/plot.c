@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -31,25 +32,24 @@ static void put_quoted(FILE *script, const char *text)
 static void put_points(FILE *script, uint32_t number, const struct plot_line *line)
 {
     fprintf(script, "$line%u << EOD\n", number);
-    for (int b = 0; b < GS_REPLAY_BUCKETS; b++) {
-        if (line->result->curve[b] >= 0)
-            fprintf(script, "%d %.2f\n", b, line->result->curve[b]);
-    }
+    for (uint32_t i = 0; i < line->count; i++)
+        fprintf(script, "%g %.2f\n", line->x[i], line->y[i]);
     fputs("EOD\n", script);
 }
 
-/* The interesting part is where the cluster fills up: below 70 % all lines are the same. */
 static void put_script(FILE *script, const char *path, const char *terminal,
-                       const struct plot_line *lines, uint32_t count)
+                       const struct plot_chart *chart, const struct plot_line *lines,
+                       uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         put_points(script, i, &lines[i]);
     fprintf(script, "set terminal %s size 900,560\nset output ", terminal);
     put_quoted(script, path);
-    fputs("\nset xlabel 'arrived GPU demand, % of capacity'\n"
-          "set ylabel 'allocated GPUs, % of capacity'\n"
-          "set xrange [70:*]\nset yrange [70:100]\nset grid\nset key bottom right\nplot ",
-          script);
+    fputs("\nset xlabel ", script);
+    put_quoted(script, chart->x);
+    fputs("\nset ylabel ", script);
+    put_quoted(script, chart->y);
+    fprintf(script, "\n%sset grid\nplot ", chart->ranges);
     for (uint32_t i = 0; i < count; i++) {
         fprintf(script, "%s$line%u using 1:2 with lines linewidth 2 title ", i ? ", " : "", i);
         put_quoted(script, lines[i].name);
@@ -94,7 +94,8 @@ int plot_check(const char *path, struct gs_error *err)
     return gs_fail(err, GS_EINVAL, "%.160s ends neither in .svg nor in .png", path);
 }
 
-int plot_draw(const char *path, const struct plot_line *lines, uint32_t count, struct gs_error *err)
+int plot_draw(const char *path, const struct plot_chart *chart, const struct plot_line *lines,
+              uint32_t count, struct gs_error *err)
 {
     const char *terminal = terminal_for(path);
     if (!terminal)
@@ -102,7 +103,7 @@ int plot_draw(const char *path, const struct plot_line *lines, uint32_t count, s
     FILE *script = tmpfile();
     if (!script)
         return gs_fail_errno(err, GS_EIO, errno, "temporary file");
-    put_script(script, path, terminal, lines, count);
+    put_script(script, path, terminal, chart, lines, count);
     int result = -1;
     if (fflush(script) != 0 || lseek(fileno(script), 0, SEEK_SET) < 0)
         gs_fail_errno(err, GS_EIO, errno, "temporary file");

@@ -90,6 +90,35 @@ static void pods_are_read_and_made_regular(void **state)
     }
 }
 
+#define TIMED "name,cpu_milli,memory_mib,num_gpu,gpu_milli,priority,creation_time,deletion_time"
+
+static void how_long_a_pod_ran_is_read(void **state)
+{
+    static const struct {
+        const char *row, *csv;
+        int64_t lasts_s;
+        uint32_t priority;
+    } rows[] = {
+        {"from its start", TIMED ",scheduled_time\np,1,2,1,5,7,10,100,40\n", 60, 7},
+        {"it waited until it was deleted", TIMED ",scheduled_time\np,1,2,1,5,0,10,100,\n", 0, 0},
+        {"no column for the start: from its creation", TIMED "\np,1,2,1,5,,10,100\n", 90, 0},
+        {"floating point", TIMED "\np,1,2,1,5,3.0,10.0,100.0\n", 90, 3},
+        {"less than a second is one", TIMED "\np,1,2,1,5,,10,10\n", 1, 0},
+        {"it has not ended", TIMED "\np,1,2,1,5,,10,\n", 0, 0},
+        {"it never began", TIMED "\np,1,2,1,5,,,10\n", 0, 0},
+        {"it ended before it began", TIMED "\np,1,2,1,5,,10,9\n", 0, 0},
+        {"no columns at all", PODS "p,1,2,1,460,,\n", 0, 0},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_trace trace = {0};
+        struct gs_error err = {0};
+        row_equal(r->row, gs_trace_read_pods(&trace, gs_slice_of(r->csv), &err), 0);
+        row_equal(r->row, trace.stays[0].lasts_s, r->lasts_s);
+        row_equal(r->row, trace.stays[0].priority, r->priority);
+        gs_trace_release(&trace);
+    }
+}
+
 static void broken_tables_are_refused_with_the_line(void **state)
 {
     static const struct {
@@ -120,6 +149,9 @@ static void broken_tables_are_refused_with_the_line(void **state)
         {"quotes", "sn,cpu_milli,memory_mib,gpu,model\n\"n\",1,2,3,M\n", "line 2 has a quoted",
          false},
         {"nothing of a GPU", PODS "p,1,2,1,0,,\n", "line 2: a GPU is asked for", true},
+        {"a time that is none", TIMED "\np,1,2,1,5,,yesterday,9\n", "line 2: creation_time", true},
+        {"a priority above a user's", TIMED "\np,1,2,1,5,1000000001,1,9\n", "line 2: priority",
+         true},
         {"no pods", PODS, "no pod", true},
         {"more than 64 columns",
          ",,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n", "line 1 has more",
@@ -154,10 +186,16 @@ static void what_is_written_is_read_again(void **state)
     assert_string_equal(text.data, "sn,cpu_milli,memory_mib,gpu,model\na,1,2,3,X\nb,4,5,64,\n");
     gs_buf_reset(&text);
     gs_buf_reset(&again);
-    gs_trace_write_pods(&text, pods, 2);
+    gs_trace_write_pods(&text, pods, NULL, 2);
     assert_int_equal(gs_trace_read_pods(&trace, (struct gs_slice){text.data, text.len}, &err), 0);
-    gs_trace_write_pods(&again, trace.pods, trace.pod_count);
+    gs_trace_write_pods(&again, trace.pods, NULL, trace.pod_count);
     assert_string_equal(text.data, again.data);
+    static const struct gs_trace_stay stays[] = {{60, 2}, {0, 0}};
+    gs_buf_reset(&text);
+    gs_trace_write_pods(&text, pods, stays, 2);
+    assert_int_equal(gs_trace_read_pods(&trace, (struct gs_slice){text.data, text.len}, &err), 0);
+    assert_true(trace.stays[0].lasts_s == 60 && trace.stays[0].priority == 2);
+    assert_true(trace.stays[1].lasts_s == 0 && trace.stays[1].priority == 0);
     gs_trace_release(&trace);
 }
 
@@ -218,6 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_are_read),
         cmocka_unit_test(pods_are_read_and_made_regular),
+        cmocka_unit_test(how_long_a_pod_ran_is_read),
         cmocka_unit_test(broken_tables_are_refused_with_the_line),
         cmocka_unit_test(what_is_written_is_read_again),
         cmocka_unit_test(a_sequence_is_read),

@@ -70,7 +70,7 @@ static void the_same_seed_makes_the_same_trace(void **state)
         struct gs_buf text = GS_BUF(1 << 20);
         struct gs_trace trace = generate(40, 98, i < 2 ? 7 : 8);
         gs_trace_write_nodes(&text, trace.nodes, trace.node_count);
-        gs_trace_write_pods(&text, trace.pods, trace.pod_count);
+        gs_trace_write_pods(&text, trace.pods, trace.stays, trace.pod_count);
         texts[i] = gs_buf_steal(&text);
         assert_non_null(texts[i]);
         gs_trace_release(&trace);
@@ -114,6 +114,39 @@ static void impossible_sizes_are_refused(void **state)
     }
 }
 
+/* The quantiles are those of the trace, rounded; the pods are those of a trace without times. */
+static void how_long_pods_run_has_the_quantiles_of_the_trace(void **state)
+{
+    static const struct {
+        const char *row;
+        int64_t seconds;
+        uint32_t per_mille;
+    } rows[] = {{"some end at once", 60, 100},
+                {"half within minutes", 500, 500},
+                {"nine of ten within two hours", 6500, 900},
+                {"few run for days", 96000, 990}};
+    struct gs_generate_spec spec = {.nodes = 400, .load_pct = 500, .seed = 5};
+    struct gs_trace without = {0}, timed = {0};
+    struct gs_error err = {0};
+    assert_int_equal(gs_generate(&spec, &without, &err), 0);
+    spec.timed = true;
+    assert_int_equal(gs_generate(&spec, &timed, &err), 0);
+    assert_null(without.stays);
+    assert_int_equal(without.pod_count, timed.pod_count);
+    assert_int_equal(without.pods[99].gpu_milli, timed.pods[99].gpu_milli);
+    GS_FOR_EACH_ROW (r, rows) {
+        uint32_t within = 0;
+        for (uint32_t i = 0; i < timed.pod_count; i++) {
+            row_true(r->row, timed.stays[i].lasts_s > 0);
+            within += timed.stays[i].lasts_s <= r->seconds;
+        }
+        double per_mille = 1000.0 * within / timed.pod_count;
+        row_true(r->row, per_mille > r->per_mille - 15 && per_mille < r->per_mille + 15);
+    }
+    gs_trace_release(&without);
+    gs_trace_release(&timed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +154,7 @@ int main(void)
         cmocka_unit_test(the_same_seed_makes_the_same_trace),
         cmocka_unit_test(small_and_large_clusters_are_possible),
         cmocka_unit_test(impossible_sizes_are_refused),
+        cmocka_unit_test(how_long_pods_run_has_the_quantiles_of_the_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

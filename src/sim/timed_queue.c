@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "timed_internal.h"
+
+/* Who waits, as in kube-scheduler's queue, and who leaves next. */
+
+enum { MS_PER_S = 1000, PAUSE_MAX_MS = 10 * MS_PER_S, FIRST_GROWTH = 64 };
+
+/* --- lists --- */
+
+static void *grow(void *all, uint32_t *cap, size_t size)
+{
+    uint32_t more = *cap ? *cap * 2 : FIRST_GROWTH;
+    void *wider = reallocarray(all, more, size);
+    if (wider)
+        *cap = more;
+    return wider;
+}
+
+int timed_list_add(struct timed_list *list, uint32_t number)
+{
+    if (list->count == list->cap) {
+        uint32_t *wider = grow(list->all, &list->cap, sizeof(*wider));
+        if (!wider)
+            return -1;
+        list->all = wider;
+    }
+    list->all[list->count++] = number;
+    return 0;
+}
+
+/* --- the queue --- */
+
+int timed_queue_add(struct timed_queue *queue, uint32_t number)
+{
+    return timed_list_add(&queue->batch, number);
+}
+
+int timed_queue_failed(struct timed_queue *queue, uint32_t number)
+{
+    return timed_list_add(&queue->unschedulable, number);
+}
+
+/* 1, 2, 4, 8, 10, 10, … s after the last attempt. */
+static int64_t pause_end_ms(const struct timed_pod *pod)
+{
+    enum { DOUBLINGS = 4 };
+    uint32_t doubled = pod->attempts - 1 < DOUBLINGS ? pod->attempts - 1 : DOUBLINGS;
+    int64_t pause_ms = (int64_t)MS_PER_S << doubled;
+    return pod->tried_ms + (pause_ms < PAUSE_MAX_MS ? pause_ms : PAUSE_MAX_MS);
+}
+
+int timed_queue_pod_left(struct timed_queue *queue, int64_t now_ms)
+{
+    struct timed_list *from = &queue->unschedulable;
+    for (uint32_t i = 0; i < from->count; i++) {
+        int64_t end_ms = pause_end_ms(&queue->pods[from->all[i]]);
+        int64_t second = (end_ms + MS_PER_S - 1) / MS_PER_S;
+        struct timed_list *to =
+            end_ms <= now_ms ? &queue->batch : &queue->pausing[second % TIMED_SECONDS];
+        if (timed_list_add(to, from->all[i]) < 0)
+            return -1;
+    }
+    from->count = 0;
+    return 0;
+}
+
+int timed_queue_second(struct timed_queue *queue, int64_t now_ms)
+{
+    if (now_ms % MS_PER_S)
+        return 0;
+    struct timed_list *from = &queue->pausing[now_ms / MS_PER_S % TIMED_SECONDS];
+    for (uint32_t i = 0; i < from->count; i++) {
+        if (timed_list_add(&queue->batch, from->all[i]) < 0)
+            return -1;
+    }
+    from->count = 0;
+    return 0;
+}
+
+int64_t timed_queue_next_ms(const struct timed_queue *queue, int64_t now_ms)
+{
+    int64_t second = now_ms / MS_PER_S;
+    for (int64_t s = second + 1; s <= second + TIMED_SECONDS; s++) {
+        if (queue->pausing[s % TIMED_SECONDS].count)
+            return s * MS_PER_S;
+    }
+    return INT64_MAX;
+}
+
+static int in_turn(const void *a, const void *b, void *ctx)
+{
+    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+    const struct timed_pod *pods = ctx;
+    if (pods[left].priority != pods[right].priority)
+        return pods[left].priority > pods[right].priority ? -1 : 1;
+    if (pods[left].tried_ms != pods[right].tried_ms)
+        return pods[left].tried_ms < pods[right].tried_ms ? -1 : 1;
+    return (left > right) - (left < right);
+}
+
+void timed_queue_sort(struct timed_queue *queue)
+{
+    struct timed_list *batch = &queue->batch;
+    if (batch->count > 1)
+        qsort_r(batch->all, batch->count, sizeof(*batch->all), in_turn, (void *)queue->pods);
+}
+
+void timed_queue_release(struct timed_queue *queue)
+{
+    free(queue->unschedulable.all);
+    free(queue->batch.all);
+    for (int s = 0; s < TIMED_SECONDS; s++)
+        free(queue->pausing[s].all);
+}
+
+/* --- the heap --- */
+
+static bool sooner(const struct timed_leaving *a, const struct timed_leaving *b)
+{
+    return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->number < b->number;
+}
+
+int timed_heap_push(struct timed_heap *heap, const struct timed_leaving *leaving)
+{
+    if (heap->count == heap->cap) {
+        struct timed_leaving *wider = grow(heap->all, &heap->cap, sizeof(*wider));
+        if (!wider)
+            return -1;
+        heap->all = wider;
+    }
+    uint32_t at = heap->count++;
+    for (; at && sooner(leaving, &heap->all[(at - 1) / 2]); at = (at - 1) / 2)
+        heap->all[at] = heap->all[(at - 1) / 2];
+    heap->all[at] = *leaving;
+    return 0;
+}
+
+struct timed_leaving timed_heap_pop(struct timed_heap *heap)
+{
+    struct timed_leaving top = heap->all[0], last = heap->all[--heap->count];
+    uint32_t at = 0;
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child + 1 < heap->count && sooner(&heap->all[child + 1], &heap->all[child]))
+            child++;
+        if (child >= heap->count || !sooner(&heap->all[child], &last))
+            break;
+        heap->all[at] = heap->all[child];
+        at = child;
+    }
+    heap->all[at] = last;
+    return top;
+}
