@@ -8,14 +8,6 @@
 
 #include "gpushare/base/num.h"
 
-void gs_driver_unload(struct driver *driver)
-{
-    gs_driver_drop_events(driver);
-    nvml_close(&driver->nvml);
-    for (uint32_t i = 0; i < driver->count; i++)
-        driver->cards[i].device = NULL;
-}
-
 /* "00000000:3B:00.0" → "0000:3b:00.0" */
 static void read_pci(const struct driver *driver, nvml_device device, char out[GS_PCI_BYTES])
 {

@@ -32,10 +32,10 @@ struct driver {
     uint32_t deaf_times;   /* they broke off, in a row */
 };
 
-/* driver.c: lets go of the library; what is remembered of the cards stays. */
+/* Lets go of the library; what is remembered of the cards stays. */
 void gs_driver_unload(struct driver *driver);
 
-/* events.c */
+/* Critical events of a card come by gs_driver_wait() from now on, if the driver has any. */
 void gs_driver_watch(struct driver *driver, struct card *card);
 void gs_driver_drop_events(struct driver *driver);
 int gs_driver_wait(void *ctx, int64_t timeout_ns, struct gs_error *err);

@@ -46,6 +46,14 @@ void gs_driver_drop_events(struct driver *driver)
         driver->cards[i].watched = false;
 }
 
+void gs_driver_unload(struct driver *driver)
+{
+    gs_driver_drop_events(driver);
+    nvml_close(&driver->nvml);
+    for (uint32_t i = 0; i < driver->count; i++)
+        driver->cards[i].device = NULL;
+}
+
 void gs_driver_watch(struct driver *driver, struct card *card)
 {
     struct nvml *nvml = &driver->nvml;
