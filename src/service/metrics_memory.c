@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPU memory, in bytes whatever the nodes' units are. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gpushare/base/index.h"
 #include "gpushare/base/metric.h"
 #include "gpushare/core/fragmentation.h"
 #include "service_internal.h"
@@ -45,6 +49,109 @@ static void print_gpus(struct gs_store *store, struct gs_buf *out)
     gs_store_each_node(store, print_node_gpus, &size);
     gs_metric_family(out, used.name, "gauge", "Memory of a GPU that is charged to pods.");
     gs_store_each_node(store, print_node_gpus, &used);
+}
+
+static void print_node_stranded(void *ctx, const struct gs_store *store,
+                                const struct gs_node_view *view)
+{
+    struct gs_buf *out = ctx;
+    struct gs_fragmentation part;
+    gs_fragmentation_of_node(store->policies, view, &part);
+    if (part.known && view->gpu_count)
+        gs_metric_sample(out, "gpushare_node_memory_stranded_bytes", "node",
+                         gs_ledger_node_name(store->ledger, view->slot),
+                         part.stranded_units * unit_bytes(store->ledger, view));
+}
+
+static void print_nodes(struct gs_store *store, struct gs_buf *out)
+{
+    gs_metric_family(
+        out, "gpushare_node_memory_stranded_bytes", "gauge",
+        "Free GPU memory of a node that more pods such as those seen so far would leave "
+        "unused; absent until enough pods were seen.");
+    gs_store_each_node(store, print_node_stranded, out);
+}
+
+/* So many namespaces have series of their own; what further ones have is told together. */
+enum { NAMESPACES_MAX = 1000, NAMESPACE_BYTES = 64 };
+
+struct namespace_sum {
+    char name[NAMESPACE_BYTES];
+    uint64_t bytes, pods;
+};
+
+struct namespaces {
+    struct gs_index by_name; /* into sums */
+    struct namespace_sum *sums;
+    uint32_t count;
+    struct namespace_sum others;
+    const char *wanted;  /* while it is looked for */
+    uint64_t unit_bytes; /* of the node at hand */
+};
+
+static bool same_namespace(const void *ctx, uint32_t slot)
+{
+    const struct namespaces *all = ctx;
+    return strcmp(all->sums[slot].name, all->wanted) == 0;
+}
+
+static struct namespace_sum *sum_of(struct namespaces *all, const char *name)
+{
+    uint64_t hash = gs_hash_text(name);
+    all->wanted = name;
+    uint32_t slot = gs_index_find(&all->by_name, hash, same_namespace, all);
+    if (slot != GS_INDEX_NONE)
+        return &all->sums[slot];
+    if (all->count == NAMESPACES_MAX || strlen(name) >= NAMESPACE_BYTES ||
+        gs_index_reserve(&all->by_name) < 0)
+        return &all->others;
+    gs_index_insert(&all->by_name, hash, all->count);
+    struct namespace_sum *sum = &all->sums[all->count++];
+    snprintf(sum->name, sizeof(sum->name), "%s", name);
+    return sum;
+}
+
+/* A pod counts once, with what it asked for, also where it is charged on every GPU that may be its.
+ */
+static bool add_claim(void *ctx, const struct gs_claim *claim)
+{
+    struct namespaces *all = ctx;
+    struct namespace_sum *sum = sum_of(all, claim->ns);
+    sum->bytes += (uint64_t)claim->units * claim->gpu_count * all->unit_bytes;
+    sum->pods++;
+    return true;
+}
+
+static void add_claims(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
+{
+    struct namespaces *all = ctx;
+    all->unit_bytes = unit_bytes(store->ledger, view);
+    gs_ledger_each_claim(store->ledger, view->slot, add_claim, all);
+}
+
+static void print_namespaces(struct gs_store *store, struct gs_buf *out)
+{
+    struct namespaces all = {.others.name = "_other"}; /* no namespace has such a name */
+    all.sums = calloc(NAMESPACES_MAX, sizeof(*all.sums));
+    if (!all.sums)
+        return;
+    gs_store_each_node(store, add_claims, &all);
+    for (int pods = 0; pods < 2; pods++) {
+        const char *name =
+            pods ? "gpushare_namespace_pods" : "gpushare_namespace_memory_allocated_bytes";
+        gs_metric_family(out, name, "gauge",
+                         pods ? "Bound pods with GPU memory, by namespace."
+                              : "GPU memory that was given to the pods of a namespace. Beyond 1000 "
+                                "namespaces the rest is _other.");
+        for (uint32_t i = 0; i < all.count; i++)
+            gs_metric_sample(out, name, "namespace", all.sums[i].name,
+                             pods ? all.sums[i].pods : all.sums[i].bytes);
+        if (all.others.pods)
+            gs_metric_sample(out, name, "namespace", all.others.name,
+                             pods ? all.others.pods : all.others.bytes);
+    }
+    gs_index_release(&all.by_name);
+    free(all.sums);
 }
 
 struct sums {
@@ -99,7 +206,10 @@ static void print_sums(struct gs_store *store, struct gs_buf *out)
 
 void gs_service_metrics_memory(struct gs_service *service, struct gs_buf *out)
 {
-    if (!service->config.no_gpu_metrics)
+    if (!service->config.no_gpu_metrics) {
         print_gpus(&service->store, out);
+        print_nodes(&service->store, out);
+    }
+    print_namespaces(&service->store, out);
     print_sums(&service->store, out);
 }

@@ -102,6 +102,8 @@ SHOWN = (
     (["podMonitor.enabled=true", "podMonitor.labels.release=prom"], "release: prom"),
     (["podMonitor.enabled=true", "podMonitor.interval=30s"], "interval: 30s"),
     (["prometheusRule.enabled=true", "prometheusRule.labels.release=prom"], "release: prom"),
+    (["prometheusRule.enabled=true", "prometheusRule.runbooks=https://wiki.example.com/"],
+     "runbook_url: https://wiki.example.com/troubleshooting.md#gpusharenoleader\n"),
     (["dashboard.enabled=true"], "grafana_dashboard: \"1\""),
     (["kubeScheduler.logLevel=4"], "- --v=4"),
     (["kubectl.repository=registry.example.com/kubectl", "kubectl.tag=v1"],

@@ -9,6 +9,7 @@ Values are promtool's: "0x10" is eleven zeroes, "0+3x10" counts up by three, "_"
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -37,6 +38,18 @@ ROWS = [
     ("GpushareExtenderAbsent", "one replica of two is left",
      {READY + '{instance="a"}': "1x10", READY + '{instance="b"}': "1 1 _x9"}, 10, 0),
     ("GpushareExtenderAbsent", "a restart of a minute", {READY: "1 1 1 1 1 _ 1x20"}, 6, 0),
+    ("GpushareExtenderAbsent", "in one cluster of two",
+     {READY + '{cluster="a"}': "1x10", PLUGIN + 'registered{cluster="a"}': "1x10",
+      PLUGIN + 'registered{cluster="b",instance="x"}': "1x10",
+      PLUGIN + 'registered{cluster="b",instance="y"}': "1x10"}, 3, 1),
+    ("GpushareNoLeader", "in one cluster of two",
+     {'gpushare_leader{cluster="a"}': "1x10", 'gpushare_leader{cluster="b"}': "0x10"}, 2, 1),
+    ("GpusharePodsPending", "in two clusters",
+     {'gpushare_refused_pod_oldest_seconds{cluster="a"}': "4000x40",
+      'gpushare_refused_pod_oldest_seconds{cluster="b"}': "5000x40"}, 40, 2),
+    ("GpushareBindErrors", "in one cluster of two",
+     {**{key.replace("{", '{cluster="a",'): value for key, value in binds(999, 1).items()},
+      **{key.replace("{", '{cluster="b",'): value for key, value in binds(9, 1).items()}}, 20, 1),
     ("GpushareNoLeader", "two standbys",
      {'gpushare_leader{instance="a"}': "0x10", 'gpushare_leader{instance="b"}': "0x10"}, 2, 1),
     ("GpushareNoLeader", "one of them leads",
@@ -159,6 +172,29 @@ def test_of(row):
     }
 
 
+INFO = PLUGIN + "pod_gpu_info"
+
+
+def join_test(dashboard):
+    """The dashboard's query that joins pods with DCGM's exporter by the GPU's UUID."""
+    with open(dashboard, encoding="utf-8") as text:
+        queries = [target["expr"] for panel in json.load(text)["panels"]
+                   for target in panel.get("targets", []) if "DCGM_" in target["expr"]]
+    query = queries[0].replace("$cluster", ".*").replace("$namespace", ".*")
+    series = {
+        INFO + '{namespace="t",pod="a",gpu="0",UUID="GPU-1",instance="n"}': "1x5",
+        INFO + '{namespace="t",pod="b",gpu="0",UUID="GPU-1",instance="n"}': "1x5",
+        INFO + '{namespace="t",pod="b",gpu="1",UUID="GPU-2",instance="n"}': "1x5",
+        'DCGM_FI_DEV_GPU_UTIL{UUID="GPU-1",gpu="0",Hostname="n",pod="exporter"}': "80x5",
+        'DCGM_FI_DEV_GPU_UTIL{UUID="GPU-2",gpu="1",Hostname="n",pod="exporter"}': "40x5"}
+    return {
+        "name": "pods and DCGM", "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [{"expr": query, "eval_time": "2m", "exp_samples": [
+            {"labels": '{namespace="t",pod="a"}', "value": 80},
+            {"labels": '{namespace="t",pod="b"}', "value": 60}]}]}
+
+
 def untested(rules):
     with open(rules, encoding="utf-8") as text:
         alerts = set(re.findall(r"^\s*- alert: (\w+)$", text.read(), re.M))
@@ -178,7 +214,8 @@ def main():
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as out:
         # JSON is YAML
         json.dump({"rule_files": [rules], "evaluation_interval": "1m",
-                   "tests": [test_of(row) for row in ROWS]}, out)
+                   "tests": [test_of(row) for row in ROWS] + [
+                       join_test(os.path.join(os.path.dirname(rules), "dashboard.json"))]}, out)
         out.flush()
         done = subprocess.run([promtool, "test", "rules", out.name], check=False,
                               capture_output=True, text=True)

@@ -15,8 +15,9 @@
  *   gs_metric_family(out, "gpushare_wakes_total", "counter", "Pods woken, by outcome.");
  *   gs_metric_sample(out, "gpushare_wakes_total", "outcome", "sent", 7);
  *
- * Labels come from fixed words, and from what only an administrator can name (nodes, GPUs): a pod's
- * name is never one, because whoever may create pods could then create series.
+ * Labels come from fixed words, from what only an administrator can name (nodes, GPUs), and from
+ * namespaces and pods where their number has a ceiling (docs/observability.md): whoever may create
+ * pods cannot create series without end.
  */
 
 /* The head of a family; its samples follow. type: "counter", "gauge", "histogram", "summary". */

@@ -125,6 +125,7 @@ static void tear_down(struct plugin *plugin, struct ends *ends)
     if (plugin->client)
         gs_kube_client_cancel(plugin->client);
     gs_http_server_free(ends->http);
+    gs_buf_release(&plugin->pages.pod_info);
     pod_watch_stop(plugin);
     worker_stop(plugin->writer);
     worker_stop(plugin->lister);

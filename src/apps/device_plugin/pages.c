@@ -16,6 +16,7 @@ void pages_init(struct pages *pages, struct gs_kube_client *client)
 {
     pthread_mutex_init(&pages->lock, NULL);
     pages->client = client;
+    pages->pod_info = (struct gs_buf)GS_BUF(256 << 10);
     pages->state.beat_ns = gs_clock_now_ns(gs_clock_system());
     pages_set_gpu_error(pages, "the GPUs were not read yet");
 }
@@ -40,6 +41,50 @@ void pages_set_used(struct pages *pages, const struct gs_gpu_set *set)
     pages->state.measured = set ? set->measured : 0;
     if (set)
         memcpy(pages->state.used_bytes, set->used_bytes, sizeof(set->used_bytes));
+    pthread_mutex_unlock(&pages->lock);
+}
+
+#define POD_INFO "gpushare_device_plugin_pod_gpu_info"
+
+void pages_add_pod(void *ctx, const struct gs_placed *pod)
+{
+    struct pages_pod_list *list = ctx;
+    for (uint32_t i = 0; i < list->set->count && list->count < PAGES_POD_SERIES_MAX; i++) {
+        const struct gs_gpu *gpu = &list->set->gpus[i];
+        if (!(pod->gpus & GS_GPU_BIT(gpu->idx)))
+            continue;
+        gs_buf_puts(&list->text, POD_INFO "{");
+        gs_metric_label(&list->text, "namespace", pod->ns);
+        gs_buf_putc(&list->text, ',');
+        gs_metric_label(&list->text, "pod", pod->name);
+        gs_buf_printf(&list->text, ",gpu=\"%u\",", gpu->idx);
+        gs_metric_label(&list->text, "UUID", gpu->uuid);
+        gs_buf_puts(&list->text, "} 1\n");
+        list->count++;
+    }
+}
+
+void pages_set_pods(struct pages *pages, const struct gs_allocator *alloc,
+                    const struct gs_gpu_set *set)
+{
+    struct pages_pod_list list = {.set = set, .text = GS_BUF(256 << 10)};
+    gs_allocator_each_placed(alloc, pages_add_pod, &list);
+    pthread_mutex_lock(&pages->lock);
+    struct gs_buf old = pages->pod_info;
+    pages->pod_info = list.text;
+    pthread_mutex_unlock(&pages->lock);
+    gs_buf_release(&old);
+}
+
+static void print_pods(struct pages *pages, struct gs_buf *out)
+{
+    gs_metric_family(
+        out, POD_INFO, "gauge",
+        "1 for every pod and GPU that it has, at most 256 a node: the label UUID is that "
+        "of DCGM's exporter.");
+    pthread_mutex_lock(&pages->lock);
+    if (!gs_buf_failed(&pages->pod_info))
+        gs_buf_append(out, pages->pod_info.data, pages->pod_info.len);
     pthread_mutex_unlock(&pages->lock);
 }
 
@@ -226,6 +271,7 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
     copy_state(pages, &state);
     res->content_type = "text/plain; version=0.0.4; charset=utf-8";
     pages_metrics(&state, &res->body);
+    print_pods(pages, &res->body);
     metrics_kube(pages->client, &res->body);
     metrics_process(&res->body);
 }
@@ -245,7 +291,7 @@ int pages_serve(struct pages *pages, const char *listen, struct gs_http_server *
     config.routes = routes;
     config.route_count = sizeof(routes) / sizeof(routes[0]);
     config.ctx = pages;
-    config.max_response_bytes = (size_t)256 << 10;
+    config.max_response_bytes = (size_t)512 << 10;
     if (gs_http_server_start(&config, ret_server, err) < 0)
         return gs_error_prefix(err, "--http-listen %s", listen);
     return 0;

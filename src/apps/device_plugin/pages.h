@@ -44,12 +44,26 @@ struct pages_state {
 struct pages {
     pthread_mutex_t lock;
     struct pages_state state;      /* guarded by lock */
+    struct gs_buf pod_info;        /* guarded by lock; samples of the family of that name */
     struct gs_kube_client *client; /* borrowed; for its counters */
 };
 
 void pages_init(struct pages *pages, struct gs_kube_client *client);
 void pages_set_gpu_error(struct pages *pages, const char *why);
 void pages_set_node_error(struct pages *pages, const char *why);
+
+/* On the loop's thread: which pod has which GPU. A node has PAGES_POD_SERIES_MAX series of it at
+ * most. */
+enum { PAGES_POD_SERIES_MAX = 256 };
+void pages_set_pods(struct pages *pages, const struct gs_allocator *alloc,
+                    const struct gs_gpu_set *set);
+/* One pod's samples; ctx is the list that is made. For pages_set_pods(), and its test. */
+struct pages_pod_list {
+    const struct gs_gpu_set *set;
+    uint32_t count;
+    struct gs_buf text;
+};
+void pages_add_pod(void *ctx, const struct gs_placed *pod);
 
 /* Any thread: how much of the GPUs' memory is in use; NULL: not known any more. */
 void pages_set_used(struct pages *pages, const struct gs_gpu_set *set);

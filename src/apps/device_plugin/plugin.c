@@ -114,6 +114,7 @@ static void look_around(struct plugin *plugin)
     devices_ask_soon(plugin);
     gs_allocator_put_right(plugin->alloc);
     plugin->enforce.pass_due = true;
+    pages_set_pods(&plugin->pages, plugin->alloc, &plugin->set);
     if (plugin->ticks % TICKS_PER_LOOK != 0)
         return;
     plugin->node.due = plugin->have_gpus;

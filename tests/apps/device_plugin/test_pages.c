@@ -175,6 +175,27 @@ static void every_figure_is_on_the_page(void **state)
     gs_buf_release(&page);
 }
 
+/* By the number that pods are told, and by the name that others know the GPU by. */
+static void every_gpu_of_a_pod_is_told_with_its_uuid(void **state)
+{
+    static struct gs_gpu_set set;
+    struct pages_pod_list list = {.set = &set, .text = GS_BUF(256 << 10)};
+    const struct gs_placed pod = {
+        .ns = "team", .name = "train-0", .gpus = GS_GPU_BIT(0) | GS_GPU_BIT(4) | GS_GPU_BIT(9)};
+    gpus(&set);
+    snprintf(set.gpus[0].uuid, sizeof(set.gpus[0].uuid), "GPU-a");
+    pages_add_pod(&list, &pod);
+    assert_non_null(strstr(list.text.data, "gpushare_device_plugin_pod_gpu_info{namespace=\"team\","
+                                           "pod=\"train-0\",gpu=\"0\",UUID=\"GPU-a\"} 1\n"));
+    assert_non_null(strstr(list.text.data, "gpu=\"4\""));
+    assert_int_equal(list.count, 2);
+    for (int i = 0; i < 200; i++)
+        pages_add_pod(&list, &pod);
+    assert_int_equal(list.count, PAGES_POD_SERIES_MAX);
+    assert_int_equal(gs_buf_failed(&list.text), 0);
+    gs_buf_release(&list.text);
+}
+
 static void limits_are_told_without_naming_pods(void **state)
 {
     static const char *const lines[] = {
@@ -206,6 +227,7 @@ int main(void)
         cmocka_unit_test(a_container_is_told_its_gpus_and_units),
         cmocka_unit_test(readiness_names_what_is_missing),
         cmocka_unit_test(every_figure_is_on_the_page),
+        cmocka_unit_test(every_gpu_of_a_pod_is_told_with_its_uuid),
         cmocka_unit_test(limits_are_told_without_naming_pods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

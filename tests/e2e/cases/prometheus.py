@@ -3,24 +3,33 @@
 """A real Prometheus scrapes extender and device plugin: every alert rule evaluates, every query of
 the dashboard has data, a healthy cluster has no alert, and a kubelet that is gone raises one."""
 
+import json
+
+from harness.api import node_path
 from harness.case import check, run
 from harness.control_plane import HOST
-from harness.node import NodeCluster, real_pod
+from harness.node import NODE, NodeCluster, real_pod
 from harness.objects import pod
 from harness.processes import wait_for
 from harness.prometheus import Prometheus, dashboard_queries
 
 GIB = 1 << 30
+POD_INFO = "gpushare_device_plugin_pod_gpu_info"
 # The extender tells what is stranded when it has seen this many pods.
 PODS_SEEN = 40
 
 
 def without_data(prometheus):
-    return [f"{panel}: {query}" for panel, query in dashboard_queries()
-            if not prometheus.query(query)]
+    return [f"{panel}: {query}" for panel, query, may_be_empty in dashboard_queries()
+            if not prometheus.query(query) and not may_be_empty]
 
 
-def check_values(prometheus):
+def inventory_of(cluster):
+    annotations = cluster.api.get(node_path(NODE))["metadata"]["annotations"]
+    return json.loads(annotations["aliyun.com/gpu-inventory"])["gpus"]
+
+
+def check_values(cluster, prometheus):
     """The numbers are the cluster's, not only there."""
     allocated = {(labels["node"], labels["gpu"]): value
                  for labels, value in prometheus.query("gpushare_gpu_memory_allocated_bytes")}
@@ -28,6 +37,15 @@ def check_values(prometheus):
     given = sorted(value for _, value in
                    prometheus.query("gpushare_device_plugin_gpu_memory_allocated_bytes"))
     check(given == [0, 12 * GIB], f"the plugin says {given}")
+    namespaces = {labels["namespace"]: value for labels, value in
+                  prometheus.query("gpushare_namespace_memory_allocated_bytes")}
+    check(namespaces == {"default": 12 * GIB}, f"the namespaces have {namespaces}")
+    pods = {labels["pod"]: (labels["namespace"], labels["gpu"], labels["UUID"]) for labels, _ in
+            prometheus.query(f"{POD_INFO} == 1")}
+    check(pods.keys() == {"a", "b"} and len(set(pods.values())) == 1, f"the pods' GPUs are {pods}")
+    inventory = {str(gpu["idx"]): gpu["uuid"] for gpu in inventory_of(cluster)}
+    for name, (namespace, gpu, uuid) in pods.items():
+        check((namespace, uuid) == ("default", inventory[gpu]), f"{name} is on {gpu}, {uuid}")
     refused = {labels["reason"]: value
                for labels, value in prometheus.query("gpushare_refused_pods > 0")}
     check(refused == {"gpu_too_small": 1}, f"refused are {refused}")
@@ -67,7 +85,9 @@ def body():
                 raise OSError(f"without data: {missing}")
             return True
         wait_for("every query has data", complete, 20, interval_s=1)
-        check_values(prometheus)
+        # the plugin tells which pod has which GPU every ten seconds
+        wait_for("the pods' GPUs are told", lambda: len(prometheus.query(POD_INFO)) == 2, 20)
+        check_values(cluster, prometheus)
         check(not prometheus.alerts(), f"a healthy cluster has {prometheus.alerts()}")
         queries = len(list(dashboard_queries()))
 

@@ -66,6 +66,7 @@ static void what_no_known_pod_can_use_is_stranded(void **state)
     rig.now_ns += 2 * GS_NS_PER_S;
     gs_service_tick(rig.service);
     expect("gpushare_memory_stranded_bytes", "\ngpushare_memory_stranded_bytes 12884901888\n");
+    expect(NULL, "\ngpushare_node_memory_stranded_bytes{node=\"n1\"} 6442450944\n");
     rig_pod_gone(&rig, "old", "u0");
     expect("gpushare_memory_free_bytes", "\ngpushare_memory_free_bytes 34359738368\n");
     expect("gpushare_memory_stranded_bytes", "\ngpushare_memory_stranded_bytes 12884901888\n");
@@ -115,6 +116,47 @@ static void a_refused_pod_counts_under_its_most_hopeful_reason(void **state)
     expect(NULL, "\ngpushare_node_refusals_total{reason=\"gpu_too_small\"} 2\n");
 }
 
+static void a_namespace_has_what_its_pods_were_given(void **state)
+{
+    expect(NULL,
+           "\ngpushare_namespace_memory_allocated_bytes{namespace=\"default\"} 10737418240\n");
+    expect(NULL, "\ngpushare_namespace_pods{namespace=\"default\"} 1\n");
+    expect("namespace=\"_other\"", NULL);
+    rig_pod_gone(&rig, "old", "u0");
+    expect("gpushare_namespace_memory_allocated_bytes{", NULL);
+}
+
+static void bound_pod(const char *ns, const char *uid)
+{
+    char json[512];
+    snprintf(json, sizeof(json),
+             "{\"metadata\":{\"name\":\"p\",\"namespace\":\"%s\",\"uid\":\"%s\",\"annotations\":{"
+             "\"ALIYUN_COM_GPU_MEM_IDX\":\"0\"}},\"spec\":{\"nodeName\":\"n2\",\"containers\":["
+             "{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"1\"}}}]},"
+             "\"status\":{\"phase\":\"Running\"}}",
+             ns, uid);
+    rig_feed(&rig, json, false);
+}
+
+/* Whoever may make namespaces makes 1000 series and no more. */
+static void namespaces_beyond_a_thousand_are_told_together(void **state)
+{
+    struct gs_buf text = GS_BUF(1 << 20);
+    int series = 0;
+    for (int i = 0; i < 1002; i++) {
+        char ns[16], uid[16];
+        snprintf(ns, sizeof(ns), "team-%d", i);
+        snprintf(uid, sizeof(uid), "t%d", i);
+        bound_pod(ns, uid);
+    }
+    gs_service_metrics(rig.service, &text);
+    for (const char *at = text.data; (at = strstr(at, "\ngpushare_namespace_pods{")); at++)
+        series++;
+    assert_int_equal(series, 1001);
+    expect(NULL, "\ngpushare_namespace_pods{namespace=\"_other\"} 3\n");
+    gs_buf_release(&text);
+}
+
 static void series_per_gpu_are_in_bytes(void **state)
 {
     expect(NULL, "\ngpushare_gpu_memory_bytes{node=\"n1\",gpu=\"0\"} 17179869184\n");
@@ -138,6 +180,7 @@ static void series_per_gpu_can_be_left_out(void **state)
     rig_node(&other, "n1", "16");
     gs_service_metrics(other.service, &text);
     assert_null(strstr(text.data, "gpushare_gpu_memory"));
+    assert_null(strstr(text.data, "gpushare_node_memory"));
     assert_non_null(strstr(text.data, "\ngpushare_memory_bytes 17179869184\n"));
     gs_buf_release(&text);
     gs_service_free(other.service);
@@ -171,6 +214,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(refused_pods_are_counted_by_reason_until_they_fit, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_refused_pod_counts_under_its_most_hopeful_reason, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_namespace_has_what_its_pods_were_given, setup, teardown),
+        cmocka_unit_test_setup_teardown(namespaces_beyond_a_thousand_are_told_together, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(series_per_gpu_are_in_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(series_per_gpu_can_be_left_out, setup, teardown),
