@@ -12,12 +12,14 @@
 
 /* While Allocate waits the node admits no pod; a start has 30 s and is tried again. Kubelets from
  * 1.28 on refuse a List now and then, those of all their clients counted together
- * (pkg/kubelet/apis/podresources, DefaultQPS): it is asked for again. */
-#define ALLOCATE_ASK_NS   (300 * GS_NS_PER_MS)
-#define ALLOCATE_PAUSE_NS (20 * GS_NS_PER_MS)
-#define START_ASK_NS      (2 * GS_NS_PER_S)
-#define START_PAUSE_NS    (500 * GS_NS_PER_MS)
-#define START_TELL_NS     (5 * GS_NS_PER_S)
+ * (pkg/kubelet/apis/podresources, DefaultQPS): they do answer, so that is waited for longer than
+ * for one that is silent. */
+#define ALLOCATE_ASK_NS     (300 * GS_NS_PER_MS)
+#define ALLOCATE_REFUSED_NS (3 * GS_NS_PER_S)
+#define ALLOCATE_PAUSE_NS   (20 * GS_NS_PER_MS)
+#define START_ASK_NS        (2 * GS_NS_PER_S)
+#define START_PAUSE_NS      (500 * GS_NS_PER_MS)
+#define START_TELL_NS       (5 * GS_NS_PER_S)
 /* A kubelet that was silent for so long tells no pods at all (the socket is not mounted): nobody
  * waits for it any more. */
 #define SILENCE_NS (6 * GS_NS_PER_S)
@@ -293,7 +295,7 @@ static bool ask_kubelet_again(struct ask *ask, const struct gs_error *failure)
     bool refused = failure->code == GS_EBUSY;
     if (ask->kind == ASK_ALLOCATE) {
         pause_ns = ALLOCATE_PAUSE_NS;
-        patience_ns = refused || !is_silent(plugin) ? ALLOCATE_ASK_NS : 0;
+        patience_ns = refused ? ALLOCATE_REFUSED_NS : is_silent(plugin) ? 0 : ALLOCATE_ASK_NS;
     } else {
         pause_ns = START_PAUSE_NS;
         patience_ns = is_silent(plugin) || starts(plugin) > STARTS_MAX ? 0 : SILENCE_NS;
@@ -332,9 +334,9 @@ static int64_t patience_with_kubelet(const struct ask *ask)
     const struct plugin *plugin = ask->plugin;
     if (ask->kind == ASK_RECONCILE)
         return RECONCILE_ASK_NS;
-    if (ask->kind == ASK_ALLOCATE) /* what is left of it, when it was refused before */
-        return ask->since_ns + ALLOCATE_ASK_NS - gs_loop_now_ns(plugin->loop);
-    return is_silent(plugin) || starts(plugin) > STARTS_MAX ? ALLOCATE_ASK_NS : START_ASK_NS;
+    if (ask->kind == ASK_ALLOCATE || is_silent(plugin) || starts(plugin) > STARTS_MAX)
+        return ALLOCATE_ASK_NS;
+    return START_ASK_NS;
 }
 
 static void ask_kubelet(struct ask *ask)

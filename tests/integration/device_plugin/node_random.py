@@ -183,7 +183,7 @@ class World:
             timer = self.hang_api()
         if self.random.random() < .3:
             self.happened.append("List refused")
-            self.kubelet.refusals = 1
+            self.kubelet.refusals = self.random.choice([1, 1, 3, 10])
         answer = self.kubelet.admit(pod.uid, pod.name, pod.boxes,
                                     lambda box: self.random.random() < .03)
         if timer:
