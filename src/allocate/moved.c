@@ -34,7 +34,8 @@ bool gs_claimant_is_told(const struct gs_allocator *alloc, const struct claimant
 
 void gs_claimant_tell(struct gs_allocator *alloc, struct claimant *claimant, bool doubted)
 {
-    bool needed = claimant->moved || doubted || claimant->truth != claimant->bound;
+    bool needed = claimant->moved || doubted || claimant->truth != claimant->bound ||
+                  (alloc->names_early && claimant->early);
     if (!claimant->truth || !needed || claimant->moved == claimant->truth)
         return;
     claimant->moved = claimant->truth;
@@ -110,9 +111,10 @@ void gs_claimant_take_entry(struct gs_allocator *alloc, struct claimant *claiman
 }
 
 int gs_allocator_moved_earlier(struct gs_allocator *alloc, const struct gs_moved *moved,
-                               uint32_t count, struct gs_error *err)
+                               uint32_t count, bool told, struct gs_error *err)
 {
     gs_moved_free(alloc);
+    alloc->names_early = !told;
     for (uint32_t i = 0; i < count; i++) {
         size_t len = strlen(moved[i].uid) + 1;
         struct earlier_entry *entry = calloc(1, sizeof(*entry) + len);

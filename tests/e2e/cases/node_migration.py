@@ -3,9 +3,12 @@
 """From the original to this project, extender first: pods keep running and are counted, also over a
 restart of the kubelet; their device ids leave the list when they end."""
 
+import json
+
 from harness.case import check, run
 from harness.migration import UNITS, Migration, started
 from harness.node import real_pod
+from harness.objects import MOVED, annotation
 from harness.original import ORIGINAL_ID, Deployment, assume
 from harness.processes import wait_for
 
@@ -58,6 +61,9 @@ def body():
         cluster.wait_foreign(28)
         cluster.check_untouched(before)
         cluster.check_counted()
+        told = json.loads(annotation(cluster.node_object(), MOVED))
+        check(told == {cluster.pod(name)["metadata"]["uid"]: [cluster.gpu_of(name)]
+                       for name in before}, f"who was there before the plugin is not told: {told}")
         said = cluster.doctor()
         check(NO_INVENTORY not in said and "inventories and capacities agree" in said and
               "ok    gpus" in said, said)
