@@ -11,23 +11,26 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 kernel_tests=$root/tests/kernel
 # shellcheck source=scripts/lib/apt.sh
 . "$root/scripts/lib/apt.sh"
+# shellcheck source=scripts/lib/build.sh
+. "$root/scripts/lib/build.sh"
 
 # One boot each: the chapter, and what the kernel is told.
-boots=(all cost "none cgroup_disable=dmem" hybrid)
+boots=(all cost "none cgroup_disable=dmem" hybrid node)
 accel=${KERNEL_ACCEL:-tcg}
-boot_limit_s=300
+boot_limit_s=420
 kernel=""
 work=""
 
 usage() {
     cat <<'EOT'
 Usage: scripts/kernel.sh [--stock | --source TARBALL]
-       scripts/kernel.sh --cached
+       scripts/kernel.sh --show | --cached
 
   --stock           on Debian's own kernel, which has no dmem: the hosts that cannot limit, and how
                     pods are noticed. Compiles no kernel
   --source TARBALL  on the kernel of this source (linux-*.tar.xz) instead of Debian's current one:
                     before 7.3 a limit below what is in use is accepted and ignored
+  --show            what inspect, doctor and the metrics say of the device plugin there, and no checks
   --cached          exits 0 when the kernel is built already; otherwise says what it would take
 
   KERNEL_ACCEL   tcg (the default) or kvm
@@ -57,21 +60,36 @@ stock_kernel() {
 build_checks() {
     gcc -std=gnu17 -D_GNU_SOURCE -O1 -Wall -Wextra -Wno-unused-parameter \
         -Wno-missing-field-initializers -Werror -static -I"$root/include" -o "$work/checks" \
-        "$kernel_tests"/{check*,tree,user}.c "$root"/src/limit/*.c "$root"/src/base/{error,num,utf8}.c \
+        "$kernel_tests"/{check*,host,tree,user}.c "$root"/src/limit/*.c "$root"/src/base/{error,num,utf8}.c \
         "$root/src/model/enforced.c"
-    local -a files=("$work/checks:init")
+    local -a files=("$work/checks:init" "$work/script:script")
     [[ ! -e $kernel/fakegpu.ko ]] || files+=("$kernel/fakegpu.ko:fakegpu.ko")
     python3 "$kernel_tests/initramfs.py" "$work/initramfs" "${files[@]}"
+}
+
+# The device plugin itself, with a kubelet of ours (tests/kernel/node.py).
+prepare_node() {
+    local python
+    build_project "$root" release gpushare-device-plugin gpushare-sim kubectl-inspect-gpushare
+    python=$("$root/tests/support/grpcio.sh")
+    printf 'cd %q && PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=%q exec %q tests/kernel/node.py build %s' \
+        "$root" "$root/tests/support:$root/tests/integration/device_plugin" "$python" "${1:-}" \
+        >"$work/script"
 }
 
 # microvm has no ACPI: panic=-1 and reboot=t with -no-reboot make the machine end when process 1 does.
 boot() {
     local chapter=$1 arguments=${2:-} cpu=max
     [[ $accel == tcg ]] || cpu=host
-    timeout "$boot_limit_s" qemu-system-x86_64 -M microvm,acpi=off -accel "$accel" -cpu "$cpu" -m 512 \
+    local -a host=()
+    [[ $chapter != node ]] || host=(
+        -fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap
+        -device virtio-9p-device,fsdev=host,mount_tag=host
+    )
+    timeout "$boot_limit_s" qemu-system-x86_64 -M microvm,acpi=off -accel "$accel" -cpu "$cpu" -m 1024 \
         -nodefaults -display none -no-reboot -serial stdio -kernel "$kernel/bzImage" \
-        -initrd "$work/initramfs" \
-        -append "console=ttyS0 panic=-1 reboot=t quiet $arguments -- $chapter" | tr -d '\r'
+        -initrd "$work/initramfs" "${host[@]}" \
+        -append "console=ttyS0 panic=-1 reboot=t quiet $arguments $chapter" | tr -d '\r'
 }
 
 run_boots() {
@@ -88,10 +106,11 @@ run_boots() {
 
 main() {
     local -a source=()
-    local stock=0
+    local stock=0 show=""
     while (($#)); do
         case $1 in
         --stock) stock=1 ;;
+        --show) show=--show && boots=(node) ;;
         --source) source=("$2") && shift ;;
         --cached)
             "$kernel_tests/kernel_build.sh" --cached >/dev/null && exit 0
@@ -109,7 +128,9 @@ main() {
     if ((stock)); then
         kernel=$(stock_kernel)
         boots=(none hybrid)
+        : >"$work/script"
     else
+        prepare_node "$show"
         kernel=$("$kernel_tests/kernel_build.sh" "${source[@]}")
     fi
     build_checks
