@@ -59,6 +59,7 @@ static const struct {
     [GS_REGION_SHARED] = {"shared", GS_ENFORCED_SHARED},
     [GS_REGION_ABSENT] = {"absent", GS_ENFORCED_ABSENT},
     [GS_REGION_NO_ADDRESS] = {"no-address", GS_ENFORCED_NO_ADDRESS},
+    [GS_REGION_INSTANCE] = {"instance", GS_ENFORCED_INSTANCE},
 };
 
 const char *gs_region_state_name(enum gs_region_state state)

@@ -18,6 +18,8 @@ static const char *const reasons[GS_ENFORCED_COUNT] = {
     [GS_ENFORCED_SHARED] = "the kernel counts several GPUs of this node in one region",
     [GS_ENFORCED_ABSENT] = "the GPU's driver does not count its memory for the kernel",
     [GS_ENFORCED_NO_ADDRESS] = "the GPU's PCI address is not known",
+    [GS_ENFORCED_INSTANCE] =
+        "this GPU is an instance of a card (MIG), whose memory the driver does not limit",
     [GS_ENFORCED_OTHER] = "for a reason that this version does not know",
 };
 

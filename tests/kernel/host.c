@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program of the host, on this kernel: the host's files over 9p, read-only under a scratch layer. */
+/* A program of the host, on this kernel: the host's files over 9p, read-only under a scratch layer.
+ */
 #include "checks.h"
 
 #include <errno.h>
@@ -26,8 +27,7 @@ static void mount_host(void)
     mkdir("/scratch/upper", 0755);
     mkdir("/scratch/work", 0755);
     put("host", "/host", "9p", "trans=virtio,version=9p2000.L,ro,cache=loose,msize=524288");
-    put("root", "/root", "overlay",
-        "lowerdir=/host,upperdir=/scratch/upper,workdir=/scratch/work");
+    put("root", "/root", "overlay", "lowerdir=/host,upperdir=/scratch/upper,workdir=/scratch/work");
     put("proc", "/root/proc", "proc", "");
     put("sysfs", "/root/sys", "sysfs", "");
     put("cgroup2", "/root" MOUNT, "cgroup2", "nsdelegate");

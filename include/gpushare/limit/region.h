@@ -32,11 +32,12 @@ bool gs_pci_parse(const char *text, size_t len, struct gs_pci *ret);
 bool gs_pci_same(const struct gs_pci *a, const struct gs_pci *b);
 
 enum gs_region_state {
-    GS_REGION_USABLE,    /* this region and no other is this GPU's and no other's */
-    GS_REGION_AMBIGUOUS, /* several regions have its address: a card of several tiles */
-    GS_REGION_SHARED,    /* another GPU has the same address: instances of one card (MIG) */
-    GS_REGION_ABSENT,    /* no region: the driver registers none, or not yet */
-    GS_REGION_NO_ADDRESS /* the GPU's PCI address is not known */
+    GS_REGION_USABLE,     /* this region and no other is this GPU's and no other's */
+    GS_REGION_AMBIGUOUS,  /* several regions have its address: a card of several tiles */
+    GS_REGION_SHARED,     /* another GPU has the same address: instances of one card (MIG) */
+    GS_REGION_ABSENT,     /* no region: the driver registers none, or not yet */
+    GS_REGION_NO_ADDRESS, /* the GPU's PCI address is not known */
+    GS_REGION_INSTANCE    /* a part of a card that its driver has divided: said by the caller */
 };
 
 /* "usable", "ambiguous", …; for metrics and logs. */

@@ -23,6 +23,7 @@ enum gs_enforced {
     GS_ENFORCED_SHARED,
     GS_ENFORCED_ABSENT,
     GS_ENFORCED_NO_ADDRESS,
+    GS_ENFORCED_INSTANCE,
     GS_ENFORCED_OTHER, /* a reason that this version does not know */
     GS_ENFORCED_COUNT
 };

@@ -26,6 +26,15 @@ static size_t addresses_of(const struct gs_gpu_set *set, const char *addresses[G
     return count;
 }
 
+/* The driver counts the card's memory, and limits none of its instances: also when the only one has
+ * the card's address for itself. */
+static void leave_out_instances(const struct gs_gpu_set *set, struct gs_limit_gpu gpus[GS_GPUS_MAX])
+{
+    for (uint32_t i = 0; i < set->count; i++)
+        if (gs_gpu_is_instance(&set->gpus[i]))
+            gpus[set->gpus[i].idx].region = (struct gs_region){.state = GS_REGION_INSTANCE};
+}
+
 static void look(struct plugin *plugin)
 {
     struct enforce *enforce = &plugin->enforce;
@@ -33,6 +42,7 @@ static void look(struct plugin *plugin)
     struct gs_limit_gpu gpus[GS_GPUS_MAX];
     size_t count = addresses_of(&plugin->set, addresses);
     enum gs_limit_host_state host = gs_limiter_look(enforce->limiter, addresses, count, gpus);
+    leave_out_instances(&plugin->set, gpus);
     gs_keeper_gpus(enforce->keeper, host, gpus, count);
     if (enforce->watch)
         gs_pod_watch_follow(enforce->watch, gs_limiter_tree(enforce->limiter));

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the plugin makes of the limiter's words, on a tree of plain files; tests/kernel has the
+ * rest. */
+#include "allocate_rig.h"
+#include "cgroup_tree.h"
+#include "device_plugin/plugin.h"
+
+#define POD "/kubepods/besteffort/podp"
+
+static struct plugin plugin;
+
+struct fixture {
+    struct cgroup_tree tree;
+    struct rig rig;
+};
+
+static void open_fixture(struct fixture *f, enum gs_enforce mode)
+{
+    tree_make(&f->tree);
+    tree_mkdirs(&f->tree, "/kubepods/besteffort/other", true);
+    rig_up(&f->rig);
+    plugin = (struct plugin){.alloc = f->rig.alloc, .have_gpus = true, .wake_ns = INT64_MAX};
+    plugin.settings.enforce = mode;
+    plugin.devices.unit = GS_UNIT_GIB;
+    assert_int_equal(gs_loop_new(gs_clock_system(), &plugin.loop, NULL), 0);
+    plugin.set = (struct gs_gpu_set){
+        .count = 1, .gpus = {{.idx = 0, .uuid = "GPU-a", .pci = "0000:41:00.0", .healthy = true}}};
+    plugin.node.set = plugin.set;
+    plugin.enforce.look_due = true;
+    if (mode == GS_ENFORCE_OFF)
+        return;
+    const struct gs_limiter_options options = {f->tree.mount, &f->tree.host};
+    assert_int_equal(gs_limiter_new(&options, &plugin.enforce.limiter, NULL), 0);
+    const struct gs_keeper_options rules = {plugin.enforce.limiter, mode, GIB / 2, false};
+    plugin.enforce.keeper = gs_keeper_new(&rules);
+    assert_non_null(plugin.enforce.keeper);
+}
+
+static void close_fixture(struct fixture *f)
+{
+    enforce_release(&plugin);
+    gs_loop_free(plugin.loop);
+    gs_allocator_free(f->rig.alloc);
+    tree_rmdir(&f->tree, "");
+}
+
+static void each_gpu_has_the_word_that_is_true(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_enforce mode;
+        const char *uuid;
+        int may_put_error;
+        enum gs_enforced enforced;
+    } rows[] = {
+        {"held", GS_ENFORCE_PREFERRED, "GPU-a", 0, GS_ENFORCED_DMEM},
+        {"off", GS_ENFORCE_OFF, "GPU-a", 0, GS_ENFORCED_NOT_ON},
+        {"observed", GS_ENFORCE_OBSERVE, "GPU-a", 0, GS_ENFORCED_NOT_ON},
+        {"observed, and it could not be", GS_ENFORCE_OBSERVE, "GPU-a", EROFS,
+         GS_ENFORCED_READ_ONLY},
+        {"the only instance of a card", GS_ENFORCE_REQUIRED, "MIG-a", 0, GS_ENFORCED_INSTANCE},
+        {"not permitted", GS_ENFORCE_REQUIRED, "GPU-a", EACCES, GS_ENFORCED_DENIED},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture f;
+        open_fixture(&f, r->mode);
+        f.tree.may_put_error = r->may_put_error;
+        snprintf(plugin.set.gpus[0].uuid, GS_UUID_BYTES, "%s", r->uuid);
+        enforce_round(&plugin);
+        row_equal(r->row, plugin.set.gpus[0].enforced, r->enforced);
+        row_equal(r->row, plugin.node.set.gpus[0].enforced, r->enforced);
+        row_true(r->row, plugin.node.due);
+        plugin.node.due = false;
+        enforce_round(&plugin); /* nothing changed: nothing is written */
+        row_true(r->row, !plugin.node.due);
+        close_fixture(&f);
+    }
+}
+
+static bool says(struct rig *rig, const char *reason)
+{
+    struct gs_allocator_write write;
+    bool found = false;
+    while (gs_allocator_next_write(rig->alloc, &write)) {
+        found = found || (write.event && strcmp(write.reason, reason) == 0);
+        gs_allocator_write_done(rig->alloc, write.number, true);
+    }
+    return found;
+}
+
+/* A pod of 4 GiB: bound, given its GPU, its cgroup made and used, and a container to be started. */
+static void a_pod_is_held_and_people_are_told(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_enforce mode;
+        uint64_t used;
+        int put_error;
+        bool may_start, limited;
+        const char *event; /* "": none */
+    } rows[] = {
+        {"off", GS_ENFORCE_OFF, 5 * GIB, 0, true, false, ""},
+        {"observe", GS_ENFORCE_OBSERVE, 5 * GIB, 0, true, false, "GpuMemoryWouldBeRefused"},
+        {"preferred", GS_ENFORCE_PREFERRED, 0, 0, true, true, ""},
+        {"preferred, not permitted", GS_ENFORCE_PREFERRED, 0, EACCES, true, false,
+         "GpuMemoryLimitNotSet"},
+        {"required, not permitted", GS_ENFORCE_REQUIRED, 0, EACCES, false, false,
+         "GpuMemoryLimitNotSet"},
+        {"required, used before", GS_ENFORCE_REQUIRED, 5 * GIB, 0, false, true,
+         "GpuMemoryLimitNotSet"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture f;
+        char texts[64][24], used[64];
+        const char *ids[64];
+        struct gs_error err = {0};
+        open_fixture(&f, r->mode);
+        enforce_round(&plugin);
+        give_pod(&f.rig, &(struct given_pod){"p", {4}, 0, .qos = GS_QOS_BEST_EFFORT});
+        row_equal(r->row, allocate(&f.rig, 4, NULL, 0, NULL, NULL), 0);
+        says(&f.rig, "");
+        plugin.calls.answered++;
+        f.tree.put_error = r->put_error;
+        f.tree.put_errors = -1;
+        tree_mkdir(&f.tree, POD);
+        snprintf(used, sizeof(used), REGION_0 " %llu\n", (unsigned long long)r->used);
+        tree_put(&f.tree, POD, "dmem.current", used);
+        enforce_round(&plugin);
+        row_equal(r->row,
+                  strstr(tree_get(&f.tree, POD, "dmem.max"), REGION_0 " 4294967296\n") != NULL,
+                  r->limited);
+        make_ids(0, 4, texts, ids);
+        const struct gs_start_request request = {.ids = ids, .id_count = 4};
+        row_equal(r->row, enforce_may_start(&plugin, &request, &err), r->may_start);
+        row_equal(r->row, err.code, r->may_start ? GS_OK : GS_EBUSY);
+        enforce_round(&plugin);
+        row_equal(r->row, says(&f.rig, r->event), r->event[0] != '\0');
+        close_fixture(&f);
+    }
+}
+
+static void a_start_of_nobody_known_waits_only_where_limits_are_required(void **state)
+{
+    const char *ids[] = {"x"};
+    const struct gs_start_request request = {.ids = ids, .id_count = 1};
+    for (enum gs_enforce mode = GS_ENFORCE_OFF; mode <= GS_ENFORCE_REQUIRED; mode++) {
+        struct fixture f;
+        struct gs_error err = {0};
+        open_fixture(&f, mode);
+        row_equal(gs_enforce_name(mode), enforce_may_start(&plugin, &request, &err),
+                  mode != GS_ENFORCE_REQUIRED);
+        close_fixture(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_gpu_has_the_word_that_is_true),
+        cmocka_unit_test(a_pod_is_held_and_people_are_told),
+        cmocka_unit_test(a_start_of_nobody_known_waits_only_where_limits_are_required),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
