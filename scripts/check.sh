@@ -53,6 +53,7 @@ steps=(
     "reproducible two builds that share only the source give the same bytes"
     "supply   docs/dependencies.md lists what is linked, and under which licence; so does the SPDX document"
     "node     the device plugin where everything happens at random, 25 s (--long: 10 minutes)"
+    "web      the page of kubectl inspect gpushare web in a headless Chromium, on clusters of gpushare-sim"
     "world    the service in random worlds, 4 million steps (--long: 40 million)"
     "callgrind filter takes as many instructions as it did"
     "fuzz     every fuzz target for a few seconds (--long: a minute)"
@@ -212,6 +213,12 @@ step_node() {
     ((fuzz_seconds == 5)) || seconds=600
     build_project "$root" release gpushare-device-plugin gpushare-sim
     tests/integration/device_plugin/node_random.sh "$root/build" --seconds "$seconds"
+}
+
+step_web() {
+    apt_need chromium fonts-dejavu-core python3
+    build_project "$root" release kubectl-inspect-gpushare gpushare-sim
+    python3 tests/web/run.py build | sed '/^FAIL/!s/^/note: /'
 }
 
 # The same worlds in each short run, so that a failure is of the change at hand; --long takes others.

@@ -17,7 +17,7 @@ _gpushare_candidates() {
     [[ " $all " =~ \ --context[\ =]([^ ]+)\  ]] && where+=(--context "${BASH_REMATCH[1]}")
     for word in "${@:1:$#-1}"; do
         case $word in
-        show | map | why | what-if | doctor) [[ -n $command ]] || command=$word ;;
+        show | map | why | what-if | web | doctor) [[ -n $command ]] || command=$word ;;
         esac
     done
     case $before in
@@ -37,6 +37,7 @@ _gpushare_candidates() {
         kubectl "${where[@]}" get pods -o name 2>/dev/null | sed 's|.*/||'
         ;;
     what-if) echo "--gpu-mem --gpu-count --replicas --gpu-model --policy $common" ;;
+    web) echo "--listen --no-token $common" ;;
     doctor)
         echo "--system-namespace --scheduler-config --extender --extender-ca --extender-cert" \
             "--extender-key --extender-server-name --strict --output $common"
@@ -47,7 +48,7 @@ _gpushare_candidates() {
         elif [[ $last == -* ]]; then
             echo "--details --output --watch --selector --sort --all-namespaces $common"
         else
-            [[ -n $command ]] || echo 'show map why what-if doctor'
+            [[ -n $command ]] || echo 'show map why what-if web doctor'
             kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
         fi
         ;;

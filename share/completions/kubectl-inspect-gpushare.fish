@@ -5,12 +5,12 @@
 # itself see kubectl_complete-inspect-gpushare beside this file.
 
 set -l prog kubectl-inspect-gpushare
-set -l commands show map why what-if doctor
+set -l commands show map why what-if web doctor
 
 # The words so far name this command; "show" where they name none.
 function __gpushare_command
     for word in (commandline -opc)
-        if contains -- $word show map why what-if doctor
+        if contains -- $word show map why what-if web doctor
             test $word = $argv[1]
             return
         end
@@ -38,6 +38,7 @@ complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a show -d 'the
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a map -d 'every GPU a bar, every pod a letter'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a why -d 'who waits and why, or beside whom a pod runs'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a what-if -d 'how many such pods would fit'
+complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a web -d 'a live page'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'what is wrong with the installation'
 
 complete -c $prog -l kubeconfig -r -F -d 'kubeconfig file'
@@ -65,6 +66,9 @@ complete -c $prog -n '__gpushare_command what-if' -s c -l gpu-count -x -d 'GPUs 
 complete -c $prog -n '__gpushare_command what-if' -s r -l replicas -x -d 'how many pods'
 complete -c $prog -n '__gpushare_command what-if' -l gpu-model -x -d 'only these models'
 complete -c $prog -n '__gpushare_command what-if' -l policy -x -a 'binpack spread fgd rollout' -d placement
+
+complete -c $prog -n '__gpushare_command web' -l listen -x -d 'address of this machine'
+complete -c $prog -n '__gpushare_command web' -l no-token -d 'the way to it is the login'
 
 complete -c $prog -n '__gpushare_command doctor' -l system-namespace -x -a '(__gpushare_names namespaces)' -d 'of extender and plugin'
 complete -c $prog -n '__gpushare_command doctor' -l scheduler-config -r -F -d "kube-scheduler's file"

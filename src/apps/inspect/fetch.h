@@ -12,6 +12,7 @@ struct fetch {
     const struct gs_names *names;
     const char *node;     /* NULL: all */
     const char *selector; /* label selector of nodes; NULL: all */
+    bool keeps_since;     /* watcher: keep when bound pods were created */
     bool progress;        /* tell standard error when it takes longer than a second */
 };
 

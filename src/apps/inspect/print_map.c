@@ -28,17 +28,14 @@ static char letter_of(uint32_t claim)
     return letters[claim % (sizeof(letters) - 1)];
 }
 
-/* The same colour for a namespace on every node, whatever else is there. */
+/* The same colour for a namespace on every node. */
 static const char *colour_of(const struct map *map, const char *ns)
 {
     static const char *const colours[] = {"\033[36m", "\033[32m", "\033[33m",
                                           "\033[35m", "\033[34m", "\033[31m"};
-    uint32_t hash = 2166136261U; /* FNV-1a */
     if (!map->terminal->colour)
         return "";
-    for (; *ns; ns++)
-        hash = (hash ^ (unsigned char)*ns) * 16777619U;
-    return colours[hash % (sizeof(colours) / sizeof(colours[0]))];
+    return colours[view_ns_rank(map->view, ns) % (sizeof(colours) / sizeof(colours[0]))];
 }
 
 static const char *plain(const struct map *map)

@@ -40,8 +40,60 @@ static void drop_waiting(struct snapshot *snapshot, struct snap_waiting *pod)
     free_waiting(pod);
 }
 
+/* ---- since when ---- */
+
+static struct snap_since *find_since(const struct snapshot *snapshot, const char *uid)
+{
+    struct snap_since *found;
+    HASH_FIND_STR(snapshot->since, uid, found);
+    return found;
+}
+
+int64_t snapshot_since(const struct snapshot *snapshot, const char *uid)
+{
+    const struct snap_since *found = find_since(snapshot, uid);
+    return found ? found->created_s : 0;
+}
+
+static int put_since(struct snapshot *snapshot, const struct gs_pod *pod)
+{
+    if (!snapshot->keeps_since || find_since(snapshot, pod->uid))
+        return 0;
+    struct snap_since *made = calloc(1, sizeof(*made));
+    char *uid = strdup(pod->uid);
+    if (!made || !uid) {
+        free(made);
+        free(uid);
+        return -1;
+    }
+    *made = (struct snap_since){.uid = uid, .created_s = pod->created_s};
+    HASH_ADD_KEYPTR(hh, snapshot->since, made->uid, strlen(made->uid), made);
+    return 0;
+}
+
+static void drop_since(struct snapshot *snapshot, struct snap_since *entry)
+{
+    HASH_DEL(snapshot->since, entry);
+    free(entry->uid);
+    free(entry);
+}
+
+/* Those whose end was missed. */
+static void sweep_since(struct snapshot *snapshot)
+{
+    struct snap_since *entry, *next;
+    struct gs_claim claim;
+    HASH_ITER (hh, snapshot->since, entry, next) {
+        if (!gs_ledger_find_claim(snapshot->ledger, entry->uid, &claim))
+            drop_since(snapshot, entry);
+    }
+}
+
 void snapshot_release(struct snapshot *snapshot)
 {
+    struct snap_since *entry, *next_entry;
+    HASH_ITER (hh, snapshot->since, entry, next_entry)
+        drop_since(snapshot, entry);
     struct snap_node *node, *next_node;
     struct snap_waiting *pod, *next_pod;
     HASH_ITER (hh, snapshot->nodes, node, next_node)
@@ -206,7 +258,10 @@ static int on_pod_gone(void *ctx, const struct gs_pod *last)
 {
     struct snapshot *snapshot = ctx;
     struct snap_waiting *waiting = find_waiting(snapshot, last->uid);
+    struct snap_since *since = find_since(snapshot, last->uid);
     gs_ledger_remove(snapshot->ledger, last->uid, NULL);
+    if (since)
+        drop_since(snapshot, since);
     if (waiting)
         drop_waiting(snapshot, waiting);
     return 0;
@@ -268,6 +323,8 @@ static int put_claim(struct snapshot *snapshot, const struct gs_claim *claim,
         note_scheduler(snapshot, pod);
     if (waiting)
         drop_waiting(snapshot, waiting);
+    if (put_since(snapshot, pod) < 0)
+        return -1;
     struct gs_claim now = *claim;
     gs_claim_follow(snapshot->ledger, &now);
     return gs_ledger_set_claim(snapshot->ledger, &now, NULL);
@@ -329,6 +386,7 @@ static int on_list_end(void *ctx, enum gs_kind kind)
     } else {
         gs_ledger_sweep_pods(snapshot->ledger);
         sweep_waiting(snapshot);
+        sweep_since(snapshot);
     }
     return 0;
 }

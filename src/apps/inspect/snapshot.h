@@ -39,6 +39,13 @@ struct snap_waiting {
     UT_hash_handle hh; /* by uid */
 };
 
+/* When a bound pod with GPU memory was created, which the ledger does not keep. */
+struct snap_since {
+    char *uid;
+    int64_t created_s;
+    UT_hash_handle hh; /* by uid */
+};
+
 /* The schedulers that bound pods with GPU memory, by spec.schedulerName; the first ones. */
 enum { SCHEDULERS_MAX = 8 };
 struct snap_scheduler {
@@ -51,6 +58,8 @@ struct snapshot {
     struct gs_policies *policies;
     struct snap_node *nodes;
     struct snap_waiting *waiting;
+    bool keeps_since; /* set it after snapshot_init() */
+    struct snap_since *since;
     uint32_t rounds[2]; /* lists begun, by enum gs_kind */
     struct snap_scheduler schedulers[SCHEDULERS_MAX];
     uint64_t overriding; /* pods that set NVIDIA_VISIBLE_DEVICES themselves, of those listed */
@@ -66,6 +75,9 @@ struct gs_watch_sink snapshot_sink(struct snapshot *snapshot);
 
 /* NULL when there is no such node. */
 struct snap_node *snapshot_node(const struct snapshot *snapshot, const char *name);
+
+/* Unix seconds; 0: not known, or not kept. */
+int64_t snapshot_since(const struct snapshot *snapshot, const char *uid);
 
 /* Who places pods with GPU memory here: the scheduler under whose name most of those were bound
  * whose GPU is on record; NULL: nobody has. */

@@ -180,7 +180,7 @@ MOST_FIRST(by_largest, fragmentation.largest_units)
 MOST_FIRST(by_stranded, fragmentation.stranded_units)
 MOST_FIRST(by_pods, claim_count)
 
-static void sort_nodes(struct view *view, enum view_sort sort)
+void view_sort(struct view *view, enum view_sort sort)
 {
     static int (*const orders[])(const void *, const void *) = {
         [SORT_NAME] = by_name,       [SORT_FREE] = by_free,         [SORT_USED] = by_used,
@@ -268,9 +268,27 @@ static int sum_namespaces(struct view *view)
             all[kept++] = all[i];
         }
     }
+    view->ns_names = calloc(kept + 1, sizeof(*view->ns_names));
+    if (!view->ns_names)
+        return -1;
+    for (size_t i = 0; i < kept; i++)
+        view->ns_names[i] = all[i].name;
     qsort(all, kept, sizeof(*all), order_namespaces);
     view->ns_count = kept;
     return 0;
+}
+
+static int order_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+size_t view_ns_rank(const struct view *view, const char *ns)
+{
+    const char **found = view->ns_count ? bsearch(&ns, view->ns_names, view->ns_count,
+                                                  sizeof(*view->ns_names), order_texts)
+                                        : NULL;
+    return found ? (size_t)(found - view->ns_names) : 0;
 }
 
 static void sum_waiting(const struct snapshot *snapshot, const char *ns, struct view *view)
@@ -295,7 +313,7 @@ int view_build(const struct snapshot *snapshot, const struct view_options *optio
     if (!ret->nodes || !ret->all_claims || !ret->all_gpus)
         return gs_fail_nomem(err);
     fill_nodes(snapshot, options, ret);
-    sort_nodes(ret, options->sort);
+    view_sort(ret, options->sort);
     sum_nodes(ret);
     find_unit(ret);
     if (sum_namespaces(ret) < 0)
@@ -309,6 +327,7 @@ void view_release(struct view *view)
 {
     free(view->nodes);
     free(view->namespaces);
+    free(view->ns_names);
     free(view->all_claims);
     free(view->all_gpus);
     waits_release(&view->waits);

@@ -68,6 +68,7 @@ struct view {
     struct view_node *nodes;
     size_t node_count;
     struct view_ns *namespaces; /* most used first */
+    const char **ns_names;      /* the same by name */
     size_t ns_count;
     struct view_sum sum; /* of the nodes shown */
     const char *unit;    /* "GiB", …; "mixed units" when nodes differ */
@@ -90,6 +91,12 @@ void view_release(struct view *view);
 /* Whether the kernel keeps pods to their share on the node's GPUs: "dmem" on all, "some", "none",
  * "-" when its plugin does not tell. */
 const char *view_enforced(const struct view_node *node);
+
+/* Place of a namespace among all by name; 0 of one that has nothing. */
+size_t view_ns_rank(const struct view *view, const char *ns);
+
+/* Puts the nodes in another order. */
+void view_sort(struct view *view, enum view_sort sort);
 
 /* One of VIEW_SORTS. */
 bool view_sort_parse(void *to, const char *text);

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "common/signals.h"
+#include "gpushare/http/server.h"
+#include "inspect/common.h"
+#include "inspect/terminal.h"
+#include "inspect/web.h"
+
+/* kubectl inspect gpushare web: a live page on loopback, until SIGINT or SIGTERM. */
+
+#define TICK_NS  (200 * GS_NS_PER_MS)
+#define PUSH_NS  GS_NS_PER_S
+#define ALIVE_NS (5 * GS_NS_PER_S)
+
+enum { CONNECTIONS_MAX = 128 };
+
+struct settings {
+    struct common common;
+    const char *listen;
+    bool no_token;
+};
+
+static void read_options(struct settings *set, int argc, char **argv)
+{
+    const struct gs_option table[] = {
+        OPT_STRING("listen", &set->listen, "ADDR:PORT",
+                   "where to serve, of this machine only (127.0.0.1:0, any free port)"),
+        OPT_FLAG("no-token", &set->no_token,
+                 "an address without a token: where a pod serves, and the right to forward its "
+                 "port is the login"),
+        COMMON_OPTIONS(&set->common, "has no effect: the page has a filter"),
+    };
+    const struct gs_command command = {
+        .name = argv[0],
+        .doc = "A live page of nodes, GPUs, pods and who waits, with your own kubeconfig and "
+               "rights. Prints its address; whoever has that may look, nobody can change "
+               "anything.",
+        .options = table,
+        .option_count = sizeof(table) / sizeof(table[0]),
+        .quiet = true,
+    };
+    gs_options_parse(&command, argc, argv);
+}
+
+static bool is_loopback(const char *listen)
+{
+    return strncmp(listen, "127.", 4) == 0 || strncmp(listen, "[::1]:", 6) == 0;
+}
+
+static int make_token(const struct settings *set, struct web *web, struct gs_error *err)
+{
+    unsigned char random[(WEB_TOKEN_BYTES - 1) / 2];
+    if (set->no_token)
+        return 0;
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return gs_fail_errno(err, GS_EIO, errno, "random bytes");
+    for (size_t i = 0; i < sizeof(random); i++)
+        snprintf(web->token + 2 * i, 3, "%02x", random[i]);
+    return 0;
+}
+
+static int start_server(const struct settings *set, struct web *web, struct gs_http_server **ret,
+                        struct gs_error *err)
+{
+    struct gs_http_config config = gs_http_health_config(CONNECTIONS_MAX);
+    config.max_connections_per_address = 0; /* there is one */
+    config.response_timeout_ns = 30 * GS_NS_PER_S;
+    config.max_response_bytes = WEB_BYTES_MAX;
+    config.max_buffered_bytes = (size_t)64 << 20;
+    config.listen = set->listen;
+    config.routes = web_routes;
+    config.route_count = WEB_ROUTES;
+    config.ctx = web;
+    return gs_http_server_start(&config, ret, err);
+}
+
+/* Waits; true when SIGINT or SIGTERM came. */
+static bool stopped(void)
+{
+    const struct timespec time = {0, TICK_NS};
+    const sigset_t set = gs_signals_stop_set();
+    return sigtimedwait(&set, NULL, &time) > 0;
+}
+
+/* Something changed, or a page that was asked for has taken it in before the streams were told. */
+static bool has_news(struct web *web, uint64_t *version)
+{
+    pthread_mutex_lock(&web->watcher.lock);
+    bool news = web->watcher.changed || *version != web->version;
+    *version = web->version + web->watcher.changed; /* as it is after the next refresh */
+    pthread_mutex_unlock(&web->watcher.lock);
+    return news;
+}
+
+static void push_until_stopped(struct web *web)
+{
+    int64_t pushed_ns = 0, alive_ns = 0;
+    uint64_t version = 0;
+    bool news = false;
+    while (!stopped()) {
+        int64_t now_ns = gs_clock_now_ns(gs_clock_system());
+        bool tick = now_ns - alive_ns >= ALIVE_NS;
+        news |= has_news(web, &version);
+        if (!tick && (!news || now_ns - pushed_ns < PUSH_NS))
+            continue;
+        web_push(web, tick);
+        pushed_ns = now_ns;
+        alive_ns = tick ? now_ns : alive_ns;
+        news = false;
+    }
+}
+
+static int serve(const struct settings *set, struct web *web, struct gs_error *err)
+{
+    struct gs_http_server *server = NULL;
+    if (make_token(set, web, err) < 0 || start_server(set, web, &server, err) < 0)
+        return -1;
+    const char *colon = strrchr(set->listen, ':');
+    printf("http://%.*s:%u/%s%s\n", (int)(colon - set->listen), set->listen,
+           gs_http_server_port(server), web->token, web->token[0] ? "/" : "");
+    if (fflush(stdout) == 0)
+        push_until_stopped(web);
+    gs_http_server_stop(server, GS_NS_PER_S);
+    gs_http_server_free(server);
+    return 0;
+}
+
+int cmd_web(const struct app *app, int argc, char **argv)
+{
+    struct settings set = {.common = COMMON_DEFAULTS, .listen = "127.0.0.1:0"};
+    struct web web = {.clock = app->clock, .parts = WEB_PARTS, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct source source = {0};
+    struct gs_error err = {0};
+    read_options(&set, argc, argv);
+    if (!is_loopback(set.listen)) {
+        fprintf(stderr, "%s: --listen is an address of this machine only, such as 127.0.0.1:8080\n",
+                argv[0]);
+        return 2;
+    }
+    struct fetch fetch = {.source = &source, .keeps_since = true};
+    int result = common_connect(&set.common, app, &source, &err);
+    fetch.names = &set.common.names;
+    snprintf(web.server, sizeof(web.server), "%s", source.server);
+    if (result == 0) {
+        result = watcher_start(&web.watcher, &fetch, &err);
+        if (result == 0)
+            result = serve(&set, &web, &err);
+        watcher_stop(&web.watcher);
+    }
+    web_close(&web);
+    source_close(&source);
+    return result == 0 ? 0 : complain(&err);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/watcher.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/signals.h"
+
+static int locked(struct watcher *watcher, bool node, int result)
+{
+    watcher->changed = true;
+    watcher->nodes_changed |= node;
+    pthread_mutex_unlock(&watcher->lock);
+    return result;
+}
+
+#define FORWARD(name, type, is_node)                                                               \
+    static int on_##name(void *ctx, type arg)                                                      \
+    {                                                                                              \
+        struct watcher *watcher = ctx;                                                             \
+        pthread_mutex_lock(&watcher->lock);                                                        \
+        return locked(watcher, is_node, watcher->inner.name(watcher->inner.ctx, arg));             \
+    }
+FORWARD(list_begin, enum gs_kind, false)
+FORWARD(node, const struct gs_node *, true)
+FORWARD(node_gone, const struct gs_node *, true)
+FORWARD(pod, const struct gs_pod *, false)
+FORWARD(pod_gone, const struct gs_pod *, false)
+
+static int on_list_end(void *ctx, enum gs_kind kind)
+{
+    struct watcher *watcher = ctx;
+    pthread_mutex_lock(&watcher->lock);
+    watcher->listed[kind] = true;
+    return locked(watcher, kind == GS_KIND_NODE, watcher->inner.list_end(watcher->inner.ctx, kind));
+}
+
+static void on_live(void *ctx, enum gs_kind kind, bool live, const char *why)
+{
+    struct watcher *watcher = ctx;
+    const char *lost = live ? "" : why;
+    pthread_mutex_lock(&watcher->lock);
+    watcher->changed |= strncmp(watcher->lost, lost, sizeof(watcher->lost) - 1) != 0;
+    snprintf(watcher->lost, sizeof(watcher->lost), "%s", lost);
+    pthread_mutex_unlock(&watcher->lock);
+}
+
+static void *run(void *arg)
+{
+    struct watcher_thread *thread = arg;
+    struct watcher *watcher = thread->watcher;
+    const struct gs_kube *kube = &watcher->fetch->source->kube;
+    kube->ops->watch(kube->ctx, &thread->spec, &watcher->sink, &watcher->stop, NULL);
+    return NULL;
+}
+
+static void init(struct watcher *watcher, const struct fetch *fetch)
+{
+    *watcher = (struct watcher){.fetch = fetch, .lock = PTHREAD_MUTEX_INITIALIZER};
+    watcher->inner = snapshot_sink(&watcher->snapshot);
+    watcher->sink = (struct gs_watch_sink){.ctx = watcher,
+                                           .list_begin = on_list_begin,
+                                           .list_end = on_list_end,
+                                           .node = on_node,
+                                           .node_gone = on_node_gone,
+                                           .pod = on_pod,
+                                           .pod_gone = on_pod_gone,
+                                           .live = on_live};
+}
+
+static int ask_once(const struct fetch *fetch, struct gs_error *err)
+{
+    static const char *const paths[] = {"/api/v1/nodes", "/api/v1/pods"};
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
+    for (int i = 0; i < 2; i++) {
+        if (source_get(fetch->source, paths[i], "limit=1", &body, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int watcher_start(struct watcher *watcher, const struct fetch *fetch, struct gs_error *err)
+{
+    int result = ask_once(fetch, err);
+    gs_signals_block();
+    init(watcher, fetch);
+    if (result == 0)
+        result = snapshot_init(&watcher->snapshot, err);
+    watcher->snapshot.keeps_since = fetch->keeps_since;
+    for (int i = 0; result == 0 && i < 2; i++) {
+        struct watcher_thread *thread = &watcher->threads[i];
+        *thread = (struct watcher_thread){
+            .watcher = watcher,
+            .spec = {.kind = i ? GS_KIND_POD : GS_KIND_NODE, .node = fetch->node}};
+        int failed = pthread_create(&thread->id, NULL, run, thread);
+        if (failed)
+            result = gs_fail_errno(err, GS_ENOMEM, failed, "thread");
+        else
+            watcher->started++;
+    }
+    return result;
+}
+
+void watcher_stop(struct watcher *watcher)
+{
+    atomic_store(&watcher->stop, true);
+    if (watcher->started)
+        watcher->fetch->source->kube.ops->wake(watcher->fetch->source->kube.ctx);
+    while (watcher->started > 0)
+        pthread_join(watcher->threads[--watcher->started].id, NULL);
+    snapshot_release(&watcher->snapshot);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_INSPECT_WEB_H
+#define GPUSHARE_APPS_INSPECT_WEB_H
+
+#include "gpushare/http/router.h"
+#include "gpushare/http/stream.h"
+#include "inspect/watcher.h"
+#include "inspect/web_page.h"
+
+/*
+ * The live page: a server on loopback that shows what a watcher keeps. Whoever has the address with
+ * its token may look; nothing can be changed. Pages are rendered here; a script of ours replaces
+ * the parts that an event stream names.
+ */
+enum { WEB_CLIENTS_MAX = 32, WEB_TOKEN_BYTES = 33 };
+
+/* Somebody's event stream: what he looks at, and what he has seen of it. */
+struct web_client {
+    struct gs_http_stream *stream;
+    struct web_query query;
+    uint64_t version; /* of the view */
+    uint32_t count;
+    uint64_t ids[WEB_PARTS_MAX], contents[WEB_PARTS_MAX];
+    atomic_bool gone; /* the server has let go of it */
+};
+
+struct web {
+    struct watcher watcher;
+    const struct gs_clock *clock;
+    char server[256];
+    char token[WEB_TOKEN_BYTES]; /* "" when none is asked for */
+    /* guarded by watcher.lock */
+    struct view view;
+    bool has_view;
+    uint64_t version; /* of the view; counts */
+    int64_t viewed_s; /* when it was built */
+    struct web_parts parts;
+    /* guarded by lock, which is taken last */
+    pthread_mutex_t lock;
+    struct web_client *clients[WEB_CLIENTS_MAX];
+};
+
+/* web_serve.c: the server's routes; their ctx is the struct web. */
+enum { WEB_ROUTES = 2 };
+extern const struct gs_http_route web_routes[WEB_ROUTES];
+
+/* web_live.c: brings the view up to date; the watcher's lock is held. GS_ENOMEM; GS_EBUSY while the
+ * lists are still being read. */
+int web_refresh(struct web *web, struct gs_error *err);
+
+/* Parts for a query, in web->parts; after web_refresh(), under the same lock. */
+void web_render(struct web *web, const struct web_query *query);
+
+/* A new stream for somebody who has seen the page of that data-sum. NULL: there are too many, or no
+ * memory. */
+struct gs_http_stream *web_open(struct web *web, const struct web_query *query, const char *seen);
+
+/* Tells every stream what changed; tick: and that it is alive. */
+void web_push(struct web *web, bool tick);
+
+/* Ends the streams, which the server has let go of. */
+void web_close(struct web *web);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_INSPECT_WEB_FILES_H
+#define GPUSHARE_APPS_INSPECT_WEB_FILES_H
+
+#include <stddef.h>
+
+/* The files of web/, made part of the program by cmake/Embed.cmake. */
+struct web_file {
+    const unsigned char *bytes;
+    size_t len;
+};
+
+extern const struct web_file web_style_css, web_app_js, web_icon_svg;
+
+#endif

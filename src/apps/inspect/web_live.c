@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect/web.h"
+
+/* One view for all who look, and what each of them has seen of it. */
+
+enum { STREAM_BYTES_MAX = 32 << 20 };
+
+static int build(struct web *web, struct gs_error *err)
+{
+    struct snapshot *snapshot = &web->watcher.snapshot;
+    const struct view_options options = {.waits = true, .now_s = clock_unix_s(web->clock)};
+    if (web->has_view)
+        view_release(&web->view);
+    web->has_view = false;
+    if (snapshot_learnt(snapshot, err) < 0)
+        return -1;
+    if (view_build(snapshot, &options, &web->view, err) < 0) {
+        view_release(&web->view);
+        return -1;
+    }
+    web->has_view = true;
+    web->version++;
+    web->viewed_s = options.now_s;
+    web->watcher.changed = false;
+    return 0;
+}
+
+int web_refresh(struct web *web, struct gs_error *err)
+{
+    if (!watcher_listed(&web->watcher))
+        return gs_fail(err, GS_EBUSY, "the cluster is still being read");
+    return web->has_view && !web->watcher.changed ? 0 : build(web, err);
+}
+
+void web_render(struct web *web, const struct web_query *query)
+{
+    const struct web_state state = {.snapshot = &web->watcher.snapshot,
+                                    .view = &web->view,
+                                    .server = web->server,
+                                    .lost = web->watcher.lost,
+                                    .now_s = web->viewed_s};
+    web_parts_render(&state, query, &web->parts);
+}
+
+/* ---- one client ---- */
+
+/* Both the list and the server hold it; the server says when it has let go. */
+static void on_close(void *ctx)
+{
+    struct web_client *client = ctx;
+    client->gone = true;
+}
+
+static void free_client(struct web_client *client)
+{
+    gs_http_stream_unref(client->stream);
+    free(client);
+}
+
+static void remember(struct web_client *client, const struct web_parts *parts)
+{
+    client->count = parts->count;
+    for (uint32_t i = 0; i < parts->count; i++) {
+        client->ids[i] = parts->part[i].id;
+        client->contents[i] = parts->part[i].content;
+    }
+}
+
+static bool same_ids(const struct web_client *client, const struct web_parts *parts)
+{
+    for (uint32_t i = 0; i < parts->count && i < client->count; i++) {
+        if (client->ids[i] != parts->part[i].id)
+            return false;
+    }
+    return client->count == parts->count;
+}
+
+static void add_event(struct gs_buf *out, const char *event, const char *html, size_t len)
+{
+    gs_buf_printf(out, "event: %s\ndata: ", event);
+    gs_buf_json_string(out, html, len);
+    gs_buf_puts(out, "\n\n");
+}
+
+/* What is new to him: the parts that differ, or all when there are others than before. */
+static void add_news(const struct web_client *client, const struct web_parts *parts,
+                     struct gs_buf *out)
+{
+    if (!same_ids(client, parts)) {
+        add_event(out, "page", parts->html.data, parts->html.len);
+        return;
+    }
+    for (uint32_t i = 0; i < parts->count; i++) {
+        if (client->contents[i] != parts->part[i].content)
+            add_event(out, "part", parts->html.data + parts->part[i].from,
+                      parts->part[i].to - parts->part[i].from);
+    }
+}
+
+static void tell(struct web *web, struct web_client *client, bool tick)
+{
+    _cleanup_(gs_buf_release) struct gs_buf out = GS_BUF(STREAM_BYTES_MAX);
+    if (client->version != web->version) {
+        web_render(web, &client->query);
+        if (gs_buf_failed(&web->parts.html))
+            return;
+        add_news(client, &web->parts, &out);
+        remember(client, &web->parts);
+        client->version = web->version;
+    }
+    if (tick || out.len)
+        gs_buf_printf(&out, "event: alive\ndata: %s\n\n", web->watcher.lost[0] ? "false" : "true");
+    if (!gs_buf_failed(&out) && out.len)
+        gs_http_stream_write(client->stream, out.data, out.len, NULL);
+}
+
+/* ---- all of them ---- */
+
+static bool add_client(struct web *web, struct web_client *client)
+{
+    bool added = false;
+    pthread_mutex_lock(&web->lock);
+    for (int i = 0; i < WEB_CLIENTS_MAX && !added; i++) {
+        if (web->clients[i])
+            continue;
+        web->clients[i] = client;
+        added = true;
+    }
+    pthread_mutex_unlock(&web->lock);
+    return added;
+}
+
+struct gs_http_stream *web_open(struct web *web, const struct web_query *query, const char *seen)
+{
+    struct web_client *client = calloc(1, sizeof(*client));
+    if (!client)
+        return NULL;
+    client->query = *query;
+    client->stream = gs_http_stream_new(STREAM_BYTES_MAX, on_close, client);
+    if (!client->stream) {
+        free(client);
+        return NULL;
+    }
+    char sum[WEB_SUM_BYTES];
+    web_render(web, query);
+    web_parts_sum(&web->parts, sum);
+    if (!gs_buf_failed(&web->parts.html) && strcmp(sum, seen) == 0) {
+        remember(client, &web->parts);
+        client->version = web->version;
+    }
+    if (!add_client(web, client)) {
+        free_client(client);
+        return NULL;
+    }
+    return client->stream;
+}
+
+void web_push(struct web *web, bool tick)
+{
+    struct gs_error ignored = {0};
+    pthread_mutex_lock(&web->watcher.lock);
+    if (web_refresh(web, &ignored) == 0) {
+        pthread_mutex_lock(&web->lock);
+        for (int i = 0; i < WEB_CLIENTS_MAX; i++) {
+            struct web_client *client = web->clients[i];
+            if (client && client->gone) {
+                free_client(client);
+                web->clients[i] = NULL;
+            } else if (client) {
+                tell(web, client, tick);
+            }
+        }
+        pthread_mutex_unlock(&web->lock);
+    }
+    pthread_mutex_unlock(&web->watcher.lock);
+}
+
+void web_close(struct web *web)
+{
+    for (int i = 0; i < WEB_CLIENTS_MAX; i++) {
+        if (web->clients[i])
+            free_client(web->clients[i]);
+        web->clients[i] = NULL;
+    }
+    if (web->has_view)
+        view_release(&web->view);
+    gs_buf_release(&web->parts.html);
+}

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/web_page.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "gpushare/base/index.h"
+#include "inspect/source.h"
+
+enum { SHARES_MAX = 24 };
+
+void web_escape(struct gs_buf *out, const char *text)
+{
+    for (; *text; text++) {
+        switch (*text) {
+        case '<':
+            gs_buf_puts(out, "&lt;");
+            break;
+        case '>':
+            gs_buf_puts(out, "&gt;");
+            break;
+        case '&':
+            gs_buf_puts(out, "&amp;");
+            break;
+        case '"':
+            gs_buf_puts(out, "&quot;");
+            break;
+        case '\'':
+            gs_buf_puts(out, "&#39;");
+            break;
+        default:
+            gs_buf_putc(out, *text);
+        }
+    }
+}
+
+/* ---- parts ---- */
+
+static void begin(struct web_parts *parts, const char *id)
+{
+    parts->part[parts->count].from = parts->html.len;
+    parts->part[parts->count].id = gs_hash_text(id);
+}
+
+static void end(struct web_parts *parts)
+{
+    size_t from = parts->part[parts->count].from;
+    parts->part[parts->count].to = parts->html.len;
+    if (!gs_buf_failed(&parts->html))
+        parts->part[parts->count].content =
+            gs_hash_bytes(parts->html.data + from, parts->html.len - from);
+    parts->count++;
+}
+
+void web_parts_sum(const struct web_parts *parts, char to[WEB_SUM_BYTES])
+{
+    uint64_t all[WEB_PARTS_MAX];
+    for (uint32_t i = 0; i < parts->count; i++)
+        all[i] = parts->part[i].content;
+    snprintf(to, WEB_SUM_BYTES, "%016" PRIx64, gs_hash_bytes(all, parts->count * sizeof(all[0])));
+}
+
+/* Classes for a share of the whole: tens, ones and tenths of a percent. */
+static void put_width(struct gs_buf *out, uint64_t thousandths)
+{
+    gs_buf_printf(out, "t%" PRIu64 " u%" PRIu64 " d%" PRIu64, thousandths / 100,
+                  thousandths / 10 % 10, thousandths % 10);
+}
+
+static uint64_t share(uint64_t part, uint64_t whole)
+{
+    if (!whole)
+        return 0;
+    return part >= whole ? 1000 : (part * 1000 + whole / 2) / whole;
+}
+
+/* Of a namespace, 0 to 11. */
+static unsigned colour_of(const struct view *view, const char *ns)
+{
+    return (unsigned)(view_ns_rank(view, ns) % 12);
+}
+
+/* ---- totals ---- */
+
+uint64_t web_fits(const struct view *view, uint64_t units)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; units && i < view->node_count; i++) {
+        for (uint32_t g = 0; g < view->nodes[i].gpu_count; g++)
+            sum += view->nodes[i].gpus[g].free_units / units;
+    }
+    return sum;
+}
+
+static uint64_t largest_gpu(const struct view *view)
+{
+    uint64_t largest = 1;
+    for (size_t i = 0; i < view->node_count; i++) {
+        for (uint32_t g = 0; g < view->nodes[i].gpu_count; g++) {
+            if (view->nodes[i].gpus[g].total_units > largest)
+                largest = view->nodes[i].gpus[g].total_units;
+        }
+    }
+    return largest;
+}
+
+/* 1, 2, 4, … GiB, as far as a GPU has them. */
+static void put_fits(struct gs_buf *out, const struct view *view)
+{
+    uint64_t largest = largest_gpu(view), gib = 1;
+    enum gs_unit unit = GS_UNIT_GIB;
+    if (view->mixed_units ||
+        (!gs_unit_parse(view->unit, strlen(view->unit), &unit) && strcmp(view->unit, "GiB") != 0))
+        return;
+    if (gs_unit_mib(unit))
+        gib = 1024 / gs_unit_mib(unit);
+    gs_buf_puts(out, "<div class=fits><span>Would fit now, on one GPU each</span>");
+    for (uint64_t size = 1; size * gib <= largest && size <= 128; size *= 2)
+        gs_buf_printf(out, "<div><b>%" PRIu64 "</b> of %" PRIu64 " GiB</div>",
+                      web_fits(view, size * gib), size);
+    gs_buf_puts(out, "</div>");
+}
+
+/* Who has most, and in which colour. */
+static void put_shares(struct gs_buf *out, const struct view *view)
+{
+    if (!view->ns_count)
+        return;
+    gs_buf_puts(out, "<div class=fits><span>By namespace</span>");
+    for (size_t i = 0; i < view->ns_count && i < SHARES_MAX; i++) {
+        const struct view_ns *ns = &view->namespaces[i];
+        gs_buf_printf(out, "<div><i class=\"sw n%u\"></i>", colour_of(view, ns->name));
+        web_escape(out, ns->name);
+        gs_buf_printf(out, " <b>%" PRIu64 "</b></div>", ns->used_units);
+    }
+    if (view->ns_count > SHARES_MAX)
+        gs_buf_printf(out, "<div>and %zu more</div>", view->ns_count - SHARES_MAX);
+    gs_buf_puts(out, "</div>");
+}
+
+static void put_figure(struct gs_buf *out, const char *name, uint64_t number, const char *unit,
+                       bool bad)
+{
+    gs_buf_printf(out, "<div class=\"fig%s\"><b>%" PRIu64 "</b> %s<span>%s</span></div>",
+                  bad ? " bad" : "", number, unit, name);
+}
+
+static void put_totals(struct web_parts *parts, const struct view *view)
+{
+    const struct view_sum *sum = &view->sum;
+    struct gs_buf *out = &parts->html;
+    begin(parts, "totals");
+    gs_buf_puts(out, "<section id=totals aria-label=Totals><div class=\"fig wide\"><b>");
+    gs_buf_printf(out, "%" PRIu64 "</b> of %" PRIu64 " %s<span>allocated, %" PRIu64 "%%</span>",
+                  sum->used_units, sum->total_units, view->unit,
+                  view_percent(sum->used_units, sum->total_units));
+    gs_buf_puts(out, "<div class=total><i class=\"");
+    put_width(out, share(sum->used_units, sum->total_units));
+    gs_buf_puts(out, "\"></i></div></div>");
+    put_figure(out, "free", sum->fragmentation.free_units, view->unit, false);
+    put_figure(out, "largest free piece", sum->fragmentation.largest_units, view->unit, false);
+    if (sum->fragmentation.known)
+        put_figure(out, "stranded", sum->fragmentation.stranded_units, view->unit, false);
+    put_figure(out, "nodes", sum->nodes, "", false);
+    put_figure(out, "GPUs", sum->gpus, "", false);
+    put_figure(out, "pods", sum->pods, "", false);
+    if (sum->unusable_gpus)
+        put_figure(out, "GPUs not usable", sum->unusable_gpus, "", true);
+    if (sum->overfull_gpus)
+        put_figure(out, "GPUs overfull", sum->overfull_gpus, "", true);
+    put_fits(out, view);
+    put_shares(out, view);
+    gs_buf_puts(out, "</section>\n");
+    end(parts);
+}
+
+/* ---- who waits ---- */
+
+static bool contains(const char *text, const char *part)
+{
+    return !part[0] || strcasestr(text, part) != NULL;
+}
+
+/* "namespace/name" has the text, and the namespace is the one asked for. */
+static bool pod_matches(const struct web_query *query, const char *ns, const char *name)
+{
+    char full[400];
+    snprintf(full, sizeof(full), "%.100s/%.253s", ns, name);
+    return (!query->ns[0] || strcmp(query->ns, ns) == 0) && contains(full, query->text);
+}
+
+static void put_wait(struct gs_buf *out, const struct web_state *state, const struct wait *wait)
+{
+    const struct waits *waits = &state->view->waits;
+    const struct gs_pod *pod = &wait->waiting->pod;
+    char text[WAIT_TEXT_BYTES], since[24];
+    gs_buf_printf(out, "<tr%s><td>", wait->never ? " class=never" : "");
+    web_escape(out, pod->ns);
+    gs_buf_puts(out, "<td>");
+    web_escape(out, pod->name);
+    waits_asks(wait, text);
+    gs_buf_printf(out, "<td class=num>%s", text);
+    waits_since(pod->created_s, state->now_s, since);
+    gs_buf_printf(out, "<td class=num>%s<td>", since);
+    waits_reason(waits, wait, text);
+    web_escape(out, text);
+    gs_buf_puts(out, "<td>");
+    waits_nearest(wait, text);
+    web_escape(out, text);
+    gs_buf_putc(out, '\n');
+}
+
+static void put_waits(struct web_parts *parts, const struct web_state *state,
+                      const struct web_query *query)
+{
+    const struct waits *waits = &state->view->waits;
+    struct gs_buf *out = &parts->html;
+    uint32_t shown = 0, found = 0;
+    char sum[WAIT_TEXT_BYTES];
+    waits_sum(waits, sum);
+    begin(parts, "waiting");
+    gs_buf_puts(out, "<section id=waiting aria-label=\"Waiting pods\">");
+    if (!waits->count)
+        gs_buf_puts(out, "<h2>Nobody waits for GPU memory</h2>");
+    else
+        gs_buf_printf(out,
+                      "<h2>%s</h2><div class=scroll><table><thead><tr><th>Namespace<th>Pod<th "
+                      "class=num>Asks<th class=num>Since<th>Why<th>Nearest miss<tbody>\n",
+                      sum);
+    for (size_t i = 0; i < waits->count; i++) {
+        const struct gs_pod *pod = &waits->all[i].waiting->pod;
+        if (!pod_matches(query, pod->ns, pod->name))
+            continue;
+        found++;
+        if (shown == WEB_WAITS_MAX)
+            continue;
+        shown++;
+        put_wait(out, state, &waits->all[i]);
+    }
+    if (waits->count)
+        gs_buf_puts(out, "</table></div>");
+    if (found > shown)
+        gs_buf_printf(out, "<p>and %" PRIu32 " more; kubectl inspect gpushare why", found - shown);
+    gs_buf_puts(out, "</section>\n");
+    end(parts);
+}
+
+/* ---- nodes ---- */
+
+struct card {
+    const struct web_state *state;
+    const struct web_query *query;
+    const struct view_node *node;
+    uint64_t largest_units;
+    bool named; /* the node itself has the text that is searched */
+    struct gs_buf *out;
+};
+
+static bool is_meant(const struct card *card, const struct gs_claim *claim)
+{
+    if (card->query->ns[0] && strcmp(card->query->ns, claim->ns) != 0)
+        return false;
+    return card->named || pod_matches(card->query, claim->ns, claim->name);
+}
+
+static bool has_model(const struct view_node *node, const char *model)
+{
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        if (strcmp(node->gpus[i].gpu->model, model) == 0)
+            return true;
+    }
+    return !model[0];
+}
+
+static bool node_matches(const struct web_query *query, const struct view_node *node)
+{
+    bool named = contains(node->node->name, query->text);
+    if (!has_model(node, query->model))
+        return false;
+    if (named && !query->ns[0])
+        return true;
+    for (uint32_t i = 0; i < node->claim_count; i++) {
+        const struct gs_claim *claim = &node->claims[i];
+        if (named ? strcmp(claim->ns, query->ns) == 0 : pod_matches(query, claim->ns, claim->name))
+            return true;
+    }
+    return false;
+}
+
+/* "team-a/a: 15 GiB on each of GPU 0,1; since 2026-01-02 02:59 UTC" */
+static void put_tip(const struct card *card, const struct gs_claim *claim)
+{
+    int64_t since_s = snapshot_since(card->state->snapshot, claim->uid);
+    char text[32];
+    struct tm when;
+    time_t at = (time_t)since_s;
+    web_escape(card->out, claim->ns);
+    gs_buf_putc(card->out, '/');
+    web_escape(card->out, claim->name);
+    gs_buf_printf(card->out, ": %" PRIu32 " %s", claim->units, card->state->view->unit);
+    if (claim->gpu_count > 1)
+        gs_buf_printf(card->out, " on each of %" PRIu32 " GPUs", claim->gpu_count);
+    if (since_s && gmtime_r(&at, &when) && strftime(text, sizeof(text), "%F %H:%M", &when))
+        gs_buf_printf(card->out, ", since %s UTC", text);
+}
+
+/* wide: there is room for a word. */
+static void put_pod(const struct card *card, const struct gs_claim *claim, uint64_t width,
+                    bool wide)
+{
+    struct gs_buf *out = card->out;
+    gs_buf_printf(out, "<i class=\"p n%u %s", colour_of(card->state->view, claim->ns),
+                  is_meant(card, claim) ? "" : "dim ");
+    put_width(out, width);
+    gs_buf_puts(out, "\" tabindex=0 role=img aria-label=\"");
+    put_tip(card, claim);
+    gs_buf_puts(out, "\">");
+    if (wide)
+        web_escape(out, claim->name);
+    gs_buf_puts(out, "</i>");
+}
+
+static void put_bar(const struct card *card, const struct view_gpu *gpu, uint64_t length)
+{
+    uint64_t whole = gpu->used_units > gpu->total_units ? gpu->used_units : gpu->total_units;
+    uint64_t units = 0, at = 0;
+    for (uint32_t i = 0; i < card->node->claim_count; i++) {
+        const struct gs_claim *claim = &card->node->claims[i];
+        if (!claim_recorded(claim) || !(claim->gpus & GS_GPU_BIT(gpu->idx)))
+            continue;
+        units += claim->units;
+        /* ends are rounded, not widths: a full GPU has a full bar */
+        uint64_t to = share(units, whole);
+        put_pod(card, claim, to - at, (to - at) * length >= 90 * 1000);
+        at = to;
+    }
+}
+
+/* Behind a bar of that length, or in one that leaves no room. */
+static void put_gpu_words(struct gs_buf *out, const struct view_gpu *gpu, uint64_t length)
+{
+    gs_buf_printf(out, "<div class=\"words%s\">", length > 700 ? " in" : "");
+    if (!gpu->gpu->healthy)
+        gs_buf_puts(out, "<em class=bad>unhealthy</em>");
+    if (!gpu->gpu->schedulable)
+        gs_buf_puts(out, "<em>cordoned</em>");
+    if (gpu->overfull)
+        gs_buf_puts(out, "<em class=bad>overfull</em>");
+    if (gpu->gpu->enforced == GS_ENFORCED_DMEM)
+        gs_buf_puts(out, "<em class=good title=\"the kernel keeps each pod to its share\">"
+                         "enforced</em>");
+    gs_buf_puts(out, "</div>");
+}
+
+static void put_gpu(const struct card *card, const struct view_gpu *gpu)
+{
+    struct gs_buf *out = card->out;
+    uint64_t length = share(gpu->total_units, card->largest_units);
+    gs_buf_printf(out, "<div class=g><b>%" PRIu32 "</b><div class=track><div class=\"bar%s ",
+                  gpu->idx, gpu->usable ? "" : " off");
+    put_width(out, length);
+    gs_buf_puts(out, "\" title=\"");
+    web_escape(out, gpu->gpu->model);
+    gs_buf_puts(out, "\">");
+    put_bar(card, gpu, length);
+    if (!gpu->gpu->healthy || !gpu->gpu->schedulable || gpu->overfull ||
+        gpu->gpu->enforced == GS_ENFORCED_DMEM)
+        put_gpu_words(out, gpu, length);
+    gs_buf_printf(out, "</div></div><span>%" PRIu64 "/%" PRIu64 "</span></div>", gpu->used_units,
+                  gpu->total_units);
+}
+
+static void put_pending(const struct card *card)
+{
+    gs_buf_puts(card->out, "<div class=\"g pend\"><b>?</b><div class=track>");
+    for (uint32_t i = 0; i < card->node->claim_count; i++) {
+        const struct gs_claim *claim = &card->node->claims[i];
+        if (!claim_recorded(claim))
+            put_pod(card, claim, 250, true);
+    }
+    gs_buf_puts(card->out, "</div><span>GPU not known</span></div>");
+}
+
+static void put_node_words(struct gs_buf *out, const struct view_node *node)
+{
+    const char *model = node->gpu_count ? node->gpus[0].gpu->model : "";
+    for (uint32_t i = 1; i < node->gpu_count; i++) {
+        if (strcmp(node->gpus[i].gpu->model, model) != 0)
+            model = "mixed GPUs";
+    }
+    gs_buf_puts(out, "<small>");
+    web_escape(out, model);
+    gs_buf_puts(out, "</small>");
+    if (!node->node->ready)
+        gs_buf_puts(out, "<em class=bad>not ready</em>");
+    if (node->node->unschedulable)
+        gs_buf_puts(out, "<em>cordoned</em>");
+}
+
+static void put_node(struct web_parts *parts, const struct card *card)
+{
+    const struct view_node *node = card->node;
+    struct gs_buf *out = card->out;
+    char id[300];
+    snprintf(id, sizeof(id), "n-%.253s", node->node->name);
+    begin(parts, id);
+    gs_buf_puts(out, "<article id=\"");
+    web_escape(out, id);
+    gs_buf_puts(out, "\"><h3><span>");
+    web_escape(out, node->node->name);
+    gs_buf_puts(out, "</span>");
+    put_node_words(out, node);
+    gs_buf_printf(out, "<b>%" PRIu64 "/%" PRIu64 "</b></h3>", node->used_units, node->total_units);
+    for (uint32_t i = 0; i < node->gpu_count; i++)
+        put_gpu(card, &node->gpus[i]);
+    if (node->pending_pods)
+        put_pending(card);
+    gs_buf_puts(out, "</article>\n");
+    end(parts);
+}
+
+static void put_pager(struct web_parts *parts, const struct web_query *query, uint32_t found)
+{
+    struct gs_buf *out = &parts->html;
+    uint32_t pages = (found + WEB_NODES_MAX - 1) / WEB_NODES_MAX;
+    begin(parts, "pager");
+    gs_buf_puts(out, "<nav id=pager aria-label=Pages>");
+    if (!found)
+        gs_buf_puts(out, "No node matches.");
+    for (uint32_t page = 0; pages > 1 && page < pages; page++) {
+        gs_buf_printf(out, "<a%s href=\"?", page == query->page ? " aria-current=page" : "");
+        web_query_text(query, page, out);
+        gs_buf_printf(out, "\">%" PRIu32 "</a> ", page + 1);
+    }
+    gs_buf_puts(out, "</nav>\n");
+    end(parts);
+}
+
+static void put_nodes(struct web_parts *parts, const struct web_state *state,
+                      const struct web_query *query)
+{
+    uint32_t found = 0, first = query->page * WEB_NODES_MAX;
+    struct card card = {.state = state,
+                        .query = query,
+                        .largest_units = largest_gpu(state->view),
+                        .out = &parts->html};
+    for (size_t i = 0; i < state->view->node_count; i++) {
+        card.node = &state->view->nodes[i];
+        if (!node_matches(query, card.node))
+            continue;
+        card.named = contains(card.node->node->name, query->text);
+        if (found >= first && found < first + WEB_NODES_MAX)
+            put_node(parts, &card);
+        found++;
+    }
+    put_pager(parts, query, found);
+}
+
+static void put_lost(struct web_parts *parts, const struct web_state *state)
+{
+    begin(parts, "lost");
+    gs_buf_puts(&parts->html, "<p id=lost role=status>");
+    if (state->lost[0]) {
+        gs_buf_puts(&parts->html, "Not up to date: ");
+        web_escape(&parts->html, state->lost);
+    }
+    gs_buf_puts(&parts->html, "</p>\n");
+    end(parts);
+}
+
+void web_parts_render(const struct web_state *state, const struct web_query *query,
+                      struct web_parts *parts)
+{
+    gs_buf_reset(&parts->html);
+    parts->count = 0;
+    view_sort(state->view, query->sort);
+    put_lost(parts, state);
+    put_totals(parts, state->view);
+    put_waits(parts, state, query);
+    put_nodes(parts, state, query);
+}

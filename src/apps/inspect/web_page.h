@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_INSPECT_WEB_PAGE_H
+#define GPUSHARE_APPS_INSPECT_WEB_PAGE_H
+
+#include "inspect/view.h"
+
+/*
+ * The page of `web` as HTML: a head with the filters, and parts below it, elements with an id, of
+ * which an update names those that are different now. Widths are classes, because a strict
+ * Content-Security-Policy forbids style attributes. Everything from the cluster is escaped.
+ */
+enum { WEB_NODES_MAX = 200, WEB_WAITS_MAX = 100, WEB_PARTS_MAX = WEB_NODES_MAX + 8 };
+enum { WEB_BYTES_MAX = 16 << 20 };
+
+/* What the query string asks for. */
+struct web_query {
+    char text[128]; /* part of a node's or a pod's name */
+    char ns[128];
+    char model[128];
+    enum view_sort sort;
+    uint32_t page; /* from 0 */
+};
+
+struct web_parts {
+    struct gs_buf html;
+    uint32_t count;
+    struct {
+        size_t from, to;      /* of html */
+        uint64_t id, content; /* hashes */
+    } part[WEB_PARTS_MAX];
+};
+#define WEB_PARTS ((struct web_parts){.html = GS_BUF(WEB_BYTES_MAX)})
+
+/* What is the same for everybody who looks. */
+struct web_state {
+    const struct snapshot *snapshot;
+    struct view *view; /* with waits; its nodes are put in order */
+    const char *server;
+    const char *lost; /* why it is not up to date; "" when it is */
+    int64_t now_s;
+};
+
+/* *parts is emptied before; check its html at the end. */
+void web_parts_render(const struct web_state *state, const struct web_query *query,
+                      struct web_parts *parts);
+
+/* One word for all of them. */
+enum { WEB_SUM_BYTES = 17 };
+void web_parts_sum(const struct web_parts *parts, char to[WEB_SUM_BYTES]);
+
+/* The whole document around them. */
+void web_document(const struct web_state *state, const struct web_query *query,
+                  const struct web_parts *parts, struct gs_buf *out);
+
+/* So many pods of that size would find a place now, one GPU each: what what-if counts one by one.
+ */
+uint64_t web_fits(const struct view *view, uint64_t units);
+
+/* < > & " ' as entities. */
+void web_escape(struct gs_buf *out, const char *text);
+
+/* For the text of a link: query as "q=…&ns=…", without what is not set. */
+void web_query_text(const struct web_query *query, uint32_t page, struct gs_buf *out);
+
+#endif

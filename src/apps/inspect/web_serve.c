@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "gpushare/base/num.h"
+#include "inspect/web.h"
+#include "inspect/web_files.h"
+
+/* Who may ask, and what is answered. */
+
+/* ---- who ---- */
+
+/* Without a branch that depends on where the two differ. */
+static bool same_secret(const char *a, const char *b, size_t len)
+{
+    unsigned char differ = 0;
+    for (size_t i = 0; i < len; i++)
+        differ |= (unsigned char)(a[i] ^ b[i]);
+    return differ == 0;
+}
+
+/* What follows "TOKEN/" in the path; NULL: it is not ours. */
+static const char *behind_token(const struct web *web, const char *path)
+{
+    size_t len = strlen(web->token);
+    if (!len)
+        return path;
+    if (strlen(path) <= len || !same_secret(path, web->token, len) || path[len] != '/')
+        return NULL;
+    return path + len + 1;
+}
+
+/* A name that only this machine answers to, whatever port it is forwarded from: a page that let its
+ * own name point here (DNS rebinding) has another. */
+static bool is_loopback(const char *host)
+{
+    static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};
+    for (size_t i = 0; host && i < sizeof(names) / sizeof(names[0]); i++) {
+        size_t len = strlen(names[i]);
+        if (strncasecmp(host, names[i], len) == 0 && (!host[len] || host[len] == ':'))
+            return true;
+    }
+    return false;
+}
+
+static bool is_own_origin(const struct gs_http_request *req)
+{
+    const char *origin = gs_http_header(req, "Origin"), *host = gs_http_header(req, "Host");
+    const char *site = gs_http_header(req, "Sec-Fetch-Site");
+    if (site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
+        return false;
+    return !origin || (strncmp(origin, "http://", 7) == 0 && host && strcmp(origin + 7, host) == 0);
+}
+
+/* ---- what ---- */
+
+static void read_query(const struct gs_http_request *req, struct web_query *ret)
+{
+    const struct {
+        const char *name;
+        char *to;
+        size_t size;
+    } texts[] = {{"q", ret->text, sizeof(ret->text)},
+                 {"ns", ret->ns, sizeof(ret->ns)},
+                 {"model", ret->model, sizeof(ret->model)}};
+    *ret = (struct web_query){0};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        const char *value = gs_http_query(req, texts[i].name);
+        snprintf(texts[i].to, texts[i].size, "%s", value ? value : "");
+    }
+    const char *sort = gs_http_query(req, "sort"), *page = gs_http_query(req, "page");
+    if (sort && !view_sort_parse(&ret->sort, sort))
+        ret->sort = SORT_NAME;
+    if (page && gs_parse_u32(page, strlen(page), &ret->page) && ret->page)
+        ret->page = ret->page > 100000 ? 0 : ret->page - 1;
+}
+
+static void answer_page(struct web *web, const struct gs_http_request *req,
+                        struct gs_http_response *res)
+{
+    struct web_query query;
+    struct gs_error err = {0};
+    read_query(req, &query);
+    pthread_mutex_lock(&web->watcher.lock);
+    if (web_refresh(web, &err) == 0) {
+        const struct web_state state = {.view = &web->view,
+                                        .server = web->server,
+                                        .lost = web->watcher.lost,
+                                        .now_s = web->viewed_s};
+        web_render(web, &query);
+        res->content_type = "text/html; charset=utf-8";
+        web_document(&state, &query, &web->parts, &res->body);
+        if (gs_buf_failed(&web->parts.html))
+            gs_http_error(res, 500, "the page is too large");
+    } else {
+        gs_http_error(res, 503, "%s", err.msg);
+    }
+    pthread_mutex_unlock(&web->watcher.lock);
+}
+
+static void answer_events(struct web *web, const struct gs_http_request *req,
+                          struct gs_http_response *res)
+{
+    struct web_query query;
+    struct gs_error err = {0};
+    struct gs_http_stream *stream = NULL;
+    const char *seen = gs_http_query(req, "seen");
+    read_query(req, &query);
+    pthread_mutex_lock(&web->watcher.lock);
+    if (web_refresh(web, &err) == 0)
+        stream = web_open(web, &query, seen ? seen : "");
+    pthread_mutex_unlock(&web->watcher.lock);
+    if (!stream) {
+        gs_http_error(res, 503, "no room for one more who looks");
+        return;
+    }
+    res->content_type = "text/event-stream";
+    gs_http_respond_stream(res, stream);
+}
+
+static const struct {
+    const char *name, *type;
+    const struct web_file *file;
+} files[] = {
+    {"style.css", "text/css; charset=utf-8", &web_style_css},
+    {"app.js", "text/javascript; charset=utf-8", &web_app_js},
+    {"icon.svg", "image/svg+xml", &web_icon_svg},
+};
+
+static void answer(struct web *web, const char *what, const struct gs_http_request *req,
+                   struct gs_http_response *res)
+{
+    if (!what[0]) {
+        answer_page(web, req, res);
+        return;
+    }
+    if (strcmp(what, "events") == 0) {
+        answer_events(web, req, res);
+        return;
+    }
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        if (strcmp(files[i].name, what) != 0)
+            continue;
+        res->content_type = files[i].type;
+        gs_buf_append(&res->body, files[i].file->bytes, files[i].file->len);
+        return;
+    }
+    gs_http_error(res, 404, "there is no such page");
+}
+
+static void on_request(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    struct web *web = ctx;
+    const char *what = behind_token(web, req->rest);
+    gs_http_add_header(res, "Content-Security-Policy",
+                       "default-src 'none'; style-src 'self'; script-src 'self'; connect-src "
+                       "'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
+                       "frame-ancestors 'none'");
+    gs_http_add_header(res, "X-Content-Type-Options", "nosniff");
+    gs_http_add_header(res, "Referrer-Policy", "no-referrer");
+    gs_http_add_header(res, "Cache-Control", "no-store");
+    gs_http_add_header(res, "Cross-Origin-Resource-Policy", "same-origin");
+    if (!is_loopback(gs_http_header(req, "Host")))
+        gs_http_error(res, 403, "ask for it as 127.0.0.1 or localhost");
+    else if (!is_own_origin(req))
+        gs_http_error(res, 403, "asked for by a page of others");
+    else if (!what)
+        gs_http_error(res, 403, "the address lacks its token: see where the program printed it");
+    else
+        answer(web, what, req, res);
+}
+
+const struct gs_http_route web_routes[WEB_ROUTES] = {
+    {"GET", "/", on_request, GS_HTTP_HEAVY | GS_HTTP_SMALL},
+    {"GET", "/", on_request, GS_HTTP_PREFIX | GS_HTTP_HEAVY | GS_HTTP_SMALL},
+};

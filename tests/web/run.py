@@ -1,0 +1,386 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The page of `kubectl inspect gpushare web` in a real headless Chromium, on clusters of gpushare-sim.
+
+    tests/web/run.py BUILD [--only WORD]          every case; exit 1 when one fails
+    tests/web/run.py BUILD --screenshots DIR      page-light.png and page-dark.png
+"""
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import cluster
+from chromium import Chromium
+
+LARGE = "nodes=5000,gpus=8,mem=80,pods=50000,pod_mem=8,pending=40"
+# Of the first page of 200 nodes with 1,600 GPUs and 2,000 pods.
+LARGE_BYTES, LARGE_ELEMENTS, LARGE_RESIDENT_MIB, LARGE_START_S = 1_000_000, 15_000, 400, 60
+
+args = None
+
+
+# --- programs ---
+
+@contextlib.contextmanager
+def running(*command, line=None):
+    """A program until the block ends; its first line, when one is wanted."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        yield process, process.stdout.readline().strip() if line else ""
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+        process.stdout.close()
+
+
+class World:
+    """An API server, and the page of its cluster."""
+
+    def __init__(self, stack, serve, *options):
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        self.kubeconfig = os.path.join(folder, "kubeconfig")
+        if not serve.startswith("nodes="):
+            path = os.path.join(folder, "cluster.json")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(serve)
+            serve = f"--load={path}"
+        else:
+            serve = f"--synthetic={serve}"
+        stack.enter_context(running(os.path.join(args.build, "gpushare-sim"), "serve",
+                                    "--listen=127.0.0.1:0", serve,
+                                    f"--kubeconfig-out={self.kubeconfig}"))
+        deadline = time.monotonic() + 120
+        while not os.path.exists(self.kubeconfig):
+            if time.monotonic() > deadline:
+                raise TimeoutError("gpushare-sim serve does not start")
+            time.sleep(0.05)
+        with open(self.kubeconfig, encoding="utf-8") as file:
+            self.api = re.search(r"server: (\S+)", file.read())[1]
+        begun = time.monotonic()
+        self.web, self.url = stack.enter_context(running(
+            os.path.join(args.build, "kubectl-inspect-gpushare"), "web",
+            f"--kubeconfig={self.kubeconfig}", *options, line=True))
+        while self.ask()[0] == 503: # the lists are being read
+            if time.monotonic() - begun > 120:
+                raise TimeoutError("no page")
+            time.sleep(0.05)
+        self.start_s = time.monotonic() - begun
+
+    def ask(self, method="GET", tail="", **headers):
+        """(status, headers, body) of a request to the page's server."""
+        parts = urllib.parse.urlsplit(self.url)
+        path = tail if tail.startswith("/") else parts.path + tail
+        client = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+        client.putrequest(method, path, skip_host="Host" in headers)
+        for name, value in headers.items():
+            client.putheader(name.replace("_", "-"), value)
+        client.endheaders()
+        answer = client.getresponse()
+        body = answer.read().decode()
+        client.close()
+        return answer.status, dict(answer.getheaders()), body
+
+    def call(self, method, path, body=None, kind="application/json"):
+        """A change in the cluster."""
+        ask = urllib.request.Request(self.api + path, method=method,
+                                     data=json.dumps(body).encode() if body else None,
+                                     headers={"Content-Type": kind})
+        with urllib.request.urlopen(ask, timeout=30) as answer:
+            return answer.status
+
+    def bind(self, ns, name, node, gpu):
+        self.call("POST", f"/api/v1/namespaces/{ns}/pods/{name}/binding", {
+            "apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": node},
+            "metadata": {"name": name, "namespace": ns,
+                         "annotations": {"ALIYUN_COM_GPU_MEM_IDX": gpu}}})
+
+
+def equal(actual, expected, what=""):
+    if actual != expected:
+        raise AssertionError(f"{what} is {actual!r}, not {expected!r}")
+
+
+def live(browser, world):
+    page = browser.page(world.url)
+    page.wait("document.querySelector('#age.live')")
+    return page
+
+
+# --- cases ---
+
+def a_bind_is_seen_without_reloading(browser, stack):
+    world = World(stack, cluster.text())
+    page = live(browser, world)
+    page.run("window.stays = true")
+    equal(page.run("document.querySelectorAll('#waiting tbody tr').length"), 4, "rows of who waits")
+    page.run("document.querySelector('#n-t4-1 .p').focus()")
+    world.bind("research", "notebook-max", "t4-1", "1")
+    page.wait("document.querySelector('#n-t4-1 [aria-label^=\"research/notebook-max: 8 GiB\"]')")
+    page.wait("document.querySelectorAll('#waiting tbody tr').length == 3")
+    equal(page.run("document.querySelector('#n-t4-1 h3 b').textContent"), "28/32", "the node's sum")
+    equal(page.run("document.activeElement.closest('article').id"), "n-t4-1", "the keyboard's place")
+    equal(page.run("window.stays"), True, "the page")
+    world.call("DELETE", "/api/v1/nodes/t4-2")
+    page.wait("!document.getElementById('n-t4-2')")
+    equal(page.complaints(), [], "what the browser complains of")
+
+
+class Wire:
+    """Between a browser and the page's server: it can be cut. The address is as forwarded as that of
+    kubectl port-forward."""
+
+    def __init__(self, stack, port):
+        self.port, self.pairs = port, []
+        self.listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                near = self.listener.accept()[0]
+                far = socket.create_connection(("127.0.0.1", self.port))
+                self.pairs += [near, far]
+                for one, other in ((near, far), (far, near)):
+                    threading.Thread(target=self.carry, args=(one, other), daemon=True).start()
+
+    @staticmethod
+    def carry(one, other):
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536):
+                other.sendall(data)
+            other.shutdown(socket.SHUT_WR)
+
+    def cut(self):
+        for one in self.pairs:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        self.pairs = []
+
+
+def a_stream_that_ended_is_taken_up_again(browser, stack):
+    world = World(stack, cluster.text())
+    parts = urllib.parse.urlsplit(world.url)
+    wire = Wire(stack, parts.port)
+    page = browser.page(f"http://127.0.0.1:{wire.listener.getsockname()[1]}{parts.path}")
+    page.wait("document.querySelector('#age.live')")
+    wire.cut()
+    world.bind("research", "notebook-max", "t4-1", "1")
+    page.wait("document.querySelector('#n-t4-1 [aria-label^=\"research/notebook-max\"]')", 30)
+
+
+def search_and_filters_leave_what_matches(browser, stack):
+    world = World(stack, cluster.text())
+    page = live(browser, world)
+    page.key("/", "/")
+    equal(page.run("document.activeElement.name"), "q", "after the key /, the keyboard's place")
+    page.type("whisper")
+    page.wait("document.querySelectorAll('article').length == 1")
+    equal(page.run("document.querySelector('article').id"), "n-a10-2", "the node that is found")
+    equal(page.run("document.querySelectorAll('.p:not(.dim)').length"), 3, "pods that are meant")
+    page.wait("location.search == '?q=whisper'")
+    page.run("location.reload()")
+    page.wait("document.readyState == 'complete' && document.querySelectorAll('article').length == 1")
+    page.run("document.querySelector('input').focus()")
+    page.key("Escape")
+    page.wait("document.querySelectorAll('article').length == 6")
+    for name, value, nodes in (("ns", "speech", 2), ("model", "Tesla T4", 2)):
+        page.run(f"document.forms[0].{name}.value = {json.dumps(value)};"
+                 "document.forms[0].dispatchEvent(new Event('input'))")
+        page.wait(f"document.querySelectorAll('article').length == {nodes}")
+        page.run(f"document.forms[0].{name}.value = ''")
+    page.run("document.forms[0].sort.value = 'used';"
+             "document.forms[0].dispatchEvent(new Event('input'))")
+    page.wait("document.querySelector('article').id == 'n-a100-1'")
+    equal(page.complaints(), [], "what the browser complains of")
+
+
+def arrow_keys_go_from_pod_to_pod(browser, stack):
+    world = World(stack, cluster.text())
+    page = live(browser, world)
+    label = "document.activeElement.getAttribute('aria-label').split(':')[0]"
+    page.run("document.querySelector('#n-a100-2 .p').focus()")
+    equal(page.run(label), "search/rerank-0", "the first pod")
+    for key, pod in (("ArrowRight", "vision/train-vit"), ("ArrowDown", "chat/mixtral-0"),
+                     ("ArrowUp", "search/rerank-0"), ("ArrowDown", "chat/mixtral-0"),
+                     ("ArrowLeft", "vision/train-vit")):
+        page.key(key)
+        equal(page.run(label), pod, f"after {key} the pod")
+    tip = page.run("getComputedStyle(document.activeElement, '::after').content")
+    equal(tip, '"vision/train-vit: 48 GiB, since 2026-01-02 02:59 UTC"', "what is shown of it")
+
+
+def it_works_without_a_script(browser, stack):
+    world = World(stack, cluster.text())
+    page = browser.page()
+    page.scripts(allowed=False)
+    page.open(world.url + "?q=whisper&sort=used")
+    equal(page.run("document.querySelectorAll('article').length"), 1, "nodes")
+    equal(page.run("getComputedStyle(document.querySelector('form button')).display != 'none'"),
+          True, "a button to ask with")
+    equal(page.run("Math.round(document.querySelector('#n-a10-2 .p').offsetWidth / "
+                   "document.querySelector('#n-a10-2 .bar').offsetWidth * 24)"), 10,
+          "the width of 10 of 24 GiB")
+    equal(page.run("document.querySelector('[name=q]').value"), "whisper", "the search")
+
+
+def who_may_not_look_is_refused(_, stack):
+    world = World(stack, cluster.text())
+    port = urllib.parse.urlsplit(world.url).port
+    token = world.url.split("/")[3]
+    for what, status, request in (
+            ("the address", 200, {}),
+            ("its head", 200, {"method": "HEAD"}),
+            ("no token", 403, {"tail": "/"}),
+            ("another token", 403, {"tail": "/" + "0" * 32 + "/"}),
+            ("half a token", 403, {"tail": f"/{token[:16]}/"}),
+            ("the script without a token", 403, {"tail": "/app.js"}),
+            ("a name that points here", 403, {"Host": f"gpus.example:{port}"}),
+            ("another name of loopback", 200, {"Host": f"localhost:{port}"}),
+            ("a port that is forwarded", 200, {"Host": "localhost:8080"}),
+            ("a page of others", 403, {"Origin": "http://gpus.example"}),
+            ("another port's page", 403, {"Origin": "http://127.0.0.1:1"}),
+            ("its own page", 200, {"Origin": f"http://127.0.0.1:{port}"}),
+            ("a page of others that fetches", 403, {"Sec_Fetch_Site": "cross-site"}),
+            ("POST", 405, {"method": "POST"}),
+            ("DELETE", 405, {"method": "DELETE"}),
+            ("no such page", 404, {"tail": "nodes"})):
+        equal(world.ask(**request)[0], status, what)
+    headers = world.ask()[1]
+    policy = headers["Content-Security-Policy"]
+    if "unsafe" in policy or not policy.startswith("default-src 'none'"):
+        raise AssertionError(policy)
+    equal((headers["Referrer-Policy"], headers["Cache-Control"]), ("no-referrer", "no-store"))
+    page = world.ask()[2]
+    equal(re.findall(r"(?:src|href)=\"?(?!style\.css|app\.js|icon\.svg)[^\"> ]+", page), [],
+          "what the page loads from elsewhere")
+
+
+def without_a_token_the_way_is_the_login(_, stack):
+    world = World(stack, cluster.text(), "--no-token")
+    equal(urllib.parse.urlsplit(world.url).path, "/", "the address's path")
+    equal(world.ask()[0], 200)
+    equal(world.ask(Host="gpus.example")[0], 403, "another name")
+    refused = subprocess.run([os.path.join(args.build, "kubectl-inspect-gpushare"), "web",
+                              "--listen=0.0.0.0:0", f"--kubeconfig={world.kubeconfig}"],
+                             capture_output=True, text=True, check=False)
+    equal(refused.returncode, 2, "serving to all")
+
+
+def words_of_others_are_no_markup(browser, stack):
+    nasty = "</title><script>1</script><img src=x onerror=alert(1)>\"'&"
+    items = json.loads(cluster.text())
+    inventory = json.loads(items["items"][0]["metadata"]["annotations"]["aliyun.com/gpu-inventory"])
+    inventory["gpus"][0]["model"] = nasty
+    items["items"][0]["metadata"]["annotations"]["aliyun.com/gpu-inventory"] = json.dumps(inventory)
+    world = World(stack, json.dumps(items))
+    page = live(browser, world)
+    equal(page.run("document.querySelectorAll('img, script:not([src])').length"), 0, "injected elements")
+    equal(page.run("document.querySelector('#n-a100-1 .bar').title"), nasty, "the model")
+    equal(page.complaints(), [], "what the browser complains of")
+    answer = world.ask(tail="?" + urllib.parse.urlencode({"q": nasty}))[2]
+    if "<script>" in answer or "onerror=alert(1)>" in answer.replace("&gt;", ""):
+        raise AssertionError("what was searched for is markup")
+
+
+def what_would_fit_is_what_if(_, stack):
+    world = World(stack, cluster.text())
+    page = world.ask()[2]
+    shown = {int(size): int(count)
+             for count, size in re.findall(r"<b>(\d+)</b> of (\d+) GiB</div>", page)}
+    for size in (4, 8, 16, 32):
+        told = subprocess.run([os.path.join(args.build, "kubectl-inspect-gpushare"), "what-if",
+                               f"--kubeconfig={world.kubeconfig}", f"--gpu-mem={size}",
+                               "--replicas=1000"], capture_output=True, text=True, check=True).stdout
+        equal(shown[size], int(told.split()[0]), f"how many of {size} GiB fit")
+
+
+def resident_mib(process):
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+        return int(re.search(r"VmRSS:\s+(\d+)", file.read())[1]) // 1024
+
+
+def a_page_of_5000_nodes_stays_small(browser, stack):
+    world = World(stack, LARGE)
+    size = len(world.ask()[2])
+    begun = time.monotonic()
+    page = live(browser, world)
+    open_s = time.monotonic() - begun
+    elements = page.run("document.querySelectorAll('*').length")
+    begun = time.monotonic()
+    for _ in range(5):
+        world.ask(tail="?page=13")
+    answer_ms = (time.monotonic() - begun) * 200
+    resident = resident_mib(world.web)
+    print(f"    5,000 nodes, 50,000 pods: {size} bytes, {elements} elements, first page after "
+          f"{world.start_s:.1f} s, in the browser {open_s:.1f} s, a page {answer_ms:.0f} ms, "
+          f"{resident} MiB")
+    equal(page.run("document.querySelectorAll('article').length"), 200, "nodes of a page")
+    if size > LARGE_BYTES or elements > LARGE_ELEMENTS:
+        raise AssertionError("the page is too large")
+    if resident > LARGE_RESIDENT_MIB or world.start_s > LARGE_START_S:
+        raise AssertionError("the program is too large, or too late")
+    page.run("document.querySelector('#pager a:last-child').click()")
+    page.wait("document.querySelector('article').id == 'n-node-04800'")
+    equal(page.complaints(), [], "what the browser complains of")
+
+
+CASES = [a_bind_is_seen_without_reloading, a_stream_that_ended_is_taken_up_again,
+         search_and_filters_leave_what_matches, arrow_keys_go_from_pod_to_pod,
+         it_works_without_a_script, who_may_not_look_is_refused,
+         without_a_token_the_way_is_the_login, words_of_others_are_no_markup,
+         what_would_fit_is_what_if, a_page_of_5000_nodes_stays_small]
+
+
+def screenshots(folder):
+    with Chromium() as browser, contextlib.ExitStack() as stack:
+        world = World(stack, cluster.text(recent=True))
+        page = browser.page()
+        page.size(1400, 860, 0.85)
+        for scheme in ("light", "dark"):
+            page.scheme(scheme)
+            page.open(world.url)
+            page.wait("document.querySelector('#age.live')")
+            page.run("document.querySelector('.server').textContent = 'https://cluster.example:6443'")
+            page.screenshot(os.path.join(folder, f"page-{scheme}.png"))
+
+
+def main():
+    global args
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--screenshots")
+    args = parser.parse_args()
+    if args.screenshots:
+        screenshots(args.screenshots)
+        return 0
+    failed = 0
+    with Chromium() as browser:
+        for case in CASES:
+            if args.only not in case.__name__:
+                continue
+            try:
+                with contextlib.ExitStack() as stack:
+                    case(browser, stack)
+                print(f"ok    {case.__name__}", flush=True)
+            except Exception as error: # pylint: disable=broad-except  # the others are run all the same
+                failed += 1
+                print(f"FAIL  {case.__name__}: {error}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
