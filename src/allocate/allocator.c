@@ -41,7 +41,7 @@ void gs_allocator_free(struct gs_allocator *alloc)
     gs_moved_free(alloc);
     gs_recent_release(&alloc->ended);
     free(alloc->met);
-    free(alloc->others);
+    free(alloc->other_pods);
     gs_ledger_free(alloc->ledger);
     free(alloc);
 }
@@ -106,17 +106,17 @@ gs_gpu_mask gs_claimant_record(const struct gs_allocator *alloc, const struct cl
 
 gs_gpu_mask gs_claimant_place(const struct gs_allocator *alloc, const struct claimant *claimant)
 {
-    return claimant->truth ? claimant->truth : gs_claimant_record(alloc, claimant);
+    return claimant->allocated ? claimant->allocated : gs_claimant_record(alloc, claimant);
 }
 
-void gs_claimant_others(const struct gs_allocator *alloc, const struct claimant *claimant,
-                        uint64_t used[GS_GPUS_MAX])
+void gs_usage_beside(const struct gs_allocator *alloc, const struct claimant *claimant,
+                     uint64_t used[GS_GPUS_MAX])
 {
     uint32_t idx;
     bool older = true;
     for (const struct claimant *at = alloc->first; at; at = at->next) {
         older = older && at != claimant;
-        if (at == claimant || !(at->truth || older))
+        if (at == claimant || !(at->allocated || older))
             continue;
         GS_FOR_EACH_GPU (idx, gs_claimant_place(alloc, at))
             used[idx] += at->charge.units;
@@ -146,13 +146,13 @@ bool gs_claimant_fits(const struct gs_allocator *alloc, const struct claimant *c
                       gs_gpu_mask gpus)
 {
     uint64_t used[GS_GPUS_MAX] = {0};
-    gs_claimant_others(alloc, claimant, used);
+    gs_usage_beside(alloc, claimant, used);
     return gs_allocator_has_room(alloc, claimant, gpus, used);
 }
 
 int gs_claimant_charge(struct gs_allocator *alloc, struct claimant *claimant, struct gs_error *err)
 {
-    gs_claimant_tell(alloc, claimant, false);
+    gs_claimant_note_move(alloc, claimant, false);
     gs_gpu_mask place = gs_claimant_place(alloc, claimant);
     if (!place && !claimant->done) { /* it gets what fits when the kubelet asks, not before */
         gs_ledger_remove(alloc->ledger, claimant->pod.uid, NULL);
@@ -250,12 +250,12 @@ static void follow_state(struct gs_allocator *alloc, struct claimant *claimant, 
     if (fresh && !ran)
         warn_of_override(alloc, claimant);
     if (fresh && ran)
-        gs_claimant_recall(alloc, claimant, claimant->request_count);
+        gs_claimant_set_done(alloc, claimant, claimant->request_count);
     if (!fresh && claimant->pod.phase == GS_PHASE_RUNNING && !claimant->pod.assigned)
-        gs_claimant_recall(alloc, claimant, claimant->request_count);
+        gs_claimant_set_done(alloc, claimant, claimant->request_count);
 }
 
-/* News that is older than what is known: a quick list may be. A full list is the truth. */
+/* News that is older than what is known: a quick list may be. A full list is believed. */
 static bool outdated(struct gs_allocator *alloc, const struct claimant *claimant,
                      const struct gs_pod *pod)
 {
@@ -295,7 +295,7 @@ int gs_allocator_pod(struct gs_allocator *alloc, const struct gs_pod *pod, struc
 {
     struct claimant *claimant = gs_claimant_find(alloc, pod->uid);
     if (claimant && alloc->in_quick)
-        claimant->doubted = false;
+        claimant->stale = false;
     if (outdated(alloc, claimant, pod))
         return 0;
     if (!gs_pod_terminal(pod) && gs_pod_wants_gpu(pod) &&
@@ -303,7 +303,7 @@ int gs_allocator_pod(struct gs_allocator *alloc, const struct gs_pod *pod, struc
         return take(alloc, claimant, pod, err);
     if (claimant)
         remove_claimant(alloc, claimant);
-    return gs_other_set(alloc, pod, err);
+    return gs_other_pod_set(alloc, pod, err);
 }
 
 void gs_allocator_pod_gone(struct gs_allocator *alloc, const char *uid)
@@ -312,7 +312,7 @@ void gs_allocator_pod_gone(struct gs_allocator *alloc, const char *uid)
     if (claimant)
         remove_claimant(alloc, claimant);
     gs_recent_add(&alloc->ended, uid);
-    gs_other_drop(alloc, uid);
+    gs_other_pod_drop(alloc, uid);
 }
 
 void gs_allocator_list_begin(struct gs_allocator *alloc)
@@ -320,8 +320,8 @@ void gs_allocator_list_begin(struct gs_allocator *alloc)
     alloc->in_list = true;
     for (struct claimant *at = alloc->first; at; at = at->next)
         at->seen = at->fresh = false;
-    for (size_t i = 0; i < alloc->other_count; i++)
-        alloc->others[i].seen = false;
+    for (size_t i = 0; i < alloc->other_pod_count; i++)
+        alloc->other_pods[i].seen = false;
 }
 
 void gs_allocator_list_end(struct gs_allocator *alloc)
@@ -335,15 +335,15 @@ void gs_allocator_list_end(struct gs_allocator *alloc)
         if (!at->seen)
             remove_claimant(alloc, at);
     }
-    gs_others_sweep(alloc, false);
+    gs_other_pods_sweep(alloc, false);
 }
 
 void gs_allocator_quick_begin(struct gs_allocator *alloc)
 {
     for (struct claimant *at = alloc->first; at; at = at->next)
-        at->doubted = true;
-    for (size_t i = 0; i < alloc->other_count; i++)
-        alloc->others[i].doubted = true;
+        at->stale = true;
+    for (size_t i = 0; i < alloc->other_pod_count; i++)
+        alloc->other_pods[i].stale = true;
 }
 
 void gs_allocator_quick_pods(struct gs_allocator *alloc)
@@ -357,10 +357,10 @@ void gs_allocator_quick_end(struct gs_allocator *alloc)
     alloc->in_quick = false;
     for (struct claimant *at = alloc->first; at; at = next) {
         next = at->next;
-        if (at->doubted)
+        if (at->stale)
             remove_claimant(alloc, at);
     }
-    gs_others_sweep(alloc, true);
+    gs_other_pods_sweep(alloc, true);
 }
 
 /* Its units are some GPU's: a change of the unit would change what it has. */

@@ -8,9 +8,9 @@
 #include "gpushare/core/placement.h"
 
 /*
- * What allocate*.c share.
+ * What the files of this folder share.
  *
- * A claimant is a pod of this node that asks for GPU memory. Its truth is where its environment
+ * A claimant is a pod of this node that asks for GPU memory. It is allocated where its environment
  * points (or will point): set by the first Allocate, changed only when the kubelet says that a call
  * was another pod's. The record is what its annotations say; when the two differ, a write is
  * queued.
@@ -21,21 +21,21 @@ struct claimant {
     struct gs_charge charge;
     uint32_t *requests; /* units of each container that asks, in the kubelet's order */
     uint32_t request_count;
-    uint32_t done;     /* of these, allocated */
-    gs_gpu_mask truth; /* 0: not decided, or given by an earlier run and not recorded */
-    gs_gpu_mask bound; /* the record at first sight: later ones are its owner's doing */
-    gs_gpu_mask moved; /* its entry in gpu-moved; 0: none. Once there is one, it stays */
-    uint64_t moved_at; /* the state of the entries since which it says so */
-    int64_t record_ns; /* when its record was last written */
-    uint64_t revision; /* resourceVersion as a number, 0 when it is none */
-    uint64_t since;    /* the moment it became known */
-    bool seen;         /* in this list round */
-    bool fresh;        /* came in this list round */
-    bool early;        /* in this run's first list: an earlier run may have allocated it */
-    bool doubted;      /* known before the quick list under way, not named by it yet */
-    bool held;         /* its environment points to a GPU without room for it */
-    bool held_said;    /* there is an event about that */
-    uint32_t recalled; /* containers that gs_allocator_recall() names, while it runs */
+    uint32_t done;         /* of these, allocated */
+    gs_gpu_mask allocated; /* 0: not decided, or given by an earlier run and not recorded */
+    gs_gpu_mask bound;     /* the record at first sight: later ones are its owner's doing */
+    gs_gpu_mask moved;     /* its entry in gpu-moved; 0: none. Once there is one, it stays */
+    uint64_t moved_at;     /* the state of the entries since which it says so */
+    int64_t record_ns;     /* when its record was last written */
+    uint64_t revision;     /* resourceVersion as a number, 0 when it is none */
+    uint64_t since;        /* the moment it became known */
+    bool seen;             /* in this list round */
+    bool fresh;            /* came in this list round */
+    bool early;            /* in this run's first list: an earlier run may have allocated it */
+    bool stale;            /* known before the quick list under way, not named by it yet */
+    bool held;             /* its environment points to a GPU without room for it */
+    bool held_said;        /* there is an event about that */
+    uint32_t restored;     /* containers that gs_allocator_restore() names, while it runs */
 };
 
 /* An answered call. */
@@ -46,9 +46,9 @@ struct call {
     gs_gpu_mask gpus;
     uint32_t units;    /* of the container */
     uint64_t moment;   /* when it was answered */
-    bool told;         /* the API had told of all pods then */
+    bool listed;       /* the API had listed all pods then */
     bool confirmed;    /* the kubelet said that it is the owner's */
-    uint64_t pod_hash; /* without owner: hash of the pod's name that the kubelet told, or 0 */
+    uint64_t pod_hash; /* without owner: hash of the listed pod's name, or 0 */
     uint64_t was_hash; /* without owner: hash of the name of its owner, which is gone, or 0 */
     uint32_t missed;   /* without owner: times in a row that the kubelet did not name it */
     char uid[40];      /* without owner: of its claim in the ledger, "" when not charged */
@@ -56,9 +56,9 @@ struct call {
 
 /* A pod of this node that has no claim: it asks for nothing, or has ended. Its name in the
  * kubelet's list means nothing. */
-struct other {
+struct other_pod {
     uint64_t uid_hash, name_hash;
-    bool seen, doubted; /* as a claimant's */
+    bool seen, stale; /* as a claimant's */
 };
 
 enum write_kind { WRITE_RECORD, WRITE_ASSIGNED, WRITE_EVENT };
@@ -80,15 +80,15 @@ struct queued_write {
 
 struct gs_allocator {
     struct gs_allocator_config config;
-    struct gs_ledger *ledger; /* this node alone, truth instead of records */
+    struct gs_ledger *ledger; /* this node alone, what is allocated instead of records */
     gs_gpu_mask gone, sick;   /* GPUs that are not there any more; that are not healthy */
     struct claimant *first;
     struct claimant *current; /* begun and not finished: the kubelet is inside this pod */
     bool in_list, had_list;
     bool in_quick; /* the pods given are a quick list's */
     struct gs_recent ended;
-    struct other *others;
-    size_t other_count, other_cap;
+    struct other_pod *other_pods;
+    size_t other_pod_count, other_pod_cap;
     struct call *calls;
     uint32_t ownerless; /* of the calls */
     uint64_t claim_number;
@@ -104,13 +104,13 @@ struct gs_allocator {
 };
 
 /* moved.c */
-/* Whenever truth may have changed, or the record says something else (`doubted`). */
-void gs_claimant_tell(struct gs_allocator *alloc, struct claimant *claimant, bool doubted);
+/* Whenever what is allocated may have changed, or the record says something else (`drifted`). */
+void gs_claimant_note_move(struct gs_allocator *alloc, struct claimant *claimant, bool drifted);
 void gs_moved_free(struct gs_allocator *alloc);
 /* The earlier run's entry, of a claimant that is new. */
 void gs_claimant_take_entry(struct gs_allocator *alloc, struct claimant *claimant);
 /* Its entry, if it needs one, is on the node. */
-bool gs_claimant_is_told(const struct gs_allocator *alloc, const struct claimant *claimant);
+bool gs_claimant_move_is_written(const struct gs_allocator *alloc, const struct claimant *claimant);
 /* Writes the record if it is not true, but not all the time. */
 void gs_claimant_put_right(struct gs_allocator *alloc, struct claimant *claimant);
 /* What the annotations say is where it is. */
@@ -120,7 +120,7 @@ bool gs_claimant_is_recorded(const struct claimant *claimant);
 struct claimant *gs_claimant_find(struct gs_allocator *alloc, const char *uid);
 struct claimant *gs_claimant_named(const struct gs_allocator *alloc, const char *ns,
                                    const char *name);
-/* Brings the ledger's claim in line with truth, or the record while truth is open. */
+/* Brings the ledger's claim in line with what is allocated, or with the record before that. */
 int gs_claimant_charge(struct gs_allocator *alloc, struct claimant *claimant, struct gs_error *err);
 const struct gs_node_view *gs_allocator_view(const struct gs_allocator *alloc);
 /* The claimant's charge fits these GPUs beside what was given away before, and what older pods
@@ -130,8 +130,8 @@ bool gs_claimant_fits(const struct gs_allocator *alloc, const struct claimant *c
 /* Where a pod is, or will be: what it was given, else what it has recorded. */
 gs_gpu_mask gs_claimant_place(const struct gs_allocator *alloc, const struct claimant *claimant);
 /* Adds, by GPU index, what gs_claimant_fits() counts beside this one. */
-void gs_claimant_others(const struct gs_allocator *alloc, const struct claimant *claimant,
-                        uint64_t used[GS_GPUS_MAX]);
+void gs_usage_beside(const struct gs_allocator *alloc, const struct claimant *claimant,
+                     uint64_t used[GS_GPUS_MAX]);
 bool gs_allocator_has_room(const struct gs_allocator *alloc, const struct claimant *claimant,
                            gs_gpu_mask gpus, const uint64_t used[GS_GPUS_MAX]);
 /* Size of (the first of) these GPUs, in units. */
@@ -139,14 +139,14 @@ uint32_t gs_allocator_gpu_size(const struct gs_allocator *alloc, gs_gpu_mask gpu
 /* What the plugin said before, else the bind's record; when it can be on this node, else 0. */
 gs_gpu_mask gs_claimant_record(const struct gs_allocator *alloc, const struct claimant *claimant);
 
-/* allocate_others.c */
-int gs_other_set(struct gs_allocator *alloc, const struct gs_pod *pod, struct gs_error *err);
-void gs_other_drop(struct gs_allocator *alloc, const char *uid);
-bool gs_other_named(const struct gs_allocator *alloc, uint64_t name_hash);
-/* Forgets those that are not seen, or are doubted. */
-void gs_others_sweep(struct gs_allocator *alloc, bool doubted);
+/* other_pods.c */
+int gs_other_pod_set(struct gs_allocator *alloc, const struct gs_pod *pod, struct gs_error *err);
+void gs_other_pod_drop(struct gs_allocator *alloc, const char *uid);
+bool gs_other_pod_named(const struct gs_allocator *alloc, uint64_t name_hash);
+/* Forgets those that are not seen, or are stale. */
+void gs_other_pods_sweep(struct gs_allocator *alloc, bool stale);
 
-/* allocate_calls.c */
+/* calls.c */
 /* The newest call answered for these ids, or NULL. */
 struct call *gs_call_find(struct gs_allocator *alloc, uint64_t key);
 /* Remembers an answered call; owner NULL: charges it by itself. NULL when out of memory. */
@@ -155,12 +155,12 @@ struct call *gs_call_add(struct gs_allocator *alloc, uint64_t key, struct claima
 void gs_call_drop(struct gs_allocator *alloc, struct call *call);
 void gs_calls_free(struct gs_allocator *alloc);
 void gs_call_set_owner(struct gs_allocator *alloc, struct call *call, struct claimant *owner);
-/* The kubelet names a pod for it that is not known here. */
+/* The kubelet names a pod for it that was not observed here. */
 void gs_call_disown(struct gs_allocator *alloc, struct call *call, uint64_t pod_hash);
 /* The pod ended: what the kubelet never confirmed may be another pod's and is kept. */
 void gs_calls_leave(struct gs_allocator *alloc, const struct claimant *gone);
 
-/* allocate_settle.c */
+/* settle.c */
 /* A new claimant takes the calls that the kubelet said are its. */
 void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant);
 /* They ask for the same, container by container. */
@@ -172,13 +172,13 @@ gs_gpu_mask gs_claimant_environment(const struct gs_allocator *alloc,
 /* The owner is where its environment points to, if its charge has room there; else it is held. */
 void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant *owner);
 /* An earlier run allocated it, or part of it. */
-void gs_claimant_recall(struct gs_allocator *alloc, struct claimant *claimant, uint32_t done);
+void gs_claimant_set_done(struct gs_allocator *alloc, struct claimant *claimant, uint32_t done);
 
 /* The pod whose container is about to start; NULL: not known. *ret_named: the kubelet named one. */
 struct claimant *gs_claimant_starting(struct gs_allocator *alloc,
                                       const struct gs_start_request *request, bool *ret_named);
 
-/* allocate_writes.c: each returns the write's number, 0 when out of memory */
+/* writes.c: each returns the write's number, 0 when out of memory */
 uint64_t gs_write_record(struct gs_allocator *alloc, struct claimant *claimant);
 uint64_t gs_write_assigned(struct gs_allocator *alloc, const struct claimant *claimant);
 uint64_t gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, uint64_t after,

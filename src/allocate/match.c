@@ -26,13 +26,13 @@ static bool was_met(const struct gs_allocator *alloc, uint64_t hash)
            bsearch(&hash, alloc->met, alloc->met_count, sizeof(hash), compare_hashes) != NULL;
 }
 
-static const struct gs_known_pod *known_entry(const struct gs_allocate_request *request,
-                                              const struct claimant *claimant)
+static const struct gs_observed_pod *observed_entry(const struct gs_allocate_request *request,
+                                                    const struct claimant *claimant)
 {
-    for (size_t i = 0; i < request->known_count; i++) {
-        if (strcmp(request->known[i].name, claimant->pod.name) == 0 &&
-            strcmp(request->known[i].ns, claimant->pod.ns) == 0)
-            return &request->known[i];
+    for (size_t i = 0; i < request->observed_count; i++) {
+        if (strcmp(request->observed[i].name, claimant->pod.name) == 0 &&
+            strcmp(request->observed[i].ns, claimant->pod.ns) == 0)
+            return &request->observed[i];
     }
     return NULL;
 }
@@ -41,8 +41,8 @@ static const struct gs_known_pod *known_entry(const struct gs_allocate_request *
 static bool is_listed_bare(const struct gs_allocate_request *request,
                            const struct claimant *claimant)
 {
-    const struct gs_known_pod *known = known_entry(request, claimant);
-    return known && !known->key_count;
+    const struct gs_observed_pod *observed = observed_entry(request, claimant);
+    return observed && !observed->key_count;
 }
 
 /* The kubelet takes pods in one by one: names that are new to it mean another pod, unless the pod
@@ -51,13 +51,13 @@ static bool has_moved_on(const struct gs_allocator *alloc,
                          const struct gs_allocate_request *request)
 {
     bool news = false;
-    for (size_t i = 0; i < request->known_count; i++) {
-        const struct gs_known_pod *known = &request->known[i];
-        if (was_met(alloc, gs_pod_name_hash(known->ns, known->name)))
+    for (size_t i = 0; i < request->observed_count; i++) {
+        const struct gs_observed_pod *observed = &request->observed[i];
+        if (was_met(alloc, gs_pod_name_hash(observed->ns, observed->name)))
             continue;
         news = true;
-        if (alloc->current && strcmp(alloc->current->pod.name, known->name) == 0 &&
-            strcmp(alloc->current->pod.ns, known->ns) == 0)
+        if (alloc->current && strcmp(alloc->current->pod.name, observed->name) == 0 &&
+            strcmp(alloc->current->pod.ns, observed->ns) == 0)
             return false;
     }
     return news;
@@ -68,12 +68,12 @@ static void remember_met(struct gs_allocator *alloc, const struct gs_allocate_re
 {
     free(alloc->met);
     alloc->met_count = 0;
-    alloc->met = calloc(request->known_count + 1, sizeof(*alloc->met));
+    alloc->met = calloc(request->observed_count + 1, sizeof(*alloc->met));
     if (!alloc->met)
         return;
-    for (size_t i = 0; i < request->known_count; i++)
+    for (size_t i = 0; i < request->observed_count; i++)
         alloc->met[alloc->met_count++] =
-            gs_pod_name_hash(request->known[i].ns, request->known[i].name);
+            gs_pod_name_hash(request->observed[i].ns, request->observed[i].name);
     qsort(alloc->met, alloc->met_count, sizeof(*alloc->met), compare_hashes);
 }
 
@@ -93,7 +93,7 @@ static struct claimant *unbegun(const struct round *round, bool seen_before)
     for (struct claimant *at = round->alloc->first; at; at = at->next) {
         if (at->done || !asks_for(at, round->request->id_count))
             continue;
-        if (!round->request->known)
+        if (!round->request->observed)
             return at;
         if (is_listed_bare(round->request, at) &&
             (seen_before || !was_met(round->alloc, gs_pod_name_hash(at->pod.ns, at->pod.name))))
@@ -114,11 +114,11 @@ static struct claimant *match(const struct round *round)
 /* The kubelet has taken a pod in that the watch has not shown: the call may be for that one. */
 static bool has_strangers(const struct round *round)
 {
-    for (size_t i = 0; round->moved_on && i < round->request->known_count; i++) {
-        const struct gs_known_pod *known = &round->request->known[i];
-        uint64_t hash = gs_pod_name_hash(known->ns, known->name);
-        if (!was_met(round->alloc, hash) && !gs_other_named(round->alloc, hash) &&
-            !gs_claimant_named(round->alloc, known->ns, known->name))
+    for (size_t i = 0; round->moved_on && i < round->request->observed_count; i++) {
+        const struct gs_observed_pod *observed = &round->request->observed[i];
+        uint64_t hash = gs_pod_name_hash(observed->ns, observed->name);
+        if (!was_met(round->alloc, hash) && !gs_other_pod_named(round->alloc, hash) &&
+            !gs_claimant_named(round->alloc, observed->ns, observed->name))
             return true;
     }
     return false;
@@ -139,7 +139,7 @@ static uint32_t candidates(const struct round *round)
  * devices: it takes just this pod in, and one of the answers was another's. */
 static bool is_taken_in(const struct round *round, const struct claimant *claimant)
 {
-    const struct gs_known_pod *known = known_entry(round->request, claimant);
+    const struct gs_observed_pod *observed = observed_entry(round->request, claimant);
     uint32_t units = 0;
     bool answered = false;
     for (uint32_t i = 0; i < claimant->done; i++)
@@ -149,7 +149,8 @@ static bool is_taken_in(const struct round *round, const struct claimant *claima
         if (container->kind != GS_CONTAINER_INIT) /* they are not listed */
             units += container->gpu_units;
     }
-    return known && answered && known->units < units && claimant->pod.phase == GS_PHASE_PENDING;
+    return observed && answered && observed->units < units &&
+           claimant->pod.phase == GS_PHASE_PENDING;
 }
 
 /*
@@ -198,7 +199,7 @@ static void drop_ghosts(struct gs_allocator *alloc)
 /* The API and the kubelet were both heard: what is counted here is so. */
 static bool is_sure(const struct gs_allocate_request *request)
 {
-    return request->known && request->api == GS_API_TOLD;
+    return request->observed && request->api == GS_API_ANSWERED;
 }
 
 /* Where a pod goes on that has no true record, or whose GPU went bad since it was bound: what fits,
@@ -222,23 +223,23 @@ static bool decide(struct gs_allocator *alloc, struct claimant *claimant,
                    const struct gs_allocate_request *request, struct gs_error *err)
 {
     gs_gpu_mask recorded = gs_claimant_record(alloc, claimant);
-    if (claimant->truth)
+    if (claimant->allocated)
         return true;
     if (recorded && !gs_claimant_fits(alloc, claimant, recorded))
         drop_ghosts(alloc);
     if (recorded && !(recorded & alloc->sick) && gs_claimant_fits(alloc, claimant, recorded)) {
-        claimant->truth = recorded;
+        claimant->allocated = recorded;
     } else {
-        claimant->truth = elsewhere(alloc, claimant, recorded);
+        claimant->allocated = elsewhere(alloc, claimant, recorded);
         claimant->held =
-            !claimant->truth && recorded && !(recorded & alloc->gone) && !is_sure(request);
+            !claimant->allocated && recorded && !(recorded & alloc->gone) && !is_sure(request);
         if (claimant->held)
-            claimant->truth = recorded;
-        if (!claimant->truth) {
+            claimant->allocated = recorded;
+        if (!claimant->allocated) {
             gs_claimant_charge(alloc, claimant, err);
             return false;
         }
-        if (claimant->truth != recorded)
+        if (claimant->allocated != recorded)
             gs_write_record(alloc, claimant);
     }
     return gs_claimant_charge(alloc, claimant, err) == 0;
@@ -262,7 +263,7 @@ static enum gs_allocate_result no_room(struct gs_allocator *alloc, const struct 
                                        struct gs_error *err)
 {
     bool gone = claimant && (gs_claimant_record(alloc, claimant) & alloc->gone);
-    if (request->patient && request->api == GS_API_SILENT)
+    if (request->patient && request->api == GS_API_TIMEOUT)
         return GS_ALLOCATE_LIST_FIRST;
     alloc->stats.no_room++;
     gs_fail(err, GS_EBUSY, "%sno GPU on this node has that much left",
@@ -282,7 +283,7 @@ static gs_gpu_mask fit_unclaimed(const struct round *round, const struct gs_ask 
     gs_gpu_mask beside = 0;
     if (alloc->calls && !alloc->calls->owner && !round->moved_on) {
         beside = gs_fit_candidates(view, ask) & alloc->calls->gpus;
-        if (beside || round->request->known)
+        if (beside || round->request->observed)
             return beside;
     }
     return gs_pick_tightest(view, ask);
@@ -301,8 +302,8 @@ static enum gs_allocate_result give_unclaimed(const struct round *round,
     struct call *call = gs_call_add(alloc, key, NULL, gpus, ask.units, err);
     if (!call)
         return GS_ALLOCATE_FAILED;
-    call->told = request->api == GS_API_TOLD;
-    if (round->moved_on || !request->known) /* else the kubelet is inside that pod still */
+    call->listed = request->api == GS_API_ANSWERED;
+    if (round->moved_on || !request->observed) /* else the kubelet is inside that pod still */
         alloc->current = NULL;
     alloc->stats.unclaimed++;
     alloc->stats.allocated++;
@@ -322,7 +323,7 @@ static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant 
         return GS_ALLOCATE_FAILED;
     }
     uint64_t key = gs_allocate_key(request->ids, request->id_count);
-    if (!gs_call_add(alloc, key, claimant, claimant->truth, (uint32_t)request->id_count, err))
+    if (!gs_call_add(alloc, key, claimant, claimant->allocated, (uint32_t)request->id_count, err))
         return GS_ALLOCATE_FAILED;
     claimant->done += !again;
     bool last = claimant->done == claimant->request_count;
@@ -330,7 +331,7 @@ static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant 
     if (last && !claimant->pod.assigned)
         gs_write_assigned(alloc, claimant);
     alloc->stats.allocated++;
-    fill(alloc, claimant->truth, claimant->charge.units * claimant->charge.gpu_count,
+    fill(alloc, claimant->allocated, claimant->charge.units * claimant->charge.gpu_count,
          request->id_count, ret);
     snprintf(ret->owner, sizeof(ret->owner), "%s/%s", claimant->pod.ns, claimant->pod.name);
     return GS_ALLOCATE_DONE;
@@ -340,7 +341,7 @@ static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant 
 static bool doubtful(const struct gs_allocator *alloc, const struct claimant *claimant)
 {
     gs_gpu_mask recorded = gs_claimant_record(alloc, claimant);
-    return !claimant->truth && recorded && !gs_claimant_fits(alloc, claimant, recorded);
+    return !claimant->allocated && recorded && !gs_claimant_fits(alloc, claimant, recorded);
 }
 
 enum gs_allocate_result gs_allocator_allocate(struct gs_allocator *alloc,
@@ -352,9 +353,9 @@ enum gs_allocate_result gs_allocator_allocate(struct gs_allocator *alloc,
         gs_fail(err, GS_ENOTREADY, "this node has no usable GPU");
         return GS_ALLOCATE_FAILED;
     }
-    if (request->known)
-        gs_allocator_known(alloc, request->known, request->known_count);
-    const struct round round = {alloc, request, request->known && has_moved_on(alloc, request)};
+    if (request->observed)
+        gs_allocator_observe(alloc, request->observed, request->observed_count);
+    const struct round round = {alloc, request, request->observed && has_moved_on(alloc, request)};
     struct claimant *claimant = match(&round);
     if (request->api == GS_API_NOT_ASKED &&
         (!claimant || candidates(&round) > 1 || doubtful(alloc, claimant) || has_strangers(&round)))
@@ -364,7 +365,7 @@ enum gs_allocate_result gs_allocator_allocate(struct gs_allocator *alloc,
     bool again = !claimant && (claimant = once_more(&round));
     enum gs_allocate_result result = claimant ? give(alloc, claimant, again, request, ret, err)
                                               : give_unclaimed(&round, ret, err);
-    if (request->known && result != GS_ALLOCATE_LIST_FIRST)
+    if (request->observed && result != GS_ALLOCATE_LIST_FIRST)
         remember_met(alloc, request);
     return result;
 }

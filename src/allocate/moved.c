@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where pods are, told where their owners cannot write: on the node. And their own records, which
- * owners can write, put right.
+ * Where pods are, written where their owners cannot write: on the node. And their own records,
+ * which owners can write, put right when they drift.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,24 +21,24 @@ struct earlier_entry {
 bool gs_claimant_is_recorded(const struct claimant *claimant)
 {
     const struct gs_pod *pod = &claimant->pod;
-    return pod->recorded == GS_RECORDED_VALID && pod->recorded_gpus == claimant->truth &&
+    return pod->recorded == GS_RECORDED_VALID && pod->recorded_gpus == claimant->allocated &&
            !pod->idx_missing && /* older readers look at nothing else */
-           (pod->allocation != GS_RECORDED_VALID || pod->allocation_gpus == claimant->truth) &&
+           (pod->allocation != GS_RECORDED_VALID || pod->allocation_gpus == claimant->allocated) &&
            !pod->exchanged;
 }
 
-bool gs_claimant_is_told(const struct gs_allocator *alloc, const struct claimant *claimant)
+bool gs_claimant_move_is_written(const struct gs_allocator *alloc, const struct claimant *claimant)
 {
     return !claimant->moved || claimant->moved_at <= alloc->moved_written;
 }
 
-void gs_claimant_tell(struct gs_allocator *alloc, struct claimant *claimant, bool doubted)
+void gs_claimant_note_move(struct gs_allocator *alloc, struct claimant *claimant, bool drifted)
 {
-    bool needed = claimant->moved || doubted || claimant->truth != claimant->bound ||
+    bool needed = claimant->moved || drifted || claimant->allocated != claimant->bound ||
                   (alloc->names_early && claimant->early);
-    if (!claimant->truth || !needed || claimant->moved == claimant->truth)
+    if (!claimant->allocated || !needed || claimant->moved == claimant->allocated)
         return;
-    claimant->moved = claimant->truth;
+    claimant->moved = claimant->allocated;
     claimant->moved_at = ++alloc->moved_state;
 }
 
@@ -52,17 +52,18 @@ static bool count_was_changed(const struct claimant *claimant)
 
 void gs_claimant_put_right(struct gs_allocator *alloc, struct claimant *claimant)
 {
-    bool known = claimant->truth && !claimant->held && claimant->done == claimant->request_count;
+    bool whole =
+        claimant->allocated && !claimant->held && claimant->done == claimant->request_count;
     bool recorded = gs_claimant_is_recorded(claimant);
-    if (!known || (recorded && !count_was_changed(claimant)))
+    if (!whole || (recorded && !count_was_changed(claimant)))
         return;
     if (recorded) {
-        gs_claimant_tell(alloc, claimant, true);
+        gs_claimant_note_move(alloc, claimant, true);
         return;
     }
     if (gs_record_is_queued(alloc, claimant->pod.uid))
         return;
-    gs_claimant_tell(alloc, claimant, true);
+    gs_claimant_note_move(alloc, claimant, true);
     if (!claimant->record_ns || gs_allocator_now_ns(alloc) - claimant->record_ns >= AGAIN_NS)
         gs_write_record(alloc, claimant);
 }
@@ -84,7 +85,7 @@ void gs_moved_free(struct gs_allocator *alloc)
     }
 }
 
-/* What it says is on the node already. Where no environment is known it is the truth. */
+/* What it says is on the node already. Where no environment is known it is believed. */
 static void take(struct gs_allocator *alloc, struct claimant *claimant, gs_gpu_mask gpus)
 {
     bool asked = false;
@@ -98,8 +99,8 @@ static void take(struct gs_allocator *alloc, struct claimant *claimant, gs_gpu_m
         claimant->charge = (struct gs_charge){.units = (uint32_t)((total + count - 1) / count),
                                               .gpu_count = count};
     }
-    if (claimant->truth && !asked)
-        claimant->truth = gpus;
+    if (claimant->allocated && !asked)
+        claimant->allocated = gpus;
 }
 
 void gs_claimant_take_entry(struct gs_allocator *alloc, struct claimant *claimant)
@@ -111,10 +112,10 @@ void gs_claimant_take_entry(struct gs_allocator *alloc, struct claimant *claiman
 }
 
 int gs_allocator_moved_earlier(struct gs_allocator *alloc, const struct gs_moved *moved,
-                               uint32_t count, bool told, struct gs_error *err)
+                               uint32_t count, bool written_before, struct gs_error *err)
 {
     gs_moved_free(alloc);
-    alloc->names_early = !told;
+    alloc->names_early = !written_before;
     for (uint32_t i = 0; i < count; i++) {
         size_t len = strlen(moved[i].uid) + 1;
         struct earlier_entry *entry = calloc(1, sizeof(*entry) + len);

@@ -2,7 +2,7 @@
 /*
  * The kubelet says whose ids are whose. A container's environment can no longer change, so the
  * record follows: equal pods that were taken for each other exchange their records, a pod without
- * one gets it. Only when the truth would overfill a GPU is a start held back.
+ * one gets it. Only when it would overfill a GPU is a start held back.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,18 +14,18 @@
  * list may have begun before the kubelet wrote down what we answered. */
 enum { MISSES = 3 };
 
-void gs_claimant_recall(struct gs_allocator *alloc, struct claimant *claimant, uint32_t done)
+void gs_claimant_set_done(struct gs_allocator *alloc, struct claimant *claimant, uint32_t done)
 {
     claimant->done = done;
-    if (!claimant->truth)
-        claimant->truth = gs_claimant_record(alloc, claimant);
+    if (!claimant->allocated)
+        claimant->allocated = gs_claimant_record(alloc, claimant);
     if (done < claimant->request_count) {
         alloc->current = claimant;
         return;
     }
     if (alloc->current == claimant)
         alloc->current = NULL;
-    if (claimant->truth && !claimant->pod.assigned)
+    if (claimant->allocated && !claimant->pod.assigned)
         gs_write_assigned(alloc, claimant);
 }
 
@@ -82,11 +82,11 @@ static void tell_exchange(struct gs_allocator *alloc, struct claimant *claimant)
  * that every ledger moves both claims on one event, then the records follow. */
 static void exchange(struct gs_allocator *alloc, struct claimant *owner, struct claimant *other)
 {
-    gs_gpu_mask here = other->truth;
-    gs_gpu_mask there = owner->truth ? owner->truth : gs_claimant_record(alloc, owner);
+    gs_gpu_mask here = other->allocated;
+    gs_gpu_mask there = owner->allocated ? owner->allocated : gs_claimant_record(alloc, owner);
     exchange_calls(alloc, owner, other);
-    owner->truth = here;
-    other->truth = there;
+    owner->allocated = here;
+    other->allocated = there;
     gs_claimant_charge(alloc, owner, NULL);
     gs_claimant_charge(alloc, other, NULL);
     if (here == there)
@@ -117,7 +117,7 @@ void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant 
     owner->held = !gpus || !gs_claimant_fits(alloc, owner, gpus);
     if (owner->held)
         return;
-    owner->truth = gpus;
+    owner->allocated = gpus;
     gs_claimant_charge(alloc, owner, NULL);
     if (!gs_claimant_is_recorded(owner))
         gs_write_record(alloc, owner);
@@ -145,7 +145,7 @@ static void lose_call(struct gs_allocator *alloc, struct claimant *loser)
         loser->done--;
     if (!left) {
         loser->done = 0; /* its own calls are still to come */
-        loser->truth = 0;
+        loser->allocated = 0;
     }
     gs_claimant_charge(alloc, loser, NULL);
     if (alloc->current == loser)
@@ -183,10 +183,10 @@ static void leave_to_stranger(struct gs_allocator *alloc, struct call *call, uin
         lose_call(alloc, loser);
 }
 
-static bool names(const struct gs_known_pod *known, uint64_t key)
+static bool names(const struct gs_observed_pod *observed, uint64_t key)
 {
-    for (size_t k = 0; k < known->key_count; k++) {
-        if (known->keys[k] == key)
+    for (size_t k = 0; k < observed->key_count; k++) {
+        if (observed->keys[k] == key)
             return true;
     }
     return false;
@@ -201,18 +201,18 @@ static bool is_namesakes(const struct call *call, const struct claimant *claiman
 {
     if (call->owner)
         return false;
-    return call->was_hash == name || (claimant && call->told && call->moment < claimant->since &&
+    return call->was_hash == name || (claimant && call->listed && call->moment < claimant->since &&
                                       claimant->pod.recorded == GS_RECORDED_VALID);
 }
 
 /* Returns whether any of the ids were answered for by this run. */
-static bool settle_pod(struct gs_allocator *alloc, const struct gs_known_pod *known,
+static bool settle_pod(struct gs_allocator *alloc, const struct gs_observed_pod *observed,
                        struct claimant *claimant)
 {
     bool ours = false;
-    uint64_t hash = gs_pod_name_hash(known->ns, known->name);
-    for (size_t k = 0; k < known->key_count; k++) {
-        struct call *call = gs_call_find(alloc, known->keys[k]);
+    uint64_t hash = gs_pod_name_hash(observed->ns, observed->name);
+    for (size_t k = 0; k < observed->key_count; k++) {
+        struct call *call = gs_call_find(alloc, observed->keys[k]);
         if (!call)
             continue;
         ours = true;
@@ -230,14 +230,15 @@ static bool settle_pod(struct gs_allocator *alloc, const struct gs_known_pod *kn
 }
 
 /* Calls without owner that the kubelet does not hold any more are over. */
-static void count_misses(struct gs_allocator *alloc, const struct gs_known_pod *known, size_t count)
+static void count_misses(struct gs_allocator *alloc, const struct gs_observed_pod *observed,
+                         size_t count)
 {
     struct call *next;
     for (struct call *at = alloc->calls; at; at = at->next)
         at->missed += !at->owner;
     for (size_t i = 0; i < count; i++) {
-        for (size_t k = 0; k < known[i].key_count; k++) {
-            struct call *call = gs_call_find(alloc, known[i].keys[k]);
+        for (size_t k = 0; k < observed[i].key_count; k++) {
+            struct call *call = gs_call_find(alloc, observed[i].keys[k]);
             if (call)
                 call->missed = 0;
         }
@@ -249,19 +250,20 @@ static void count_misses(struct gs_allocator *alloc, const struct gs_known_pod *
     }
 }
 
-void gs_allocator_known(struct gs_allocator *alloc, const struct gs_known_pod *known, size_t count)
+void gs_allocator_observe(struct gs_allocator *alloc, const struct gs_observed_pod *observed,
+                          size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (!known[i].key_count)
+        if (!observed[i].key_count)
             continue;
-        struct claimant *claimant = gs_claimant_named(alloc, known[i].ns, known[i].name);
-        bool ours = settle_pod(alloc, &known[i], claimant);
+        struct claimant *claimant = gs_claimant_named(alloc, observed[i].ns, observed[i].name);
+        bool ours = settle_pod(alloc, &observed[i], claimant);
         if (claimant && claimant->early && !ours && !claimant->done) {
-            gs_claimant_recall(alloc, claimant, requests_done(claimant, known[i].units));
+            gs_claimant_set_done(alloc, claimant, requests_done(claimant, observed[i].units));
             gs_claimant_charge(alloc, claimant, NULL);
         }
     }
-    count_misses(alloc, known, count);
+    count_misses(alloc, observed, count);
 }
 
 void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant)
@@ -307,11 +309,11 @@ static void believe_record(const struct gs_allocator *alloc, struct claimant *ow
 }
 
 /* The pod that the kubelet names for these ids. */
-static const struct gs_known_pod *owner_of(const struct gs_start_request *request, uint64_t key)
+static const struct gs_observed_pod *owner_of(const struct gs_start_request *request, uint64_t key)
 {
-    for (size_t i = 0; i < request->known_count; i++) {
-        if (names(&request->known[i], key))
-            return &request->known[i];
+    for (size_t i = 0; i < request->observed_count; i++) {
+        if (names(&request->observed[i], key))
+            return &request->observed[i];
     }
     return NULL;
 }
@@ -322,11 +324,11 @@ struct claimant *gs_claimant_starting(struct gs_allocator *alloc,
                                       const struct gs_start_request *request, bool *ret_named)
 {
     uint64_t key = gs_allocate_key(request->ids, request->id_count);
-    const struct gs_known_pod *known = owner_of(request, key);
+    const struct gs_observed_pod *observed = owner_of(request, key);
     struct call *call = gs_call_find(alloc, key);
-    *ret_named = known != NULL;
-    if (known)
-        return gs_claimant_named(alloc, known->ns, known->name);
+    *ret_named = observed != NULL;
+    if (observed)
+        return gs_claimant_named(alloc, observed->ns, observed->name);
     return call ? call->owner : NULL;
 }
 
@@ -335,8 +337,8 @@ enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
                                         struct gs_error *err)
 {
     uint64_t key = gs_allocate_key(request->ids, request->id_count);
-    if (request->known)
-        gs_allocator_known(alloc, request->known, request->known_count);
+    if (request->observed)
+        gs_allocator_observe(alloc, request->observed, request->observed_count);
     bool named;
     struct claimant *owner = gs_claimant_starting(alloc, request, &named);
     struct call *call = gs_call_find(alloc, key);
@@ -346,12 +348,13 @@ enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
         return GS_START_OK; /* a static pod without an API object, or an earlier run's answer */
     if (!call)
         believe_record(alloc, owner);
-    else if (owner->held || gs_claimant_environment(alloc, owner) != owner->truth)
+    else if (owner->held || gs_claimant_environment(alloc, owner) != owner->allocated)
         gs_claimant_follow_environment(alloc, owner);
     if (owner->held && !request->listed)
         return GS_START_LIST_FIRST; /* who is in the way may be gone */
     if (owner->held)
         return hold_back(alloc, owner, err);
     gs_claimant_put_right(alloc, owner);
-    return request->told || gs_claimant_is_told(alloc, owner) ? GS_START_OK : GS_START_TELL_FIRST;
+    return request->write_tried || gs_claimant_move_is_written(alloc, owner) ? GS_START_OK
+                                                                             : GS_START_WRITE_FIRST;
 }

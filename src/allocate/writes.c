@@ -155,8 +155,8 @@ static int compose(struct gs_allocator *alloc, struct queued_write *write,
     gs_arena_reset(&write->arena);
     if (write->kind == WRITE_RECORD) {
         const struct gs_bind_record record = {
-            .gpus = claimant->truth,
-            .dev_units = gs_allocator_gpu_size(alloc, claimant->truth),
+            .gpus = claimant->allocated,
+            .dev_units = gs_allocator_gpu_size(alloc, claimant->allocated),
             .charge = claimant->charge,
             .assume_time_ns = assume_time_ns(&claimant->pod),
         };
@@ -205,7 +205,7 @@ static bool comes_too_early(const struct gs_allocator *alloc, const struct queue
                             const struct claimant *claimant)
 {
     return write->not_before_ns > gs_allocator_now_ns(alloc) || still_waits(alloc, write->after) ||
-           (write->kind == WRITE_RECORD && !gs_claimant_is_told(alloc, claimant));
+           (write->kind == WRITE_RECORD && !gs_claimant_move_is_written(alloc, claimant));
 }
 
 /* Not when the pod is gone, its place open again, or its allocation not whole any more. */
@@ -213,7 +213,7 @@ static bool holds_still(const struct queued_write *write, const struct claimant 
 {
     switch (write->kind) {
     case WRITE_RECORD:
-        return claimant && claimant->truth;
+        return claimant && claimant->allocated;
     case WRITE_ASSIGNED:
         return claimant && claimant->done == claimant->request_count;
     case WRITE_EVENT:

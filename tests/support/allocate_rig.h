@@ -138,9 +138,9 @@ static inline void make_ids(int call, uint32_t units, char texts[][24], const ch
 }
 
 /* The GPU's index, or -1; *ret_key names the call. */
-static inline int allocate_told(struct rig *rig, uint32_t units, const struct gs_known_pod *known,
-                                size_t known_count, enum gs_api_word api, uint64_t *ret_key,
-                                struct gs_error *err)
+static inline int allocate_told(struct rig *rig, uint32_t units,
+                                const struct gs_observed_pod *observed, size_t observed_count,
+                                enum gs_api_outcome api, uint64_t *ret_key, struct gs_error *err)
 {
     char texts[64][24];
     const char *ids[64];
@@ -148,32 +148,35 @@ static inline int allocate_told(struct rig *rig, uint32_t units, const struct gs
     make_ids(rig->calls++, units, texts, ids);
     if (ret_key)
         *ret_key = gs_allocate_key(ids, units);
-    const struct gs_allocate_request request = {
-        .ids = ids, .id_count = units, .known = known, .known_count = known_count, .api = api};
+    const struct gs_allocate_request request = {.ids = ids,
+                                                .id_count = units,
+                                                .observed = observed,
+                                                .observed_count = observed_count,
+                                                .api = api};
     if (gs_allocator_allocate(rig->alloc, &request, &answer, err) != GS_ALLOCATE_DONE)
         return -1;
     return __builtin_ctzll(answer.gpus);
 }
 
 /* With the API's word. */
-static inline int allocate(struct rig *rig, uint32_t units, const struct gs_known_pod *known,
-                           size_t known_count, uint64_t *ret_key, struct gs_error *err)
+static inline int allocate(struct rig *rig, uint32_t units, const struct gs_observed_pod *observed,
+                           size_t observed_count, uint64_t *ret_key, struct gs_error *err)
 {
-    return allocate_told(rig, units, known, known_count, GS_API_TOLD, ret_key, err);
+    return allocate_told(rig, units, observed, observed_count, GS_API_ANSWERED, ret_key, err);
 }
 
 /* The start of what was allocated by that call, counted from 0. */
 static inline enum gs_start_result start(struct rig *rig, int call, uint32_t units,
-                                         const struct gs_known_pod *known, size_t known_count,
-                                         bool listed, struct gs_error *err)
+                                         const struct gs_observed_pod *observed,
+                                         size_t observed_count, bool listed, struct gs_error *err)
 {
     char texts[64][24];
     const char *ids[64];
     make_ids(call, units, texts, ids);
     const struct gs_start_request request = {.ids = ids,
                                              .id_count = units,
-                                             .known = known,
-                                             .known_count = known_count,
+                                             .observed = observed,
+                                             .observed_count = observed_count,
                                              .listed = listed};
     return gs_allocator_start(rig->alloc, &request, err);
 }

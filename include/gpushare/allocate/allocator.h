@@ -74,7 +74,7 @@ void gs_allocator_quick_end(struct gs_allocator *alloc);
 uint64_t gs_allocate_key(const char *const *ids, size_t count);
 
 /* A pod that the kubelet knows (PodResources List). */
-struct gs_known_pod {
+struct gs_observed_pod {
     const char *ns;
     const char *name;
     uint32_t units;       /* device ids of ours that its (main) containers hold */
@@ -85,7 +85,8 @@ struct gs_known_pod {
 /* What PodResources says now: brings every record in line with who really owns which ids. Done by
  * gs_allocator_allocate() and gs_allocator_start() with what they are given; call it from time to
  * time besides. */
-void gs_allocator_known(struct gs_allocator *alloc, const struct gs_known_pod *known, size_t count);
+void gs_allocator_observe(struct gs_allocator *alloc, const struct gs_observed_pod *observed,
+                          size_t count);
 
 /* A container's answered Allocate, as the kubelet wrote it down (its checkpoint). */
 struct gs_given {
@@ -99,43 +100,44 @@ struct gs_given {
  * is known again, records that were not written yet are made true, and a start that was given its
  * GPU on trust is held back as before. Pods and GPUs must be known, others are passed over; so are
  * calls that this run answered. May be repeated. Without it the records are believed. */
-void gs_allocator_recall(struct gs_allocator *alloc, const struct gs_given *given, size_t count);
+void gs_allocator_restore(struct gs_allocator *alloc, const struct gs_given *given, size_t count);
 
 /*
  * What the node's annotation gpu-moved has to say (docs/contract.md, section 4): an entry for every
  * pod that is not where its bind put it, and for every one whose record somebody wrote over; each
  * stays as long as its pod. Records of such pods are written after their entries.
  *   earlier: what the annotation said when this run began, *copied*; before that nothing may be
- *            printed. May be repeated. told: a plugin that writes it was here before. If none was,
+ *            printed. May be repeated. written_before: by the plugin that was here before. If not,
  *            every pod of this run's first list gets an entry: of those that an older plugin
  *            exchanged the ledgers do not know where they are.
  *   due:     it has to be written anew
  *   print:   its text as of now; returns the number of that state, for written()
  */
 int gs_allocator_moved_earlier(struct gs_allocator *alloc, const struct gs_moved *moved,
-                               uint32_t count, bool told, struct gs_error *err);
+                               uint32_t count, bool written_before, struct gs_error *err);
 bool gs_allocator_moved_due(const struct gs_allocator *alloc);
 uint64_t gs_allocator_moved_print(const struct gs_allocator *alloc, struct gs_buf *out);
 void gs_allocator_moved_written(struct gs_allocator *alloc, uint64_t state);
 
-/* Records that say something else than the truth are written anew, each at most every few seconds.
- * Done for a pod when the watch shows it; call it from time to time for what was too early. */
+/* Records that have drifted from what is allocated are written anew, each at most every few
+ * seconds. Done for a pod when the watch shows it; call it from time to time for what was too
+ * early. */
 void gs_allocator_put_right(struct gs_allocator *alloc);
 
-/* Whether the API was asked for this node's pods, for the call in hand. */
-enum gs_api_word {
+/* What came of asking the API for this node's pods, for the call in hand. */
+enum gs_api_outcome {
     GS_API_NOT_ASKED,
-    GS_API_SILENT, /* it was, and did not answer in time: do not ask again */
-    GS_API_TOLD,   /* it was: what is known here is the truth */
+    GS_API_TIMEOUT,  /* it did not answer in time: do not ask again */
+    GS_API_ANSWERED, /* what is observed here is up to date */
 };
 
 /* One container's Allocate. */
 struct gs_allocate_request {
     const char *const *ids; /* device ids, one per unit */
     size_t id_count;
-    const struct gs_known_pod *known; /* NULL: PodResources did not answer */
-    size_t known_count;
-    enum gs_api_word api;
+    const struct gs_observed_pod *observed; /* NULL: PodResources did not answer */
+    size_t observed_count;
+    enum gs_api_outcome api;
     bool patient; /* the API may be asked again before the pod fails */
 };
 
@@ -171,17 +173,17 @@ enum gs_allocate_result gs_allocator_allocate(struct gs_allocator *alloc,
 struct gs_start_request {
     const char *const *ids;
     size_t id_count;
-    const struct gs_known_pod *known; /* NULL: PodResources did not answer */
-    size_t known_count;
+    const struct gs_observed_pod *observed; /* NULL: PodResources did not answer */
+    size_t observed_count;
     bool listed; /* the API was asked for this node's pods just now: do not ask for that again */
-    bool told;   /* gpu-moved was tried to be written: do not ask for that again */
+    bool write_tried; /* gpu-moved was tried to be written: do not ask for that again */
 };
 
 enum gs_start_result {
-    GS_START_OK,         /* the record is true, or a write is queued that makes it so */
-    GS_START_LIST_FIRST, /* as above */
-    GS_START_TELL_FIRST, /* write gpu-moved, then ask again: this pod's entry is not on the node */
-    GS_START_HELD,       /* the record cannot be made true without overfilling a GPU: see err */
+    GS_START_OK,          /* the record is true, or a write is queued that makes it so */
+    GS_START_LIST_FIRST,  /* as above */
+    GS_START_WRITE_FIRST, /* write gpu-moved, then ask again: this pod's entry is not on the node */
+    GS_START_HELD,        /* the record cannot be made true without overfilling a GPU: see err */
 };
 
 enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,

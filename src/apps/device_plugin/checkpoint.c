@@ -103,7 +103,7 @@ void checkpoint_recall(struct plugin *plugin)
         plugin_wake_at(plugin, 0);
     if (checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->set, &arena,
                         &given, &count, &err) == 0)
-        gs_allocator_recall(plugin->alloc, given, count);
+        gs_allocator_restore(plugin->alloc, given, count);
     else if (err.code != GS_ENOENT)
         gs_log(GS_LOG_WARN, "the records of pods are believed: no checkpoint of the kubelet's",
                GS_STR("why", err.msg));

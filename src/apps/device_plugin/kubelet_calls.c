@@ -166,7 +166,7 @@ static void log_allocated(const struct ask *ask, const struct gs_allocate_answer
            GS_INT("ms", took_ns / GS_NS_PER_MS));
 }
 
-static void decide_allocate(struct ask *ask, enum gs_api_word api)
+static void decide_allocate(struct ask *ask, enum gs_api_outcome api)
 {
     struct plugin *plugin = ask->plugin;
     int64_t waited_ns = gs_loop_now_ns(plugin->loop) - ask->since_ns;
@@ -174,8 +174,8 @@ static void decide_allocate(struct ask *ask, enum gs_api_word api)
         const struct gs_allocate_request request = {
             .ids = ask->wanted[ask->at].ids,
             .id_count = ask->wanted[ask->at].count,
-            .known = ask->known.pods,
-            .known_count = ask->known.count,
+            .observed = ask->known.pods,
+            .observed_count = ask->known.count,
             .api = api,
             .patient = waited_ns < ALLOCATE_PATIENCE_NS && !plugin->stopping,
         };
@@ -184,7 +184,7 @@ static void decide_allocate(struct ask *ask, enum gs_api_word api)
         enum gs_allocate_result result =
             gs_allocator_allocate(plugin->alloc, &request, &answer, &err);
         if (result == GS_ALLOCATE_LIST_FIRST) {
-            if (api == GS_API_SILENT)
+            if (api == GS_API_TIMEOUT)
                 pause_before_list(ask);
             else if (!waits_for_list(ask))
                 wait_for_list(ask);
@@ -221,10 +221,10 @@ static void decide_start(struct ask *ask)
     const struct gs_start_request request = {
         .ids = ask->wanted->ids,
         .id_count = ask->wanted->count,
-        .known = ask->known.pods,
-        .known_count = ask->known.count,
+        .observed = ask->known.pods,
+        .observed_count = ask->known.count,
         .listed = ask->listed,
-        .told = ask->told,
+        .write_tried = ask->told,
     };
     struct gs_error err = {0};
     switch (gs_allocator_start(ask->plugin->alloc, &request, &err)) {
@@ -232,7 +232,7 @@ static void decide_start(struct ask *ask)
         if (!waits_for_list(ask))
             wait_for_list(ask);
         return;
-    case GS_START_TELL_FIRST:
+    case GS_START_WRITE_FIRST:
         wait_until_told(ask);
         return;
     case GS_START_HELD:
@@ -249,7 +249,7 @@ static void decide_start(struct ask *ask)
     ask_free(ask);
 }
 
-static void decide(struct ask *ask, enum gs_api_word api)
+static void decide(struct ask *ask, enum gs_api_outcome api)
 {
     if (ask->kind == ASK_ALLOCATE) {
         decide_allocate(ask, api);
@@ -310,7 +310,7 @@ static void reconcile(struct ask *ask, const struct gs_podres_list *list)
 {
     struct plugin *plugin = ask->plugin;
     if (ask->known.pods)
-        gs_allocator_known(plugin->alloc, ask->known.pods, ask->known.count);
+        gs_allocator_observe(plugin->alloc, ask->known.pods, ask->known.count);
     ask_free(ask);
     devices_take_held(plugin, list);
 }
@@ -410,9 +410,9 @@ static void go_on_with_list(struct ask *ask, bool due)
 {
     const struct plugin *plugin = ask->plugin;
     if (!plugin->listing && ask->list_round <= plugin->list_round)
-        decide(ask, plugin->list_failed ? GS_API_SILENT : GS_API_TOLD);
+        decide(ask, plugin->list_failed ? GS_API_TIMEOUT : GS_API_ANSWERED);
     else if (due)
-        decide(ask, GS_API_SILENT);
+        decide(ask, GS_API_TIMEOUT);
     else if (plugin->pods_changed)
         decide(ask, GS_API_NOT_ASKED);
 }

@@ -31,7 +31,7 @@ static int gather(struct gs_arena *arena, const struct gs_podres_container *cont
 static int copy_pod(struct podres_view *known, const struct gs_podres_pod *pod,
                     const char *resource)
 {
-    struct gs_known_pod *to = &known->pods[known->count];
+    struct gs_observed_pod *to = &known->pods[known->count];
     uint64_t *keys = gs_arena_calloc(&known->arena, pod->container_count + 1, sizeof(*keys));
     to->ns = gs_arena_strndup(&known->arena, pod->ns, strlen(pod->ns));
     to->name = gs_arena_strndup(&known->arena, pod->name, strlen(pod->name));

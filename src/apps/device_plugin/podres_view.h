@@ -10,7 +10,7 @@
  * there is none. */
 struct podres_view {
     struct gs_arena arena;
-    struct gs_known_pod *pods; /* NULL: the kubelet did not answer */
+    struct gs_observed_pod *pods; /* NULL: the kubelet did not answer */
     size_t count;
 };
 

@@ -51,8 +51,9 @@ static void exchanged_pods_get_each_others_records(void **state)
     assert_int_equal(allocate(&rig, 12, NULL, 0, &key_b, NULL), 1);
     while (gs_allocator_next_write(rig.alloc, &write))
         gs_allocator_write_done(rig.alloc, write.number, true);
-    const struct gs_known_pod known[] = {{"ns", "a", 12, &key_a, 1}, {"ns", "b", 12, &key_b, 1}};
-    gs_allocator_known(rig.alloc, known, 2);
+    const struct gs_observed_pod observed[] = {{"ns", "a", 12, &key_a, 1},
+                                               {"ns", "b", 12, &key_b, 1}};
+    gs_allocator_observe(rig.alloc, observed, 2);
     assert_false(gs_allocator_next_write(rig.alloc, &write)); /* the node says it first */
     expect_moved(&rig, "exchanged", "{\"a\":[0],\"b\":[1]}");
     for (int i = 0; i < 2; i++) {
@@ -169,13 +170,13 @@ static void an_unclaimed_call_is_charged_until_the_kubelet_forgets_it(void **sta
     uint64_t key;
     rig_up(&rig);
     assert_int_equal(allocate(&rig, 10, NULL, 0, &key, NULL), 0);
-    const struct gs_known_pod known = {"ns", "static-n1", 10, &key, 1};
+    const struct gs_observed_pod observed = {"ns", "static-n1", 10, &key, 1};
     for (int i = 0; i < 5; i++)
-        gs_allocator_known(rig.alloc, &known, 1);
+        gs_allocator_observe(rig.alloc, &observed, 1);
     gs_allocator_stats(rig.alloc, &stats);
     assert_int_equal(stats.used_units[0], 10);
     for (int i = 0; i < 3; i++)
-        gs_allocator_known(rig.alloc, NULL, 0);
+        gs_allocator_observe(rig.alloc, NULL, 0);
     gs_allocator_stats(rig.alloc, &stats);
     assert_int_equal(stats.used_units[0], 0);
     gs_allocator_free(rig.alloc);
@@ -201,12 +202,12 @@ static void a_call_that_the_kubelet_does_not_name_makes_way_for_a_placed_pod(voi
         uint64_t key;
         rig_up(&rig);
         row_equal(r->row, allocate(&rig, 10, NULL, 0, &key, NULL), 0);
-        const struct gs_known_pod known[] = {
+        const struct gs_observed_pod observed[] = {
             {"ns", "placed", 0, NULL, 0},
             {"ns", "static-n1", 10, &key, 1},
         };
         give_pod(&rig, &(struct given_pod){"placed", {r->units}, 0});
-        row_equal(r->row, allocate(&rig, r->units, known, r->named ? 2 : 1, NULL, NULL), r->gpu);
+        row_equal(r->row, allocate(&rig, r->units, observed, r->named ? 2 : 1, NULL, NULL), r->gpu);
         gs_allocator_free(rig.alloc);
     }
 }
@@ -358,8 +359,8 @@ static void a_static_pod_of_two_gpus_is_told_why_it_never_starts(void **state)
     rig_up(&rig);
     assert_int_equal(allocate(&rig, 8, NULL, 0, &key, NULL), 0);
     give_pod(&rig, &(struct given_pod){"static-n1", {8}, -1, .gpu_count = 2});
-    const struct gs_known_pod known = {"ns", "static-n1", 8, &key, 1};
-    assert_int_equal(start(&rig, 0, 8, &known, 1, true, &err), GS_START_HELD);
+    const struct gs_observed_pod observed = {"ns", "static-n1", 8, &key, 1};
+    assert_int_equal(start(&rig, 0, 8, &observed, 1, true, &err), GS_START_HELD);
     assert_non_null(strstr(err.msg, "a static pod always gets one"));
     assert_non_null(strstr(err.msg, "delete it"));
     gs_allocator_free(rig.alloc);
@@ -441,10 +442,10 @@ static void a_start_waits_for_the_nodes_word(void **state)
     rig_up(&rig);
     give_pod(&rig, &(struct given_pod){"p", {8}, -1});
     allocate(&rig, 8, NULL, 0, &key, NULL);
-    const struct gs_known_pod known = {"ns", "p", 8, &key, 1};
-    assert_int_equal(start(&rig, 0, 8, &known, 1, false, &err), GS_START_TELL_FIRST);
+    const struct gs_observed_pod observed = {"ns", "p", 8, &key, 1};
+    assert_int_equal(start(&rig, 0, 8, &observed, 1, false, &err), GS_START_WRITE_FIRST);
     expect_moved(&rig, "by hand", "{\"p\":[0]}");
-    assert_int_equal(start(&rig, 0, 8, &known, 1, false, &err), GS_START_OK);
+    assert_int_equal(start(&rig, 0, 8, &observed, 1, false, &err), GS_START_OK);
     gs_allocator_free(rig.alloc);
 }
 

@@ -258,7 +258,7 @@ static void forget_pod(struct world *w, struct model_pod *p)
 static char id_texts[IDS][16];
 
 struct listing {
-    struct gs_known_pod pods[PODS];
+    struct gs_observed_pod pods[PODS];
     uint64_t keys[PODS][BOXES];
     size_t count;
 };
@@ -270,16 +270,17 @@ static void kubelet_list(const struct world *w, struct listing *l)
         const struct model_pod *p = &w->pods[i];
         if (!p->in_kubelet)
             continue;
-        struct gs_known_pod *known = &l->pods[l->count];
-        *known = (struct gs_known_pod){.ns = "ns", .name = p->name, .keys = l->keys[l->count]};
+        struct gs_observed_pod *observed = &l->pods[l->count];
+        *observed =
+            (struct gs_observed_pod){.ns = "ns", .name = p->name, .keys = l->keys[l->count]};
         for (uint32_t b = 0; b < p->box_count; b++) {
             const char *ids[IDS];
             if (p->boxes[b].kind != GS_CONTAINER_MAIN || !p->boxes[b].allocated)
                 continue;
             for (uint32_t k = 0; k < p->boxes[b].id_count; k++)
                 ids[k] = id_texts[p->boxes[b].ids[k]];
-            l->keys[l->count][known->key_count++] = gs_allocate_key(ids, p->boxes[b].id_count);
-            known->units += p->boxes[b].units;
+            l->keys[l->count][observed->key_count++] = gs_allocate_key(ids, p->boxes[b].id_count);
+            observed->units += p->boxes[b].units;
         }
         l->count++;
     }
@@ -374,12 +375,12 @@ static bool allocate_box(struct world *w, struct model_pod *p, struct box *box)
     bool answers = kubelet_answers(w);
     struct gs_allocate_request request = {.ids = ids,
                                           .id_count = box->id_count,
-                                          .known = answers ? listing.pods : NULL,
-                                          .known_count = answers ? listing.count : 0};
+                                          .observed = answers ? listing.pods : NULL,
+                                          .observed_count = answers ? listing.count : 0};
     enum gs_allocate_result result = gs_allocator_allocate(w->alloc, &request, &answer, &err);
     if (result == GS_ALLOCATE_LIST_FIRST) {
         quick_list(w);
-        request.api = GS_API_TOLD;
+        request.api = GS_API_ANSWERED;
         result = gs_allocator_allocate(w->alloc, &request, &answer, &err);
     }
     if (result == GS_ALLOCATE_FAILED || result == GS_ALLOCATE_LIST_FIRST)
@@ -448,15 +449,17 @@ static void start_box(struct world *w, struct model_pod *p, struct box *box)
     for (uint32_t k = 0; k < box->id_count; k++)
         ids[k] = id_texts[box->ids[k]];
     kubelet_list(w, &listing);
-    struct gs_start_request request = {
-        .ids = ids, .id_count = box->id_count, .known = listing.pods, .known_count = listing.count};
+    struct gs_start_request request = {.ids = ids,
+                                       .id_count = box->id_count,
+                                       .observed = listing.pods,
+                                       .observed_count = listing.count};
     enum gs_start_result result = gs_allocator_start(w->alloc, &request, &err);
     if (result == GS_START_LIST_FIRST) {
         quick_list(w);
         request.listed = true;
         result = gs_allocator_start(w->alloc, &request, &err);
     }
-    if (result == GS_START_TELL_FIRST) {
+    if (result == GS_START_WRITE_FIRST) {
         write_moved(w);
         result = gs_allocator_start(w->alloc, &request, &err);
     }
@@ -565,7 +568,7 @@ static void recall(struct world *w)
                                                    .gpus = box->env};
         }
     }
-    gs_allocator_recall(w->alloc, given, count);
+    gs_allocator_restore(w->alloc, given, count);
 }
 
 static void start_plugin(struct world *w)
@@ -642,7 +645,7 @@ static void settle(struct world *w)
     for (int round = 0; round < 4; round++) {
         full_list(w);
         kubelet_list(w, &listing);
-        gs_allocator_known(w->alloc, listing.pods, listing.count);
+        gs_allocator_observe(w->alloc, listing.pods, listing.count);
         for (int i = 0; i < w->pod_count; i++) {
             for (uint32_t b = 0; w->pods[i].admitted && b < w->pods[i].box_count; b++)
                 start_box(w, &w->pods[i], &w->pods[i].boxes[b]);

@@ -34,14 +34,14 @@ static void without_everybodys_word_a_placed_pod_waits_at_its_start(void **state
     static const struct {
         const char *row;
         bool kubelet;
-        enum gs_api_word api;
+        enum gs_api_outcome api;
         int recorded, gpu;
     } rows[] = {
-        {"the API does not answer", true, GS_API_SILENT, 0, 0},
-        {"the kubelet does not answer", false, GS_API_TOLD, 0, 0},
-        {"nobody answers", false, GS_API_SILENT, 0, 0},
-        {"all say that it is full", true, GS_API_TOLD, 0, -1},
-        {"the extender did not place it", true, GS_API_SILENT, -1, -1},
+        {"the API does not answer", true, GS_API_TIMEOUT, 0, 0},
+        {"the kubelet does not answer", false, GS_API_ANSWERED, 0, 0},
+        {"nobody answers", false, GS_API_TIMEOUT, 0, 0},
+        {"all say that it is full", true, GS_API_ANSWERED, 0, -1},
+        {"the extender did not place it", true, GS_API_TIMEOUT, -1, -1},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct rig rig;
@@ -49,8 +49,8 @@ static void without_everybodys_word_a_placed_pod_waits_at_its_start(void **state
         uint64_t key;
         fill_node(&rig, "old", NULL);
         give_pod(&rig, &(struct given_pod){"next", {SIZE}, r->recorded});
-        const struct gs_known_pod admitted[] = {{"ns", "other", OTHER, NULL, 0},
-                                                {"ns", "next", 0, NULL, 0}};
+        const struct gs_observed_pod admitted[] = {{"ns", "other", OTHER, NULL, 0},
+                                                   {"ns", "next", 0, NULL, 0}};
         row_equal(r->row,
                   allocate_told(&rig, SIZE, r->kubelet ? admitted : NULL, r->kubelet ? 2 : 0,
                                 r->api, &key, &err),
@@ -60,11 +60,11 @@ static void without_everybodys_word_a_placed_pod_waits_at_its_start(void **state
             gs_allocator_free(rig.alloc);
             continue;
         }
-        const struct gs_known_pod known = {"ns", "next", SIZE, &key, 1};
-        row_equal(r->row, start(&rig, 2, SIZE, &known, 1, false, &err), GS_START_LIST_FIRST);
-        row_equal(r->row, start(&rig, 2, SIZE, &known, 1, true, &err), GS_START_HELD);
+        const struct gs_observed_pod observed = {"ns", "next", SIZE, &key, 1};
+        row_equal(r->row, start(&rig, 2, SIZE, &observed, 1, false, &err), GS_START_LIST_FIRST);
+        row_equal(r->row, start(&rig, 2, SIZE, &observed, 1, true, &err), GS_START_HELD);
         gs_allocator_pod_gone(rig.alloc, "uid-old");
-        row_equal(r->row, start(&rig, 2, SIZE, &known, 1, false, &err), GS_START_OK);
+        row_equal(r->row, start(&rig, 2, SIZE, &observed, 1, false, &err), GS_START_OK);
         row_equal(r->row, used(&rig, 0), SIZE);
         gs_allocator_free(rig.alloc);
     }
@@ -80,13 +80,13 @@ static void a_patient_caller_asks_again_before_a_pod_fails(void **state)
     const char *ids[SIZE];
     char texts[SIZE][24];
     make_ids(9, SIZE, texts, ids);
-    const struct gs_known_pod known[] = {{"ns", "other", OTHER, NULL, 0},
-                                         {"ns", "next", 0, NULL, 0}};
+    const struct gs_observed_pod observed[] = {{"ns", "other", OTHER, NULL, 0},
+                                               {"ns", "next", 0, NULL, 0}};
     struct gs_allocate_request request = {.ids = ids,
                                           .id_count = SIZE,
-                                          .known = known,
-                                          .known_count = 2,
-                                          .api = GS_API_SILENT,
+                                          .observed = observed,
+                                          .observed_count = 2,
+                                          .api = GS_API_TIMEOUT,
                                           .patient = true};
     for (int i = 0; i < 2; i++)
         assert_int_equal(gs_allocator_allocate(rig.alloc, &request, &answer, NULL),
@@ -97,7 +97,7 @@ static void a_patient_caller_asks_again_before_a_pod_fails(void **state)
     gs_allocator_stats(rig.alloc, &stats);
     assert_int_equal(stats.no_room, 1);
     request.patient = true;
-    request.api = GS_API_TOLD;
+    request.api = GS_API_ANSWERED;
     assert_int_equal(gs_allocator_allocate(rig.alloc, &request, &answer, NULL),
                      GS_ALLOCATE_NO_ROOM);
     gs_allocator_free(rig.alloc);
@@ -113,8 +113,8 @@ static void news_of_a_late_watch_save_nobody_from_a_quick_list(void **state)
     give_pod(&rig, &(struct given_pod){"other", {OTHER}, 1, .revision = 901});
     give_pod(&rig, &(struct given_pod){"next", {SIZE}, 0, .revision = 902});
     gs_allocator_quick_end(rig.alloc);
-    const struct gs_known_pod known[] = {{"ns", "next", 0, NULL, 0}};
-    assert_int_equal(allocate(&rig, SIZE, known, 1, NULL, NULL), 0);
+    const struct gs_observed_pod observed[] = {{"ns", "next", 0, NULL, 0}};
+    assert_int_equal(allocate(&rig, SIZE, observed, 1, NULL, NULL), 0);
     assert_int_equal(used(&rig, 1), OTHER);
     gs_allocator_free(rig.alloc);
 }
@@ -148,20 +148,21 @@ static void a_turn_that_was_taken_for_a_removed_pod_comes_again(void **state)
         give_pod(&rig,
                  &(struct given_pod){"next", {r->units[0], r->units[1]}, 0, .uid = "uid-next"});
         for (int i = 0; i < 4 && r->calls[i]; i++) {
-            const struct gs_known_pod known = {"ns", "next", r->listed[i] ? r->stored : 0, &first,
-                                               r->listed[i] ? 1 : 0};
+            const struct gs_observed_pod observed = {"ns", "next", r->listed[i] ? r->stored : 0,
+                                                     &first, r->listed[i] ? 1 : 0};
             bool silent = r->silent && i == 0;
             row_equal(
                 r->row,
-                allocate(&rig, r->calls[i], silent ? NULL : &known, silent ? 0 : 1, &key, &err), 0);
+                allocate(&rig, r->calls[i], silent ? NULL : &observed, silent ? 0 : 1, &key, &err),
+                0);
             if (i == 0)
                 first = key;
         }
         row_equal(r->row, used(&rig, 0), r->units[0] + r->units[1]);
-        const struct gs_known_pod known = {"ns", "next", r->units[0], &key, 1};
-        row_equal(r->row, start(&rig, rig.calls - 1, r->units[0], &known, 1, false, &err),
+        const struct gs_observed_pod observed = {"ns", "next", r->units[0], &key, 1};
+        row_equal(r->row, start(&rig, rig.calls - 1, r->units[0], &observed, 1, false, &err),
                   GS_START_OK);
-        const struct gs_known_pod whole = {"ns", "next", r->units[0] + r->units[1], &key, 1};
+        const struct gs_observed_pod whole = {"ns", "next", r->units[0] + r->units[1], &key, 1};
         row_equal(r->row, allocate(&rig, r->calls[0], &whole, 1, NULL, &err), -1);
         gs_allocator_pod_gone(rig.alloc, "uid-next");
         row_equal(r->row, used(&rig, 0), 0);
@@ -182,9 +183,10 @@ static void a_turn_comes_again_beside_a_sidecar(void **state)
         gs_allocator_list_begin(rig.alloc);
         give_pod(&rig, &given);
         gs_allocator_list_end(rig.alloc);
-        const struct gs_known_pod known[] = {{"ns", "p", 0, NULL, 0}, {"ns", "p", 8, keys, 2}};
+        const struct gs_observed_pod observed[] = {{"ns", "p", 0, NULL, 0},
+                                                   {"ns", "p", 8, keys, 2}};
         for (int i = 0; i < 3; i++)
-            assert_int_equal(allocate(&rig, 4, known, 1, i < 2 ? &keys[i] : NULL, NULL), 1);
+            assert_int_equal(allocate(&rig, 4, observed, 1, i < 2 ? &keys[i] : NULL, NULL), 1);
         if (restarted) {
             gs_allocator_free(rig.alloc);
             rig_up(&rig);
@@ -192,11 +194,11 @@ static void a_turn_comes_again_beside_a_sidecar(void **state)
             gs_allocator_list_begin(rig.alloc);
             give_pod(&rig, &given);
             gs_allocator_list_end(rig.alloc);
-            gs_allocator_known(rig.alloc, &known[1], 1);
+            gs_allocator_observe(rig.alloc, &observed[1], 1);
             gs_allocator_stats(rig.alloc, &stats);
             assert_int_equal(stats.waiting, 1);
         }
-        assert_int_equal(allocate(&rig, 4, &known[1], 1, NULL, NULL), 1);
+        assert_int_equal(allocate(&rig, 4, &observed[1], 1, NULL, NULL), 1);
         assert_int_equal(used(&rig, 1), 12);
         gs_allocator_free(rig.alloc);
     }
@@ -211,11 +213,11 @@ static void the_pod_that_a_turn_came_again_for_stays_whole(void **state)
     rig_up(&rig);
     give_pod(&rig, &(struct given_pod){"next", {SIZE / 2}, 0});
     assert_int_equal(allocate(&rig, SIZE / 2, NULL, 0, &keys[0], NULL), 0);
-    const struct gs_known_pod known[] = {{"ns", "next", 0, NULL, 0},
-                                         {"ns", "next", SIZE / 2, &keys[1], 1},
-                                         {"ns", "static-n1", SIZE / 2, &keys[0], 1}};
-    assert_int_equal(allocate(&rig, SIZE / 2, known, 1, &keys[1], NULL), 0);
-    gs_allocator_known(rig.alloc, known + 1, 2);
+    const struct gs_observed_pod observed[] = {{"ns", "next", 0, NULL, 0},
+                                               {"ns", "next", SIZE / 2, &keys[1], 1},
+                                               {"ns", "static-n1", SIZE / 2, &keys[0], 1}};
+    assert_int_equal(allocate(&rig, SIZE / 2, observed, 1, &keys[1], NULL), 0);
+    gs_allocator_observe(rig.alloc, observed + 1, 2);
     gs_allocator_stats(rig.alloc, &stats);
     assert_int_equal(stats.waiting, 0);
     assert_int_equal(stats.used_units[0], SIZE);
@@ -246,8 +248,8 @@ static void a_pod_is_not_taken_for_a_deleted_one_of_its_name(void **state)
         uint64_t key, next;
         struct gs_error err = {0};
         fill_node(&rig, "web-0", &key);
-        const struct gs_known_pod old[] = {{"ns", "web-0", SIZE, &key, 1},
-                                           {"ns", "other", OTHER, NULL, 0}};
+        const struct gs_observed_pod old[] = {{"ns", "web-0", SIZE, &key, 1},
+                                              {"ns", "other", OTHER, NULL, 0}};
         if (r->restarted) {
             gs_allocator_free(rig.alloc);
             rig_up(&rig);
@@ -258,16 +260,16 @@ static void a_pod_is_not_taken_for_a_deleted_one_of_its_name(void **state)
             rig.calls = 2;
         }
         if (r->confirmed)
-            gs_allocator_known(rig.alloc, old, 2);
+            gs_allocator_observe(rig.alloc, old, 2);
         gs_allocator_pod_gone(rig.alloc, "uid-old");
         give_pod(&rig, &(struct given_pod){"web-0", {SIZE}, 0, .uid = "uid-new"});
         if (r->late)
-            gs_allocator_known(rig.alloc, old, 2);
-        const struct gs_known_pod now[] = {{"ns", "web-0", 0, NULL, 0},
-                                           {"ns", "other", OTHER, NULL, 0}};
+            gs_allocator_observe(rig.alloc, old, 2);
+        const struct gs_observed_pod now[] = {{"ns", "web-0", 0, NULL, 0},
+                                              {"ns", "other", OTHER, NULL, 0}};
         row_equal(r->row,
                   allocate(&rig, SIZE, r->silent ? NULL : now, r->silent ? 0 : 2, &next, &err), 0);
-        const struct gs_known_pod held = {"ns", "web-0", SIZE, &next, 1};
+        const struct gs_observed_pod held = {"ns", "web-0", SIZE, &next, 1};
         row_equal(r->row, start(&rig, 2, SIZE, &held, 1, true, &err), GS_START_OK);
         row_equal(r->row, used(&rig, 0), SIZE);
         gs_allocator_free(rig.alloc);
@@ -286,14 +288,15 @@ static void a_turn_is_not_taken_by_the_name_of_a_deleted_pod(void **state)
     rig_up(&rig);
     give_pod(&rig, &(struct given_pod){"web-0", {4}, 1, .uid = "uid-old"});
     assert_int_equal(allocate(&rig, 4, NULL, 0, &old, NULL), 1);
-    const struct gs_known_pod known[] = {{"ns", "web-0", 4, &old, 1}, {"ns", "next", 0, NULL, 0}};
-    gs_allocator_known(rig.alloc, known, 1);
+    const struct gs_observed_pod observed[] = {{"ns", "web-0", 4, &old, 1},
+                                               {"ns", "next", 0, NULL, 0}};
+    gs_allocator_observe(rig.alloc, observed, 1);
     give_pod(&rig, &(struct given_pod){"next", {2, 2, SIZE}, 0, .inits = 2});
     gs_allocator_pod_gone(rig.alloc, "uid-old");
     give_pod(&rig, &(struct given_pod){"web-0", {2, 2, 2}, 1, .inits = 2, .uid = "uid-new"});
     for (int i = 0; i < 4; i++)
-        assert_int_equal(allocate(&rig, calls[i], known, 2, &key, &err), 0);
-    const struct gs_known_pod whole = {"ns", "next", SIZE, &key, 1};
+        assert_int_equal(allocate(&rig, calls[i], observed, 2, &key, &err), 0);
+    const struct gs_observed_pod whole = {"ns", "next", SIZE, &key, 1};
     assert_int_equal(start(&rig, rig.calls - 1, SIZE, &whole, 1, false, &err), GS_START_OK);
     assert_int_equal(used(&rig, 0), SIZE);
     assert_int_equal(used(&rig, 1), 2);
@@ -307,12 +310,12 @@ static void a_name_that_comes_again_begins_anew(void **state)
     uint64_t key;
     rig_up(&rig);
     give_pod(&rig, &(struct given_pod){"web-0", {4, 4}, 0, .uid = "uid-old"});
-    const struct gs_known_pod empty = {"ns", "web-0", 0, NULL, 0};
+    const struct gs_observed_pod empty = {"ns", "web-0", 0, NULL, 0};
     assert_int_equal(allocate(&rig, 4, &empty, 1, &key, NULL), 0);
     gs_allocator_pod_gone(rig.alloc, "uid-old");
     give_pod(&rig, &(struct given_pod){"web-0", {4, 4}, 1, .uid = "uid-new"});
     assert_int_equal(allocate(&rig, 4, &empty, 1, &key, NULL), 1);
-    const struct gs_known_pod begun = {"ns", "web-0", 4, &key, 1};
+    const struct gs_observed_pod begun = {"ns", "web-0", 4, &key, 1};
     assert_int_equal(allocate(&rig, 4, &begun, 1, NULL, NULL), 1);
     assert_int_equal(used(&rig, 1), 8);
     assert_int_equal(used(&rig, 0), 0);
@@ -326,9 +329,9 @@ static void what_a_late_kubelet_says_of_a_deleted_pod_is_not_charged(void **stat
     uint64_t key;
     fill_node(&rig, "old", &key);
     gs_allocator_pod_gone(rig.alloc, "uid-old");
-    const struct gs_known_pod late[] = {
+    const struct gs_observed_pod late[] = {
         {"ns", "old", SIZE, &key, 1}, {"ns", "other", OTHER, NULL, 0}, {"ns", "next", 0, NULL, 0}};
-    gs_allocator_known(rig.alloc, late, 2);
+    gs_allocator_observe(rig.alloc, late, 2);
     assert_int_equal(used(&rig, 0), 0);
     give_pod(&rig, &(struct given_pod){"next", {SIZE}, 0});
     assert_int_equal(allocate(&rig, SIZE, late, 3, NULL, NULL), 0);

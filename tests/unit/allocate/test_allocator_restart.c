@@ -79,8 +79,8 @@ static void a_start_on_trust_is_held_back_by_the_next_plugin_too(void **state)
         give_pod(&rig, &other);
         give_pod(&rig, &old);
         give_pod(&rig, &next);
-        const struct gs_known_pod admitted = {"ns", "next", 0, NULL, 0};
-        row_equal(r->row, allocate_told(&rig, SIZE, &admitted, 1, GS_API_SILENT, &key, &err), 0);
+        const struct gs_observed_pod admitted = {"ns", "next", 0, NULL, 0};
+        row_equal(r->row, allocate_told(&rig, SIZE, &admitted, 1, GS_API_TIMEOUT, &key, &err), 0);
         restart(&rig);
         gs_allocator_list_begin(rig.alloc);
         give_pod(&rig, &other);
@@ -89,12 +89,12 @@ static void a_start_on_trust_is_held_back_by_the_next_plugin_too(void **state)
         gs_allocator_list_end(rig.alloc);
         const struct gs_given given[] = {{"old", 77, SIZE, 1}, {"next", key, SIZE, 1}};
         if (r->notes)
-            gs_allocator_recall(rig.alloc, given, 2);
-        const struct gs_known_pod known[] = {{"ns", "next", SIZE, &key, 1}};
-        row_equal(r->row, start(&rig, 0, SIZE, known, 1, false, &err), GS_START_LIST_FIRST);
-        row_equal(r->row, start(&rig, 0, SIZE, known, 1, true, &err), GS_START_HELD);
+            gs_allocator_restore(rig.alloc, given, 2);
+        const struct gs_observed_pod observed[] = {{"ns", "next", SIZE, &key, 1}};
+        row_equal(r->row, start(&rig, 0, SIZE, observed, 1, false, &err), GS_START_LIST_FIRST);
+        row_equal(r->row, start(&rig, 0, SIZE, observed, 1, true, &err), GS_START_HELD);
         gs_allocator_pod_gone(rig.alloc, "old");
-        row_equal(r->row, start(&rig, 0, SIZE, known, 1, false, &err), GS_START_OK);
+        row_equal(r->row, start(&rig, 0, SIZE, observed, 1, false, &err), GS_START_OK);
         row_equal(r->row, used(&rig, 0), SIZE);
         gs_allocator_free(rig.alloc);
     }
@@ -129,18 +129,18 @@ static void the_record_follows_the_environment_that_an_earlier_plugin_gave(void 
                          "beside", {r->beside}, 0, .phase = GS_PHASE_RUNNING, .assigned = true});
         const struct gs_given given = {"p", key, 8, 1};
         for (int i = 0; i < 2; i++) /* the second time changes nothing */
-            gs_allocator_recall(rig.alloc, &given, 1);
+            gs_allocator_restore(rig.alloc, &given, 1);
         row_equal(r->row, used(&rig, 0), r->beside + (held ? 0 : 8));
         row_equal(r->row, used(&rig, 1), held ? 8 : 0);
         if (!held)
             expect_write(&rig, r->row, "p", "0");
-        const struct gs_known_pod known = {"ns", "p", 8, &key, 1};
-        row_equal(r->row, start(&rig, 0, 8, &known, 1, true, &err), r->start);
+        const struct gs_observed_pod observed = {"ns", "p", 8, &key, 1};
+        row_equal(r->row, start(&rig, 0, 8, &observed, 1, true, &err), r->start);
         gs_allocator_pod_gone(rig.alloc, "beside");
-        row_equal(r->row, start(&rig, 0, 8, &known, 1, true, &err),
-                  held ? GS_START_TELL_FIRST : GS_START_OK);
+        row_equal(r->row, start(&rig, 0, 8, &observed, 1, true, &err),
+                  held ? GS_START_WRITE_FIRST : GS_START_OK);
         expect_moved(&rig, r->row, "{\"p\":[0]}");
-        row_equal(r->row, start(&rig, 0, 8, &known, 1, true, &err), GS_START_OK);
+        row_equal(r->row, start(&rig, 0, 8, &observed, 1, true, &err), GS_START_OK);
         row_equal(r->row, used(&rig, 0), 8);
         while (gs_allocator_next_write(rig.alloc, &write))
             gs_allocator_write_done(rig.alloc, write.number, true);
@@ -176,7 +176,7 @@ static void an_exchange_that_was_not_written_is_written_by_the_next_plugin(void 
                      "a", {8}, r->a, .assigned = true, .phase = r->a_runs ? GS_PHASE_RUNNING : 0});
         give_pod(&rig, &(struct given_pod){"b", {r->units_b}, r->b, .assigned = true});
         const struct gs_given given[] = {{"b", 2, r->units_b, r->env_b}, {"a", 1, 8, r->env_a}};
-        gs_allocator_recall(rig.alloc, given, 2);
+        gs_allocator_restore(rig.alloc, given, 2);
         row_equal(r->row, used(&rig, 0) + used(&rig, 1), 8 + r->units_b);
         row_equal(r->row, used(&rig, 1), r->env_b == 2 ? r->units_b : 0);
         expect_moved(&rig, r->row, r->moved);
@@ -218,7 +218,7 @@ static void entries_of_pods_that_live_outlast_the_plugin(void **state)
                  &(struct given_pod){"p", {8}, 1, .phase = GS_PHASE_RUNNING, .assigned = true});
         gs_allocator_list_end(rig.alloc);
         if (r->notes)
-            gs_allocator_recall(rig.alloc, &given, 1);
+            gs_allocator_restore(rig.alloc, &given, 1);
         if (r->late)
             assert_int_equal(gs_allocator_moved_earlier(rig.alloc, entries, 2, true, NULL), 0);
         row_true(r->row, gs_allocator_moved_due(rig.alloc));
@@ -256,7 +256,7 @@ static void a_plugin_after_one_that_told_of_no_moves_names_every_pod(void **stat
                          gpu ? "b" : "a", {8}, gpu, .phase = GS_PHASE_RUNNING, .assigned = true});
         give_pod(&rig, &(struct given_pod){"bound", {4}, 1});
         gs_allocator_list_end(rig.alloc);
-        gs_allocator_recall(rig.alloc, &given, 1);
+        gs_allocator_restore(rig.alloc, &given, 1);
         if (r->late)
             assert_int_equal(gs_allocator_moved_earlier(rig.alloc, NULL, 0, r->told, NULL), 0);
         give_pod(&rig,
@@ -276,12 +276,12 @@ static void an_init_container_on_trust_is_held_back_as_well(void **state)
     give_pod(&rig, &(struct given_pod){"old", {SIZE}, 0, .phase = GS_PHASE_RUNNING});
     give_pod(&rig, &(struct given_pod){"next", {4, 8}, 0, .inits = 1, .assigned = true});
     const struct gs_given given[] = {{"next", key_of(0, 4), 4, 1}, {"next", key_of(1, 8), 8, 1}};
-    gs_allocator_recall(rig.alloc, given, 2);
+    gs_allocator_restore(rig.alloc, given, 2);
     const uint64_t key = key_of(1, 8);
-    const struct gs_known_pod known = {"ns", "next", 8, &key, 1};
-    assert_int_equal(start(&rig, 0, 4, &known, 1, true, &err), GS_START_HELD);
+    const struct gs_observed_pod observed = {"ns", "next", 8, &key, 1};
+    assert_int_equal(start(&rig, 0, 4, &observed, 1, true, &err), GS_START_HELD);
     gs_allocator_pod_gone(rig.alloc, "old");
-    assert_int_equal(start(&rig, 0, 4, &known, 1, true, &err), GS_START_OK);
+    assert_int_equal(start(&rig, 0, 4, &observed, 1, true, &err), GS_START_OK);
     gs_allocator_free(rig.alloc);
 }
 
@@ -293,7 +293,7 @@ static void a_pod_that_was_begun_goes_on_where_it_is(void **state)
     give_pod(&rig, &(struct given_pod){"first", {4, 4}, 1});
     give_pod(&rig, &(struct given_pod){"p", {4, 4}, 1});
     const struct gs_given given = {"p", key_of(0, 4), 4, 1};
-    gs_allocator_recall(rig.alloc, &given, 1);
+    gs_allocator_restore(rig.alloc, &given, 1);
     rig.calls = 1;
     assert_int_equal(allocate(&rig, 4, NULL, 0, NULL, NULL), 0);
     assert_int_equal(allocate(&rig, 4, NULL, 0, NULL, NULL), 1);
@@ -309,7 +309,7 @@ static void what_is_recalled_is_nobody_elses_beginning(void **state)
     give_pod(&rig, &(struct given_pod){"p", {4, 2}, 0});
     give_pod(&rig, &(struct given_pod){"other", {4, 2, 2}, 1});
     const struct gs_given given = {"p", key_of(0, 4), 4, 1};
-    gs_allocator_recall(rig.alloc, &given, 1);
+    gs_allocator_restore(rig.alloc, &given, 1);
     rig.calls = 1;
     assert_int_equal(allocate(&rig, 2, NULL, 0, NULL, NULL), 0);
     allocate(&rig, 2, NULL, 0, NULL, NULL);
@@ -327,9 +327,9 @@ static void containers_that_ran_start_again_whatever_room_there_is(void **state)
         give_pod(&rig, &(struct given_pod){"p", {10}, 0, .phase = GS_PHASE_RUNNING});
         give_pod(&rig, &(struct given_pod){"q", {10}, 0, .phase = GS_PHASE_RUNNING});
         const struct gs_given given[] = {{"p", key, 10, 1}, {"q", key_of(1, 10), 10, 1}};
-        gs_allocator_recall(rig.alloc, given, notes ? 2 : 0);
-        const struct gs_known_pod known = {"ns", "p", 10, &key, 1};
-        assert_int_equal(start(&rig, 0, 10, &known, 1, true, &err), GS_START_OK);
+        gs_allocator_restore(rig.alloc, given, notes ? 2 : 0);
+        const struct gs_observed_pod observed = {"ns", "p", 10, &key, 1};
+        assert_int_equal(start(&rig, 0, 10, &observed, 1, true, &err), GS_START_OK);
         gs_allocator_free(rig.alloc);
     }
 }
@@ -357,7 +357,7 @@ static void notes_that_say_nothing_are_passed_over(void **state)
         struct gs_given given = r->given;
         if (given.key == 1)
             given.key = key;
-        gs_allocator_recall(rig.alloc, &given, 1);
+        gs_allocator_restore(rig.alloc, &given, 1);
         row_equal(r->row, used(&rig, 0), 0);
         row_equal(r->row, used(&rig, 1), 4);
         row_true(r->row, !gs_allocator_next_write(rig.alloc, &write));

@@ -101,11 +101,11 @@ static void a_start_names_its_pod(void **state)
     give_pod(&rig, &(struct given_pod){"p", {8}, 0});
     assert_int_equal(allocate(&rig, 8, NULL, 0, &key, NULL), 0);
     make_ids(0, 8, texts, ids);
-    const struct gs_known_pod mine = {"ns", "p", 8, &key, 1}, other = {"ns", "q", 8, &key, 1};
+    const struct gs_observed_pod mine = {"ns", "p", 8, &key, 1}, other = {"ns", "q", 8, &key, 1};
     const struct {
         const char *row;
         struct gs_start_request request;
-        bool known;
+        bool observed;
     } rows[] = {
         {"the kubelet names it", {ids, 8, &mine, 1}, true},
         {"an init container of an older kubelet", {ids, 8, NULL, 0}, true},
@@ -113,8 +113,8 @@ static void a_start_names_its_pod(void **state)
         {"ids that nobody knows", {ids + 1, 7, NULL, 0}, false},
     };
     GS_FOR_EACH_ROW (r, rows) {
-        row_equal(r->row, gs_allocator_starting(rig.alloc, &r->request, &pod), r->known);
-        if (r->known)
+        row_equal(r->row, gs_allocator_starting(rig.alloc, &r->request, &pod), r->observed);
+        if (r->observed)
             row_text(r->row, pod.name, "p");
     }
     gs_allocator_free(rig.alloc);

@@ -12,15 +12,15 @@ static void take_note(struct gs_allocator *alloc, const struct gs_given *given)
 {
     const struct gs_node_view *view = gs_allocator_view(alloc);
     struct claimant *owner = gs_claimant_find(alloc, given->uid);
-    const struct call *known = gs_call_find(alloc, given->key);
+    const struct call *observed = gs_call_find(alloc, given->key);
     if (!owner || !view || !given->gpus || (given->gpus & ~gs_view_present(view)) ||
-        (known && (known->owner != owner || !owner->recalled)))
+        (observed && (observed->owner != owner || !owner->restored)))
         return;
     struct call *call = gs_call_add(alloc, given->key, owner, given->gpus, given->units, NULL);
     if (!call)
         return;
     call->confirmed = true;
-    owner->recalled++;
+    owner->restored++;
 }
 
 static bool has_run(const struct claimant *claimant)
@@ -34,9 +34,9 @@ static void place_running(struct gs_allocator *alloc, struct claimant *claimant)
 {
     gs_gpu_mask gpus = gs_claimant_environment(alloc, claimant);
     if (!has_run(claimant))
-        claimant->truth = 0;
+        claimant->allocated = 0;
     else if (gpus)
-        claimant->truth = gpus;
+        claimant->allocated = gpus;
     gs_claimant_charge(alloc, claimant, NULL);
 }
 
@@ -45,28 +45,28 @@ static void judge(struct gs_allocator *alloc, struct claimant *claimant)
     gs_gpu_mask gpus = gs_claimant_environment(alloc, claimant);
     claimant->held = !gpus || !gs_claimant_fits(alloc, claimant, gpus);
     if (!claimant->held)
-        claimant->truth = gpus;
-    uint32_t done = claimant->recalled > claimant->done ? claimant->recalled : claimant->done;
-    gs_claimant_recall(alloc, claimant,
-                       done < claimant->request_count ? done : claimant->request_count);
+        claimant->allocated = gpus;
+    uint32_t done = claimant->restored > claimant->done ? claimant->restored : claimant->done;
+    gs_claimant_set_done(alloc, claimant,
+                         done < claimant->request_count ? done : claimant->request_count);
     gs_claimant_charge(alloc, claimant, NULL);
 }
 
-void gs_allocator_recall(struct gs_allocator *alloc, const struct gs_given *given, size_t count)
+void gs_allocator_restore(struct gs_allocator *alloc, const struct gs_given *given, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         take_note(alloc, &given[i]);
     for (struct claimant *at = alloc->first; at; at = at->next) {
-        if (at->recalled)
+        if (at->restored)
             place_running(alloc, at);
     }
     for (struct claimant *at = alloc->first; at; at = at->next) {
-        if (at->recalled && !has_run(at))
+        if (at->restored && !has_run(at))
             judge(alloc, at);
     }
     for (struct claimant *at = alloc->first; at; at = at->next) {
-        if (at->recalled && at->truth && !gs_claimant_is_recorded(at))
+        if (at->restored && at->allocated && !gs_claimant_is_recorded(at))
             gs_write_record(alloc, at);
-        at->recalled = 0;
+        at->restored = 0;
     }
 }
