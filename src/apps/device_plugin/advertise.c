@@ -55,16 +55,16 @@ int advertise_check(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_e
 /* One id of ours. */
 struct own {
     char id[ADVERTISE_ID_BYTES];
-    bool held, listed;
+    bool in_use, listed;
 };
 
 /* The list in the making. */
 struct plan {
-    const struct ids_in_use *held;
+    const struct ids_in_use *in_use;
     struct own *own;
     size_t own_count;
-    bool *ours;      /* per held id */
-    size_t held_own; /* held ids that are ours */
+    bool *ours;        /* per id in use */
+    size_t own_in_use; /* ids in use that are ours */
     size_t foreign_bytes;
 };
 
@@ -107,30 +107,30 @@ static void name_own(struct plan *plan, const struct gs_gpu_set *set)
 }
 
 /* What pods hold: among ours, and beside them. */
-static void mark_held(struct plan *plan)
+static void mark_in_use(struct plan *plan)
 {
-    for (size_t i = 0; plan->held->count && i < plan->own_count; i++) {
+    for (size_t i = 0; plan->in_use->count && i < plan->own_count; i++) {
         struct own *own = &plan->own[i];
-        ptrdiff_t found = ids_in_use_find(plan->held, own->id);
+        ptrdiff_t found = ids_in_use_find(plan->in_use, own->id);
         if (found < 0)
             continue;
-        own->held = own->listed = plan->ours[found] = true;
-        plan->held_own++;
+        own->in_use = own->listed = plan->ours[found] = true;
+        plan->own_in_use++;
     }
-    for (size_t i = 0; i < plan->held->count; i++) {
-        const struct gs_dp_device device = {.id = plan->held->ids[i].id, .healthy = true};
+    for (size_t i = 0; i < plan->in_use->count; i++) {
+        const struct gs_dp_device device = {.id = plan->in_use->ids[i].id, .healthy = true};
         plan->foreign_bytes += plan->ours[i] ? 0 : gs_dp_list_bytes(&device, 1);
     }
 }
 
-/* Free units beside what is held: as many as make the sum of all units, and fit the limit. */
+/* Free units beside what is in use: as many as make the sum of all units, and fit the limit. */
 static size_t free_slots(const struct plan *plan, size_t *ret_dropped)
 {
-    size_t free_own = plan->own_count - plan->held_own;
-    size_t foreign = plan->held->count - plan->held_own;
+    size_t free_own = plan->own_count - plan->own_in_use;
+    size_t foreign = plan->in_use->count - plan->own_in_use;
     size_t slots = free_own > foreign ? free_own - foreign : 0;
     size_t room = GS_DP_LIST_MAX_BYTES / worst_device_bytes();
-    size_t taken = plan->held_own + plan->foreign_bytes / worst_device_bytes() + 1;
+    size_t taken = plan->own_in_use + plan->foreign_bytes / worst_device_bytes() + 1;
     size_t fitting = foreign && room > taken ? room - taken : foreign ? 0 : slots;
     *ret_dropped = slots > fitting ? slots - fitting : 0;
     return slots - *ret_dropped;
@@ -139,7 +139,7 @@ static size_t free_slots(const struct plan *plan, size_t *ret_dropped)
 static void choose_free(struct plan *plan, size_t slots)
 {
     for (size_t i = 0; slots && i < plan->own_count; i++) {
-        slots -= !plan->own[i].held;
+        slots -= !plan->own[i].in_use;
         plan->own[i].listed = true;
     }
 }
@@ -147,7 +147,7 @@ static void choose_free(struct plan *plan, size_t slots)
 /* The texts follow the devices in the same block. */
 static struct gs_dp_device *write_down(const struct plan *plan, size_t *ret_count)
 {
-    size_t most = plan->own_count + plan->held->count;
+    size_t most = plan->own_count + plan->in_use->count;
     struct gs_dp_device *devices =
         calloc(1, (most + 1) * sizeof(*devices) + (plan->own_count + 1) * ADVERTISE_ID_BYTES);
     if (!devices)
@@ -160,32 +160,32 @@ static struct gs_dp_device *write_down(const struct plan *plan, size_t *ret_coun
         memcpy(id, plan->own[i].id, ADVERTISE_ID_BYTES);
         devices[at++] = (struct gs_dp_device){.id = id, .healthy = true};
     }
-    for (size_t i = 0; i < plan->held->count; i++) {
+    for (size_t i = 0; i < plan->in_use->count; i++) {
         if (!plan->ours[i])
-            devices[at++] = (struct gs_dp_device){.id = plan->held->ids[i].id, .healthy = true};
+            devices[at++] = (struct gs_dp_device){.id = plan->in_use->ids[i].id, .healthy = true};
     }
     *ret_count = at;
     return devices;
 }
 
 int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
-                      const struct ids_in_use *held, struct advertised *ret, struct gs_error *err)
+                      const struct ids_in_use *in_use, struct advertised *ret, struct gs_error *err)
 {
     static const struct ids_in_use nothing;
     if (advertise_check(set, unit, err) < 0)
         return -1;
-    struct plan plan = {.held = held ? held : &nothing, .own_count = count_units(set, unit)};
+    struct plan plan = {.in_use = in_use ? in_use : &nothing, .own_count = count_units(set, unit)};
     _cleanup_free_ struct own *own = calloc(plan.own_count + 1, sizeof(*own));
-    _cleanup_free_ bool *ours = calloc(plan.held->count + 1, sizeof(*ours));
+    _cleanup_free_ bool *ours = calloc(plan.in_use->count + 1, sizeof(*ours));
     if (!own || !ours)
         return gs_fail_nomem(err);
     plan.own = own;
     plan.ours = ours;
     struct advertised made = {0};
     name_own(&plan, set);
-    mark_held(&plan);
+    mark_in_use(&plan);
     choose_free(&plan, free_slots(&plan, &made.dropped));
-    made.foreign = plan.held->count - plan.held_own;
+    made.foreign = plan.in_use->count - plan.own_in_use;
     made.devices = write_down(&plan, &made.count);
     if (!made.devices)
         return gs_fail_nomem(err);

@@ -24,10 +24,11 @@ int advertise_check(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_e
 
 struct advertised {
     struct gs_dp_device *devices; /* *caller frees* with one free(); ids that are not ours are
-                                   *borrowed* from held */
+                                   *borrowed* from in_use */
     size_t count;
-    size_t foreign; /* of these, held ids that are not ours: another plugin's, or another unit's */
-    size_t dropped; /* free units that are not listed, so that the held ones fit the limit */
+    size_t
+        foreign; /* of these, ids in use that are not ours: another plugin's, or another unit's */
+    size_t dropped; /* free units that are not listed, so that those in use fit the limit */
 };
 
 /*
@@ -43,7 +44,8 @@ struct advertised {
  * Errors as advertise_check(), and GS_ENOMEM.
  */
 int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
-                      const struct ids_in_use *held, struct advertised *ret, struct gs_error *err);
+                      const struct ids_in_use *in_use, struct advertised *ret,
+                      struct gs_error *err);
 
 /* The inventory annotation's text. */
 void advertise_inventory(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_buf *out);

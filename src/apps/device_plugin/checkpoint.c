@@ -87,7 +87,7 @@ int checkpoint_read(const char *dir, const struct gs_names *names, const struct 
     return result;
 }
 
-void checkpoint_recall(struct plugin *plugin)
+void checkpoint_restore(struct plugin *plugin)
 {
     struct gs_arena arena = {0};
     struct gs_given *given;
@@ -95,11 +95,11 @@ void checkpoint_recall(struct plugin *plugin)
     struct gs_error err = {0};
     struct gs_allocator_stats stats;
     gs_allocator_stats(plugin->alloc, &stats);
-    if (plugin->recalled || !plugin->have_gpus || !plugin->devices.node_read ||
+    if (plugin->restored || !plugin->have_gpus || !plugin->devices.node_read ||
         !(stats.pods || plugin->pods_listed))
         return;
-    plugin->recalled = plugin->pods_listed;
-    if (plugin->recalled)
+    plugin->restored = plugin->pods_listed;
+    if (plugin->restored)
         plugin_wake_at(plugin, 0);
     if (checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->set, &arena,
                         &given, &count, &err) == 0)

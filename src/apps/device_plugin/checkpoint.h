@@ -22,6 +22,6 @@ struct plugin;
 
 /* Brings the allocator what earlier runs answered, as soon as pods and GPUs are known; once they
  * are known for good it does nothing more. */
-void checkpoint_recall(struct plugin *plugin);
+void checkpoint_restore(struct plugin *plugin);
 
 #endif

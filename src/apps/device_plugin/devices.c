@@ -48,18 +48,18 @@ void devices_ask_soon(struct plugin *plugin)
 static enum gs_unit choose_unit(const struct plugin *plugin, const struct gs_allocator_stats *stats)
 {
     const struct devices *devices = &plugin->devices;
-    bool known = plugin->pods_listed && (devices->told || plugin->link);
+    bool synced = plugin->pods_listed && (devices->ids_observed || plugin->link);
     const struct unit_facts facts = {
         .wanted = plugin->settings.unit,
         .inventory = devices->inventory,
         .node_read = devices->node_read,
-        .held = !known || stats->placed || devices->held.count,
+        .in_use = !synced || stats->placed || devices->in_use.count,
         .largest_share = stats->largest_share,
     };
     return unit_in_force(&facts, &devices->found);
 }
 
-static void tell_held(struct plugin *plugin)
+static void tell_unit_waits(struct plugin *plugin)
 {
     _cleanup_(gs_buf_release) struct gs_buf pods = GS_BUF(EVENT_PODS_BYTES);
     gs_allocator_name_placed(plugin->alloc, 0, &pods);
@@ -77,11 +77,11 @@ static void tell_unit(struct plugin *plugin)
 {
     struct devices *devices = &plugin->devices;
     bool waits = devices->unit != plugin->settings.unit;
-    if (waits == devices->unit_waits || !devices_known(plugin))
+    if (waits == devices->unit_waits || !devices_synced(plugin))
         return;
     devices->unit_waits = waits;
     if (waits) {
-        tell_held(plugin);
+        tell_unit_waits(plugin);
     } else {
         gs_log(GS_LOG_INFO, "the unit of memory has changed",
                GS_STR("unit", gs_unit_name(devices->unit)));
@@ -115,7 +115,7 @@ static struct gs_gpu_set number_gpus(struct plugin *plugin, struct numbers *numb
     struct gs_allocator_stats stats;
     gs_allocator_stats(plugin->alloc, &stats);
     ownership_leave_out(plugin, &set);
-    numbers_apply(numbers, &set, plugin->recalled ? placed_on(&stats) : ~(gs_gpu_mask)0);
+    numbers_apply(numbers, &set, plugin->restored ? placed_on(&stats) : ~(gs_gpu_mask)0);
     return set;
 }
 
@@ -123,11 +123,11 @@ static struct gs_gpu_set number_gpus(struct plugin *plugin, struct numbers *numb
 static void tell_gpus(struct plugin *plugin)
 {
     struct devices *devices = &plugin->devices;
-    if (!devices->tell_gpus || !plugin->recalled)
+    if (!devices->tell_gpus || !plugin->restored)
         return;
     devices->tell_gpus = false;
-    node_events_of_gpus(plugin, &devices->told_of, &plugin->set);
-    devices->told_of = plugin->set;
+    node_events_of_gpus(plugin, &devices->reported, &plugin->set);
+    devices->reported = plugin->set;
 }
 
 /* A cordon is the node's, not the driver's: the inventory does not name it. */
@@ -147,7 +147,7 @@ static int apply(struct plugin *plugin, enum gs_unit unit, struct gs_error *err)
     struct gs_gpu_set set = number_gpus(plugin, &numbers);
     struct advertised made;
     advertise_divide(&set, unit);
-    if (advertise_devices(&set, unit, &devices->held, &made, err) < 0)
+    if (advertise_devices(&set, unit, &devices->in_use, &made, err) < 0)
         return -1;
     int result = gs_dp_set_devices(plugin->dp, made.devices, made.count, err);
     free(made.devices);
@@ -193,7 +193,7 @@ static void renew_if_due(struct plugin *plugin)
     if (stats.pods < devices->pods)
         devices_ask_soon(plugin);
     devices->pods = stats.pods;
-    if (plugin->recalled && numbers_forget(&devices->numbers, placed_on(&stats)))
+    if (plugin->restored && numbers_forget(&devices->numbers, placed_on(&stats)))
         devices->due = plugin->node.due = true;
     if (!plugin->have_gpus || (!devices->due && choose_unit(plugin, &stats) == devices->tried))
         return;
@@ -240,7 +240,7 @@ int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, str
         plugin->devices.found = before;
         return -1;
     }
-    if (!plugin->devices.told)
+    if (!plugin->devices.ids_observed)
         ask_in(plugin, 0);
     return 0;
 }
@@ -271,15 +271,15 @@ void devices_take_cordon(struct plugin *plugin, gs_gpu_mask cordoned)
     plugin->devices.due = true;
 }
 
-void devices_take_held(struct plugin *plugin, const struct gs_podres_list *list)
+void devices_take_ids_in_use(struct plugin *plugin, const struct gs_podres_list *list)
 {
     struct devices *devices = &plugin->devices;
     struct gs_allocator_stats stats;
     gs_allocator_stats(plugin->alloc, &stats);
-    bool good =
-        list && ids_in_use_update(&devices->held, list, plugin->names.gpu_mem, plugin->alloc) == 0;
-    if (good && devices->held.named >= stats.running) {
-        devices->told = true;
+    bool good = list && ids_in_use_update(&devices->in_use, list, plugin->names.gpu_mem,
+                                          plugin->alloc) == 0;
+    if (good && devices->in_use.named >= stats.running) {
+        devices->ids_observed = true;
         devices->ask_pause_ns = FIRST_ASK_NS;
     } else { /* no kubelet, or one that has not met all its pods yet */
         ask_in(plugin, devices->ask_pause_ns);
@@ -287,16 +287,16 @@ void devices_take_held(struct plugin *plugin, const struct gs_podres_list *list)
     }
     if (!good)
         return;
-    if (devices->held.unlistable)
+    if (devices->in_use.unlistable)
         gs_log(GS_LOG_WARN, "pods hold device ids that no list can carry",
-               GS_INT("ids", devices->held.unlistable));
+               GS_INT("ids", devices->in_use.unlistable));
     devices->due = true;
 }
 
-bool devices_known(const struct plugin *plugin)
+bool devices_synced(const struct plugin *plugin)
 {
     return plugin->pods_listed && plugin->devices.node_read && plugin->ownership.asked &&
-           (plugin->devices.told || plugin->link);
+           (plugin->devices.ids_observed || plugin->link);
 }
 
 /* Of this boot of the node: what a driver says of its GPUs' sickness ends with it. */
@@ -320,5 +320,5 @@ void devices_start(struct plugin *plugin)
 
 void devices_release(struct devices *devices)
 {
-    ids_in_use_release(&devices->held);
+    ids_in_use_release(&devices->in_use);
 }

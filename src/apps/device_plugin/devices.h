@@ -14,19 +14,19 @@ struct plugin;
  * to the kubelet, the allocator and the node's object whenever one of them changes. Loop thread.
  */
 struct devices {
-    struct gs_gpu_set found;   /* as read, without units, by the source's indices */
-    struct numbers numbers;    /* which are ours */
-    struct gs_gpu_set told_of; /* what node events told last */
-    bool tell_gpus;            /* the set has changed since */
-    enum gs_unit unit;         /* in force (unit.h) */
-    enum gs_unit inventory;    /* the node's, when it was read; then what we make of it */
+    struct gs_gpu_set found;    /* as read, without units, by the source's indices */
+    struct numbers numbers;     /* which are ours */
+    struct gs_gpu_set reported; /* what node events were about last */
+    bool tell_gpus;             /* the set has changed since */
+    enum gs_unit unit;          /* in force (unit.h) */
+    enum gs_unit inventory;     /* the node's, when it was read; then what we make of it */
     bool node_read;
     gs_gpu_mask cordoned; /* by an administrator, when the node was last read */
-    struct ids_in_use held;
-    bool told;      /* held is known */
-    size_t foreign; /* held ids that are not ours, in place of as many of ours */
-    size_t dropped; /* see struct advertised */
-    uint32_t pods;  /* seen last */
+    struct ids_in_use in_use;
+    bool ids_observed; /* in_use was observed */
+    size_t foreign;    /* ids in use that are not ours, in place of as many of ours */
+    size_t dropped;    /* see struct advertised */
+    uint32_t pods;     /* seen last */
     bool unit_waits;
     enum gs_unit tried; /* the unit of the last list that was made, or could not be */
     bool due;           /* the list is to be made anew */
@@ -42,16 +42,16 @@ int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, str
 void devices_take_node(struct plugin *plugin, const struct node_facts *facts);
 /* GPUs that an administrator takes pods from. */
 void devices_take_cordon(struct plugin *plugin, gs_gpu_mask cordoned);
-/* The kubelet told whose ids are whose; NULL: it did not. */
-void devices_take_held(struct plugin *plugin, const struct gs_podres_list *list);
+/* The kubelet listed whose ids are whose; NULL: it did not. */
+void devices_take_ids_in_use(struct plugin *plugin, const struct gs_podres_list *list);
 /* Ids were given out, or may have been freed: asks the kubelet soon. */
 void devices_ask_soon(struct plugin *plugin);
 
 /* Makes the list anew when something that it is made of has changed. */
 void devices_round(struct plugin *plugin);
 
-/* Enough is known to tell the kubelet the truth at the first time. */
-bool devices_known(const struct plugin *plugin);
+/* Enough is observed for a list that the kubelet can be given for the first time. */
+bool devices_synced(const struct plugin *plugin);
 
 void devices_start(struct plugin *plugin);
 void devices_release(struct devices *devices);

@@ -28,7 +28,7 @@ struct gpu_thread {
     struct gs_gpu_source source;
     atomic_bool stop, ended;
     atomic_bool let_go;          /* of the driver, until it is taken back */
-    atomic_bool doubted;         /* the loop has given the GPUs up: tell it when they answer */
+    atomic_bool given_up;        /* the loop has given the GPUs up: tell it when they answer */
     _Atomic int64_t answered_ns; /* when the source last came back */
     /* the loop's: */
     struct news *news; /* the newest, not looked at yet */
@@ -101,11 +101,11 @@ static void end_patience(struct plugin *plugin)
 {
     struct gpu_thread *thread = plugin->gpu_thread;
     int64_t silent_ns = gs_loop_now_ns(plugin->loop) - atomic_load(&thread->answered_ns);
-    if (silent_ns < HANG_S * GS_NS_PER_S || atomic_load(&thread->doubted))
+    if (silent_ns < HANG_S * GS_NS_PER_S || atomic_load(&thread->given_up))
         return;
     char why[64];
     snprintf(why, sizeof(why), "the driver has not answered for %d s", HANG_S);
-    atomic_store(&thread->doubted, true);
+    atomic_store(&thread->given_up, true);
     lose_sight(plugin, why);
 }
 
@@ -244,7 +244,7 @@ static bool wait_for_news(struct gpu_thread *thread)
 }
 
 /* False: the driver is not to be touched. */
-static bool hold_on(struct gpu_thread *thread, bool *told)
+static bool hold_on(struct gpu_thread *thread, bool *posted)
 {
     if (!atomic_load(&thread->let_go))
         return true;
@@ -254,7 +254,7 @@ static bool hold_on(struct gpu_thread *thread, bool *told)
     pages_set_used(&thread->plugin->pages, NULL);
     while (atomic_load(&thread->let_go) && !atomic_load(&thread->stop))
         pause_s(thread, 1);
-    *told = false;
+    *posted = false;
     return false;
 }
 
@@ -279,28 +279,28 @@ static void *run(void *arg)
 {
     struct gpu_thread *thread = arg;
     struct gs_gpu_set last = {0}, set;
-    bool told = false;
+    bool posted = false;
     int pause = FIRST_PAUSE_S;
     while (!atomic_load(&thread->stop)) {
         struct gs_error err = {0};
-        if (!hold_on(thread, &told))
+        if (!hold_on(thread, &posted))
             continue;
         int result = thread->source.ops->read(thread->source.ctx, &set, &err);
         note_answer(thread);
-        if (atomic_exchange(&thread->doubted, false))
-            told = false;
+        if (atomic_exchange(&thread->given_up, false))
+            posted = false;
         pages_set_used(&thread->plugin->pages, result == 0 ? &set : NULL);
         if (result < 0) {
             post(thread, NULL, &err);
-            told = false;
+            posted = false;
             pause_s(thread, pause);
             pause = pause * 2 < LAST_PAUSE_S ? pause * 2 : LAST_PAUSE_S;
             continue;
         }
-        if (!told || !same_set(&set, &last))
+        if (!posted || !same_set(&set, &last))
             post(thread, &set, NULL);
         last = set;
-        told = true;
+        posted = true;
         if (wait_for_news(thread))
             pause = FIRST_PAUSE_S;
         else

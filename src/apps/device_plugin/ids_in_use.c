@@ -40,45 +40,45 @@ static size_t count_ids(const struct gs_podres_list *list)
     return sum;
 }
 
-static int add(struct ids_in_use *held, const struct ids_in_use_id *from)
+static int add(struct ids_in_use *in_use, const struct ids_in_use_id *from)
 {
     struct ids_in_use_id copy = *from;
-    copy.id = gs_arena_strndup(&held->arena, from->id, strlen(from->id));
+    copy.id = gs_arena_strndup(&in_use->arena, from->id, strlen(from->id));
     if (!copy.id)
         return -1;
-    held->ids[held->count++] = copy;
+    in_use->ids[in_use->count++] = copy;
     return 0;
 }
 
-static int take_devices(struct ids_in_use *held, const struct gs_podres_devices *devices,
+static int take_devices(struct ids_in_use *in_use, const struct gs_podres_devices *devices,
                         struct ids_in_use_id holder)
 {
     for (size_t i = 0; i < devices->id_count; i++) {
         holder.id = devices->ids[i];
         if (!is_listable(holder.id))
-            held->unlistable++;
-        else if (add(held, &holder) < 0)
+            in_use->unlistable++;
+        else if (add(in_use, &holder) < 0)
             return -1;
     }
     return 0;
 }
 
-static int take_pod(struct ids_in_use *held, const struct gs_podres_pod *pod, const char *resource,
-                    const struct gs_allocator *alloc)
+static int take_pod(struct ids_in_use *in_use, const struct gs_podres_pod *pod,
+                    const char *resource, const struct gs_allocator *alloc)
 {
     struct ids_in_use_id holder = {0};
-    size_t before = held->count;
+    size_t before = in_use->count;
     holder.who = gs_allocator_who(alloc, pod->ns, pod->name);
     for (size_t c = 0; c < pod->container_count; c++) {
         const struct gs_podres_container *container = &pod->containers[c];
         for (size_t d = 0; d < container->device_count; d++) {
             const struct gs_podres_devices *devices = &container->devices[d];
             if (strcmp(devices->resource_name, resource) == 0 &&
-                take_devices(held, devices, holder) < 0)
+                take_devices(in_use, devices, holder) < 0)
                 return -1;
         }
     }
-    held->named += holder.who && held->count > before;
+    in_use->named += holder.who && in_use->count > before;
     return 0;
 }
 
@@ -89,11 +89,11 @@ static const struct ids_in_use_id *find(const struct ids_in_use_id *ids, size_t 
     return count ? bsearch(&key, ids, count, sizeof(key), compare) : NULL;
 }
 
-/* Of what was held before, that of pods that live. The told ones are sorted. */
+/* Of what was in use before, that of pods that live. The listed ones are sorted. */
 static int keep_living(struct ids_in_use *next, const struct ids_in_use *before,
                        const struct gs_allocator *alloc)
 {
-    size_t told = next->count;
+    size_t listed = next->count;
     uint64_t asked = 0;
     bool lives = false;
     for (size_t i = 0; i < before->count; i++) {
@@ -101,51 +101,51 @@ static int keep_living(struct ids_in_use *next, const struct ids_in_use *before,
         if (id->who != asked)
             lives = gs_allocator_lives(alloc, id->who);
         asked = id->who;
-        if (id->who && lives && !find(next->ids, told, id->id) && add(next, id) < 0)
+        if (id->who && lives && !find(next->ids, listed, id->id) && add(next, id) < 0)
             return -1;
     }
     return 0;
 }
 
-static void sort_out(struct ids_in_use *held)
+static void sort_out(struct ids_in_use *in_use)
 {
     size_t kept = 0;
-    qsort(held->ids, held->count, sizeof(*held->ids), compare);
-    for (size_t i = 0; i < held->count; i++) {
-        if (!kept || strcmp(held->ids[kept - 1].id, held->ids[i].id) != 0)
-            held->ids[kept++] = held->ids[i];
+    qsort(in_use->ids, in_use->count, sizeof(*in_use->ids), compare);
+    for (size_t i = 0; i < in_use->count; i++) {
+        if (!kept || strcmp(in_use->ids[kept - 1].id, in_use->ids[i].id) != 0)
+            in_use->ids[kept++] = in_use->ids[i];
     }
-    held->count = kept;
+    in_use->count = kept;
 }
 
-int ids_in_use_update(struct ids_in_use *held, const struct gs_podres_list *list,
+int ids_in_use_update(struct ids_in_use *in_use, const struct gs_podres_list *list,
                       const char *resource, const struct gs_allocator *alloc)
 {
     struct ids_in_use next = {0};
-    next.ids = gs_arena_calloc(&next.arena, count_ids(list) + held->count + 1, sizeof(*next.ids));
+    next.ids = gs_arena_calloc(&next.arena, count_ids(list) + in_use->count + 1, sizeof(*next.ids));
     bool good = next.ids != NULL;
     for (size_t p = 0; good && p < list->pod_count; p++)
         good = take_pod(&next, &list->pods[p], resource, alloc) == 0;
     if (good)
         sort_out(&next);
-    if (!good || keep_living(&next, held, alloc) < 0) {
+    if (!good || keep_living(&next, in_use, alloc) < 0) {
         ids_in_use_release(&next);
         return -1;
     }
     sort_out(&next);
-    ids_in_use_release(held);
-    *held = next;
+    ids_in_use_release(in_use);
+    *in_use = next;
     return 0;
 }
 
-void ids_in_use_release(struct ids_in_use *held)
+void ids_in_use_release(struct ids_in_use *in_use)
 {
-    gs_arena_release(&held->arena);
-    *held = (struct ids_in_use){0};
+    gs_arena_release(&in_use->arena);
+    *in_use = (struct ids_in_use){0};
 }
 
-ptrdiff_t ids_in_use_find(const struct ids_in_use *held, const char *id)
+ptrdiff_t ids_in_use_find(const struct ids_in_use *in_use, const char *id)
 {
-    const struct ids_in_use_id *found = find(held->ids, held->count, id);
-    return found ? found - held->ids : -1;
+    const struct ids_in_use_id *found = find(in_use->ids, in_use->count, id);
+    return found ? found - in_use->ids : -1;
 }

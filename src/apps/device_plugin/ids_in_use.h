@@ -7,10 +7,10 @@
 #include "gpushare/grpc/pod_resources.h"
 
 /*
- * The device ids that pods hold, as the kubelet told. They stay listed whatever plugin gave them
- * out, since newer kubelets fail a running pod whose ids left the list
+ * The device ids that pods hold, as the kubelet listed them. They stay listed whatever plugin gave
+ * them out, since newer kubelets fail a running pod whose ids left the list
  * (pkg/kubelet/cm/devicemanager/manager.go, devicesToAllocate: "previously allocated devices are no
- * longer healthy"). Zeroed: nothing is held.
+ * longer healthy"). Zeroed: none is in use.
  */
 struct ids_in_use_id {
     const char *id;
@@ -26,16 +26,16 @@ struct ids_in_use {
 };
 
 /*
- * Copies what pods hold of the resource. What *held had before stays when its pod still lives: a
+ * Copies what pods hold of the resource. What *in_use had before stays when its pod still lives: a
  * pod gives no id back before it ends, but a kubelet that starts names its pods one after the
- * other, and would fail those whose ids left the list meanwhile. -1: out of memory, *held is as it
- * was.
+ * other, and would fail those whose ids left the list meanwhile. -1: out of memory, *in_use is as
+ * it was.
  */
-int ids_in_use_update(struct ids_in_use *held, const struct gs_podres_list *list,
+int ids_in_use_update(struct ids_in_use *in_use, const struct gs_podres_list *list,
                       const char *resource, const struct gs_allocator *alloc);
-void ids_in_use_release(struct ids_in_use *held);
+void ids_in_use_release(struct ids_in_use *in_use);
 
-/* Where the id is in held->ids, or -1. */
-ptrdiff_t ids_in_use_find(const struct ids_in_use *held, const char *id);
+/* Where the id is in in_use->ids, or -1. */
+ptrdiff_t ids_in_use_find(const struct ids_in_use *in_use, const char *id);
 
 #endif

@@ -19,7 +19,7 @@
 #define ALLOCATE_PAUSE_NS   (20 * GS_NS_PER_MS)
 #define START_ASK_NS        (2 * GS_NS_PER_S)
 #define START_PAUSE_NS      (500 * GS_NS_PER_MS)
-#define START_TELL_NS       (5 * GS_NS_PER_S)
+#define START_WRITE_NS      (5 * GS_NS_PER_S)
 /* A kubelet that was silent for so long tells no pods at all (the socket is not mounted): nobody
  * waits for it any more. */
 #define SILENCE_NS (6 * GS_NS_PER_S)
@@ -31,10 +31,10 @@ enum { STARTS_MAX = 16 };
 #define LIST_PAUSE_NS        (250 * GS_NS_PER_MS)
 #define RECONCILE_ASK_NS     (5 * GS_NS_PER_S)
 
-enum ask_kind { ASK_ALLOCATE, ASK_START, ASK_RECONCILE };
+enum call_kind { CALL_ALLOCATE, CALL_START, CALL_RECONCILE };
 
-/* What has to come before an ask is decided. */
-enum ask_wait {
+/* What has to come before a call is decided. */
+enum call_wait {
     WAIT_TO_ASK,  /* until its time has come: the kubelet is to be asked for its pods */
     WAIT_KUBELET, /* for the kubelet's answer */
     WAIT_TURN,    /* for nothing: the kubelet has answered, or will not */
@@ -44,54 +44,54 @@ enum ask_wait {
 };
 
 /* One call of the kubelet's, or our own question without a call. */
-struct ask {
-    struct ask *next;
+struct pending_call {
+    struct pending_call *next;
     struct plugin *plugin;
-    enum ask_kind kind;
+    enum call_kind kind;
     struct gs_dp_call *call;
     const struct gs_dp_ids *wanted; /* borrowed until the call is answered */
     size_t count, at;               /* containers, and which one is being decided */
     struct gs_arena arena;          /* of the answers */
     struct gs_dp_container *answers;
-    struct podres_view known;
+    struct podres_view observed;
     struct gs_podres_call *podres; /* WAIT_KUBELET */
-    enum ask_wait wait;
-    int64_t until_ns;      /* see enum ask_wait; 0: now, INT64_MAX: as long as it takes */
-    uint64_t list_round;   /* WAIT_LIST: for this list of the API */
-    int64_t tell_until_ns; /* how long the node is waited for; 0: it was not yet */
-    bool told;             /* that was waited for long enough */
-    bool listed;           /* the API was asked */
+    enum call_wait wait;
+    int64_t until_ns;       /* see enum call_wait; 0: now, INT64_MAX: as long as it takes */
+    uint64_t list_round;    /* WAIT_LIST: for this list of the API */
+    int64_t write_until_ns; /* how long the node is waited for; 0: it was not yet */
+    bool write_tried;       /* that was waited for long enough */
+    bool listed;            /* the API was asked */
     int64_t since_ns;
 };
 
-static void wait_for(struct ask *ask, enum ask_wait wait, int64_t until_ns)
+static void wait_for(struct pending_call *pending, enum call_wait wait, int64_t until_ns)
 {
-    ask->wait = wait;
-    ask->until_ns = until_ns;
+    pending->wait = wait;
+    pending->until_ns = until_ns;
 }
 
-static void ask_free(struct ask *ask)
+static void pending_free(struct pending_call *pending)
 {
-    struct plugin *plugin = ask->plugin;
-    struct ask **at = &plugin->asks;
-    while (*at != ask)
+    struct plugin *plugin = pending->plugin;
+    struct pending_call **at = &plugin->pending_calls;
+    while (*at != pending)
         at = &(*at)->next;
-    *at = ask->next;
-    if (ask->podres)
-        gs_podres_cancel(ask->podres);
-    podres_view_release(&ask->known);
-    gs_arena_release(&ask->arena);
-    free(ask);
+    *at = pending->next;
+    if (pending->podres)
+        gs_podres_cancel(pending->podres);
+    podres_view_release(&pending->observed);
+    gs_arena_release(&pending->arena);
+    free(pending);
 }
 
-static void fail(struct ask *ask, const struct gs_error *why)
+static void fail(struct pending_call *pending, const struct gs_error *why)
 {
-    gs_log(GS_LOG_WARN, ask->kind == ASK_ALLOCATE ? "not allocated" : "start held back",
-           GS_INT("units", ask->wanted[ask->at].count), GS_STR("why", why->msg));
-    if (ask->kind == ASK_ALLOCATE && why->code != GS_EBUSY)
-        ask->plugin->calls.failed++;
-    gs_dp_call_fail(ask->call, why);
-    ask_free(ask);
+    gs_log(GS_LOG_WARN, pending->kind == CALL_ALLOCATE ? "not allocated" : "start held back",
+           GS_INT("units", pending->wanted[pending->at].count), GS_STR("why", why->msg));
+    if (pending->kind == CALL_ALLOCATE && why->code != GS_EBUSY)
+        pending->plugin->calls.failed++;
+    gs_dp_call_fail(pending->call, why);
+    pending_free(pending);
 }
 
 /* ---- the API's list of this node's pods ---- */
@@ -138,44 +138,46 @@ static void list_start(struct plugin *plugin)
 }
 
 /* A list that runs already may have begun too early. */
-static void wait_for_list(struct ask *ask)
+static void wait_for_list(struct pending_call *pending)
 {
-    struct plugin *plugin = ask->plugin;
-    ask->list_round = plugin->list_round + 1;
-    wait_for(ask, WAIT_LIST, gs_loop_now_ns(plugin->loop) + LIST_BUDGET_NS + LIST_BUDGET_NS / 10);
+    struct plugin *plugin = pending->plugin;
+    pending->list_round = plugin->list_round + 1;
+    wait_for(pending, WAIT_LIST,
+             gs_loop_now_ns(plugin->loop) + LIST_BUDGET_NS + LIST_BUDGET_NS / 10);
 }
 
 /* Meanwhile the watch may bring what is missing. */
-static void pause_before_list(struct ask *ask)
+static void pause_before_list(struct pending_call *pending)
 {
-    wait_for(ask, WAIT_TO_LIST, gs_loop_now_ns(ask->plugin->loop) + LIST_PAUSE_NS);
+    wait_for(pending, WAIT_TO_LIST, gs_loop_now_ns(pending->plugin->loop) + LIST_PAUSE_NS);
 }
 
-static bool waits_for_list(const struct ask *ask)
+static bool waits_for_list(const struct pending_call *pending)
 {
-    return ask->wait == WAIT_LIST || ask->wait == WAIT_TO_LIST;
+    return pending->wait == WAIT_LIST || pending->wait == WAIT_TO_LIST;
 }
 
 /* ---- Allocate ---- */
 
-static void log_allocated(const struct ask *ask, const struct gs_allocate_answer *answer)
+static void log_allocated(const struct pending_call *pending,
+                          const struct gs_allocate_answer *answer)
 {
-    int64_t took_ns = gs_loop_now_ns(ask->plugin->loop) - ask->since_ns;
+    int64_t took_ns = gs_loop_now_ns(pending->plugin->loop) - pending->since_ns;
     gs_log(GS_LOG_INFO, "allocated", GS_STR("pod", answer->owner[0] ? answer->owner : "unknown"),
            GS_STR("gpu", answer->idx), GS_INT("units", answer->units),
            GS_INT("ms", took_ns / GS_NS_PER_MS));
 }
 
-static void decide_allocate(struct ask *ask, enum gs_api_outcome api)
+static void decide_allocate(struct pending_call *pending, enum gs_api_outcome api)
 {
-    struct plugin *plugin = ask->plugin;
-    int64_t waited_ns = gs_loop_now_ns(plugin->loop) - ask->since_ns;
-    for (; ask->at < ask->count; ask->at++) {
+    struct plugin *plugin = pending->plugin;
+    int64_t waited_ns = gs_loop_now_ns(plugin->loop) - pending->since_ns;
+    for (; pending->at < pending->count; pending->at++) {
         const struct gs_allocate_request request = {
-            .ids = ask->wanted[ask->at].ids,
-            .id_count = ask->wanted[ask->at].count,
-            .observed = ask->known.pods,
-            .observed_count = ask->known.count,
+            .ids = pending->wanted[pending->at].ids,
+            .id_count = pending->wanted[pending->at].count,
+            .observed = pending->observed.pods,
+            .observed_count = pending->observed.count,
             .api = api,
             .patient = waited_ns < ALLOCATE_PATIENCE_NS && !plugin->stopping,
         };
@@ -185,77 +187,77 @@ static void decide_allocate(struct ask *ask, enum gs_api_outcome api)
             gs_allocator_allocate(plugin->alloc, &request, &answer, &err);
         if (result == GS_ALLOCATE_LIST_FIRST) {
             if (api == GS_API_TIMEOUT)
-                pause_before_list(ask);
-            else if (!waits_for_list(ask))
-                wait_for_list(ask);
+                pause_before_list(pending);
+            else if (!waits_for_list(pending))
+                wait_for_list(pending);
             return;
         }
-        if (result == GS_ALLOCATE_DONE &&
-            container_env_build(plugin, &answer, &ask->arena, &ask->answers[ask->at]) < 0)
+        if (result == GS_ALLOCATE_DONE && container_env_build(plugin, &answer, &pending->arena,
+                                                              &pending->answers[pending->at]) < 0)
             gs_fail_nomem(&err);
         if (err.code != GS_OK) {
-            fail(ask, &err);
+            fail(pending, &err);
             return;
         }
-        log_allocated(ask, &answer);
+        log_allocated(pending, &answer);
     }
-    gs_dp_allocate_reply(ask->call, ask->answers, ask->count);
+    gs_dp_allocate_reply(pending->call, pending->answers, pending->count);
     plugin->calls.answered++;
-    plugin->calls.answered_ns += (uint64_t)(gs_loop_now_ns(plugin->loop) - ask->since_ns);
+    plugin->calls.answered_ns += (uint64_t)(gs_loop_now_ns(plugin->loop) - pending->since_ns);
     devices_ask_soon(plugin); /* ids that were just freed may have been given out again */
-    ask_free(ask);
+    pending_free(pending);
 }
 
 /* ---- PreStartContainer ---- */
 
 /* The container starts all the same when the API does not answer. */
-static void wait_until_told(struct ask *ask)
+static void wait_for_node(struct pending_call *pending)
 {
-    if (!ask->tell_until_ns)
-        ask->tell_until_ns = gs_loop_now_ns(ask->plugin->loop) + START_TELL_NS;
-    wait_for(ask, WAIT_NODE, ask->tell_until_ns);
+    if (!pending->write_until_ns)
+        pending->write_until_ns = gs_loop_now_ns(pending->plugin->loop) + START_WRITE_NS;
+    wait_for(pending, WAIT_NODE, pending->write_until_ns);
 }
 
-static void decide_start(struct ask *ask)
+static void decide_start(struct pending_call *pending)
 {
     const struct gs_start_request request = {
-        .ids = ask->wanted->ids,
-        .id_count = ask->wanted->count,
-        .observed = ask->known.pods,
-        .observed_count = ask->known.count,
-        .listed = ask->listed,
-        .write_tried = ask->told,
+        .ids = pending->wanted->ids,
+        .id_count = pending->wanted->count,
+        .observed = pending->observed.pods,
+        .observed_count = pending->observed.count,
+        .listed = pending->listed,
+        .write_tried = pending->write_tried,
     };
     struct gs_error err = {0};
-    switch (gs_allocator_start(ask->plugin->alloc, &request, &err)) {
+    switch (gs_allocator_start(pending->plugin->alloc, &request, &err)) {
     case GS_START_LIST_FIRST:
-        if (!waits_for_list(ask))
-            wait_for_list(ask);
+        if (!waits_for_list(pending))
+            wait_for_list(pending);
         return;
     case GS_START_WRITE_FIRST:
-        wait_until_told(ask);
+        wait_for_node(pending);
         return;
     case GS_START_HELD:
-        fail(ask, &err);
+        fail(pending, &err);
         return;
     case GS_START_OK:
         break;
     }
-    if (!enforce_may_start(ask->plugin, &request, &err)) {
-        fail(ask, &err);
+    if (!enforce_may_start(pending->plugin, &request, &err)) {
+        fail(pending, &err);
         return;
     }
-    gs_dp_pre_start_reply(ask->call);
-    ask_free(ask);
+    gs_dp_pre_start_reply(pending->call);
+    pending_free(pending);
 }
 
-static void decide(struct ask *ask, enum gs_api_outcome api)
+static void decide(struct pending_call *pending, enum gs_api_outcome api)
 {
-    if (ask->kind == ASK_ALLOCATE) {
-        decide_allocate(ask, api);
+    if (pending->kind == CALL_ALLOCATE) {
+        decide_allocate(pending, api);
     } else {
-        ask->listed = ask->listed || api != GS_API_NOT_ASKED;
-        decide_start(ask);
+        pending->listed = pending->listed || api != GS_API_NOT_ASKED;
+        decide_start(pending);
     }
 }
 
@@ -282,102 +284,105 @@ static void note_kubelet(struct plugin *plugin, const struct gs_error *failure)
 static uint32_t starts(const struct plugin *plugin)
 {
     uint32_t count = 0;
-    for (const struct ask *ask = plugin->asks; ask; ask = ask->next)
-        count += ask->kind == ASK_START;
+    for (const struct pending_call *pending = plugin->pending_calls; pending;
+         pending = pending->next)
+        count += pending->kind == CALL_START;
     return count;
 }
 
 /* In a moment, as long as the call can wait for an answer that is worth waiting for. */
-static bool ask_kubelet_again(struct ask *ask, const struct gs_error *failure)
+static bool list_kubelet_again(struct pending_call *pending, const struct gs_error *failure)
 {
-    struct plugin *plugin = ask->plugin;
+    struct plugin *plugin = pending->plugin;
     int64_t now_ns = gs_loop_now_ns(plugin->loop), pause_ns, patience_ns;
     bool refused = failure->code == GS_EBUSY;
-    if (ask->kind == ASK_ALLOCATE) {
+    if (pending->kind == CALL_ALLOCATE) {
         pause_ns = ALLOCATE_PAUSE_NS;
         patience_ns = refused ? ALLOCATE_REFUSED_NS : is_silent(plugin) ? 0 : ALLOCATE_ASK_NS;
     } else {
         pause_ns = START_PAUSE_NS;
         patience_ns = is_silent(plugin) || starts(plugin) > STARTS_MAX ? 0 : SILENCE_NS;
     }
-    if (plugin->stopping || now_ns + pause_ns - ask->since_ns >= patience_ns)
+    if (plugin->stopping || now_ns + pause_ns - pending->since_ns >= patience_ns)
         return false;
-    wait_for(ask, WAIT_TO_ASK, now_ns + pause_ns);
+    wait_for(pending, WAIT_TO_ASK, now_ns + pause_ns);
     return true;
 }
 
-static void reconcile(struct ask *ask, const struct gs_podres_list *list)
+static void reconcile(struct pending_call *pending, const struct gs_podres_list *list)
 {
-    struct plugin *plugin = ask->plugin;
-    if (ask->known.pods)
-        gs_allocator_observe(plugin->alloc, ask->known.pods, ask->known.count);
-    ask_free(ask);
-    devices_take_held(plugin, list);
+    struct plugin *plugin = pending->plugin;
+    if (pending->observed.pods)
+        gs_allocator_observe(plugin->alloc, pending->observed.pods, pending->observed.count);
+    pending_free(pending);
+    devices_take_ids_in_use(plugin, list);
 }
 
-static void kubelet_told(void *ctx, const struct gs_podres_list *list,
-                         const struct gs_error *failure)
+static void on_kubelet_list(void *ctx, const struct gs_podres_list *list,
+                            const struct gs_error *failure)
 {
-    struct ask *ask = ctx;
-    ask->podres = NULL;
-    note_kubelet(ask->plugin, failure);
+    struct pending_call *pending = ctx;
+    pending->podres = NULL;
+    note_kubelet(pending->plugin, failure);
     if (list)
-        podres_view_build(&ask->known, list, ask->plugin->names.gpu_mem);
-    if (ask->kind == ASK_RECONCILE)
-        reconcile(ask, list);
-    else if (list || !ask_kubelet_again(ask, failure))
-        wait_for(ask, WAIT_TURN, 0);
+        podres_view_build(&pending->observed, list, pending->plugin->names.gpu_mem);
+    if (pending->kind == CALL_RECONCILE)
+        reconcile(pending, list);
+    else if (list || !list_kubelet_again(pending, failure))
+        wait_for(pending, WAIT_TURN, 0);
 }
 
-static int64_t patience_with_kubelet(const struct ask *ask)
+static int64_t patience_with_kubelet(const struct pending_call *pending)
 {
-    const struct plugin *plugin = ask->plugin;
-    if (ask->kind == ASK_RECONCILE)
+    const struct plugin *plugin = pending->plugin;
+    if (pending->kind == CALL_RECONCILE)
         return RECONCILE_ASK_NS;
-    if (ask->kind == ASK_ALLOCATE || is_silent(plugin) || starts(plugin) > STARTS_MAX)
+    if (pending->kind == CALL_ALLOCATE || is_silent(plugin) || starts(plugin) > STARTS_MAX)
         return ALLOCATE_ASK_NS;
     return START_ASK_NS;
 }
 
-static void ask_kubelet(struct ask *ask)
+static void list_kubelet(struct pending_call *pending)
 {
-    struct plugin *plugin = ask->plugin;
+    struct plugin *plugin = pending->plugin;
     struct gs_error err = {0};
-    wait_for(ask, WAIT_KUBELET, INT64_MAX);
+    wait_for(pending, WAIT_KUBELET, INT64_MAX);
     if (gs_podres_list_start(plugin->loop, plugin->settings.pod_resources_socket,
-                             patience_with_kubelet(ask), kubelet_told, ask, &ask->podres, &err) < 0)
-        kubelet_told(ask, NULL, &err);
+                             patience_with_kubelet(pending), on_kubelet_list, pending,
+                             &pending->podres, &err) < 0)
+        on_kubelet_list(pending, NULL, &err);
 }
 
-static struct ask *ask_new(struct plugin *plugin, enum ask_kind kind, struct gs_dp_call *call,
-                           const struct gs_dp_ids *wanted, size_t count)
+static struct pending_call *pending_new(struct plugin *plugin, enum call_kind kind,
+                                        struct gs_dp_call *call, const struct gs_dp_ids *wanted,
+                                        size_t count)
 {
-    struct ask *ask = calloc(1, sizeof(*ask));
-    if (!ask)
+    struct pending_call *pending = calloc(1, sizeof(*pending));
+    if (!pending)
         return NULL;
-    *ask = (struct ask){.next = plugin->asks,
-                        .plugin = plugin,
-                        .kind = kind,
-                        .call = call,
-                        .wanted = wanted,
-                        .count = count,
-                        .since_ns = gs_loop_now_ns(plugin->loop)};
-    plugin->asks = ask;
-    ask->answers = gs_arena_calloc(&ask->arena, count + 1, sizeof(*ask->answers));
-    if (!ask->answers) {
-        ask_free(ask);
+    *pending = (struct pending_call){.next = plugin->pending_calls,
+                                     .plugin = plugin,
+                                     .kind = kind,
+                                     .call = call,
+                                     .wanted = wanted,
+                                     .count = count,
+                                     .since_ns = gs_loop_now_ns(plugin->loop)};
+    plugin->pending_calls = pending;
+    pending->answers = gs_arena_calloc(&pending->arena, count + 1, sizeof(*pending->answers));
+    if (!pending->answers) {
+        pending_free(pending);
         return NULL;
     }
-    return ask;
+    return pending;
 }
 
 /* The kubelet is asked in the next round. */
-static void begin(struct plugin *plugin, enum ask_kind kind, struct gs_dp_call *call,
+static void begin(struct plugin *plugin, enum call_kind kind, struct gs_dp_call *call,
                   const struct gs_dp_ids *wanted, size_t count)
 {
-    struct ask *ask = ask_new(plugin, kind, call, wanted, count);
+    struct pending_call *pending = pending_new(plugin, kind, call, wanted, count);
     struct gs_error err = {0};
-    if (!ask && call) {
+    if (!pending && call) {
         gs_fail_nomem(&err);
         gs_dp_call_fail(call, &err);
     }
@@ -386,12 +391,12 @@ static void begin(struct plugin *plugin, enum ask_kind kind, struct gs_dp_call *
 static void on_allocate(void *ctx, struct gs_dp_call *call, const struct gs_dp_ids *wanted,
                         size_t count)
 {
-    begin(ctx, ASK_ALLOCATE, call, wanted, count);
+    begin(ctx, CALL_ALLOCATE, call, wanted, count);
 }
 
 static void on_pre_start(void *ctx, struct gs_dp_call *call, const struct gs_dp_ids *ids)
 {
-    begin(ctx, ASK_START, call, ids, 1);
+    begin(ctx, CALL_START, call, ids, 1);
 }
 
 const struct gs_dp_ops kubelet_calls_ops = {.allocate = on_allocate, .pre_start = on_pre_start};
@@ -400,65 +405,65 @@ const struct gs_dp_ops kubelet_calls_ops = {.allocate = on_allocate, .pre_start 
 
 static bool has_reconcile(const struct plugin *plugin)
 {
-    const struct ask *ask = plugin->asks;
-    while (ask && ask->kind != ASK_RECONCILE)
-        ask = ask->next;
-    return ask != NULL;
+    const struct pending_call *pending = plugin->pending_calls;
+    while (pending && pending->kind != CALL_RECONCILE)
+        pending = pending->next;
+    return pending != NULL;
 }
 
-static void go_on_with_list(struct ask *ask, bool due)
+static void go_on_with_list(struct pending_call *pending, bool due)
 {
-    const struct plugin *plugin = ask->plugin;
-    if (!plugin->listing && ask->list_round <= plugin->list_round)
-        decide(ask, plugin->list_failed ? GS_API_TIMEOUT : GS_API_ANSWERED);
+    const struct plugin *plugin = pending->plugin;
+    if (!plugin->listing && pending->list_round <= plugin->list_round)
+        decide(pending, plugin->list_failed ? GS_API_TIMEOUT : GS_API_ANSWERED);
     else if (due)
-        decide(ask, GS_API_TIMEOUT);
+        decide(pending, GS_API_TIMEOUT);
     else if (plugin->pods_changed)
-        decide(ask, GS_API_NOT_ASKED);
+        decide(pending, GS_API_NOT_ASKED);
 }
 
-static void go_on_with_node(struct ask *ask, bool due)
+static void go_on_with_node(struct pending_call *pending, bool due)
 {
-    enum node_outcome outcome = ask->plugin->node_write;
+    enum node_outcome outcome = pending->plugin->node_write;
     if (!due && outcome == NODE_NOT_TRIED)
         return;
-    ask->told = due || outcome == NODE_NOT_WRITTEN;
-    decide_start(ask);
+    pending->write_tried = due || outcome == NODE_NOT_WRITTEN;
+    decide_start(pending);
 }
 
-/* May answer the call, and free the ask. */
-static void go_on(struct ask *ask)
+/* May answer the call, and free it. */
+static void go_on(struct pending_call *pending)
 {
-    const struct plugin *plugin = ask->plugin;
-    bool due = gs_loop_now_ns(plugin->loop) >= ask->until_ns;
-    switch (ask->wait) {
+    const struct plugin *plugin = pending->plugin;
+    bool due = gs_loop_now_ns(plugin->loop) >= pending->until_ns;
+    switch (pending->wait) {
     case WAIT_TO_ASK:
         if (due)
-            ask_kubelet(ask);
+            list_kubelet(pending);
         break;
     case WAIT_KUBELET:
         break;
     case WAIT_TURN:
-        decide(ask, GS_API_NOT_ASKED);
+        decide(pending, GS_API_NOT_ASKED);
         break;
     case WAIT_LIST:
-        go_on_with_list(ask, due);
+        go_on_with_list(pending, due);
         break;
     case WAIT_TO_LIST:
         if (due)
-            wait_for_list(ask);
+            wait_for_list(pending);
         else if (plugin->pods_changed)
-            decide(ask, GS_API_NOT_ASKED);
+            decide(pending, GS_API_NOT_ASKED);
         break;
     case WAIT_NODE:
-        go_on_with_node(ask, due);
+        go_on_with_node(pending, due);
         break;
     }
 }
 
-static bool wants_list(const struct plugin *plugin, const struct ask *ask)
+static bool wants_list(const struct plugin *plugin, const struct pending_call *pending)
 {
-    return ask->wait == WAIT_LIST && ask->list_round > plugin->list_round;
+    return pending->wait == WAIT_LIST && pending->list_round > plugin->list_round;
 }
 
 void kubelet_calls_round(struct plugin *plugin)
@@ -466,15 +471,16 @@ void kubelet_calls_round(struct plugin *plugin)
     bool list = false;
     if (plugin->reconcile_due && !plugin->stopping && !has_reconcile(plugin)) {
         plugin->reconcile_due = false;
-        begin(plugin, ASK_RECONCILE, NULL, NULL, 0);
+        begin(plugin, CALL_RECONCILE, NULL, NULL, 0);
     }
-    for (struct ask *ask = plugin->asks, *next; ask; ask = next) {
-        next = ask->next;
-        go_on(ask);
+    for (struct pending_call *pending = plugin->pending_calls, *next; pending; pending = next) {
+        next = pending->next;
+        go_on(pending);
     }
-    for (const struct ask *ask = plugin->asks; ask; ask = ask->next) {
-        list = list || wants_list(plugin, ask);
-        plugin_wake_at(plugin, ask->until_ns);
+    for (const struct pending_call *pending = plugin->pending_calls; pending;
+         pending = pending->next) {
+        list = list || wants_list(plugin, pending);
+        plugin_wake_at(plugin, pending->until_ns);
     }
     if (list && !plugin->listing)
         list_start(plugin);
@@ -486,9 +492,9 @@ void kubelet_calls_free(struct plugin *plugin)
 {
     struct gs_error err = {0};
     gs_fail(&err, GS_EIO, "the device plugin is being stopped");
-    while (plugin->asks) {
-        if (plugin->asks->call)
-            gs_dp_call_fail(plugin->asks->call, &err);
-        ask_free(plugin->asks);
+    while (plugin->pending_calls) {
+        if (plugin->pending_calls->call)
+            gs_dp_call_fail(plugin->pending_calls->call, &err);
+        pending_free(plugin->pending_calls);
     }
 }

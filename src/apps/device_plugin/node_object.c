@@ -21,60 +21,60 @@ static bool same_gpu(const struct gs_gpu *a, const struct gs_gpu *b)
            strcmp(a->pci, b->pci) == 0;
 }
 
-static bool inventory_is_true(const struct gs_node *node, const struct node_object *truth)
+static bool inventory_matches(const struct gs_node *node, const struct node_object *desired)
 {
-    if (!truth->written || truth->leaving || truth->upgrading)
+    if (!desired->written || desired->leaving || desired->upgrading)
         return false;
-    if (!node->inventory || !node->tells_moved || node->unit != truth->unit ||
-        node->gpu_count != truth->set.count)
+    if (!node->inventory || !node->tells_moved || node->unit != desired->unit ||
+        node->gpu_count != desired->set.count)
         return false;
     for (uint32_t i = 0; i < node->gpu_count; i++) {
-        if (!same_gpu(&node->gpus[i], &truth->set.gpus[i]))
+        if (!same_gpu(&node->gpus[i], &desired->set.gpus[i]))
             return false;
     }
     return true;
 }
 
 /* Absent is as good as empty. */
-static bool moved_is_true(const struct gs_node *node, const struct node_object *truth)
+static bool moved_matches(const struct gs_node *node, const struct node_object *desired)
 {
     _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(GS_MOVED_TEXT_MAX);
     gs_codec_moved_encode(&text, node->moved, node->moved_count);
-    return !node->moved_error[0] && !gs_buf_failed(&text) && strcmp(text.data, truth->moved) == 0;
+    return !node->moved_error[0] && !gs_buf_failed(&text) && strcmp(text.data, desired->moved) == 0;
 }
 
 /* Pods choose nodes by this label: it is there only while limits hold on all GPUs, and new pods get
  * theirs. NULL: it is to be absent. */
-static const char *label_of(const struct node_object *truth)
+static const char *label_of(const struct node_object *desired)
 {
-    const struct gs_gpu_set *set = &truth->set;
-    bool all = set->count > 0 && !truth->leaving && !truth->upgrading;
+    const struct gs_gpu_set *set = &desired->set;
+    bool all = set->count > 0 && !desired->leaving && !desired->upgrading;
     for (uint32_t i = 0; i < set->count; i++)
         all = all && (set->gpus[i].enforced == GS_ENFORCED_DMEM ||
                       (set->gone & GS_GPU_BIT(set->gpus[i].idx)));
     return all ? "dmem" : NULL;
 }
 
-static bool label_is_true(const struct gs_node *node, const struct node_object *truth)
+static bool label_matches(const struct gs_node *node, const struct node_object *desired)
 {
-    const char *label = label_of(truth);
+    const char *label = label_of(desired);
     return strcmp(node->enforced, label ? label : "") == 0;
 }
 
 /* Both in one patch: who is told that the plugin says who moved is told who did. */
 static int write_annotations(const struct gs_kube *kube, const struct gs_names *names,
-                             const char *node, const struct node_object *truth,
+                             const char *node, const struct node_object *desired,
                              struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(INVENTORY_BYTES_MAX);
-    struct gs_gpu_set set = truth->set;
-    for (uint32_t i = 0; (truth->leaving || truth->upgrading) && i < set.count; i++)
+    struct gs_gpu_set set = desired->set;
+    for (uint32_t i = 0; (desired->leaving || desired->upgrading) && i < set.count; i++)
         set.gpus[i].schedulable = false;
-    advertise_inventory(&set, truth->unit, &text);
+    advertise_inventory(&set, desired->unit, &text);
     if (gs_buf_failed(&text))
         return gs_fail_nomem(err);
     const struct gs_kv annotations[] = {{names->inventory, text.data},
-                                        {names->moved, truth->moved}};
+                                        {names->moved, desired->moved}};
     const struct gs_meta_patch patch = {
         .name = node, .annotations = annotations, .annotation_count = 2};
     return kube->ops->patch_node(kube->ctx, &patch, err);
@@ -82,9 +82,9 @@ static int write_annotations(const struct gs_kube *kube, const struct gs_names *
 
 /* By itself: an admission policy that is older than the label refuses no more than this. */
 static int write_label(const struct gs_kube *kube, const struct gs_names *names, const char *node,
-                       const struct node_object *truth, struct gs_error *err)
+                       const struct node_object *desired, struct gs_error *err)
 {
-    const struct gs_kv label = {names->enforced, label_of(truth)};
+    const struct gs_kv label = {names->enforced, label_of(desired)};
     const struct gs_meta_patch patch = {.name = node, .labels = &label, .label_count = 1};
     return kube->ops->patch_node(kube->ctx, &patch, err);
 }
@@ -143,27 +143,27 @@ int node_object_read(const struct gs_kube *kube, const char *node, struct node_f
 }
 
 int node_object_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
-                      const struct node_object *truth, bool *ret_changed,
+                      const struct node_object *desired, bool *ret_changed,
                       struct node_facts *ret_facts, struct gs_error *err)
 {
     struct gs_node found = {0};
     if (kube->ops->get_node(kube->ctx, node, &found, err) < 0)
         return -1;
-    uint32_t count = truth->set.count - gs_gpu_mask_count(truth->set.gone);
+    uint32_t count = desired->set.count - gs_gpu_mask_count(desired->set.gone);
     bool counted = found.capacity_count == count;
-    bool labelled = label_is_true(&found, truth);
-    bool told = inventory_is_true(&found, truth) && moved_is_true(&found, truth);
+    bool labelled = label_matches(&found, desired);
+    bool up_to_date = inventory_matches(&found, desired) && moved_matches(&found, desired);
     struct node_facts facts;
     note_facts(&found, &facts);
     gs_node_release(&found);
     /* The count first: who reads both at the inventory's event sees both. */
     if (!counted && write_count(kube, names, node, count, err) < 0)
         return -1;
-    if (!told && write_annotations(kube, names, node, truth, err) < 0)
+    if (!up_to_date && write_annotations(kube, names, node, desired, err) < 0)
         return -1;
-    if (!labelled && write_label(kube, names, node, truth, err) < 0)
+    if (!labelled && write_label(kube, names, node, desired, err) < 0)
         return -1;
-    *ret_changed = !told || !counted || !labelled;
+    *ret_changed = !up_to_date || !counted || !labelled;
     *ret_facts = facts;
     return 0;
 }

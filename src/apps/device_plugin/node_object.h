@@ -44,7 +44,7 @@ int node_object_read(const struct gs_kube *kube, const char *node, struct node_f
  * port's.
  */
 int node_object_write(const struct gs_kube *kube, const struct gs_names *names, const char *node,
-                      const struct node_object *truth, bool *ret_changed,
+                      const struct node_object *desired, bool *ret_changed,
                       struct node_facts *ret_facts, struct gs_error *err);
 
 #endif

@@ -8,18 +8,18 @@
 
 enum { NONE = GS_GPUS_MAX };
 
-static bool is_same(const struct gs_gpu *known, const struct gs_gpu *gpu)
+static bool is_same(const struct gs_gpu *remembered, const struct gs_gpu *gpu)
 {
-    if (known->uuid[0] || gpu->uuid[0])
-        return strcmp(known->uuid, gpu->uuid) == 0;
-    return known->idx == gpu->idx;
+    if (remembered->uuid[0] || gpu->uuid[0])
+        return strcmp(remembered->uuid, gpu->uuid) == 0;
+    return remembered->idx == gpu->idx;
 }
 
 static uint32_t find(const struct numbers *numbers, const struct gs_gpu *gpu)
 {
     uint32_t idx;
     GS_FOR_EACH_GPU (idx, numbers->used) {
-        if (is_same(&numbers->known[idx], gpu))
+        if (is_same(&numbers->remembered[idx], gpu))
             return idx;
     }
     return NONE;
@@ -27,8 +27,8 @@ static uint32_t find(const struct numbers *numbers, const struct gs_gpu *gpu)
 
 static void keep(struct numbers *numbers, uint32_t idx, const struct gs_gpu *gpu)
 {
-    numbers->known[idx] = *gpu;
-    numbers->known[idx].idx = idx;
+    numbers->remembered[idx] = *gpu;
+    numbers->remembered[idx].idx = idx;
     numbers->used |= GS_GPU_BIT(idx);
 }
 
@@ -43,8 +43,8 @@ bool numbers_remember(struct numbers *numbers, const struct gs_gpu *gpus, uint32
         uint32_t idx = gpus[i].idx;
         if (find(numbers, &gpus[i]) == NONE)
             keep(numbers, idx, &gpus[i]);
-        struct gs_gpu *known = &numbers->known[idx];
-        known->xid = gpus[i].xid_boot == numbers->boot ? gpus[i].xid : 0;
+        struct gs_gpu *remembered = &numbers->remembered[idx];
+        remembered->xid = gpus[i].xid_boot == numbers->boot ? gpus[i].xid : 0;
     }
     return true;
 }
@@ -57,8 +57,8 @@ static uint32_t choose(const struct numbers *numbers, uint32_t wanted, gs_gpu_ma
     return ~taken ? (uint32_t)__builtin_ctzll(~taken) : NONE;
 }
 
-/* known: who had the index before, or NULL. */
-static void describe(const struct numbers *numbers, const struct gs_gpu *known,
+/* remembered: who had the index before, or NULL. */
+static void describe(const struct numbers *numbers, const struct gs_gpu *remembered,
                      struct gs_gpu_set *set, const struct gs_gpu_set *from, uint32_t at,
                      uint32_t idx)
 {
@@ -66,8 +66,8 @@ static void describe(const struct numbers *numbers, const struct gs_gpu *known,
     struct gs_gpu *to = &set->gpus[set->count++];
     *to = *gpu;
     to->idx = idx;
-    if (known && known->xid && !to->xid && !from->fresh) {
-        to->xid = known->xid;
+    if (remembered && remembered->xid && !to->xid && !from->fresh) {
+        to->xid = remembered->xid;
         to->healthy = false;
     }
     to->xid_boot = to->xid ? numbers->boot : 0;
@@ -82,7 +82,7 @@ static void add_gone(const struct numbers *numbers, struct gs_gpu_set *set)
 {
     uint32_t idx;
     GS_FOR_EACH_GPU (idx, numbers->used & ~numbers->present) {
-        set->gpus[set->count] = numbers->known[idx];
+        set->gpus[set->count] = numbers->remembered[idx];
         set->gpus[set->count].schedulable = true;
         set->gpus[set->count++].healthy = false;
         set->gone |= GS_GPU_BIT(idx);
@@ -91,9 +91,9 @@ static void add_gone(const struct numbers *numbers, struct gs_gpu_set *set)
     gs_gpus_sort(set->gpus, set->count);
 }
 
-/* Those that are known first: a new card must not take their numbers. */
-static gs_gpu_mask find_known(const struct numbers *numbers, const struct gs_gpu_set *set,
-                              uint32_t found[GS_GPUS_MAX])
+/* Those that are remembered first: a new card must not take their numbers. */
+static gs_gpu_mask find_remembered(const struct numbers *numbers, const struct gs_gpu_set *set,
+                                   uint32_t found[GS_GPUS_MAX])
 {
     gs_gpu_mask present = 0;
     for (uint32_t i = 0; i < set->count; i++) {
@@ -108,7 +108,7 @@ void numbers_apply(struct numbers *numbers, struct gs_gpu_set *set, gs_gpu_mask 
 {
     const struct gs_gpu_set from = *set;
     uint32_t found[GS_GPUS_MAX];
-    gs_gpu_mask present = find_known(numbers, &from, found);
+    gs_gpu_mask present = find_remembered(numbers, &from, found);
     gs_gpu_mask lost = numbers->used & ~present;
     set->count = 0;
     set->gone = set->measured = 0;
@@ -123,7 +123,7 @@ void numbers_apply(struct numbers *numbers, struct gs_gpu_set *set, gs_gpu_mask 
             continue;
         }
         present |= GS_GPU_BIT(idx);
-        describe(numbers, found[i] == NONE ? NULL : &numbers->known[idx], set, &from, i, idx);
+        describe(numbers, found[i] == NONE ? NULL : &numbers->remembered[idx], set, &from, i, idx);
         keep(numbers, idx, &set->gpus[set->count - 1]);
     }
     numbers->present = present;

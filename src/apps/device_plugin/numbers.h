@@ -12,25 +12,25 @@
  * A card that was not met before gets the driver's own number when that is free, else the lowest
  * that is. One that is lost keeps its number, and stays in the inventory as gone, while a pod is
  * placed on it; also while this process lives, unless a new card takes the number. Cards without
- * UUIDs (a list by hand) are who their index says. Zeroed: nothing is known. Pure.
+ * UUIDs (a list by hand) are who their index says. Zeroed: nothing is remembered. Pure.
  *
  * A card that needs a reset stays unhealthy when the process ends and another begins: the inventory
  * names the XID and the node's boot. It is forgotten when the driver was reloaded (set->fresh).
  */
 struct numbers {
-    struct gs_gpu known[GS_GPUS_MAX]; /* by index, as seen last */
-    gs_gpu_mask used;                 /* known[] is somebody's */
-    gs_gpu_mask present;              /* of these: in the last set */
-    gs_gpu_mask seen;                 /* of these: in a set of this process's */
-    uint32_t boot;                    /* of the node, as gs_gpu.xid_boot; the caller's */
+    struct gs_gpu remembered[GS_GPUS_MAX]; /* by index, as seen last */
+    gs_gpu_mask used;                      /* remembered[] is somebody's */
+    gs_gpu_mask present;                   /* of these: in the last set */
+    gs_gpu_mask seen;                      /* of these: in a set of this process's */
+    uint32_t boot;                         /* of the node, as gs_gpu.xid_boot; the caller's */
 };
 
 /* The node's inventory. False, and nothing is taken: it contradicts numbers that were given out
  * without it. */
 bool numbers_remember(struct numbers *numbers, const struct gs_gpu *gpus, uint32_t count);
 
-/* A set as its source counts becomes one by our indices; who is known and not in it is added as
- * gone. placed: indices that pods are on. A card that no index is left for is left out, and said
+/* A set as its source counts becomes one by our indices; who is remembered and not in it is added
+ * as gone. placed: indices that pods are on. A card that no index is left for is left out, and said
  * in set->refused. */
 void numbers_apply(struct numbers *numbers, struct gs_gpu_set *set, gs_gpu_mask placed);
 

@@ -87,7 +87,7 @@ static bool may_link(struct plugin *plugin)
     if (plugin->link || plugin->stopping || !plugin->have_gpus || plugin->node.missing)
         return false;
     int64_t until_ns = plugin->gpus_since_ns + PODS_PATIENCE_NS;
-    if (devices_known(plugin) || gs_loop_now_ns(plugin->loop) >= until_ns)
+    if (devices_synced(plugin) || gs_loop_now_ns(plugin->loop) >= until_ns)
         return true;
     plugin_wake_at(plugin, until_ns);
     return false;
@@ -141,7 +141,7 @@ static void plugin_round(struct plugin *plugin)
     tick(plugin);
     gpu_thread_round(plugin);    /* GPUs that were read, or cannot be */
     devices_round(plugin);       /* the list for the kubelet */
-    checkpoint_recall(plugin);   /* what earlier runs answered: before any call is decided */
+    checkpoint_restore(plugin);  /* what earlier runs answered: before any call is decided */
     enforce_round(plugin);       /* pods' limits: before a start is decided */
     kubelet_calls_round(plugin); /* Allocate and PreStartContainer */
     if (may_link(plugin))
@@ -158,7 +158,7 @@ static void plugin_round(struct plugin *plugin)
 static bool is_over(const struct plugin *plugin)
 {
     return plugin->stopping &&
-           (!plugin->asks || gs_loop_now_ns(plugin->loop) >= plugin->give_up_ns);
+           (!plugin->pending_calls || gs_loop_now_ns(plugin->loop) >= plugin->give_up_ns);
 }
 
 int plugin_run(struct plugin *plugin, struct gs_error *err)

@@ -27,7 +27,7 @@
  */
 enum node_outcome { NODE_NOT_TRIED, NODE_WRITTEN, NODE_NOT_WRITTEN };
 
-struct ask;
+struct pending_call;
 struct gpu_thread;
 struct pod_watch;
 
@@ -60,12 +60,12 @@ struct plugin {
 
     /* pods */
     bool pods_listed;
-    bool recalled; /* what earlier runs answered to all of them */
+    bool restored; /* what earlier runs answered to all of them */
 
     /* kubelet calls that wait for something (kubelet_calls.c) */
-    struct ask *asks;
+    struct pending_call *pending_calls;
     struct pages_calls calls;
-    int64_t podres_silent_ns; /* since then the kubelet has told no pods; 0: it does */
+    int64_t podres_silent_ns; /* since then the kubelet has listed no pods; 0: it does */
     bool reconcile_due;       /* the kubelet is to be asked whose ids are whose */
     struct worker *lister;
     uint64_t list_round; /* of the list of pods that runs, or ran last */

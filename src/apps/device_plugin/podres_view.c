@@ -28,13 +28,12 @@ static int gather(struct gs_arena *arena, const struct gs_podres_container *cont
     return 0;
 }
 
-static int copy_pod(struct podres_view *known, const struct gs_podres_pod *pod,
-                    const char *resource)
+static int copy_pod(struct podres_view *view, const struct gs_podres_pod *pod, const char *resource)
 {
-    struct gs_observed_pod *to = &known->pods[known->count];
-    uint64_t *keys = gs_arena_calloc(&known->arena, pod->container_count + 1, sizeof(*keys));
-    to->ns = gs_arena_strndup(&known->arena, pod->ns, strlen(pod->ns));
-    to->name = gs_arena_strndup(&known->arena, pod->name, strlen(pod->name));
+    struct gs_observed_pod *to = &view->pods[view->count];
+    uint64_t *keys = gs_arena_calloc(&view->arena, pod->container_count + 1, sizeof(*keys));
+    to->ns = gs_arena_strndup(&view->arena, pod->ns, strlen(pod->ns));
+    to->name = gs_arena_strndup(&view->arena, pod->name, strlen(pod->name));
     if (!keys || !to->ns || !to->name)
         return -1;
     to->keys = keys;
@@ -51,25 +50,25 @@ static int copy_pod(struct podres_view *known, const struct gs_podres_pod *pod,
         if (result < 0)
             return -1;
     }
-    known->count++;
+    view->count++;
     return 0;
 }
 
-int podres_view_build(struct podres_view *known, const struct gs_podres_list *list,
+int podres_view_build(struct podres_view *view, const struct gs_podres_list *list,
                       const char *resource)
 {
-    podres_view_release(known);
-    known->pods = gs_arena_calloc(&known->arena, list->pod_count + 1, sizeof(*known->pods));
-    bool good = known->pods != NULL;
+    podres_view_release(view);
+    view->pods = gs_arena_calloc(&view->arena, list->pod_count + 1, sizeof(*view->pods));
+    bool good = view->pods != NULL;
     for (size_t i = 0; good && i < list->pod_count; i++)
-        good = copy_pod(known, &list->pods[i], resource) == 0;
+        good = copy_pod(view, &list->pods[i], resource) == 0;
     if (!good)
-        podres_view_release(known);
+        podres_view_release(view);
     return good ? 0 : -1;
 }
 
-void podres_view_release(struct podres_view *known)
+void podres_view_release(struct podres_view *view)
 {
-    gs_arena_release(&known->arena);
-    *known = (struct podres_view){0};
+    gs_arena_release(&view->arena);
+    *view = (struct podres_view){0};
 }

@@ -14,9 +14,9 @@ struct podres_view {
     size_t count;
 };
 
-/* Copies what matters. -1: out of memory, *known is empty. */
-int podres_view_build(struct podres_view *known, const struct gs_podres_list *list,
+/* Copies what matters. -1: out of memory, *view is empty. */
+int podres_view_build(struct podres_view *view, const struct gs_podres_list *list,
                       const char *resource);
-void podres_view_release(struct podres_view *known);
+void podres_view_release(struct podres_view *view);
 
 #endif

@@ -14,7 +14,7 @@
  * refused before is not waited for: the next plugin reads it in the kubelet's checkpoint. */
 static bool is_busy(const struct plugin *plugin, const struct gs_allocator_stats *stats)
 {
-    return !plugin->leave.told || plugin->asks || plugin->writing || stats->waiting ||
+    return !plugin->leave.written || plugin->pending_calls || plugin->writing || stats->waiting ||
            stats->writes_untried;
 }
 
@@ -52,9 +52,9 @@ void shutdown_begin(struct plugin *plugin)
     plugin->node.leaving = plugin->node.due = true;
 }
 
-void shutdown_told(struct plugin *plugin, bool written)
+void shutdown_node_written(struct plugin *plugin, bool written)
 {
-    plugin->leave.told = written;
+    plugin->leave.written = written;
     if (written)
         gs_log(GS_LOG_INFO, "this node's GPUs are unschedulable until the next plugin serves");
     else

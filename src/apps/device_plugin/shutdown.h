@@ -15,7 +15,7 @@ struct plugin;
 
 struct shutdown {
     bool begun;
-    bool told;            /* the inventory says it */
+    bool written;         /* the inventory says it */
     int64_t quiet_ns;     /* since when nothing happened; 0: something does */
     int64_t until_ns;     /* not longer than that */
     uint64_t allocations; /* seen so far */
@@ -29,6 +29,6 @@ void shutdown_begin(struct plugin *plugin);
 void shutdown_round(struct plugin *plugin);
 
 /* What became of the inventory. */
-void shutdown_told(struct plugin *plugin, bool written);
+void shutdown_node_written(struct plugin *plugin, bool written);
 
 #endif

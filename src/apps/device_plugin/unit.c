@@ -12,7 +12,7 @@ static bool fits_a_gpu(uint32_t share, const struct gs_gpu_set *set, enum gs_uni
 
 enum gs_unit unit_in_force(const struct unit_facts *facts, const struct gs_gpu_set *set)
 {
-    if (!facts->held || !facts->node_read || !set->count)
+    if (!facts->in_use || !facts->node_read || !set->count)
         return facts->wanted;
     enum gs_unit unit = facts->inventory ? facts->inventory : GS_UNIT_GIB;
     /* An inventory may be older than a time under the original's plugin, which left it alone. */

@@ -16,7 +16,7 @@ struct unit_facts {
     enum gs_unit wanted;    /* --memory-unit */
     enum gs_unit inventory; /* unknown: the node has none */
     bool node_read;         /* inventory is known */
-    bool held;              /* pods hold units */
+    bool in_use;            /* pods hold units */
     uint32_t largest_share; /* units that the largest pod that runs here has on one GPU: a unit in
                                which no GPU is that large is not the one its author meant */
 };

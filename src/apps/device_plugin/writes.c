@@ -18,15 +18,15 @@ enum job { JOB_READ_NODE, JOB_WRITE_NODE, JOB_READ_SLICES, JOB_NODE_EVENT, JOB_P
 struct writing {
     struct plugin *plugin;
     enum job job;
-    struct node_object truth;
-    struct gs_buf moved; /* of the truth */
+    struct node_object desired;
+    struct gs_buf moved; /* of what is desired */
     uint64_t moved_state;
     struct node_facts facts; /* of the node, when it was read */
     struct gs_arena arena;
     struct gs_sliced_gpu *sliced; /* read */
     uint32_t sliced_count;
     struct node_event event;         /* of the node */
-    struct gs_allocator_write write; /* lent by the allocator until it is told */
+    struct gs_allocator_write write; /* lent by the allocator until it is done */
     bool changed;
     int result;
     struct gs_error err;
@@ -77,8 +77,8 @@ static int send_node_event(const struct plugin *plugin, const struct node_event 
     return plugin->kube.ops->create_event(plugin->kube.ctx, &event, err);
 }
 
-static int ask(void *ctx, const struct gs_kube_request *request, int *ret_status,
-               struct gs_buf *body, struct gs_error *err)
+static int send_request(void *ctx, const struct gs_kube_request *request, int *ret_status,
+                        struct gs_buf *body, struct gs_error *err)
 {
     return gs_kube_request(ctx, request, ret_status, body, err);
 }
@@ -91,10 +91,10 @@ static int do_job(struct writing *writing, struct gs_error *err)
     case JOB_READ_NODE:
         return node_object_read(&plugin->kube, node, &writing->facts, err);
     case JOB_WRITE_NODE:
-        return node_object_write(&plugin->kube, &plugin->names, node, &writing->truth,
+        return node_object_write(&plugin->kube, &plugin->names, node, &writing->desired,
                                  &writing->changed, &writing->facts, err);
     case JOB_READ_SLICES:
-        return gpu_slices_fetch(&(struct gpu_slices_api){ask, plugin->client}, node,
+        return gpu_slices_fetch(&(struct gpu_slices_api){send_request, plugin->client}, node,
                                 &writing->arena, &writing->sliced, &writing->sliced_count, err);
     case JOB_NODE_EVENT:
         return send_node_event(plugin, &writing->event, err);
@@ -222,11 +222,11 @@ static void node_was_read(struct plugin *plugin, const struct node_facts *facts)
 
 static void node_was_written(struct plugin *plugin, const struct writing *writing)
 {
-    const struct node_object *truth = &writing->truth;
+    const struct node_object *desired = &writing->desired;
     plugin->node.written = true;
     gs_allocator_moved_written(plugin->alloc, writing->moved_state);
     /* A cordon is read by the GPUs that the inventory names: once more. */
-    if (writing->changed && !truth->leaving && !truth->upgrading)
+    if (writing->changed && !desired->leaving && !desired->upgrading)
         plugin->node.due = true;
 }
 
@@ -248,8 +248,8 @@ static void node_done(struct plugin *plugin, const struct writing *writing)
         return;
     if (done)
         node_was_written(plugin, writing);
-    if (writing->truth.leaving)
-        shutdown_told(plugin, done);
+    if (writing->desired.leaving)
+        shutdown_node_written(plugin, done);
     plugin->node_write = done ? NODE_WRITTEN : NODE_NOT_WRITTEN;
 }
 
@@ -279,7 +279,7 @@ static void done(void *ctx)
  * list. Nor is gpu-moved written before all pods are known. */
 static bool must_wait(const struct plugin *plugin)
 {
-    bool ready = plugin->recalled && (plugin->node.written || gs_dp_streams(plugin->dp) > 0);
+    bool ready = plugin->restored && (plugin->node.written || gs_dp_streams(plugin->dp) > 0);
     return plugin->devices.node_read && !ready;
 }
 
@@ -309,13 +309,13 @@ static bool next_of_node(struct plugin *plugin, struct writing *writing)
     if (!(plugin->node.due || moved) || must_wait(plugin))
         return false;
     writing->job = plugin->devices.node_read ? JOB_WRITE_NODE : JOB_READ_NODE;
-    writing->truth = plugin->node;
+    writing->desired = plugin->node;
     plugin->node.due = false;
     if (writing->job == JOB_READ_NODE)
         return true;
     writing->moved = GS_BUF(GS_MOVED_TEXT_MAX);
     writing->moved_state = gs_allocator_moved_print(plugin->alloc, &writing->moved);
-    writing->truth.moved = writing->moved.data;
+    writing->desired.moved = writing->moved.data;
     return !gs_buf_failed(&writing->moved);
 }
 

@@ -151,7 +151,7 @@ static void it_is_recalled_once_pods_and_gpus_are_known(void **state)
 {
     static const struct {
         const char *row;
-        bool gpus, node, pod, listed, recalled; /* recalled: before */
+        bool gpus, node, pod, listed, restored; /* recalled: before */
         bool placed, done;
     } rows[] = {
         {"both", true, true, true, true, false, true, true},
@@ -177,11 +177,11 @@ static void it_is_recalled_once_pods_and_gpus_are_known(void **state)
                                 .set = set,
                                 .devices.node_read = r->node,
                                 .pods_listed = r->listed,
-                                .recalled = r->recalled};
-        checkpoint_recall(&plugin);
+                                .restored = r->restored};
+        checkpoint_restore(&plugin);
         gs_allocator_stats(rig.alloc, &stats);
         row_equal(r->row, stats.used_units[0], r->placed ? 2 : 0);
-        row_equal(r->row, plugin.recalled, r->done);
+        row_equal(r->row, plugin.restored, r->done);
         gs_allocator_free(rig.alloc);
         folder_down(&folder);
     }

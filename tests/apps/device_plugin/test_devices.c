@@ -39,7 +39,7 @@ static void spell(const char *word, char out[ID_TEXT])
 }
 
 /* A PodResources list of one pod, which the allocator does not know. */
-static void hold(const char *const words[IDS], struct ids_in_use *held)
+static void hold(const char *const words[IDS], struct ids_in_use *in_use)
 {
     char texts[IDS][ID_TEXT];
     const char *ids[IDS];
@@ -59,7 +59,7 @@ static void hold(const char *const words[IDS], struct ids_in_use *held)
     assert_int_equal(gs_names_init(&names, "aliyun.com", NULL), 0);
     struct gs_allocator *alloc =
         gs_allocator_new(&(struct gs_allocator_config){.names = &names, .node = "n1"});
-    assert_int_equal(ids_in_use_update(held, &list, "aliyun.com/gpu-mem", alloc), 0);
+    assert_int_equal(ids_in_use_update(in_use, &list, "aliyun.com/gpu-mem", alloc), 0);
     gs_allocator_free(alloc);
 }
 
@@ -80,7 +80,7 @@ static void know_pod(struct gs_allocator *alloc, const char *name)
 
 /* A PodResources list in which an id's first letter names its pod; ids are in one list per id, as
  * newer kubelets write them. */
-static void tell(struct gs_allocator *alloc, const char *const ids[IDS], struct ids_in_use *held)
+static void tell(struct gs_allocator *alloc, const char *const ids[IDS], struct ids_in_use *in_use)
 {
     static const char *const names[] = {"p", "q", "x"};
     struct gs_podres_pod pods[3];
@@ -99,7 +99,7 @@ static void tell(struct gs_allocator *alloc, const char *const ids[IDS], struct 
         pods[p] = (struct gs_podres_pod){"ns", names[p], &containers[p], 1};
     }
     const struct gs_podres_list list = {pods, 3};
-    assert_int_equal(ids_in_use_update(held, &list, "aliyun.com/gpu-mem", alloc), 0);
+    assert_int_equal(ids_in_use_update(in_use, &list, "aliyun.com/gpu-mem", alloc), 0);
 }
 
 static const struct gs_dp_device *find(const struct advertised *made, const char *word)
@@ -129,7 +129,7 @@ static void held_ids_stay_listed_in_place_of_as_many_free_ones(void **state)
         const char *row;
         uint32_t mib[2];
         gs_gpu_mask gone;
-        const char *held[IDS];
+        const char *in_use[IDS];
         size_t count, foreign;
         const char *in[IDS], *out[IDS];
     } rows[] = {
@@ -189,10 +189,10 @@ static void held_ids_stay_listed_in_place_of_as_many_free_ones(void **state)
     };
     GS_FOR_EACH_ROW (r, rows) {
         const struct gs_gpu_set set = make_set(r->mib, r->gone, GS_UNIT_GIB);
-        struct ids_in_use held = {0};
+        struct ids_in_use in_use = {0};
         struct advertised made;
-        hold(r->held, &held);
-        row_equal(r->row, advertise_devices(&set, GS_UNIT_GIB, &held, &made, NULL), 0);
+        hold(r->in_use, &in_use);
+        row_equal(r->row, advertise_devices(&set, GS_UNIT_GIB, &in_use, &made, NULL), 0);
         row_equal(r->row, made.count, r->count);
         row_equal(r->row, healthy(&made), r->count);
         row_equal(r->row, made.foreign, r->foreign);
@@ -205,7 +205,7 @@ static void held_ids_stay_listed_in_place_of_as_many_free_ones(void **state)
             for (size_t j = 0; j < i; j++)
                 row_true(r->row, strcmp(made.devices[i].id, made.devices[j].id) != 0);
         free(made.devices);
-        ids_in_use_release(&held);
+        ids_in_use_release(&in_use);
     }
 }
 
@@ -218,7 +218,7 @@ static void a_pod_that_lives_keeps_its_ids(void **state)
         const char *before[IDS], *now[IDS];
         const char *gone; /* ended in between */
         size_t named;
-        const char *held[IDS];
+        const char *in_use[IDS];
     } rows[] = {
         {"nothing changed", {"p-1", "q-1"}, {"p-1", "q-1"}, "", 2, {"p-1", "q-1"}},
         {"a kubelet that starts names nobody",
@@ -236,22 +236,22 @@ static void a_pod_that_lives_keeps_its_ids(void **state)
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_names names;
-        struct ids_in_use held = {0};
+        struct ids_in_use in_use = {0};
         assert_int_equal(gs_names_init(&names, "aliyun.com", NULL), 0);
         struct gs_allocator *alloc =
             gs_allocator_new(&(struct gs_allocator_config){.names = &names, .node = "n1"});
         know_pod(alloc, "p");
         know_pod(alloc, "q");
-        tell(alloc, r->before, &held);
+        tell(alloc, r->before, &in_use);
         for (const char *name = r->gone; *name; name++)
             gs_allocator_pod_gone(alloc, (const char[2]){*name});
-        tell(alloc, r->now, &held);
-        row_equal(r->row, held.named, r->named);
+        tell(alloc, r->now, &in_use);
+        row_equal(r->row, in_use.named, r->named);
         size_t count = 0;
-        for (; count < IDS && r->held[count]; count++)
-            row_true(r->held[count], ids_in_use_find(&held, r->held[count]) >= 0);
-        row_equal(r->row, held.count, count);
-        ids_in_use_release(&held);
+        for (; count < IDS && r->in_use[count]; count++)
+            row_true(r->in_use[count], ids_in_use_find(&in_use, r->in_use[count]) >= 0);
+        row_equal(r->row, in_use.count, count);
+        ids_in_use_release(&in_use);
         gs_allocator_free(alloc);
     }
 }
@@ -325,11 +325,11 @@ static void a_list_grows_back_as_ids_are_freed(void **state)
     char before[16][ID_TEXT];
     size_t before_count = 0;
     for (size_t left = 6; left + 1 > 0; left--) {
-        struct ids_in_use held = {0};
+        struct ids_in_use in_use = {0};
         struct advertised made;
         words[left] = NULL;
-        hold(words, &held);
-        assert_int_equal(advertise_devices(&set, GS_UNIT_GIB, &held, &made, NULL), 0);
+        hold(words, &in_use);
+        assert_int_equal(advertise_devices(&set, GS_UNIT_GIB, &in_use, &made, NULL), 0);
         assert_int_equal(made.count, 16);
         assert_int_equal(made.foreign, left);
         for (size_t i = 0; i < before_count; i++) {
@@ -343,7 +343,7 @@ static void a_list_grows_back_as_ids_are_freed(void **state)
         for (size_t i = 0; i < made.count; i++)
             snprintf(before[i], ID_TEXT, "%s", made.devices[i].id);
         free(made.devices);
-        ids_in_use_release(&held);
+        ids_in_use_release(&in_use);
     }
 }
 
@@ -353,7 +353,7 @@ static void a_long_list_fits_the_kubelet(void **state)
     static const struct {
         const char *row;
         uint32_t mib;
-        size_t held; /* of the original's */
+        size_t in_use; /* of the original's */
         bool dropped;
     } rows[] = {
         {"as many as the original could have", 68000, 68000, false},
@@ -363,23 +363,23 @@ static void a_long_list_fits_the_kubelet(void **state)
     };
     GS_FOR_EACH_ROW (r, rows) {
         const struct gs_gpu_set set = make_set((uint32_t[2]){r->mib, 0}, 0, GS_UNIT_MIB);
-        struct ids_in_use held = {0};
+        struct ids_in_use in_use = {0};
         struct advertised made;
         struct gs_error err = {0};
-        held.ids = gs_arena_calloc(&held.arena, r->held + 1, sizeof(*held.ids));
-        for (size_t i = 0; i < r->held; i++) {
+        in_use.ids = gs_arena_calloc(&in_use.arena, r->in_use + 1, sizeof(*in_use.ids));
+        for (size_t i = 0; i < r->in_use; i++) {
             char id[ID_TEXT];
             snprintf(id, sizeof(id), "GPU-00000000-0000-0000-0000-000000000000-_-%05zu", i);
-            held.ids[held.count++].id = gs_arena_strndup(&held.arena, id, strlen(id));
+            in_use.ids[in_use.count++].id = gs_arena_strndup(&in_use.arena, id, strlen(id));
         }
-        if (advertise_devices(&set, GS_UNIT_MIB, &held, &made, &err) < 0)
+        if (advertise_devices(&set, GS_UNIT_MIB, &in_use, &made, &err) < 0)
             fail_msg("%s: %s", r->row, err.msg);
         row_true(r->row, gs_dp_list_bytes(made.devices, made.count) <= GS_DP_LIST_MAX_BYTES);
-        row_equal(r->row, made.foreign, r->held);
+        row_equal(r->row, made.foreign, r->in_use);
         row_equal(r->row, made.count + made.dropped, r->mib);
         row_equal(r->row, made.dropped > 0, r->dropped);
         free(made.devices);
-        ids_in_use_release(&held);
+        ids_in_use_release(&in_use);
     }
 }
 
@@ -399,7 +399,7 @@ static void the_unit_changes_only_while_nothing_is_held(void **state)
     static const struct {
         const char *row;
         enum gs_unit wanted, inventory;
-        bool node_read, held;
+        bool node_read, in_use;
         uint32_t largest_share;
         enum gs_unit expected;
     } rows[] = {
@@ -421,7 +421,7 @@ static void the_unit_changes_only_while_nothing_is_held(void **state)
         const struct unit_facts facts = {.wanted = r->wanted,
                                          .inventory = r->inventory,
                                          .node_read = r->node_read,
-                                         .held = r->held,
+                                         .in_use = r->in_use,
                                          .largest_share = r->largest_share};
         row_equal(r->row, unit_in_force(&facts, &set), r->expected);
         row_equal(r->row, unit_in_force(&facts, &none), r->wanted);

@@ -221,10 +221,10 @@ static void who_needs_a_reset_is_not_healed_by_a_restart(void **state)
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct numbers numbers = {.boot = 7};
-        struct gs_gpu known = card('a', 0);
-        known.xid = r->xid;
-        known.xid_boot = r->boot;
-        row_true(r->row, numbers_remember(&numbers, &known, 1));
+        struct gs_gpu remembered = card('a', 0);
+        remembered.xid = r->xid;
+        remembered.xid_boot = r->boot;
+        row_true(r->row, numbers_remember(&numbers, &remembered, 1));
         for (int i = 0; i < 2; i++) {
             struct gs_gpu_set set = set_of("ab");
             set.fresh = r->fresh;

@@ -117,7 +117,7 @@ void pages_set_node_error(struct pages *pages, const char *why)
     snprintf(node_error, sizeof(node_error), "%s", why);
 }
 
-void shutdown_told(struct plugin *plugin, bool written)
+void shutdown_node_written(struct plugin *plugin, bool written)
 {
 }
 
