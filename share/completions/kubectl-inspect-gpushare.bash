@@ -17,7 +17,7 @@ _gpushare_candidates() {
     [[ " $all " =~ \ --context[\ =]([^ ]+)\  ]] && where+=(--context "${BASH_REMATCH[1]}")
     for word in "${@:1:$#-1}"; do
         case $word in
-        show | map | why | what-if | web | doctor) [[ -n $command ]] || command=$word ;;
+        show | map | why | what-if | snapshot | web | doctor) [[ -n $command ]] || command=$word ;;
         esac
     done
     case $before in
@@ -29,14 +29,25 @@ _gpushare_candidates() {
     --policy) echo 'binpack spread fgd rollout' && return ;;
     --context) kubectl config get-contexts -o name 2>/dev/null && return ;;
     -n | --namespace) kubectl "${where[@]}" get namespaces -o name 2>/dev/null | sed 's|.*/||' && return ;;
-    --kubeconfig | --config | --scheduler-config) compgen -f -- "$last" && return ;;
+    --add-node | --without-node)
+        kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
+        return
+        ;;
+    --kubeconfig | --config | --scheduler-config | -f | --filename) compgen -f -- "$last" && return ;;
     esac
     case $command in
     why)
         [[ $last == -* ]] && echo "--output --all-namespaces $common" && return
         kubectl "${where[@]}" get pods -o name 2>/dev/null | sed 's|.*/||'
         ;;
-    what-if) echo "--gpu-mem --gpu-count --replicas --gpu-model --policy $common" ;;
+    what-if)
+        echo "--gpu-mem --gpu-count --replicas --gpu-model --policy --filename --add-node" \
+            "--without-node --output $common"
+        ;;
+    snapshot)
+        [[ $last == -* ]] && echo "--hash-names $common" && return
+        compgen -f -- "$last"
+        ;;
     web) echo "--listen --no-token $common" ;;
     doctor)
         echo "--system-namespace --scheduler-config --extender --extender-ca --extender-cert" \
@@ -48,7 +59,7 @@ _gpushare_candidates() {
         elif [[ $last == -* ]]; then
             echo "--details --output --watch --selector --sort --all-namespaces $common"
         else
-            [[ -n $command ]] || echo 'show map why what-if web doctor'
+            [[ -n $command ]] || echo 'show map why what-if snapshot web doctor'
             kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
         fi
         ;;

@@ -5,12 +5,12 @@
 # itself see kubectl_complete-inspect-gpushare beside this file.
 
 set -l prog kubectl-inspect-gpushare
-set -l commands show map why what-if web doctor
+set -l commands show map why what-if snapshot web doctor
 
 # The words so far name this command; "show" where they name none.
 function __gpushare_command
     for word in (commandline -opc)
-        if contains -- $word show map why what-if web doctor
+        if contains -- $word show map why what-if snapshot web doctor
             test $word = $argv[1]
             return
         end
@@ -38,6 +38,7 @@ complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a show -d 'the
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a map -d 'every GPU a bar, every pod a letter'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a why -d 'who waits and why, or beside whom a pod runs'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a what-if -d 'how many such pods would fit'
+complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a snapshot -d 'the cluster as a file'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a web -d 'a live page'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'what is wrong with the installation'
 
@@ -57,15 +58,21 @@ complete -c $prog -n '__gpushare_command show; or __gpushare_command map' -s l -
 complete -c $prog -n '__gpushare_command show; or __gpushare_command map' -l sort -x -a 'name free used largest stranded pods' -d order
 
 complete -c $prog -n '__gpushare_command show; or __gpushare_command map; or __gpushare_command why' -s A -l all-namespaces -d 'pods of all namespaces'
-complete -c $prog -n '__gpushare_command why; or __gpushare_command doctor' -s o -l output -x -a 'text json yaml' -d format
+complete -c $prog -n '__gpushare_command why; or __gpushare_command what-if; or __gpushare_command doctor' -s o -l output -x -a 'text json yaml' -d format
 complete -c $prog -n '__gpushare_command doctor' -l strict -d 'warnings fail, too'
 complete -c $prog -n '__gpushare_command why' -a '(__gpushare_names pods)' -d pod
 
 complete -c $prog -n '__gpushare_command what-if' -s m -l gpu-mem -x -d 'units of each GPU'
+complete -c $prog -n '__gpushare_command what-if' -s f -l filename -r -F -d 'pods of a manifest'
+complete -c $prog -n '__gpushare_command what-if' -l add-node -x -a '(__gpushare_names nodes -l gpushare=true)' -d 'as if there were more like it'
+complete -c $prog -n '__gpushare_command what-if' -l without-node -x -a '(__gpushare_names nodes -l gpushare=true)' -d 'as if it were drained'
 complete -c $prog -n '__gpushare_command what-if' -s c -l gpu-count -x -d 'GPUs per pod'
 complete -c $prog -n '__gpushare_command what-if' -s r -l replicas -x -d 'how many pods'
 complete -c $prog -n '__gpushare_command what-if' -l gpu-model -x -d 'only these models'
 complete -c $prog -n '__gpushare_command what-if' -l policy -x -a 'binpack spread fgd rollout' -d placement
+
+complete -c $prog -n '__gpushare_command snapshot' -F
+complete -c $prog -n '__gpushare_command snapshot' -l hash-names -d 'numbers for names'
 
 complete -c $prog -n '__gpushare_command web' -l listen -x -d 'address of this machine'
 complete -c $prog -n '__gpushare_command web' -l no-token -d 'the way to it is the login'

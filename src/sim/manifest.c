@@ -21,6 +21,7 @@ struct reader {
     void *ctx;
     yaml_document_t *doc;
     size_t values, values_max;
+    bool any; /* kinds that the cluster does not know are handed out, too */
     struct gs_error *err;
 };
 
@@ -136,7 +137,7 @@ static int hand_out(struct reader *reader, const json_t *object, size_t line)
         return 0;
     }
     enum gs_sim_kind kind = gs_sim_kind_of_type(version, type);
-    if (kind == GS_SIM_KINDS)
+    if (kind == GS_SIM_KINDS && !reader->any)
         return gs_fail(reader->err, GS_EINVAL,
                        "%.120s:%zu: the cluster knows no kind \"%.40s\" of \"%.40s\"", reader->name,
                        line, type, version);
@@ -179,11 +180,11 @@ static int read_yaml(struct reader *reader, yaml_parser_t *parser)
     }
 }
 
-int gs_sim_manifest_parse(struct gs_slice text, const char *name, gs_sim_take *each, void *ctx,
-                          struct gs_error *err)
+static int parse(struct gs_slice text, const char *name, bool any, gs_sim_take *each, void *ctx,
+                 struct gs_error *err)
 {
     struct gs_error own = {0};
-    struct reader reader = {.name = name, .each = each, .ctx = ctx, .err = &own};
+    struct reader reader = {.name = name, .each = each, .ctx = ctx, .any = any, .err = &own};
     if (text.len > GS_SIM_MANIFEST_BYTES_MAX)
         return gs_fail(err, GS_ETOOBIG, "%.120s: larger than %d bytes", name,
                        GS_SIM_MANIFEST_BYTES_MAX);
@@ -204,6 +205,12 @@ int gs_sim_manifest_parse(struct gs_slice text, const char *name, gs_sim_take *e
     return rc < 0 ? gs_fail(err, own.code, "%s", own.msg) : 0;
 }
 
+int gs_sim_manifest_parse(struct gs_slice text, const char *name, gs_sim_take *each, void *ctx,
+                          struct gs_error *err)
+{
+    return parse(text, name, false, each, ctx, err);
+}
+
 static int read_all(int fd, const char *path, struct gs_buf *text, struct gs_error *err)
 {
     for (;;) {
@@ -220,7 +227,7 @@ static int read_all(int fd, const char *path, struct gs_buf *text, struct gs_err
     }
 }
 
-int gs_sim_manifest_read(const char *path, gs_sim_take *each, void *ctx, struct gs_error *err)
+static int read_file(const char *path, bool any, gs_sim_take *each, void *ctx, struct gs_error *err)
 {
     bool standard = strcmp(path, "-") == 0;
     _cleanup_close_ int fd = standard ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
@@ -229,8 +236,18 @@ int gs_sim_manifest_read(const char *path, gs_sim_take *each, void *ctx, struct 
     _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(GS_SIM_MANIFEST_BYTES_MAX);
     if (read_all(fd, path, &text, err) < 0)
         return -1;
-    return gs_sim_manifest_parse((struct gs_slice){text.data ? text.data : "", text.len},
-                                 standard ? "standard input" : path, each, ctx, err);
+    return parse((struct gs_slice){text.data ? text.data : "", text.len},
+                 standard ? "standard input" : path, any, each, ctx, err);
+}
+
+int gs_sim_manifest_read(const char *path, gs_sim_take *each, void *ctx, struct gs_error *err)
+{
+    return read_file(path, false, each, ctx, err);
+}
+
+int gs_sim_manifest_read_any(const char *path, gs_sim_take *each, void *ctx, struct gs_error *err)
+{
+    return read_file(path, true, each, ctx, err);
 }
 
 int gs_sim_manifest_read_listed(const char *option, const char *paths, gs_sim_take *each, void *ctx,

@@ -9,6 +9,7 @@ wait for every reason that there is.
 import datetime
 import json
 import sys
+import uuid
 
 
 def node(name, model, gpus, mem, address, **more):
@@ -33,7 +34,7 @@ def node(name, model, gpus, mem, address, **more):
 
 def pod(full, mem, at=None, gpus="0", created="2026-01-02T02:59:05Z", **more):
     ns, name = full.split("/")
-    meta = {"name": name, "namespace": ns, "uid": f"uid-{ns}-{name}", "creationTimestamp": created,
+    meta = {"name": name, "namespace": ns, "uid": str(uuid.uuid5(uuid.NAMESPACE_DNS, full)), "creationTimestamp": created,
             "labels": {}, "annotations": dict(more.get("annotations", {}))}
     if "count" in more:
         meta["labels"]["aliyun.com/gpu-count"] = more["count"]

@@ -42,6 +42,7 @@ int cmd_show(const struct app *app, int argc, char **argv);
 int cmd_map(const struct app *app, int argc, char **argv);
 int cmd_why(const struct app *app, int argc, char **argv);
 int cmd_what_if(const struct app *app, int argc, char **argv);
+int cmd_snapshot(const struct app *app, int argc, char **argv);
 int cmd_web(const struct app *app, int argc, char **argv);
 int cmd_doctor(const struct app *app, int argc, char **argv);
 

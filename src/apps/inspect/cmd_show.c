@@ -26,6 +26,7 @@ static bool set_format(void *to, const char *text)
     "Commands, each with a --help of its own:\n"                                                   \
     "  why [POD]          who waits for GPU memory, and why; or what one pod has\n"                \
     "  what-if            how many more pods of a size would fit, and where\n"                     \
+    "  snapshot FILE      the cluster as a file to plan with, without secrets\n"                   \
     "  web                a live page of all that, for this machine's browser\n"                   \
     "  doctor             what is wrong with the installation, and how to mend it\n"               \
     "\n"                                                                                           \

@@ -1,41 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpushare/base/clock.h"
-#include "gpushare/codec/annotation.h"
-#include "inspect/common.h"
+#include "gpushare/base/num.h"
+#include "gpushare/codec/node.h"
 #include "inspect/fetch.h"
-#include "inspect/grid.h"
-#include "inspect/rehearsal.h"
 #include "inspect/terminal.h"
-#include "inspect/verdict.h"
+#include "inspect/what_if.h"
 
-/* kubectl inspect gpushare what-if: how many such pods would find a place now, and where. */
+/* kubectl inspect gpushare what-if: how many such pods would find a place now, and where; also in a
+ * cluster with more nodes, or fewer. */
 
-enum { REPLICAS_MAX = 100000 };
-
-struct place {
-    char *node;
-    gs_gpu_mask gpus;
-    uint32_t replicas;
-};
+enum { NODES_ADDED_MAX = 10000 };
 
 struct what_if {
     struct common common;
     struct rehearsal_ask ask;
+    const char *sizes;    /* --gpu-mem */
+    const char *manifest; /* -f */
+    const char *add;      /* --add-node */
+    const char *without;  /* --without-node, a comma list */
     uint32_t replicas;
     enum gs_placement policy;
+    enum format format;
     bool progress;
     struct source source;
     struct snapshot snapshot;
     struct rehearsal *rehearsal;
     struct gs_watch_sink to[2]; /* both hear what the API says */
-    struct place *places;
-    uint32_t place_count;
-    uint32_t placed;
+    struct orders orders;
+    uint32_t left_out; /* nodes of --without-node that there are */
 };
 
 static bool set_policy(void *to, const char *text)
@@ -46,13 +41,24 @@ static bool set_policy(void *to, const char *text)
 static void read_options(struct what_if *run, int argc, char **argv)
 {
     const struct gs_option table[] = {
-        OPT_U32("gpu-mem", &run->ask.units, "N", "units of memory that each GPU gives", .key = 'm'),
+        OPT_STRING("gpu-mem", &run->sizes, "N[xR][,N[xR]...]",
+                   "units of memory that each GPU gives; several sizes, each with how many pods",
+                   .key = 'm'),
         OPT_U32("gpu-count", &run->ask.gpu_count, "N", "GPUs per pod (1)", .key = 'c'),
-        OPT_U32("replicas", &run->replicas, "N", "how many pods (1)", .key = 'r'),
+        OPT_U32("replicas", &run->replicas, "N", "how many pods, where the size does not say (1)",
+                .key = 'r'),
         OPT_STRING("gpu-model", &run->ask.model, "LIST",
                    "only GPUs whose model has one of these words in it"),
+        OPT_STRING("filename", &run->manifest, "FILE",
+                   "place the pods of this manifest: Pod, Deployment, StatefulSet, Job; - is "
+                   "standard input",
+                   .key = 'f'),
+        OPT_STRING("add-node", &run->add, "NODE[=N]", "as if there were N more nodes like NODE"),
+        OPT_STRING("without-node", &run->without, "NODE[,NODE...]",
+                   "as if these were drained: their pods have to find another place first"),
         OPT_CUSTOM("policy", &run->policy, set_policy, "binpack|spread|fgd|rollout",
                    "the extender's --policy (rollout)"),
+        OPT_FORMAT(&run->format),
         COMMON_OPTIONS(&run->common, "has no effect: all pods count"),
     };
     const struct gs_command command = {
@@ -68,8 +74,9 @@ static void read_options(struct what_if *run, int argc, char **argv)
 
 static const char *wrong(const struct what_if *run)
 {
-    if (!run->ask.units || run->ask.units > INT32_MAX)
-        return "--gpu-mem is needed: how much of each GPU a pod asks for, such as --gpu-mem 6";
+    if (!run->sizes && !run->manifest && !run->without)
+        return "--gpu-mem is needed: how much of each GPU a pod asks for, such as --gpu-mem 6; or "
+               "-f FILE, or --without-node NODE";
     if (!run->ask.gpu_count || run->ask.gpu_count > GS_GPUS_MAX)
         return "--gpu-count is 1 to 64";
     if (!run->replicas || run->replicas > REPLICAS_MAX)
@@ -77,12 +84,33 @@ static const char *wrong(const struct what_if *run)
     return NULL;
 }
 
+/* Sizes come last, after pods that have to move; what is wrong with them is bad usage at once. */
+static int check_sizes(const struct what_if *run, struct gs_error *err)
+{
+    struct orders ignored = {0};
+    int result =
+        run->sizes ? orders_of_sizes(&ignored, run->sizes, &run->ask, run->replicas, err) : 0;
+    orders_release(&ignored);
+    return result;
+}
+
 /* ---- one list, two listeners ---- */
 
+static bool is_left_out(const struct what_if *run, const char *node)
+{
+    size_t len = strlen(node);
+    for (const char *at = run->without; at && *at && len;) {
+        size_t word = strcspn(at, ",");
+        if (word == len && strncmp(at, node, len) == 0)
+            return true;
+        at += word + (at[word] == ',');
+    }
+    return false;
+}
+
 #define TEE(name, type)                                                                            \
-    static int on_##name(void *ctx, type arg)                                                      \
+    static int tell_##name(struct what_if *run, type arg)                                          \
     {                                                                                              \
-        struct what_if *run = ctx;                                                                 \
         if (run->to[0].name(run->to[0].ctx, arg) < 0)                                              \
             return -1;                                                                             \
         return run->to[1].name(run->to[1].ctx, arg);                                               \
@@ -91,6 +119,38 @@ TEE(list_begin, enum gs_kind)
 TEE(list_end, enum gs_kind)
 TEE(node, const struct gs_node *)
 TEE(pod, const struct gs_pod *)
+
+static int on_list_begin(void *ctx, enum gs_kind kind)
+{
+    return tell_list_begin(ctx, kind);
+}
+
+static int on_list_end(void *ctx, enum gs_kind kind)
+{
+    return tell_list_end(ctx, kind);
+}
+
+static int on_node(void *ctx, const struct gs_node *node)
+{
+    struct what_if *run = ctx;
+    if (is_left_out(run, node->name)) {
+        run->left_out++;
+        return 0;
+    }
+    return tell_node(run, node);
+}
+
+/* What ran on a node that is left out has to find another place. */
+static int on_pod(void *ctx, const struct gs_pod *pod)
+{
+    struct what_if *run = ctx;
+    struct gs_error ignored = {0};
+    if (!is_left_out(run, pod->node_name))
+        return tell_pod(run, pod);
+    if (!gs_pod_wants_gpu(pod) || gs_pod_terminal(pod))
+        return 0;
+    return orders_of_pod(&run->orders, pod, &ignored);
+}
 
 static int load(struct what_if *run, struct gs_error *err)
 {
@@ -106,7 +166,60 @@ static int load(struct what_if *run, struct gs_error *err)
         return -1;
     run->to[0] = snapshot_sink(&run->snapshot);
     run->to[1] = rehearsal_sink(run->rehearsal);
-    return fetch_cluster(&fetch, &sink, NULL, err);
+    if (fetch_cluster(&fetch, &sink, NULL, err) < 0)
+        return -1;
+    if (run->without && !run->left_out)
+        return gs_fail(err, GS_ENOENT, "there is no node %.200s (kubectl get nodes)", run->without);
+    return 0;
+}
+
+/* ---- more nodes ---- */
+
+static int add_copies(struct what_if *run, struct gs_node *node, uint32_t count,
+                      struct gs_error *err)
+{
+    const char *like = node->name;
+    node->moved_count = 0; /* its pods stay where they are */
+    node->ready = true;
+    node->unschedulable = false;
+    for (uint32_t i = 1; i <= count; i++) {
+        char name[300];
+        snprintf(name, sizeof(name), "%.253s+%u", like, i);
+        node->name = name;
+        if (tell_node(run, node) < 0)
+            return gs_fail_nomem(err);
+    }
+    node->name = like;
+    return 0;
+}
+
+static int add_nodes(struct what_if *run, struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
+    const char *equals = run->add ? strchr(run->add, '=') : NULL;
+    char like[254];
+    uint32_t count = 1;
+    if (!run->add)
+        return 0;
+    if (equals && (!gs_parse_u32(equals + 1, strlen(equals + 1), &count) || !count ||
+                   count > NODES_ADDED_MAX))
+        return gs_fail(err, GS_EINVAL, "--add-node: \"%.60s\" is not NODE=1 to NODE=%d", run->add,
+                       NODES_ADDED_MAX);
+    snprintf(like, sizeof(like), "%.*s", equals ? (int)(equals - run->add) : 253, run->add);
+    gs_buf_puts(&path, "/api/v1/nodes/");
+    source_escape(&path, like);
+    if (gs_buf_failed(&path))
+        return gs_fail(err, GS_EINVAL, "--add-node: the name is too long");
+    if (source_get(&run->source, path.data, NULL, &body, err) < 0)
+        return gs_error_prefix(err, "--add-node %.100s", like);
+    struct gs_node node = {0};
+    int result =
+        gs_codec_node(&run->common.names, (struct gs_slice){body.data, body.len}, &node, err);
+    if (result == 0)
+        result = add_copies(run, &node, count, err);
+    gs_node_release(&node);
+    return result;
 }
 
 /* ---- placing ---- */
@@ -122,52 +235,46 @@ static int offer_nodes(struct what_if *run, struct gs_error *err)
     return 0;
 }
 
-static int note_place(struct what_if *run, const struct gs_pod *pod, struct gs_error *err)
+static int note_place(struct what_if *run, struct order *order, const struct gs_pod *pod,
+                      struct gs_error *err)
 {
     struct gs_claim claim;
     /* the snapshot says afterwards what is in the way of the rest */
     if (claim_of_pod(pod, &claim) && gs_ledger_set_claim(run->snapshot.ledger, &claim, err) < 0)
         return -1;
-    for (uint32_t i = run->place_count; i-- > 0;) { /* mostly the one before */
-        struct place *place = &run->places[i];
+    for (uint32_t i = order->place_count; i-- > 0;) { /* mostly the one before */
+        struct place *place = &order->places[i];
         if (place->gpus == pod->recorded_gpus && strcmp(place->node, pod->node_name) == 0) {
             place->replicas++;
             return 0;
         }
     }
-    struct place *more = reallocarray(run->places, run->place_count + 1, sizeof(*run->places));
+    struct place *more = reallocarray(order->places, order->place_count + 1, sizeof(*more));
     if (!more)
         return gs_fail_nomem(err);
-    run->places = more;
-    struct place *place = &run->places[run->place_count];
+    order->places = more;
+    struct place *place = &order->places[order->place_count];
     *place = (struct place){strdup(pod->node_name), pod->recorded_gpus, 1};
     if (!place->node)
         return gs_fail_nomem(err);
-    run->place_count++;
+    order->place_count++;
     return 0;
 }
 
-static int place_all(struct what_if *run, struct gs_error *err)
+static void judge(struct what_if *run, struct order *order)
 {
-    struct gs_pod pod = {0};
-    struct progress progress;
-    int result = offer_nodes(run, err);
-    progress_begin(&progress, run->progress);
-    while (result == 0 && run->placed < run->replicas) {
-        int more = rehearsal_place(run->rehearsal, &run->ask, &pod, err);
-        if (more <= 0) {
-            result = more;
-            break;
-        }
-        result = note_place(run, &pod, err);
-        progress_tell(&progress, ++run->placed, run->replicas, "pods placed");
-    }
-    progress_end(&progress);
-    gs_pod_release(&pod);
-    return result;
+    struct gs_ask ask = {.units = order->ask.units,
+                         .gpu_count = order->ask.gpu_count,
+                         .cpu_milli = order->ask.cpu_milli,
+                         .selects = order->ask.model != NULL,
+                         .model = gs_slice_of(order->ask.model ? order->ask.model : ""),
+                         .model_deny = GS_SLICE(""),
+                         .uuid = GS_SLICE(""),
+                         .uuid_deny = GS_SLICE("")};
+    if (order->has_pod)
+        gs_ask_of_pod(&ask, &order->pod);
+    verdict_of(&run->snapshot, &ask, &order->verdict);
 }
-
-/* ---- telling ---- */
 
 static int by_place(const void *a, const void *b)
 {
@@ -176,75 +283,62 @@ static int by_place(const void *a, const void *b)
     return order ? order : (x->gpus > y->gpus) - (x->gpus < y->gpus);
 }
 
-static int print_places(const struct what_if *run)
+static int place(struct what_if *run, struct order *order, struct gs_pod *pod,
+                 struct progress *progress, struct gs_error *err)
 {
-    char list[GS_IDX_TEXT_BYTES];
-    struct grid grid;
-    grid_open(&grid, false);
-    grid_column(&grid, false, "NODE");
-    grid_column(&grid, false, "GPU");
-    grid_column(&grid, true, "REPLICAS");
-    for (uint32_t i = 0; i < run->place_count; i++) {
-        const struct place *place = &run->places[i];
-        grid_row(&grid);
-        grid_cell(&grid, GRID_PLAIN, "%s", place->node);
-        grid_cell(&grid, GRID_PLAIN, "%s", gs_codec_idx_format(place->gpus, list));
-        grid_cell(&grid, GRID_PLAIN, "%" PRIu32, place->replicas);
+    int result = rehearsal_begin(run->rehearsal, err);
+    while (result == 0 && order->placed < order->replicas && !order->broken) {
+        int more = rehearsal_place(run->rehearsal, &order->ask, pod, err);
+        if (more <= 0) {
+            result = more;
+            break;
+        }
+        result = note_place(run, order, pod, err);
+        progress_tell(progress, ++order->placed, order->replicas, "pods placed");
     }
-    _cleanup_free_ char *text = grid_text(&grid);
-    grid_close(&grid);
-    if (text && run->place_count)
-        fputs(text, stdout);
-    return text ? 0 : -1;
+    if (order->placed < order->replicas)
+        judge(run, order);
+    if (order->place_count)
+        qsort(order->places, order->place_count, sizeof(*order->places), by_place);
+    return result;
 }
 
-static void print_way(const struct what_if *run, const char *unit)
+static int place_all(struct what_if *run, struct gs_error *err)
 {
-    const struct gs_ask ask = {.units = run->ask.units,
-                               .gpu_count = run->ask.gpu_count,
-                               .selects = run->ask.model != NULL,
-                               .model = gs_slice_of(run->ask.model ? run->ask.model : ""),
-                               .model_deny = GS_SLICE(""),
-                               .uuid = GS_SLICE(""),
-                               .uuid_deny = GS_SLICE("")};
-    struct verdict verdict;
-    if (run->placed == run->replicas)
-        return;
-    verdict_of(&run->snapshot, &ask, &verdict);
-    puts(run->placed ? "In the way of the others:" : "In the way:");
-    if (!verdict.nodes)
-        puts("  the cluster has no nodes");
-    verdict_print(&verdict, &ask, unit);
+    struct gs_pod pod = {0};
+    struct progress progress;
+    int result = offer_nodes(run, err);
+    progress_begin(&progress, run->progress);
+    for (size_t i = 0; result == 0 && i < run->orders.count; i++)
+        result = place(run, &run->orders.all[i], &pod, &progress, err);
+    progress_end(&progress);
+    gs_pod_release(&pod);
+    return result;
 }
 
-static int tell(struct what_if *run, struct gs_error *err)
+static int tell(const struct what_if *run, struct gs_error *err)
 {
     const char *unit = verdict_unit(&run->snapshot);
-    if (run->place_count)
-        qsort(run->places, run->place_count, sizeof(*run->places), by_place);
-    printf("%" PRIu32 " of %" PRIu32 " pods with %" PRIu32 " %s ", run->placed, run->replicas,
-           run->ask.units, unit);
-    if (run->ask.gpu_count > 1)
-        printf("on each of %" PRIu32 " GPUs fit now", run->ask.gpu_count);
+    int result = 0;
+    if (run->format != FORMAT_TEXT)
+        result = orders_document(&run->orders, unit, run->policy, run->format == FORMAT_YAML);
+    else if (run->orders.count)
+        result = orders_print(&run->orders, unit, run->policy);
     else
-        printf("on one GPU fit now");
-    if (run->placed) /* an extender with another --policy places them elsewhere */
-        printf(", placed by %s", gs_placement_name(run->policy));
-    putchar('\n');
-    if (print_places(run) < 0)
-        return gs_fail_nomem(err);
-    print_way(run, unit);
-    return 0;
+        puts("No pod with GPU memory has to move.");
+    return result < 0 || fflush(stdout) != 0 ? fail_output(err) : 0;
 }
 
-static void release(struct what_if *run)
+static int run_all(struct what_if *run, struct gs_error *err)
 {
-    for (uint32_t i = 0; i < run->place_count; i++)
-        free(run->places[i].node);
-    free(run->places);
-    rehearsal_free(run->rehearsal);
-    snapshot_release(&run->snapshot);
-    source_close(&run->source);
+    if (load(run, err) < 0 || add_nodes(run, err) < 0)
+        return -1;
+    if (run->sizes && orders_of_sizes(&run->orders, run->sizes, &run->ask, run->replicas, err) < 0)
+        return -1;
+    if (run->manifest &&
+        orders_of_manifest(&run->orders, &run->common.names, run->manifest, err) < 0)
+        return -1;
+    return place_all(run, err) < 0 ? -1 : tell(run, err);
 }
 
 int cmd_what_if(const struct app *app, int argc, char **argv)
@@ -258,13 +352,14 @@ int cmd_what_if(const struct app *app, int argc, char **argv)
     read_options(&run, argc, argv);
     if (wrong(&run))
         return complain_usage(argv[0], wrong(&run));
+    if (check_sizes(&run, &err) < 0)
+        return complain_usage(argv[0], err.msg);
     int result = common_connect(&run.common, app, &run.source, &err);
     if (result == 0)
-        result = load(&run, &err);
-    if (result == 0)
-        result = place_all(&run, &err);
-    if (result == 0)
-        result = tell(&run, &err);
-    release(&run);
+        result = run_all(&run, &err);
+    orders_release(&run.orders);
+    rehearsal_free(run.rehearsal);
+    snapshot_release(&run.snapshot);
+    source_close(&run.source);
     return result == 0 ? 0 : complain(&err);
 }

@@ -11,8 +11,8 @@ static const struct {
     const char *name;
     int (*run)(const struct app *app, int argc, char **argv);
 } commands[] = {
-    {"show", cmd_show},       {"map", cmd_map}, {"why", cmd_why},
-    {"what-if", cmd_what_if}, {"web", cmd_web}, {"doctor", cmd_doctor},
+    {"show", cmd_show},         {"map", cmd_map}, {"why", cmd_why},       {"what-if", cmd_what_if},
+    {"snapshot", cmd_snapshot}, {"web", cmd_web}, {"doctor", cmd_doctor},
 };
 
 /* Options before the command's name whose value is a word of its own. */

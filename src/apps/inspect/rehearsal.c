@@ -21,6 +21,7 @@ struct rehearsal {
     /* JSON array of the names that passed the last replica's filter, as the service wrote it;
      * memory only gets less */
     struct gs_buf nodes;
+    struct gs_buf all; /* every node that may be used, as names with commas */
     uint32_t made;
 };
 
@@ -32,7 +33,7 @@ int rehearsal_new(const struct gs_names *names, enum gs_placement policy, struct
         return gs_fail_nomem(err);
     made->names = names;
     made->nodes = GS_BUF(SOURCE_BODY_MAX);
-    gs_buf_putc(&made->nodes, '[');
+    made->all = GS_BUF(SOURCE_BODY_MAX);
     /* Pods of the cluster that is looked at may be gpushare-sim's: the replicas get UIDs of their
      * own. */
     const struct gs_sim_options options = {.seed = 0x776861742d6966}; /* "what-if" */
@@ -62,6 +63,7 @@ void rehearsal_free(struct rehearsal *rehearsal)
     if (!rehearsal)
         return;
     gs_buf_release(&rehearsal->nodes);
+    gs_buf_release(&rehearsal->all);
     gs_service_freep(&rehearsal->service);
     gs_sim_port_freep(&rehearsal->port);
     gs_sim_cluster_freep(&rehearsal->cluster);
@@ -75,30 +77,53 @@ struct gs_watch_sink rehearsal_sink(struct rehearsal *rehearsal)
 
 int rehearsal_node(struct rehearsal *rehearsal, const char *name, struct gs_error *err)
 {
+    struct gs_buf *all = &rehearsal->all;
+    if (all->len)
+        gs_buf_putc(all, ',');
+    gs_buf_json_string(all, name, strlen(name));
+    return gs_buf_failed(all) ? gs_fail_nomem(err) : 0;
+}
+
+int rehearsal_begin(struct rehearsal *rehearsal, struct gs_error *err)
+{
     struct gs_buf *nodes = &rehearsal->nodes;
-    if (nodes->len > 1)
-        gs_buf_putc(nodes, ',');
-    gs_buf_json_string(nodes, name, strlen(name));
+    gs_service_tick(rehearsal->service); /* fgd and rollout take in what they learnt */
+    gs_buf_reset(nodes);
+    gs_buf_putc(nodes, '[');
+    if (rehearsal->all.len)
+        gs_buf_append(nodes, rehearsal->all.data, rehearsal->all.len);
+    gs_buf_putc(nodes, ']');
     return gs_buf_failed(nodes) ? gs_fail_nomem(err) : 0;
 }
 
 /* ---- the pod ---- */
 
+static bool annotate(json_t *annotations, const char *name, const char *text)
+{
+    return !text || !text[0] || json_object_set_new(annotations, name, json_string(text)) == 0;
+}
+
 static json_t *pod_tree(const struct rehearsal *rehearsal, const struct rehearsal_ask *ask)
 {
     const struct gs_names *names = rehearsal->names;
-    char name[32], count[16];
+    char name[32], count[16], cpu[32];
     snprintf(name, sizeof(name), "replica-%" PRIu32, rehearsal->made);
     snprintf(count, sizeof(count), "%" PRIu32, ask->gpu_count);
+    snprintf(cpu, sizeof(cpu), "%" PRId64 "m", ask->cpu_milli);
     json_int_t units = (json_int_t)ask->units * ask->gpu_count;
     json_t *tree =
-        json_pack("{s:{s:s,s:s,s:{s:s},s:{}},s:{s:[{s:s,s:{s:{s:I}}}]}}", "metadata", "name", name,
-                  "namespace", REPLICA_NAMESPACE, "labels", names->gpu_count, count, "annotations",
-                  "spec", "containers", "name", "c", "resources", "limits", names->gpu_mem, units);
-    if (tree && ask->model)
-        json_object_set_new(json_object_get(json_object_get(tree, "metadata"), "annotations"),
-                            names->model, json_string(ask->model));
-    return tree;
+        json_pack("{s:{s:s,s:s,s:{s:s},s:{}},s:{s:[{s:s,s:{s:{s:I},s:{s:s}}}]}}", "metadata",
+                  "name", name, "namespace", REPLICA_NAMESPACE, "labels", names->gpu_count, count,
+                  "annotations", "spec", "containers", "name", "c", "resources", "limits",
+                  names->gpu_mem, units, "requests", "cpu", cpu);
+    json_t *annotations = json_object_get(json_object_get(tree, "metadata"), "annotations");
+    if (tree && annotate(annotations, names->model, ask->model) &&
+        annotate(annotations, names->model_deny, ask->model_deny) &&
+        annotate(annotations, names->uuid, ask->uuid) &&
+        annotate(annotations, names->uuid_deny, ask->uuid_deny))
+        return tree;
+    json_decref(tree);
+    return NULL;
 }
 
 static int create_pod(struct rehearsal *rehearsal, const struct rehearsal_ask *ask,
@@ -233,10 +258,6 @@ int rehearsal_place(struct rehearsal *rehearsal, const struct rehearsal_ask *ask
     _cleanup_(gs_sim_object_unrefp) struct gs_sim_object *made = NULL;
     char node[NAME_BYTES];
     bool any;
-    if (rehearsal->made == 0) {
-        gs_buf_putc(&rehearsal->nodes, ']');
-        gs_service_tick(rehearsal->service); /* fgd and rollout take in what they learnt */
-    }
     if (create_pod(rehearsal, ask, &made, err) < 0 || filter(rehearsal, made->json, &any, err) < 0)
         return -1;
     if (!any)

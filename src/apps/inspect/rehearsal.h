@@ -14,15 +14,17 @@
  *   rehearsal_new(&names, GS_PLACEMENT_BINPACK, &rehearsal, err);
  *   fetch_cluster(..., rehearsal_sink(rehearsal), ...);
  *   rehearsal_node(rehearsal, "n1");                 per node that may be used
+ *   rehearsal_begin(rehearsal, err);                 replicas of one kind after the other
  *   while (rehearsal_place(rehearsal, &ask, &pod, err) > 0) ...
  */
 struct rehearsal;
 
-/* What one replica asks for. */
+/* What one replica asks for; texts may be NULL or "". */
 struct rehearsal_ask {
     uint32_t units; /* per GPU */
     uint32_t gpu_count;
-    const char *model; /* NULL: any */
+    int64_t cpu_milli;
+    const char *model, *model_deny, *uuid, *uuid_deny;
 };
 
 /* names is borrowed. *ret: *caller frees*. */
@@ -35,8 +37,11 @@ struct gs_watch_sink rehearsal_sink(struct rehearsal *rehearsal);
 /* Adds a node to those that are asked about. GS_ENOMEM. */
 int rehearsal_node(struct rehearsal *rehearsal, const char *name, struct gs_error *err);
 
+/* All nodes are asked about again: what follows is another kind of pod. GS_ENOMEM. */
+int rehearsal_begin(struct rehearsal *rehearsal, struct gs_error *err);
+
 /* 1: one more replica is bound, *pod (zeroed or used before) is it, bound. 0: none fits any more;
- * all replicas of a rehearsal are alike. -1: error. */
+ * all replicas since rehearsal_begin() are alike. -1: error. */
 int rehearsal_place(struct rehearsal *rehearsal, const struct rehearsal_ask *ask,
                     struct gs_pod *pod, struct gs_error *err);
 

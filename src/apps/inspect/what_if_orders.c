@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/what_if.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpushare/base/num.h"
+#include "gpushare/codec/pod.h"
+#include "gpushare/sim/manifest.h"
+#include "inspect/lookup.h"
+
+struct order *orders_add(struct orders *orders, struct gs_error *err)
+{
+    if (orders->count == ORDERS_MAX) {
+        gs_fail(err, GS_ETOOBIG, "more than %d kinds of pods", ORDERS_MAX);
+        return NULL;
+    }
+    struct order *more = reallocarray(orders->all, orders->count + 1, sizeof(*more));
+    if (!more) {
+        gs_fail_nomem(err);
+        return NULL;
+    }
+    orders->all = more;
+    more[orders->count] = (struct order){0};
+    return &more[orders->count++];
+}
+
+void orders_release(struct orders *orders)
+{
+    for (size_t i = 0; i < orders->count; i++) {
+        struct order *order = &orders->all[i];
+        for (uint32_t k = 0; k < order->place_count; k++)
+            free(order->places[k].node);
+        free(order->places);
+        gs_pod_release(&order->pod);
+    }
+    free(orders->all);
+    *orders = (struct orders){0};
+}
+
+/* ---- sizes of the command line ---- */
+
+static int add_size(struct orders *orders, struct gs_slice text, const struct rehearsal_ask *ask,
+                    uint32_t replicas, struct gs_error *err)
+{
+    const char *times = memchr(text.at, 'x', text.len);
+    size_t len = times ? (size_t)(times - text.at) : text.len;
+    uint32_t units = 0;
+    if (!gs_parse_u32(text.at, len, &units) ||
+        (times && !gs_parse_u32(times + 1, text.len - len - 1, &replicas)) || !units ||
+        units > INT32_MAX || !replicas || replicas > REPLICAS_MAX)
+        return gs_fail(err, GS_EINVAL,
+                       "--gpu-mem: \"%.*s\" is no size, such as 6, or 6x10 for ten pods of it",
+                       text.len > 60 ? 60 : (int)text.len, text.at);
+    struct order *order = orders_add(orders, err);
+    if (!order)
+        return -1;
+    order->ask = *ask;
+    order->ask.units = units;
+    order->replicas = replicas;
+    return 0;
+}
+
+int orders_of_sizes(struct orders *orders, const char *text, const struct rehearsal_ask *ask,
+                    uint32_t replicas, struct gs_error *err)
+{
+    for (const char *at = text; *at;) {
+        size_t len = strcspn(at, ",");
+        if (add_size(orders, (struct gs_slice){at, len}, ask, replicas, err) < 0)
+            return -1;
+        at += len + (at[len] == ',');
+    }
+    return 0;
+}
+
+/* ---- pods ---- */
+
+/* The pod is the order's own by now. */
+static void ask_of_order(struct order *order)
+{
+    struct gs_ask ask;
+    gs_ask_of_pod(&ask, &order->pod);
+    order->has_pod = true;
+    order->broken = ask.broken;
+    order->ask = (struct rehearsal_ask){.units = ask.units,
+                                        .gpu_count = ask.gpu_count,
+                                        .cpu_milli = ask.cpu_milli,
+                                        .model = order->pod.gpu_model,
+                                        .model_deny = order->pod.gpu_model_deny,
+                                        .uuid = order->pod.gpu_uuid,
+                                        .uuid_deny = order->pod.gpu_uuid_deny};
+}
+
+int orders_of_pod(struct orders *orders, const struct gs_pod *pod, struct gs_error *err)
+{
+    struct order *order = orders_add(orders, err);
+    if (!order)
+        return -1;
+    if (gs_pod_copy(&order->pod, pod) < 0)
+        return gs_fail_nomem(err);
+    snprintf(order->title, sizeof(order->title), "%.63s/%.200s of %.30s", pod->ns, pod->name,
+             pod->node_name);
+    order->replicas = 1;
+    ask_of_order(order);
+    return 0;
+}
+
+/* ---- a manifest ---- */
+
+struct reading {
+    struct orders *orders;
+    const struct gs_names *names;
+};
+
+static uint32_t number_of(const json_t *spec, const char *name)
+{
+    const json_t *number = json_object_get(spec, name);
+    json_int_t value = json_is_integer(number) ? json_integer_value(number) : 1;
+    return value < 0 ? 0 : value > REPLICAS_MAX ? REPLICAS_MAX : (uint32_t)value;
+}
+
+/* The pod's template and how many of it; NULL: the object makes none. */
+static json_t *template_of(json_t *object, uint32_t *ret_replicas)
+{
+    static const char *const replicated[] = {"Deployment", "StatefulSet", "ReplicaSet",
+                                             "ReplicationController"};
+    const char *kind = lookup_text(object, "kind", NULL);
+    json_t *spec = json_object_get(object, "spec");
+    *ret_replicas = 1;
+    if (strcmp(kind, "Pod") == 0)
+        return object;
+    if (strcmp(kind, "CronJob") == 0)
+        spec = json_object_get(json_object_get(spec, "jobTemplate"), "spec");
+    if (strcmp(kind, "Job") == 0 || strcmp(kind, "CronJob") == 0) {
+        *ret_replicas = number_of(spec, "parallelism");
+        return json_object_get(spec, "template");
+    }
+    for (size_t i = 0; i < sizeof(replicated) / sizeof(replicated[0]); i++) {
+        if (strcmp(kind, replicated[i]) == 0) {
+            *ret_replicas = number_of(spec, "replicas");
+            return json_object_get(spec, "template");
+        }
+    }
+    return NULL;
+}
+
+static int take(void *ctx, enum gs_sim_kind kind, struct gs_slice json, struct gs_error *err)
+{
+    struct reading *reading = ctx;
+    uint32_t replicas;
+    json_auto_t *object = json_loadb(json.at, json.len, 0, NULL);
+    json_t *template = template_of(object, &replicas);
+    _cleanup_free_ char *text = template ? json_dumps(template, JSON_COMPACT) : NULL;
+    if (!text || !replicas)
+        return 0;
+    struct order *order = orders_add(reading->orders, err);
+    if (!order || gs_codec_pod(reading->names, gs_slice_of(text), &order->pod, err) < 0)
+        return -1;
+    if (!gs_pod_wants_gpu(&order->pod)) {
+        gs_pod_release(&order->pod);
+        reading->orders->count--;
+        return 0;
+    }
+    snprintf(order->title, sizeof(order->title), "%.30s %.200s", lookup_text(object, "kind", NULL),
+             lookup_text(object, "metadata", "name", NULL));
+    order->replicas = replicas;
+    ask_of_order(order);
+    return 0;
+}
+
+int orders_of_manifest(struct orders *orders, const struct gs_names *names, const char *path,
+                       struct gs_error *err)
+{
+    struct reading reading = {orders, names};
+    size_t before = orders->count;
+    if (gs_sim_manifest_read_any(path, take, &reading, err) < 0)
+        return -1;
+    if (orders->count == before)
+        return gs_fail(err, GS_EINVAL, "%.200s has no pod that asks for %s", path, names->gpu_mem);
+    return 0;
+}
