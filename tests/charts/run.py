@@ -117,6 +117,9 @@ SHOWN = (
     (["layout=haMtls", "tlsAllowedNames={a,b}"], "--tls-allowed-cn=a,b"),
     (["devicePlugin.runtimeClassName=nvidia"], "runtimeClassName: nvidia"),
     (["devicePlugin.extraArgs={--fake-gpus=1x1GiB}"], "--fake-gpus=1x1GiB"),
+    (["devicePlugin.enforce=off"], '- {name: ENFORCE, value: "off"}'),
+    (["devicePlugin.cgroups=cgroupfs"], "path: /sys/fs/cgroup/kubepods, type"),
+    (["devicePlugin.cgroups=systemd"], "mountPath: /host/cgroup/kubepods.slice}"),
     (["devicePlugin.kubeletDir=/data/kubelet"], "path: /data/kubelet/device-plugins"),
     (["image.pullSecrets[0].name=mine"], "imagePullSecrets:"),
     (["image.pullPolicy=Never"], "imagePullPolicy: Never"),
@@ -127,10 +130,19 @@ SHOWN = (
      "- ipBlock: {cidr: 2001:db8::/64}"),
 )
 
+# component beside the second scheduler, --set of the chart: the same device plugin
+LIMITS = (
+    ("systemd", ["devicePlugin.enforce=preferred", "devicePlugin.cgroups=systemd"]),
+    ("cgroupfs", ["devicePlugin.enforce=preferred", "devicePlugin.cgroups=cgroupfs"]),
+    ("none", ["devicePlugin.enforce=off", "devicePlugin.cgroups=none"]),
+)
+
 # --set, what the schema has to say
 REFUSED = (
     (["layout=other"], "layout"),
     (["devicePlugin.memoryUnit=GB"], "memoryUnit"),
+    (["devicePlugin.enforce=always"], "enforce"),
+    (["devicePlugin.cgroups=write"], "cgroups"),
     (["extender.replicas=0"], "replicas"),
     (["extender.polcy=fgd"], "polcy"),
     (["devicePlugin.extraArgs={fake}"], "extraArgs"),
@@ -259,6 +271,35 @@ def same_objects(tools):
         kustomized = objects(tools.must("kustomize", "build",
                                         os.path.join(ROOT, "manifests/overlays", overlay)))
         yield from (f"{overlay}, {values}: {what}" for what in differences(chart, kustomized))
+
+
+def by_name(daemonset):
+    """Where kustomize puts what a patch adds, and the option that is without effect beside "off"."""
+    spec = daemonset["spec"]["template"]["spec"]
+    container = spec["containers"][0]
+    container["args"] = [arg for arg in container["args"] if not arg.startswith("--cgroup-root")]
+    container["env"].sort(key=lambda one: one["name"])
+    container["volumeMounts"].sort(key=lambda one: one["name"])
+    spec["volumes"].sort(key=lambda one: one["name"])
+    return daemonset
+
+
+def limits(tools):
+    for component, values in LIMITS:
+        with tempfile.TemporaryDirectory() as folder:
+            manifests = os.path.relpath(os.path.join(ROOT, "manifests"), os.path.realpath(folder))
+            with open(os.path.join(folder, "kustomization.yaml"), "w", encoding="utf-8") as out:
+                json.dump({"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+                           "resources": [f"{manifests}/overlays/second-scheduler"],
+                           "components": [f"{manifests}/limits/{component}"]}, out)
+            theirs = tools.must("kustomize", "build", folder)
+        code, text, err = tools.template(values)
+        if code:
+            yield f"{values}: {err.strip()}"
+            continue
+        both = [{key: by_name(one) for key, one in of_kinds(made, ("DaemonSet",)).items()}
+                for made in (text, theirs)]
+        yield from (f"limits/{component}: {what}" for what in differences(*both))
 
 
 def optional(tools):
@@ -441,8 +482,8 @@ def documented(_):
 def main():
     tools = Tools(sys.argv[1])
     failures = 0
-    for test in (lint, version, documented, readme, same_objects, optional, whole, parametrised, shown,
-                 everywhere, tested, every_value, refused, notes):
+    for test in (lint, version, documented, readme, same_objects, limits, optional, whole, parametrised,
+                 shown, everywhere, tested, every_value, refused, notes):
         for wrong in test(tools):
             print(f"FAIL {test.__name__}: {wrong}")
             failures += 1

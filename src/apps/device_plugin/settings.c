@@ -88,7 +88,8 @@ void settings_read(struct settings *settings, int argc, char **argv)
                  "share GPUs that NVIDIA's device plugin or DRA driver gives out as well"),
         OPT_CUSTOM("enforce", &settings->enforce, set_enforce, "off|observe|preferred|required",
                    "let the kernel keep pods to their share: not at all, only tell who would be "
-                   "refused, where it can, or hold a pod's start until it does (observe)"),
+                   "refused, where it can, or hold a pod's start until it does (observe)",
+                   .env = "ENFORCE"),
         OPT_STRING("cgroup-root", &settings->cgroup_root, "DIR",
                    "where the host's cgroup file system is mounted (/sys/fs/cgroup)"),
         OPT_FLAG("deny-foreign-gpus", &settings->deny_foreign_gpus,
