@@ -30,6 +30,7 @@ struct wake_round {
     uint32_t slot_count;
     uint32_t gained_units; /* what is free on one GPU of the best of these nodes */
     struct gs_pod *woken;  /* copies of pods to wake */
+    const char **why;      /* of each of these */
     uint32_t woken_count;
 };
 
@@ -102,13 +103,17 @@ static bool consider(void *ctx, struct gs_waiter *waiter)
         return true;
     if (gs_pod_copy(&round->woken[round->woken_count], waiter->pod) < 0)
         return false;
-    round->woken_count++;
+    round->why[round->woken_count++] =
+        waiter->epoch
+            ? "a node where it fits gained room since it was refused"
+            : "it waits though a node has room: nobody asked about it, or its bind failed";
     waiter->last_wake_ns = round->now_ns;
     waiter->wakes++;
     return true;
 }
 
-static void wake_pod(struct gs_service *service, const struct gs_pod *pod, int64_t wall_ns)
+static void wake_pod(struct gs_service *service, const struct gs_pod *pod, const char *why,
+                     int64_t wall_ns)
 {
     const struct gs_kube *kube = &service->config.kube;
     char value[32];
@@ -123,7 +128,7 @@ static void wake_pod(struct gs_service *service, const struct gs_pod *pod, int64
     if (kube->ops->patch_pod(kube->ctx, &patch, &err) == 0) {
         atomic_fetch_add(&service->wakes, 1);
         gs_log(GS_LOG_INFO, "woken", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
-               GS_STR("why", "memory that it could use came free after it was refused"));
+               GS_STR("why", why));
     } else {
         atomic_fetch_add(&service->wake_failures, 1);
         gs_log(GS_LOG_WARN, "not woken", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
@@ -172,7 +177,8 @@ static void find_gains(struct gs_service *service, struct wake_round *round)
 static void wake(struct gs_service *service, int64_t now_ns)
 {
     struct gs_pod woken[WAKES_PER_TICK] = {0};
-    struct wake_round round = {.service = service, .now_ns = now_ns, .woken = woken};
+    const char *why[WAKES_PER_TICK];
+    struct wake_round round = {.service = service, .now_ns = now_ns, .woken = woken, .why = why};
     gs_store_read(&service->store);
     find_gains(service, &round);
     gs_store_unlock(&service->store);
@@ -187,7 +193,7 @@ static void wake(struct gs_service *service, int64_t now_ns)
     }
     int64_t wall_ns = service->config.clock->wall_ns(service->config.clock->ctx);
     for (uint32_t i = 0; i < round.woken_count; i++)
-        wake_pod(service, &woken[i], wall_ns);
+        wake_pod(service, &woken[i], why[i], wall_ns);
     for (uint32_t i = 0; i < WAKES_PER_TICK; i++)
         gs_pod_release(&woken[i]);
 }

@@ -208,7 +208,7 @@ static void give_up(struct cycle *cycle)
 {
     _cleanup_free_ char *words = sched_reasons_text(&cycle->reasons, cycle->sched->node_count);
     cycle->sched->refused++;
-    gs_log(GS_LOG_INFO, "unschedulable", GS_STR("ns", cycle->pod->ns),
+    gs_log(GS_LOG_INFO, "unschedulable", GS_STR("namespace", cycle->pod->ns),
            GS_STR("pod", cycle->pod->name), GS_STR("why", words));
     sched_report_failed(cycle->sched, cycle->pod, cycle->object, "Unschedulable",
                         words ? words : "");
@@ -218,7 +218,7 @@ static void give_up(struct cycle *cycle)
 static void try_later(struct cycle *cycle)
 {
     cycle->sched->errors++;
-    gs_log(GS_LOG_WARN, "cannot schedule now", GS_STR("ns", cycle->pod->ns),
+    gs_log(GS_LOG_WARN, "cannot schedule now", GS_STR("namespace", cycle->pod->ns),
            GS_STR("pod", cycle->pod->name), GS_STR("why", cycle->err.msg));
     sched_report_failed(cycle->sched, cycle->pod, cycle->object, "SchedulerError", cycle->err.msg);
     sched_back_off(cycle->sched, cycle->pod);
@@ -241,8 +241,8 @@ static int place(struct cycle *cycle)
         return -1;
     cycle->sched->bound++;
     sched_assume(cycle->sched, cycle->pod, node);
-    gs_log(GS_LOG_INFO, "bound", GS_STR("ns", cycle->pod->ns), GS_STR("pod", cycle->pod->name),
-           GS_STR("node", node));
+    gs_log(GS_LOG_INFO, "bound", GS_STR("namespace", cycle->pod->ns),
+           GS_STR("pod", cycle->pod->name), GS_STR("node", node));
     sched_report_bound(cycle->sched, cycle->pod, node);
     return 0;
 }
