@@ -223,7 +223,9 @@ static void node_was_read(struct plugin *plugin, const struct node_facts *facts)
 static void node_was_written(struct plugin *plugin, const struct writing *writing)
 {
     const struct node_object *desired = &writing->desired;
-    plugin->node.written = true;
+    /* Not when this answer showed that the driver's upgrade is over: what was written says
+     * schedulable:false, which is not compared (node_object.c). */
+    plugin->node.written = desired->upgrading == plugin->node.upgrading;
     gs_allocator_moved_written(plugin->alloc, writing->moved_state);
     /* A cordon is read by the GPUs that the inventory names: once more. */
     if (writing->changed && !desired->leaving && !desired->upgrading)
