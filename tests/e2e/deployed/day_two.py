@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""docs/quickstart.md, and of docs/day-two.md what concerns a node, followed literally: drain it, close a
+GPU, let go of the driver, each time back again; nothing of it is left at the end."""
+
+import json
+
+from harness.case import check, run
+from harness.containers import IMAGE
+from harness.deployed import DeployedCluster
+from harness.documents import Operator, commands
+from harness.install import SecondScheduler
+from harness.node import NODE, real_pod
+from harness.processes import wait_for
+
+QUICKSTART, PAGE = "docs/quickstart.md", "docs/day-two.md"
+AT_NODE = [("NODE", NODE)]
+INVENTORY = "aliyun.com/gpu-inventory"
+
+
+def inventory(cluster):
+    return json.loads(cluster.node_object()["metadata"]["annotations"][INVENTORY])["gpus"]
+
+
+def used(operator):
+    """Of all GPUs together, as the CLI shows it."""
+    shown = json.loads(operator.run("kubectl inspect gpushare -o json"))
+    return sum(node["usedGPU"] for node in shown["nodes"])
+
+
+def wait_used(operator, units):
+    wait_for(f"{units} units are charged", lambda: used(operator) == units, 90)
+
+
+def quick_start(cluster, operator, layout):
+    overlay = [("overlays/second-scheduler", f"overlays/{layout.overlay}")]
+    cluster.kubectl("label", "node", NODE, "gpushare-")  # the reader has yet to do that
+    cluster.containerd.ctr("images", "tag", IMAGE, "registry.k8s.io/pause:3.9")
+    operator.run(commands(QUICKSTART, "Install it")[0], overlay)
+    cluster.plugin = layout.plugin
+    cluster.start_plugin()
+    # what scripts/package.sh has for laptops is tests/packages' business
+    operator.run("install build/kubectl-inspect-gpushare /usr/local/bin/")
+    shown = operator.run(commands(QUICKSTART, "Use it")[0])
+    for words in ("18/32", "too-large", "no GPU is as large"):
+        check(words in shown, f"the quick start does not show '{words}': {shown}")
+    print(shown)
+
+
+def drain(operator):
+    there, back = commands(PAGE, "Drain a GPU node")
+    shown = operator.run(there, AT_NODE)
+    check("share-" in shown, f"who is there: {shown}")
+    check(used(operator) == 0, f"{used(operator)} units are charged on the drained node")
+    operator.run(back, AT_NODE)
+    wait_used(operator, 18)
+
+
+def emptiest(cluster, operator):
+    """The GPU with most free memory: the index is that of the inventory."""
+    shown = json.loads(operator.run("kubectl inspect gpushare -o json"))["nodes"][0]["devs"]
+    idx = min(shown, key=lambda gpu: gpu["usedGPU"])["id"]
+    return [gpu["uuid"] for gpu in inventory(cluster) if gpu["idx"] == int(idx)][0]
+
+
+def close_gpu(cluster, operator):
+    """Pods of 6 lie two on one GPU and one on the other: 8 more fit on that one alone."""
+    close, back = commands(PAGE, "Replace a GPU")
+    operator.run(close, [*AT_NODE, ("UUID", emptiest(cluster, operator))])
+    cluster.create_pods([real_pod("after", 8, schedulerName="gpushare-scheduler")])
+    cluster.wait_refused("after")
+    check(used(operator) == 18, "closing a GPU moved who ran on it")
+    print(operator.run(back, AT_NODE))
+    cluster.wait_true_record("after", 90)
+    cluster.kubectl("delete", "pod", "after")
+
+
+def driver_events(cluster):
+    found = cluster.api.items("/api/v1/namespaces/default/events",
+                              fieldSelector="involvedObject.kind=Node")
+    return [event for event in found if event["reason"] == "GpuDriverReleased"]
+
+
+def let_go_of_driver(cluster, operator):
+    away, back = commands(PAGE, "Upgrade the driver")
+    operator.run(away, AT_NODE)
+    wait_for("the driver is let go", lambda: driver_events(cluster), 70)
+    check(not any(gpu["schedulable"] for gpu in inventory(cluster)), "the GPUs take pods meanwhile")
+    operator.run(back, AT_NODE)
+    wait_used(operator, 18)
+
+
+def body():
+    with DeployedCluster() as cluster:
+        cluster.scheduler.start(None)
+        operator, layout = Operator(cluster), SecondScheduler(cluster)
+        quick_start(cluster, operator, layout)
+        drain(operator)
+        close_gpu(cluster, operator)
+        let_go_of_driver(cluster, operator)
+        cluster.verify_logs()
+        cluster.installed = False
+        operator.run(commands(QUICKSTART, "Remove it")[0],
+                     [("overlays/second-scheduler", f"overlays/{layout.overlay}")])
+        left = [name for name in cluster.node_object()["metadata"]["annotations"] if "gpu" in name]
+        check(not left, f"left on the node: {left}")
+
+
+run(body)
