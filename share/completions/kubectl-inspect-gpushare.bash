@@ -17,7 +17,7 @@ _gpushare_candidates() {
     [[ " $all " =~ \ --context[\ =]([^ ]+)\  ]] && where+=(--context "${BASH_REMATCH[1]}")
     for word in "${@:1:$#-1}"; do
         case $word in
-        show | map | why | what-if | snapshot | web | doctor) [[ -n $command ]] || command=$word ;;
+        show | map | why | what-if | snapshot | defrag | web | doctor) [[ -n $command ]] || command=$word ;;
         esac
     done
     case $before in
@@ -27,6 +27,7 @@ _gpushare_candidates() {
         ;;
     --sort) echo 'name free used largest stranded pods' && return ;;
     --policy) echo 'binpack spread fgd rollout' && return ;;
+    --free-node) kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||' && return ;;
     --context) kubectl config get-contexts -o name 2>/dev/null && return ;;
     -n | --namespace) kubectl "${where[@]}" get namespaces -o name 2>/dev/null | sed 's|.*/||' && return ;;
     --add-node | --without-node)
@@ -48,6 +49,7 @@ _gpushare_candidates() {
         [[ $last == -* ]] && echo "--hash-names $common" && return
         compgen -f -- "$last"
         ;;
+    defrag) echo "--free-node --max-moves --policy $common" ;;
     web) echo "--listen --no-token $common" ;;
     doctor)
         echo "--system-namespace --scheduler-config --extender --extender-ca --extender-cert" \
@@ -59,7 +61,7 @@ _gpushare_candidates() {
         elif [[ $last == -* ]]; then
             echo "--details --output --watch --selector --sort --all-namespaces $common"
         else
-            [[ -n $command ]] || echo 'show map why what-if snapshot web doctor'
+            [[ -n $command ]] || echo 'show map why what-if snapshot defrag web doctor'
             kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
         fi
         ;;

@@ -5,12 +5,12 @@
 # itself see kubectl_complete-inspect-gpushare beside this file.
 
 set -l prog kubectl-inspect-gpushare
-set -l commands show map why what-if snapshot web doctor
+set -l commands show map why what-if snapshot defrag web doctor
 
 # The words so far name this command; "show" where they name none.
 function __gpushare_command
     for word in (commandline -opc)
-        if contains -- $word show map why what-if snapshot web doctor
+        if contains -- $word show map why what-if snapshot defrag web doctor
             test $word = $argv[1]
             return
         end
@@ -39,6 +39,7 @@ complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a map -d 'ever
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a why -d 'who waits and why, or beside whom a pod runs'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a what-if -d 'how many such pods would fit'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a snapshot -d 'the cluster as a file'
+complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a defrag -d 'which pods would have to move'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a web -d 'a live page'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'what is wrong with the installation'
 
@@ -74,6 +75,9 @@ complete -c $prog -n '__gpushare_command what-if' -l policy -x -a 'binpack sprea
 complete -c $prog -n '__gpushare_command snapshot' -F
 complete -c $prog -n '__gpushare_command snapshot' -l hash-names -d 'numbers for names'
 
+complete -c $prog -n '__gpushare_command defrag' -l free-node -x -a '(__gpushare_names nodes -l gpushare=true)' -d 'move all pods off this node'
+complete -c $prog -n '__gpushare_command defrag' -l max-moves -x -d 'pods that move for one'
+complete -c $prog -n '__gpushare_command defrag' -l policy -x -a 'binpack spread fgd rollout' -d placement
 complete -c $prog -n '__gpushare_command web' -l listen -x -d 'address of this machine'
 complete -c $prog -n '__gpushare_command web' -l no-token -d 'the way to it is the login'
 

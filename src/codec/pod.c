@@ -27,18 +27,24 @@ static void read_owners(struct gs_pod_reader *pr)
     while (gs_scan_element(&reader->scan)) {
         struct gs_scan_text key;
         const char *uid = "";
-        bool controller = false;
+        bool controller = false, daemon = false;
+        struct gs_scan_text kind;
         gs_scan_object(&reader->scan, "metadata.ownerReferences entry");
         while (gs_scan_key(&reader->scan, &key)) {
             if (gs_scan_text_is(key, "uid"))
                 gs_read_string(reader, "metadata.ownerReferences.uid", &uid);
             else if (gs_scan_text_is(key, "controller"))
                 gs_read_bool(reader, "metadata.ownerReferences.controller", &controller);
+            else if (gs_scan_text_is(key, "kind"))
+                daemon = gs_read_text(reader, "metadata.ownerReferences.kind", &kind) &&
+                         gs_scan_text_is(kind, "DaemonSet");
             else
                 gs_scan_skip(&reader->scan);
         }
-        if (controller)
-            pr->pod->owner_uid = uid;
+        if (!controller)
+            continue;
+        pr->pod->owner_uid = uid;
+        pr->pod->daemon = daemon;
     }
 }
 

@@ -18,7 +18,8 @@ import hostile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FULL = "nodes=5000,gpus=8,mem=80,pods=100000,other=400000"
-PARTS = ("start", "filter", "growth", "prioritize", "bind", "concurrency", "hostile")
+PARTS = ("start", "filter", "growth", "prioritize", "bind", "concurrency", "hostile",
+         "defrag")
 P50_MS = {100: 0.08, 1000: 0.15, 5000: 0.6}
 
 
@@ -262,6 +263,12 @@ class Bench:
         few, many = self.alternate(lambda: cost(50), lambda: cost(5000))
         self.row(f"watch event: 5000 nodes ({many / 1000:.1f} us) / 50", many / few, 1.2)
 
+    def plans(self):
+        done = subprocess.run([str(self.build / "tests" / "defrag_once")], check=True,
+                              capture_output=True, text=True)
+        total_ms = float(re.search(r" total_ms=(\d+)", done.stdout).group(1))
+        self.row("defrag: 20 plans, 1000 nodes, 20000 pods", total_ms / 1000, 2, "s")
+
     def on_cluster(self, script, ratio, *options):
         """What a measurement on a real control plane prints as "RATIO: number", by ratio."""
         command = [ROOT / "tests/bench" / script / "run.sh", "--rounds", max(1, self.args.rounds),
@@ -285,7 +292,9 @@ class Bench:
         with self.stack:
             if "hostile" in parts:
                 hostile.rows(self)
-            if set(parts) == {"hostile"}:
+            if "defrag" in parts:
+                self.plans()
+            if set(parts) <= {"hostile", "defrag"}:
                 return
             api, config = self.serve(FULL)
             if "start" in parts:

@@ -27,6 +27,7 @@ static bool set_format(void *to, const char *text)
     "  why [POD]          who waits for GPU memory, and why; or what one pod has\n"                \
     "  what-if            how many more pods of a size would fit, and where\n"                     \
     "  snapshot FILE      the cluster as a file to plan with, without secrets\n"                   \
+    "  defrag             which pods would have to move so that those that wait fit\n"             \
     "  web                a live page of all that, for this machine's browser\n"                   \
     "  doctor             what is wrong with the installation, and how to mend it\n"               \
     "\n"                                                                                           \

@@ -12,7 +12,7 @@ static const struct {
     int (*run)(const struct app *app, int argc, char **argv);
 } commands[] = {
     {"show", cmd_show},         {"map", cmd_map}, {"why", cmd_why},       {"what-if", cmd_what_if},
-    {"snapshot", cmd_snapshot}, {"web", cmd_web}, {"doctor", cmd_doctor},
+    {"snapshot", cmd_snapshot}, {"web", cmd_web}, {"doctor", cmd_doctor}, {"defrag", cmd_defrag},
 };
 
 /* Options before the command's name whose value is a word of its own. */

@@ -387,6 +387,36 @@ static void small_fields_are_read(void **state)
     }
 }
 
+static void pods_of_a_daemon_set_are_told_apart(void **state)
+{
+    static const struct {
+        const char *row, *json;
+        bool daemon;
+    } rows[] = {
+        {"no owner", "{}", false},
+        {"another controller",
+         "{'metadata':{'ownerReferences':[{'kind':'ReplicaSet','uid':'a','controller':true}]}}",
+         false},
+        {"its controller",
+         "{'metadata':{'ownerReferences':[{'controller':true,'uid':'a','kind':'DaemonSet'}]}}",
+         true},
+        {"an owner that controls nothing",
+         "{'metadata':{'ownerReferences':[{'kind':'DaemonSet','uid':'a'}]}}", false},
+        {"beside another controller",
+         "{'metadata':{'ownerReferences':[{'kind':'DaemonSet','uid':'b'},"
+         "{'kind':'Job','uid':'a','controller':true}]}}",
+         false},
+        {"null", "{'metadata':{'ownerReferences':[{'kind':null,'uid':'a','controller':true}]}}",
+         false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_pod pod = {0};
+        row_equal(r->row, decode(r->json, &pod, NULL), 0);
+        row_equal(r->row, pod.daemon, r->daemon);
+        gs_pod_release(&pod);
+    }
+}
+
 static void an_environment_that_names_devices_is_noticed(void **state)
 {
     struct gs_pod pod = {0};
@@ -598,6 +628,7 @@ int main(void)
         cmocka_unit_test(annotations_that_users_break_are_told_not_failed),
         cmocka_unit_test(what_a_limit_asks_for_is_read),
         cmocka_unit_test(small_fields_are_read),
+        cmocka_unit_test(pods_of_a_daemon_set_are_told_apart),
         cmocka_unit_test(an_environment_that_names_devices_is_noticed),
         cmocka_unit_test(a_field_that_cannot_be_read_is_named),
         cmocka_unit_test(strings_that_look_like_json_are_strings),

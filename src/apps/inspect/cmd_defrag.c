@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpushare/base/num.h"
+#include "inspect/defrag.h"
+#include "inspect/lookup.h"
+#include "inspect/terminal.h"
+
+/* kubectl inspect gpushare defrag: which pods would have to move so that others fit. */
+
+/* Plans of one run; one after the other they take the cluster further from what it is. */
+enum { PLANS_MAX = 20 };
+
+static bool set_policy(void *to, const char *text)
+{
+    return gs_placement_parse(text, strlen(text), to);
+}
+
+static void read_options(struct defrag_run *run, int argc, char **argv)
+{
+    const struct gs_option table[] = {
+        OPT_STRING("free-node", &run->free_node, "NODE",
+                   "move all pods with GPU memory off this node instead"),
+        OPT_U32("max-moves", &run->max_moves, "N", "pods that move for one that waits (5)"),
+        OPT_CUSTOM("policy", &run->policy, set_policy, "binpack|spread|fgd|rollout",
+                   "the extender's --policy (rollout)"),
+        COMMON_OPTIONS(&run->common, "has no effect: all pods count"),
+    };
+    const struct gs_command command = {
+        .name = argv[0],
+        .doc = "For pods that wait although enough memory is free in sum: the cheapest moves after "
+               "which they fit, and the commands for them. Only pods with a controller move, none "
+               "of higher priority, those that have run least first. The placement code is the "
+               "extender's; the cluster is left alone.",
+        .options = table,
+        .option_count = sizeof(table) / sizeof(table[0]),
+        .quiet = true,
+    };
+    gs_options_parse(&command, argc, argv);
+}
+
+/* ---- who waits ---- */
+
+static int by_turn(const void *a, const void *b)
+{
+    const struct gs_pod *left = &(*(const struct snap_waiting *const *)a)->pod;
+    const struct gs_pod *right = &(*(const struct snap_waiting *const *)b)->pod;
+    if (left->priority != right->priority)
+        return left->priority > right->priority ? -1 : 1;
+    if (left->created_s != right->created_s)
+        return left->created_s < right->created_s ? -1 : 1;
+    int order = strcmp(left->ns, right->ns);
+    return order ? order : strcmp(left->name, right->name);
+}
+
+/* In kube-scheduler's order; who has a place already, because others are evicted for him, is not
+ * among them. *caller frees*. */
+static const struct snap_waiting **sort_waiting(const struct snapshot *snapshot,
+                                                uint32_t *ret_count)
+{
+    const struct snap_waiting **all = calloc(HASH_COUNT(snapshot->waiting) + 1u, sizeof(*all));
+    uint32_t count = 0;
+    for (const struct snap_waiting *w = snapshot->waiting; all && w; w = w->hh.next) {
+        if (!w->pod.nominated_node[0] && !w->pod.deleting)
+            all[count++] = w;
+    }
+    if (count)
+        qsort(all, count, sizeof(*all), by_turn);
+    *ret_count = count;
+    return all;
+}
+
+/* The planner remembers what an ask came to: asks live as long as it. */
+static int plan_for_all(struct defrag_run *run, struct gs_defrag *defrag,
+                        const struct snap_waiting **waiting, struct gs_defrag_pod *asks,
+                        uint32_t count)
+{
+    uint32_t plans = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct defrag_entry *entry = &run->entries[run->entry_count];
+        if (plans == PLANS_MAX) {
+            run->left_out = count - i;
+            break;
+        }
+        asks[i] = (struct gs_defrag_pod){.uid = waiting[i]->pod.uid};
+        gs_ask_of_pod(&asks[i].ask, &waiting[i]->pod);
+        entry->waiting = waiting[i];
+        entry->result = gs_defrag_make_room(defrag, &asks[i], run->max_moves, &entry->plan);
+        if (entry->result == GS_DEFRAG_NO_MEMORY)
+            return -1;
+        run->entry_count++;
+        plans += entry->result == GS_DEFRAG_FOUND;
+    }
+    return 0;
+}
+
+static int make_room(struct defrag_run *run, struct gs_defrag *defrag)
+{
+    uint32_t count = 0;
+    _cleanup_free_ const struct snap_waiting **waiting = sort_waiting(&run->snapshot, &count);
+    _cleanup_free_ struct gs_defrag_pod *asks = calloc(count + 1u, sizeof(*asks));
+    run->entries = calloc(count + 1u, sizeof(*run->entries));
+    if (!waiting || !asks || !run->entries)
+        return -1;
+    return plan_for_all(run, defrag, waiting, asks, count);
+}
+
+/* ---- a node ---- */
+
+static bool moved(const struct gs_defrag_plan *plan, uint32_t pod)
+{
+    for (uint32_t i = 0; i < plan->count; i++) {
+        if (plan->moves[i].pod == pod)
+            return true;
+    }
+    return false;
+}
+
+static int free_node(struct defrag_run *run, struct gs_defrag *defrag, uint32_t slot)
+{
+    run->entries = calloc(1, sizeof(*run->entries));
+    run->stay = calloc(run->pod_count + 1u, sizeof(*run->stay));
+    if (!run->entries || !run->stay)
+        return -1;
+    struct defrag_entry *entry = &run->entries[0];
+    run->entry_count = 1;
+    entry->result = gs_defrag_free_node(defrag, slot, &entry->plan);
+    for (uint32_t i = 0; i < run->pod_count; i++) {
+        if (strcmp(run->nodes[i], run->free_node) == 0 && !moved(&entry->plan, i))
+            run->stay[run->stay_count++] = run->pods[i];
+    }
+    return entry->result == GS_DEFRAG_NO_MEMORY ? -1 : 0;
+}
+
+static int plan(struct defrag_run *run, struct gs_error *err)
+{
+    const struct gs_node_view *view =
+        run->free_node ? gs_ledger_view(run->snapshot.ledger, gs_slice_of(run->free_node)) : NULL;
+    if (run->free_node && !view)
+        return gs_fail(err, GS_ENOENT, "there is no node %.200s", run->free_node);
+    struct gs_defrag *defrag = gs_defrag_new(run->snapshot.ledger, run->snapshot.policies,
+                                             run->policy, run->open, run->pods, run->pod_count);
+    if (!defrag)
+        return gs_fail_nomem(err);
+    int result = view ? free_node(run, defrag, view->slot) : make_room(run, defrag);
+    gs_defrag_free(defrag);
+    return result < 0 ? gs_fail_nomem(err) : 0;
+}
+
+/* policy/v1 has evictions since 1.22, and v1beta1 none since 1.25. Who cannot be asked is new. */
+static void find_release(struct defrag_run *run)
+{
+    enum { FIRST_WITH_V1 = 22 };
+    struct gs_error ignored = {0};
+    uint64_t minor;
+    json_auto_t *version = lookup_json(&run->source, "/version", NULL, &ignored);
+    const char *text = lookup_text(version, "minor", NULL);
+    run->old_eviction =
+        gs_parse_u64(text, strspn(text, "0123456789"), &minor) && minor < FIRST_WITH_V1;
+}
+
+int cmd_defrag(const struct app *app, int argc, char **argv)
+{
+    struct defrag_run run = {
+        .common = COMMON_DEFAULTS, .app = app, .max_moves = 5, .policy = GS_PLACEMENT_ROLLOUT};
+    struct gs_error err = {0};
+    read_options(&run, argc, argv);
+    if (!run.max_moves || run.max_moves > GS_DEFRAG_MOVES_MAX)
+        return complain_usage(argv[0], "--max-moves is 1 to 16");
+    int result = common_connect(&run.common, app, &run.source, &err);
+    if (result == 0)
+        result = defrag_load(&run, &err);
+    if (result == 0)
+        result = plan(&run, &err);
+    if (result == 0)
+        find_release(&run);
+    if (result == 0 && (defrag_tell(&run) < 0 || fflush(stdout) != 0))
+        result = fail_output(&err);
+    defrag_release(&run);
+    return result == 0 ? 0 : complain(&err);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect/defrag.h"
+#include "inspect/fetch.h"
+
+/* The cluster as the planner wants it: a ledger, and what every bound pod asked for. */
+
+static const char *keep(struct defrag_run *run, const char *text)
+{
+    return gs_arena_strndup(&run->texts, text, strlen(text));
+}
+
+/* The pod's own text goes with it. */
+static bool keep_list(struct defrag_run *run, struct gs_slice *list)
+{
+    const char *copy = gs_arena_strndup(&run->texts, list->len ? list->at : "", list->len);
+    *list = (struct gs_slice){copy, list->len};
+    return copy != NULL;
+}
+
+static bool comes_back_elsewhere(const struct gs_pod *pod)
+{
+    return pod->owner_uid[0] && !pod->daemon && !pod->static_uid[0] && !pod->deleting;
+}
+
+static int grow(struct defrag_run *run)
+{
+    uint32_t cap = run->pod_cap ? run->pod_cap * 2 : 256;
+    void *pods = reallocarray(run->pods, cap, sizeof(*run->pods));
+    if (pods)
+        run->pods = pods;
+    void *nodes = reallocarray(run->nodes, cap, sizeof(*run->nodes));
+    if (nodes)
+        run->nodes = nodes;
+    void *gpus = reallocarray(run->gpus, cap, sizeof(*run->gpus));
+    if (gpus)
+        run->gpus = gpus;
+    if (!pods || !nodes || !gpus)
+        return -1;
+    run->pod_cap = cap;
+    return 0;
+}
+
+static int note_bound(struct defrag_run *run, const struct gs_pod *pod)
+{
+    struct gs_defrag_pod made = {
+        .uid = keep(run, pod->uid),
+        .ns = keep(run, pod->ns),
+        .name = keep(run, pod->name),
+        .movable = comes_back_elsewhere(pod),
+    };
+    const char *node = keep(run, pod->node_name);
+    if (run->pod_count == run->pod_cap && grow(run) < 0)
+        return -1;
+    if (pod->created_s)
+        made.age_s = clock_unix_s(run->app->clock) - pod->created_s;
+    gs_ask_of_pod(&made.ask, pod);
+    made.ask.uid = made.uid;
+    if (!made.uid || !made.ns || !made.name || !node || !keep_list(run, &made.ask.model) ||
+        !keep_list(run, &made.ask.model_deny) || !keep_list(run, &made.ask.uuid) ||
+        !keep_list(run, &made.ask.uuid_deny))
+        return -1;
+    run->nodes[run->pod_count] = node;
+    run->gpus[run->pod_count] = pod->recorded_gpus;
+    run->pods[run->pod_count++] = made;
+    return 0;
+}
+
+/* ---- one list, two listeners ---- */
+
+static int on_list_begin(void *ctx, enum gs_kind kind)
+{
+    struct defrag_run *run = ctx;
+    const struct gs_watch_sink to = snapshot_sink(&run->snapshot);
+    if (kind == GS_KIND_POD)
+        run->pod_count = 0; /* a list may begin anew */
+    return to.list_begin(to.ctx, kind);
+}
+
+static int on_list_end(void *ctx, enum gs_kind kind)
+{
+    const struct gs_watch_sink to = snapshot_sink(&((struct defrag_run *)ctx)->snapshot);
+    return to.list_end(to.ctx, kind);
+}
+
+static int on_node(void *ctx, const struct gs_node *node)
+{
+    const struct gs_watch_sink to = snapshot_sink(&((struct defrag_run *)ctx)->snapshot);
+    return to.node(to.ctx, node);
+}
+
+static int on_pod(void *ctx, const struct gs_pod *pod)
+{
+    struct defrag_run *run = ctx;
+    const struct gs_watch_sink to = snapshot_sink(&run->snapshot);
+    if (pod->node_name[0] && gs_pod_wants_gpu(pod) && !gs_pod_terminal(pod) &&
+        note_bound(run, pod) < 0)
+        return -1;
+    return to.pod(to.ctx, pod);
+}
+
+/* Nodes that kube-scheduler would not even ask about take nobody. */
+static int find_open(struct defrag_run *run, struct gs_error *err)
+{
+    const struct gs_ledger *ledger = run->snapshot.ledger;
+    uint32_t slots = gs_ledger_slots(ledger);
+    run->open = calloc(slots + 1u, sizeof(*run->open));
+    if (!run->open)
+        return gs_fail_nomem(err);
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        const char *name =
+            gs_ledger_view_at(ledger, slot) ? gs_ledger_node_name(ledger, slot) : NULL;
+        const struct snap_node *node = name ? snapshot_node(&run->snapshot, name) : NULL;
+        run->open[slot] = node && node->ready && !node->unschedulable && node->allocatable_units;
+    }
+    return 0;
+}
+
+int defrag_load(struct defrag_run *run, struct gs_error *err)
+{
+    const struct gs_watch_sink sink = {.ctx = run,
+                                       .list_begin = on_list_begin,
+                                       .list_end = on_list_end,
+                                       .node = on_node,
+                                       .pod = on_pod};
+    const struct fetch fetch = {.source = &run->source,
+                                .names = &run->common.names,
+                                .progress = run->app->terminal.progress};
+    if (snapshot_init(&run->snapshot, err) < 0 || fetch_cluster(&fetch, &sink, NULL, err) < 0 ||
+        snapshot_learnt(&run->snapshot, err) < 0)
+        return -1;
+    return find_open(run, err);
+}
+
+void defrag_release(struct defrag_run *run)
+{
+    for (uint32_t i = 0; i < run->entry_count; i++)
+        gs_defrag_plan_release(&run->entries[i].plan);
+    free(run->entries);
+    free(run->stay);
+    free(run->pods);
+    free(run->nodes);
+    free(run->gpus);
+    free(run->open);
+    gs_arena_release(&run->texts);
+    snapshot_release(&run->snapshot);
+    source_close(&run->source);
+}

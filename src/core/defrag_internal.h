@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_CORE_DEFRAG_INTERNAL_H
+#define GPUSHARE_CORE_DEFRAG_INTERNAL_H
+
+#include "gpushare/core/defrag.h"
+
+/* What defrag*.c share. */
+
+/* What is known of a pod besides what the caller says. */
+struct defrag_tenant {
+    uint32_t slot;
+    gs_gpu_mask gpus;
+    uint32_t units;
+    bool gone; /* moved by an earlier plan, or not where its record says: stays */
+};
+
+/* Whether pods of one shape have room anywhere as things are. */
+struct defrag_shape {
+    const struct gs_ask *ask;
+    bool room;
+};
+enum { DEFRAG_SHAPES_MAX = 256 };
+
+/* What became of a pod of one shape that was to be placed, as things are. */
+struct defrag_failure {
+    const struct gs_ask *ask;
+    uint32_t max_moves;
+    enum gs_defrag_result result;
+};
+enum { DEFRAG_FAILURES_MAX = 64 };
+
+struct gs_defrag {
+    struct gs_ledger *ledger;
+    struct gs_policies *policies;
+    enum gs_placement placement;
+    const bool *open;
+    const struct gs_defrag_pod *pods;
+    uint32_t count;
+    struct defrag_tenant *tenants; /* by index of pods */
+    uint32_t *by_slot;             /* pods, by slot */
+    uint32_t *first;               /* of a slot in by_slot; one more entry at the end */
+    struct defrag_shape shapes[DEFRAG_SHAPES_MAX];
+    uint32_t shape_count;
+    struct defrag_failure failures[DEFRAG_FAILURES_MAX];
+    uint32_t failure_count;
+    uint32_t made; /* new pods so far, for their UIDs */
+};
+
+/* Fits now, holds respected, CPU too. */
+bool defrag_fits(const struct gs_defrag *defrag, const struct gs_ask *ask, uint32_t slot);
+
+/* Where the policy puts a pod among the open nodes but one (GS_LEDGER_NO_NODE: none is left out).
+ */
+bool defrag_place(const struct gs_defrag *defrag, const struct gs_ask *ask, uint32_t but,
+                  uint32_t *ret_slot, gs_gpu_mask *ret_gpus);
+
+/* Charges a new pod with this ask there. -1: out of memory. */
+int defrag_charge(struct gs_defrag *defrag, const struct gs_ask *ask, uint32_t slot,
+                  gs_gpu_mask gpus, uint32_t *ret_number);
+
+int defrag_plan_add(struct gs_defrag_plan *plan, const struct gs_defrag_move *move);
+
+/* All or nothing: the moves of these pods, and the waiting pod (NULL: none) on the slot. 1: carried
+ * out and in *ret; 0: it does not work, the ledger is as before; -1: out of memory. */
+int defrag_carry_out(struct gs_defrag *defrag, const struct gs_ask *waiting, uint32_t slot,
+                     const uint32_t *pods, uint32_t count, bool cordon, struct gs_defrag_plan *ret);
+
+bool defrag_same_shape(const struct gs_ask *a, const struct gs_ask *b);
+
+/* The copy has changed: nothing that was found out about it holds any more. */
+void defrag_forget(struct gs_defrag *defrag);
+
+/* Might this pod find a place somewhere, as things are? */
+bool defrag_might_move(struct gs_defrag *defrag, uint32_t pod);
+
+#endif

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "defrag_internal.h"
+
+/*
+ * The search: for 1, 2, 3, … moves all sets of so many pods of one node whose going leaves room for
+ * the waiting pod, the youngest first, until one can be carried out.
+ *
+ * On a node, GPU by GPU: it is one of those that the waiting pod gets, then pods of it go until it
+ * has the room, or it is not. A GPU that has the room already is always one of them: taking another
+ * needs no fewer moves. Then more go while CPU is short. So every set without a superfluous pod is
+ * found.
+ */
+
+/* A set of pods of one node. */
+struct candidate {
+    uint32_t slot;
+    uint32_t pods[GS_DEFRAG_MOVES_MAX];
+    int64_t age_s; /* of all of them */
+};
+
+struct search {
+    struct gs_defrag *defrag;
+    const struct gs_ask *ask;
+    uint32_t moves; /* so many, exactly */
+
+    struct candidate *found;
+    uint32_t count, cap;
+    bool cut, no_memory; /* not all are in `found` */
+
+    /* of the node being looked at */
+    const struct gs_node_view *view;
+    uint32_t slot;
+    gs_gpu_mask allowed;
+    int64_t free_units[GS_GPUS_MAX]; /* by position in the view; negative when overfull */
+    int64_t free_cpu_milli;
+    uint32_t *tenants; /* those that may go */
+    uint32_t tenant_count;
+    uint32_t chosen[GS_DEFRAG_MOVES_MAX];
+    uint32_t chosen_count;
+};
+
+/* --- one node --- */
+
+static bool chosen(const struct search *search, uint32_t pod)
+{
+    for (uint32_t i = 0; i < search->chosen_count; i++) {
+        if (search->chosen[i] == pod)
+            return true;
+    }
+    return false;
+}
+
+static void evict(struct search *search, uint32_t pod, int sign)
+{
+    const struct defrag_tenant *tenant = &search->defrag->tenants[pod];
+    for (uint32_t g = 0; g < search->view->gpu_count; g++) {
+        if (tenant->gpus & GS_GPU_BIT(search->view->gpus[g].idx))
+            search->free_units[g] += sign * (int64_t)tenant->units;
+    }
+    search->free_cpu_milli += sign * search->defrag->pods[pod].ask.cpu_milli;
+    if (sign > 0)
+        search->chosen[search->chosen_count++] = pod;
+    else
+        search->chosen_count--;
+}
+
+static void note(struct search *search)
+{
+    if (search->chosen_count != search->moves)
+        return;
+    if (search->count == GS_DEFRAG_SETS_MAX) {
+        search->cut = true;
+        return;
+    }
+    if (search->count == search->cap) {
+        uint32_t cap = search->cap ? search->cap * 2 : 256;
+        void *wider = reallocarray(search->found, cap, sizeof(*search->found));
+        if (!wider) {
+            search->no_memory = true;
+            return;
+        }
+        search->found = wider;
+        search->cap = cap;
+    }
+    struct candidate *candidate = &search->found[search->count++];
+    *candidate = (struct candidate){.slot = search->slot};
+    memcpy(candidate->pods, search->chosen, search->chosen_count * sizeof(*search->chosen));
+    for (uint32_t i = 0; i < search->chosen_count; i++)
+        candidate->age_s += search->defrag->pods[search->chosen[i]].age_s;
+}
+
+/* The GPUs have the room; now the CPU shall suffice. */
+static void clear_cpu(struct search *search, uint32_t from)
+{
+    if (search->free_cpu_milli >= search->ask->cpu_milli) {
+        note(search);
+        return;
+    }
+    for (uint32_t t = from; t < search->tenant_count && search->chosen_count < search->moves; t++) {
+        if (search->cut || search->no_memory)
+            return;
+        if (chosen(search, search->tenants[t]))
+            continue;
+        evict(search, search->tenants[t], 1);
+        clear_cpu(search, t + 1);
+        evict(search, search->tenants[t], -1);
+    }
+}
+
+static void choose_gpu(struct search *search, uint32_t gpu, uint32_t ready);
+
+/* GPU `gpu` shall have the room: pods of it from `from` on go. */
+static void clear_gpu(struct search *search, uint32_t gpu, uint32_t ready, uint32_t from)
+{
+    gs_gpu_mask bit = GS_GPU_BIT(search->view->gpus[gpu].idx);
+    if (search->free_units[gpu] >= search->ask->units) {
+        choose_gpu(search, gpu + 1, ready + 1);
+        return;
+    }
+    for (uint32_t t = from; t < search->tenant_count && search->chosen_count < search->moves; t++) {
+        uint32_t pod = search->tenants[t];
+        if (search->cut || search->no_memory)
+            return;
+        if (!(search->defrag->tenants[pod].gpus & bit) || chosen(search, pod))
+            continue;
+        evict(search, pod, 1);
+        clear_gpu(search, gpu, ready, t + 1);
+        evict(search, pod, -1);
+    }
+}
+
+/* So many GPUs before this one have the room and are among those that the pod gets. */
+static void choose_gpu(struct search *search, uint32_t gpu, uint32_t ready)
+{
+    if (ready == search->ask->gpu_count) {
+        clear_cpu(search, 0);
+        return;
+    }
+    if (search->cut || search->no_memory ||
+        search->view->gpu_count - gpu < search->ask->gpu_count - ready)
+        return;
+    bool usable = search->allowed & GS_GPU_BIT(search->view->gpus[gpu].idx) &&
+                  search->view->gpus[gpu].usable &&
+                  search->view->gpus[gpu].total_units >= search->ask->units;
+    if (usable)
+        clear_gpu(search, gpu, ready, 0);
+    if (!usable || search->free_units[gpu] < search->ask->units)
+        choose_gpu(search, gpu + 1, ready);
+}
+
+/* Pods of the node that may go: of no higher priority, with room somewhere. */
+static void gather_tenants(struct search *search)
+{
+    struct gs_defrag *defrag = search->defrag;
+    search->tenant_count = 0;
+    for (uint32_t i = defrag->first[search->slot]; i < defrag->first[search->slot + 1]; i++) {
+        uint32_t pod = defrag->by_slot[i];
+        if (defrag->pods[pod].movable && !defrag->tenants[pod].gone &&
+            defrag->pods[pod].ask.priority <= search->ask->priority &&
+            defrag_might_move(defrag, pod))
+            search->tenants[search->tenant_count++] = pod;
+    }
+}
+
+/* Would it help if all of them went? */
+static bool worth_a_look(const struct search *search)
+{
+    uint32_t gpus = 0;
+    int64_t cpu_milli = search->free_cpu_milli;
+    for (uint32_t t = 0; t < search->tenant_count; t++)
+        cpu_milli += search->defrag->pods[search->tenants[t]].ask.cpu_milli;
+    for (uint32_t g = 0; g < search->view->gpu_count; g++) {
+        gs_gpu_mask bit = GS_GPU_BIT(search->view->gpus[g].idx);
+        int64_t free_units = search->free_units[g];
+        for (uint32_t t = 0; t < search->tenant_count; t++) {
+            const struct defrag_tenant *tenant = &search->defrag->tenants[search->tenants[t]];
+            free_units += tenant->gpus & bit ? tenant->units : 0;
+        }
+        gpus += search->allowed & bit && search->view->gpus[g].usable &&
+                free_units >= search->ask->units;
+    }
+    return gpus >= search->ask->gpu_count && cpu_milli >= search->ask->cpu_milli;
+}
+
+static void look_at_node(struct search *search, uint32_t slot)
+{
+    const struct gs_node_view *view = gs_ledger_view_at(search->defrag->ledger, slot);
+    if (!search->defrag->open[slot] || !view || view->gpu_count < search->ask->gpu_count)
+        return;
+    search->view = view;
+    search->slot = slot;
+    search->allowed = gs_ask_allowed(search->ask, view);
+    search->free_cpu_milli = view->cpu_milli - view->cpu_used_milli;
+    for (uint32_t g = 0; g < view->gpu_count; g++)
+        search->free_units[g] =
+            (int64_t)view->gpus[g].total_units - (int64_t)view->gpus[g].used_units;
+    gather_tenants(search);
+    if (search->tenant_count >= search->moves && worth_a_look(search))
+        choose_gpu(search, 0, 0);
+}
+
+/* --- all nodes --- */
+
+static int cheapest_first(const void *a, const void *b)
+{
+    const struct candidate *left = a, *right = b;
+    if (left->age_s != right->age_s)
+        return left->age_s < right->age_s ? -1 : 1;
+    if (left->slot != right->slot)
+        return left->slot < right->slot ? -1 : 1;
+    return memcmp(left->pods, right->pods, sizeof(left->pods));
+}
+
+static uint64_t size_of(const struct gs_defrag *defrag, uint32_t pod)
+{
+    return (uint64_t)defrag->pods[pod].ask.units * defrag->pods[pod].ask.gpu_count;
+}
+
+/* Large ones first: small ones find a place later, too. */
+static void sort_large_first(const struct gs_defrag *defrag, uint32_t *pods, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        uint32_t pod = pods[i], at = i;
+        for (;
+             at && (size_of(defrag, pods[at - 1]) < size_of(defrag, pod) ||
+                    (size_of(defrag, pods[at - 1]) == size_of(defrag, pod) && pods[at - 1] > pod));
+             at--)
+            pods[at] = pods[at - 1];
+        pods[at] = pod;
+    }
+}
+
+/* 1: done, 0: none of them works, -1: out of memory. */
+static int prove(struct search *search, uint32_t *proven, struct gs_defrag_plan *ret)
+{
+    for (uint32_t i = 0; i < search->count; i++)
+        sort_large_first(search->defrag, search->found[i].pods, search->moves);
+    if (search->count)
+        qsort(search->found, search->count, sizeof(*search->found), cheapest_first);
+    for (uint32_t i = 0; i < search->count; i++) {
+        const struct candidate *candidate = &search->found[i];
+        if (i && cheapest_first(candidate - 1, candidate) == 0)
+            continue;
+        if ((*proven)++ == GS_DEFRAG_PROVEN_MAX) {
+            search->cut = true;
+            return 0;
+        }
+        for (int cordon = 1; cordon >= 0; cordon--) {
+            int result = defrag_carry_out(search->defrag, search->ask, candidate->slot,
+                                          candidate->pods, search->moves, cordon, ret);
+            if (result != 0)
+                return result;
+        }
+    }
+    return 0;
+}
+
+/* Plans of exactly search->moves moves. */
+static int search_nodes(struct search *search, uint32_t *proven, struct gs_defrag_plan *ret)
+{
+    search->count = 0;
+    for (uint32_t slot = 0; slot < gs_ledger_slots(search->defrag->ledger); slot++)
+        look_at_node(search, slot);
+    return search->no_memory ? -1 : prove(search, proven, ret);
+}
+
+static bool sum_suffices(const struct gs_defrag *defrag, const struct gs_ask *ask)
+{
+    uint64_t sum = 0;
+    for (uint32_t slot = 0; slot < gs_ledger_slots(defrag->ledger); slot++) {
+        const struct gs_node_view *view = gs_ledger_view_at(defrag->ledger, slot);
+        gs_gpu_mask allowed = view && defrag->open[slot] ? gs_ask_allowed(ask, view) : 0;
+        for (uint32_t g = 0; allowed && g < view->gpu_count; g++) {
+            if (allowed & GS_GPU_BIT(view->gpus[g].idx) && view->gpus[g].usable)
+                sum += view->gpus[g].free_units;
+        }
+    }
+    return sum >= (uint64_t)ask->units * ask->gpu_count;
+}
+
+static enum gs_defrag_result place_as_it_is(struct gs_defrag *defrag, const struct gs_ask *ask,
+                                            struct gs_defrag_plan *ret)
+{
+    struct gs_defrag_plan plan = {0};
+    uint32_t number;
+    if (!defrag_place(defrag, ask, GS_LEDGER_NO_NODE, &plan.slot, &plan.gpus))
+        return GS_DEFRAG_NONE;
+    if (defrag_charge(defrag, ask, plan.slot, plan.gpus, &number) < 0)
+        return GS_DEFRAG_NO_MEMORY;
+    defrag_forget(defrag);
+    *ret = plan;
+    return GS_DEFRAG_FITS;
+}
+
+/* With at least one move. */
+static enum gs_defrag_result search_moves(struct gs_defrag *defrag, const struct gs_ask *ask,
+                                          uint32_t max_moves, struct gs_defrag_plan *ret)
+{
+    struct search search = {.defrag = defrag, .ask = ask};
+    uint32_t proven = 0;
+    int result = 0;
+    search.tenants = calloc(defrag->count + 1u, sizeof(*search.tenants));
+    if (!search.tenants)
+        return GS_DEFRAG_NO_MEMORY;
+    for (search.moves = 1; search.moves <= max_moves && result == 0 && !search.cut; search.moves++)
+        result = search_nodes(&search, &proven, ret);
+    free(search.tenants);
+    free(search.found);
+    if (result != 0)
+        return result < 0 ? GS_DEFRAG_NO_MEMORY : GS_DEFRAG_FOUND;
+    return search.cut ? GS_DEFRAG_TOO_MANY : GS_DEFRAG_NONE;
+}
+
+/* Many that wait are alike: what failed for one fails for the next. */
+static const struct defrag_failure *find_failure(const struct gs_defrag *defrag,
+                                                 const struct gs_ask *ask, uint32_t max_moves)
+{
+    for (uint32_t i = 0; i < defrag->failure_count; i++) {
+        const struct defrag_failure *failure = &defrag->failures[i];
+        if (failure->max_moves == max_moves && defrag_same_shape(failure->ask, ask))
+            return failure;
+    }
+    return NULL;
+}
+
+enum gs_defrag_result gs_defrag_make_room(struct gs_defrag *defrag,
+                                          const struct gs_defrag_pod *waiting, uint32_t max_moves,
+                                          struct gs_defrag_plan *ret)
+{
+    const struct gs_ask *ask = &waiting->ask;
+    max_moves = max_moves < GS_DEFRAG_MOVES_MAX ? max_moves : GS_DEFRAG_MOVES_MAX;
+    const struct defrag_failure *known = find_failure(defrag, ask, max_moves);
+    if (known)
+        return known->result;
+    enum gs_defrag_result result = place_as_it_is(defrag, ask, ret);
+    if (result != GS_DEFRAG_NONE)
+        return result;
+    if (ask->broken != GS_FITS || !sum_suffices(defrag, ask))
+        result = GS_DEFRAG_NO_SUM;
+    else
+        result = search_moves(defrag, ask, max_moves, ret);
+    if (result > GS_DEFRAG_FITS && defrag->failure_count < DEFRAG_FAILURES_MAX)
+        defrag->failures[defrag->failure_count++] = (struct defrag_failure){ask, max_moves, result};
+    return result;
+}
+
+/* --- a whole node --- */
+
+enum gs_defrag_result gs_defrag_free_node(struct gs_defrag *defrag, uint32_t slot,
+                                          struct gs_defrag_plan *ret)
+{
+    uint32_t count = defrag->first[slot + 1] - defrag->first[slot];
+    struct gs_defrag_plan plan = {.slot = slot, .cordon = true};
+    uint32_t *pods = calloc(count + 1u, sizeof(*pods));
+    if (!pods)
+        return GS_DEFRAG_NO_MEMORY;
+    memcpy(pods, &defrag->by_slot[defrag->first[slot]], count * sizeof(*pods));
+    sort_large_first(defrag, pods, count);
+    int result = 0;
+    for (uint32_t i = 0; i < count && result >= 0; i++) {
+        struct gs_defrag_plan one = {0};
+        if (!defrag->pods[pods[i]].movable || defrag->tenants[pods[i]].gone)
+            continue;
+        result = defrag_carry_out(defrag, NULL, slot, &pods[i], 1, true, &one);
+        if (result == 1)
+            result = defrag_plan_add(&plan, &one.moves[0]);
+        gs_defrag_plan_release(&one);
+    }
+    free(pods);
+    if (result < 0) {
+        gs_defrag_plan_release(&plan);
+        return GS_DEFRAG_NO_MEMORY;
+    }
+    *ret = plan;
+    return count ? GS_DEFRAG_FOUND : GS_DEFRAG_FITS;
+}

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/base/splitmix.h"
+#include "gpushare/core/defrag.h"
+#include "ledgers.h"
+#include "rows.h"
+
+/*
+ * Small worlds. A plan must be as cheap as the cheapest that an exhaustive judge finds, who tries
+ * every set of pods of every node, each on a ledger that he builds anew.
+ */
+enum { NODES_MAX = 4, PODS_MAX = 14, MOVES_MAX = 5 };
+
+struct bound {
+    uint32_t node;
+    gs_gpu_mask gpus;
+    uint32_t units, gpu_count;
+    int32_t priority;
+    int64_t cpu_milli, age_s;
+    bool alone; /* no controller */
+};
+
+struct world {
+    const char *gpus[NODES_MAX]; /* sizes, as views.h reads them */
+    int64_t cpu_milli[NODES_MAX];
+    bool closed[NODES_MAX];
+    uint32_t node_count;
+    struct bound pods[PODS_MAX];
+    uint32_t pod_count;
+    struct bound waiting; /* gpu_count GPUs; gpus and node mean nothing */
+};
+
+static const char *const node_names[NODES_MAX] = {"n0", "n1", "n2", "n3"};
+static const char *const pod_names[PODS_MAX] = {"p0", "p1", "p2", "p3",  "p4",  "p5",  "p6",
+                                                "p7", "p8", "p9", "p10", "p11", "p12", "p13"};
+
+static struct gs_ask ask_of(const struct bound *pod)
+{
+    return (struct gs_ask){.units = pod->units,
+                           .gpu_count = pod->gpu_count,
+                           .priority = pod->priority,
+                           .cpu_milli = pod->cpu_milli,
+                           .uid = "w"};
+}
+
+static void charge(struct gs_ledger *ledger, const char *uid, const struct bound *pod)
+{
+    test_set_claim(ledger, (struct gs_claim){.uid = uid,
+                                             .ns = "default",
+                                             .name = uid,
+                                             .node = node_names[pod->node],
+                                             .gpus = pod->gpus,
+                                             .units = pod->units,
+                                             .priority = pod->priority,
+                                             .cpu_milli = (uint32_t)pod->cpu_milli});
+}
+
+static struct gs_ledger *build(const struct world *world)
+{
+    struct gs_ledger *ledger = gs_ledger_new();
+    struct gs_error err = {0};
+    for (uint32_t n = 0; n < world->node_count; n++) {
+        struct test_node t;
+        test_node_init(&t, node_names[n], world->gpus[n]);
+        t.node.cpu_milli = world->cpu_milli[n];
+        assert_int_equal(gs_ledger_set_node(ledger, &t.node, &err), 0);
+    }
+    for (uint32_t i = 0; i < world->pod_count; i++)
+        charge(ledger, pod_names[i], &world->pods[i]);
+    return ledger;
+}
+
+/* ---- the judge ---- */
+
+static bool fits_there(const struct gs_ledger *ledger, const struct gs_ask *ask, uint32_t node)
+{
+    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(node_names[node]));
+    return gs_view_cpu_left_milli(view) >= ask->cpu_milli && gs_fit(view, ask) == GS_FITS;
+}
+
+/* Binpack's best among the open nodes but one (-1: none is left out). */
+static bool place(const struct world *world, struct gs_ledger *ledger, struct gs_policies *policies,
+                  struct bound *pod, int but, const char *uid)
+{
+    struct gs_ask ask = ask_of(pod);
+    struct gs_choice best = {0}, choice;
+    int node = -1;
+    for (uint32_t n = 0; n < world->node_count; n++) {
+        const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(node_names[n]));
+        if ((int)n == but || world->closed[n] || !fits_there(ledger, &ask, n) ||
+            !gs_policy_choose(policies, GS_PLACEMENT_BINPACK, view, &ask, &choice))
+            continue;
+        if (node < 0 || choice.loss < best.loss) {
+            node = (int)n;
+            best = choice;
+        }
+    }
+    if (node < 0)
+        return false;
+    pod->node = (uint32_t)node;
+    pod->gpus = best.gpus;
+    charge(ledger, uid, pod);
+    return true;
+}
+
+static uint32_t size_of(const struct bound *pod)
+{
+    return pod->units * pod->gpu_count;
+}
+
+/* Does it help when this set of pods of the node moves, large ones first? */
+static bool helps(const struct world *world, uint32_t set, uint32_t node, bool cordon)
+{
+    struct gs_ledger *ledger = build(world);
+    struct gs_policies *policies = gs_policies_new();
+    struct gs_ask waiting = ask_of(&world->waiting);
+    uint32_t left = set;
+    bool works = true;
+    while (left && works) {
+        uint32_t largest = (uint32_t)__builtin_ctz(left);
+        char uid[8];
+        for (uint32_t i = 0; i < world->pod_count; i++) {
+            if (left >> i & 1 && size_of(&world->pods[i]) > size_of(&world->pods[largest]))
+                largest = i;
+        }
+        left &= ~(1u << largest);
+        struct bound moved = world->pods[largest];
+        snprintf(uid, sizeof(uid), "new%u", largest);
+        works = place(world, ledger, policies, &moved, cordon ? (int)node : -1, uid);
+    }
+    for (uint32_t i = 0; i < world->pod_count; i++) {
+        if (set >> i & 1)
+            gs_ledger_remove(ledger, pod_names[i], NULL);
+    }
+    works = works && fits_there(ledger, &waiting, node);
+    gs_policies_free(policies);
+    gs_ledger_free(ledger);
+    return works;
+}
+
+static bool may_move(const struct world *world, uint32_t set, uint32_t node, int64_t *ret_age_s)
+{
+    *ret_age_s = 0;
+    for (uint32_t i = 0; i < world->pod_count; i++) {
+        const struct bound *pod = &world->pods[i];
+        if (!(set >> i & 1))
+            continue;
+        if (pod->node != node || pod->alone || pod->priority > world->waiting.priority)
+            return false;
+        *ret_age_s += pod->age_s;
+    }
+    return true;
+}
+
+struct verdict {
+    int moves; /* -1: none helps */
+    int64_t age_s;
+};
+
+static struct verdict judge(const struct world *world)
+{
+    struct verdict best = {-1, 0};
+    for (uint32_t set = 0; set < 1u << world->pod_count; set++) {
+        int moves = __builtin_popcount(set);
+        for (uint32_t node = 0; node < world->node_count; node++) {
+            int64_t age_s;
+            if (world->closed[node] || moves > MOVES_MAX || !may_move(world, set, node, &age_s))
+                continue;
+            if (best.moves >= 0 &&
+                (moves > best.moves || (moves == best.moves && age_s >= best.age_s)))
+                continue;
+            if (helps(world, set, node, true) || helps(world, set, node, false))
+                best = (struct verdict){moves, age_s};
+        }
+    }
+    return best;
+}
+
+/* ---- the planner on the same world ---- */
+
+struct planned {
+    enum gs_defrag_result result;
+    struct gs_defrag_plan plan;
+    int64_t age_s;
+    struct gs_ledger *ledger;
+};
+
+static struct planned plan_for(const struct world *world)
+{
+    struct planned planned = {.ledger = build(world)};
+    struct gs_policies *policies = gs_policies_new();
+    struct gs_defrag_pod pods[PODS_MAX];
+    bool open[NODES_MAX];
+    struct gs_defrag_pod waiting = {.uid = "w", .ask = ask_of(&world->waiting)};
+    for (uint32_t n = 0; n < world->node_count; n++)
+        open[n] = !world->closed[n];
+    for (uint32_t i = 0; i < world->pod_count; i++)
+        pods[i] = (struct gs_defrag_pod){.uid = pod_names[i],
+                                         .ns = "default",
+                                         .name = pod_names[i],
+                                         .ask = ask_of(&world->pods[i]),
+                                         .age_s = world->pods[i].age_s,
+                                         .movable = !world->pods[i].alone};
+    struct gs_defrag *defrag =
+        gs_defrag_new(planned.ledger, policies, GS_PLACEMENT_BINPACK, open, pods, world->pod_count);
+    assert_non_null(defrag);
+    planned.result = gs_defrag_make_room(defrag, &waiting, MOVES_MAX, &planned.plan);
+    for (uint32_t i = 0; i < planned.plan.count; i++)
+        planned.age_s += pods[planned.plan.moves[i].pod].age_s;
+    gs_defrag_free(defrag);
+    gs_policies_free(policies);
+    return planned;
+}
+
+/* The ledger holds what the plan says: everybody at his new place, the waiting pod too; when there
+ * is no plan, what it held before. */
+static void check_ledger(const char *row, const struct world *world, const struct planned *planned)
+{
+    struct world after = *world;
+    bool placed = planned->result == GS_DEFRAG_FOUND || planned->result == GS_DEFRAG_FITS;
+    for (uint32_t i = 0; i < planned->plan.count; i++) {
+        after.pods[planned->plan.moves[i].pod].node = planned->plan.moves[i].slot;
+        after.pods[planned->plan.moves[i].pod].gpus = planned->plan.moves[i].gpus;
+    }
+    struct gs_ledger *should = build(&after);
+    if (placed) {
+        after.waiting.node = planned->plan.slot;
+        after.waiting.gpus = planned->plan.gpus;
+        charge(should, "w", &after.waiting);
+    }
+    for (uint32_t n = 0; n < world->node_count; n++) {
+        char text[1000];
+        snprintf(text, sizeof(text), "%s", test_accounts(should, node_names[n]));
+        row_text(row, test_accounts(planned->ledger, node_names[n]), text);
+        row_equal(row, gs_ledger_view_at(planned->ledger, n)->cpu_used_milli,
+                  gs_ledger_view_at(should, n)->cpu_used_milli);
+        row_true(row, strstr(text, "0:-") == NULL);
+    }
+    row_equal(row, test_stats(planned->ledger).overfull_gpus, 0);
+    gs_ledger_free(should);
+}
+
+static void release(struct planned *planned)
+{
+    gs_defrag_plan_release(&planned->plan);
+    gs_ledger_free(planned->ledger);
+}
+
+/* ---- rows ---- */
+
+#define POD(node_, gpus_, units_, ...)                                                             \
+    {                                                                                              \
+        .node = (node_), .gpus = (gpus_), .units = (units_), .gpu_count = 1, __VA_ARGS__           \
+    }
+#define WAITS(units_, gpus_, ...)                                                                  \
+    {                                                                                              \
+        .units = (units_), .gpu_count = (gpus_), .priority = 5, __VA_ARGS__                        \
+    }
+
+static const struct {
+    const char *row;
+    struct world world;
+    enum gs_defrag_result result;
+    const char *moves; /* "pod>node/gpus", and "!" for a cordon */
+} cases[] = {
+    {"it fits as it is", {{"16"}, .node_count = 1, .waiting = WAITS(8, 1)}, GS_DEFRAG_FITS, ""},
+    {"one pod goes to another node",
+     {{"16", "16"},
+      .node_count = 2,
+      .pods = {POD(0, 1, 6), POD(1, 1, 10)},
+      .pod_count = 2,
+      .waiting = WAITS(16, 1)},
+     GS_DEFRAG_FOUND,
+     "!p0>1/1"},
+    {"within one node",
+     {{"16 16"},
+      .node_count = 1,
+      .pods = {POD(0, 1, 6), POD(0, 2, 10)},
+      .pod_count = 2,
+      .waiting = WAITS(16, 1)},
+     GS_DEFRAG_FOUND,
+     "p0>0/2"},
+    {"the younger of two",
+     {{"16", "16", "16"},
+      .node_count = 3,
+      .pods = {POD(0, 1, 6, .age_s = 50), POD(1, 1, 6, .age_s = 40), POD(2, 1, 6, .age_s = 60)},
+      .pod_count = 3,
+      .waiting = WAITS(16, 1)},
+     GS_DEFRAG_FOUND,
+     "!p1>0/1"},
+    {"one old pod rather than two young ones",
+     {{"16", "16", "16"},
+      .node_count = 3,
+      .pods = {POD(0, 1, 3), POD(0, 1, 3), POD(1, 1, 6, .age_s = 99), POD(2, 1, 6, .age_s = 100)},
+      .pod_count = 4,
+      .waiting = WAITS(16, 1)},
+     GS_DEFRAG_FOUND,
+     "!p2>0/1"},
+    {"without a controller nobody moves",
+     {{"16", "16"},
+      .node_count = 2,
+      .pods = {POD(0, 1, 6, .alone = true), POD(1, 1, 6, .alone = true)},
+      .pod_count = 2,
+      .waiting = WAITS(16, 1)},
+     GS_DEFRAG_NONE,
+     ""},
+    {"nobody of higher priority moves",
+     {{"16", "16"},
+      .node_count = 2,
+      .pods = {POD(0, 1, 6, .priority = 6), POD(1, 1, 6, .priority = 6)},
+      .pod_count = 2,
+      .waiting = WAITS(16, 1)},
+     GS_DEFRAG_NONE,
+     ""},
+    {"the sum is not there",
+     {{"16", "16"},
+      .node_count = 2,
+      .pods = {POD(0, 1, 9), POD(1, 1, 8)},
+      .pod_count = 2,
+      .waiting = WAITS(16, 1)},
+     GS_DEFRAG_NO_SUM,
+     ""},
+    {"a cordoned node takes nobody",
+     {{"16", "16", "16"},
+      .closed = {false, false, true},
+      .node_count = 3,
+      .pods = {POD(0, 1, 6), POD(1, 1, 12)},
+      .pod_count = 2,
+      .waiting = WAITS(12, 1)},
+     GS_DEFRAG_NONE,
+     ""},
+    {"two GPUs, large pods first",
+     {{"16 16", "16 16"},
+      .node_count = 2,
+      .pods = {POD(0, 1, 4), POD(0, 2, 8), POD(1, 1, 8), POD(1, 2, 12)},
+      .pod_count = 4,
+      .waiting = WAITS(16, 2)},
+     GS_DEFRAG_FOUND,
+     "!p1>1/1 p0>1/2"},
+    {"a pod on two GPUs frees both",
+     {{"16 16", "16 16"},
+      .node_count = 2,
+      .pods = {{.node = 0, .gpus = 3, .units = 4, .gpu_count = 2}, POD(1, 1, 8), POD(1, 2, 8)},
+      .pod_count = 3,
+      .waiting = WAITS(16, 2)},
+     GS_DEFRAG_FOUND,
+     "!p0>1/3"},
+    {"memory is there, CPU is made",
+     {{"16 16", "16"},
+      .cpu_milli = {4000, 4000},
+      .node_count = 2,
+      .pods = {POD(0, 1, 4, .cpu_milli = 3000), POD(1, 1, 4, .cpu_milli = 1000)},
+      .pod_count = 2,
+      .waiting = WAITS(16, 1, .cpu_milli = 4000)},
+     GS_DEFRAG_FOUND,
+     "!p0>1/1"},
+};
+
+static const char *words_of(const struct planned *planned)
+{
+    static char text[512];
+    size_t len = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < planned->plan.count; i++) {
+        const struct gs_defrag_move *move = &planned->plan.moves[i];
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s%s>%u/%llx", i ? " " : "",
+                                !i && planned->plan.cordon ? "!" : "", pod_names[move->pod],
+                                move->slot, (unsigned long long)move->gpus);
+    }
+    return text;
+}
+
+static void the_cheapest_moves_make_room(void **state)
+{
+    GS_FOR_EACH_ROW (r, cases) {
+        struct planned planned = plan_for(&r->world);
+        struct verdict verdict = judge(&r->world);
+        row_equal(r->row, planned.result, r->result);
+        row_text(r->row, words_of(&planned), r->moves);
+        check_ledger(r->row, &r->world, &planned);
+        if (r->result != GS_DEFRAG_NO_SUM)
+            row_equal(r->row, verdict.moves,
+                      r->result == GS_DEFRAG_NONE ? -1 : (int)planned.plan.count);
+        release(&planned);
+    }
+}
+
+/* ---- random worlds ---- */
+
+static const char *const shapes[] = {"16", "16 16", "16 16 16", "24 24", "16 16x 16"};
+
+/* Where there is room; false when there is none. */
+static bool settle(struct world *world, struct bound *pod, uint64_t *random)
+{
+    struct gs_ledger *ledger = build(world);
+    struct gs_ask ask = ask_of(pod);
+    uint32_t start = (uint32_t)gs_splitmix_below(random, world->node_count);
+    bool found = false;
+    for (uint32_t n = 0; n < world->node_count && !found; n++) {
+        uint32_t node = (start + n) % world->node_count;
+        const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(node_names[node]));
+        if (!fits_there(ledger, &ask, node))
+            continue;
+        pod->node = node;
+        pod->gpus = gs_splitmix_below(random, 2) ? gs_pick_emptiest(view, &ask)
+                                                 : gs_pick_tightest(view, &ask);
+        found = true;
+    }
+    gs_ledger_free(ledger);
+    return found;
+}
+
+static struct bound draw_pod(uint64_t *random)
+{
+    return (struct bound){
+        .units = 2 + (uint32_t)gs_splitmix_below(random, 12),
+        .gpu_count = gs_splitmix_below(random, 6) ? 1 : 2,
+        .priority = gs_splitmix_below(random, 5) ? 0 : 9,
+        .cpu_milli = (int64_t)gs_splitmix_below(random, 4) * 1000,
+        .age_s = (int64_t)gs_splitmix_below(random, 1000),
+        .alone = gs_splitmix_below(random, 6) == 0,
+    };
+}
+
+static struct world draw_world(uint64_t seed)
+{
+    uint64_t random = seed;
+    struct world world = {.node_count = 2 + (uint32_t)gs_splitmix_below(&random, 3)};
+    for (uint32_t n = 0; n < world.node_count; n++) {
+        world.gpus[n] = shapes[gs_splitmix_below(&random, GS_COUNT_OF(shapes))];
+        world.cpu_milli[n] = 6000 + (int64_t)gs_splitmix_below(&random, 8) * 1000;
+        world.closed[n] = gs_splitmix_below(&random, 8) == 0;
+    }
+    uint32_t wanted = 3 + (uint32_t)gs_splitmix_below(&random, 6);
+    for (uint32_t i = 0; i < wanted; i++) {
+        struct bound pod = draw_pod(&random);
+        if (settle(&world, &pod, &random))
+            world.pods[world.pod_count++] = pod;
+    }
+    world.waiting = (struct bound){
+        .units = 10 + (uint32_t)gs_splitmix_below(&random, 7),
+        .gpu_count = 1 + (uint32_t)gs_splitmix_below(&random, 3),
+        .priority = 5,
+        .cpu_milli = (int64_t)gs_splitmix_below(&random, 5) * 1000,
+    };
+    return world;
+}
+
+static void no_set_of_moves_is_cheaper(void **state)
+{
+    enum { WORLDS = 250 };
+    uint32_t found = 0, several = 0, none = 0;
+    for (uint64_t seed = 1; seed <= WORLDS; seed++) {
+        struct world world = draw_world(seed);
+        struct planned planned = plan_for(&world);
+        char row[32];
+        snprintf(row, sizeof(row), "world %llu", (unsigned long long)seed);
+        row_true(row, planned.result != GS_DEFRAG_TOO_MANY);
+        check_ledger(row, &world, &planned);
+        if (planned.result != GS_DEFRAG_NO_SUM) {
+            struct verdict verdict = judge(&world);
+            bool works = planned.result == GS_DEFRAG_FOUND || planned.result == GS_DEFRAG_FITS;
+            row_equal(row, works ? (int)planned.plan.count : -1, verdict.moves);
+            row_equal(row, planned.age_s, verdict.age_s);
+        }
+        found += planned.result == GS_DEFRAG_FOUND;
+        several += planned.plan.count > 1;
+        none += planned.result == GS_DEFRAG_NONE;
+        release(&planned);
+    }
+    /* the worlds are of all sorts */
+    assert_true(found > WORLDS / 20 && several > WORLDS / 100 && none > WORLDS / 20);
+}
+
+/* ---- a whole node ---- */
+
+static void a_node_is_freed_as_far_as_pods_may_move(void **state)
+{
+    struct world world = {{"16 16", "16 16"},
+                          .node_count = 2,
+                          .pods = {POD(0, 1, 4), POD(0, 2, 8), POD(0, 2, 2, .alone = true),
+                                   POD(0, 1, 12), POD(1, 1, 8)},
+                          .pod_count = 5};
+    struct gs_ledger *ledger = build(&world);
+    struct gs_policies *policies = gs_policies_new();
+    struct gs_defrag_pod pods[5];
+    const bool open[] = {true, true};
+    for (uint32_t i = 0; i < 5; i++)
+        pods[i] = (struct gs_defrag_pod){
+            .uid = pod_names[i], .ask = ask_of(&world.pods[i]), .movable = !world.pods[i].alone};
+    struct gs_defrag *defrag = gs_defrag_new(ledger, policies, GS_PLACEMENT_BINPACK, open, pods, 5);
+    struct gs_defrag_plan plan = {0};
+    assert_int_equal(gs_defrag_free_node(defrag, 0, &plan), GS_DEFRAG_FOUND);
+    assert_int_equal(plan.count, 3); /* 12 to the empty GPU, 8 and 4 to the other's rest */
+    assert_int_equal(plan.moves[0].pod, 3);
+    assert_int_equal(plan.moves[1].pod, 1);
+    assert_int_equal(plan.moves[2].pod, 0);
+    assert_true(plan.cordon && plan.slot == 0);
+    assert_string_equal(test_accounts(ledger, "n0"), "0:0/16 1:2/16");
+    assert_string_equal(test_accounts(ledger, "n1"), "0:16/16 1:16/16");
+    gs_defrag_plan_release(&plan);
+    gs_defrag_free(defrag);
+    gs_policies_free(policies);
+    gs_ledger_free(ledger);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_cheapest_moves_make_room),
+        cmocka_unit_test(no_set_of_moves_is_cheaper),
+        cmocka_unit_test(a_node_is_freed_as_far_as_pods_may_move),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
