@@ -48,6 +48,7 @@ struct rig {
     struct gs_loop *loop;
     struct gs_grpc_server *registration, *lister;
     struct gs_kube_client *client;
+    struct gs_grpc_unary *listening; /* to the plugin's list */
     bool registered;
     int round;  /* whose pod is there */
     bool holds; /* its container has its ids */
@@ -216,6 +217,7 @@ static void wait_until_node_says(struct rig *rig, const char *words)
 
 static void on_list_ended(void *ctx, const struct gs_grpc_reply *reply)
 {
+    ((struct rig *)ctx)->listening = NULL;
 }
 
 /* ListAndWatch, as long as the test lasts. */
@@ -229,7 +231,7 @@ static void listen_to_plugin(struct rig *rig)
                                                   .done = on_list_ended,
                                                   .ctx = rig};
     struct gs_error err = {0};
-    if (gs_grpc_unary_start(rig->loop, &options, "", 0, NULL, &err) < 0)
+    if (gs_grpc_unary_start(rig->loop, &options, "", 0, &rig->listening, &err) < 0)
         fail_msg("ListAndWatch: %s", err.msg);
 }
 
@@ -452,6 +454,8 @@ static void rig_down(struct rig *rig)
         print_file(rig->dir, "program.log");
     assert_int_equal(status, 0);
     stop(rig->sim);
+    if (rig->listening)
+        gs_grpc_unary_cancel(rig->listening);
     gs_grpc_server_free(rig->registration);
     gs_grpc_server_free(rig->lister);
     gs_loop_free(rig->loop);
