@@ -101,8 +101,14 @@ int gpu_slices_fetch(const struct gpu_slices_api *api, const char *node, struct 
     return 0;
 }
 
+static bool upgrade_ends; /* the node's object says so */
+
 void ownership_take_node(struct plugin *plugin, const struct node_facts *facts)
 {
+    if (!upgrade_ends)
+        return;
+    plugin->node.upgrading = plugin->node.written = false;
+    plugin->node.due = true;
 }
 
 void ownership_take_slices(struct plugin *plugin, struct gs_arena *arena,
@@ -231,10 +237,47 @@ static void a_node_that_is_not_there_is_found(void **state)
     }
 }
 
+/* What was written says that the GPUs take no pods, which the next write would not compare. */
+static void gpus_are_opened_after_a_drivers_upgrade(void **state)
+{
+    static const struct {
+        const char *row;
+        bool upgrading, ends, written, due;
+    } rows[] = {
+        {"no upgrade", false, false, true, false},
+        {"it goes on", true, false, true, false},
+        {"it ends", true, true, false, true},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        static struct plugin plugin;
+        struct api api = {0};
+        gs_log_init(GS_LOG_ERROR + 1, GS_LOG_TEXT);
+        plugin = (struct plugin){.kube = {&ops, &api}, .settings.node_name = "n"};
+        plugin.devices.node_read = plugin.restored = true;
+        plugin.node.due = true;
+        plugin.node.upgrading = r->upgrading;
+        queue.sent = PODS;
+        upgrade_ends = r->ends;
+        assert_int_equal(gs_loop_new(gs_clock_system(), &plugin.loop, NULL), 0);
+        assert_int_equal(worker_start(plugin.loop, &plugin.writer, NULL), 0);
+        writes_round(&plugin);
+        row_true(r->row, plugin.writing);
+        while (plugin.writing)
+            gs_loop_step(plugin.loop, 10 * GS_NS_PER_MS, NULL);
+        row_equal(r->row, plugin.node.written, r->written);
+        row_equal(r->row, plugin.node.due, r->due);
+        worker_stop(plugin.writer);
+        gs_loop_free(plugin.loop);
+        worker_free(plugin.writer);
+    }
+    upgrade_ends = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_node_that_is_not_there_is_found),
+        cmocka_unit_test(gpus_are_opened_after_a_drivers_upgrade),
         cmocka_unit_test(events_that_are_refused_keep_no_record_waiting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
