@@ -13,12 +13,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 
 import hostile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+WEB = "nodes=5000,gpus=8,mem=80,pods=50000,pod_mem=8,pending=40"
 FULL = "nodes=5000,gpus=8,mem=80,pods=100000,other=400000"
-PARTS = ("start", "filter", "growth", "prioritize", "bind", "concurrency", "hostile",
+PARTS = ("start", "filter", "growth", "prioritize", "bind", "concurrency", "hostile", "web",
          "defrag")
 P50_MS = {100: 0.08, 1000: 0.15, 5000: 0.6}
 
@@ -34,11 +36,11 @@ def status_kib(pid, field):
     return int(re.search(rf"^{field}:\s+(\d+) kB", text, re.M).group(1))
 
 
-def answers(port, path):
+def answers(port, path, host="x"):
     """True when the server says 200; http.client would cost more than what is waited for."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=5) as conn:
-            conn.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+            conn.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
             return conn.recv(64).startswith(b"HTTP/1.1 200")
     except OSError:
         return False
@@ -269,6 +271,27 @@ class Bench:
         total_ms = float(re.search(r" total_ms=(\d+)", done.stdout).group(1))
         self.row("defrag: 20 plans, 1000 nodes, 20000 pods", total_ms / 1000, 2, "s")
 
+    def web(self):
+        """The live page of the CLI, of a large cluster."""
+        _, config = self.serve(WEB)
+        port = free_port()
+        began = time.monotonic()
+        process = self.start(self.build / "kubectl-inspect-gpushare", "web", "--no-token",
+                             f"--listen=127.0.0.1:{port}", f"--kubeconfig={config}")
+        self.wait(process, lambda: answers(port, "/", "localhost"))
+        self.row("web: start to first page, 5,000 nodes, 50,000 pods", time.monotonic() - began, 5,
+                 "s")
+
+        def page():
+            began = time.monotonic()
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/?page=13", timeout=60) as answer:
+                answer.read()
+            return (time.monotonic() - began) * 1000
+
+        page()
+        self.row("web: a page of 200 nodes", statistics.median(page() for _ in range(10)), 150, "ms")
+        self.row("web: resident memory", status_kib(process.pid, "VmRSS") / 1024, 64, "MiB")
+
     def on_cluster(self, script, ratio, *options):
         """What a measurement on a real control plane prints as "RATIO: number", by ratio."""
         command = [ROOT / "tests/bench" / script / "run.sh", "--rounds", max(1, self.args.rounds),
@@ -294,7 +317,9 @@ class Bench:
                 hostile.rows(self)
             if "defrag" in parts:
                 self.plans()
-            if set(parts) <= {"hostile", "defrag"}:
+            if "web" in parts:
+                self.web()
+            if set(parts) <= {"hostile", "defrag", "web"}:
                 return
             api, config = self.serve(FULL)
             if "start" in parts:

@@ -11,33 +11,6 @@
 
 enum { CHOICES_MAX = 200 };
 
-static const struct {
-    const char *value, *label;
-} sorts[] = {
-    [SORT_NAME] = {"name", "by name"},          [SORT_FREE] = {"free", "most free"},
-    [SORT_USED] = {"used", "most used"},        [SORT_LARGEST] = {"largest", "largest free piece"},
-    [SORT_STRANDED] = {"stranded", "stranded"}, [SORT_PODS] = {"pods", "most pods"},
-};
-
-static void put_argument(struct gs_buf *out, const char *name, const char *value)
-{
-    if (!value[0])
-        return;
-    gs_buf_printf(out, "%s=", name);
-    source_escape(out, value);
-    gs_buf_puts(out, "&amp;");
-}
-
-void web_query_text(const struct web_query *query, uint32_t page, struct gs_buf *out)
-{
-    put_argument(out, "q", query->text);
-    put_argument(out, "ns", query->ns);
-    put_argument(out, "model", query->model);
-    if (query->sort != SORT_NAME)
-        put_argument(out, "sort", sorts[query->sort].value);
-    gs_buf_printf(out, "page=%" PRIu32, page + 1);
-}
-
 static void put_choice(struct gs_buf *out, const char *value, const char *label, const char *chosen)
 {
     gs_buf_puts(out, "<option value=\"");
@@ -91,7 +64,7 @@ static void put_filters(struct gs_buf *out, const struct web_state *state,
     put_models(out, state, query);
     gs_buf_puts(out, "<label>Order <select name=sort>");
     for (int i = SORT_NAME; i <= SORT_PODS; i++)
-        put_choice(out, sorts[i].value, sorts[i].label, sorts[query->sort].value);
+        put_choice(out, web_sorts[i].value, web_sorts[i].label, web_sorts[query->sort].value);
     gs_buf_puts(out, "</select></label><button>Show</button></form>");
 }
 

@@ -11,31 +11,6 @@
 
 enum { SHARES_MAX = 24 };
 
-void web_escape(struct gs_buf *out, const char *text)
-{
-    for (; *text; text++) {
-        switch (*text) {
-        case '<':
-            gs_buf_puts(out, "&lt;");
-            break;
-        case '>':
-            gs_buf_puts(out, "&gt;");
-            break;
-        case '&':
-            gs_buf_puts(out, "&amp;");
-            break;
-        case '"':
-            gs_buf_puts(out, "&quot;");
-            break;
-        case '\'':
-            gs_buf_puts(out, "&#39;");
-            break;
-        default:
-            gs_buf_putc(out, *text);
-        }
-    }
-}
-
 /* ---- parts ---- */
 
 static void begin(struct web_parts *parts, const char *id)

@@ -56,6 +56,12 @@ void web_document(const struct web_state *state, const struct web_query *query,
  */
 uint64_t web_fits(const struct view *view, uint64_t units);
 
+/* The orders of nodes, by enum view_sort. */
+struct web_sort {
+    const char *value, *label;
+};
+extern const struct web_sort web_sorts[SORT_PODS + 1];
+
 /* < > & " ' as entities. */
 void web_escape(struct gs_buf *out, const char *text);
 
