@@ -4,7 +4,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "inspect/source.h"
 #include "inspect/web_page.h"
 
 /* What stands around the parts: the head, the filters. */

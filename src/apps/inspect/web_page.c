@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "gpushare/base/index.h"
-#include "inspect/source.h"
 
 enum { SHARES_MAX = 24 };
 
