@@ -108,7 +108,8 @@ static inline const char *plain_run(const char *at, const char *end)
             break;
     }
 #endif
-    while (at < end && *at >= ' ' && *at != '"' && *at != '\\')
+    /* signed, as above: plain char is unsigned on arm64 */
+    while (at < end && (signed char)*at >= ' ' && *at != '"' && *at != '\\')
         at++;
     return at;
 }

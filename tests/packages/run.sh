@@ -15,7 +15,9 @@ export LC_ALL=C
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=scripts/lib/apt.sh
 . "$root/scripts/lib/apt.sh"
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpushare/packages
+# shellcheck source=scripts/lib/debian.sh
+. "$root/scripts/lib/debian.sh"
+cache=$debian_cache
 programs=(gpushare-extender gpushare-device-plugin kubectl-inspect-gpushare gpushare-sim)
 failures=0
 
@@ -26,33 +28,9 @@ say_wrong() {
 
 # --- a fresh Debian ---
 
-# Where this machine's own packages come from.
-mirror() {
-    # shellcheck disable=SC2016  # apt's own names
-    apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 2>/dev/null |
-        awk '$2 == "bookworm" { print $1; exit }' | grep . || echo http://deb.debian.org/debian
-}
-
-# The archive appears with one rename, so that a killed run leaves no half one.
-base_system() {
-    local work
-    mkdir -p "$cache/debs"
-    exec 9>"$cache/.lock"
-    flock 9
-    [[ -f $cache/bookworm.tar.gz ]] && return 0
-    echo "fetching Debian 12 (a minute, once)" >&2
-    work=$(mktemp -d "$cache/.base.XXXXXX")
-    debootstrap --variant=minbase bookworm "$work/root" "$(mirror)" >"$work/log" 2>&1 ||
-        { tail -n 20 "$work/log" >&2 && return 1; }
-    rm -f "$work"/root/var/cache/apt/archives/*.deb
-    tar -C "$work/root" -c . | gzip -1 >"$work/base.tar.gz"
-    mv "$work/base.tar.gz" "$cache/bookworm.tar.gz"
-    rm -rf "$work"
-}
-
 fresh_debian() {
     mkdir -p "$debian"
-    tar -C "$debian" -xzf "$cache/bookworm.tar.gz"
+    tar -C "$debian" -xzf "$debian_base"
     cp /etc/resolv.conf "$debian/etc/resolv.conf"
     find "$cache/debs" -name '*.deb' -exec cp -t "$debian/var/cache/apt/archives" {} +
 }
@@ -190,7 +168,8 @@ main() {
     chmod 755 "$tmp"
     debian=$tmp/debian
     version=$(sed -nE 's/^project\(gpushare VERSION ([0-9.]+).*/\1/p' "$root/CMakeLists.txt")
-    base_system
+    fetch_debian_base
+    mkdir -p "$cache/debs"
     fresh_debian
     whats_there >"$tmp/before"
     if install_them; then
