@@ -83,8 +83,8 @@ boot() {
     [[ $accel == tcg ]] || cpu=host
     local -a host=()
     [[ $chapter != node ]] || host=(
-        -fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap
-        -device virtio-9p-device,fsdev=host,mount_tag=host
+        -fsdev 'local,id=host,path=/,security_model=none,readonly=on,multidevs=remap'
+        -device 'virtio-9p-device,fsdev=host,mount_tag=host'
     )
     timeout "$boot_limit_s" qemu-system-x86_64 -M microvm,acpi=off -accel "$accel" -cpu "$cpu" -m 1024 \
         -nodefaults -display none -no-reboot -serial stdio -kernel "$kernel/bzImage" \

@@ -163,15 +163,15 @@ static int check(const struct gs_timed_draw *draw, uint64_t capacity_milli, stru
 int gs_timed_draw(const struct gs_trace *trace, const struct gs_timed_draw *draw,
                   struct gs_timed_workload *ret, struct gs_error *err)
 {
+    struct source source = {0};
+    uint64_t capacity_milli = gs_replay_capacity_milli(trace), random = draw->seed;
+    if (check(draw, capacity_milli, err) < 0)
+        return -1;
     struct gs_timed_workload workload = {
         .warmup_ms = draw->warmup_s * MS_PER_S,
         .until_ms = (draw->warmup_s + draw->measured_s) * MS_PER_S,
     };
-    struct source source = {0};
-    uint64_t capacity_milli = gs_replay_capacity_milli(trace), random = draw->seed;
-    int result = check(draw, capacity_milli, err);
-    if (result == 0)
-        result = gather(trace, draw->cut_s, &source, &workload, err);
+    int result = gather(trace, draw->cut_s, &source, &workload, err);
     if (result == 0)
         result = draw_rank(trace->node_count, &random, &workload, err);
     if (result == 0)
