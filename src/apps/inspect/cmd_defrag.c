@@ -62,7 +62,9 @@ static const struct snap_waiting **sort_waiting(const struct snapshot *snapshot,
 {
     const struct snap_waiting **all = calloc(HASH_COUNT(snapshot->waiting) + 1u, sizeof(*all));
     uint32_t count = 0;
-    for (const struct snap_waiting *w = snapshot->waiting; all && w; w = w->hh.next) {
+    if (!all)
+        return NULL;
+    for (const struct snap_waiting *w = snapshot->waiting; w; w = w->hh.next) {
         if (!w->pod.nominated_node[0] && !w->pod.deleting)
             all[count++] = w;
     }
