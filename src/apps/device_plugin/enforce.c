@@ -74,9 +74,11 @@ static void tell_node(struct plugin *plugin)
         struct gs_gpu *gpu = &plugin->set.gpus[i];
         enum gs_enforced enforced =
             keeper ? gs_keeper_enforces(keeper, gpu->idx) : GS_ENFORCED_NOT_ON;
-        if (gpu->enforced == enforced)
+        gpu->enforced = plugin->node.set.gpus[i].enforced =
+            enforced; /* a set is read each minute */
+        if (plugin->enforce.words[gpu->idx] == enforced)
             continue;
-        gpu->enforced = plugin->node.set.gpus[i].enforced = enforced;
+        plugin->enforce.words[gpu->idx] = enforced;
         plugin->node.due = true;
         log_word(gpu);
     }

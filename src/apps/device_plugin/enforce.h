@@ -20,11 +20,12 @@ struct enforce {
     struct gs_keeper *keeper; /* NULL: off */
     struct gs_pod_watch *watch;
     struct gs_loop_fd fd;
-    bool look_due;     /* the GPUs changed */
-    bool pass_due;     /* all pods are looked at */
-    bool appeared;     /* the watch has something */
-    int64_t look_ns;   /* the next look at the host */
-    uint64_t answered; /* Allocates, when the pods were last taken over */
+    bool look_due;                       /* the GPUs changed */
+    bool pass_due;                       /* all pods are looked at */
+    bool appeared;                       /* the watch has something */
+    int64_t look_ns;                     /* the next look at the host */
+    uint64_t answered;                   /* Allocates, when the pods were last taken over */
+    enum gs_enforced words[GS_GPUS_MAX]; /* by index, as logged and sent to the node last */
 };
 
 /* GS_EINVAL: the mount's name; GS_ENOMEM. Whether the host can limit is found out later. */

@@ -60,7 +60,7 @@ static int by_turn(const void *a, const void *b)
 static const struct snap_waiting **sort_waiting(const struct snapshot *snapshot,
                                                 uint32_t *ret_count)
 {
-    const struct snap_waiting **all = calloc(HASH_COUNT(snapshot->waiting) + 1u, sizeof(*all));
+    const struct snap_waiting **all = calloc(HASH_COUNT(snapshot->waiting) + 1u, sizeof(void *));
     uint32_t count = 0;
     if (!all)
         return NULL;
@@ -69,7 +69,7 @@ static const struct snap_waiting **sort_waiting(const struct snapshot *snapshot,
             all[count++] = w;
     }
     if (count)
-        qsort(all, count, sizeof(*all), by_turn);
+        qsort(all, count, sizeof(void *), by_turn);
     *ret_count = count;
     return all;
 }
