@@ -12,7 +12,9 @@ debian_base=$debian_cache/bookworm.tar.gz
 debian_mirror() {
     # shellcheck disable=SC2016  # apt's own names
     apt-get indextargets --format '$(REPO_URI) $(CODENAME)' 2>/dev/null |
-        awk '$2 == "bookworm" { print $1; exit }' | grep . || echo http://deb.debian.org/debian
+        awk '$2 == "bookworm" { print $1; exit }' | grep . && return
+    echo "apt's sources name no mirror of bookworm" >&2
+    return 1
 }
 
 # The archive appears with one rename, so that a killed run leaves no half one.
