@@ -173,8 +173,6 @@ step_images() {
     tests/images/run.sh | sed 's/^gpushare/note: &/'
 }
 
-programs=(gpushare-extender gpushare-device-plugin kubectl-inspect-gpushare gpushare-sim)
-
 step_packages() {
     local dir
     ((EUID == 0)) || {

@@ -9,12 +9,13 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=scripts/lib/apt.sh
 . "$root/scripts/lib/apt.sh"
+# shellcheck source=scripts/lib/build.sh
+. "$root/scripts/lib/build.sh"
 # shellcheck source=scripts/lib/debian.sh
 . "$root/scripts/lib/debian.sh"
 
 out=$root/build/release
 cross=$debian_cache/cross-arm64
-programs=(gpushare-extender gpushare-device-plugin kubectl-inspect-gpushare gpushare-sim)
 layers='base|model|core|codec|service|allocate|sim|kube|http|grpc|nvml|limit'
 
 usage() {

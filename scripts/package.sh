@@ -17,7 +17,6 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 out=$root/build/packages
 cli=kubectl-inspect-gpushare
-programs=(gpushare-extender gpushare-device-plugin "$cli" gpushare-sim)
 
 usage() {
     cat <<'EOF'

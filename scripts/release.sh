@@ -19,7 +19,6 @@ out=$root/build/release
 url=https://gpushare.invalid/releases
 draft=no
 cli=kubectl-inspect-gpushare
-programs=(gpushare-extender gpushare-device-plugin "$cli" gpushare-sim)
 
 usage() {
     cat <<'EOF'

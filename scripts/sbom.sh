@@ -14,7 +14,6 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # shellcheck source=scripts/lib/build.sh
 . "$root/scripts/lib/build.sh"
 
-programs=(gpushare-extender gpushare-device-plugin kubectl-inspect-gpushare gpushare-sim)
 build=${GPUSHARE_BUILD_DIR:-$root/build}
 
 # Compiled in: headers without a library.

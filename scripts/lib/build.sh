@@ -6,6 +6,9 @@
 #   build_project "$root" release                       # everything
 #   build_project "$root" asan gpushare-extender        # these targets only
 
+# What is shipped.
+programs=(gpushare-extender gpushare-device-plugin kubectl-inspect-gpushare gpushare-sim)
+
 build_packages=(
     cmake ninja-build gcc libc6-dev pkg-config
     libjansson-dev libmicrohttpd-dev libcurl4-openssl-dev libyaml-dev libnghttp2-dev

@@ -61,6 +61,11 @@ int gs_http_check_address(const char *listen, struct gs_error *err)
     return parse(listen, &addr, err);
 }
 
+bool gs_http_is_loopback(const char *listen)
+{
+    return strncmp(listen, "127.", 4) == 0 || strncmp(listen, "[::1]:", 6) == 0;
+}
+
 /* Inherited by every connection: no delay for small answers, and a peer that lost its power is
  * noticed within two minutes even when nothing is sent. */
 static int set_options(int fd, int family)

@@ -51,27 +51,6 @@ static void print_gpus(struct gs_store *store, struct gs_buf *out)
     gs_store_each_node(store, print_node_gpus, &used);
 }
 
-static void print_node_stranded(void *ctx, const struct gs_store *store,
-                                const struct gs_node_view *view)
-{
-    struct gs_buf *out = ctx;
-    struct gs_fragmentation part;
-    gs_fragmentation_of_node(store->policies, view, &part);
-    if (part.known && view->gpu_count)
-        gs_metric_sample(out, "gpushare_node_memory_stranded_bytes", "node",
-                         gs_ledger_node_name(store->ledger, view->slot),
-                         part.stranded_units * unit_bytes(store->ledger, view));
-}
-
-static void print_nodes(struct gs_store *store, struct gs_buf *out)
-{
-    gs_metric_family(
-        out, "gpushare_node_memory_stranded_bytes", "gauge",
-        "Free GPU memory of a node that more pods such as those seen so far would leave "
-        "unused; absent until enough pods were seen.");
-    gs_store_each_node(store, print_node_stranded, out);
-}
-
 /* So many namespaces have series of their own; what further ones have is told together. */
 enum { NAMESPACES_MAX = 1000, NAMESPACE_BYTES = 64 };
 
@@ -157,8 +136,11 @@ static void print_namespaces(struct gs_store *store, struct gs_buf *out)
 struct sums {
     uint64_t total, used, free, largest, stranded; /* bytes */
     uint32_t unhealthy, cordoned;
-    bool known; /* enough pods were seen to tell what is stranded */
+    bool known;          /* enough pods were seen to tell what is stranded */
+    struct gs_buf *each; /* what is stranded on each node goes there; NULL: nowhere */
 };
+
+#define NODE_STRANDED "gpushare_node_memory_stranded_bytes"
 
 static void add_node(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
 {
@@ -173,16 +155,26 @@ static void add_node(void *ctx, const struct gs_store *store, const struct gs_no
     sums->known = sums->known || part.known;
     if (part.largest_units * bytes > sums->largest)
         sums->largest = part.largest_units * bytes;
+    if (sums->each && part.known && view->gpu_count)
+        gs_metric_sample(sums->each, NODE_STRANDED, "node",
+                         gs_ledger_node_name(store->ledger, view->slot),
+                         part.stranded_units * bytes);
     for (uint32_t i = 0; view->inventory && i < view->gpu_count; i++) {
         sums->unhealthy += !view->inventory[i].healthy;
         sums->cordoned += !view->inventory[i].schedulable;
     }
 }
 
-/* The cluster's sums: few series whatever the cluster's size. */
-static void print_sums(struct gs_store *store, struct gs_buf *out)
+/* The cluster's sums: few series whatever the cluster's size. What is stranded takes a simulation
+ * of each node, so each node's own series comes of the same pass. */
+static void print_sums(struct gs_store *store, bool of_nodes, struct gs_buf *out)
 {
-    struct sums sums = {0};
+    struct sums sums = {.each = of_nodes ? out : NULL};
+    if (of_nodes)
+        gs_metric_family(
+            out, NODE_STRANDED, "gauge",
+            "Free GPU memory of a node that more pods such as those seen so far would leave "
+            "unused; absent until enough pods were seen.");
     gs_store_each_node(store, add_node, &sums);
     gs_metric_gauge(out, "gpushare_memory_bytes", "GPU memory of the cluster.", sums.total);
     gs_metric_gauge(out, "gpushare_memory_allocated_bytes",
@@ -206,10 +198,9 @@ static void print_sums(struct gs_store *store, struct gs_buf *out)
 
 void gs_service_metrics_memory(struct gs_service *service, struct gs_buf *out)
 {
-    if (!service->config.no_gpu_metrics) {
+    bool of_nodes = !service->config.no_gpu_metrics;
+    if (of_nodes)
         print_gpus(&service->store, out);
-        print_nodes(&service->store, out);
-    }
+    print_sums(&service->store, of_nodes, out);
     print_namespaces(&service->store, out);
-    print_sums(&service->store, out);
 }

@@ -15,10 +15,11 @@ export LC_ALL=C
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=scripts/lib/apt.sh
 . "$root/scripts/lib/apt.sh"
+# shellcheck source=scripts/lib/build.sh
+. "$root/scripts/lib/build.sh"
 # shellcheck source=scripts/lib/debian.sh
 . "$root/scripts/lib/debian.sh"
 cache=$debian_cache
-programs=(gpushare-extender gpushare-device-plugin kubectl-inspect-gpushare gpushare-sim)
 failures=0
 
 say_wrong() {

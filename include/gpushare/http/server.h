@@ -124,6 +124,9 @@ static inline struct gs_http_config gs_http_health_config(unsigned max_connectio
 /* GS_EINVAL with words when gs_http_config.listen cannot be this; nothing is opened. */
 int gs_http_check_address(const char *listen, struct gs_error *err);
 
+/* Such an address that nobody but this host reaches. */
+bool gs_http_is_loopback(const char *listen);
+
 /* Listens and serves until stopped. *config is *copied*; what it points to is *borrowed until*
  * gs_http_server_free().
  * Errors: GS_EINVAL (a field of *config is wrong, the certificate does not fit its key), GS_EEXIST

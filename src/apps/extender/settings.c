@@ -30,11 +30,6 @@ static void apply_port(struct settings *settings)
     settings->listen = listen;
 }
 
-static bool is_loopback(const char *listen)
-{
-    return strncmp(listen, "127.", 4) == 0 || strncmp(listen, "[::1]:", 6) == 0;
-}
-
 /* "kube-system/kube-scheduler" in its parts. */
 static bool split_lease(struct settings *settings)
 {
@@ -76,11 +71,12 @@ static const char *wrong_port(const struct settings *settings)
         return "--tls-client-ca needs --tls-cert";
     if (settings->tls_allowed_cn && !settings->tls_client_ca)
         return "--tls-allowed-cn needs --tls-client-ca";
-    if (settings->tls_cert && !settings->tls_client_ca && !is_loopback(settings->listen) &&
+    if (settings->tls_cert && !settings->tls_client_ca && !gs_http_is_loopback(settings->listen) &&
         !settings->any_client_anywhere)
         return "TLS beyond loopback that asks clients for no certificate lets everybody bind pods: "
                "give --tls-client-ca, or --any-client-anywhere if something else protects the port";
-    if (!settings->tls_cert && !is_loopback(settings->listen) && !settings->plain_http_anywhere)
+    if (!settings->tls_cert && !gs_http_is_loopback(settings->listen) &&
+        !settings->plain_http_anywhere)
         return "plain HTTP beyond loopback lets everybody bind pods: give --tls-cert and "
                "--tls-client-ca, or --plain-http-anywhere if something else protects the port";
     return no_address("--health-listen", settings->health_listen);
@@ -211,6 +207,6 @@ void settings_read(struct settings *settings, int argc, char **argv)
     };
     gs_options_parse(&command, argc, argv);
     apply_port(settings);
-    settings->loopback = is_loopback(settings->listen);
+    settings->loopback = gs_http_is_loopback(settings->listen);
     check(settings);
 }

@@ -136,8 +136,7 @@ static int write_kind(struct job *job, bool node, struct gs_error *err)
 
 static int write_all(struct job *job, struct gs_error *err)
 {
-    if (copy_init(&job->copy, &job->common.names, job->hash_names, err) < 0)
-        return -1;
+    copy_init(&job->copy, &job->common.names, job->hash_names);
     if (open_file(job, err) < 0)
         return -1;
     fputs("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[\n", job->out);

@@ -48,11 +48,6 @@ static void read_options(struct settings *set, int argc, char **argv)
     gs_options_parse(&command, argc, argv);
 }
 
-static bool is_loopback(const char *listen)
-{
-    return strncmp(listen, "127.", 4) == 0 || strncmp(listen, "[::1]:", 6) == 0;
-}
-
 static int make_token(const struct settings *set, struct web *web, struct gs_error *err)
 {
     unsigned char random[(WEB_TOKEN_BYTES - 1) / 2];
@@ -138,7 +133,7 @@ int cmd_web(const struct app *app, int argc, char **argv)
     struct source source = {0};
     struct gs_error err = {0};
     read_options(&set, argc, argv);
-    if (!is_loopback(set.listen)) {
+    if (!gs_http_is_loopback(set.listen)) {
         fprintf(stderr, "%s: --listen is an address of this machine only, such as 127.0.0.1:8080\n",
                 argv[0]);
         return 2;

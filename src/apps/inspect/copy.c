@@ -17,11 +17,9 @@ struct copy_name {
     UT_hash_handle hh;
 };
 
-int copy_init(struct copy *copy, const struct gs_names *names, bool hash_names,
-              struct gs_error *err)
+void copy_init(struct copy *copy, const struct gs_names *names, bool hash_names)
 {
     *copy = (struct copy){.names = names, .hash_names = hash_names};
-    return 0;
 }
 
 void copy_release(struct copy *copy)

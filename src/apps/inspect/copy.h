@@ -19,9 +19,8 @@ struct copy {
     uint32_t count[4];
 };
 
-/* names is borrowed. GS_ENOMEM. */
-int copy_init(struct copy *copy, const struct gs_names *names, bool hash_names,
-              struct gs_error *err);
+/* names is borrowed. */
+void copy_init(struct copy *copy, const struct gs_names *names, bool hash_names);
 void copy_release(struct copy *copy);
 
 /* *caller decrefs*; NULL: out of memory. */
