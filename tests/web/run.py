@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import html
 import http.client
+import http.server
 import json
 import os
 import re
@@ -180,6 +181,46 @@ def a_stream_that_ended_is_taken_up_again(browser, stack):
     wire.cut()
     world.bind("research", "notebook-max", "t4-1", "1")
     page.wait("document.querySelector('#n-t4-1 [aria-label^=\"research/notebook-max\"]')", 30)
+
+
+class MayNotListNodes(http.server.BaseHTTPRequestHandler):
+    """Between the page's server and the API server, for one of few rights."""
+    def do_GET(self):
+        if self.path.startswith("/api/v1/nodes"):
+            status, body = 403, b'{"kind":"Status","message":"nodes is forbidden","code":403}'
+        else:
+            with urllib.request.urlopen(self.server.api + self.path, timeout=30) as answer:
+                status, body = answer.status, answer.read()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words):
+        pass
+
+
+def who_may_not_list_nodes_sees_the_pods(browser, stack):
+    world = World(stack, cluster.text())
+    api = stack.enter_context(http.server.ThreadingHTTPServer(("127.0.0.1", 0), MayNotListNodes))
+    api.api, address = world.api, f"http://127.0.0.1:{api.server_port}"
+    threading.Thread(target=api.serve_forever, daemon=True).start()
+    stack.callback(api.shutdown)
+    kubeconfig = world.kubeconfig + ".few"
+    with open(world.kubeconfig, encoding="utf-8") as whole, open(kubeconfig, "w", encoding="utf-8") as few:
+        few.write(whole.read().replace(world.api, address))
+    web = stack.enter_context(running(os.path.join(args.build, "kubectl-inspect-gpushare"), "web",
+                                      f"--kubeconfig={kubeconfig}", line=True))
+    page = browser.page(web[1])
+    rows = "document.querySelectorAll('#waiting tbody tr').length"
+    page.wait(f"{rows} == 32")
+    equal(page.run("document.querySelectorAll('script, #totals, article').length"), 0, "what he may not see")
+    equal("may not list nodes" in page.run("document.querySelector('#lost').textContent"), True, "the note")
+    page = browser.page(web[1] + "?q=a10-2")
+    page.wait(f"{rows} == 6")
+    equal(page.complaints(), [], "what the browser complains of")
+    world.bind("research", "notebook-max", "a10-2", "2")
+    page.wait(f"{rows} == 7", 30) # the browser loads it again by itself
 
 
 def search_and_filters_leave_what_matches(browser, stack):
@@ -365,6 +406,7 @@ def a_page_of_5000_nodes_stays_small(browser, stack):
 
 
 CASES = [a_bind_is_seen_without_reloading, a_stream_that_ended_is_taken_up_again,
+         who_may_not_list_nodes_sees_the_pods,
          search_and_filters_leave_what_matches, arrow_keys_go_from_pod_to_pod,
          it_works_without_a_script, who_may_not_look_is_refused,
          without_a_token_the_way_is_the_login, words_of_others_are_no_markup,

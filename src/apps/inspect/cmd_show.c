@@ -5,6 +5,7 @@
 #include "gpushare/base/clock.h"
 #include "inspect/common.h"
 #include "inspect/fetch.h"
+#include "inspect/own.h"
 #include "inspect/show.h"
 #include "inspect/terminal.h"
 
@@ -112,6 +113,20 @@ static int show_now(const struct show *show, struct gs_error *err)
     return result;
 }
 
+/* Programs that read a document get no other one than they know: the error. */
+static int show_own(const struct show *show, struct gs_error *err)
+{
+    const struct own_query query = {.source = show->fetch.source,
+                                    .names = show->fetch.names,
+                                    .ns = show->view.ns,
+                                    .node = show->fetch.node};
+    if (show->format == SHOW_JSON || show->format == SHOW_YAML || show->fetch.selector)
+        return -1;
+    if (show->watch)
+        fputs(PROGRAM ": what may not be listed cannot be followed: once\n", stderr);
+    return own_instead(&query, &show->terminal, clock_unix_s(show->clock), err);
+}
+
 static int run(const struct app *app, struct show *show, struct common *common)
 {
     struct source source = {0};
@@ -125,6 +140,8 @@ static int run(const struct app *app, struct show *show, struct common *common)
     show->view.ns = common->all_namespaces ? NULL : common->ns;
     if (result == 0)
         result = show->watch ? show_watch(show, &err) : show_now(show, &err);
+    if (result < 0 && err.code == GS_EDENIED)
+        result = show_own(show, &err);
     source_close(&source);
     return result == 0 ? 0 : complain(&err);
 }

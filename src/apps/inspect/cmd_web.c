@@ -34,7 +34,8 @@ static void read_options(struct settings *set, int argc, char **argv)
         OPT_FLAG("no-token", &set->no_token,
                  "an address without a token: where a pod serves, and the right to forward its "
                  "port is the login"),
-        COMMON_OPTIONS(&set->common, "has no effect: the page has a filter"),
+        COMMON_OPTIONS(&set->common, "whose pods are shown to a user who may not list all (the "
+                                     "context's); else the page has a filter"),
     };
     const struct gs_command command = {
         .name = argv[0],
@@ -111,6 +112,22 @@ static void push_until_stopped(struct web *web)
     }
 }
 
+/* A user who may not list nodes, or everybody's pods, gets a page of the pods that he may. */
+static int start_watcher(struct web *web, const struct fetch *fetch, struct gs_error *err)
+{
+    struct own own;
+    struct gs_error why = {0};
+    if (watcher_start(&web->watcher, fetch, err) == 0)
+        return 0;
+    if (err->code != GS_EDENIED)
+        return -1;
+    web->own_only = own_fetch(&web->own, &own, &why) == 0;
+    own_release(&own);
+    if (web->own_only)
+        gs_error_clear(err);
+    return web->own_only ? 0 : -1;
+}
+
 static int serve(const struct settings *set, struct web *web, struct gs_error *err)
 {
     struct gs_http_server *server = NULL;
@@ -143,7 +160,9 @@ int cmd_web(const struct app *app, int argc, char **argv)
     fetch.names = &set.common.names;
     snprintf(web.server, sizeof(web.server), "%s", source.server);
     if (result == 0) {
-        result = watcher_start(&web.watcher, &fetch, &err);
+        web.own =
+            (struct own_query){.source = &source, .names = &set.common.names, .ns = set.common.ns};
+        result = start_watcher(&web, &fetch, &err);
         if (result == 0)
             result = serve(&set, &web, &err);
         watcher_stop(&web.watcher);

@@ -6,6 +6,7 @@
 #include "gpushare/codec/pod.h"
 #include "inspect/fetch.h"
 #include "inspect/lookup.h"
+#include "inspect/own.h"
 #include "inspect/terminal.h"
 #include "inspect/why.h"
 
@@ -145,10 +146,23 @@ static int tell_pod(struct why *why, struct gs_error *err)
     return fflush(stdout) != 0 ? fail_output(err) : 0;
 }
 
+static int tell_all(struct why *why, struct gs_error *err)
+{
+    const struct own_query query = {.source = &why->source,
+                                    .names = &why->common.names,
+                                    .ns = why->common.all_namespaces ? NULL : why->common.ns,
+                                    .waiting = true};
+    if (fetch_all(why, err) == 0)
+        return why_list(why, err);
+    if (why->format != FORMAT_TEXT)
+        return -1;
+    return own_instead(&query, &why->app->terminal, clock_unix_s(why->app->clock), err);
+}
+
 static int run(struct why *why, struct gs_error *err)
 {
     if (!why->name)
-        return fetch_all(why, err) < 0 ? -1 : why_list(why, err);
+        return tell_all(why, err);
     find_namespace(why);
     return fetch_pod(why, err) < 0 ? -1 : tell_pod(why, err);
 }

@@ -4,6 +4,7 @@
 
 #include "gpushare/http/router.h"
 #include "gpushare/http/stream.h"
+#include "inspect/own.h"
 #include "inspect/watcher.h"
 #include "inspect/web_page.h"
 
@@ -29,6 +30,8 @@ struct web {
     const struct gs_clock *clock;
     char server[256];
     char token[WEB_TOKEN_BYTES]; /* "" when none is asked for */
+    bool own_only;               /* the watcher was refused: only what `own` asks for is shown */
+    struct own_query own;
     /* guarded by watcher.lock */
     struct view view;
     bool has_view;
@@ -54,6 +57,9 @@ void web_render(struct web *web, const struct web_query *query);
 /* A new stream for somebody who has seen the page of that data-sum. NULL: there are too many, or no
  * memory. */
 struct gs_http_stream *web_open(struct web *web, const struct web_query *query, const char *seen);
+
+/* web_own.c: the page of a user who may see his own pods only. */
+void web_own_page(struct web *web, const struct web_query *query, struct gs_http_response *res);
 
 /* Tells every stream what changed; tick: and that it is alive. */
 void web_push(struct web *web, bool tick);

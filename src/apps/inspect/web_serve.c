@@ -81,6 +81,10 @@ static void answer_page(struct web *web, const struct gs_http_request *req,
     struct web_query query;
     struct gs_error err = {0};
     read_query(req, &query);
+    if (web->own_only) {
+        web_own_page(web, &query, res);
+        return;
+    }
     pthread_mutex_lock(&web->watcher.lock);
     if (web_refresh(web, &err) == 0) {
         const struct web_state state = {.view = &web->view,

@@ -5,6 +5,7 @@
 import json
 import os
 import subprocess
+import urllib.request
 
 from harness import ledger
 from harness.case import check, run
@@ -142,6 +143,60 @@ def check_errors(cluster):
               f"{words}: exit {code}, {out!r}, {err!r}")
 
 
+def grant(cluster, account, kind, **rules):
+    """A ServiceAccount of namespace default that may list these resources, there or everywhere."""
+    api, group = cluster.api, "/apis/rbac.authorization.k8s.io/v1/"
+    path = group + ("clusterroles" if kind == "ClusterRole" else "namespaces/default/roles")
+    api.create("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": account}})
+    api.create(path, {"metadata": {"name": account}, "rules": [
+        {"apiGroups": [""], "resources": [name], "verbs": verbs} for name, verbs in rules.items()]})
+    api.create(path.replace("role", "rolebinding"), {
+        "metadata": {"name": account},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": account},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": "default"}]})
+    return cluster.control_plane.service_account_kubeconfig("default", account)
+
+
+def page_of(kubeconfig):
+    """The page of `web`, with this user's rights."""
+    with subprocess.Popen([built_program(PROGRAM), "web", "--kubeconfig", kubeconfig],
+                          stdout=subprocess.PIPE, text=True) as web:
+        try:
+            with urllib.request.urlopen(web.stdout.readline().strip(), timeout=30) as answer:
+                return answer.read().decode()
+        finally:
+            web.terminate()
+
+
+def check_few_rights(cluster):
+    """Who may not list nodes, or pods of his namespace only, sees those pods and is told why no more."""
+    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "others"}})
+    cluster.create_pods([pod("not-mine", 25, namespace="others")])
+    reads = ["get", "list", "watch"]
+    rows = (
+        (grant(cluster, "in-namespace", "Role", pods=reads), False),
+        (grant(cluster, "nodes-too", "ClusterRole", nodes=reads), None),
+        (grant(cluster, "all-pods", "ClusterRole", pods=reads), True),
+    )
+    for kubeconfig, others in rows:
+        for args in ((), ("map",), ("why",)):
+            code, out, err = inspect(kubeconfig, *args)
+            if others is None: # nodes alone: nothing to show
+                check(code == 1 and not out and "administrator" in err, f"{args}: {code} {out} {err}")
+                continue
+            check(code == 0 and "too-large" in out and "this account may not list" in err,
+                  f"{args}: {code} {out} {err}")
+            check(("not-mine" in out) == others, f"{args}: pods of others: {out}")
+            check(("two-gpus" in out) == (args != ("why",)), f"{args}: {out}")
+        if others is None:
+            continue
+        page = page_of(kubeconfig)
+        check("too-large" in page and "two-gpus" in page and ("not-mine" in page) == others,
+              f"the page: {page}")
+        code, out, err = inspect(kubeconfig, "-o", "json")
+        check(code == 1 and not out, f"a document of another kind: {code} {out}")
+
+
 def body():
     nodes = [node("n1", [16] * 4), node("n2", [24, 8, 16]), node("old", [16, 16], False),
              node("plain")]
@@ -175,6 +230,7 @@ def body():
         check(code == 1 and "FAIL  pods: default/by-hand" in out, out + err)
         check("ok    rights" not in out or "FAIL  rights" not in out, out)
         check_errors(cluster)
+        check_few_rights(cluster)
 
 
 run(body)

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_INSPECT_OWN_H
+#define GPUSHARE_APPS_INSPECT_OWN_H
+
+#include "inspect/source.h"
+#include "inspect/terminal.h"
+
+/*
+ * What a user gets who may not list nodes, or not the pods of others: pods with GPU memory and what
+ * they and kube-scheduler say of them, of all namespaces or of one. No sums: without the rest of
+ * the cluster nobody knows what is free.
+ */
+struct own_pod {
+    struct gs_pod pod;
+    struct gs_charge charge;
+    char *said; /* kube-scheduler's last word; "" when there is none, or it has a node */
+};
+
+struct own {
+    char ns[256]; /* "": pods of all namespaces */
+    struct own_pod *pods;
+    size_t count;
+    size_t left_out; /* beyond OWN_PODS_MAX */
+};
+enum { OWN_PODS_MAX = 5000 };
+
+struct own_query {
+    const struct source *source;
+    const struct gs_names *names;
+    const char *ns;   /* NULL: all if that is allowed, else the context's namespace */
+    const char *node; /* only pods of this node; NULL: of all, and of none */
+    bool waiting;     /* only pods without a node */
+};
+
+/* By namespace and name. GS_EDENIED when not even these may be listed. Release it also then. */
+int own_fetch(const struct own_query *query, struct own *ret, struct gs_error *err);
+void own_release(struct own *own);
+
+/* "you may not list nodes …": what is shown instead. */
+enum { OWN_TEXT_BYTES = 512 };
+void own_note(const struct own *own, char to[OWN_TEXT_BYTES]);
+
+/* "8", "15 x2"; the GPUs of its record: "0,1", or "-". */
+void own_asks(const struct own_pod *pod, char to[OWN_TEXT_BYTES]);
+void own_gpus(const struct own_pod *pod, char to[OWN_TEXT_BYTES]);
+
+/* The table on standard output, the note on standard error. -1: it cannot be written. */
+int own_print(const struct own *own, const struct terminal *terminal, int64_t now_s);
+
+/* Both, for a command whose error it was that something may not be listed: any other error stays
+ * as it is, and so does that one when the user may list nothing at all. */
+int own_instead(const struct own_query *query, const struct terminal *terminal, int64_t now_s,
+                struct gs_error *err);
+
+#endif

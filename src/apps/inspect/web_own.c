@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "inspect/web.h"
+
+/* The page of somebody who may not see the cluster: his pods, asked for anew each time. It has no
+ * script; the browser loads it again by itself. */
+
+enum { RELOAD_S = 10 };
+
+static void put_head(struct gs_buf *out, const struct web *web, const struct web_query *query,
+                     int64_t now_s)
+{
+    char at[32] = "";
+    struct tm when;
+    time_t shown_s = (time_t)now_s;
+    if (gmtime_r(&shown_s, &when))
+        strftime(at, sizeof(at), "%F %T", &when);
+    gs_buf_puts(out, "<!doctype html>\n<html lang=en><head><meta charset=utf-8><title>gpushare: ");
+    web_escape(out, web->server);
+    gs_buf_printf(out,
+                  "</title><meta name=viewport content=\"width=device-width\"><meta "
+                  "name=color-scheme content=\"light dark\"><meta http-equiv=refresh "
+                  "content=%d><link rel=icon href=\"icon.svg\"><link rel=stylesheet "
+                  "href=\"style.css\"></head>\n<body><header><h1>gpushare</h1><p class=server>",
+                  RELOAD_S);
+    web_escape(out, web->server);
+    gs_buf_printf(out, "<p id=age>as of %s UTC</header>\n", at);
+    gs_buf_puts(out, "<form method=get action=\"./\" role=search><label class=search>Search <input "
+                     "type=search name=q maxlength=100 placeholder=\"node or pod\" value=\"");
+    web_escape(out, query->text);
+    gs_buf_puts(out, "\"></label><button>Show</button></form>\n");
+}
+
+static bool matches(const struct own_pod *pod, const char *text)
+{
+    char full[800];
+    snprintf(full, sizeof(full), "%.100s/%.253s %.253s", pod->pod.ns, pod->pod.name,
+             pod->pod.node_name);
+    return !text[0] || strcasestr(full, text);
+}
+
+static void put_cell(struct gs_buf *out, const char *class, const char *text)
+{
+    gs_buf_printf(out, "<td%s>", class);
+    web_escape(out, text);
+}
+
+static void put_pod(struct gs_buf *out, const struct own_pod *pod, int64_t now_s)
+{
+    char text[OWN_TEXT_BYTES], since[24];
+    gs_buf_puts(out, "<tr>");
+    put_cell(out, "", pod->pod.ns);
+    put_cell(out, "", pod->pod.name);
+    own_asks(pod, text);
+    put_cell(out, " class=num", text);
+    waits_since(pod->pod.created_s, now_s, since);
+    put_cell(out, " class=num", since);
+    put_cell(out, "",
+             pod->pod.node_name[0] ? pod->pod.node_name
+             : pod->said[0]        ? pod->said
+                                   : "waits");
+    own_gpus(pod, text);
+    put_cell(out, "", text);
+    gs_buf_putc(out, '\n');
+}
+
+static void put_pods(struct gs_buf *out, const struct own *own, const struct web_query *query,
+                     int64_t now_s)
+{
+    char note[OWN_TEXT_BYTES];
+    own_note(own, note);
+    gs_buf_puts(out, "<main id=main><p id=lost role=status>");
+    web_escape(out, note);
+    gs_buf_puts(out,
+                "</p>\n<section id=waiting aria-label=Pods><h2>Pods with GPU memory</h2><table>"
+                "<thead><tr><th>Namespace<th>Pod<th class=num>Asks<th class=num>Since<th>Node, "
+                "or what kube-scheduler said<th>GPU<tbody>\n");
+    for (size_t i = 0; i < own->count; i++) {
+        if (matches(&own->pods[i], query->text))
+            put_pod(out, &own->pods[i], now_s);
+    }
+    gs_buf_puts(out, "</table>");
+    if (own->left_out)
+        gs_buf_printf(out, "<p>and %zu more", own->left_out);
+    gs_buf_puts(out, "</section></main>\n</body></html>\n");
+}
+
+void web_own_page(struct web *web, const struct web_query *query, struct gs_http_response *res)
+{
+    struct own own;
+    struct gs_error err = {0};
+    int64_t now_s = clock_unix_s(web->clock);
+    pthread_mutex_lock(&web->lock);
+    if (own_fetch(&web->own, &own, &err) == 0) {
+        res->content_type = "text/html; charset=utf-8";
+        put_head(&res->body, web, query, now_s);
+        put_pods(&res->body, &own, query, now_s);
+    } else {
+        gs_http_error(res, 503, "%s", err.msg);
+    }
+    own_release(&own);
+    pthread_mutex_unlock(&web->lock);
+}
