@@ -7,6 +7,7 @@
 #   build_project "$root" asan gpushare-extender        # these targets only
 
 # What is shipped.
+# shellcheck disable=SC2034 # read by the scripts that source this
 programs=(gpushare-extender gpushare-device-plugin kubectl-inspect-gpushare gpushare-sim)
 
 build_packages=(

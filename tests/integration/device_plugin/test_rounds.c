@@ -27,9 +27,9 @@
 #include "rows.h"
 
 #ifdef GS_SANITIZED
-enum { ROUNDS = 500, WARM = 100, UNITS = 4, GROWTH_KIB = 1 << 30 };
+enum { ROUNDS = 500, WARM = 100, SAMPLES = 50, UNITS = 4, GROWTH_KIB = 1 << 30 };
 #else
-enum { ROUNDS = 10000, WARM = 1000, UNITS = 4, GROWTH_KIB = 256 };
+enum { ROUNDS = 10000, WARM = 1000, SAMPLES = 50, UNITS = 4, GROWTH_KIB = 256 };
 #endif
 #define PATIENCE_NS (20 * GS_NS_PER_S)
 /* Of the 30 s after which the kubelet kills; one request to a silent API server takes 15. */
@@ -465,18 +465,26 @@ static void rig_down(struct rig *rig)
     remove_folder(rig->dir);
 }
 
+static void lower_to(uint64_t *least, uint64_t value)
+{
+    if (value < *least)
+        *least = value;
+}
+
 static void ten_thousand_pods_leave_nothing_behind(void **state)
 {
     struct rig rig;
-    uint64_t warm_kib = 0;
+    uint64_t warm_kib = UINT64_MAX, end_kib = UINT64_MAX;
     rig_up(&rig);
     assert_int_equal(pthread_create(&rig.reader, NULL, read_pages, &rig), 0);
     for (int round = 0; round < ROUNDS; round++) {
-        if (round == WARM)
-            warm_kib = written_kib(rig.program);
         one_round(&rig, round);
+        /* The least of some rounds: a page is being written in some of them. */
+        if (round >= WARM - SAMPLES && round < WARM)
+            lower_to(&warm_kib, written_kib(rig.program));
+        if (round >= ROUNDS - SAMPLES)
+            lower_to(&end_kib, written_kib(rig.program));
     }
-    uint64_t end_kib = written_kib(rig.program);
     atomic_store(&rig.stop, true);
     pthread_join(rig.reader, NULL);
     assert_in_range(atomic_load(&rig.pages), 20, INT_MAX);
