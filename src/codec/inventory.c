@@ -44,6 +44,8 @@ static void put_gpu(struct gs_buf *out, const struct gs_gpu *gpu)
         gs_buf_printf(out, ",\"numa\":%d", gpu->numa);
     gs_buf_printf(out, ",\"schedulable\":%s", gpu->schedulable ? "true" : "false");
     put_enforced(out, gpu->enforced);
+    if (gpu->max_pods)
+        gs_buf_printf(out, ",\"maxPods\":%" PRIu32, gpu->max_pods);
     gs_buf_putc(out, '}');
 }
 
@@ -173,6 +175,8 @@ static void read_gpu(struct draft *draft)
             read_u31(reader, "gpus.xidBoot", &gpu.xid_boot);
         else if (gs_scan_text_is(key, "numa"))
             read_numa(reader, &gpu);
+        else if (gs_scan_text_is(key, "maxPods"))
+            read_u31(reader, "gpus.maxPods", &gpu.max_pods);
         else if (gs_scan_text_is(key, "enforced"))
             gs_read_string(reader, "gpus.enforced", &enforced);
         else if (gs_scan_text_is(key, "enforced_reason"))

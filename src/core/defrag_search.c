@@ -132,6 +132,12 @@ static void clear_gpu(struct search *search, uint32_t gpu, uint32_t ready, uint3
     }
 }
 
+/* One that has all the pods that it may have is left alone: no plan swaps a place for a place. */
+static bool takes_pods(const struct gs_gpu_state *gpu)
+{
+    return gpu->usable && !gs_gpu_is_crowded(gpu, gpu->pods);
+}
+
 /* So many GPUs before this one have the room and are among those that the pod gets. */
 static void choose_gpu(struct search *search, uint32_t gpu, uint32_t ready)
 {
@@ -143,7 +149,7 @@ static void choose_gpu(struct search *search, uint32_t gpu, uint32_t ready)
         search->view->gpu_count - gpu < search->ask->gpu_count - ready)
         return;
     bool usable = search->allowed & GS_GPU_BIT(search->view->gpus[gpu].idx) &&
-                  search->view->gpus[gpu].usable &&
+                  takes_pods(&search->view->gpus[gpu]) &&
                   search->view->gpus[gpu].total_units >= search->ask->units;
     if (usable)
         clear_gpu(search, gpu, ready, 0);
@@ -179,7 +185,7 @@ static bool worth_a_look(const struct search *search)
             const struct defrag_tenant *tenant = &search->defrag->tenants[search->tenants[t]];
             free_units += tenant->gpus & bit ? tenant->units : 0;
         }
-        gpus += search->allowed & bit && search->view->gpus[g].usable &&
+        gpus += search->allowed & bit && takes_pods(&search->view->gpus[g]) &&
                 free_units >= search->ask->units;
     }
     return gpus >= search->ask->gpu_count && cpu_milli >= search->ask->cpu_milli;

@@ -68,19 +68,16 @@ static void mark_doomed(struct plan *plan, const char *const *victims, size_t vi
 static bool fits(const struct plan *plan)
 {
     struct gs_gpu_state after[GS_GPUS_MAX], room[GS_GPUS_MAX];
-    uint64_t leaving[GS_GPUS_MAX] = {0};
+    struct gs_leaving leaving[GS_GPUS_MAX] = {0};
     struct gs_node_view view = *plan->view;
     memcpy(after, view.gpus, view.gpu_count * sizeof(*after));
     view.gpus = after;
     for (size_t t = 0; t < plan->count; t++) {
         const struct tenant *tenant = &plan->tenants[t];
-        uint32_t idx;
-        if (tenant->gone) {
+        if (tenant->gone)
             gs_view_charge(&view, tenant->gpus, -(int64_t)tenant->units);
-        } else if (tenant->leaving) {
-            GS_FOR_EACH_GPU (idx, tenant->gpus)
-                leaving[idx] += tenant->units;
-        }
+        else if (tenant->leaving)
+            gs_leaving_add(leaving, tenant->gpus, tenant->units);
     }
     gs_view_summarise(&view);
     return gs_fit_beside_holds_when(plan->ledger, &view, plan->ask, leaving, room, NULL) == GS_FITS;

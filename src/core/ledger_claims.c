@@ -101,6 +101,7 @@ void gs_ledger_recount_node(struct gs_ledger *ledger, uint32_t slot)
     struct gs_ledger_node *node = &ledger->nodes[slot];
     for (uint32_t i = 0; i < node->view.gpu_count; i++) {
         node->view.gpus[i].used_units = 0;
+        node->view.gpus[i].pods = 0;
         node->view.gpus[i].free_units = node->view.gpus[i].total_units;
     }
     for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
@@ -425,16 +426,21 @@ uint32_t gs_ledger_audit(const struct gs_ledger *ledger)
     for (uint32_t n = 0; n < ledger->node_pool.count; n++) {
         const struct gs_ledger_node *node = &ledger->nodes[n];
         uint64_t used[GS_GPUS_MAX] = {0};
+        uint32_t pods[GS_GPUS_MAX] = {0};
         if (!node->name)
             continue;
         for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
             bool unplaced;
             uint32_t idx;
-            GS_FOR_EACH_GPU (idx, gs_ledger_effective(node, &ledger->claims[at], &unplaced))
+            GS_FOR_EACH_GPU (idx, gs_ledger_effective(node, &ledger->claims[at], &unplaced)) {
                 used[idx] += ledger->claims[at].units;
+                pods[idx]++;
+            }
         }
-        for (uint32_t i = 0; i < node->view.gpu_count; i++)
-            differing += used[node->view.gpus[i].idx] != node->view.gpus[i].used_units;
+        for (uint32_t i = 0; i < node->view.gpu_count; i++) {
+            const struct gs_gpu_state *gpu = &node->view.gpus[i];
+            differing += used[gpu->idx] != gpu->used_units || pods[gpu->idx] != gpu->pods;
+        }
     }
     return differing;
 }

@@ -27,6 +27,11 @@ gs_gpu_mask gs_fit_candidates(const struct gs_node_view *view, const struct gs_a
     return mask;
 }
 
+static uint64_t memory_left(const struct gs_gpu_state *gpu)
+{
+    return gpu->total_units > gpu->used_units ? gpu->total_units - gpu->used_units : 0;
+}
+
 static struct tally tally_of(const struct gs_node_view *view, const struct gs_ask *ask)
 {
     gs_gpu_mask allowed = gs_ask_allowed(ask, view);
@@ -45,6 +50,21 @@ static struct tally tally_of(const struct gs_node_view *view, const struct gs_as
     return tally;
 }
 
+/* Allowed ones that would do, if they had not as many pods as they may have. Out of line: hardly
+ * any node has one. */
+__attribute__((noinline)) static uint32_t crowded_with_memory(const struct gs_node_view *view,
+                                                              const struct gs_ask *ask)
+{
+    gs_gpu_mask allowed = gs_ask_allowed(ask, view);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &view->gpus[i];
+        count += (allowed & GS_GPU_BIT(gpu->idx)) && gs_gpu_is_crowded(gpu, gpu->pods) &&
+                 memory_left(gpu) >= ask->units;
+    }
+    return count;
+}
+
 static enum gs_reason explain(const struct gs_node_view *view, const struct gs_ask *ask)
 {
     struct tally tally = tally_of(view, ask);
@@ -59,6 +79,8 @@ static enum gs_reason explain(const struct gs_node_view *view, const struct gs_a
         return GS_REASON_TOO_FEW_GPUS;
     if (tally.roomy >= want)
         return GS_REASON_NOT_USABLE;
+    if (view->crowded && tally.roomy + crowded_with_memory(view, ask) >= want)
+        return GS_REASON_MAX_PODS;
     if (want > 1)
         return tally.usable_roomy ? GS_REASON_TOO_FEW_FREE : GS_REASON_NO_ROOM;
     return tally.free_sum >= ask->units ? GS_REASON_FRAGMENTED : GS_REASON_NO_ROOM;
@@ -163,7 +185,7 @@ gs_gpu_mask gs_pick_emptiest(const struct gs_node_view *view, const struct gs_as
 struct seating {
     struct gs_node_view *view;
     const struct gs_ask *ask;
-    const uint64_t *leaving; /* by GPU index: of what is used there, what is about to go */
+    const struct gs_leaving *leaving; /* by GPU index */
     bool seated;
 };
 
@@ -181,16 +203,17 @@ static struct gs_ask ask_of_hold(const struct gs_hold *hold)
     return ask;
 }
 
-static uint32_t free_once_they_left(const struct gs_gpu_state *gpu, const uint64_t *leaving)
+static uint32_t free_once_they_left(const struct gs_gpu_state *gpu,
+                                    const struct gs_leaving *leaving)
 {
-    uint64_t going = leaving[gpu->idx];
-    uint64_t stays = gpu->used_units > going ? gpu->used_units - going : 0;
-    return stays < gpu->total_units ? (uint32_t)(gpu->total_units - stays) : 0;
+    const struct gs_leaving *going = &leaving[gpu->idx];
+    uint64_t stays = gpu->used_units > going->units ? gpu->used_units - going->units : 0;
+    return gs_gpu_offers(gpu, stays, gpu->pods > going->pods ? gpu->pods - going->pods : 0);
 }
 
 /* Where the pod will sit once the victims that it waits for have gone. */
 static gs_gpu_mask pick_for_later(const struct gs_node_view *view, const struct gs_ask *ask,
-                                  const uint64_t *leaving)
+                                  const struct gs_leaving *leaving)
 {
     struct gs_gpu_state later[GS_GPUS_MAX];
     struct gs_node_view copy = *view;
@@ -205,14 +228,18 @@ static gs_gpu_mask pick_for_later(const struct gs_node_view *view, const struct 
 static void occupy_now(struct gs_gpu_state *gpu, uint32_t units)
 {
     gpu->used_units += units;
+    gpu->pods++;
     gpu->free_units -= units;
+    if (gs_gpu_is_crowded(gpu, gpu->pods))
+        gpu->free_units = 0;
 }
 
 /* What its seat leaves to others: no more than is free now, nor than will be when it sits there. */
-static void occupy_later(struct gs_gpu_state *gpu, uint32_t units, const uint64_t *leaving)
+static void occupy_later(struct gs_gpu_state *gpu, uint32_t units, const struct gs_leaving *leaving)
 {
-    uint32_t later = free_once_they_left(gpu, leaving) - units;
     gpu->used_units += units;
+    gpu->pods++;
+    uint32_t later = free_once_they_left(gpu, leaving);
     gpu->free_units = later < gpu->free_units ? later : gpu->free_units;
 }
 
@@ -239,11 +266,19 @@ static bool seat(void *ctx, const struct gs_hold *hold)
     return true;
 }
 
+void gs_leaving_add(struct gs_leaving *leaving, gs_gpu_mask gpus, uint32_t units)
+{
+    uint32_t idx;
+    GS_FOR_EACH_GPU (idx, gpus) {
+        leaving[idx].units += units;
+        leaving[idx].pods++;
+    }
+}
+
 static bool note_leaving(void *ctx, const struct gs_claim *claim)
 {
-    uint64_t *leaving = ctx;
-    for (uint32_t idx = 0; claim->leaving && idx < GS_GPUS_MAX; idx++)
-        leaving[idx] += claim->charged & GS_GPU_BIT(idx) ? claim->units : 0;
+    if (claim->leaving)
+        gs_leaving_add(ctx, claim->charged, claim->units);
     return true;
 }
 
@@ -256,15 +291,15 @@ enum gs_reason gs_fit_beside_holds(const struct gs_ledger *ledger, const struct 
             *ret_view = *view;
         return gs_fit(view, ask);
     }
-    uint64_t leaving[GS_GPUS_MAX] = {0};
+    struct gs_leaving leaving[GS_GPUS_MAX] = {0};
     gs_ledger_each_claim(ledger, view->slot, note_leaving, leaving);
     return gs_fit_beside_holds_when(ledger, view, ask, leaving, scratch, ret_view);
 }
 
 enum gs_reason gs_fit_beside_holds_when(const struct gs_ledger *ledger,
                                         const struct gs_node_view *view, const struct gs_ask *ask,
-                                        const uint64_t *leaving, struct gs_gpu_state *scratch,
-                                        struct gs_node_view *ret_view)
+                                        const struct gs_leaving *leaving,
+                                        struct gs_gpu_state *scratch, struct gs_node_view *ret_view)
 {
     enum gs_reason reason = gs_fit(view, ask);
     if (reason || !ask->units || !view->nominated) {

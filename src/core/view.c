@@ -5,11 +5,13 @@ void gs_view_summarise(struct gs_node_view *view)
 {
     uint32_t max_free = 0, max_total = 0;
     uint64_t sum_free = 0, sum_total = 0, sum_used = 0;
+    uint32_t crowded = 0;
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         const struct gs_gpu_state *gpu = &view->gpus[i];
         max_total = gpu->total_units > max_total ? gpu->total_units : max_total;
         sum_total += gpu->total_units;
         sum_used += gpu->used_units;
+        crowded += gpu->max_pods && gs_gpu_is_crowded(gpu, gpu->pods);
         if (!gpu->usable)
             continue;
         max_free = gpu->free_units > max_free ? gpu->free_units : max_free;
@@ -20,6 +22,19 @@ void gs_view_summarise(struct gs_node_view *view)
     view->sum_free_units = sum_free;
     view->sum_total_units = sum_total;
     view->sum_used_units = sum_used;
+    view->crowded = crowded;
+}
+
+bool gs_gpu_is_crowded(const struct gs_gpu_state *gpu, uint32_t pods)
+{
+    return gpu->max_pods && pods >= gpu->max_pods;
+}
+
+uint32_t gs_gpu_offers(const struct gs_gpu_state *gpu, uint64_t used_units, uint32_t pods)
+{
+    if (gs_gpu_is_crowded(gpu, pods))
+        return 0;
+    return used_units < gpu->total_units ? (uint32_t)(gpu->total_units - used_units) : 0;
 }
 
 void gs_view_charge(struct gs_node_view *view, gs_gpu_mask gpus, int64_t units)
@@ -29,8 +44,8 @@ void gs_view_charge(struct gs_node_view *view, gs_gpu_mask gpus, int64_t units)
         if (!(gpus & GS_GPU_BIT(gpu->idx)))
             continue;
         gpu->used_units += (uint64_t)units; /* wraps back when units is negative */
-        gpu->free_units =
-            gpu->used_units < gpu->total_units ? (uint32_t)(gpu->total_units - gpu->used_units) : 0;
+        gpu->pods += units < 0 ? UINT32_MAX : 1;
+        gpu->free_units = gs_gpu_offers(gpu, gpu->used_units, gpu->pods);
     }
 }
 
@@ -55,6 +70,7 @@ void gs_view_of_node(struct gs_node_view *view, const struct gs_node *node,
         states[i] = (struct gs_gpu_state){
             .total_units = gpu->mem_units,
             .free_units = gpu->mem_units,
+            .max_pods = gpu->max_pods,
             .idx = (uint8_t)gpu->idx,
             .usable = gs_gpu_usable(gpu),
             .numa = gpu->numa,

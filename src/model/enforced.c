@@ -6,6 +6,7 @@
 static const char *const reasons[GS_ENFORCED_COUNT] = {
     [GS_ENFORCED_UNKNOWN] = "",
     [GS_ENFORCED_DMEM] = "",
+    [GS_ENFORCED_MPS] = "",
     [GS_ENFORCED_NOT_ON] = "limits are not switched on (--enforce)",
     [GS_ENFORCED_NO_MOUNT] = "the host's cgroup file system is not mounted here",
     [GS_ENFORCED_NO_CGROUP2] = "the host uses cgroup v1, or v1 and v2 side by side",
@@ -20,14 +21,19 @@ static const char *const reasons[GS_ENFORCED_COUNT] = {
     [GS_ENFORCED_NO_ADDRESS] = "the GPU's PCI address is not known",
     [GS_ENFORCED_INSTANCE] =
         "this GPU is an instance of a card (MIG), whose memory the driver does not limit",
+    [GS_ENFORCED_MPS_AWAY] = "the GPU's MPS daemon does not answer",
     [GS_ENFORCED_OTHER] = "for a reason that this version does not know",
+};
+
+static const char *const held[GS_ENFORCED_NOT_ON] = {
+    [GS_ENFORCED_UNKNOWN] = "",
+    [GS_ENFORCED_DMEM] = "dmem",
+    [GS_ENFORCED_MPS] = "mps (per process, cooperative)",
 };
 
 const char *gs_enforced_name(enum gs_enforced enforced)
 {
-    if (enforced == GS_ENFORCED_UNKNOWN)
-        return "";
-    return enforced == GS_ENFORCED_DMEM ? "dmem" : "none";
+    return enforced < GS_ENFORCED_NOT_ON ? held[enforced] : "none";
 }
 
 const char *gs_enforced_reason(enum gs_enforced enforced)
@@ -37,8 +43,9 @@ const char *gs_enforced_reason(enum gs_enforced enforced)
 
 enum gs_enforced gs_enforced_parse(const char *name, const char *reason)
 {
-    if (strcmp(name, "dmem") == 0)
-        return GS_ENFORCED_DMEM;
+    for (int i = GS_ENFORCED_DMEM; i < GS_ENFORCED_NOT_ON; i++)
+        if (strcmp(name, held[i]) == 0)
+            return (enum gs_enforced)i;
     if (strcmp(name, "none") != 0)
         return GS_ENFORCED_UNKNOWN;
     for (int i = GS_ENFORCED_NOT_ON; i < GS_ENFORCED_OTHER; i++)

@@ -19,6 +19,8 @@ static void compare_gpu(struct world *world, const char *name, const struct gs_n
     same(world, "GPU total", name, got->total_units, expected->total_units);
     same(world, "GPU used", name, got->used_units, expected->used_units);
     same(world, "GPU free", name, got->free_units, expected->free_units);
+    same(world, "GPU pods", name, got->pods, expected->pods);
+    same(world, "GPU most pods", name, got->max_pods, expected->max_pods);
     same(world, "GPU usable", name, got->usable, expected->usable);
     same(world, "GPU NUMA", name, (uint16_t)got->numa, (uint16_t)expected->numa);
     if (strcmp(gs_ledger_model_name(world->ledger, got->model), gpu->model) != 0)
@@ -42,6 +44,7 @@ static uint64_t digest_of(const struct model *model, uint32_t node, const struct
         digest =
             mix(digest, (uint64_t)gpu->idx << 40 | (uint64_t)gpu->usable << 33 | gpu->total_units);
         digest = mix(digest, gpu->used_units);
+        digest = mix(digest, (uint64_t)gpu->pods << 32 | gpu->max_pods);
         digest = mix(digest, (uint64_t)(uint16_t)gpu->numa << 32 | gpu->model);
     }
     uint32_t uids[M_UIDS], holds = m_holds_of(model, node, uids);

@@ -195,6 +195,11 @@ gs_gpu_mask m_charged(const struct model *model, uint32_t uid, bool *unplaced)
     return wherever ? wherever : there;
 }
 
+static bool has_all_its_pods(const struct gs_gpu_state *gpu, uint64_t pods)
+{
+    return gpu->max_pods > 0 && pods >= gpu->max_pods;
+}
+
 static void summarise(struct gs_node_view *view)
 {
     view->max_free_units = view->max_total_units = 0;
@@ -219,6 +224,7 @@ static void add_claim(const struct model *model, uint32_t uid, struct gs_node_vi
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         if (charged >> view->gpus[i].idx & 1)
             view->gpus[i].used_units += model->claims[uid].units;
+        view->gpus[i].pods += charged >> view->gpus[i].idx & 1;
     }
     view->cpu_used_milli += model->claims[uid].cpu_milli;
 }
@@ -236,6 +242,7 @@ bool m_view(const struct model *model, uint32_t node, struct gs_node_view *view,
         states[i] = (struct gs_gpu_state){.total_units = gpu->mem_units,
                                           .idx = (uint8_t)gpu->idx,
                                           .usable = gpu->healthy && gpu->schedulable,
+                                          .max_pods = gpu->max_pods,
                                           .numa = gpu->numa};
     }
     for (uint32_t i = 0; i < M_UIDS; i++) {
@@ -249,7 +256,9 @@ bool m_view(const struct model *model, uint32_t node, struct gs_node_view *view,
     for (uint32_t i = 0; i < from->gpu_count; i++) {
         uint64_t used = states[i].used_units;
         uint32_t total = states[i].total_units;
-        states[i].free_units = used > total ? 0 : total - (uint32_t)used;
+        states[i].free_units = used > total || has_all_its_pods(&states[i], states[i].pods)
+                                   ? 0
+                                   : total - (uint32_t)used;
     }
     summarise(view);
     return true;
@@ -336,7 +345,7 @@ gs_gpu_mask m_allowed(const struct m_node *node, const struct gs_ask *ask)
 }
 
 struct sets {
-    uint32_t all, allowed, large, roomy, usable_roomy;
+    uint32_t all, allowed, large, roomy, usable_roomy, roomy_but_for_pods;
     uint64_t allowed_free;
 };
 
@@ -353,6 +362,9 @@ static struct sets count_sets(const struct m_node *node, const struct gs_node_vi
         sets.large += gpu->total_units >= ask->units;
         sets.roomy += gpu->free_units >= ask->units;
         sets.usable_roomy += gpu->free_units >= ask->units && gpu->usable;
+        sets.roomy_but_for_pods +=
+            gpu->free_units >= ask->units ||
+            (has_all_its_pods(gpu, gpu->pods) && gpu->used_units + ask->units <= gpu->total_units);
         sets.allowed_free += gpu->usable ? gpu->free_units : 0;
     }
     return sets;
@@ -379,6 +391,8 @@ enum gs_reason m_fit(const struct m_node *node, const struct gs_node_view *view,
         return GS_REASON_TOO_FEW_GPUS;
     if (sets.roomy >= want)
         return GS_REASON_NOT_USABLE;
+    if (sets.roomy_but_for_pods >= want)
+        return GS_REASON_MAX_PODS;
     if (want > 1 && sets.usable_roomy > 0)
         return GS_REASON_TOO_FEW_FREE;
     if (want == 1 && sets.allowed_free >= ask->units)
@@ -448,16 +462,20 @@ gs_gpu_mask m_pick(const struct m_node *node, const struct gs_node_view *view,
     return best.gpus;
 }
 
-/* Of what is used on a GPU, the units of pods that are being deleted. */
-static uint64_t leaving_from(const struct model *model, uint32_t node, uint32_t idx)
+/* Of what is used on a GPU, the units of pods that are being deleted, and how many pods. */
+static uint64_t leaving_from(const struct model *model, uint32_t node, uint32_t idx,
+                             uint32_t *ret_pods)
 {
     uint64_t sum = 0;
+    *ret_pods = 0;
     for (uint32_t uid = 0; uid < M_UIDS; uid++) {
         const struct m_claim *claim = &model->claims[uid];
         bool unplaced;
         if (claim->there && claim->leaving && claim->node == node &&
-            m_charged(model, uid, &unplaced) >> idx & 1)
+            m_charged(model, uid, &unplaced) >> idx & 1) {
             sum += claim->units;
+            ++*ret_pods;
+        }
     }
     return sum;
 }
@@ -465,8 +483,11 @@ static uint64_t leaving_from(const struct model *model, uint32_t node, uint32_t 
 static uint32_t free_when_gone(const struct model *model, uint32_t node,
                                const struct gs_gpu_state *gpu)
 {
-    uint64_t going = leaving_from(model, node, gpu->idx);
+    uint32_t pods;
+    uint64_t going = leaving_from(model, node, gpu->idx, &pods);
     uint64_t stays = gpu->used_units > going ? gpu->used_units - going : 0;
+    if (has_all_its_pods(gpu, gpu->pods - pods))
+        return 0;
     return stays < gpu->total_units ? (uint32_t)(gpu->total_units - stays) : 0;
 }
 
@@ -495,10 +516,17 @@ static void sit_down(const struct model *model, uint32_t node, struct gs_node_vi
         if (!(gpus >> gpu->idx & 1))
             continue;
         gpu->used_units += hold->units;
+        gpu->pods++;
+        uint32_t then_free = later[i].free_units - hold->units, gone;
+        leaving_from(model, node, gpu->idx, &gone);
+        if (has_all_its_pods(gpu, gpu->pods - gone))
+            then_free = 0;
         if (now)
             gpu->free_units -= hold->units;
-        else if (gpu->free_units > later[i].free_units - hold->units)
-            gpu->free_units = later[i].free_units - hold->units;
+        else if (gpu->free_units > then_free)
+            gpu->free_units = then_free;
+        if (now && has_all_its_pods(gpu, gpu->pods))
+            gpu->free_units = 0;
     }
 }
 

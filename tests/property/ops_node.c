@@ -56,6 +56,7 @@ static struct gs_gpu random_gpu(struct rng *rng, uint32_t idx)
     gpu.mem_mib = gpu.mem_units;
     gpu.healthy = !rng_once_in(rng, 8);
     gpu.schedulable = !rng_once_in(rng, 8);
+    gpu.max_pods = rng_once_in(rng, 3) ? 1 + rng_below(rng, 3) : 0;
     snprintf(gpu.model, sizeof(gpu.model), "%s", models[rng_below(rng, 4)]);
     snprintf(gpu.uuid, sizeof(gpu.uuid), "GPU-%u", idx);
     return gpu;

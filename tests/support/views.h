@@ -10,6 +10,7 @@
  * Nodes and views from a line of text, one word a GPU:
  *
  *   "16 16:4 24x 8:2n1 32@5"    total, ":" used, "x" not usable, "n" NUMA node, "@" index
+ *   "16:4p2/2"                  "p" pods that are there, "/" at most so many
  *
  * Indices count up from the last one. Memory of the struct itself, nothing to free.
  */
@@ -17,6 +18,7 @@ struct test_node {
     struct gs_node node;
     struct gs_gpu gpus[GS_GPUS_MAX];
     uint32_t used_units[GS_GPUS_MAX];
+    uint32_t pods[GS_GPUS_MAX];
     struct gs_gpu_state states[GS_GPUS_MAX];
     struct gs_node_view view;
 };
@@ -39,11 +41,15 @@ __attribute__((noinline, unused)) static void test_gpu_parse(struct test_node *t
     uint32_t n = t->node.gpu_count++;
     struct gs_gpu gpu = {.idx = idx, .numa = GS_NUMA_NONE, .healthy = true, .schedulable = true};
     gpu.mem_units = test_number(at);
-    t->used_units[n] = 0;
+    t->used_units[n] = t->pods[n] = 0;
     while (**at && **at != ' ') {
         char mark = *(*at)++;
         if (mark == ':')
             t->used_units[n] = test_number(at);
+        else if (mark == 'p')
+            t->pods[n] = test_number(at);
+        else if (mark == '/')
+            gpu.max_pods = test_number(at);
         else if (mark == 'n')
             gpu.numa = (int16_t)test_number(at);
         else if (mark == '@')
@@ -88,8 +94,8 @@ static inline struct gs_node_view *test_view_init(struct test_node *t, const cha
     for (uint32_t i = 0; i < t->node.gpu_count; i++) {
         struct gs_gpu_state *gpu = &t->states[i];
         gpu->used_units = t->used_units[i];
-        gpu->free_units =
-            gpu->used_units < gpu->total_units ? gpu->total_units - t->used_units[i] : 0;
+        gpu->pods = t->pods[i];
+        gpu->free_units = gs_gpu_offers(gpu, gpu->used_units, gpu->pods);
     }
     gs_view_summarise(&t->view);
     return &t->view;

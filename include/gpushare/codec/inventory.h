@@ -14,7 +14,8 @@
 /*
  * The node annotation <domain>/gpu-inventory, text ⇄ GPUs (docs/contract.md, section 2):
  *   {"v":1,"unit":"GiB","gpus":[{"idx":0,"uuid":"GPU-…","mem":79,"memMiB":81559,
- *    "model":"…","healthy":true,"numa":0,"schedulable":true,"enforced":"dmem"}],"moved":true}
+ *    "model":"…","healthy":true,"numa":0,"schedulable":true,"enforced":"dmem","maxPods":48}],
+ *    "moved":true}
  * Pure: any thread, no state.
  */
 struct gs_inventory {
@@ -24,8 +25,8 @@ struct gs_inventory {
     bool tells_moved; /* "moved": this plugin writes <domain>/gpu-moved (codec/moved.h) */
 };
 
-/* Appends the annotation's text. A GPU without uuid, model, memMiB, pci, xid, numa or a word about
- * limits is written without that key. */
+/* Appends the annotation's text. A GPU without uuid, model, memMiB, pci, xid, numa, maxPods or a
+ * word about limits is written without that key. */
 void gs_codec_inventory_encode(struct gs_buf *out, const struct gs_inventory *inventory);
 
 /*

@@ -69,12 +69,19 @@ enum gs_reason gs_fit_beside_holds(const struct gs_ledger *ledger, const struct 
                                    struct gs_node_view *ret_view);
 
 /*
- * The same for a view that differs from the ledger's: leaving[idx] (GS_GPUS_MAX entries) is how
- * much of what the view shows as used on a GPU is about to go.
+ * The same for a view that differs from the ledger's: leaving[idx] (GS_GPUS_MAX entries) is what of
+ * that which the view shows on a GPU is about to go.
  */
+struct gs_leaving {
+    uint64_t units;
+    uint32_t pods;
+};
+/* One more pod is about to go. */
+void gs_leaving_add(struct gs_leaving *leaving, gs_gpu_mask gpus, uint32_t units);
 enum gs_reason gs_fit_beside_holds_when(const struct gs_ledger *ledger,
                                         const struct gs_node_view *view, const struct gs_ask *ask,
-                                        const uint64_t *leaving, struct gs_gpu_state *scratch,
+                                        const struct gs_leaving *leaving,
+                                        struct gs_gpu_state *scratch,
                                         struct gs_node_view *ret_view);
 
 /*

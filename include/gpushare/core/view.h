@@ -16,11 +16,13 @@
 struct gs_gpu_state {
     uint64_t used_units; /* sum of claims; may exceed the total */
     uint32_t total_units;
-    uint32_t free_units; /* total - used, zero when overfull */
-    uint8_t idx;
-    bool usable; /* healthy and not cordoned */
+    uint32_t free_units; /* total - used; zero when overfull, or when max_pods are there */
+    uint32_t pods;       /* claims that are charged here */
+    uint32_t max_pods;   /* 0: as many as there is memory for */
     int16_t numa;
     uint16_t model; /* number of the model's name in its ledger; 0: unknown */
+    uint8_t idx;
+    bool usable; /* healthy and not cordoned */
 };
 
 struct gs_node_view {
@@ -31,6 +33,7 @@ struct gs_node_view {
     uint64_t sum_total_units; /* over all GPUs */
     uint64_t sum_used_units;  /* over all GPUs */
     uint32_t gpu_count;
+    uint32_t crowded;               /* GPUs with as many pods as they may have */
     uint32_t nominated;             /* pods that hold a place here; see gs_ledger_hold() */
     struct gs_gpu_state *gpus;      /* ascending idx */
     const struct gs_gpu *inventory; /* same order: UUID and model texts; NULL when not kept */
@@ -44,7 +47,13 @@ struct gs_node_view {
 /* Sets the summary from gpus[]. */
 void gs_view_summarise(struct gs_node_view *view);
 
-/* Adds to what is used of each of these GPUs, or takes from it (units < 0), and sets what is free.
+/* So many pods are as many as may be there. */
+bool gs_gpu_is_crowded(const struct gs_gpu_state *gpu, uint32_t pods);
+
+/* What a GPU would have free if so many pods used so much of it. */
+uint32_t gs_gpu_offers(const struct gs_gpu_state *gpu, uint64_t used_units, uint32_t pods);
+
+/* Adds a pod to each of these GPUs, or takes it away (units < 0, never 0), and sets what is free.
  * The summary is left as it was. */
 void gs_view_charge(struct gs_node_view *view, gs_gpu_mask gpus, int64_t units);
 

@@ -6,12 +6,13 @@
 #include <stddef.h>
 
 /*
- * Whether the kernel keeps pods to their share of a GPU's memory, and if not why: what the device
- * plugin read back on its host, and what the inventory tells (docs/enforce.md).
+ * What keeps pods to their share of a GPU's memory, and if nothing does why: what the device plugin
+ * read back on its host, and what the inventory tells (docs/enforce.md, docs/mps.md).
  */
 enum gs_enforced {
     GS_ENFORCED_UNKNOWN, /* not said: an older device plugin */
     GS_ENFORCED_DMEM,    /* by the dmem cgroup controller */
+    GS_ENFORCED_MPS,     /* by an MPS daemon, each process that keeps to its environment */
     GS_ENFORCED_NOT_ON,  /* it could be, and --enforce is off or observe */
     GS_ENFORCED_NO_MOUNT,
     GS_ENFORCED_NO_CGROUP2,
@@ -24,17 +25,18 @@ enum gs_enforced {
     GS_ENFORCED_ABSENT,
     GS_ENFORCED_NO_ADDRESS,
     GS_ENFORCED_INSTANCE,
+    GS_ENFORCED_MPS_AWAY,
     GS_ENFORCED_OTHER, /* a reason that this version does not know */
     GS_ENFORCED_COUNT
 };
 
-/* "dmem", "none"; "" when it was not said. */
+/* "dmem", "mps (per process, cooperative)", "none"; "" when it was not said. */
 const char *gs_enforced_name(enum gs_enforced enforced);
 
-/* Why it is not, a clause for people; "" for unknown and dmem. Constant. */
+/* Why it is not, a clause for people; "" for unknown, dmem and mps. Constant. */
 const char *gs_enforced_reason(enum gs_enforced enforced);
 
-/* From the two words: a name that is neither is unknown, as is none at all. */
+/* From the two words: a name that is none of these is unknown, as is none at all. */
 enum gs_enforced gs_enforced_parse(const char *name, const char *reason);
 
 #endif

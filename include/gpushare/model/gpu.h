@@ -42,6 +42,7 @@ struct gs_gpu {
     uint32_t mem_mib;   /* size in MiB, 0 when not known */
     uint32_t xid;       /* needs a reset, since this XID; 0: it does not */
     uint32_t xid_boot;  /* of the node, when that came: 31 bits of a hash */
+    uint32_t max_pods;  /* so many at a time, as its MPS daemon serves; 0: any number */
     int16_t numa;
     bool healthy;
     bool schedulable; /* false: an administrator's cordon */

@@ -19,6 +19,7 @@ enum gs_reason {
     GS_REASON_FRAGMENTED,    /* the node's sum would do, but no single GPU has the room */
     GS_REASON_TOO_FEW_FREE,  /* several GPUs asked: fewer have room at the same time */
     GS_REASON_NOT_USABLE,    /* GPUs with room are unhealthy or cordoned */
+    GS_REASON_MAX_PODS,      /* GPUs with room have as many pods as they may have */
     GS_REASON_NOMINATED,     /* the room is held for a nominated pod of higher priority */
     GS_REASON_BIND_OPEN,     /* a bind of the pod to another node has no known outcome yet */
     GS_REASON_BAD_COUNT,     /* unresolvable: label or annotation gpu-count is broken */

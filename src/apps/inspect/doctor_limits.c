@@ -3,7 +3,7 @@
 
 #include "inspect/doctor.h"
 
-/* Whether the kernel keeps pods to their share, as the device plugins read it back on their hosts
+/* What keeps pods to their share, as the device plugins read it back on their hosts
  * (docs/enforce.md). */
 
 struct tally {
@@ -60,5 +60,10 @@ void doctor_check_limits(struct doctor *doctor)
         doctor_say(doctor, FINDING_OK, "limits",
                    "the kernel keeps pods to their share on %" PRIu32 " GPUs (dmem)",
                    tally.gpus[GS_ENFORCED_DMEM]);
+    if (tally.gpus[GS_ENFORCED_MPS])
+        doctor_say(doctor, FINDING_OK, "limits",
+                   "MPS limits each process that does not change its environment on %" PRIu32
+                   " GPUs: %s",
+                   tally.gpus[GS_ENFORCED_MPS], gs_enforced_name(GS_ENFORCED_MPS));
     say_reasons(doctor, &tally);
 }

@@ -45,6 +45,8 @@ static void put_gpu(struct doc *doc, const struct view_node *node, const struct 
     doc_bool(doc, "schedulable", gpu->gpu->schedulable);
     doc_bool(doc, "overfull", gpu->overfull);
     put_enforced(doc, gpu->gpu->enforced);
+    if (gpu->gpu->max_pods)
+        doc_number(doc, "maxPods", gpu->gpu->max_pods);
     doc_list(doc, "pods");
     for (uint32_t i = 0; i < node->claim_count; i++) {
         const struct gs_claim *claim = &node->claims[i];

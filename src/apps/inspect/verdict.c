@@ -124,8 +124,8 @@ void verdict_print(const struct verdict *verdict, const struct gs_ask *ask, cons
     size_t used = 0;
     for (int r = GS_FITS + 1; r < GS_REASONS; r++) {
         if (verdict->gpu[r].nodes)
-            lines[used++] =
-                (struct line){&verdict->gpu[r], gs_reason_text((enum gs_reason)r), true};
+            lines[used++] = (struct line){&verdict->gpu[r], gs_reason_text((enum gs_reason)r),
+                                          r != GS_REASON_MAX_PODS};
     }
     for (int o = 0; o < OBSTACLE_NONE; o++) {
         if (verdict->other[o].nodes)

@@ -23,14 +23,19 @@ uint64_t view_percent(uint64_t used, uint64_t total)
 
 const char *view_enforced(const struct view_node *node)
 {
-    uint32_t held = 0, told = 0;
+    uint32_t of[GS_ENFORCED_NOT_ON] = {0}, told = 0;
     for (uint32_t i = 0; i < node->gpu_count; i++) {
-        held += node->gpus[i].gpu->enforced == GS_ENFORCED_DMEM;
-        told += node->gpus[i].gpu->enforced != GS_ENFORCED_UNKNOWN;
+        enum gs_enforced enforced = node->gpus[i].gpu->enforced;
+        told += enforced != GS_ENFORCED_UNKNOWN;
+        if (enforced < GS_ENFORCED_NOT_ON)
+            of[enforced]++;
     }
     if (!told)
         return "-";
-    return held == node->gpu_count ? "dmem" : held ? "some" : "none";
+    for (int i = GS_ENFORCED_DMEM; i < GS_ENFORCED_NOT_ON; i++)
+        if (of[i] == node->gpu_count)
+            return gs_enforced_name((enum gs_enforced)i);
+    return of[GS_ENFORCED_DMEM] || of[GS_ENFORCED_MPS] ? "some" : "none";
 }
 
 /* ---- one node ---- */

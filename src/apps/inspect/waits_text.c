@@ -53,7 +53,8 @@ void waits_nearest(const struct wait *wait, char to[WAIT_TEXT_BYTES])
     to[0] = '\0';
     if (!group->nearest || is_broken(wait))
         return;
-    if (wait->obstacle == OBSTACLE_GPU && group->nearest_free_units < wait->ask.units)
+    if (wait->obstacle == OBSTACLE_GPU && wait->reason != GS_REASON_MAX_PODS &&
+        group->nearest_free_units < wait->ask.units)
         snprintf(to, WAIT_TEXT_BYTES, "%s GPU%" PRIu32 ": %" PRIu32 " free, %" PRIu32 " missing",
                  group->nearest, group->nearest_gpu, group->nearest_free_units,
                  wait->ask.units - group->nearest_free_units);
@@ -168,7 +169,7 @@ static void put_nearest(struct doc *doc, const struct wait *wait)
     doc_text(doc, "node", group->nearest);
     doc_number(doc, "id", group->nearest_gpu);
     doc_number(doc, "freeGPU", group->nearest_free_units);
-    if (group->nearest_free_units < wait->ask.units)
+    if (wait->reason != GS_REASON_MAX_PODS && group->nearest_free_units < wait->ask.units)
         doc_number(doc, "missingGPU", wait->ask.units - group->nearest_free_units);
     doc_end(doc);
 }

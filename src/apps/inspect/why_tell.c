@@ -122,6 +122,9 @@ static void tell_enforced(enum gs_enforced enforced)
 {
     if (enforced == GS_ENFORCED_DMEM)
         puts("    the kernel keeps each pod there to its share (dmem)");
+    else if (enforced == GS_ENFORCED_MPS)
+        printf("    MPS limits each process there that does not change its environment: %s\n",
+               gs_enforced_name(enforced));
     else if (enforced != GS_ENFORCED_UNKNOWN)
         printf("    nothing keeps a pod there to its share: %s\n", gs_enforced_reason(enforced));
 }
@@ -139,6 +142,8 @@ static void tell_gpus(const struct gs_node_view *view, const struct gs_claim *ow
                gpu->total_units, unit, what->healthy ? "" : ", unhealthy",
                what->schedulable ? "" : ", cordoned",
                gpu->used_units > gpu->total_units ? ", overfull" : "");
+        if (gpu->max_pods)
+            printf("    %" PRIu32 " of at most %" PRIu32 " pods\n", gpu->pods, gpu->max_pods);
         tell_enforced(what->enforced);
     }
 }

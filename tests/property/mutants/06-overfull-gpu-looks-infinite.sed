@@ -1,2 +1,2 @@
 # src/core/view.c: the original's unsigned subtraction
-s/gpu->used_units < gpu->total_units ? \(.*\) : 0;/\1;/
+s/used_units < gpu->total_units ? \(.*\) : 0;/\1;/

@@ -17,7 +17,8 @@ static void every_field_is_read_and_gpus_are_sorted(void **state)
     struct gs_inventory inventory;
     assert_int_equal(
         decode("{'gpus':[{'idx':63,'mem':0},{'idx':0,'uuid':'GPU-1','mem':79,'memMiB':81559,"
-               "'model':'NVIDIA A100','healthy':false,'numa':3,'schedulable':false,'new':[1],"
+               "'model':'NVIDIA "
+               "A100','healthy':false,'numa':3,'schedulable':false,'maxPods':48,'new':[1],"
                "'pci':'0000:3b:00.0','xid':79,'xidBoot':2147483647},"
                "{'idx':7,'mem':2147483647,'numa':-5,'healthy':null,'uuid':null,'model':null}],"
                "'later':{},'unit':'256MiB','v':1}",
@@ -31,6 +32,7 @@ static void every_field_is_read_and_gpus_are_sorted(void **state)
     assert_int_equal(gpu->mem_units, 79);
     assert_int_equal(gpu->mem_mib, 81559);
     assert_int_equal(gpu->numa, 3);
+    assert_int_equal(gpu->max_pods, 48);
     assert_true(!gpu->healthy && !gpu->schedulable);
     assert_true(gpu->xid == 79 && gpu->xid_boot == INT32_MAX);
     assert_string_equal(gpu->pci, "0000:3b:00.0");
@@ -109,6 +111,9 @@ static void what_is_no_inventory_is_refused_with_a_reason(void **state)
          "gpus.pci is too long"},
         {"NUMA node too large", IN("{'idx':1,'mem':1,'numa':32768}"), "gpus.numa is no NUMA node"},
         {"NUMA node too small", IN("{'idx':1,'mem':1,'numa':-32769}"), "gpus.numa is no NUMA node"},
+        {"maxPods negative", IN("{'idx':1,'mem':1,'maxPods':-1}"), "gpus.maxPods is negative"},
+        {"maxPods too large", IN("{'idx':1,'mem':1,'maxPods':2147483648}"),
+         "gpus.maxPods is not a whole number that fits"},
         {"enforced is no text", IN("{'idx':1,'mem':1,'enforced':true}"),
          "gpus.enforced is not a string"},
         {"healthy is no flag", IN("{'idx':1,'mem':1,'healthy':1}"),
@@ -144,7 +149,11 @@ static void an_inventory_is_written_as_the_contract_shows(void **state)
          .schedulable = true,
          .enforced = GS_ENFORCED_DMEM},
         {.idx = 5, .mem_units = 7, .numa = GS_NUMA_NONE},
-        {.idx = 6, .mem_units = 7, .numa = GS_NUMA_NONE, .enforced = GS_ENFORCED_SHARED},
+        {.idx = 6,
+         .mem_units = 7,
+         .numa = GS_NUMA_NONE,
+         .max_pods = 48,
+         .enforced = GS_ENFORCED_SHARED},
     };
     struct gs_inventory inventory = {.unit = GS_UNIT_GIB, .gpus = gpus, .gpu_count = 3};
     struct gs_buf out = GS_BUF(4096);
@@ -156,7 +165,8 @@ static void an_inventory_is_written_as_the_contract_shows(void **state)
              "'schedulable':true,'enforced':'dmem'},"
              "{'idx':5,'mem':7,'healthy':false,'schedulable':false},"
              "{'idx':6,'mem':7,'healthy':false,'schedulable':false,'enforced':'none',"
-             "'enforced_reason':'the kernel counts several GPUs of this node in one region'}]}");
+             "'enforced_reason':'the kernel counts several GPUs of this node in one region',"
+             "'maxPods':48}]}");
     inventory.gpu_count = 0;
     inventory.unit = GS_UNIT_64MIB;
     gs_codec_inventory_encode(&out, &inventory);

@@ -29,6 +29,18 @@ static const struct {
     {"an unusable GPU's free memory helps no sum", "16:10x 16:10", 12, 1, GS_REASON_NO_ROOM, 0},
     {"large enough only where unusable", "80:80x 16", 20, 1, GS_REASON_NO_ROOM, 0},
 
+    {"one pod more", "16:4p1/2", 8, 1, GS_FITS, 1},
+    {"as many pods as there may be", "16:4p2/2", 8, 1, GS_REASON_MAX_PODS, 0},
+    {"more pods than there may be", "16:4p3/2", 8, 1, GS_REASON_MAX_PODS, 0},
+    {"pods that nobody counts", "16:4p99", 8, 1, GS_FITS, 1},
+    {"a pod too many, and no memory", "16:9p2/2", 8, 1, GS_REASON_NO_ROOM, 0},
+    {"all pods here, room there", "16:4p2/2 16:8", 8, 1, GS_FITS, 2},
+    {"all pods here, too little there", "16:4p2/2 16:9", 8, 1, GS_REASON_MAX_PODS, 0},
+    {"all pods here, unusable there", "16:4p2/2 16x", 8, 1, GS_REASON_NOT_USABLE, 0},
+    {"memory beside all pods helps no sum", "16:4p1/1 16:10", 14, 1, GS_REASON_NO_ROOM, 0},
+    {"too small, and all pods", "16p1/1", 17, 1, GS_REASON_GPU_TOO_SMALL, 0},
+    {"two, one of them with all pods", "16p1/1 16", 8, 2, GS_REASON_MAX_PODS, 2},
+
     {"two of two", "16:8 16:4", 8, 2, GS_FITS, 3},
     {"two of three", "16:8 16:12 16", 8, 2, GS_FITS, 5},
     {"two of one", "16", 8, 2, GS_REASON_TOO_FEW_GPUS, 1},

@@ -9,7 +9,7 @@ static void every_word_is_read_back(void **state)
         enum gs_enforced word = (enum gs_enforced)i;
         const char *reason = gs_enforced_reason(word);
         row_equal(reason, gs_enforced_parse(gs_enforced_name(word), reason), word);
-        row_equal(reason, reason[0] == '\0', i == GS_ENFORCED_UNKNOWN || i == GS_ENFORCED_DMEM);
+        row_equal(reason, reason[0] == '\0', i < GS_ENFORCED_NOT_ON);
     }
 }
 
@@ -22,6 +22,7 @@ static void what_others_say_is_understood(void **state)
         {"nothing", "", "", GS_ENFORCED_UNKNOWN},
         {"a reason alone", "", "limits are not switched on (--enforce)", GS_ENFORCED_UNKNOWN},
         {"a later word", "mps", "", GS_ENFORCED_UNKNOWN},
+        {"mps", "mps (per process, cooperative)", "", GS_ENFORCED_MPS},
         {"another case", "DMEM", "", GS_ENFORCED_UNKNOWN},
         {"a later reason", "none", "the moon is full", GS_ENFORCED_OTHER},
         {"none for no reason", "none", "", GS_ENFORCED_OTHER},

@@ -58,6 +58,7 @@ static void what_eviction_cannot_help_is_unresolvable(void **state)
         {"fragmented", GS_REASON_FRAGMENTED, false},
         {"too few free", GS_REASON_TOO_FEW_FREE, false},
         {"not usable", GS_REASON_NOT_USABLE, false},
+        {"as many pods as may be", GS_REASON_MAX_PODS, false},
         {"nominated", GS_REASON_NOMINATED, false},
         {"bind open", GS_REASON_BIND_OPEN, false},
         {"bad count", GS_REASON_BAD_COUNT, true},
@@ -82,6 +83,8 @@ static void the_nearer_reason_is_the_one_that_may_pass(void **state)
         enum gs_reason near, far;
     } rows[] = {
         {"room is there, but a bind is open", GS_REASON_BIND_OPEN, GS_REASON_NO_ROOM},
+        {"cordoned before all pods", GS_REASON_NOT_USABLE, GS_REASON_MAX_PODS},
+        {"all pods before fragmented", GS_REASON_MAX_PODS, GS_REASON_FRAGMENTED},
         {"cordoned before fragmented", GS_REASON_NOT_USABLE, GS_REASON_FRAGMENTED},
         {"fragmented before full", GS_REASON_FRAGMENTED, GS_REASON_NO_ROOM},
         {"full before too small", GS_REASON_NO_ROOM, GS_REASON_GPU_TOO_SMALL},
