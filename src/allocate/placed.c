@@ -29,6 +29,7 @@ static bool describe(const struct gs_allocator *alloc, const struct claimant *cl
     *ret = (struct gs_placed){.ns = pod->ns,
                               .name = pod->name,
                               .uid = pod->uid,
+                              .owner = pod->owner,
                               .cgroup_uid = cgroup_uid(claimant),
                               .qos = pod->qos,
                               .gpus = gpus,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/pod.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/annotation.h"
@@ -28,7 +31,7 @@ static void read_owners(struct gs_pod_reader *pr)
         struct gs_scan_text key;
         const char *uid = "";
         bool controller = false, daemon = false;
-        struct gs_scan_text kind;
+        struct gs_scan_text kind = {0}, name = {0};
         gs_scan_object(&reader->scan, "metadata.ownerReferences entry");
         while (gs_scan_key(&reader->scan, &key)) {
             if (gs_scan_text_is(key, "uid"))
@@ -38,6 +41,8 @@ static void read_owners(struct gs_pod_reader *pr)
             else if (gs_scan_text_is(key, "kind"))
                 daemon = gs_read_text(reader, "metadata.ownerReferences.kind", &kind) &&
                          gs_scan_text_is(kind, "DaemonSet");
+            else if (gs_scan_text_is(key, "name"))
+                gs_read_text(reader, "metadata.ownerReferences.name", &name);
             else
                 gs_scan_skip(&reader->scan);
         }
@@ -45,6 +50,8 @@ static void read_owners(struct gs_pod_reader *pr)
             continue;
         pr->pod->owner_uid = uid;
         pr->pod->daemon = daemon;
+        pr->owner_kind = kind;
+        pr->owner_name = name;
     }
 }
 
@@ -57,6 +64,8 @@ static void read_labels(struct gs_pod_reader *pr)
     while (gs_scan_key(&reader->scan, &key)) {
         if (gs_scan_text_is_name(key, pr->names->gpu_count))
             gs_read_text(reader, "label gpu-count", &pr->count_label);
+        else if (gs_scan_text_is(key, "pod-template-hash"))
+            gs_read_text(reader, "label pod-template-hash", &pr->template_hash);
         else
             gs_scan_skip(&reader->scan);
     }
@@ -287,6 +296,35 @@ static int keep_static_uid(const struct gs_pod_reader *pr)
     return 0;
 }
 
+/* A Deployment's ReplicaSet bears its name, "-" and the hash that its pods have as a label
+ * (pkg/controller/deployment/sync.go). The length without these; 0: it is none of a Deployment. */
+static size_t deployment_len(const char *kind, const char *name, const char *hash)
+{
+    size_t len = strlen(name), tail = strlen(hash) + 1;
+    if (strcmp(kind, "ReplicaSet") != 0 || !hash[0] || len <= tail || name[len - tail] != '-' ||
+        strcmp(name + len - tail + 1, hash) != 0)
+        return 0;
+    return len - tail;
+}
+
+static int keep_owner(const struct gs_pod_reader *pr)
+{
+    char kind[64], name[254], hash[64], owner[sizeof(kind) + sizeof(name)];
+    if (!gs_scan_text_copy(pr->owner_kind, kind, sizeof(kind)) ||
+        !gs_scan_text_copy(pr->owner_name, name, sizeof(name)) || !kind[0] || !name[0])
+        return 0;
+    if (!gs_scan_text_copy(pr->template_hash, hash, sizeof(hash)))
+        hash[0] = '\0';
+    size_t len = deployment_len(kind, name, hash);
+    snprintf(owner, sizeof(owner), "%s/%.*s", len ? "Deployment" : kind,
+             (int)(len ? len : strlen(name)), name);
+    const char *copy = gs_arena_strndup(&pr->pod->arena, owner, strlen(owner));
+    if (!copy)
+        return -1;
+    pr->pod->owner = copy;
+    return 0;
+}
+
 static int keep_lists(const struct gs_pod_reader *pr)
 {
     struct gs_pod *pod = pr->pod;
@@ -319,8 +357,8 @@ int gs_codec_pod_take(const struct gs_names *names, struct gs_scan *from, struct
     gs_reader_enter(&pr.reader, from);
     read_pod(&pr);
     int result = gs_reader_leave(&pr.reader, from, err);
-    if (result == 0 &&
-        (gs_pod_reader_join(&pr) < 0 || keep_lists(&pr) < 0 || keep_static_uid(&pr) < 0))
+    if (result == 0 && (gs_pod_reader_join(&pr) < 0 || keep_lists(&pr) < 0 ||
+                        keep_static_uid(&pr) < 0 || keep_owner(&pr) < 0))
         result = gs_fail_nomem(err);
     if (result < 0) {
         gs_pod_reset(pod);

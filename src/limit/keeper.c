@@ -19,6 +19,8 @@ struct pod {
     enum gs_verdict verdict;
     const char *reason;
     uint64_t used_bytes, peak_bytes;
+    gs_gpu_mask counted;
+    uint64_t used_on[GS_GPUS_MAX], peak_on[GS_GPUS_MAX]; /* by GPU index */
 };
 
 struct gs_keeper {
@@ -116,26 +118,46 @@ static bool writes(const struct gs_keeper *keeper, const struct pod *pod)
     return keeper->options.mode >= GS_ENFORCE_PREFERRED || insists(keeper, pod);
 }
 
+static void raise(uint64_t *most, uint64_t bytes)
+{
+    if (bytes > *most)
+        *most = bytes;
+}
+
+/* peak: NULL where the kernel does not remember it. Then it is the most of all looks. */
+static void note_use(struct pod *pod, uint32_t gpu, uint64_t used, const uint64_t *peak)
+{
+    pod->counted |= GS_GPU_BIT(gpu);
+    pod->used_on[gpu] = used;
+    raise(&pod->peak_on[gpu], used);
+    if (peak)
+        raise(&pod->peak_on[gpu], *peak);
+    raise(&pod->used_bytes, used);
+    raise(&pod->peak_bytes, pod->peak_on[gpu]);
+}
+
 /* What it uses of its GPUs, and whether it has a cgroup at all. */
 static void look_at_use(struct gs_keeper *keeper, struct pod *pod)
 {
+    struct gs_limiter *limiter = keeper->options.limiter;
     const char *regions[GS_GPUS_MAX] = {NULL};
-    uint64_t used[GS_GPUS_MAX] = {0};
+    uint64_t used[GS_GPUS_MAX], peak[GS_GPUS_MAX];
+    uint32_t gpus[GS_GPUS_MAX], gpu;
     size_t count = 0;
-    uint32_t gpu;
     const struct gs_limit_pod of = {pod->uid, pod->qos};
     GS_FOR_EACH_GPU (gpu, pod->gpus)
-        if (has_region(keeper, gpu))
+        if (has_region(keeper, gpu)) {
+            gpus[count] = gpu;
             regions[count++] = keeper->gpus[gpu].region.name;
-    enum gs_limit_outcome outcome =
-        gs_limiter_use(keeper->options.limiter, &of, regions, count, used);
+        }
+    enum gs_limit_outcome outcome = gs_limiter_use(limiter, &of, regions, count, used);
     pod->has_cgroup = outcome != GS_LIMIT_NO_POD;
-    pod->used_bytes = 0;
-    for (size_t i = 0; i < count && outcome == GS_LIMIT_HELD; i++)
-        if (used[i] > pod->used_bytes)
-            pod->used_bytes = used[i];
-    if (pod->used_bytes > pod->peak_bytes)
-        pod->peak_bytes = pod->used_bytes;
+    pod->used_bytes = pod->counted = 0;
+    if (outcome != GS_LIMIT_HELD)
+        return;
+    bool has_peak = gs_limiter_peak(limiter, &of, regions, count, peak) == GS_LIMIT_HELD;
+    for (size_t i = 0; i < count; i++)
+        note_use(pod, gpus[i], used[i], has_peak ? &peak[i] : NULL);
 }
 
 static size_t limits_of(const struct gs_keeper *keeper, const struct pod *pod,
@@ -326,8 +348,25 @@ void gs_keeper_pass(struct gs_keeper *keeper)
 
 static struct gs_kept describe(const struct pod *pod)
 {
-    return (struct gs_kept){pod->uid,    pod->gpus,  pod->has_cgroup, pod->held,
-                            pod->reason, pod->bytes, pod->used_bytes, pod->peak_bytes};
+    return (struct gs_kept){.uid = pod->uid,
+                            .gpus = pod->gpus,
+                            .has_cgroup = pod->has_cgroup,
+                            .held = pod->held,
+                            .reason = pod->reason,
+                            .bytes = pod->bytes,
+                            .used_bytes = pod->used_bytes,
+                            .peak_bytes = pod->peak_bytes,
+                            .counted = pod->counted,
+                            .used_on = pod->used_on,
+                            .peak_on = pod->peak_on};
+}
+
+bool gs_keeper_find(const struct gs_keeper *keeper, const char *uid, struct gs_kept *ret)
+{
+    const struct pod *pod = find(keeper, uid);
+    if (pod)
+        *ret = describe(pod);
+    return pod != NULL;
 }
 
 bool gs_keeper_pod(const struct gs_keeper *keeper, size_t number, struct gs_kept *ret)

@@ -257,15 +257,17 @@ enum gs_limit_outcome gs_limiter_verify(struct gs_limiter *limiter, const struct
     return work(limiter, pod, limits, count, results, false);
 }
 
-enum gs_limit_outcome gs_limiter_use(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
-                                     const char *const *regions, size_t count, uint64_t *ret_bytes)
+/* Of a file with one line for each region. */
+static enum gs_limit_outcome read_bytes(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+                                        const char *file, const char *const *regions, size_t count,
+                                        uint64_t *ret_bytes)
 {
     struct gs_dmem_line lines[GS_DMEM_LINES_MAX];
     char path[GS_CGROUP_PATH_BYTES];
     int error;
     if (!find_pod(limiter, pod, path))
         return GS_LIMIT_NO_POD;
-    size_t line_count = read_lines(limiter, path, "dmem.current", lines, &error);
+    size_t line_count = read_lines(limiter, path, file, lines, &error);
     if (error)
         return error == ENOENT ? missing_files(limiter, path) : outcome_of(error);
     for (size_t i = 0; i < count; i++) {
@@ -273,4 +275,16 @@ enum gs_limit_outcome gs_limiter_use(struct gs_limiter *limiter, const struct gs
         ret_bytes[i] = line ? line->bytes : 0;
     }
     return GS_LIMIT_HELD;
+}
+
+enum gs_limit_outcome gs_limiter_use(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+                                     const char *const *regions, size_t count, uint64_t *ret_bytes)
+{
+    return read_bytes(limiter, pod, "dmem.current", regions, count, ret_bytes);
+}
+
+enum gs_limit_outcome gs_limiter_peak(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+                                      const char *const *regions, size_t count, uint64_t *ret_bytes)
+{
+    return read_bytes(limiter, pod, "dmem.peak", regions, count, ret_bytes);
 }

@@ -118,6 +118,7 @@ SHOWN = (
     (["devicePlugin.runtimeClassName=nvidia"], "runtimeClassName: nvidia"),
     (["devicePlugin.extraArgs={--fake-gpus=1x1GiB}"], "--fake-gpus=1x1GiB"),
     (["devicePlugin.enforce=off"], '- {name: ENFORCE, value: "off"}'),
+    (["devicePlugin.podUsage=true"], '- {name: POD_USAGE, value: "on"}'),
     (["devicePlugin.cgroups=cgroupfs"], "path: /sys/fs/cgroup/kubepods, type"),
     (["devicePlugin.cgroups=systemd"], "mountPath: /host/cgroup/kubepods.slice}"),
     (["devicePlugin.kubeletDir=/data/kubelet"], "path: /data/kubelet/device-plugins"),

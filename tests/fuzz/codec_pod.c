@@ -6,7 +6,7 @@
 static void check_whole(const struct gs_pod *pod)
 {
     FUZZ_CHECK(pod->uid && pod->ns && pod->name && pod->resource_version && pod->node_name);
-    FUZZ_CHECK(pod->nominated_node && pod->owner_uid && pod->gpu_model);
+    FUZZ_CHECK(pod->nominated_node && pod->owner_uid && pod->owner && pod->gpu_model);
     FUZZ_CHECK(pod->gpu_model_deny && pod->gpu_uuid && pod->gpu_uuid_deny);
     FUZZ_CHECK((pod->count_kind == GS_COUNT_VALID) == (pod->gpu_count != 0));
     FUZZ_CHECK(pod->gpu_count <= GS_GPUS_MAX);

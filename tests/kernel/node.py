@@ -195,6 +195,19 @@ class Node:
                     return int(float(line.split()[-1]))
         return None
 
+    def usage(self):
+        with urllib.request.urlopen(f"http://{PAGES}/usage", timeout=60) as answer:
+            return json.load(answer)
+
+    def used(self, name, gpu=0):
+        """(given, used, peak) in GiB; None: nobody is named, or that pod is not."""
+        for pod in self.usage().get("pods", []):
+            for use in pod["gpus"]:
+                if (pod["name"], use["id"]) == (name, gpu) and "usedBytes" in use:
+                    return tuple(x / GIB for x in (pod["givenBytes"], use["usedBytes"],
+                                                   use["peakBytes"]))
+        return None
+
     def events(self, reason):
         items = self.api.request("GET", "/api/v1/namespaces/d/events").get("items", [])
         return [e["message"] for e in items if e.get("reason") == reason]
@@ -202,7 +215,7 @@ class Node:
 
 def preferred(node):
     print("\n== preferred", flush=True)
-    node.start_plugin("preferred")
+    node.start_plugin("preferred", "--pod-usage=on")
     in_time(lambda: node.said(0) == node.said(1) == "dmem", "the inventory says dmem of both GPUs")
     in_time(lambda: node.label() == "dmem", "the node has the label")
     pod = Pod(node, "a", 4).admit(4).make_cgroup()
@@ -220,6 +233,11 @@ def preferred(node):
     static = Pod(node, "s", 2, gpu=1, qos="BestEffort", static=True).admit(2).make_cgroup()
     in_time(lambda: static.limit(1) == str(2 * GIB), "a static pod, by its hash", 20)
     in_time(lambda: node.metric('pods_by_limit{state="held"}') == 3, "the pages tell: 3 held")
+    in_time(lambda: node.used("a") == (4, 4, 4) and node.used("b") == (8, 8, 8) and
+            node.used("s", 1) == (2, 0, 0), "and what each was given, uses and ever used")
+    first.give_back()
+    in_time(lambda: node.used("a") == (4, 1, 4), "less is used, the most stays")
+    first.take(3)
     return pod, neighbour, static
 
 
@@ -231,8 +249,9 @@ def killed(node, pods):
     check(pod.users[1].take(1) == "refused", "without it the limit stands")
     late = Pod(node, "late", 4, gpu=1)
     late.make_cgroup()
-    node.start_plugin("preferred")
+    node.start_plugin("preferred", "--pod-usage=on")
     in_time(lambda: late.limit(1) == str(4 * GIB), "a pod made meanwhile is limited when it is back")
+    in_time(lambda: node.used("b") == (8, 8, 8), "the pages tell what pods use, as before")
     check(pod.is_limited(4) and neighbour.is_limited(8), "those that run keep their limits")
     late.remove()
 
@@ -265,6 +284,8 @@ def observe(node):
     check(pod.start() is None and user.take(5) == "given" and pod.limit() == "max",
           "5 of 4 GiB are given")
     in_time(lambda: node.metric('pods_by_limit{state="over_share"}') == 1, "the pages tell it")
+    in_time(lambda: node.metric('gpu_memory_used_by_pods_bytes{gpu="0"}') == 5 * GIB and
+            "pods" not in node.usage(), "its GPU's sum too; without --pod-usage=on nobody is named")
     in_time(lambda: node.events("GpuMemoryWouldBeRefused"), "the pod has an Event: "
             "it would be refused")
     insisting = Pod(node, "i", 2, gpu=1, insists=True).admit(2).make_cgroup()

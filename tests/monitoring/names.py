@@ -17,7 +17,7 @@ METRIC = re.compile(r"\b(?:gpushare|process)_[a-z0-9_]+\b")
 LABELS = {"verb", "outcome", "reason", "kind", "type", "code", "le", "version", "mode", "state",
           "node", "gpu",
           # these have a ceiling: docs/observability.md
-          "namespace", "pod", "UUID"}
+          "namespace", "pod", "owner", "UUID"}
 
 
 def read(*path):

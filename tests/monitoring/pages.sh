@@ -68,5 +68,6 @@ wait_for fetch "$extender_port" extender gpushare_memory_stranded_bytes
 plugin_port=$(free_port)
 begin plugin "$build/gpushare-device-plugin" --kubeconfig "$dir/kubeconfig" \
     --node-name node-00000 --fake-gpus 2x16384MiB --device-plugin-dir "$dir/plugins" \
-    --pod-resources-socket "$dir/plugins/none.sock" --http-listen "127.0.0.1:$plugin_port"
+    --pod-resources-socket "$dir/plugins/none.sock" --http-listen "127.0.0.1:$plugin_port" \
+    --pod-usage=on
 wait_for fetch "$plugin_port" device-plugin gpushare_device_plugin_gpu_healthy

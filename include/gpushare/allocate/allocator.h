@@ -239,6 +239,7 @@ void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_st
  */
 struct gs_placed {
     const char *ns, *name, *uid;
+    const char *owner;      /* "Deployment/web"; "" without a controller */
     const char *cgroup_uid; /* what the kubelet names its cgroup by: of a static pod not its UID */
     enum gs_qos qos;
     gs_gpu_mask gpus;

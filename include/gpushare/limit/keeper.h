@@ -92,10 +92,15 @@ struct gs_kept {
     uint64_t bytes;      /* its share on each GPU */
     uint64_t used_bytes; /* the most that it uses on one of them */
     uint64_t peak_bytes; /* the most that was ever seen here */
+    gs_gpu_mask counted; /* of the GPUs: the kernel counts what the pod uses there */
+    /* By GPU index, of those: now, and the most ever. *Borrowed* likewise */
+    const uint64_t *used_on, *peak_on;
 };
 
 /* The pod of that number, 0 … ; false behind the last. */
 bool gs_keeper_pod(const struct gs_keeper *keeper, size_t number, struct gs_kept *ret);
+/* The one with that UID; false: it has no share. */
+bool gs_keeper_find(const struct gs_keeper *keeper, const char *uid, struct gs_kept *ret);
 
 enum gs_verdict {
     GS_VERDICT_FINE,

@@ -137,4 +137,10 @@ enum gs_limit_outcome gs_limiter_verify(struct gs_limiter *limiter, const struct
 enum gs_limit_outcome gs_limiter_use(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
                                      const char *const *regions, size_t count, uint64_t *ret_bytes);
 
+/* The most that it ever used (dmem.peak, since 7.3), likewise. GS_LIMIT_NO_FILES: an older kernel.
+ */
+enum gs_limit_outcome gs_limiter_peak(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+                                      const char *const *regions, size_t count,
+                                      uint64_t *ret_bytes);
+
 #endif

@@ -79,7 +79,10 @@ struct gs_pod {
     const char *nominated_node; /* status.nominatedNodeName */
     const char *scheduler_name; /* spec.schedulerName */
     const char *owner_uid;      /* the controller's UID, "" without one */
-    bool daemon;                /* the controller is a DaemonSet: its pod belongs to its node */
+    /* "Deployment/web", "Job/train": who made it; a ReplicaSet's Deployment where the pod's label
+     * pod-template-hash tells it. "" without a controller */
+    const char *owner;
+    bool daemon; /* the controller is a DaemonSet: its pod belongs to its node */
     /* Of a static pod's mirror: what the kubelet calls it in place of a UID; else "". The API
      * server lets nobody add that annotation to a pod. */
     const char *static_uid;

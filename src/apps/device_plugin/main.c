@@ -86,6 +86,9 @@ static int start_threads(struct plugin *plugin, struct ends *ends, struct gs_err
     if (plugin->settings.http_listen &&
         pages_serve(&plugin->pages, plugin->settings.http_listen, &ends->http, err) < 0)
         return -1;
+    if (plugin->settings.http_listen && plugin->settings.pod_usage)
+        gs_log(GS_LOG_WARN, "--pod-usage=on: whoever reaches this port reads what each pod uses",
+               GS_STR("listen", plugin->settings.http_listen));
     if (worker_start(plugin->loop, &plugin->writer, err) < 0 ||
         worker_start(plugin->loop, &plugin->lister, err) < 0 || pod_watch_start(plugin, err) < 0 ||
         gpu_source_open(&plugin->settings, &source, err) < 0)
@@ -125,7 +128,7 @@ static void tear_down(struct plugin *plugin, struct ends *ends)
     if (plugin->client)
         gs_kube_client_cancel(plugin->client);
     gs_http_server_free(ends->http);
-    gs_buf_release(&plugin->pages.pod_info);
+    pages_release(&plugin->pages);
     pod_watch_stop(plugin);
     worker_stop(plugin->writer);
     worker_stop(plugin->lister);

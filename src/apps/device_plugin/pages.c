@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device_plugin/pages.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +19,16 @@ void pages_init(struct pages *pages, struct gs_kube_client *client)
     pages->client = client;
     pages->pod_info = (struct gs_buf)GS_BUF(256 << 10);
     pages->state.beat_ns = gs_clock_now_ns(gs_clock_system());
+    for (int i = 0; i < USAGE_TEXTS; i++)
+        pages->usage[i] = (struct gs_buf)GS_BUF(0);
     pages_set_gpu_error(pages, "the GPUs were not read yet");
+}
+
+void pages_release(struct pages *pages)
+{
+    gs_buf_release(&pages->pod_info);
+    for (int i = 0; i < USAGE_TEXTS; i++)
+        gs_buf_release(&pages->usage[i]);
 }
 
 void pages_set_gpu_error(struct pages *pages, const char *why)
@@ -76,6 +86,12 @@ void pages_set_pods(struct pages *pages, const struct gs_allocator *alloc,
     gs_buf_release(&old);
 }
 
+static void append(struct gs_buf *out, const struct gs_buf *text)
+{
+    if (!gs_buf_failed(text))
+        gs_buf_append(out, text->data, text->len);
+}
+
 static void print_pods(struct pages *pages, struct gs_buf *out)
 {
     gs_metric_family(
@@ -83,8 +99,35 @@ static void print_pods(struct pages *pages, struct gs_buf *out)
         "1 for every pod and GPU that it has, at most 256 a node: the label UUID is that "
         "of DCGM's exporter.");
     pthread_mutex_lock(&pages->lock);
-    if (!gs_buf_failed(&pages->pod_info))
-        gs_buf_append(out, pages->pod_info.data, pages->pod_info.len);
+    append(out, &pages->pod_info);
+    pthread_mutex_unlock(&pages->lock);
+}
+
+void pages_set_usage(struct pages *pages, struct usage *usage)
+{
+    struct pages_state *state = &pages->state;
+    pthread_mutex_lock(&pages->lock);
+    state->names_pods = usage->names_pods;
+    state->counted = usage->counted;
+    memcpy(state->used_by_pods, usage->used_on, sizeof(usage->used_on));
+    for (int i = 0; i < USAGE_TEXTS; i++) {
+        struct gs_buf old = pages->usage[i];
+        pages->usage[i] = usage->text[i];
+        usage->text[i] = old;
+    }
+    pthread_mutex_unlock(&pages->lock);
+    usage_release(usage);
+}
+
+/* Without --pod-usage=on they are empty, and are not named either. */
+static void print_pod_usage(struct pages *pages, struct gs_buf *out)
+{
+    pthread_mutex_lock(&pages->lock);
+    for (int i = 0; i < USAGE_FAMILIES && pages->state.names_pods; i++) {
+        const char *help, *name = usage_family((enum usage_text)i, &help);
+        gs_metric_family(out, name, "gauge", help);
+        append(out, &pages->usage[i]);
+    }
     pthread_mutex_unlock(&pages->lock);
 }
 
@@ -165,18 +208,35 @@ static void print_gpus(const struct pages_state *state, struct gs_buf *out)
 }
 
 /* Measured by the source's indices. Of GPUs that are not there any more nothing is said. */
+static bool is_measured(const struct pages_state *state, uint32_t idx, uint64_t *ret_bytes)
+{
+    uint32_t source_idx = state->set.source_idx[idx];
+    if (source_idx >= GS_GPUS_MAX || !(state->measured & GS_GPU_BIT(source_idx)))
+        return false;
+    *ret_bytes = state->used_bytes[source_idx];
+    return true;
+}
+
 static void print_used(const struct pages_state *state, struct gs_buf *out)
 {
     const char *name = PREFIX "gpu_memory_used_bytes";
+    uint64_t bytes;
+    char text[16];
     gs_metric_family(out, name, "gauge",
                      "Memory of a GPU that is in use, as the driver says, its own share included.");
     for (uint32_t i = 0; i < state->set.count; i++) {
-        uint32_t idx = state->set.gpus[i].idx, source_idx = state->set.source_idx[idx];
-        char text[16];
-        if (source_idx >= GS_GPUS_MAX || !(state->measured & GS_GPU_BIT(source_idx)))
-            continue;
+        snprintf(text, sizeof(text), "%u", state->set.gpus[i].idx);
+        if (is_measured(state, state->set.gpus[i].idx, &bytes))
+            gs_metric_sample(out, name, "gpu", text, bytes);
+    }
+    name = PREFIX "gpu_memory_used_by_pods_bytes";
+    gs_metric_family(out, name, "gauge",
+                     "Memory of a GPU that its pods use together, as the kernel counts it (dmem).");
+    for (uint32_t i = 0; i < state->set.count; i++) {
+        uint32_t idx = state->set.gpus[i].idx;
         snprintf(text, sizeof(text), "%u", idx);
-        gs_metric_sample(out, name, "gpu", text, state->used_bytes[source_idx]);
+        if (state->counted & GS_GPU_BIT(idx))
+            gs_metric_sample(out, name, "gpu", text, state->used_by_pods[idx]);
     }
 }
 
@@ -272,14 +332,47 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
     res->content_type = "text/plain; version=0.0.4; charset=utf-8";
     pages_metrics(&state, &res->body);
     print_pods(pages, &res->body);
+    print_pod_usage(pages, &res->body);
     metrics_kube(pages->client, &res->body);
     metrics_process(&res->body);
 }
 
+/* For people and the CLI; docs/observability.md describes it. */
+void pages_usage(struct pages *pages, struct gs_buf *out)
+{
+    struct pages_state state;
+    copy_state(pages, &state);
+    gs_buf_puts(out, "{\"v\":1,\"gpus\":[");
+    for (uint32_t i = 0; i < state.set.count; i++) {
+        uint32_t idx = state.set.gpus[i].idx;
+        uint64_t bytes;
+        gs_buf_printf(out, "%s{\"id\":%" PRIu32, i ? "," : "", idx);
+        if (is_measured(&state, idx, &bytes))
+            gs_buf_printf(out, ",\"usedBytes\":%" PRIu64, bytes);
+        if (state.counted & GS_GPU_BIT(idx))
+            gs_buf_printf(out, ",\"usedByPodsBytes\":%" PRIu64, state.used_by_pods[idx]);
+        gs_buf_putc(out, '}');
+    }
+    gs_buf_putc(out, ']');
+    if (state.names_pods) {
+        gs_buf_puts(out, ",\"pods\":[");
+        pthread_mutex_lock(&pages->lock);
+        append(out, &pages->usage[USAGE_JSON]);
+        pthread_mutex_unlock(&pages->lock);
+        out->len -= out->len && out->data[out->len - 1] == ',';
+        gs_buf_putc(out, ']');
+    }
+    gs_buf_puts(out, "}\n");
+}
+
+static void on_usage(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    pages_usage(ctx, &res->body);
+}
+
 static const struct gs_http_route routes[] = {
-    {"GET", "/version", on_version, 0},
-    {"GET", "/healthz", on_healthz, 0},
-    {"GET", "/readyz", on_readyz, 0},
+    {"GET", "/version", on_version, 0}, {"GET", "/usage", on_usage, 0},
+    {"GET", "/healthz", on_healthz, 0}, {"GET", "/readyz", on_readyz, 0},
     {"GET", "/metrics", on_metrics, 0},
 };
 
@@ -291,7 +384,7 @@ int pages_serve(struct pages *pages, const char *listen, struct gs_http_server *
     config.routes = routes;
     config.route_count = sizeof(routes) / sizeof(routes[0]);
     config.ctx = pages;
-    config.max_response_bytes = (size_t)512 << 10;
+    config.max_response_bytes = (size_t)4 << 20; /* five families of 256 pods with long names */
     if (gs_http_server_start(&config, ret_server, err) < 0)
         return gs_error_prefix(err, "--http-listen %s", listen);
     return 0;

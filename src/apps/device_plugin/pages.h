@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "device_plugin/usage.h"
 #include "gpushare/allocate/allocator.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/kube/client.h"
@@ -39,16 +40,21 @@ struct pages_state {
     struct pages_calls calls;
     enum gs_enforce enforce;
     struct gs_keeper_stats kept;
+    bool names_pods;
+    gs_gpu_mask counted;                /* of these GPUs used_by_pods is known */
+    uint64_t used_by_pods[GS_GPUS_MAX]; /* bytes, by idx */
 };
 
 struct pages {
     pthread_mutex_t lock;
-    struct pages_state state;      /* guarded by lock */
-    struct gs_buf pod_info;        /* guarded by lock; samples of the family of that name */
-    struct gs_kube_client *client; /* borrowed; for its counters */
+    struct pages_state state;         /* guarded by lock */
+    struct gs_buf pod_info;           /* guarded by lock; samples of the family of that name */
+    struct gs_buf usage[USAGE_TEXTS]; /* guarded by lock; by enum usage_text */
+    struct gs_kube_client *client;    /* borrowed; for its counters */
 };
 
 void pages_init(struct pages *pages, struct gs_kube_client *client);
+void pages_release(struct pages *pages);
 void pages_set_gpu_error(struct pages *pages, const char *why);
 void pages_set_node_error(struct pages *pages, const char *why);
 
@@ -65,12 +71,15 @@ struct pages_pod_list {
 };
 void pages_add_pod(void *ctx, const struct gs_placed *pod);
 
+/* On the loop's thread: what pods use. Its texts are *taken*. */
+void pages_set_usage(struct pages *pages, struct usage *usage);
+
 /* Any thread: how much of the GPUs' memory is in use; NULL: not known any more. */
 void pages_set_used(struct pages *pages, const struct gs_gpu_set *set);
 
 struct gs_http_server;
 
-/* Serves /healthz, /readyz, /metrics and /version. *ret_server: *caller frees* with
+/* Serves /healthz, /readyz, /metrics, /usage and /version. *ret_server: *caller frees* with
  * gs_http_server_free(). */
 int pages_serve(struct pages *pages, const char *listen, struct gs_http_server **ret_server,
                 struct gs_error *err);
@@ -78,5 +87,6 @@ int pages_serve(struct pages *pages, const char *listen, struct gs_http_server *
 /* For tests: 200 or 503, and the words. */
 unsigned pages_ready(const struct pages_state *state, const char **ret_why);
 void pages_metrics(const struct pages_state *state, struct gs_buf *out);
+void pages_usage(struct pages *pages, struct gs_buf *out);
 
 #endif

@@ -8,6 +8,7 @@
 #include "device_plugin/footprint.h"
 #include "device_plugin/gpu_thread.h"
 #include "device_plugin/kubelet_calls.h"
+#include "device_plugin/usage.h"
 #include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
 
@@ -113,7 +114,7 @@ static void look_around(struct plugin *plugin)
     end_if_folder_is_removed(plugin);
     devices_ask_soon(plugin);
     gs_allocator_put_right(plugin->alloc);
-    plugin->enforce.pass_due = true;
+    plugin->enforce.pass_due = plugin->usage_due = true;
     pages_set_pods(&plugin->pages, plugin->alloc, &plugin->set);
     if (plugin->ticks % TICKS_PER_LOOK != 0)
         return;
@@ -143,6 +144,7 @@ static void plugin_round(struct plugin *plugin)
     devices_round(plugin);       /* the list for the kubelet */
     checkpoint_restore(plugin);  /* what earlier runs answered: before any call is decided */
     enforce_round(plugin);       /* pods' limits: before a start is decided */
+    usage_round(plugin);         /* what the pass over them saw */
     kubelet_calls_round(plugin); /* Allocate and PreStartContainer */
     if (may_link(plugin))
         link_kubelet(plugin);
@@ -182,6 +184,7 @@ void plugin_start(struct plugin *plugin)
     plugin->wake = (struct gs_loop_timer){.fn = on_wake};
     plugin->tick_ns = gs_loop_now_ns(plugin->loop) + TICK_NS;
     devices_start(plugin);
+    plugin->usage_due = true; /* the pages have the families from the start */
     plugin->ownership.asked = plugin->settings.share_with_others;
     plugin->ownership.due = !plugin->ownership.asked;
 }

@@ -86,6 +86,7 @@ struct plugin {
     struct node_events node_events;
 
     struct enforce enforce;
+    bool usage_due; /* all pods were looked at: the pages are to show it */
 
     struct shutdown leave;
 };

@@ -27,6 +27,15 @@ static bool set_enforce(void *to, const char *text)
     return gs_enforce_parse(text, strlen(text), to);
 }
 
+static bool set_switch(void *to, const char *text)
+{
+    bool on = strcmp(text, "on") == 0;
+    if (!on && strcmp(text, "off") != 0)
+        return false;
+    *(bool *)to = on;
+    return true;
+}
+
 /* A node's name is its host's name, unless somebody says otherwise. */
 static const char *host_name(void)
 {
@@ -96,6 +105,10 @@ void settings_read(struct settings *settings, int argc, char **argv)
                  "with limits: no memory on GPUs of this node that a pod was not given"),
         OPT_STRING("http-listen", &settings->http_listen, "ADDR:PORT",
                    "healthz, readyz and metrics (not served by default)"),
+        OPT_CUSTOM("pod-usage", &settings->pod_usage, set_switch, "off|on",
+                   "tell everybody who reaches --http-listen what each pod uses of its GPUs, by "
+                   "name; off: only each GPU's sum (off)",
+                   .env = "POD_USAGE"),
         OPT_FLAG("print-inventory", &settings->print_inventory,
                  "print the GPUs and what would be advertised, and exit"),
     };

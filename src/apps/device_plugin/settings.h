@@ -28,6 +28,7 @@ struct settings {
     enum gs_enforce enforce;
     const char *cgroup_root; /* where the host's cgroup file system is mounted here */
     bool deny_foreign_gpus;
+    bool pod_usage; /* the pages name pods and what each uses */
     bool print_inventory;
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the program tells: a container's environment, and its own state on its pages. */
+#include "cgroup_tree.h"
 #include "device_plugin/container_env.h"
 #include "rows.h"
 
@@ -221,6 +222,111 @@ static void limits_are_told_without_naming_pods(void **state)
         row_true(*line, strstr(out.data, *line) != NULL);
 }
 
+/* Two GiB of GPU 0 and one of GPU 2 are in use, and the kernel counts nothing of GPU 4. */
+static void a_used_pod(struct usage *usage, bool names_pods, struct cgroup_tree *tree)
+{
+    static const char *const addresses[] = {"0000:41:00.0", NULL, "0000:c1:00.0"};
+    const struct gs_limiter_options options = {tree->mount, &tree->host};
+    struct gs_limit_gpu gpus[3];
+    struct gs_limiter *limiter;
+    tree_make(tree);
+    tree_mkdirs(tree, "/kubepods/besteffort/podhash", true);
+    tree_put(tree, "/kubepods/besteffort/podhash", "dmem.current",
+             REGION_0 " 2147483648\n" REGION_1 " 1073741824\n");
+    assert_int_equal(gs_limiter_new(&options, &limiter, NULL), 0);
+    const struct gs_keeper_options rules = {limiter, GS_ENFORCE_OBSERVE, 0, false};
+    struct gs_keeper *keeper = gs_keeper_new(&rules);
+    gs_keeper_gpus(keeper, gs_limiter_look(limiter, addresses, 3, gpus), gpus, 3);
+    const struct gs_placed pod = {.ns = "team",
+                                  .name = "train-0",
+                                  .uid = "u-1",
+                                  .owner = "Job/train",
+                                  .cgroup_uid = "hash",
+                                  .qos = GS_QOS_BEST_EFFORT,
+                                  .gpus = GS_GPU_BIT(0) | GS_GPU_BIT(2) | GS_GPU_BIT(4),
+                                  .units = 4};
+    const struct gs_share share = {
+        .uid = "hash", .qos = GS_QOS_BEST_EFFORT, .gpus = pod.gpus, .bytes = 4 * GIB};
+    assert_int_equal(gs_keeper_share(keeper, &share, NULL), 0);
+    usage_init(usage);
+    usage->keeper = keeper;
+    usage->unit_bytes = GIB;
+    usage->names_pods = names_pods;
+    usage_add_pod(usage, &pod);
+    for (int i = 0; i < 200; i++) {
+        const struct gs_placed other = {
+            .ns = "team", .name = "o", .uid = "u", .owner = "", .cgroup_uid = "o", .gpus = 3};
+        usage_add_pod(usage, &other);
+    }
+    gs_keeper_free(keeper);
+    gs_limiter_free(limiter);
+    tree_rmdir(tree, "");
+}
+
+static const char pod_entry[] =
+    "{\"v\":1,\"gpus\":[{\"id\":0,\"usedByPodsBytes\":2147483648},"
+    "{\"id\":2,\"usedByPodsBytes\":1073741824},{\"id\":4},{\"id\":6}],\"pods\":["
+    "{\"namespace\":\"team\",\"name\":\"train-0\",\"uid\":\"u-1\",\"owner\":\"Job/train\","
+    "\"enforced\":\"none\",\"reason\":\"the GPU's driver does not count its memory for the "
+    "kernel\",\"givenBytes\":4294967296,\"gpus\":[{\"id\":0,\"usedBytes\":2147483648,"
+    "\"peakBytes\":2147483648},{\"id\":2,\"usedBytes\":1073741824,\"peakBytes\":1073741824},"
+    "{\"id\":4}]},";
+
+static void use_is_told_beside_what_was_given(void **state)
+{
+    static const char *const samples[USAGE_FAMILIES][3] = {
+        [USAGE_GIVEN] = {"_given_bytes{namespace=\"team\",pod=\"train-0\",owner=\"Job/train\","
+                         "gpu=\"4\"} 4294967296\n"},
+        [USAGE_USED] = {"gpu=\"0\"} 2147483648\n", "gpu=\"2\"} 1073741824\n"},
+        [USAGE_PEAK] = {"_peak_bytes{", "gpu=\"0\"} 2147483648\n"},
+        [USAGE_HELD] = {"gpushare_device_plugin_pod_enforced{namespace=\"team\",pod=\"train-0\","
+                        "owner=\"Job/train\"} 0\n"},
+    };
+    static struct pages pages;
+    struct cgroup_tree tree;
+    struct usage usage;
+    _cleanup_(gs_buf_release) struct gs_buf page = GS_BUF(1 << 20);
+    pages_init(&pages, NULL);
+    gpus(&pages.state.set);
+    a_used_pod(&usage, true, &tree);
+    assert_int_equal(usage.pairs, USAGE_PAIRS_MAX - 1);
+    for (int i = 0; i < USAGE_FAMILIES; i++)
+        for (int s = 0; s < 3 && samples[i][s]; s++)
+            row_true(samples[i][s], strstr(usage.text[i].data, samples[i][s]) != NULL);
+    row_true("not counted", !strstr(usage.text[USAGE_USED].data, "gpu=\"4\""));
+    pages_set_usage(&pages, &usage);
+    pages_usage(&pages, &page);
+    assert_string_equal(page.data + page.len - 5, "]}]}\n");
+    page.data[sizeof(pod_entry) - 1] = '\0';
+    assert_string_equal(page.data, pod_entry);
+    pages_release(&pages);
+}
+
+static void nobody_is_named_unless_it_was_switched_on(void **state)
+{
+    static struct pages pages;
+    struct cgroup_tree tree;
+    struct usage usage;
+    _cleanup_(gs_buf_release) struct gs_buf page = GS_BUF(1 << 20);
+    pages_init(&pages, NULL);
+    gpus(&pages.state.set);
+    a_used_pod(&usage, false, &tree);
+    for (int i = 0; i < USAGE_TEXTS; i++)
+        assert_int_equal(usage.text[i].len, 0);
+    pages_set_usage(&pages, &usage);
+    pages_usage(&pages, &page);
+    assert_string_equal(page.data,
+                        "{\"v\":1,\"gpus\":[{\"id\":0,\"usedByPodsBytes\":2147483648},{\"id\":2,"
+                        "\"usedByPodsBytes\":1073741824},{\"id\":4},{\"id\":6}]}\n");
+    gs_buf_reset(&page);
+    pages_metrics(&pages.state, &page);
+    row_true("its GPU's sum",
+             strstr(page.data, "used_by_pods_bytes{gpu=\"2\"} 1073741824\n") != NULL);
+    row_true("not counted", !strstr(page.data, "used_by_pods_bytes{gpu=\"4\"}"));
+    row_true("no names", !strstr(page.data, "train-0"));
+    pages_release(&pages);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -229,6 +335,8 @@ int main(void)
         cmocka_unit_test(every_figure_is_on_the_page),
         cmocka_unit_test(every_gpu_of_a_pod_is_told_with_its_uuid),
         cmocka_unit_test(limits_are_told_without_naming_pods),
+        cmocka_unit_test(use_is_told_beside_what_was_given),
+        cmocka_unit_test(nobody_is_named_unless_it_was_switched_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -417,6 +417,42 @@ static void pods_of_a_daemon_set_are_told_apart(void **state)
     }
 }
 
+static void an_owner_is_named_by_what_its_people_made(void **state)
+{
+#define REPLICA_SET(name, hash)                                                                    \
+    "{'metadata':{'ownerReferences':[{'kind':'ReplicaSet','name':'" name                           \
+    "','controller':true}],'labels':{'pod-template-hash':'" hash "'}}}"
+    static const struct {
+        const char *row, *json, *owner;
+    } rows[] = {
+        {"none", "{}", ""},
+        {"a Job",
+         "{'metadata':{'ownerReferences':[{'kind':'Job','name':'train','controller':true}]}}",
+         "Job/train"},
+        {"it controls nothing", "{'metadata':{'ownerReferences':[{'kind':'Job','name':'train'}]}}",
+         ""},
+        {"no name", "{'metadata':{'ownerReferences':[{'kind':'Job','controller':true}]}}", ""},
+        {"null", "{'metadata':{'ownerReferences':[{'kind':null,'name':null,'controller':true}]}}",
+         ""},
+        {"a Deployment's", REPLICA_SET("web-7f", "7f"), "Deployment/web"},
+        {"nobody's", REPLICA_SET("web-7f", ""), "ReplicaSet/web-7f"},
+        {"another hash", REPLICA_SET("web-7f", "8f"), "ReplicaSet/web-7f"},
+        {"its end by chance", REPLICA_SET("web7f", "7f"), "ReplicaSet/web7f"},
+        {"nothing but the hash", REPLICA_SET("-7f", "7f"), "ReplicaSet/-7f"},
+        {"a hash longer than the name", REPLICA_SET("f", "web-7f"), "ReplicaSet/f"},
+        {"a kind beyond reason",
+         "{'metadata':{'ownerReferences':[{'kind':'0123456789012345678901234567890123456789"
+         "012345678901234567890123','name':'a','controller':true}]}}",
+         ""},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_pod pod = {0};
+        row_equal(r->row, decode(r->json, &pod, NULL), 0);
+        row_text(r->row, pod.owner, r->owner);
+        gs_pod_release(&pod);
+    }
+}
+
 static void an_environment_that_names_devices_is_noticed(void **state)
 {
     struct gs_pod pod = {0};
@@ -629,6 +665,7 @@ int main(void)
         cmocka_unit_test(what_a_limit_asks_for_is_read),
         cmocka_unit_test(small_fields_are_read),
         cmocka_unit_test(pods_of_a_daemon_set_are_told_apart),
+        cmocka_unit_test(an_owner_is_named_by_what_its_people_made),
         cmocka_unit_test(an_environment_that_names_devices_is_noticed),
         cmocka_unit_test(a_field_that_cannot_be_read_is_named),
         cmocka_unit_test(strings_that_look_like_json_are_strings),

@@ -320,6 +320,42 @@ static void use_has_a_peak(void **state)
     close_keeper(&f);
 }
 
+static void the_kernel_remembers_a_better_peak_than_looks_find(void **state)
+{
+    struct fixture f;
+    open_keeper(&f, GS_ENFORCE_OBSERVE, false);
+    make_pod(&f, 3 * GIB);
+    tree_put(&f.tree, POD, "dmem.peak", REGION_0 " 5368709120\n" REGION_1 " 0\n");
+    gs_keeper_share(f.keeper, &four, NULL);
+    assert_true(kept(&f).used_bytes == 3 * GIB && kept(&f).peak_bytes == 5 * GIB);
+    tree_put(&f.tree, POD, "dmem.peak", REGION_0 " 0\n" REGION_1 " 0\n"); /* registered anew */
+    gs_keeper_pass(f.keeper);
+    assert_true(kept(&f).peak_bytes == 5 * GIB);
+    close_keeper(&f);
+}
+
+static void use_is_known_of_each_gpu_that_the_kernel_counts(void **state)
+{
+    const struct gs_share both = {"a", GS_QOS_BURSTABLE, 7, 4 * GIB};
+    struct fixture f;
+    struct gs_kept pod;
+    open_keeper(&f, GS_ENFORCE_OBSERVE, false);
+    gs_keeper_share(f.keeper, &both, NULL);
+    assert_int_equal(kept(&f).counted, 0); /* no cgroup yet */
+    make_pod(&f, 3 * GIB);
+    tree_put(&f.tree, POD, "dmem.current", REGION_0 " 4096\n" REGION_1 " 3221225472\n");
+    gs_keeper_pass(f.keeper);
+    assert_true(gs_keeper_find(f.keeper, "a", &pod));
+    assert_int_equal(pod.counted, 3); /* the third has no region */
+    assert_true(pod.used_on[0] == 4096 && pod.used_on[1] == 3 * GIB);
+    assert_true(pod.peak_on[0] == 4096 && pod.used_bytes == 3 * GIB);
+    tree_put(&f.tree, POD, "dmem.current", "what\n");
+    gs_keeper_pass(f.keeper);
+    assert_int_equal(kept(&f).counted, 0);
+    assert_false(gs_keeper_find(f.keeper, "b", &pod));
+    close_keeper(&f);
+}
+
 static void foreign_gpus_are_denied_where_asked(void **state)
 {
     static const struct {
@@ -422,6 +458,8 @@ int main(void)
         cmocka_unit_test(a_pass_repairs_what_was_lost_and_counts_it),
         cmocka_unit_test(people_are_told_once_of_each_trouble),
         cmocka_unit_test(use_has_a_peak),
+        cmocka_unit_test(the_kernel_remembers_a_better_peak_than_looks_find),
+        cmocka_unit_test(use_is_known_of_each_gpu_that_the_kernel_counts),
         cmocka_unit_test(foreign_gpus_are_denied_where_asked),
         cmocka_unit_test(a_gpu_that_cannot_be_limited_has_its_reason),
         cmocka_unit_test(pods_come_and_go_up_to_a_ceiling),

@@ -324,6 +324,18 @@ static void use_is_read_whether_there_is_a_limit_or_not(void **state)
     assert_int_equal(gs_limiter_use(f->limiter, &pod_a, regions, 3, bytes), GS_LIMIT_FAILED);
 }
 
+static void the_peak_is_read_where_the_kernel_remembers_it(void **state)
+{
+    static const char *const regions[] = {REGION_1, REGION_0};
+    struct fixture *f = *state;
+    uint64_t bytes[] = {77, 77};
+    assert_int_equal(gs_limiter_peak(f->limiter, &pod_a, regions, 2, bytes), GS_LIMIT_NO_FILES);
+    assert_int_equal(bytes[0], 77);
+    tree_put(&f->tree, POD_A, "dmem.peak", REGION_0 " 4096\n" REGION_1 " 3221225472\n");
+    assert_int_equal(gs_limiter_peak(f->limiter, &pod_a, regions, 2, bytes), GS_LIMIT_HELD);
+    assert_true(bytes[0] == 3 * GIB && bytes[1] == 4096);
+}
+
 static void more_limits_than_a_pod_can_have_are_refused(void **state)
 {
     static struct gs_limit limits[GS_LIMITS_MAX + 1];
@@ -354,6 +366,7 @@ int main(void)
         in_tree(dmem_is_passed_on_to_pods_that_lack_it),
         in_tree(dmem_that_cannot_be_passed_on_has_its_reason),
         in_tree(use_is_read_whether_there_is_a_limit_or_not),
+        in_tree(the_peak_is_read_where_the_kernel_remembers_it),
         in_tree(more_limits_than_a_pod_can_have_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,6 +44,7 @@ static const struct {
     {"node_name", offsetof(struct gs_pod, node_name)},
     {"nominated_node", offsetof(struct gs_pod, nominated_node)},
     {"owner_uid", offsetof(struct gs_pod, owner_uid)},
+    {"owner", offsetof(struct gs_pod, owner)},
     {"static_uid", offsetof(struct gs_pod, static_uid)},
     {"gpu_model", offsetof(struct gs_pod, gpu_model)},
     {"gpu_model_deny", offsetof(struct gs_pod, gpu_model_deny)},

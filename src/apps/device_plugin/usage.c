@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/usage.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "device_plugin/plugin.h"
+#include "gpushare/base/metric.h"
+
+/* Names and owner of a pod are 700 bytes at most. */
+enum { TEXT_BYTES_MAX = 512 << 10 };
+
+static const struct {
+    const char *name, *help;
+} families[USAGE_FAMILIES] = {
+    [USAGE_GIVEN] = {"gpushare_device_plugin_pod_gpu_memory_given_bytes",
+                     "With --pod-usage=on, at most 256 a node: memory of a GPU that a pod was "
+                     "given."},
+    [USAGE_USED] = {"gpushare_device_plugin_pod_gpu_memory_used_bytes",
+                    "With --pod-usage=on: memory of a GPU that a pod uses, as the kernel counts "
+                    "it (dmem)."},
+    [USAGE_PEAK] = {"gpushare_device_plugin_pod_gpu_memory_peak_bytes",
+                    "With --pod-usage=on: the most that a pod ever used of a GPU, as the kernel "
+                    "remembers it (7.3 or newer), else as was seen every ten seconds."},
+    [USAGE_HELD] = {"gpushare_device_plugin_pod_enforced",
+                    "With --pod-usage=on: 1: the kernel keeps the pod to its share."},
+};
+
+void usage_init(struct usage *usage)
+{
+    *usage = (struct usage){0};
+    for (int i = 0; i < USAGE_TEXTS; i++)
+        usage->text[i] = GS_BUF(TEXT_BYTES_MAX);
+}
+
+void usage_release(struct usage *usage)
+{
+    for (int i = 0; i < USAGE_TEXTS; i++)
+        gs_buf_release(&usage->text[i]);
+}
+
+const char *usage_family(enum usage_text text, const char **ret_help)
+{
+    *ret_help = families[text].help;
+    return families[text].name;
+}
+
+/* gpu: its index; negative: of the pod as a whole. */
+static void put_sample(struct usage *usage, enum usage_text text, const struct gs_placed *pod,
+                       int gpu, uint64_t value)
+{
+    struct gs_buf *out = &usage->text[text];
+    gs_buf_printf(out, "%s{", families[text].name);
+    gs_metric_label(out, "namespace", pod->ns);
+    gs_buf_putc(out, ',');
+    gs_metric_label(out, "pod", pod->name);
+    gs_buf_putc(out, ',');
+    gs_metric_label(out, "owner", pod->owner);
+    if (gpu >= 0)
+        gs_buf_printf(out, ",gpu=\"%d\"", gpu);
+    gs_buf_printf(out, "} %" PRIu64 "\n", value);
+}
+
+static void put_member(struct gs_buf *out, const char *name, const char *value)
+{
+    gs_buf_printf(out, "\"%s\":", name);
+    gs_buf_json_string(out, value, strlen(value));
+    gs_buf_putc(out, ',');
+}
+
+static void put_gpu(struct usage *usage, const struct gs_placed *pod, const struct gs_kept *kept,
+                    uint32_t gpu)
+{
+    struct gs_buf *json = &usage->text[USAGE_JSON];
+    bool counted = (kept->counted & GS_GPU_BIT(gpu)) != 0;
+    put_sample(usage, USAGE_GIVEN, pod, (int)gpu, pod->units * usage->unit_bytes);
+    gs_buf_printf(json, "{\"id\":%" PRIu32, gpu);
+    if (counted) {
+        put_sample(usage, USAGE_USED, pod, (int)gpu, kept->used_on[gpu]);
+        put_sample(usage, USAGE_PEAK, pod, (int)gpu, kept->peak_on[gpu]);
+        gs_buf_printf(json, ",\"usedBytes\":%" PRIu64 ",\"peakBytes\":%" PRIu64, kept->used_on[gpu],
+                      kept->peak_on[gpu]);
+    }
+    gs_buf_putc(json, '}');
+}
+
+static void name_pod(struct usage *usage, const struct gs_placed *pod, const struct gs_kept *kept)
+{
+    struct gs_buf *json = &usage->text[USAGE_JSON];
+    const char *before = "";
+    uint32_t gpu;
+    gs_buf_putc(json, '{');
+    put_member(json, "namespace", pod->ns);
+    put_member(json, "name", pod->name);
+    put_member(json, "uid", pod->uid);
+    put_member(json, "owner", pod->owner);
+    put_member(json, "enforced",
+               gs_enforced_name(kept->held ? GS_ENFORCED_DMEM : GS_ENFORCED_NOT_ON));
+    put_member(json, "reason", kept->reason);
+    gs_buf_printf(json, "\"givenBytes\":%" PRIu64 ",\"gpus\":[", pod->units * usage->unit_bytes);
+    GS_FOR_EACH_GPU (gpu, pod->gpus) {
+        gs_buf_puts(json, before);
+        put_gpu(usage, pod, kept, gpu);
+        before = ",";
+    }
+    gs_buf_puts(json, "]},");
+    put_sample(usage, USAGE_HELD, pod, -1, kept->held);
+}
+
+void usage_add_pod(void *ctx, const struct gs_placed *pod)
+{
+    struct usage *usage = ctx;
+    struct gs_kept kept = {.reason = gs_enforced_reason(GS_ENFORCED_NOT_ON)};
+    uint32_t gpu, pairs = usage->pairs + gs_gpu_mask_count(pod->gpus);
+    if (usage->keeper)
+        gs_keeper_find(usage->keeper, pod->cgroup_uid, &kept);
+    GS_FOR_EACH_GPU (gpu, kept.counted & pod->gpus)
+        usage->used_on[gpu] += kept.used_on[gpu];
+    usage->counted |= kept.counted & pod->gpus;
+    if (!usage->names_pods || pairs > USAGE_PAIRS_MAX)
+        return;
+    usage->pairs = pairs;
+    name_pod(usage, pod, &kept);
+}
+
+void usage_round(struct plugin *plugin)
+{
+    struct usage usage;
+    if (!plugin->usage_due)
+        return;
+    plugin->usage_due = false;
+    usage_init(&usage);
+    usage.keeper = plugin->enforce.keeper;
+    usage.unit_bytes = (uint64_t)gs_unit_mib(plugin->devices.unit) << 20;
+    usage.names_pods = plugin->settings.pod_usage;
+    gs_allocator_each_placed(plugin->alloc, usage_add_pod, &usage);
+    pages_set_usage(&plugin->pages, &usage);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_USAGE_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_USAGE_H
+
+#include "gpushare/allocate/allocator.h"
+#include "gpushare/base/buf.h"
+#include "gpushare/limit/keeper.h"
+
+/*
+ * What pods truly use of this node's GPUs, as the kernel counts it (limit/keeper.h), beside what
+ * they were given: text for the pages. Sums of GPUs name nobody; pods are named only where
+ * --pod-usage=on says so, and of a node at most so many pairs of a pod and a GPU.
+ */
+enum { USAGE_PAIRS_MAX = 256 };
+
+enum usage_text {
+    USAGE_GIVEN, /* samples of a family each, usage_family() */
+    USAGE_USED,
+    USAGE_PEAK,
+    USAGE_HELD,
+    USAGE_FAMILIES,
+    USAGE_JSON = USAGE_FAMILIES, /* entries of a list, each followed by a comma */
+    USAGE_TEXTS,
+};
+
+struct usage {
+    const struct gs_keeper *keeper; /* NULL: nothing is counted */
+    uint64_t unit_bytes;
+    bool names_pods;
+    uint32_t pairs;
+    gs_gpu_mask counted;           /* GPUs of which the kernel counts what pods use */
+    uint64_t used_on[GS_GPUS_MAX]; /* of these, by index: all pods together */
+    struct gs_buf text[USAGE_TEXTS];
+};
+
+/* An empty one; *caller frees* with usage_release(). */
+void usage_init(struct usage *usage);
+void usage_release(struct usage *usage);
+
+/* One pod; ctx is the usage. For gs_allocator_each_placed(). */
+void usage_add_pod(void *ctx, const struct gs_placed *pod);
+
+/* The name of a family, and what it is. */
+const char *usage_family(enum usage_text text, const char **ret_help);
+
+struct plugin;
+
+/* Brings the pages up to date after a pass over all pods. Loop thread. */
+void usage_round(struct plugin *plugin);
+
+#endif
