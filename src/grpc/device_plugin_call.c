@@ -169,6 +169,44 @@ static bool fill_annotations(struct gs_arena *arena, V1beta1__ContainerAllocateR
     return true;
 }
 
+static bool fill_mounts(struct gs_arena *arena, V1beta1__ContainerAllocateResponse *to,
+                        const struct gs_dp_container *from)
+{
+    to->n_mounts = from->mount_count;
+    to->mounts = make_objects(arena, from->mount_count, sizeof(**to->mounts));
+    if (!to->mounts)
+        return false;
+    for (size_t i = 0; i < from->mount_count; i++) {
+        const struct gs_dp_path *path = &from->mounts[i];
+        v1beta1__mount__init(to->mounts[i]);
+        if (!is_text(path->host) || !is_text(path->container))
+            return false;
+        to->mounts[i]->host_path = (char *)path->host;
+        to->mounts[i]->container_path = (char *)path->container;
+    }
+    return true;
+}
+
+static bool fill_devices(struct gs_arena *arena, V1beta1__ContainerAllocateResponse *to,
+                         const struct gs_dp_container *from)
+{
+    static char permissions[] = "rw";
+    to->n_devices = from->device_count;
+    to->devices = make_objects(arena, from->device_count, sizeof(**to->devices));
+    if (!to->devices)
+        return false;
+    for (size_t i = 0; i < from->device_count; i++) {
+        const struct gs_dp_path *path = &from->devices[i];
+        v1beta1__device_spec__init(to->devices[i]);
+        if (!is_text(path->host) || !is_text(path->container))
+            return false;
+        to->devices[i]->host_path = (char *)path->host;
+        to->devices[i]->container_path = (char *)path->container;
+        to->devices[i]->permissions = permissions;
+    }
+    return true;
+}
+
 static bool fill_cdi_devices(struct gs_arena *arena, V1beta1__ContainerAllocateResponse *to,
                              const struct gs_dp_container *from)
 {
@@ -197,7 +235,9 @@ static struct gs_grpc_message *encode_answer(struct gs_arena *arena,
     for (size_t i = 0; i < count; i++) {
         V1beta1__ContainerAllocateResponse *to = response.container_responses[i];
         v1beta1__container_allocate_response__init(to);
-        if (!fill_envs(arena, to, &containers[i]) || !fill_annotations(arena, to, &containers[i]) ||
+        if (!fill_envs(arena, to, &containers[i]) || !fill_mounts(arena, to, &containers[i]) ||
+            !fill_devices(arena, to, &containers[i]) ||
+            !fill_annotations(arena, to, &containers[i]) ||
             !fill_cdi_devices(arena, to, &containers[i]))
             return NULL;
     }

@@ -58,6 +58,7 @@ int gs_names_init(struct gs_names *names, const char *domain, struct gs_error *e
         {out.dev, loud, "_", "GPU_MEM_DEV"},
         {out.pod, loud, "_", "GPU_MEM_POD"},
         {out.container, loud, "_", "GPU_MEM_CONTAINER"},
+        {out.gpus, loud, "_", "GPU_MEM_GPUS"},
         {out.assigned, loud, "_", "GPU_MEM_ASSIGNED"},
         {out.assume_time, loud, "_", "GPU_MEM_ASSUME_TIME"},
         {out.placement, domain, "/", "gpu-placement"},

@@ -65,10 +65,20 @@ struct gs_dp_pair {
     const char *value;
 };
 
+/* Of the host, and where the container finds it. */
+struct gs_dp_path {
+    const char *host;
+    const char *container;
+};
+
 /* The answer for one container. Text must be UTF-8. */
 struct gs_dp_container {
     const struct gs_dp_pair *envs;
     size_t env_count;
+    const struct gs_dp_path *mounts; /* writable */
+    size_t mount_count;
+    const struct gs_dp_path *devices; /* nodes it may read and write, and not make ("rw") */
+    size_t device_count;
     const struct gs_dp_pair *annotations; /* for the container runtime, not the pod's */
     size_t annotation_count;
     const char *const *cdi_devices; /* fully qualified, "nvidia.com/gpu=0" */

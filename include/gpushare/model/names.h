@@ -40,6 +40,9 @@ struct gs_names {
     char pod[GS_NAME_BYTES];
     /* environment: units of this container */
     char container[GS_NAME_BYTES];
+    /* environment: its GPUs, as NVIDIA_VISIBLE_DEVICES would name them, where that does not
+     * (--device-list-strategy) */
+    char gpus[GS_NAME_BYTES];
     /* pod annotation: "false" at bind, "true" once every container has its GPU */
     char assigned[GS_NAME_BYTES];
     /* pod annotation: time of the bind, Unix nanoseconds */

@@ -25,21 +25,31 @@ static int load(const char *path, struct gs_buf *out, struct gs_error *err)
     return read ? 0 : gs_fail(err, GS_EIO, "%.160s cannot be read", path);
 }
 
-/* Where a container's environment points to, in today's indices; 0: it does not say, or to a GPU
- * that nobody knows. Its own index is that of the day on which it was given. */
+/* The list of GPUs in an answer, in whatever form it was given. */
+static const char *list_of(struct gs_arena *arena, const char *bytes, size_t len,
+                           const struct gs_names *names)
+{
+    const char *gpus = NULL;
+    if (gs_dp_answer_env(arena, bytes, len, names->gpus, &gpus, NULL) == 0 && !gpus)
+        gs_dp_answer_env(arena, bytes, len, "NVIDIA_VISIBLE_DEVICES", &gpus, NULL);
+    return gpus;
+}
+
+/* Where a container's answer points to, in today's indices; 0: it does not say, or to a GPU that
+ * nobody knows. Its own index is that of the day on which it was given. */
 static gs_gpu_mask gpus_of(struct gs_slice answer, const struct gs_names *names,
                            const struct gs_gpu_set *set)
 {
     struct gs_arena scratch = {0};
-    const char *idx = NULL, *visible = NULL;
+    const char *idx = NULL, *list = NULL;
     char *bytes = NULL;
     size_t len;
     gs_gpu_mask gpus = 0;
     if (gs_base64_decode(answer.at, answer.len, &bytes, &len) &&
         gs_dp_answer_env(&scratch, bytes, len, names->idx, &idx, NULL) == 0 && idx &&
-        gs_dp_answer_env(&scratch, bytes, len, "NVIDIA_VISIBLE_DEVICES", &visible, NULL) == 0 &&
-        visible && gs_codec_idx_parse(gs_slice_of(idx), &gpus))
-        gpus = numbers_of_visible(set, visible);
+        (list = list_of(&scratch, bytes, len, names)) &&
+        gs_codec_idx_parse(gs_slice_of(idx), &gpus))
+        gpus = numbers_of_visible(set, list);
     free(bytes);
     gs_arena_release(&scratch);
     return gpus;

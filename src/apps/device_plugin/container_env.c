@@ -4,7 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ENVS = 5, NAME_BYTES = GS_UUID_BYTES + 16 };
+enum { ENVS_MAX = 6, NAME_BYTES = GS_UUID_BYTES + 16 };
+
+/* As NVIDIA's device plugin names them: their container runtime looks there (internal/config/image
+ * of github.com/NVIDIA/nvidia-container-toolkit). */
+#define MOUNTS_ROOT "/var/run/nvidia-container-devices"
+/* For a runtime that goes by NVIDIA_VISIBLE_DEVICES: no GPU. Without it an image's own value, "all"
+ * in NVIDIA's, would count. */
+#define NO_DEVICES "void"
+/* Prefix by the CDI specification, then who asks and for what. */
+#define CDI_ANNOTATION "cdi.k8s.io/gpushare_gpu"
 
 /* A UUID means the same card after a reboot; where there is none, the index has to do: the one that
  * the driver counts by, which need not be ours. */
@@ -25,57 +34,127 @@ static const char *number(struct gs_arena *arena, uint32_t value)
     return gs_arena_strndup(arena, text, (size_t)len);
 }
 
-static const char *visible_devices(const struct plugin *plugin, gs_gpu_mask gpus,
-                                   struct gs_arena *arena)
+/* Every name behind a prefix, as one comma list. */
+static const char *names_of(const struct plugin *plugin, gs_gpu_mask gpus, const char *prefix,
+                            struct gs_arena *arena)
 {
-    struct gs_buf text = GS_BUF(GS_GPUS_MAX * NAME_BYTES);
+    struct gs_buf text = GS_BUF(GS_GPUS_MAX * (NAME_BYTES + 300));
     char name[NAME_BYTES];
     uint32_t idx;
     GS_FOR_EACH_GPU (idx, gpus) {
         gpu_name(plugin, idx, name);
-        gs_buf_printf(&text, "%s%s", text.len ? "," : "", name);
+        gs_buf_printf(&text, "%s%.256s%s", text.len ? "," : "", prefix, name);
     }
     char *copy = gs_buf_failed(&text) ? NULL : gs_arena_strndup(arena, text.data, text.len);
     gs_buf_release(&text);
     return copy;
 }
 
-static int add_cdi(const struct plugin *plugin, gs_gpu_mask gpus, struct gs_arena *arena,
-                   struct gs_dp_container *ret)
+/* ---- environment ---- */
+
+static const char *visible_devices(unsigned lists, const char *gpus)
 {
-    const char **names = gs_arena_calloc(arena, GS_GPUS_MAX, sizeof(*names));
-    char name[NAME_BYTES], full[NAME_BYTES + 300];
+    if (lists & DEVICE_LIST_VOLUME_MOUNTS)
+        return MOUNTS_ROOT;
+    return lists & DEVICE_LIST_ENVVAR ? gpus : NO_DEVICES;
+}
+
+/* The last names the GPUs where the first does not: the next plugin finds them in the kubelet's
+ * checkpoint whatever the container runtime was told. */
+static int add_envs(const struct plugin *plugin, const struct gs_allocate_answer *answer,
+                    struct gs_arena *arena, struct gs_dp_container *ret)
+{
+    const struct gs_names *names = &plugin->names;
+    const char *gpus = names_of(plugin, answer->gpus, "", arena);
+    const char *visible = visible_devices(plugin->settings.device_lists, gpus);
+    const struct gs_dp_pair envs[ENVS_MAX] = {
+        {"NVIDIA_VISIBLE_DEVICES", visible},
+        {names->idx, gs_arena_strndup(arena, answer->idx, strlen(answer->idx))},
+        {names->pod, number(arena, answer->pod_units)},
+        {names->container, number(arena, answer->units)},
+        {names->dev, number(arena, answer->dev_units)},
+        {names->gpus, gpus},
+    };
+    struct gs_dp_pair *copy = gs_arena_calloc(arena, ENVS_MAX, sizeof(*copy));
+    ret->envs = copy;
+    ret->env_count = visible == gpus ? ENVS_MAX - 1 : ENVS_MAX;
+    for (size_t i = 0; i < ret->env_count; i++) {
+        if (!copy || !envs[i].value)
+            return -1;
+        copy[i] = envs[i];
+    }
+    return 0;
+}
+
+/* ---- other lists ---- */
+
+static int add_mounts(const struct plugin *plugin, gs_gpu_mask gpus, struct gs_arena *arena,
+                      struct gs_dp_container *ret)
+{
+    struct gs_dp_path *mounts = gs_arena_calloc(arena, GS_GPUS_MAX, sizeof(*mounts));
+    char name[NAME_BYTES], path[NAME_BYTES + sizeof(MOUNTS_ROOT) + 1];
     uint32_t idx;
-    if (!names)
+    if (!mounts)
         return -1;
     GS_FOR_EACH_GPU (idx, gpus) {
+        struct gs_dp_path *mount = &mounts[ret->mount_count++];
         gpu_name(plugin, idx, name);
-        snprintf(full, sizeof(full), "%.255s=%s", plugin->settings.cdi_kind, name);
-        names[ret->cdi_device_count] = gs_arena_strndup(arena, full, strlen(full));
-        if (!names[ret->cdi_device_count++])
+        snprintf(path, sizeof(path), "%s/%s", MOUNTS_ROOT, name);
+        mount->host = "/dev/null";
+        mount->container = gs_arena_strndup(arena, path, strlen(path));
+        if (!mount->container)
             return -1;
     }
-    ret->cdi_devices = names;
+    ret->mounts = mounts;
     return 0;
+}
+
+static int add_cdi_devices(const struct plugin *plugin, gs_gpu_mask gpus, const char *prefix,
+                           struct gs_arena *arena, struct gs_dp_container *ret)
+{
+    const char **devices = gs_arena_calloc(arena, GS_GPUS_MAX, sizeof(*devices));
+    uint32_t idx;
+    if (!devices)
+        return -1;
+    GS_FOR_EACH_GPU (idx, gpus) {
+        devices[ret->cdi_device_count] = names_of(plugin, GS_GPU_BIT(idx), prefix, arena);
+        if (!devices[ret->cdi_device_count++])
+            return -1;
+    }
+    ret->cdi_devices = devices;
+    return 0;
+}
+
+static int add_cdi_annotation(const struct plugin *plugin, gs_gpu_mask gpus, const char *prefix,
+                              struct gs_arena *arena, struct gs_dp_container *ret)
+{
+    struct gs_dp_pair *annotation = gs_arena_calloc(arena, 1, sizeof(*annotation));
+    if (!annotation)
+        return -1;
+    annotation->key = CDI_ANNOTATION;
+    annotation->value = names_of(plugin, gpus, prefix, arena);
+    ret->annotations = annotation;
+    ret->annotation_count = 1;
+    return annotation->value ? 0 : -1;
 }
 
 int container_env_build(const struct plugin *plugin, const struct gs_allocate_answer *answer,
                         struct gs_arena *arena, struct gs_dp_container *ret)
 {
-    const struct gs_names *names = &plugin->names;
-    const struct gs_dp_pair envs[ENVS] = {
-        {"NVIDIA_VISIBLE_DEVICES", visible_devices(plugin, answer->gpus, arena)},
-        {names->idx, gs_arena_strndup(arena, answer->idx, strlen(answer->idx))},
-        {names->pod, number(arena, answer->pod_units)},
-        {names->container, number(arena, answer->units)},
-        {names->dev, number(arena, answer->dev_units)},
-    };
-    struct gs_dp_pair *copy = gs_arena_calloc(arena, ENVS, sizeof(*copy));
-    *ret = (struct gs_dp_container){.envs = copy, .env_count = ENVS};
-    for (int i = 0; i < ENVS; i++) {
-        if (!copy || !envs[i].value)
-            return -1;
-        copy[i] = envs[i];
-    }
-    return plugin->settings.cdi_kind ? add_cdi(plugin, answer->gpus, arena, ret) : 0;
+    unsigned lists = plugin->settings.device_lists;
+    char prefix[257];
+    *ret = (struct gs_dp_container){0};
+    snprintf(prefix, sizeof(prefix),
+             "%.255s=", lists & DEVICE_LIST_CDI ? plugin->settings.cdi_kind : "");
+    if (add_envs(plugin, answer, arena, ret) < 0)
+        return -1;
+    if (lists & DEVICE_LIST_VOLUME_MOUNTS && add_mounts(plugin, answer->gpus, arena, ret) < 0)
+        return -1;
+    if (lists & DEVICE_LIST_CDI_CRI &&
+        add_cdi_devices(plugin, answer->gpus, prefix, arena, ret) < 0)
+        return -1;
+    if (lists & DEVICE_LIST_CDI_ANNOTATIONS &&
+        add_cdi_annotation(plugin, answer->gpus, prefix, arena, ret) < 0)
+        return -1;
+    return 0;
 }

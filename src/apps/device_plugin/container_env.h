@@ -5,9 +5,9 @@
 #include "device_plugin/plugin.h"
 
 /*
- * A container's environment from what the allocator decided: NVIDIA_VISIBLE_DEVICES and the
- * ALIYUN_COM_GPU_MEM_* of the original, and CDI names when they are asked for. Everything lies in
- * the arena. -1: out of memory.
+ * What a container is given, from what the allocator decided: the ALIYUN_COM_GPU_MEM_* of the
+ * original, and its GPUs in each form that --device-list-strategy names. Everything lies in the
+ * arena. -1: out of memory.
  */
 int container_env_build(const struct plugin *plugin, const struct gs_allocate_answer *answer,
                         struct gs_arena *arena, struct gs_dp_container *ret);

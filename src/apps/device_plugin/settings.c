@@ -22,6 +22,11 @@ static bool set_visible(void *to, const char *text)
     return true;
 }
 
+static bool set_lists(void *to, const char *text)
+{
+    return device_lists_parse(text, to);
+}
+
 static bool set_enforce(void *to, const char *text)
 {
     return gs_enforce_parse(text, strlen(text), to);
@@ -43,9 +48,9 @@ static const char *host_name(void)
     return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
-static void check(const struct settings *settings)
+static void check(struct settings *settings)
 {
-    const char *wrong = NULL;
+    const char *wrong = device_lists_settle(&settings->device_lists, &settings->cdi_kind);
     if (settings->fake_gpus && settings->gpu_file)
         wrong = "--fake-gpus and --gpu-file exclude each other";
     else if (!settings->node_name[0])
@@ -91,8 +96,14 @@ void settings_read(struct settings *settings, int argc, char **argv)
                    "the kubelet's PodResources API (/var/lib/kubelet/pod-resources/kubelet.sock)"),
         OPT_CUSTOM("visible-devices", &settings->visible_devices, set_visible, "uuid|index",
                    "form of NVIDIA_VISIBLE_DEVICES (uuid)"),
+        OPT_CUSTOM("device-list-strategy", &settings->device_lists, set_lists,
+                   "envvar,volume-mounts,cdi-annotations,cdi-cri",
+                   "how the container runtime is told a container's GPUs, one or several of these "
+                   "(envvar)",
+                   .env = "DEVICE_LIST_STRATEGY"),
         OPT_STRING("cdi-kind", &settings->cdi_kind, "VENDOR/CLASS",
-                   "name the GPUs as CDI devices too, such as nvidia.com/gpu"),
+                   "kind of the CDI devices (nvidia.com/gpu); without --device-list-strategy the "
+                   "same as envvar,cdi-cri"),
         OPT_FLAG("share-with-others", &settings->share_with_others,
                  "share GPUs that NVIDIA's device plugin or DRA driver gives out as well"),
         OPT_CUSTOM("enforce", &settings->enforce, set_enforce, "off|observe|preferred|required",

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "device_plugin/device_lists.h"
 #include "gpushare/limit/keeper.h"
 #include "gpushare/model/gpu.h"
 
@@ -22,7 +23,8 @@ struct settings {
     const char *device_plugin_dir;
     const char *pod_resources_socket;
     enum visible_devices visible_devices;
-    const char *cdi_kind; /* "nvidia.com/gpu": name devices by CDI too; NULL: no */
+    unsigned device_lists; /* of enum device_list */
+    const char *cdi_kind;  /* "nvidia.com/gpu"; NULL: GPUs are no CDI devices */
     const char *http_listen;
     bool share_with_others; /* GPUs that other device plugins give out, too */
     enum gs_enforce enforce;

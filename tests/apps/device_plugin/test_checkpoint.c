@@ -21,6 +21,18 @@
 #define BY_INDEX                                                                                   \
     "ChsKFk5WSURJQV9WSVNJQkxFX0RFVklDRVMSATE"                                                      \
     "KGwoWQUxJWVVOX0NPTV9HUFVfTUVNX0lEWBIBMA==" /* 1: the driver's, ours is 0 */
+#define BY_MOUNTS                                                                                  \
+    "CjsKFk5WSURJQV9WSVNJQkxFX0RFVklDRVMSIS92YXIvcnVuL252aWRpYS1jb250YWluZXItZGV2aWNlcwobChZBTElZ" \
+    "VU5f"                                                                                         \
+    "Q09NX0dQVV9NRU1fSURYEgEwCiAKF0FMSVlVTl9DT01fR1BVX01FTV9HUFVTEgVHUFUtMRI0CicvdmFyL3J1bi9udmlk" \
+    "aWEt"                                                                                         \
+    "Y29udGFpbmVyLWRldmljZXMvR1BVLTESCS9kZXYvbnVsbA=="
+#define BY_CDI                                                                                     \
+    "Ch4KFk5WSURJQV9WSVNJQkxFX0RFVklDRVMSBHZvaWQKGwoWQUxJWVVOX0NPTV9HUFVfTUVNX0lEWBIBMAogChdBTElZ" \
+    "VU5f"                                                                                         \
+    "Q09NX0dQVV9NRU1fR1BVUxIFR1BVLTEiLwoXY2RpLms4cy5pby9ncHVzaGFyZV9ncHUSFG52aWRpYS5jb20vZ3B1PUdQ" \
+    "VS0x"                                                                                         \
+    "KhYKFG52aWRpYS5jb20vZ3B1PUdQVS0x"
 #define ON_NONE   VISIBLE "0wChwKFkFMSVlVTl9DT01fR1BVX01FTV9JRFgSAi0x" /* index -1 */
 #define STRANGER  VISIBLE "14" IDX_0                                   /* GPU-x */
 #define UNSEEN    IDX_0
@@ -77,6 +89,8 @@ static void what_the_kubelet_kept_of_our_answers_is_read(void **state)
         {"on two GPUs", DATA(ENTRY("u", "\"b\",\"a\"", ON_0_1)), 1, 3},
         {"its index is that of another day", DATA(ENTRY("u", "\"b\",\"a\"", ON_1)), 1, 2},
         {"by the driver's index", DATA(ENTRY("u", "\"b\",\"a\"", BY_INDEX)), 1, 1},
+        {"by volume mounts", DATA(ENTRY("u", "\"b\",\"a\"", BY_MOUNTS)), 1, 2},
+        {"by CDI alone", DATA(ENTRY("u", "\"b\",\"a\"", BY_CDI)), 1, 2},
         {"of those that say nothing",
          DATA(
              ENTRY("w", "\"c\"", ON_NONE) "," ENTRY("w", "\"c\"", NO_INDEX) "," ENTRY("w", "\"c\"", STRANGER) "," ENTRY(

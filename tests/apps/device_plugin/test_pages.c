@@ -18,38 +18,48 @@ static void gpus(struct gs_gpu_set *set)
     }
 }
 
+#define MOUNTS "/var/run/nvidia-container-devices"
+enum {
+    ENV = DEVICE_LIST_ENVVAR,
+    MOUNT = DEVICE_LIST_VOLUME_MOUNTS,
+    NOTE = DEVICE_LIST_CDI_ANNOTATIONS,
+    CRI = DEVICE_LIST_CDI_CRI,
+};
+
 /* GPUs 0, 2, 4 and 6, to their driver 5 to 8; the third has no UUID, the last is an instance. */
 static const struct {
     const char *row;
     enum visible_devices visible;
-    const char *cdi_kind;
+    unsigned lists;
     gs_gpu_mask gpus;
-    const char *devices;
-    const char *cdi[3];
+    const char *devices; /* NVIDIA_VISIBLE_DEVICES */
+    const char *own;     /* ALIYUN_COM_GPU_MEM_GPUS; NULL: not set */
+    const char *mounts[3], *cdi[3], *annotation;
 } rows[] = {
-    {"a UUID", VISIBLE_UUID, NULL, GS_GPU_BIT(2), "GPU-1", {NULL}},
-    {"the driver's index", VISIBLE_INDEX, NULL, GS_GPU_BIT(2), "6", {NULL}},
-    {"an instance is not counted", VISIBLE_INDEX, NULL, GS_GPU_BIT(6), "MIG-3", {NULL}},
-    {"no UUID: the driver's index", VISIBLE_UUID, NULL, GS_GPU_BIT(4), "7", {NULL}},
-    {"several, in the order of the indices",
-     VISIBLE_UUID,
-     NULL,
-     GS_GPU_BIT(4) | GS_GPU_BIT(0) | GS_GPU_BIT(2),
-     "GPU-0,GPU-1,7",
-     {NULL}},
-    {"a GPU that is gone meanwhile", VISIBLE_UUID, NULL, GS_GPU_BIT(9), "9", {NULL}},
-    {"CDI by UUID",
-     VISIBLE_UUID,
-     "nvidia.com/gpu",
-     GS_GPU_BIT(0),
-     "GPU-0",
-     {"nvidia.com/gpu=GPU-0"}},
-    {"CDI by index, several",
-     VISIBLE_INDEX,
-     "example.com/card",
-     GS_GPU_BIT(0) | GS_GPU_BIT(4),
-     "5,7",
-     {"example.com/card=5", "example.com/card=7"}},
+    {"a UUID", VISIBLE_UUID, ENV, GS_GPU_BIT(2), "GPU-1"},
+    {"the driver's index", VISIBLE_INDEX, ENV, GS_GPU_BIT(2), "6"},
+    {"an instance is not counted", VISIBLE_INDEX, ENV, GS_GPU_BIT(6), "MIG-3"},
+    {"no UUID: the driver's index", VISIBLE_UUID, ENV, GS_GPU_BIT(4), "7"},
+    {"several, in the order of the indices", VISIBLE_UUID, ENV,
+     GS_GPU_BIT(4) | GS_GPU_BIT(0) | GS_GPU_BIT(2), "GPU-0,GPU-1,7"},
+    {"a GPU that is gone meanwhile", VISIBLE_UUID, ENV, GS_GPU_BIT(9), "9"},
+    {"CDI beside the environment", VISIBLE_UUID, ENV | CRI, GS_GPU_BIT(0), "GPU-0",
+     .cdi = {"a.b/c=GPU-0"}},
+    {"CDI by index, several", VISIBLE_INDEX, ENV | CRI, GS_GPU_BIT(0) | GS_GPU_BIT(4), "5,7",
+     .cdi = {"a.b/c=5", "a.b/c=7"}},
+    {"CDI alone", VISIBLE_UUID, CRI, GS_GPU_BIT(0) | GS_GPU_BIT(2), "void", "GPU-0,GPU-1",
+     .cdi = {"a.b/c=GPU-0", "a.b/c=GPU-1"}},
+    {"CDI in an annotation", VISIBLE_UUID, NOTE, GS_GPU_BIT(0) | GS_GPU_BIT(2), "void",
+     "GPU-0,GPU-1", .annotation = "a.b/c=GPU-0,a.b/c=GPU-1"},
+    {"as the GPU Operator has it", VISIBLE_UUID, NOTE | CRI, GS_GPU_BIT(6), "void", "MIG-3",
+     .cdi = {"a.b/c=MIG-3"}, .annotation = "a.b/c=MIG-3"},
+    {"mounts", VISIBLE_UUID, MOUNT, GS_GPU_BIT(0) | GS_GPU_BIT(4), MOUNTS, "GPU-0,7",
+     .mounts = {MOUNTS "/GPU-0", MOUNTS "/7"}},
+    {"mounts by index", VISIBLE_INDEX, MOUNT, GS_GPU_BIT(0), MOUNTS, "5", .mounts = {MOUNTS "/5"}},
+    {"mounts win over the environment", VISIBLE_UUID, ENV | MOUNT, GS_GPU_BIT(0), MOUNTS, "GPU-0",
+     .mounts = {MOUNTS "/GPU-0"}},
+    {"all of them", VISIBLE_UUID, ENV | MOUNT | NOTE | CRI, GS_GPU_BIT(0), MOUNTS, "GPU-0",
+     .mounts = {MOUNTS "/GPU-0"}, .cdi = {"a.b/c=GPU-0"}, .annotation = "a.b/c=GPU-0"},
 };
 
 static const char *env(const struct gs_dp_container *container, const char *key)
@@ -59,6 +69,24 @@ static const char *env(const struct gs_dp_container *container, const char *key)
             return container->envs[i].value;
     }
     return "(not set)";
+}
+
+static void expect_lists(size_t at, const struct gs_dp_container *container)
+{
+    size_t names = 0, mounts = 0;
+    for (; names < 3 && rows[at].cdi[names]; names++)
+        row_text(rows[at].row, container->cdi_devices[names], rows[at].cdi[names]);
+    row_equal(rows[at].row, container->cdi_device_count, names);
+    for (; mounts < 3 && rows[at].mounts[mounts]; mounts++) {
+        row_text(rows[at].row, container->mounts[mounts].host, "/dev/null");
+        row_text(rows[at].row, container->mounts[mounts].container, rows[at].mounts[mounts]);
+    }
+    row_equal(rows[at].row, container->mount_count, mounts);
+    row_equal(rows[at].row, container->annotation_count, rows[at].annotation ? 1 : 0);
+    if (!rows[at].annotation)
+        return;
+    row_text(rows[at].row, container->annotations[0].key, "cdi.k8s.io/gpushare_gpu");
+    row_text(rows[at].row, container->annotations[0].value, rows[at].annotation);
 }
 
 static void a_container_is_told_its_gpus_and_units(void **state)
@@ -72,19 +100,71 @@ static void a_container_is_told_its_gpus_and_units(void **state)
         _cleanup_(gs_arena_release) struct gs_arena arena = {0};
         struct gs_dp_container container;
         plugin.settings.visible_devices = r->visible;
-        plugin.settings.cdi_kind = r->cdi_kind;
+        plugin.settings.device_lists = r->lists;
+        plugin.settings.cdi_kind = r->lists & DEVICE_LIST_CDI ? "a.b/c" : NULL;
         assert_int_equal(container_env_build(&plugin, &answer, &arena, &container), 0);
-        if (strcmp(env(&container, "NVIDIA_VISIBLE_DEVICES"), r->devices) != 0)
-            fail_msg("%s: %s", r->row, env(&container, "NVIDIA_VISIBLE_DEVICES"));
-        assert_int_equal(container.env_count, 5);
-        assert_string_equal(env(&container, plugin.names.idx), "0,4");
-        assert_string_equal(env(&container, plugin.names.pod), "12");
-        assert_string_equal(env(&container, plugin.names.container), "8");
-        assert_string_equal(env(&container, plugin.names.dev), "16");
-        size_t names = 0;
-        for (; names < 3 && r->cdi[names]; names++)
-            assert_string_equal(container.cdi_devices[names], r->cdi[names]);
-        assert_int_equal(container.cdi_device_count, names);
+        row_text(r->row, env(&container, "NVIDIA_VISIBLE_DEVICES"), r->devices);
+        row_text(r->row, env(&container, plugin.names.gpus), r->own ? r->own : "(not set)");
+        row_equal(r->row, container.env_count, r->own ? 6 : 5);
+        row_text(r->row, env(&container, plugin.names.idx), "0,4");
+        row_text(r->row, env(&container, plugin.names.pod), "12");
+        row_text(r->row, env(&container, plugin.names.container), "8");
+        row_text(r->row, env(&container, plugin.names.dev), "16");
+        expect_lists((size_t)(r - rows), &container);
+    }
+}
+
+static void strategies_are_read_as_a_list(void **state)
+{
+    static const struct {
+        const char *row, *text;
+        unsigned lists; /* 0: refused */
+    } texts[] = {
+        {"one", "envvar", ENV},
+        {"another", "volume-mounts", MOUNT},
+        {"as the GPU Operator has it", "cdi-annotations,cdi-cri", NOTE | CRI},
+        {"all", "cdi-cri,envvar,volume-mounts,cdi-annotations", ENV | MOUNT | NOTE | CRI},
+        {"twice", "envvar,envvar", ENV},
+        {"nothing", "", 0},
+        {"an unknown word", "envvar,cdi", 0},
+        {"a part of a word", "env", 0},
+        {"more than a word", "envvars", 0},
+        {"an empty word", "envvar,", 0},
+        {"a blank", "envvar, cdi-cri", 0},
+        {"another case", "ENVVAR", 0},
+    };
+    GS_FOR_EACH_ROW (r, texts) {
+        unsigned lists = 77;
+        row_equal(r->row, device_lists_parse(r->text, &lists), r->lists != 0);
+        row_equal(r->row, lists, r->lists ? r->lists : 77);
+    }
+}
+
+static void strategies_and_the_kind_of_cdi_devices_agree(void **state)
+{
+    static const struct {
+        const char *row;
+        unsigned lists;
+        const char *kind;
+        unsigned expected; /* 0: refused */
+        const char *expected_kind;
+    } pairs[] = {
+        {"neither", 0, NULL, ENV, NULL},
+        {"the kind alone, as before there were strategies", 0, "a.b/c", ENV | CRI, "a.b/c"},
+        {"no CDI", MOUNT, NULL, MOUNT, NULL},
+        {"CDI of NVIDIA's kind", CRI, NULL, CRI, "nvidia.com/gpu"},
+        {"an annotation of NVIDIA's kind", NOTE, NULL, NOTE, "nvidia.com/gpu"},
+        {"CDI of another kind", ENV | NOTE, "a.b/c", ENV | NOTE, "a.b/c"},
+        {"a kind that nothing uses", ENV | MOUNT, "a.b/c", 0, NULL},
+    };
+    GS_FOR_EACH_ROW (r, pairs) {
+        unsigned lists = r->lists;
+        const char *kind = r->kind;
+        row_equal(r->row, !device_lists_settle(&lists, &kind), r->expected != 0);
+        if (!r->expected)
+            continue;
+        row_equal(r->row, lists, r->expected);
+        row_text(r->row, kind ? kind : "(none)", r->expected_kind ? r->expected_kind : "(none)");
     }
 }
 
@@ -331,6 +411,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_container_is_told_its_gpus_and_units),
+        cmocka_unit_test(strategies_are_read_as_a_list),
+        cmocka_unit_test(strategies_and_the_kind_of_cdi_devices_agree),
         cmocka_unit_test(readiness_names_what_is_missing),
         cmocka_unit_test(every_figure_is_on_the_page),
         cmocka_unit_test(every_gpu_of_a_pod_is_told_with_its_uuid),

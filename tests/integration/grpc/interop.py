@@ -239,6 +239,10 @@ class Calls(Interop):
         self.assertEqual({p.key: p.value for p in container.annotations},
                          {"test/annotation": "yes"})
         self.assertEqual([c.name for c in container.cdi], ["example.com/gpu=0"])
+        self.assertEqual([(m.host, m.container, m.read_only) for m in container.mounts],
+                         [("/on/host", "/in/container", False)])
+        self.assertEqual([(d.host, d.container, d.permissions) for d in container.devices],
+                         [("/dev/host", "/dev/container", "rw")])
 
     def test_allocate_of_many_ids(self):
         names = ["unit-%07d-abcdefg" % i for i in range(65000)]

@@ -67,10 +67,16 @@ static void answer_with_ids(struct gs_dp_call *call, const struct gs_dp_ids *wan
         gs_buf_printf(&text, "%s%s", i > 0 ? "," : "", wanted->ids[i]);
     const struct gs_dp_pair envs[] = {{"IDS", text.data ? text.data : ""}, {"EMPTY", ""}};
     const struct gs_dp_pair annotations[] = {{"test/annotation", "yes"}};
+    const struct gs_dp_path mount = {"/on/host", "/in/container"};
+    const struct gs_dp_path device = {"/dev/host", "/dev/container"};
     const char *const names[] = {"example.com/gpu=0"};
     const struct gs_dp_container answer = {
         .envs = envs,
         .env_count = 2,
+        .mounts = &mount,
+        .mount_count = 1,
+        .devices = &device,
+        .device_count = 1,
         .annotations = annotations,
         .annotation_count = 1,
         .cdi_devices = names,

@@ -18,7 +18,8 @@ static void allocate(void *ctx, struct gs_dp_call *call, const struct gs_dp_ids 
 {
     const struct gs_dp_pair pair = {"k", "v"};
     const char *const name = "v.c/d=0";
-    const struct gs_dp_container answer = {&pair, 1, &pair, 1, &name, 1};
+    const struct gs_dp_path path = {"/h", "/c"};
+    const struct gs_dp_container answer = {&pair, 1, &path, 1, &path, 1, &pair, 1, &name, 1};
     gs_dp_allocate_reply(call, &answer, 1);
 }
 

@@ -334,24 +334,31 @@ static void requests_are_decoded_or_refused(void **state)
 
 #define ONE_ID "\0\0\0\0\5\x0A\3\x0A\1x", 10
 
-static void an_answer_carries_environment_annotations_and_cdi_names(void **state)
+static void an_answer_carries_all_that_a_container_is_given(void **state)
 {
     struct fixture *f = *state;
     const struct gs_dp_pair envs[] = {{"K", "v"}, {"E", ""}};
     const struct gs_dp_pair annotations[] = {{"a", "b"}};
+    const struct gs_dp_path mounts[] = {{"/h", "/m"}}, nodes[] = {{"/d", "/e"}};
     const char *const names[] = {"n/g=0"};
     f->answer = (struct gs_dp_container){.envs = envs,
                                          .env_count = 2,
+                                         .mounts = mounts,
+                                         .mount_count = 1,
+                                         .devices = nodes,
+                                         .device_count = 1,
                                          .annotations = annotations,
                                          .annotation_count = 1,
                                          .cdi_devices = names,
                                          .cdi_device_count = 1};
     struct peer_stream *stream = ask(f, CALL("Allocate"), ONE_ID);
     /* An empty value is left out, which says the same. */
-    static const char expected[] = "\0\0\0\0\x20"
-                                   "\x0A\x1E"
+    static const char expected[] = "\0\0\0\0\x38"
+                                   "\x0A\x36"
                                    "\x0A\6\x0A\1K\x12\1v"
                                    "\x0A\3\x0A\1E"
+                                   "\x12\x08\x0A\2/m\x12\2/h"
+                                   "\x1A\x0C\x0A\2/e\x12\2/d\x1A\2rw"
                                    "\x22\6\x0A\1a\x12\1b"
                                    "\x2A\7\x0A\5n/g=0";
     expect_body("answer", stream, expected, sizeof(expected) - 1);
@@ -363,6 +370,7 @@ static void text_that_is_not_utf8_never_leaves(void **state)
     struct fixture *f = *state;
     const struct gs_dp_pair good = {"k", "v"}, bad_key = {"\xFF", "v"}, bad_value = {"k", "\xC3"};
     const char *const bad_names[] = {"\x80"};
+    const struct gs_dp_path bad_host = {"\x80", "/c"}, bad_container = {"/h", "\x80"};
     const struct {
         const char *row;
         struct gs_dp_container answer;
@@ -373,6 +381,10 @@ static void text_that_is_not_utf8_never_leaves(void **state)
          {.envs = &good, .env_count = 1, .annotations = &bad_key, .annotation_count = 1}},
         {"annotation value", {.annotations = &bad_value, .annotation_count = 1}},
         {"CDI name", {.cdi_devices = bad_names, .cdi_device_count = 1}},
+        {"mount, in the container", {.mounts = &bad_container, .mount_count = 1}},
+        {"mount, on the host", {.mounts = &bad_host, .mount_count = 1}},
+        {"device, in the container", {.devices = &bad_container, .device_count = 1}},
+        {"device, on the host", {.devices = &bad_host, .device_count = 1}},
     };
     GS_FOR_EACH_ROW (r, rows) {
         f->answer = r->answer;
@@ -497,7 +509,7 @@ int main(void)
         TEST(updates_go_to_every_stream),
         TEST(an_equal_list_is_not_sent_again),
         TEST(requests_are_decoded_or_refused),
-        TEST(an_answer_carries_environment_annotations_and_cdi_names),
+        TEST(an_answer_carries_all_that_a_container_is_given),
         TEST(text_that_is_not_utf8_never_leaves),
         TEST(a_failure_is_told_in_its_words),
         TEST(an_answer_may_come_later),

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_DEVICE_LISTS_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_DEVICE_LISTS_H
+
+#include <stdbool.h>
+
+/*
+ * How a container runtime is told which GPUs a container has, in the words of NVIDIA's device
+ * plugin (github.com/NVIDIA/k8s-device-plugin, README.md, DEVICE_LIST_STRATEGY). Several at once
+ * are possible.
+ */
+enum device_list {
+    DEVICE_LIST_ENVVAR = 1,          /* "envvar": NVIDIA_VISIBLE_DEVICES names them */
+    DEVICE_LIST_VOLUME_MOUNTS = 2,   /* "volume-mounts": names of mounts do, and it names those */
+    DEVICE_LIST_CDI_ANNOTATIONS = 4, /* "cdi-annotations": as CDI devices, in an annotation */
+    DEVICE_LIST_CDI_CRI = 8,         /* "cdi-cri": as CDI devices, in the kubelet's own field */
+    DEVICE_LIST_CDI = DEVICE_LIST_CDI_ANNOTATIONS | DEVICE_LIST_CDI_CRI,
+};
+
+/* A comma list of those words becomes a set of them. False, and *ret is untouched: an unknown word,
+ * or none. */
+bool device_lists_parse(const char *text, unsigned *ret);
+
+/* What --device-list-strategy and --cdi-kind mean together, either of which may be left out (0,
+ * NULL). Returns NULL, or why they contradict each other; *lists and *cdi_kind are what is meant.
+ */
+const char *device_lists_settle(unsigned *lists, const char **cdi_kind);
+
+#endif
