@@ -23,6 +23,8 @@ images=(
     "extender       gpushare-extender       65532:65532  25"
     # root, because the kubelet's socket folder belongs to root; no capability is needed
     "device-plugin  gpushare-device-plugin  0:0          40"
+    # the page for a team (manifests/web)
+    "inspect  kubectl-inspect-gpushare  65532:65532  25"
 )
 out=$root/build/images
 rootfs=""
@@ -30,8 +32,8 @@ only=()
 
 usage() {
     cat <<'EOF'
-Usage: scripts/image.sh [--out DIR] [extender|device-plugin]...
-       scripts/image.sh --rootfs DIR extender|device-plugin
+Usage: scripts/image.sh [--out DIR] [extender|device-plugin|inspect]...
+       scripts/image.sh --rootfs DIR extender|device-plugin|inspect
 
 Writes DIR/IMAGE-VERSION-ARCH.tar (default: build/images), an OCI archive, and prints its image's
 digest and size. Import it where a container runtime is:
@@ -62,6 +64,7 @@ labels() {
     local title=$1 described
     case $title in
     gpushare-extender) described="kube-scheduler's extender: shares GPU memory between pods" ;;
+    kubectl-inspect-gpushare) described="who has which GPU's memory; a page of it for a team" ;;
     *) described="node agent: tells the kubelet how much GPU memory there is; runs as root, because \
 the kubelet's socket folder belongs to root" ;;
     esac
@@ -203,7 +206,7 @@ main() {
     release_facts
     build=${GPUSHARE_BUILD_DIR:-$root/build}
     [[ -n ${GPUSHARE_BUILD_DIR:-} ]] ||
-        build_project "$root" release gpushare-extender gpushare-device-plugin
+        build_project "$root" release gpushare-extender gpushare-device-plugin kubectl-inspect-gpushare
     tmp=$(mktemp -d)
     trap 'rm -rf "$tmp"' EXIT
     for row in "${images[@]}"; do

@@ -27,7 +27,7 @@ Usage: scripts/release.sh [--draft] [--url ADDRESS] [--out DIR]
 Writes DIR (default: build/release, emptied first but for what scripts/cross.sh made):
 
   gpushare-VERSION.tar.gz                             the source
-  gpushare-{extender,device-plugin}-VERSION-ARCH.tar  images (scripts/image.sh)
+  gpushare-{extender,device-plugin,inspect}-VERSION-ARCH.tar  images (scripts/image.sh)
   PROGRAM_VERSION_ARCH.deb                            packages (scripts/package.sh)
   kubectl-inspect-gpushare-VERSION-linux-ARCH.tar.gz  the CLI for any Linux
   inspect-gpushare.yaml                               krew's manifest of it

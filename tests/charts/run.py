@@ -58,6 +58,11 @@ WHOLE = (
      ("gpushare-scheduler", "gpushare-extender")),
 )
 
+# --set, template, the folder that has the same objects
+ALONE = (
+    (["web.enabled=true"], "templates/web.yaml", "web"),
+)
+
 # what manifests/policies/parameters makes of these is what the chart makes of those
 PARAMETERS = ("namespace=\"'gpushare-system'\"", "domain=\"'example.com'\"",
               "schedulerNames=['one', 'two']")
@@ -87,7 +92,10 @@ WORKLOADS = (
     ("originalNodePort", "extender-deployment.yaml", "extender"),
     ("secondScheduler", "scheduler-deployment.yaml", "extender"),
     ("secondScheduler", "device-plugin.yaml", "devicePlugin"),
+    ("secondScheduler", "web.yaml", "web"),
 )
+# The CLI writes no log, and has no more flags here.
+NOT_OF_WEB = ("{0}.logLevel=debug", "{0}.extraArgs={{--config=/x}}")
 
 # layout, what "helm test" waits for
 TESTED = (
@@ -127,6 +135,9 @@ SHOWN = (
     (["image.pullSecrets[0].name=mine"], "imagePullSecrets:"),
     (["image.pullPolicy=Never"], "imagePullPolicy: Never"),
     ([f"image.digests.extender=sha256:{'0' * 64}"], f"gpushare-extender:0.1.0@sha256:{'0' * 64}\n"),
+    (["web.enabled=true", f"image.digests.inspect=sha256:{'2' * 64}"],
+     f"kubectl-inspect-gpushare:0.1.0@sha256:{'2' * 64}\n"),
+    (["web.enabled=true", "domain=example.com"], "- --no-token\n        - --domain=example.com"),
     ([f"image.digests.devicePlugin=sha256:{'1' * 64}"],
      f"gpushare-device-plugin:0.1.0@sha256:{'1' * 64}\n"),
     (["networkPolicy.enabled=true", "networkPolicy.nodes={192.0.2.0/24,2001:db8::/64}"],
@@ -334,6 +345,16 @@ def whole(tools):
             of_kinds(text, kinds), {key: one for key, one in theirs.items() if key[2] not in others}))
 
 
+def alone(tools):
+    for values, template, folder in ALONE:
+        code, text, err = tools.template(values, only=template)
+        theirs = tools.must("kustomize", "build", os.path.join(ROOT, "manifests", folder))
+        if code:
+            yield f"{values}: {err.strip()}"
+        else:
+            yield from (f"{values}: {what}" for what in differences(objects(text), objects(theirs)))
+
+
 def parametrised(tools):
     kinds = ("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy")
     with tempfile.TemporaryDirectory() as folder:
@@ -371,7 +392,9 @@ def shown(tools):
 def everywhere(tools):
     for layout, template, key in WORKLOADS:
         for value, wanted in EVERYWHERE:
-            code, text, err = tools.template([f"layout={layout}", value.format(key)],
+            if key == "web" and value in NOT_OF_WEB:
+                continue
+            code, text, err = tools.template([f"layout={layout}", "web.enabled=true", value.format(key)],
                                              only=f"templates/{template}")
             if code or wanted not in text:
                 yield f"{layout}, {value.format(key)}: no '{wanted}' in {template} {err.strip()}"
@@ -486,7 +509,7 @@ def documented(_):
 def main():
     tools = Tools(sys.argv[1])
     failures = 0
-    for test in (lint, version, documented, readme, same_objects, limits, optional, whole, parametrised,
+    for test in (lint, version, documented, readme, same_objects, limits, optional, whole, alone, parametrised,
                  shown, everywhere, tested, every_value, refused, notes):
         for wrong in test(tools):
             print(f"FAIL {test.__name__}: {wrong}")

@@ -43,7 +43,7 @@ USERS = {KUBELET_USER: ("system:nodes",), "system:kube-scheduler": (), "system:k
 
 
 class DeployedControlPlane(ControlPlane):
-    """The only token is the operator's."""
+    """The only token is the operator's. It speaks to the kubelet, for kubectl port-forward."""
 
     host = seclusion.ADDRESS
 
@@ -54,8 +54,11 @@ class DeployedControlPlane(ControlPlane):
 
     @property
     def admission_flags(self):
+        cert, key = self.authority.issue("kube-apiserver", groups=("system:masters",))
         return ("--enable-admission-plugins=NodeRestriction",
-                f"--client-ca-file={self.authority.cert}")
+                f"--client-ca-file={self.authority.cert}",
+                f"--kubelet-client-certificate={cert}", f"--kubelet-client-key={key}",
+                "--kubelet-preferred-address-types=InternalIP")
 
     def kubeconfig(self, user, token=None):
         if user not in USERS:
@@ -102,7 +105,10 @@ class DeployedCluster(NodeCluster):
         self.scheduler.control_plane = self.control_plane
         self.kubelet_dir = seclusion.KUBELET_DIR
         self.cgroup = seclusion.Cgroup(self.run_dir)
-        self.kubelet_settings = {"port": 10250, "cgroupRoot": self.cgroup.name}
+        self.kubelet_settings = {
+            "address": seclusion.ADDRESS, "port": 10250, "cgroupRoot": self.cgroup.name,
+            "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False},
+                               "x509": {"clientCAFile": self.control_plane.authority.cert}}}
         self.preload = preload
         self.installed = True  # False: it ended in no order, its rights were taken away first
         self.tag = None

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The chart as Helm installs, tests ("helm test") and uninstalls it; and the page for a team
+(manifests/web), which who may forward ports reaches and nobody else. Some 30 s."""
+
+import http.client
+import os
+import re
+import subprocess
+import urllib.request
+
+from harness import seclusion
+from harness.case import check, run
+from harness.containers import write_image
+from harness.control_plane import ROOT, kube_program
+from harness.deployed import DeployedCluster
+from harness.install import SYSTEM, DeployedPlugin, SecondScheduler
+from harness.node import NODE, real_pod
+from harness.processes import wait_for
+
+FETCH = os.path.join(ROOT, "tests/charts/helm_fetch.sh")
+CHART = os.path.join(ROOT, "manifests/chart")
+WEB = os.path.join(ROOT, "manifests/web")
+KUBECTL_IMAGE = "registry.k8s.io/kubectl"
+# (verb, resource, expected) of the page's account, in any namespace
+RIGHTS = (("list", "nodes", True), ("watch", "pods", True), ("get", "secrets", False),
+          ("list", "secrets", False), ("get", "pods/log", False), ("create", "pods/exec", False),
+          ("patch", "pods", False), ("patch", "nodes", False), ("create", "pods/portforward", False))
+
+
+class Helm:
+    def __init__(self, cluster):
+        folder = subprocess.run([FETCH], check=True, capture_output=True, text=True).stdout.strip()
+        self.program = os.path.join(folder, "helm")
+        self.environment = {**os.environ, "KUBECONFIG": cluster.control_plane.kubeconfig("admin"),
+                            "HELM_CACHE_HOME": cluster.run_dir, "HELM_CONFIG_HOME": cluster.run_dir,
+                            "HELM_DATA_HOME": cluster.run_dir}
+
+    def run(self, verb, *args):
+        """(exit code, what it said)"""
+        done = subprocess.run([self.program, verb, "gpushare", *args, "--namespace", SYSTEM],
+                              env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              text=True, check=False, timeout=240)
+        return done.returncode, done.stdout
+
+    def must(self, *args):
+        code, said = self.run(*args)
+        check(code == 0, f"helm {' '.join(args)}: {said}")
+        return said
+
+
+def install(cluster, helm):
+    """As the chart's README says; the nodes have the images."""
+    layout = SecondScheduler(cluster)
+    image = os.path.join(cluster.run_dir, "kubectl.tar")
+    write_image(image, f"{KUBECTL_IMAGE}:test", kube_program("kubectl"), ())
+    cluster.containerd.import_image(image)
+    os.unlink(image)
+    with open(os.path.join(ROOT, "manifests/overlays", layout.overlay, "kustomization.yaml"),
+              encoding="utf-8") as text:
+        scheduler = re.search(r"newTag: (\S+)", text.read())[1]
+    cluster.scheduler.start(None)
+    helm.must("install", CHART, "--create-namespace", "--wait", "--timeout=120s", "--set",
+              f"kubeScheduler.tag={scheduler},kubectl.tag=test,"
+              "devicePlugin.extraArgs={--fake-gpus=2x16GiB}")
+    cluster.plugin = DeployedPlugin(cluster)
+    cluster.start_plugin()
+    said = helm.must("test")
+    check(re.search(r"^Phase: +Succeeded$", said, re.M), f"helm test: {said}")
+    cluster.create_pods([real_pod("on-the-page", 8, schedulerName="gpushare-scheduler")])
+    cluster.wait_true_record("on-the-page")
+
+
+def page(port):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+            return answer.read().decode()
+    except OSError: # not there yet, or the lists are being read
+        return ""
+
+
+def connects(address, port):
+    try:
+        http.client.HTTPConnection(address, port, timeout=5).connect()
+        return True
+    except OSError:
+        return False
+
+
+def show_page(cluster):
+    cluster.kubectl("apply", "-k", WEB)
+    cluster.kubectl("-n", SYSTEM, "rollout", "status", "deployment/gpushare-web", "--timeout=60s")
+    forward = cluster.processes.start("port-forward", [
+        kube_program("kubectl"), f"--kubeconfig={cluster.control_plane.kubeconfig('admin')}",
+        "-n", SYSTEM, "port-forward", "deployment/gpushare-web", "8080"])
+    shown = wait_for("the page is there", lambda: page(8080), 30)
+    check(NODE in shown and "default/on-the-page: 8 GiB" in shown, f"the page: {shown}")
+    forward.stop()
+    pod = cluster.api.pods(labelSelector="app.kubernetes.io/name=gpushare-web")[0]
+    for address in (pod["status"]["podIP"], seclusion.ADDRESS):
+        check(not connects(address, 8080), f"others reach the page on {address}")
+    wrong = [f"{verb} {resource}" for verb, resource, expected in RIGHTS
+             if allowed(cluster, verb, resource) != expected]
+    check(not wrong, f"the page's account: {', '.join(wrong)}")
+    cluster.kubectl("delete", "-k", WEB)
+
+
+def allowed(cluster, verb, resource):
+    name, _, sub = resource.partition("/")
+    answer = cluster.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+            "user": f"system:serviceaccount:{SYSTEM}:gpushare-web",
+            "groups": ["system:serviceaccounts", "system:authenticated"],
+            "resourceAttributes": {"verb": verb, "resource": name, "subresource": sub}}})
+    return answer["status"]["allowed"]
+
+
+def uninstall(cluster, helm):
+    """Without a plugin the test fails; afterwards nothing is left but the namespace."""
+    cluster.installed = False
+    cluster.verify_logs()
+    cluster.kubectl("-n", SYSTEM, "delete", "daemonset", "gpushare-device-plugin")
+    code, said = helm.run("test")
+    check(code == 1 and "Failed" in said, f"helm test without a device plugin: {code} {said}")
+    helm.must("uninstall", "--wait")
+    left = cluster.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name") + cluster.kubectl(
+        "-n", SYSTEM, "get", "deployments,daemonsets,roles,services,serviceaccounts", "-o", "name")
+    print(left)
+    check("gpushare-" not in left.replace("gpushare-test", ""), f"left behind: {left}")
+
+
+def body():
+    if subprocess.run([FETCH, "--possible"], check=False).returncode:
+        print("note: not run, this machine cannot have helm")
+        return
+    with DeployedCluster() as cluster:
+        helm = Helm(cluster)
+        install(cluster, helm)
+        show_page(cluster)
+        uninstall(cluster, helm)
+
+
+run(body)
