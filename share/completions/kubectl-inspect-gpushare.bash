@@ -17,15 +17,16 @@ _gpushare_candidates() {
     [[ " $all " =~ \ --context[\ =]([^ ]+)\  ]] && where+=(--context "${BASH_REMATCH[1]}")
     for word in "${@:1:$#-1}"; do
         case $word in
-        show | map | why | what-if | snapshot | defrag | web | doctor) [[ -n $command ]] || command=$word ;;
+        show | map | why | what-if | usage | snapshot | defrag | web | doctor) [[ -n $command ]] || command=$word ;;
         esac
     done
     case $before in
     -o | --output)
-        [[ $command == @(why|what-if|doctor) ]] && echo 'text json yaml' && return
+        [[ $command == @(why|what-if|usage|doctor) ]] && echo 'text json yaml' && return
         echo 'table wide json yaml' && return
         ;;
     --sort) echo 'name free used largest stranded pods' && return ;;
+    --by) echo 'owner pod' && return ;;
     --policy) echo 'binpack spread fgd rollout' && return ;;
     --free-node) kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||' && return ;;
     --context) kubectl config get-contexts -o name 2>/dev/null && return ;;
@@ -45,6 +46,10 @@ _gpushare_candidates() {
         echo "--gpu-mem --gpu-count --replicas --gpu-model --policy --filename --add-node" \
             "--without-node --output $common"
         ;;
+    usage)
+        [[ $last == -* ]] && echo "--by --output --all-namespaces $common" && return
+        kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
+        ;;
     snapshot)
         [[ $last == -* ]] && echo "--hash-names $common" && return
         compgen -f -- "$last"
@@ -61,7 +66,7 @@ _gpushare_candidates() {
         elif [[ $last == -* ]]; then
             echo "--details --output --watch --selector --sort --all-namespaces $common"
         else
-            [[ -n $command ]] || echo 'show map why what-if snapshot defrag web doctor'
+            [[ -n $command ]] || echo 'show map why what-if usage snapshot defrag web doctor'
             kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
         fi
         ;;

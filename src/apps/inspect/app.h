@@ -43,6 +43,7 @@ int cmd_map(const struct app *app, int argc, char **argv);
 int cmd_why(const struct app *app, int argc, char **argv);
 int cmd_what_if(const struct app *app, int argc, char **argv);
 int cmd_snapshot(const struct app *app, int argc, char **argv);
+int cmd_usage(const struct app *app, int argc, char **argv);
 int cmd_web(const struct app *app, int argc, char **argv);
 int cmd_doctor(const struct app *app, int argc, char **argv);
 int cmd_defrag(const struct app *app, int argc, char **argv);

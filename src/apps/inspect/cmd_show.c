@@ -27,6 +27,7 @@ static bool set_format(void *to, const char *text)
     "Commands, each with a --help of its own:\n"                                                   \
     "  why [POD]          who waits for GPU memory, and why; or what one pod has\n"                \
     "  what-if            how many more pods of a size would fit, and where\n"                     \
+    "  usage [NODE]       what pods truly use of it, and what they should ask for instead\n"       \
     "  snapshot FILE      the cluster as a file to plan with, without secrets\n"                   \
     "  defrag             which pods would have to move so that those that wait fit\n"             \
     "  web                a live page of all that, for this machine's browser\n"                   \

@@ -140,6 +140,8 @@ static int tell_pod(struct why *why, struct gs_error *err)
             why_tell_alone(why);
         return -1;
     }
+    if (needs_cluster && pod->node_name[0])
+        usage_fetch(&why->source, pod->node_name, &why->usage);
     if (why->format != FORMAT_TEXT)
         return why_document(why) < 0 ? fail_output(err) : 0;
     why_tell(why);
@@ -180,6 +182,7 @@ int cmd_why(const struct app *app, int argc, char **argv)
     if (result == 0)
         result = run(&why, &err);
     gs_pod_release(&why.pod);
+    usage_release(&why.usage);
     snapshot_release(&why.snapshot);
     source_close(&why.source);
     return result == 0 ? 0 : complain(&err);

@@ -11,17 +11,30 @@ static const struct {
     const char *name;
     int (*run)(const struct app *app, int argc, char **argv);
 } commands[] = {
-    {"show", cmd_show},         {"map", cmd_map}, {"why", cmd_why},       {"what-if", cmd_what_if},
-    {"snapshot", cmd_snapshot}, {"web", cmd_web}, {"doctor", cmd_doctor}, {"defrag", cmd_defrag},
+    {"show", cmd_show},       {"map", cmd_map},           {"why", cmd_why},
+    {"what-if", cmd_what_if}, {"snapshot", cmd_snapshot}, {"web", cmd_web},
+    {"doctor", cmd_doctor},   {"defrag", cmd_defrag},     {"usage", cmd_usage},
 };
 
 /* Options before the command's name whose value is a word of its own. */
 static bool takes_word(const char *option)
 {
-    static const char *const names[] = {
-        "--kubeconfig", "--context",   "--namespace",  "--domain", "--request-timeout",
-        "--config",     "--log-level", "--log-format", "--output", "--selector",
-        "--sort",       "--listen",    "-n",           "-o",       "-l"};
+    static const char *const names[] = {"--kubeconfig",
+                                        "--context",
+                                        "--namespace",
+                                        "--domain",
+                                        "--request-timeout",
+                                        "--config",
+                                        "--log-level",
+                                        "--log-format",
+                                        "--output",
+                                        "--selector",
+                                        "--sort",
+                                        "--listen",
+                                        "--by",
+                                        "-n",
+                                        "-o",
+                                        "-l"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (strcmp(option, names[i]) == 0)
             return true;

@@ -10,7 +10,29 @@
 
 /* The original's -d: per node its name, its pods with what each takes of each GPU, its totals. */
 
-static void put_header(struct grid *grid, const struct view_node *node, bool brief)
+/* The most that the pod uses on one of its GPUs, and ever used. */
+static void put_use(struct grid *grid, const struct view *view, const struct view_node *node,
+                    const struct gs_claim *claim)
+{
+    const struct usage_pod *pod = usage_pod_find(view->usage, claim->uid);
+    char used[USAGE_TEXT_BYTES] = "-", peak[USAGE_TEXT_BYTES] = "-";
+    bool over = pod && pod->known && pod->used_bytes > pod->given_bytes;
+    if (pod && pod->known) {
+        usage_text(pod->used_bytes, view_unit_of(view, node), used);
+        usage_text(pod->peak_bytes, view_unit_of(view, node), peak);
+    }
+    grid_cell(grid, over ? GRID_BAD : GRID_PLAIN, "%s", used);
+    grid_cell(grid, GRID_PLAIN, "%s", peak);
+}
+
+static bool names_pods(const struct view *view, const struct view_node *node)
+{
+    const struct usage_node *usage = usage_node_find(view->usage, node->node->name);
+    return usage && usage->names_pods;
+}
+
+static void put_header(struct grid *grid, const struct view *view, const struct view_node *node,
+                       bool brief)
 {
     grid_column(grid, false, "NAME");
     grid_column(grid, false, "NAMESPACE");
@@ -18,9 +40,14 @@ static void put_header(struct grid *grid, const struct view_node *node, bool bri
         grid_column(grid, true, brief ? "GPU%u" : "GPU%u(Allocated)", i);
     if (node->pending_pods)
         grid_column(grid, true, "Pending(Allocated)");
+    if (!names_pods(view, node))
+        return;
+    grid_column(grid, true, "USED(%s)", gs_unit_name(view_unit_of(view, node)));
+    grid_column(grid, true, "PEAK");
 }
 
-static void put_pod(struct grid *grid, const struct view_node *node, const struct gs_claim *claim)
+static void put_pod(struct grid *grid, const struct view *view, const struct view_node *node,
+                    const struct gs_claim *claim)
 {
     bool recorded = claim_recorded(claim);
     grid_row(grid);
@@ -32,16 +59,19 @@ static void put_pod(struct grid *grid, const struct view_node *node, const struc
     if (node->pending_pods)
         grid_cell(grid, recorded ? GRID_PLAIN : GRID_WARN, "%" PRIu64,
                   recorded ? 0 : (uint64_t)claim->units * claim->gpu_count);
+    if (names_pods(view, node))
+        put_use(grid, view, node, claim);
 }
 
 /* *caller frees*; NULL: out of memory. */
-static char *table_of(const struct view_node *node, bool colour, bool brief)
+static char *table_of(const struct view *view, const struct view_node *node, bool colour,
+                      bool brief)
 {
     struct grid grid;
     grid_open(&grid, colour);
-    put_header(&grid, node, brief);
+    put_header(&grid, view, node, brief);
     for (uint32_t i = 0; i < node->claim_count; i++)
-        put_pod(&grid, node, &node->claims[i]);
+        put_pod(&grid, view, node, &node->claims[i]);
     if (!node->claim_count)
         grid_row(&grid);
     char *text = grid_text(&grid);
@@ -68,13 +98,14 @@ static void put_health(const struct view_node *node)
     }
 }
 
-static int put_node(const struct view_node *node, const struct terminal *terminal)
+static int put_node(const struct view *view, const struct view_node *node,
+                    const struct terminal *terminal)
 {
     const char *address = node->node->address;
-    _cleanup_free_ char *text = table_of(node, terminal->colour, false);
+    _cleanup_free_ char *text = table_of(view, node, terminal->colour, false);
     if (text && terminal->screen && terminal->width && text_width(text) > terminal->width) {
         free(text);
-        text = table_of(node, terminal->colour, true);
+        text = table_of(view, node, terminal->colour, true);
     }
     if (!text)
         return -1;
@@ -94,7 +125,7 @@ int print_details(const struct view *view, const struct terminal *terminal)
 {
     const struct view_sum *sum = &view->sum;
     for (size_t i = 0; i < view->node_count; i++) {
-        if (put_node(&view->nodes[i], terminal) < 0)
+        if (put_node(view, &view->nodes[i], terminal) < 0)
             return -1;
     }
     printf("\n\nAllocated/Total GPU Memory In Cluster:  %" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",

@@ -9,15 +9,34 @@
  * docs/inspect.md describes them.
  */
 
-static void put_pod(struct doc *doc, const struct gs_claim *claim, bool pending)
+/* gpu: NULL of a pod whose GPU is not known. */
+static void put_use(struct doc *doc, const struct usage_pod *pod, const struct view_gpu *gpu)
+{
+    const struct usage_gpu *use = gpu ? usage_gpu_find(pod, gpu->idx) : NULL;
+    if (use && use->known) {
+        doc_number(doc, "inUseBytes", use->used_bytes);
+        doc_number(doc, "peakBytes", use->peak_bytes);
+    }
+    if (!pod)
+        return;
+    doc_text(doc, "owner", pod->owner);
+    doc_text(doc, "enforced", pod->enforced ? "dmem" : "none");
+    if (!pod->enforced && pod->reason[0])
+        doc_text(doc, "enforcedReason", pod->reason);
+}
+
+/* gpu: NULL of a pod that names none. */
+static void put_pod(struct doc *doc, const struct view *view, const struct gs_claim *claim,
+                    const struct view_gpu *gpu)
 {
     doc_object(doc, NULL);
     doc_text(doc, "name", claim->name);
     doc_text(doc, "namespace", claim->ns);
     doc_text(doc, "uid", claim->uid);
     doc_number(doc, "usedGPU", claim->units);
-    if (pending || claim->gpu_count > 1)
+    if (!gpu || claim->gpu_count > 1)
         doc_number(doc, "gpuCount", claim->gpu_count);
+    put_use(doc, usage_pod_find(view->usage, claim->uid), gpu);
     doc_end(doc);
 }
 
@@ -30,13 +49,17 @@ static void put_enforced(struct doc *doc, enum gs_enforced enforced)
         doc_text(doc, "enforcedReason", reason);
 }
 
-static void put_gpu(struct doc *doc, const struct view_node *node, const struct view_gpu *gpu)
+static void put_gpu(struct doc *doc, const struct view *view, const struct view_node *node,
+                    const struct view_gpu *gpu)
 {
+    const struct usage_node *usage = usage_node_find(view->usage, node->node->name);
     doc_object(doc, NULL);
     doc_number(doc, "id", gpu->idx);
     doc_number(doc, "totalGPU", gpu->total_units);
     doc_number(doc, "usedGPU", gpu->used_units);
     doc_number(doc, "freeGPU", gpu->free_units);
+    if (usage && (usage->known & GS_GPU_BIT(gpu->idx)))
+        doc_number(doc, "inUseBytes", usage->used_bytes[gpu->idx]);
     if (gpu->gpu->uuid[0])
         doc_text(doc, "uuid", gpu->gpu->uuid);
     if (gpu->gpu->model[0])
@@ -51,7 +74,7 @@ static void put_gpu(struct doc *doc, const struct view_node *node, const struct 
     for (uint32_t i = 0; i < node->claim_count; i++) {
         const struct gs_claim *claim = &node->claims[i];
         if (claim_recorded(claim) && (claim->gpus & GS_GPU_BIT(gpu->idx)))
-            put_pod(doc, claim, false);
+            put_pod(doc, view, claim, gpu);
     }
     doc_end(doc);
     doc_end(doc);
@@ -65,7 +88,7 @@ static void put_fragmentation(struct doc *doc, const struct gs_fragmentation *pa
         doc_number(doc, "strandedGPU", part->stranded_units);
 }
 
-static void put_node(struct doc *doc, const struct view_node *node)
+static void put_node(struct doc *doc, const struct view *view, const struct view_node *node)
 {
     doc_object(doc, NULL);
     doc_text(doc, "name", node->node->name);
@@ -80,12 +103,12 @@ static void put_node(struct doc *doc, const struct view_node *node)
     put_fragmentation(doc, &node->fragmentation);
     doc_list(doc, "devs");
     for (uint32_t i = 0; i < node->gpu_count; i++)
-        put_gpu(doc, node, &node->gpus[i]);
+        put_gpu(doc, view, node, &node->gpus[i]);
     doc_end(doc);
     doc_list(doc, "pending");
     for (uint32_t i = 0; i < node->claim_count; i++) {
         if (!claim_recorded(&node->claims[i]))
-            put_pod(doc, &node->claims[i], true);
+            put_pod(doc, view, &node->claims[i], NULL);
     }
     doc_end(doc);
     doc_end(doc);
@@ -124,7 +147,7 @@ int print_document(const struct view *view, bool yaml)
     doc_text(&doc, "unit", view->unit);
     doc_list(&doc, "nodes");
     for (size_t i = 0; i < view->node_count; i++)
-        put_node(&doc, &view->nodes[i]);
+        put_node(&doc, view, &view->nodes[i]);
     doc_end(&doc);
     put_sums(&doc, view);
     return doc_close(&doc);

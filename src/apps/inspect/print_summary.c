@@ -45,6 +45,8 @@ static void put_header(struct grid *grid, const struct shape *shape)
     grid_column(grid, true, "LARGEST");
     grid_column(grid, true, "STRANDED");
     grid_column(grid, true, "PODS");
+    if (shape->view->says_used)
+        grid_column(grid, true, "USED");
     if (shape->view->says_enforced)
         grid_column(grid, false, "ENFORCED");
     grid_column(grid, false, "MODEL");
@@ -111,6 +113,15 @@ static void put_state(struct grid *grid, const struct view_node *node)
     grid_cell(grid, bad ? GRID_BAD : len ? GRID_WARN : GRID_GOOD, "%s", len ? words + 1 : "ok");
 }
 
+static void put_used(struct grid *grid, const struct view *view, const struct view_node *node)
+{
+    char text[USAGE_TEXT_BYTES] = "-";
+    uint64_t bytes;
+    if (view_used(view, node, &bytes))
+        usage_text(bytes, view_unit_of(view, node), text);
+    grid_cell(grid, GRID_PLAIN, "%s", text);
+}
+
 static void put_wide(struct grid *grid, const struct shape *shape, const struct view_node *node)
 {
     const struct gs_fragmentation *part = &node->fragmentation;
@@ -121,6 +132,8 @@ static void put_wide(struct grid *grid, const struct shape *shape, const struct 
     else
         grid_cell(grid, GRID_PLAIN, "-");
     grid_cell(grid, GRID_PLAIN, "%" PRIu32, node->claim_count);
+    if (shape->view->says_used)
+        put_used(grid, shape->view, node);
     if (shape->view->says_enforced)
         grid_cell(grid, GRID_PLAIN, "%s", view_enforced(node));
     put_model(grid, node);

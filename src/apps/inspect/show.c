@@ -44,13 +44,22 @@ static int print(const struct show *show, const struct view *view)
     return print_summary(view, &show->terminal, show->format == SHOW_WIDE);
 }
 
+static bool shows_use(const struct show *show)
+{
+    return show->format == SHOW_TABLE ? show->details : show->format != SHOW_MAP;
+}
+
 int show_once(const struct show *show, struct snapshot *snapshot, struct gs_error *err)
 {
     struct view view;
+    struct usage usage = {0};
     struct view_options options = show->view;
     int result = snapshot_learnt(snapshot, err);
     options.waits = show->format != SHOW_TABLE;
     options.now_s = clock_unix_s(show->clock);
+    if (result == 0 && shows_use(show))
+        usage_fetch(show->fetch.source, show->fetch.node, &usage);
+    options.usage = &usage;
     if (result == 0)
         result = view_build(snapshot, &options, &view, err);
     if (result == 0) {
@@ -59,5 +68,6 @@ int show_once(const struct show *show, struct snapshot *snapshot, struct gs_erro
             result = fail_output(err);
         view_release(&view);
     }
+    usage_release(&usage);
     return result;
 }

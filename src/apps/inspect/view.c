@@ -38,6 +38,26 @@ const char *view_enforced(const struct view_node *node)
     return of[GS_ENFORCED_DMEM] || of[GS_ENFORCED_MPS] ? "some" : "none";
 }
 
+bool view_used(const struct view *view, const struct view_node *node, uint64_t *ret_bytes)
+{
+    const struct usage_node *usage = usage_node_find(view->usage, node->node->name);
+    uint32_t idx;
+    if (!usage || !usage->known)
+        return false;
+    *ret_bytes = 0;
+    GS_FOR_EACH_GPU (idx, usage->known)
+        *ret_bytes += usage->used_bytes[idx];
+    return true;
+}
+
+enum gs_unit view_unit_of(const struct view *view, const struct view_node *node)
+{
+    enum gs_unit unit = node->node->unit;
+    if (unit == GS_UNIT_UNKNOWN && !gs_unit_parse(view->unit, strlen(view->unit), &unit))
+        unit = GS_UNIT_GIB;
+    return unit;
+}
+
 /* ---- one node ---- */
 
 struct collect {
@@ -206,6 +226,8 @@ static void sum_nodes(struct view *view)
         sum->pending_units += node->pending_units;
         sum->pending_pods += node->pending_pods;
         gs_fragmentation_add(&sum->fragmentation, &node->fragmentation);
+        uint64_t bytes;
+        view->says_used |= view_used(view, node, &bytes);
         for (uint32_t g = 0; g < node->gpu_count; g++) {
             sum->overfull_gpus += node->gpus[g].overfull;
             sum->unusable_gpus += !node->gpus[g].usable;
@@ -311,7 +333,7 @@ int view_build(const struct snapshot *snapshot, const struct view_options *optio
 {
     struct gs_ledger_stats stats;
     gs_ledger_stats(snapshot->ledger, &stats);
-    *ret = (struct view){0};
+    *ret = (struct view){.usage = options->usage};
     ret->nodes = calloc(HASH_COUNT(snapshot->nodes) + 1, sizeof(*ret->nodes));
     ret->all_claims = calloc(stats.claims + 1, sizeof(*ret->all_claims));
     ret->all_gpus = calloc(stats.gpus + 1, sizeof(*ret->all_gpus));

@@ -6,6 +6,7 @@
 
 #include "gpushare/core/fragmentation.h"
 #include "inspect/snapshot.h"
+#include "inspect/usage.h"
 #include "inspect/waits.h"
 
 /*
@@ -60,8 +61,9 @@ enum view_sort { SORT_NAME, SORT_FREE, SORT_USED, SORT_LARGEST, SORT_STRANDED, S
 struct view_options {
     enum view_sort sort;
     const char *ns; /* only nodes with pods of this namespace, and of their pods only these */
-    bool waits;     /* find out who waits and why, too */
-    int64_t now_s;  /* Unix time */
+    const struct usage *usage; /* borrowed; NULL: not asked */
+    bool waits;                /* find out who waits and why, too */
+    int64_t now_s;             /* Unix time */
 };
 
 struct view {
@@ -73,8 +75,10 @@ struct view {
     struct view_sum sum; /* of the nodes shown */
     const char *unit;    /* "GiB", …; "mixed units" when nodes differ */
     bool mixed_units;
-    bool pending;       /* some node has pods that name no GPU */
-    bool says_enforced; /* some node's plugin tells whether limits hold */
+    bool pending;              /* some node has pods that name no GPU */
+    bool says_enforced;        /* some node's plugin tells whether limits hold */
+    const struct usage *usage; /* what pods truly use; NULL: not asked */
+    bool says_used;            /* some node's plugin tells what is in use */
     uint32_t waiting_pods;
     uint64_t waiting_units;
     struct waits waits; /* when asked for */
@@ -91,6 +95,12 @@ void view_release(struct view *view);
 /* Whether the kernel keeps pods to their share on the node's GPUs: "dmem" on all, "some", "none",
  * "-" when its plugin does not tell. */
 const char *view_enforced(const struct view_node *node);
+
+/* What is truly in use of a node's GPUs together. False: its plugin does not tell. */
+bool view_used(const struct view *view, const struct view_node *node, uint64_t *ret_bytes);
+
+/* The unit of the node's figures. */
+enum gs_unit view_unit_of(const struct view *view, const struct view_node *node);
 
 /* Place of a namespace among all by name; 0 of one that has nothing. */
 size_t view_ns_rank(const struct view *view, const char *ns);

@@ -4,6 +4,7 @@
 
 #include "inspect/common.h"
 #include "inspect/formats.h"
+#include "inspect/usage.h"
 #include "inspect/waits.h"
 
 /* Why a pod waits, or where it is and beside whom: what was asked, what was found, how it is told.
@@ -17,6 +18,7 @@ struct why {
     struct source source;
     struct snapshot snapshot;
     struct gs_pod pod;
+    struct usage usage; /* of its node, once it has one */
     char said[1024];    /* kube-scheduler's last word */
     char trouble[1024]; /* the kubelet's: why it failed, or what its container waits for */
 };

@@ -65,6 +65,27 @@ static bool put_sharer(void *ctx, const struct gs_claim *claim)
     return true;
 }
 
+static void put_use(struct doc *doc, const struct usage_pod *pod)
+{
+    if (!pod)
+        return;
+    doc_text(doc, "enforced", pod->enforced ? "dmem" : "none");
+    if (!pod->enforced && pod->reason[0])
+        doc_text(doc, "enforcedReason", pod->reason);
+    doc_list(doc, "use");
+    for (uint32_t i = 0; i < pod->gpu_count; i++) {
+        const struct usage_gpu *gpu = &pod->gpus[i];
+        if (!gpu->known)
+            continue;
+        doc_object(doc, NULL);
+        doc_number(doc, "id", gpu->idx);
+        doc_number(doc, "inUseBytes", gpu->used_bytes);
+        doc_number(doc, "peakBytes", gpu->peak_bytes);
+        doc_end(doc);
+    }
+    doc_end(doc);
+}
+
 static void put_bound(struct doc *doc, const struct why *why)
 {
     struct gs_claim own;
@@ -81,6 +102,7 @@ static void put_bound(struct doc *doc, const struct why *why)
             doc_number(doc, NULL, i);
     }
     doc_end(doc);
+    put_use(doc, usage_pod_find(&why->usage, own.uid));
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(own.node));
     doc_list(doc, "podsOfNode"); /* itself included */
     if (view)

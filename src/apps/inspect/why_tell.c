@@ -129,8 +129,26 @@ static void tell_enforced(enum gs_enforced enforced)
         printf("    nothing keeps a pod there to its share: %s\n", gs_enforced_reason(enforced));
 }
 
-static void tell_gpus(const struct gs_node_view *view, const struct gs_claim *own, const char *unit)
+/* What the kernel counts of this very pod there, and whether it holds it. */
+static void tell_use(const struct usage_pod *pod, uint32_t gpu, bool held, const char *unit_name)
 {
+    const struct usage_gpu *use = usage_gpu_find(pod, gpu);
+    char used[USAGE_TEXT_BYTES], peak[USAGE_TEXT_BYTES];
+    enum gs_unit unit = GS_UNIT_GIB;
+    if (pod && held && !pod->enforced)
+        printf("    but nothing keeps this pod to it: %s\n", pod->reason);
+    if (!use || !use->known)
+        return;
+    gs_unit_parse(unit_name, strlen(unit_name), &unit);
+    usage_text(use->used_bytes, unit, used);
+    usage_text(use->peak_bytes, unit, peak);
+    printf("    it uses %s %s there; the most so far was %s\n", used, gs_unit_name(unit), peak);
+}
+
+static void tell_gpus(const struct why *why, const struct gs_node_view *view,
+                      const struct gs_claim *own, const char *unit)
+{
+    const struct usage_pod *use = usage_pod_find(&why->usage, own->uid);
     for (uint32_t i = 0; view && i < view->gpu_count; i++) {
         const struct gs_gpu_state *gpu = &view->gpus[i];
         const struct gs_gpu *what = &view->inventory[i];
@@ -145,6 +163,7 @@ static void tell_gpus(const struct gs_node_view *view, const struct gs_claim *ow
         if (gpu->max_pods)
             printf("    %" PRIu32 " of at most %" PRIu32 " pods\n", gpu->pods, gpu->max_pods);
         tell_enforced(what->enforced);
+        tell_use(use, gpu->idx, what->enforced == GS_ENFORCED_DMEM, unit);
     }
 }
 
@@ -175,7 +194,7 @@ static void tell_bound(const struct why *why)
                own.ns, own.name, own.node, own.units, unit);
     if (!claim_recorded(&own) && view)
         tell_scheduler(why);
-    tell_gpus(view, &own, unit);
+    tell_gpus(why, view, &own, unit);
     if (view)
         gs_ledger_each_claim(ledger, view->slot, tell_other, &sharing);
     if (!sharing.others && view)

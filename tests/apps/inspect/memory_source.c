@@ -2,6 +2,7 @@
 #include "memory_source.h"
 
 #include <ctype.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -87,8 +88,8 @@ static bool canned(const struct gs_kube_request *request, int *ret_status, struc
     return true;
 }
 
-static int ask(void *ctx, const struct gs_kube_request *request, int *ret_status,
-               struct gs_buf *body, struct gs_error *err)
+static int ask_alone(const struct gs_kube_request *request, int *ret_status, struct gs_buf *body,
+                     struct gs_error *err)
 {
     char path[4096];
     struct query query = {.text = request->query};
@@ -108,6 +109,17 @@ static int ask(void *ctx, const struct gs_kube_request *request, int *ret_status
     gs_buf_append(body, reply.body.data ? reply.body.data : "", reply.body.len);
     gs_sim_reply_release(&reply);
     return gs_buf_failed(body) ? gs_fail(err, GS_ETOOBIG, "the answer is too large") : 0;
+}
+
+/* Several threads may ask. */
+static int ask(void *ctx, const struct gs_kube_request *request, int *ret_status,
+               struct gs_buf *body, struct gs_error *err)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    int result = ask_alone(request, ret_status, body, err);
+    pthread_mutex_unlock(&lock);
+    return result;
 }
 
 static void close_memory(void *ctx)

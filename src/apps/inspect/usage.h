@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_INSPECT_USAGE_H
+#define GPUSHARE_APPS_INSPECT_USAGE_H
+
+#include <uthash.h>
+
+#include "gpushare/base/arena.h"
+#include "gpushare/model/gpu.h"
+#include "inspect/source.h"
+
+/*
+ * What pods truly use: the page /usage of the device plugins (docs/observability.md), asked through
+ * the API server's proxy with the user's own rights, so many at once and for so long together. What
+ * did not come by then is not known. Pods are named only by plugins that were told to.
+ *
+ *   struct usage usage = {0};
+ *   usage_fetch(&source, NULL, &usage);
+ *   const struct usage_pod *pod = usage_pod_find(&usage, uid);      NULL: not known
+ *   usage_release(&usage);
+ */
+enum { USAGE_AT_ONCE = 16, USAGE_TIME_S = 2 };
+
+/* Of one pod on one GPU. */
+struct usage_gpu {
+    uint32_t idx;
+    bool known; /* the kernel counts it */
+    uint64_t used_bytes, peak_bytes;
+};
+
+/* Words are the plugin's: its host's, and others'. They are calmed (base/utf8.h). */
+struct usage_pod {
+    const char *ns, *name, *uid, *owner, *node;
+    bool enforced;
+    const char *reason;   /* why it is not */
+    uint64_t given_bytes; /* on each of its GPUs */
+    struct usage_gpu *gpus;
+    uint32_t gpu_count;
+    bool known;                      /* of some GPU; then the most on one of them: */
+    uint64_t used_bytes, peak_bytes; /* now, and ever */
+    UT_hash_handle hh;               /* by uid */
+};
+
+struct usage_node {
+    const char *name;
+    bool names_pods;
+    gs_gpu_mask known;                /* of these GPUs, by index: */
+    uint64_t used_bytes[GS_GPUS_MAX]; /* what all that runs there uses, as the driver counts;
+                                         else what its pods use, as the kernel counts */
+    UT_hash_handle hh;                /* by name */
+};
+
+struct usage {
+    struct gs_arena arena;
+    struct usage_node *nodes;
+    struct usage_pod *pods;
+    uint32_t asked, answered; /* device plugins */
+    bool names_pods;          /* some of them do */
+    struct gs_error why;      /* the first that failed */
+};
+
+/* node: only that one's; NULL: all. Zeroed before, or released. Never fails: what is missing is not
+ * known, and ret->why says why. */
+void usage_fetch(const struct source *source, const char *node, struct usage *ret);
+void usage_release(struct usage *usage);
+
+/* NULL: not known. usage NULL: nothing is. */
+const struct usage_node *usage_node_find(const struct usage *usage, const char *name);
+const struct usage_pod *usage_pod_find(const struct usage *usage, const char *uid);
+const struct usage_gpu *usage_gpu_find(const struct usage_pod *pod, uint32_t idx);
+
+/* "3.1", in units. */
+enum { USAGE_TEXT_BYTES = 24 };
+void usage_text(uint64_t bytes, enum gs_unit unit, char to[USAGE_TEXT_BYTES]);
+
+#endif
