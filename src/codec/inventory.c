@@ -119,6 +119,18 @@ static void read_numa(struct gs_reader *reader, struct gs_gpu *gpu)
         gpu->numa = numa < 0 ? GS_NUMA_NONE : (int16_t)numa;
 }
 
+/* Of a file that tells the device plugin its GPUs; no node's annotation has it. */
+static void read_minor(struct gs_reader *reader, struct gs_gpu *gpu)
+{
+    uint32_t minor;
+    if (!read_u31(reader, "gpus.minor", &minor))
+        return;
+    if (minor >= UINT16_MAX)
+        gs_scan_refuse(&reader->scan, "gpus.minor", "is no minor number");
+    else
+        gpu->node = (uint16_t)(minor + 1);
+}
+
 static bool uuid_taken(const struct draft *draft, const char *uuid)
 {
     uint32_t idx;
@@ -177,6 +189,8 @@ static void read_gpu(struct draft *draft)
             read_numa(reader, &gpu);
         else if (gs_scan_text_is(key, "maxPods"))
             read_u31(reader, "gpus.maxPods", &gpu.max_pods);
+        else if (gs_scan_text_is(key, "minor"))
+            read_minor(reader, &gpu);
         else if (gs_scan_text_is(key, "enforced"))
             gs_read_string(reader, "gpus.enforced", &enforced);
         else if (gs_scan_text_is(key, "enforced_reason"))

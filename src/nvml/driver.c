@@ -22,6 +22,14 @@ static void read_pci(const struct driver *driver, nvml_device device, char out[G
     snprintf(out, GS_PCI_BYTES, "%.19s", id);
 }
 
+/* As gs_gpu.node. */
+static uint16_t node_of(const struct driver *driver, nvml_device device)
+{
+    unsigned int minor = 0;
+    bool told = driver->nvml.minor && driver->nvml.minor(device, &minor) == NVML_SUCCESS;
+    return told && minor < UINT16_MAX ? (uint16_t)(minor + 1) : 0;
+}
+
 /* /sys/bus/pci/devices/0000:3b:00.0/numa_node */
 static int16_t numa_of(const struct driver *driver, const char *pci)
 {
@@ -123,6 +131,7 @@ static struct answer read_gpu(struct driver *driver, const struct card *at, uint
     card->used_bytes = memory.used_bytes;
     read_pci(driver, at->parent, card->gpu.pci);
     card->gpu.numa = numa_of(driver, card->gpu.pci);
+    card->gpu.node = whole ? node_of(driver, at->device) : 0;
     snprintf(card->gpu.model, sizeof(card->gpu.model), "%.*s", GS_MODEL_BYTES - 1, name);
     gs_driver_watch(driver, card);
     return answer;

@@ -20,6 +20,7 @@ static const struct {
     {"nvmlDeviceGetName", offsetof(struct nvml, name), false},
     {"nvmlDeviceGetMemoryInfo", offsetof(struct nvml, memory), false},
     {"nvmlDeviceGetPciInfo_v3", offsetof(struct nvml, pci), true},
+    {"nvmlDeviceGetMinorNumber", offsetof(struct nvml, minor), true},
     {"nvmlDeviceGetMigMode", offsetof(struct nvml, mig), true},
     {"nvmlDeviceGetMaxMigDeviceCount", offsetof(struct nvml, mig_count), true},
     {"nvmlDeviceGetMigDeviceHandleByIndex", offsetof(struct nvml, mig_by_index), true},

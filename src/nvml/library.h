@@ -55,6 +55,7 @@ struct nvml {
     int (*name)(nvml_device device, char *ret, unsigned int size);
     int (*memory)(nvml_device device, struct nvml_memory *ret);
     int (*pci)(nvml_device device, struct nvml_pci *ret);
+    int (*minor)(nvml_device device, unsigned int *ret); /* N of /dev/nvidiaN */
     int (*mig)(nvml_device device, unsigned int *ret_current, unsigned int *ret_pending);
     int (*mig_count)(nvml_device card, unsigned int *ret); /* at most; there may be holes */
     int (*mig_by_index)(nvml_device card, unsigned int index, nvml_device *ret);

@@ -127,6 +127,7 @@ SHOWN = (
     (["devicePlugin.extraArgs={--fake-gpus=1x1GiB}"], "--fake-gpus=1x1GiB"),
     (["devicePlugin.deviceListStrategy=cdi-annotations\\,cdi-cri"],
      '- {name: DEVICE_LIST_STRATEGY, value: "cdi-annotations,cdi-cri"}'),
+    (["devicePlugin.passDeviceSpecs=true"], '- {name: PASS_DEVICE_SPECS, value: "true"}'),
     (["devicePlugin.enforce=off"], '- {name: ENFORCE, value: "off"}'),
     (["devicePlugin.podUsage=true"], '- {name: POD_USAGE, value: "on"}'),
     (["devicePlugin.cgroups=cgroupfs"], "path: /sys/fs/cgroup/kubepods, type"),

@@ -173,6 +173,14 @@ EXPORT int nvmlDeviceGetPciInfo_v3(struct card **device, struct pci *ret)
     return OK;
 }
 
+/* Not as the cards are counted, as with a real driver. */
+EXPORT int nvmlDeviceGetMinorNumber(struct card **device, unsigned *ret);
+EXPORT int nvmlDeviceGetMinorNumber(struct card **device, unsigned *ret)
+{
+    *ret = CARDS - index_of(device);
+    return index_of(device) < CARDS ? OK : UNKNOWN;
+}
+
 EXPORT int nvmlDeviceGetMigMode(struct card **device, unsigned *ret, unsigned *pending);
 EXPORT int nvmlDeviceGetMigMode(struct card **device, unsigned *ret, unsigned *pending)
 {

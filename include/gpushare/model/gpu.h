@@ -44,6 +44,7 @@ struct gs_gpu {
     uint32_t xid_boot;  /* of the node, when that came: 31 bits of a hash */
     uint32_t max_pods;  /* so many at a time, as its MPS daemon serves; 0: any number */
     int16_t numa;
+    uint16_t node; /* 1 + N of /dev/nvidiaN, the driver's minor number; 0: none, or not known */
     bool healthy;
     bool schedulable; /* false: an administrator's cordon */
     enum gs_enforced enforced;

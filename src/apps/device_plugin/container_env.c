@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device_plugin/device_nodes.h"
+
 enum { ENVS_MAX = 6, NAME_BYTES = GS_UUID_BYTES + 16 };
 
 /* As NVIDIA's device plugin names them: their container runtime looks there (internal/config/image
@@ -138,6 +140,13 @@ static int add_cdi_annotation(const struct plugin *plugin, gs_gpu_mask gpus, con
     return annotation->value ? 0 : -1;
 }
 
+/* With CDI alone the container runtime has the nodes of the device's specification. */
+static bool passes_nodes(const struct plugin *plugin)
+{
+    return plugin->settings.pass_device_specs &&
+           (plugin->settings.device_lists & ~(unsigned)DEVICE_LIST_CDI);
+}
+
 int container_env_build(const struct plugin *plugin, const struct gs_allocate_answer *answer,
                         struct gs_arena *arena, struct gs_dp_container *ret)
 {
@@ -156,5 +165,8 @@ int container_env_build(const struct plugin *plugin, const struct gs_allocate_an
     if (lists & DEVICE_LIST_CDI_ANNOTATIONS &&
         add_cdi_annotation(plugin, answer->gpus, prefix, arena, ret) < 0)
         return -1;
-    return 0;
+    return passes_nodes(plugin)
+               ? device_nodes_add(plugin->settings.nvidia_dev_root, plugin->set.gpus,
+                                  plugin->set.count, answer->gpus, arena, ret)
+               : 0;
 }

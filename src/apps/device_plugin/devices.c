@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device_plugin/advertise.h"
+#include "device_plugin/device_nodes.h"
 #include "device_plugin/plugin.h"
 #include "device_plugin/unit.h"
 #include "gpushare/base/index.h"
@@ -201,6 +202,20 @@ static void renew_if_due(struct plugin *plugin)
         gs_log(GS_LOG_ERROR, "the list of devices stays as it was", GS_STR("why", err.msg));
 }
 
+static void log_node(const struct settings *settings, const struct gs_gpu *gpu)
+{
+    char node[DEVICE_NODE_BYTES];
+    device_node_of(settings->nvidia_dev_root, gpu, node);
+    if (node[0])
+        gs_log(GS_LOG_INFO, "device node", GS_INT("gpu", gpu->idx), GS_STR("node", node));
+    else
+        gs_log(GS_LOG_WARN, "--pass-device-specs: this GPU has no device node that could be passed",
+               GS_INT("gpu", gpu->idx),
+               GS_STR("why", gs_gpu_is_instance(gpu) ? "it is an instance of a card (MIG)"
+                             : gpu->node             ? "there is no such file"
+                                                     : "its minor number is not known"));
+}
+
 /* Once their indices are known. */
 static void log_gpus(struct plugin *plugin)
 {
@@ -216,6 +231,8 @@ static void log_gpus(struct plugin *plugin)
                GS_STR("state", set->gone & GS_GPU_BIT(gpu->idx) ? "gone"
                                : gpu->healthy                   ? "healthy"
                                                                 : "unhealthy"));
+        if (plugin->settings.pass_device_specs)
+            log_node(&plugin->settings, gpu);
     }
     if (set->refused[0])
         gs_log(GS_LOG_WARN, "GPUs left out", GS_STR("why", set->refused));

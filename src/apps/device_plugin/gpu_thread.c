@@ -261,8 +261,8 @@ static bool hold_on(struct gpu_thread *thread, bool *posted)
 static bool same_gpu(const struct gs_gpu *a, const struct gs_gpu *b)
 {
     return a->idx == b->idx && a->mem_mib == b->mem_mib && a->numa == b->numa &&
-           a->healthy == b->healthy && a->schedulable == b->schedulable && a->xid == b->xid &&
-           strcmp(a->pci, b->pci) == 0 && strcmp(a->uuid, b->uuid) == 0 &&
+           a->node == b->node && a->healthy == b->healthy && a->schedulable == b->schedulable &&
+           a->xid == b->xid && strcmp(a->pci, b->pci) == 0 && strcmp(a->uuid, b->uuid) == 0 &&
            strcmp(a->model, b->model) == 0;
 }
 

@@ -71,6 +71,7 @@ void settings_read(struct settings *settings, int argc, char **argv)
         .pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock",
         .enforce = GS_ENFORCE_OBSERVE,
         .cgroup_root = "/sys/fs/cgroup",
+        .nvidia_dev_root = "/",
     };
     const struct gs_option table[] = {
         OPT_STRING(
@@ -104,6 +105,13 @@ void settings_read(struct settings *settings, int argc, char **argv)
         OPT_STRING("cdi-kind", &settings->cdi_kind, "VENDOR/CLASS",
                    "kind of the CDI devices (nvidia.com/gpu); without --device-list-strategy the "
                    "same as envvar,cdi-cri"),
+        OPT_FLAG("pass-device-specs", &settings->pass_device_specs,
+                 "answer with /dev/nvidiaN and the driver's other device nodes as well, so that a "
+                 "container keeps its GPU over systemctl daemon-reload",
+                 .env = "PASS_DEVICE_SPECS"),
+        OPT_STRING("nvidia-dev-root", &settings->nvidia_dev_root, "DIR",
+                   "below which the host has these, such as /run/nvidia/driver (/)",
+                   .env = "NVIDIA_DEV_ROOT"),
         OPT_FLAG("share-with-others", &settings->share_with_others,
                  "share GPUs that NVIDIA's device plugin or DRA driver gives out as well"),
         OPT_CUSTOM("enforce", &settings->enforce, set_enforce, "off|observe|preferred|required",

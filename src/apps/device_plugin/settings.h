@@ -25,6 +25,8 @@ struct settings {
     enum visible_devices visible_devices;
     unsigned device_lists; /* of enum device_list */
     const char *cdi_kind;  /* "nvidia.com/gpu"; NULL: GPUs are no CDI devices */
+    bool pass_device_specs;
+    const char *nvidia_dev_root; /* below which the host has the driver's device nodes */
     const char *http_listen;
     bool share_with_others; /* GPUs that other device plugins give out, too */
     enum gs_enforce enforce;

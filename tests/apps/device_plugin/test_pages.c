@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the program tells: a container's environment, and its own state on its pages. */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "cgroup_tree.h"
 #include "device_plugin/container_env.h"
 #include "rows.h"
@@ -112,6 +116,45 @@ static void a_container_is_told_its_gpus_and_units(void **state)
         row_text(r->row, env(&container, plugin.names.dev), "16");
         expect_lists((size_t)(r - rows), &container);
     }
+}
+
+/* One file stands in for the node of GPU 0. */
+static void device_nodes_go_with_all_but_cdi_alone(void **state)
+{
+    static const struct {
+        const char *row;
+        bool pass;
+        unsigned lists;
+        bool expected;
+    } passed[] = {
+        {"not asked for", false, ENV, false}, {"beside the environment", true, ENV, true},
+        {"beside mounts", true, MOUNT, true}, {"CDI and the environment", true, ENV | CRI, true},
+        {"CDI alone", true, CRI, false},      {"CDI alone, both forms", true, CRI | NOTE, false},
+    };
+    static struct plugin plugin;
+    char root[] = "/tmp/gpushare-node-XXXXXX", dev[64], node[80];
+    assert_non_null(mkdtemp(root));
+    snprintf(dev, sizeof(dev), "%s/dev", root);
+    snprintf(node, sizeof(node), "%s/nvidia77", dev);
+    assert_int_equal(mkdir(dev, 0700), 0);
+    assert_int_equal(mknod(node, S_IFREG | 0600, 0), 0);
+    gpus(&plugin.set);
+    plugin.set.gpus[0].node = 78;
+    plugin.settings = (struct settings){.nvidia_dev_root = root, .cdi_kind = "a.b/c"};
+    GS_FOR_EACH_ROW (r, passed) {
+        const struct gs_allocate_answer answer = {.gpus = 1, .idx = "0"};
+        _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+        struct gs_dp_container container;
+        plugin.settings.pass_device_specs = r->pass;
+        plugin.settings.device_lists = r->lists;
+        row_equal(r->row, container_env_build(&plugin, &answer, &arena, &container), 0);
+        row_equal(r->row, container.device_count > 0, r->expected);
+        if (r->expected)
+            row_text(r->row, container.devices[0].container, "/dev/nvidia77");
+    }
+    unlink(node);
+    rmdir(dev);
+    assert_int_equal(rmdir(root), 0);
 }
 
 static void strategies_are_read_as_a_list(void **state)
@@ -411,6 +454,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_container_is_told_its_gpus_and_units),
+        cmocka_unit_test(device_nodes_go_with_all_but_cdi_alone),
         cmocka_unit_test(strategies_are_read_as_a_list),
         cmocka_unit_test(strategies_and_the_kind_of_cdi_devices_agree),
         cmocka_unit_test(readiness_names_what_is_missing),

@@ -127,6 +127,8 @@ static void cards_are_described(void **state)
     assert_string_equal(set.gpus[0].pci, "0000:3b:00.0");
     assert_int_equal(set.gpus[0].numa, 1);
     assert_int_equal(set.gpus[1].numa, GS_NUMA_NONE);
+    assert_int_equal(set.gpus[0].node, 9); /* /dev/nvidia8 */
+    assert_int_equal(set.gpus[1].node, 8);
     assert_true(set.gpus[0].healthy && set.gpus[1].healthy);
     assert_int_equal(set.measured, GS_GPU_BIT(0) | GS_GPU_BIT(1));
     assert_int_equal(set.used_bytes[1], (uint64_t)4096 << 20);

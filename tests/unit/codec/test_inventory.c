@@ -16,13 +16,14 @@ static void every_field_is_read_and_gpus_are_sorted(void **state)
     _cleanup_(gs_arena_release) struct gs_arena arena = {0};
     struct gs_inventory inventory;
     assert_int_equal(
-        decode("{'gpus':[{'idx':63,'mem':0},{'idx':0,'uuid':'GPU-1','mem':79,'memMiB':81559,"
-               "'model':'NVIDIA "
-               "A100','healthy':false,'numa':3,'schedulable':false,'maxPods':48,'new':[1],"
-               "'pci':'0000:3b:00.0','xid':79,'xidBoot':2147483647},"
-               "{'idx':7,'mem':2147483647,'numa':-5,'healthy':null,'uuid':null,'model':null}],"
-               "'later':{},'unit':'256MiB','v':1}",
-               &arena, &inventory, NULL),
+        decode(
+            "{'gpus':[{'idx':63,'mem':0},{'idx':0,'uuid':'GPU-1','mem':79,'memMiB':81559,"
+            "'model':'NVIDIA "
+            "A100','healthy':false,'numa':3,'minor':0,'schedulable':false,'maxPods':48,'new':[1],"
+            "'pci':'0000:3b:00.0','xid':79,'xidBoot':2147483647},"
+            "{'idx':7,'mem':2147483647,'numa':-5,'healthy':null,'uuid':null,'model':null}],"
+            "'later':{},'unit':'256MiB','v':1}",
+            &arena, &inventory, NULL),
         0);
     assert_int_equal(inventory.unit, GS_UNIT_256MIB);
     assert_false(inventory.tells_moved);
@@ -32,6 +33,7 @@ static void every_field_is_read_and_gpus_are_sorted(void **state)
     assert_int_equal(gpu->mem_units, 79);
     assert_int_equal(gpu->mem_mib, 81559);
     assert_int_equal(gpu->numa, 3);
+    assert_int_equal(gpu->node, 1); /* /dev/nvidia0 */
     assert_int_equal(gpu->max_pods, 48);
     assert_true(!gpu->healthy && !gpu->schedulable);
     assert_true(gpu->xid == 79 && gpu->xid_boot == INT32_MAX);
@@ -42,6 +44,7 @@ static void every_field_is_read_and_gpus_are_sorted(void **state)
     assert_int_equal(gpu->idx, 7);
     assert_int_equal(gpu->mem_units, INT32_MAX);
     assert_int_equal(gpu->numa, GS_NUMA_NONE);
+    assert_int_equal(gpu->node, 0);
     assert_true(gpu->healthy && gpu->schedulable);
     assert_string_equal(gpu->uuid, "");
     gpu++;
@@ -111,6 +114,9 @@ static void what_is_no_inventory_is_refused_with_a_reason(void **state)
          "gpus.pci is too long"},
         {"NUMA node too large", IN("{'idx':1,'mem':1,'numa':32768}"), "gpus.numa is no NUMA node"},
         {"NUMA node too small", IN("{'idx':1,'mem':1,'numa':-32769}"), "gpus.numa is no NUMA node"},
+        {"minor number negative", IN("{'idx':1,'mem':1,'minor':-1}"), "gpus.minor is negative"},
+        {"minor number too large", IN("{'idx':1,'mem':1,'minor':65535}"),
+         "gpus.minor is no minor number"},
         {"maxPods negative", IN("{'idx':1,'mem':1,'maxPods':-1}"), "gpus.maxPods is negative"},
         {"maxPods too large", IN("{'idx':1,'mem':1,'maxPods':2147483648}"),
          "gpus.maxPods is not a whole number that fits"},

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_DEVICE_NODES_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_DEVICE_NODES_H
+
+#include "gpushare/base/arena.h"
+#include "gpushare/grpc/device_plugin.h"
+#include "gpushare/model/gpu.h"
+
+/*
+ * --pass-device-specs: the device nodes of a container's GPUs in the answer to the kubelet, so that
+ * the container runtime itself allows them. What NVIDIA's runtime adds behind its back is lost when
+ * the container's device rules are written anew (systemctl daemon-reload, the kubelet's CPU
+ * manager).
+ */
+enum { DEVICE_NODE_BYTES = 32 };
+
+/* "/dev/nvidia0" while it is there, below dev_root or as this process sees it; else "". An instance
+ * (MIG) has none that would do without others of its own. */
+void device_node_of(const char *dev_root, const struct gs_gpu *gpu, char out[DEVICE_NODE_BYTES]);
+
+/* Sets ret's devices to the nodes of these GPUs and those that all share (/dev/nvidiactl,
+ * nvidia-uvm, nvidia-uvm-tools, nvidia-modeset), as far as they are there; none of the latter when
+ * there is none of the first. Host paths lie below dev_root. Everything lies in the arena. -1: out
+ * of memory. */
+int device_nodes_add(const char *dev_root, const struct gs_gpu *gpus, uint32_t count,
+                     gs_gpu_mask given, struct gs_arena *arena, struct gs_dp_container *ret);
+
+#endif
