@@ -223,6 +223,71 @@ def who_may_not_list_nodes_sees_the_pods(browser, stack):
     page.wait(f"{rows} == 7", 30) # the browser loads it again by itself
 
 
+class Plugins(http.server.BaseHTTPRequestHandler):
+    """Before the API server: its proxy to the device plugins, whose page is server.usage by node."""
+    def do_GET(self):
+        found = re.fullmatch(r"/api/v1/namespaces/s/pods/plugin-(.*):39997/proxy/usage", self.path)
+        self.send_response(200)
+        self.end_headers()
+        if found:
+            self.server.asked += 1
+            self.wfile.write(json.dumps(self.server.usage[found[1]]).encode())
+            return
+        with contextlib.suppress(OSError), urllib.request.urlopen(
+                self.server.api + self.path, timeout=600) as answer:
+            while data := answer.read1(65536): # a watch does not end
+                self.wfile.write(data)
+
+    def log_message(self, *words):
+        pass
+
+
+def plugin_pod(node):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {
+        "name": f"plugin-{node}", "namespace": "s", "uid": f"plugin-{node}",
+        "labels": {"app.kubernetes.io/name": "gpushare-device-plugin"}},
+        "spec": {"nodeName": node, "containers": [{"name": "c"}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+
+
+def usage_of(items, name, gib, peak):
+    pod = [item for item in items if item["metadata"]["name"] == name][0]["metadata"]
+    return {"uid": pod["uid"], "name": name, "namespace": pod["namespace"], "owner": "",
+            "gpus": [{"id": 0, "usedBytes": gib << 30, "peakBytes": peak << 30}]}
+
+
+def what_is_used_stands_beside_what_was_given(browser, stack):
+    items = json.loads(cluster.text())["items"] + [plugin_pod("a100-2")]
+    world = World(stack, json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    api = stack.enter_context(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Plugins))
+    api.api, api.daemon_threads, api.asked = world.api, True, 0
+    api.usage = {"a100-2": {"v": 1, "gpus": [{"id": 0, "usedBytes": 21 << 30}],
+                            "pods": [usage_of(items, "rerank-0", 1, 3)]}}
+    threading.Thread(target=api.serve_forever, daemon=True).start()
+    stack.callback(api.shutdown)
+    kubeconfig = world.kubeconfig + ".plugins"
+    with open(world.kubeconfig, encoding="utf-8") as plain, open(kubeconfig, "w", encoding="utf-8") as out:
+        out.write(plain.read().replace(world.api, f"http://127.0.0.1:{api.server_port}"))
+    web = stack.enter_context(running(os.path.join(args.build, "kubectl-inspect-gpushare"), "web",
+                                      f"--kubeconfig={kubeconfig}", line=True))
+    equal(api.asked, 0, "plugins that are asked before anybody looks")
+    page = browser.page(web[1])
+    pod = "document.querySelector('#n-a100-2 [aria-label^=\"search/rerank-0\"]')"
+    page.wait(f"{pod} && {pod}.querySelector('s')", 30)
+    equal(", uses 1.0, at most 3.0 so far" in page.run(f"{pod}.getAttribute('aria-label')"), True,
+          "what its block says")
+    given = int(re.search(r": (\d+) GiB", page.run(f"{pod}.getAttribute('aria-label')"))[1])
+    equal(page.run(f"Math.round({pod}.querySelector('s').offsetWidth / {pod}.clientWidth * {given})"),
+          1, f"the stripe's length, of {given}")
+    equal("21.0 GiB in use" in page.run("document.querySelector('#n-a100-2 .bar').title"), True,
+          "what the GPU's bar says")
+    equal(page.run("document.querySelectorAll('.p s').length"), 1, "pods whose use is known")
+    page.wait("document.querySelector('#totals').textContent.includes('21.0 GiBtruly used')")
+    api.usage["a100-2"]["pods"] = [usage_of(items, "rerank-0", given + 1, given + 1)]
+    page.wait(f"{pod} && {pod}.querySelector('s.over')", 30)
+    equal(page.complaints(), [], "what the browser complains of")
+
+
 def search_and_filters_leave_what_matches(browser, stack):
     world = World(stack, cluster.text())
     page = live(browser, world)
@@ -406,7 +471,7 @@ def a_page_of_5000_nodes_stays_small(browser, stack):
 
 
 CASES = [a_bind_is_seen_without_reloading, a_stream_that_ended_is_taken_up_again,
-         who_may_not_list_nodes_sees_the_pods,
+         who_may_not_list_nodes_sees_the_pods, what_is_used_stands_beside_what_was_given,
          search_and_filters_leave_what_matches, arrow_keys_go_from_pod_to_pod,
          it_works_without_a_script, who_may_not_look_is_refused,
          without_a_token_the_way_is_the_login, words_of_others_are_no_markup,

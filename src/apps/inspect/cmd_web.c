@@ -128,6 +128,17 @@ static int start_watcher(struct web *web, const struct fetch *fetch, struct gs_e
     return web->own_only ? 0 : -1;
 }
 
+/* Without the thread nothing is known of what pods use. */
+static void push_and_follow(struct web *web)
+{
+    pthread_t follower;
+    bool follows = !web->own_only && pthread_create(&follower, NULL, web_follow, web) == 0;
+    push_until_stopped(web);
+    web->stopping = true;
+    if (follows)
+        pthread_join(follower, NULL);
+}
+
 static int serve(const struct settings *set, struct web *web, struct gs_error *err)
 {
     struct gs_http_server *server = NULL;
@@ -137,7 +148,7 @@ static int serve(const struct settings *set, struct web *web, struct gs_error *e
     printf("http://%.*s:%u/%s%s\n", (int)(colon - set->listen), set->listen,
            gs_http_server_port(server), web->token, web->token[0] ? "/" : "");
     if (fflush(stdout) == 0)
-        push_until_stopped(web);
+        push_and_follow(web);
     gs_http_server_stop(server, GS_NS_PER_S);
     gs_http_server_free(server);
     return 0;

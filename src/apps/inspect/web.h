@@ -32,7 +32,10 @@ struct web {
     char token[WEB_TOKEN_BYTES]; /* "" when none is asked for */
     bool own_only;               /* the watcher was refused: only what `own` asks for is shown */
     struct own_query own;
+    atomic_bool stopping;
+    _Atomic int64_t asked_ns; /* when somebody last asked for the page */
     /* guarded by watcher.lock */
+    struct usage usage; /* what pods truly use, as last asked */
     struct view view;
     bool has_view;
     uint64_t version; /* of the view; counts */
@@ -63,6 +66,10 @@ void web_own_page(struct web *web, const struct web_query *query, struct gs_http
 
 /* Tells every stream what changed; tick: and that it is alive. */
 void web_push(struct web *web, bool tick);
+
+/* web_follow.c: a thread that asks what pods truly use while somebody looks; arg: the struct web.
+ * Ends when web->stopping is set. */
+void *web_follow(void *arg);
 
 /* Ends the streams, which the server has let go of. */
 void web_close(struct web *web);

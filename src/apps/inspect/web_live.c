@@ -12,7 +12,8 @@ enum { STREAM_BYTES_MAX = 32 << 20 };
 static int build(struct web *web, struct gs_error *err)
 {
     struct snapshot *snapshot = &web->watcher.snapshot;
-    const struct view_options options = {.waits = true, .now_s = clock_unix_s(web->clock)};
+    const struct view_options options = {
+        .usage = &web->usage, .waits = true, .now_s = clock_unix_s(web->clock)};
     if (web->has_view)
         view_release(&web->view);
     web->has_view = false;
@@ -188,5 +189,6 @@ void web_close(struct web *web)
     }
     if (web->has_view)
         view_release(&web->view);
+    usage_release(&web->usage);
     gs_buf_release(&web->parts.html);
 }

@@ -36,14 +36,13 @@ void web_parts_sum(const struct web_parts *parts, char to[WEB_SUM_BYTES])
     snprintf(to, WEB_SUM_BYTES, "%016" PRIx64, gs_hash_bytes(all, parts->count * sizeof(all[0])));
 }
 
-/* Classes for a share of the whole: tens, ones and tenths of a percent. */
-static void put_width(struct gs_buf *out, uint64_t thousandths)
+void web_put_width(struct gs_buf *out, uint64_t thousandths)
 {
     gs_buf_printf(out, "t%" PRIu64 " u%" PRIu64 " d%" PRIu64, thousandths / 100,
                   thousandths / 10 % 10, thousandths % 10);
 }
 
-static uint64_t share(uint64_t part, uint64_t whole)
+uint64_t web_share(uint64_t part, uint64_t whole)
 {
     if (!whole)
         return 0;
@@ -131,8 +130,9 @@ static void put_totals(struct web_parts *parts, const struct view *view)
                   sum->used_units, sum->total_units, view->unit,
                   view_percent(sum->used_units, sum->total_units));
     gs_buf_puts(out, "<div class=total><i class=\"");
-    put_width(out, share(sum->used_units, sum->total_units));
+    web_put_width(out, web_share(sum->used_units, sum->total_units));
     gs_buf_puts(out, "\"></i></div></div>");
+    web_use_total(out, view);
     put_figure(out, "free", sum->fragmentation.free_units, view->unit, false);
     put_figure(out, "largest free piece", sum->fragmentation.largest_units, view->unit, false);
     if (sum->fragmentation.known)
@@ -263,8 +263,9 @@ static bool node_matches(const struct web_query *query, const struct view_node *
     return false;
 }
 
-/* "team-a/a: 15 GiB on each of GPU 0,1; since 2026-01-02 02:59 UTC" */
-static void put_tip(const struct card *card, const struct gs_claim *claim)
+/* "team-a/a: 15 GiB on each of 2 GPUs, uses 3.0, at most 4.1 so far, since 2026-01-02 02:59 UTC" */
+static void put_tip(const struct card *card, const struct gs_claim *claim,
+                    const struct web_use *use)
 {
     int64_t since_s = snapshot_since(card->state->snapshot, claim->uid);
     char text[32];
@@ -276,23 +277,26 @@ static void put_tip(const struct card *card, const struct gs_claim *claim)
     gs_buf_printf(card->out, ": %" PRIu32 " %s", claim->units, card->state->view->unit);
     if (claim->gpu_count > 1)
         gs_buf_printf(card->out, " on each of %" PRIu32 " GPUs", claim->gpu_count);
+    web_use_words(card->out, use);
     if (since_s && gmtime_r(&at, &when) && strftime(text, sizeof(text), "%F %H:%M", &when))
         gs_buf_printf(card->out, ", since %s UTC", text);
 }
 
 /* wide: there is room for a word. */
-static void put_pod(const struct card *card, const struct gs_claim *claim, uint64_t width,
-                    bool wide)
+static void put_pod(const struct card *card, const struct gs_claim *claim,
+                    const struct view_gpu *gpu, uint64_t width, bool wide)
 {
     struct gs_buf *out = card->out;
-    gs_buf_printf(out, "<i class=\"p n%u %s", colour_of(card->state->view, claim->ns),
-                  is_meant(card, claim) ? "" : "dim ");
-    put_width(out, width);
+    const struct web_use use = web_use_of(card->state->view, card->node, claim, gpu);
+    gs_buf_printf(out, "<i class=\"p n%u %s%s", colour_of(card->state->view, claim->ns),
+                  is_meant(card, claim) ? "" : "dim ", use.gpu && !wide ? "bare " : "");
+    web_put_width(out, width);
     gs_buf_puts(out, "\" tabindex=0 role=img aria-label=\"");
-    put_tip(card, claim);
+    put_tip(card, claim, &use);
     gs_buf_puts(out, "\">");
     if (wide)
         web_escape(out, claim->name);
+    web_use_stripe(out, &use);
     gs_buf_puts(out, "</i>");
 }
 
@@ -306,8 +310,8 @@ static void put_bar(const struct card *card, const struct view_gpu *gpu, uint64_
             continue;
         units += claim->units;
         /* ends are rounded, not widths: a full GPU has a full bar */
-        uint64_t to = share(units, whole);
-        put_pod(card, claim, to - at, (to - at) * length >= 90 * 1000);
+        uint64_t to = web_share(units, whole);
+        put_pod(card, claim, gpu, to - at, (to - at) * length >= 90 * 1000);
         at = to;
     }
 }
@@ -331,12 +335,13 @@ static void put_gpu_words(struct gs_buf *out, const struct view_gpu *gpu, uint64
 static void put_gpu(const struct card *card, const struct view_gpu *gpu)
 {
     struct gs_buf *out = card->out;
-    uint64_t length = share(gpu->total_units, card->largest_units);
+    uint64_t length = web_share(gpu->total_units, card->largest_units);
     gs_buf_printf(out, "<div class=g><b>%" PRIu32 "</b><div class=track><div class=\"bar%s ",
                   gpu->idx, gpu->usable ? "" : " off");
-    put_width(out, length);
+    web_put_width(out, length);
     gs_buf_puts(out, "\" title=\"");
     web_escape(out, gpu->gpu->model);
+    web_use_gpu(out, card->state->view, card->node, gpu);
     gs_buf_puts(out, "\">");
     put_bar(card, gpu, length);
     if (!gpu->gpu->healthy || !gpu->gpu->schedulable || gpu->overfull ||
@@ -352,7 +357,7 @@ static void put_pending(const struct card *card)
     for (uint32_t i = 0; i < card->node->claim_count; i++) {
         const struct gs_claim *claim = &card->node->claims[i];
         if (!claim_recorded(claim))
-            put_pod(card, claim, 250, true);
+            put_pod(card, claim, NULL, 250, true);
     }
     gs_buf_puts(card->out, "</div><span>GPU not known</span></div>");
 }

@@ -56,6 +56,28 @@ void web_document(const struct web_state *state, const struct web_query *query,
  */
 uint64_t web_fits(const struct view *view, uint64_t units);
 
+/* Thousandths of a whole, at most 1000; and classes for a width of so many: tens, ones and tenths
+ * of a percent. */
+uint64_t web_share(uint64_t part, uint64_t whole);
+void web_put_width(struct gs_buf *out, uint64_t thousandths);
+
+/* web_use.c: what a pod truly uses of a GPU beside what it was given. */
+struct web_use {
+    const struct usage_gpu *gpu; /* NULL: not known, and nothing is written of it */
+    uint64_t given_bytes;
+    enum gs_unit unit;
+};
+
+/* gpu: NULL of a pod whose GPU is not known. */
+struct web_use web_use_of(const struct view *view, const struct view_node *node,
+                          const struct gs_claim *claim, const struct view_gpu *gpu);
+void web_use_words(struct gs_buf *out, const struct web_use *use);
+void web_use_stripe(struct gs_buf *out, const struct web_use *use);
+/* What is in use of a GPU, and of all of them. */
+void web_use_gpu(struct gs_buf *out, const struct view *view, const struct view_node *node,
+                 const struct view_gpu *gpu);
+void web_use_total(struct gs_buf *out, const struct view *view);
+
 /* The orders of nodes, by enum view_sort. */
 struct web_sort {
     const char *value, *label;

@@ -85,6 +85,7 @@ static void answer_page(struct web *web, const struct gs_http_request *req,
         web_own_page(web, &query, res);
         return;
     }
+    web->asked_ns = gs_clock_now_ns(gs_clock_system());
     pthread_mutex_lock(&web->watcher.lock);
     if (web_refresh(web, &err) == 0) {
         const struct web_state state = {.view = &web->view,
