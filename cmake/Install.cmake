@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is installed: the four programs, their manual pages and licence, and completions of the kubectl
+# What is installed: the programs, their manual pages and licence, and completions of the kubectl
 # plugin. Each program is a component, and each component a Debian package (Package.cmake).
 include(GNUInstallDirs)
 
-set(gs_programs gpushare-extender gpushare-device-plugin kubectl-inspect-gpushare gpushare-sim)
+set(gs_programs gpushare-extender gpushare-device-plugin gpushare-mps kubectl-inspect-gpushare
+                gpushare-sim)
 set(gs_completions ${CMAKE_SOURCE_DIR}/share/completions)
 
 foreach(program IN LISTS gs_programs)

@@ -61,8 +61,7 @@ endfunction()
 
 # gs_program(<name> <folder> <layer>...): src/apps/<folder>/*.c, placed in the build root.
 function(gs_program name folder)
-    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/apps/${folder}/*.c
-                                        ${CMAKE_CURRENT_SOURCE_DIR}/apps/common/*.c)
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/apps/${folder}/*.c)
     if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/apps/${folder}/main.c)
         return()
     endif()
@@ -70,6 +69,7 @@ function(gs_program name folder)
     target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/apps)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
     gs_link(${name} ${ARGN})
+    target_link_libraries(${name} PRIVATE gs_apps_common)
 endfunction()
 
 # gs_unit_tests(<layer>): every tests/unit/<layer>/test_*.c becomes a program that links only

@@ -3,6 +3,7 @@
 # What they depend on is read from the programs (dpkg-shlibdeps).
 set(gs_about_gpushare-extender "kube-scheduler's extender: shares GPU memory between pods")
 set(gs_about_gpushare-device-plugin "tells the kubelet how much GPU memory its node has")
+set(gs_about_gpushare-mps "runs an MPS control daemon for each GPU of its node")
 set(gs_about_kubectl-inspect-gpushare "kubectl plugin: who has which GPU's memory, and why a pod waits")
 set(gs_about_gpushare-sim "embedded cluster, replay of traces, tests of placements")
 

@@ -23,6 +23,8 @@ images=(
     "extender       gpushare-extender       65532:65532  25"
     # root, because the kubelet's socket folder belongs to root; no capability is needed
     "device-plugin  gpushare-device-plugin  0:0          40"
+    # root, because NVIDIA's daemon serves all users (manifests/mps)
+    "mps  gpushare-mps  0:0  25"
     # the page for a team (manifests/web)
     "inspect  kubectl-inspect-gpushare  65532:65532  25"
 )
@@ -32,8 +34,8 @@ only=()
 
 usage() {
     cat <<'EOF'
-Usage: scripts/image.sh [--out DIR] [extender|device-plugin|inspect]...
-       scripts/image.sh --rootfs DIR extender|device-plugin|inspect
+Usage: scripts/image.sh [--out DIR] [extender|device-plugin|mps|inspect]...
+       scripts/image.sh --rootfs DIR extender|device-plugin|mps|inspect
 
 Writes DIR/IMAGE-VERSION-ARCH.tar (default: build/images), an OCI archive, and prints its image's
 digest and size. Import it where a container runtime is:
@@ -64,6 +66,7 @@ labels() {
     local title=$1 described
     case $title in
     gpushare-extender) described="kube-scheduler's extender: shares GPU memory between pods" ;;
+    gpushare-mps) described="runs an MPS control daemon for each GPU of its node" ;;
     kubectl-inspect-gpushare) described="who has which GPU's memory; a page of it for a team" ;;
     *) described="node agent: tells the kubelet how much GPU memory there is; runs as root, because \
 the kubelet's socket folder belongs to root" ;;
@@ -80,14 +83,15 @@ the kubelet's socket folder belongs to root" ;;
     } + (if $source == "" then {} else {"org.opencontainers.image.source": $source} end)'
 }
 
-# NVIDIA's container runtime gives the plugin every GPU of the node and the driver's management
-# library, which is loaded by name; depending on the host the runtime puts it into one of these
+# NVIDIA's container runtime gives the plugin and gpushare-mps every GPU of the node and the driver's
+# management library, which is loaded by name; depending on the host the runtime puts it into one of these
 # folders.
 environment() {
     echo 'PATH=/usr/bin'
-    [[ $1 == gpushare-device-plugin ]] || return 0
+    [[ $1 == gpushare-device-plugin || $1 == gpushare-mps ]] || return 0
     echo 'NVIDIA_VISIBLE_DEVICES=all'
-    echo 'NVIDIA_DRIVER_CAPABILITIES=utility'
+    [[ $1 == gpushare-mps ]] && echo 'NVIDIA_DRIVER_CAPABILITIES=compute,utility' ||
+        echo 'NVIDIA_DRIVER_CAPABILITIES=utility'
     echo "LD_LIBRARY_PATH=/usr/local/nvidia/lib64:/usr/lib64:/usr/lib/$multiarch"
 }
 
@@ -206,7 +210,8 @@ main() {
     release_facts
     build=${GPUSHARE_BUILD_DIR:-$root/build}
     [[ -n ${GPUSHARE_BUILD_DIR:-} ]] ||
-        build_project "$root" release gpushare-extender gpushare-device-plugin kubectl-inspect-gpushare
+        build_project "$root" release gpushare-extender gpushare-device-plugin gpushare-mps \
+            kubectl-inspect-gpushare
     tmp=$(mktemp -d)
     trap 'rm -rf "$tmp"' EXIT
     for row in "${images[@]}"; do

@@ -23,7 +23,7 @@ diff_pages() {
 main() {
     local dir
     apt_need python3 curl openssl
-    build_project "$root" release gpushare-extender gpushare-device-plugin gpushare-sim \
+    build_project "$root" release gpushare-extender gpushare-device-plugin gpushare-mps gpushare-sim \
         kubectl-inspect-gpushare
     dir=$(mktemp -d)
     # shellcheck disable=SC2064  # the folder as it is now

@@ -8,7 +8,7 @@
 
 # What is shipped.
 # shellcheck disable=SC2034 # read by the scripts that source this
-programs=(gpushare-extender gpushare-device-plugin kubectl-inspect-gpushare gpushare-sim)
+programs=(gpushare-extender gpushare-device-plugin gpushare-mps kubectl-inspect-gpushare gpushare-sim)
 
 build_packages=(
     cmake ninja-build gcc libc6-dev pkg-config

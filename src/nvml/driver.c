@@ -48,6 +48,20 @@ static int16_t numa_of(const struct driver *driver, const char *pci)
                                                                             : GS_NUMA_NONE;
 }
 
+/* How many clients an MPS server of the GPU has at most (docs.nvidia.com/deploy/mps, "Client-server
+ * connection limits"): 16 before Volta, 48, and 60 from CUDA 13.1 on. 0: the driver does not say.
+ */
+static uint32_t mps_clients(const struct nvml *nvml, nvml_device device)
+{
+    int cuda = 0, major = 0, minor = 0;
+    if (!nvml->cuda_version || !nvml->capability || nvml->cuda_version(&cuda) != NVML_SUCCESS ||
+        nvml->capability(device, &major, &minor) != NVML_SUCCESS)
+        return 0;
+    if (major < 7)
+        return 16;
+    return cuda >= NVML_CUDA_13_1 ? 60 : 48;
+}
+
 /* One that can be forgotten: MIG instances that are made anew have new UUIDs. */
 static struct card *gone(struct driver *driver)
 {
@@ -129,6 +143,7 @@ static struct answer read_gpu(struct driver *driver, const struct card *at, uint
     card->gpu.idx = number;
     card->gpu.mem_mib = (uint32_t)(memory.total_bytes >> 20);
     card->used_bytes = memory.used_bytes;
+    card->gpu.max_pods = mps_clients(nvml, at->parent);
     read_pci(driver, at->parent, card->gpu.pci);
     card->gpu.numa = numa_of(driver, card->gpu.pci);
     card->gpu.node = whole ? node_of(driver, at->device) : 0;

@@ -21,6 +21,8 @@ static const struct {
     {"nvmlDeviceGetMemoryInfo", offsetof(struct nvml, memory), false},
     {"nvmlDeviceGetPciInfo_v3", offsetof(struct nvml, pci), true},
     {"nvmlDeviceGetMinorNumber", offsetof(struct nvml, minor), true},
+    {"nvmlSystemGetCudaDriverVersion_v2", offsetof(struct nvml, cuda_version), true},
+    {"nvmlDeviceGetCudaComputeCapability", offsetof(struct nvml, capability), true},
     {"nvmlDeviceGetMigMode", offsetof(struct nvml, mig), true},
     {"nvmlDeviceGetMaxMigDeviceCount", offsetof(struct nvml, mig_count), true},
     {"nvmlDeviceGetMigDeviceHandleByIndex", offsetof(struct nvml, mig_by_index), true},

@@ -31,6 +31,8 @@ struct nvml_memory {
     unsigned long long total_bytes, free_bytes, used_bytes;
 };
 
+enum { NVML_CUDA_13_1 = 13010 };
+
 struct nvml_pci {
     char bus_id_legacy[16];
     unsigned int domain, bus, device, pci_device_id, pci_subsystem_id;
@@ -56,6 +58,8 @@ struct nvml {
     int (*memory)(nvml_device device, struct nvml_memory *ret);
     int (*pci)(nvml_device device, struct nvml_pci *ret);
     int (*minor)(nvml_device device, unsigned int *ret); /* N of /dev/nvidiaN */
+    int (*cuda_version)(int *ret);                       /* of the driver: 13010 is 13.1 */
+    int (*capability)(nvml_device device, int *ret_major, int *ret_minor);
     int (*mig)(nvml_device device, unsigned int *ret_current, unsigned int *ret_pending);
     int (*mig_count)(nvml_device card, unsigned int *ret); /* at most; there may be holes */
     int (*mig_by_index)(nvml_device card, unsigned int index, nvml_device *ret);

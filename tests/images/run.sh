@@ -237,6 +237,7 @@ main() {
     same_digests
     image_is_right extender gpushare-extender 65532:65532
     image_is_right device-plugin gpushare-device-plugin 0:0
+    image_is_right mps gpushare-mps 0:0
     image_is_right inspect kubectl-inspect-gpushare 65532:65532
     answers "16 units of GiB" "$tmp/check/device-plugin/rootfs" /usr/bin/gpushare-device-plugin \
         --print-inventory --fake-gpus=1x16384MiB

@@ -19,6 +19,7 @@ PAGES = {
                           "docs/install.md, docs/scheduling.md, docs/observability.md"),
     "gpushare-device-plugin": ("tells the kubelet how much GPU memory there is", [],
                                "docs/install.md, docs/device-plugin.md"),
+    "gpushare-mps": ("runs an MPS control daemon for each GPU of its node", [], "docs/mps.md"),
     "gpushare-sim": ("embedded Kubernetes cluster to try gpushare with",
                      ["serve", "schedule", "demo", "replay", "generate"],
                      "docs/development.md, docs/packing.md"),

@@ -20,6 +20,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 COMMANDS = [
     ("gpushare-extender", []),
     ("gpushare-device-plugin", []),
+    ("gpushare-mps", []),
     ("kubectl-inspect-gpushare", ["why", "what-if", "usage", "defrag", "doctor"]),
     ("gpushare-sim", ["serve", "schedule", "demo", "replay", "generate"]),
 ]

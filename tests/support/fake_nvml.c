@@ -6,6 +6,7 @@
  *   gpu UUID MIB MIG(0|1) BUSID     the next card; MIB 0: its memory cannot be read
  *   lost                            the next card does not answer (NVML_ERROR_GPU_IS_LOST)
  *   mute CODE                       the next card has a handle, and answers CODE for its UUID
+ *   cuda VERSION MAJOR              the driver's CUDA (13010 is 13.1), the cards' capability
  *   wait CODE                       nvmlEventSetWait fails at once, every time
  *   mig UUID MIB GI                 the next MIG instance of the last card; MIB 0: its memory
  * cannot be read; UUID "-": a hole in the list event IDX TYPE DATA GI          (GI -1: none named)
@@ -28,7 +29,7 @@ struct state {
     struct card cards[CARDS * (1 + INSTANCES)]; /* cards, then the instances of each */
     unsigned instances[CARDS];
     unsigned count;
-    int init, wait;
+    int init, wait, cuda, capability;
     struct {
         unsigned idx;
         unsigned long long type, data;
@@ -55,6 +56,9 @@ static void read_line(struct state *state, FILE *in, const char *word)
         state->count++;
     } else if (strcmp(word, "wait") == 0) {
         if (fscanf(in, "%d", &state->wait) != 1)
+            abort();
+    } else if (strcmp(word, "cuda") == 0) {
+        if (fscanf(in, "%d %d", &state->cuda, &state->capability) != 2)
             abort();
     } else if (strcmp(word, "gpu") == 0) {
         if (fscanf(in, "%95s %llu %u %31s", card->uuid, &card->mib, &card->mig, card->bus) != 4)
@@ -179,6 +183,21 @@ EXPORT int nvmlDeviceGetMinorNumber(struct card **device, unsigned *ret)
 {
     *ret = CARDS - index_of(device);
     return index_of(device) < CARDS ? OK : UNKNOWN;
+}
+
+EXPORT int nvmlSystemGetCudaDriverVersion_v2(int *ret);
+EXPORT int nvmlSystemGetCudaDriverVersion_v2(int *ret)
+{
+    *ret = look().cuda;
+    return *ret ? OK : UNKNOWN;
+}
+
+EXPORT int nvmlDeviceGetCudaComputeCapability(struct card **device, int *major, int *minor);
+EXPORT int nvmlDeviceGetCudaComputeCapability(struct card **device, int *major, int *minor)
+{
+    *major = look().capability;
+    *minor = 0;
+    return *major ? OK : UNKNOWN;
 }
 
 EXPORT int nvmlDeviceGetMigMode(struct card **device, unsigned *ret, unsigned *pending);

@@ -14,7 +14,8 @@
  */
 struct gs_gpu_set {
     struct gs_gpu gpus[GS_GPUS_MAX]; /* ascending idx, as the source counts today; mem_mib is set,
-                                        mem_units is 0: the caller divides by its unit */
+                                        mem_units is 0: the caller divides by its unit;
+                                        max_pods is how many MPS would serve, 0: not known */
     uint32_t count;
     gs_gpu_mask measured;             /* by idx: used_bytes is known */
     uint64_t used_bytes[GS_GPUS_MAX]; /* by idx: what all processes, and the driver, hold of it */

@@ -144,6 +144,29 @@ static void cards_are_described(void **state)
 #define WHOLE "gpu GPU-b 2048 0 00000000:AF:00.0\n"
 
 /* The card itself has no memory to give away; its number stays free. */
+static void how_many_mps_clients_there_may_be_is_known(void **state)
+{
+    static const struct {
+        const char *row, *text;
+        uint32_t clients;
+    } rows[] = {
+        {"nobody says", TWO, 0},
+        {"no capability", "cuda 13010 0\n" TWO, 0},
+        {"no version", "cuda 0 9\n" TWO, 0},
+        {"Pascal", "cuda 13010 6\n" TWO, 16},
+        {"Volta", "cuda 12040 7\n" TWO, 48},
+        {"Hopper, CUDA 13.0", "cuda 13000 9\n" TWO, 48},
+        {"Hopper, CUDA 13.1", "cuda 13010 9\n" TWO, 60},
+        {"an instance", "cuda 13010 9\ngpu GPU-a 81559 1 00000000:3B:00.0\nmig MIG-1 9728 3\n", 60},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        rig_up(&rig, FAKE_NVML, r->text);
+        row_equal(r->row, read_set(&rig).gpus[0].max_pods, r->clients);
+        rig_down(&rig);
+    }
+}
+
 static void mig_instances_are_gpus(void **state)
 {
     struct rig rig;
@@ -468,6 +491,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(a_failed_driver_is_read_again_when_it_came),
         cmocka_unit_test(cards_are_described),
+        cmocka_unit_test(how_many_mps_clients_there_may_be_is_known),
         cmocka_unit_test(mig_instances_are_gpus),
         cmocka_unit_test(what_mig_does_not_show_is_said),
         cmocka_unit_test(events_hurt_the_instances_they_concern),

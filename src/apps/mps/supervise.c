@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mps/supervise.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gpushare/base/backoff.h"
+#include "gpushare/base/clock.h"
+#include "gpushare/base/log.h"
+
+#define LOOK_NS        (500 * GS_NS_PER_MS) /* is the child still there? */
+#define ASK_NS         (3 * GS_NS_PER_S)
+#define START_NS       (15 * GS_NS_PER_S)
+#define PATIENCE_NS    (60 * GS_NS_PER_S)
+#define FIRST_PAUSE_NS (1 * GS_NS_PER_S)
+#define LAST_PAUSE_NS  (60 * GS_NS_PER_S)
+#define LONG_RUN_NS    (60 * GS_NS_PER_S) /* who ran so long did not fail at once */
+
+struct supervisor {
+    struct control_daemon daemon;
+    const char *root;
+    char uuid[GS_UUID_BYTES];
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards stop */
+    pthread_cond_t wake;
+    bool stop;
+    /* the thread's: */
+    pid_t pid; /* 0: no daemon runs */
+    int64_t started_ns, ask_ns, answered_ns;
+    int64_t again_ns;  /* no daemon: the next start */
+    uint32_t failures; /* in a row */
+    uint32_t clients;  /* when it last answered */
+    struct mps_state said;
+};
+
+static int64_t now(void)
+{
+    return gs_clock_now_ns(gs_clock_system());
+}
+
+/* ---- what is told ---- */
+
+static void tell(struct supervisor *supervisor, bool ready, const char *why)
+{
+    struct mps_state state = {.ready = ready};
+    snprintf(state.why, sizeof(state.why), "%s", why);
+    if (!mps_state_write(supervisor->root, supervisor->uuid, &state, now()))
+        gs_log(GS_LOG_ERROR, "the state cannot be written", GS_STR("gpu", supervisor->uuid),
+               GS_STR("why", strerror(errno)));
+    if (state.ready == supervisor->said.ready && strcmp(state.why, supervisor->said.why) == 0)
+        return;
+    supervisor->said = state;
+    gs_log(ready ? GS_LOG_INFO : GS_LOG_WARN, ready ? "MPS daemon ready" : "MPS daemon away",
+           GS_STR("gpu", supervisor->uuid), GS_INT("pid", supervisor->pid), GS_STR("why", why));
+}
+
+/* ---- the daemon ---- */
+
+/* What a daemon that was killed left behind stands in the way of the next. The folder itself stays:
+ * containers have it mounted. */
+static void clear_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        unlinkat(dirfd(folder), entry->d_name, 0);
+    if (folder)
+        closedir(folder);
+}
+
+static void put_off(struct supervisor *supervisor)
+{
+    int64_t pause_ns = gs_pause_ns(supervisor->failures, FIRST_PAUSE_NS, LAST_PAUSE_NS);
+    supervisor->failures += supervisor->failures < 16;
+    supervisor->pid = 0;
+    supervisor->clients = 0;
+    supervisor->again_ns = now() + pause_ns;
+}
+
+static void start_daemon(struct supervisor *supervisor)
+{
+    struct gs_error err = {0};
+    clear_folder(strchr(supervisor->daemon.pipe, '=') + 1);
+    if (control_start(&supervisor->daemon, &supervisor->pid, &err) < 0) {
+        tell(supervisor, false, err.msg);
+        put_off(supervisor);
+        return;
+    }
+    supervisor->started_ns = now();
+    supervisor->ask_ns = supervisor->started_ns + LOOK_NS;
+    supervisor->answered_ns = 0;
+    tell(supervisor, false, "its MPS daemon is starting");
+}
+
+static void stop_daemon(struct supervisor *supervisor, const char *why)
+{
+    tell(supervisor, false, why);
+    if (supervisor->pid)
+        control_stop(supervisor->pid);
+    put_off(supervisor);
+}
+
+/* A server that failed takes nobody in, and those that it has cannot go on: when the last of them
+ * has gone, the next one is a new one. */
+static void take_answer(struct supervisor *supervisor, const struct control_answer *answer)
+{
+    supervisor->answered_ns = now();
+    supervisor->clients = answer->clients;
+    if (supervisor->answered_ns - supervisor->started_ns >= LONG_RUN_NS)
+        supervisor->failures = 0;
+    if (!answer->fault) {
+        tell(supervisor, true, "");
+        return;
+    }
+    if (answer->clients) {
+        tell(supervisor, false, "its MPS server has failed, and has clients that have to end");
+        return;
+    }
+    control_quit(&supervisor->daemon);
+    stop_daemon(supervisor, "its MPS server has failed, and is started anew");
+}
+
+static void take_silence(struct supervisor *supervisor, const struct gs_error *why)
+{
+    int64_t patience_ns = supervisor->clients ? PATIENCE_NS : 0;
+    int64_t since_ns = supervisor->answered_ns;
+    if (!since_ns) {
+        since_ns = supervisor->started_ns;
+        patience_ns = START_NS;
+    }
+    if (now() - since_ns >= patience_ns)
+        stop_daemon(supervisor, why->msg);
+    else if (supervisor->answered_ns)
+        tell(supervisor, false, why->msg);
+    else
+        tell(supervisor, false, "its MPS daemon is starting");
+}
+
+static void ask_daemon(struct supervisor *supervisor)
+{
+    struct control_answer answer;
+    struct gs_error err = {0};
+    if (control_ask(&supervisor->daemon, &answer, &err) == 0)
+        take_answer(supervisor, &answer);
+    else
+        take_silence(supervisor, &err);
+    supervisor->ask_ns = now() + (supervisor->answered_ns ? ASK_NS : LOOK_NS);
+}
+
+static void look(struct supervisor *supervisor)
+{
+    if (supervisor->pid && control_ended(supervisor->pid)) {
+        control_stop(supervisor->pid); /* its servers */
+        put_off(supervisor);
+        tell(supervisor, false, "its MPS daemon has ended, and is started anew");
+    } else if (supervisor->pid && now() >= supervisor->ask_ns) {
+        ask_daemon(supervisor);
+    } else if (!supervisor->pid && now() >= supervisor->again_ns) {
+        start_daemon(supervisor);
+    }
+}
+
+/* ---- the thread ---- */
+
+static bool pause_or_stop(struct supervisor *supervisor)
+{
+    const struct timespec until = gs_clock_wait_until(now() + LOOK_NS);
+    int woken = 0;
+    pthread_mutex_lock(&supervisor->lock);
+    while (!supervisor->stop && woken == 0)
+        woken = pthread_cond_timedwait(&supervisor->wake, &supervisor->lock, &until);
+    bool stop = supervisor->stop;
+    pthread_mutex_unlock(&supervisor->lock);
+    return stop;
+}
+
+static void *run(void *ctx)
+{
+    struct supervisor *supervisor = ctx;
+    do
+        look(supervisor);
+    while (!pause_or_stop(supervisor));
+    tell(supervisor, false, "gpushare-mps has ended");
+    if (supervisor->pid)
+        control_stop(supervisor->pid);
+    return NULL;
+}
+
+/* All of a path's folders; those that are there stay as they are. */
+static bool make_folders(char *path, mode_t mode)
+{
+    for (char *at = strchr(path + 1, '/');; at = strchr(at + 1, '/')) {
+        if (at)
+            *at = '\0';
+        bool made = mkdir(path, 0755) == 0 || errno == EEXIST;
+        if (!at)
+            return made && chmod(path, mode) == 0;
+        *at = '/';
+        if (!made)
+            return false;
+    }
+}
+
+static int make_names(struct supervisor *supervisor, const char *root, struct gs_error *err)
+{
+    char pipe[MPS_PATH_BYTES], log[MPS_PATH_BYTES], shm[MPS_PATH_BYTES];
+    struct control_daemon *daemon = &supervisor->daemon;
+    if (!mps_path(root, supervisor->uuid, "pipe", pipe) ||
+        !mps_path(root, supervisor->uuid, "log", log) || !mps_path(root, NULL, "shm", shm) ||
+        strlen(pipe) > MPS_PIPE_MAX)
+        return gs_fail(err, GS_EINVAL, "%.60s/%.60s is too long a folder for a socket, or no name",
+                       root, supervisor->uuid);
+    if (!make_folders(pipe, 0755) || !make_folders(log, 0755) || !make_folders(shm, 01777))
+        return gs_fail_errno(err, GS_EIO, errno, "%.100s cannot be made", pipe);
+    snprintf(daemon->visible, sizeof(daemon->visible), "CUDA_VISIBLE_DEVICES=%s", supervisor->uuid);
+    snprintf(daemon->pipe, sizeof(daemon->pipe), "CUDA_MPS_PIPE_DIRECTORY=%.200s", pipe);
+    snprintf(daemon->log, sizeof(daemon->log), "CUDA_MPS_LOG_DIRECTORY=%.200s", log);
+    return 0;
+}
+
+int supervisor_start(const struct control *control, const char *root, const struct gs_gpu *gpu,
+                     struct supervisor **ret, struct gs_error *err)
+{
+    struct supervisor *supervisor = calloc(1, sizeof(*supervisor));
+    if (!supervisor)
+        return gs_fail_nomem(err);
+    supervisor->daemon.control = control;
+    supervisor->root = root;
+    memcpy(supervisor->uuid, gpu->uuid, sizeof(supervisor->uuid));
+    pthread_mutex_init(&supervisor->lock, NULL);
+    gs_clock_cond_init(&supervisor->wake);
+    if (make_names(supervisor, root, err) < 0 ||
+        pthread_create(&supervisor->thread, NULL, run, supervisor) != 0) {
+        pthread_mutex_destroy(&supervisor->lock);
+        pthread_cond_destroy(&supervisor->wake);
+        free(supervisor);
+        return err && err->code ? -1 : gs_fail_nomem(err);
+    }
+    *ret = supervisor;
+    return 0;
+}
+
+void supervisor_ask_to_stop(struct supervisor *supervisor)
+{
+    pthread_mutex_lock(&supervisor->lock);
+    supervisor->stop = true;
+    pthread_cond_signal(&supervisor->wake);
+    pthread_mutex_unlock(&supervisor->lock);
+}
+
+void supervisor_free(struct supervisor *supervisor)
+{
+    pthread_join(supervisor->thread, NULL);
+    pthread_mutex_destroy(&supervisor->lock);
+    pthread_cond_destroy(&supervisor->wake);
+    free(supervisor);
+}
