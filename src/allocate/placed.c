@@ -19,6 +19,16 @@ static uint32_t units_on_each(const struct claimant *claimant, gs_gpu_mask gpus)
     return each < UINT32_MAX ? (uint32_t)each : UINT32_MAX;
 }
 
+/* Init containers run one after the other, each beside the sidecars. */
+static uint32_t containers_at_a_time(const struct gs_pod *pod)
+{
+    uint32_t count[GS_CONTAINER_MAIN + 1] = {0};
+    for (uint32_t i = 0; i < pod->container_count; i++)
+        count[pod->containers[i].kind] += pod->containers[i].gpu_units > 0;
+    uint32_t init = count[GS_CONTAINER_INIT] ? 1 : 0, main = count[GS_CONTAINER_MAIN];
+    return count[GS_CONTAINER_SIDECAR] + (main > init ? main : init);
+}
+
 static bool describe(const struct gs_allocator *alloc, const struct claimant *claimant,
                      struct gs_placed *ret)
 {
@@ -34,6 +44,7 @@ static bool describe(const struct gs_allocator *alloc, const struct claimant *cl
                               .qos = pod->qos,
                               .gpus = gpus,
                               .units = units_on_each(claimant, gpus),
+                              .containers = containers_at_a_time(pod),
                               .enforce_required = pod->enforce_required,
                               .runs = claimant->early || pod->phase == GS_PHASE_RUNNING};
     return true;

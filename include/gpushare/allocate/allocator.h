@@ -244,6 +244,7 @@ struct gs_placed {
     enum gs_qos qos;
     gs_gpu_mask gpus;
     uint32_t units;        /* its charge on each of them */
+    uint32_t containers;   /* the most that use them at a time */
     bool enforce_required; /* it insists on its limit */
     bool runs; /* or may: some container of it may have begun before this program knew the pod */
 };

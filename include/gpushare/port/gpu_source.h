@@ -24,9 +24,18 @@ struct gs_gpu_set {
     bool fresh; /* what was known of their sickness from before is void: the driver was reloaded, or
                    the source knows all */
     /* A source leaves these alone; the caller's, once it has given out indices of its own: */
+    uint32_t reserved_mib;            /* of every GPU, that is no pod's to ask for */
     gs_gpu_mask gone;                 /* of these, by idx: known from before, not there any more */
     uint32_t source_idx[GS_GPUS_MAX]; /* by idx: as the source counts; GS_GPUS_MAX: gone */
 };
+
+/* What pods can ask for of the GPU at that place, in whole units. */
+static inline uint32_t gs_gpu_set_units(const struct gs_gpu_set *set, uint32_t at,
+                                        enum gs_unit unit)
+{
+    uint32_t mib = set->gpus[at].mem_mib;
+    return mib > set->reserved_mib ? (mib - set->reserved_mib) / gs_unit_mib(unit) : 0;
+}
 
 struct gs_gpu_source_ops {
     /* What there is now. Errors name what is wrong: GS_ENOENT (no library, no file), GS_EIO (the

@@ -12,14 +12,14 @@
 void advertise_divide(struct gs_gpu_set *set, enum gs_unit unit)
 {
     for (uint32_t i = 0; i < set->count; i++)
-        set->gpus[i].mem_units = set->gpus[i].mem_mib / gs_unit_mib(unit);
+        set->gpus[i].mem_units = gs_gpu_set_units(set, i, unit);
 }
 
 static uint64_t count_units(const struct gs_gpu_set *set, enum gs_unit unit)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < set->count; i++)
-        sum += set->gpus[i].mem_mib / gs_unit_mib(unit);
+        sum += gs_gpu_set_units(set, i, unit);
     return sum;
 }
 
@@ -35,8 +35,22 @@ static bool fits_kubelet(uint64_t units)
     return units <= ADVERTISE_MAX_DEVICES && units * worst_device_bytes() <= GS_DP_LIST_MAX_BYTES;
 }
 
+static int check_reserved(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_error *err)
+{
+    for (uint32_t i = 0; set->reserved_mib && i < set->count; i++) {
+        if (!gs_gpu_set_units(set, i, unit))
+            return gs_fail(err, GS_EINVAL,
+                           "--overhead-mib times --overhead-slots is %u MiB: of the %u MiB of GPU "
+                           "%u no whole unit is left for pods",
+                           set->reserved_mib, set->gpus[i].mem_mib, set->gpus[i].idx);
+    }
+    return 0;
+}
+
 int advertise_check(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_error *err)
 {
+    if (check_reserved(set, unit, err) < 0)
+        return -1;
     uint64_t units = count_units(set, unit);
     if (fits_kubelet(units))
         return 0;
@@ -210,6 +224,8 @@ void advertise_print(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_
                       gpu->model[0] ? gpu->model : "unknown model",
                       gpu->uuid[0] ? gpu->uuid : "no UUID", gpu->mem_mib, gpu->mem_units,
                       gs_unit_name(unit));
+        if (set->reserved_mib)
+            gs_buf_printf(out, " (%u MiB kept for overhead)", set->reserved_mib);
         if (gpu->numa != GS_NUMA_NONE)
             gs_buf_printf(out, ", NUMA node %d", gpu->numa);
         gs_buf_puts(out, gpu->healthy ? "\n" : ", unhealthy\n");

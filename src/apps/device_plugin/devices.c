@@ -255,6 +255,8 @@ int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, str
 {
     struct gs_gpu_set before = plugin->devices.found;
     plugin->devices.found = *found;
+    plugin->devices.found.reserved_mib =
+        plugin->settings.overhead_mib * plugin->settings.overhead_slots;
     if (renew(plugin, err) < 0) {
         plugin->devices.found = before;
         return -1;

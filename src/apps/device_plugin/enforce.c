@@ -86,13 +86,20 @@ static void tell_node(struct plugin *plugin)
 
 /* ---- pods ---- */
 
+/* Its share, and what a process needs before it has any use of that, a CUDA context. */
+static uint64_t limit_of(const struct plugin *plugin, const struct gs_placed *pod)
+{
+    uint64_t mib = (uint64_t)pod->units * gs_unit_mib(plugin->devices.unit);
+    return (mib + (uint64_t)pod->containers * plugin->settings.overhead_mib) << 20;
+}
+
 static int take_pod(struct plugin *plugin, const struct gs_placed *pod, struct gs_error *err)
 {
     const struct gs_share share = {
         .uid = pod->cgroup_uid,
         .qos = pod->qos,
         .gpus = pod->gpus,
-        .bytes = (uint64_t)pod->units * gs_unit_mib(plugin->devices.unit) << 20,
+        .bytes = limit_of(plugin, pod),
         .required = pod->enforce_required,
         .runs = pod->runs,
     };

@@ -37,6 +37,7 @@ static int print_inventory(const struct settings *settings, struct gs_error *err
     source.ops->close(source.ctx);
     if (result < 0)
         return -1;
+    set.reserved_mib = settings->overhead_mib * settings->overhead_slots;
     advertise_divide(&set, settings->unit);
     advertise_print(&set, settings->unit, &text);
     if (gs_buf_failed(&text))

@@ -48,13 +48,26 @@ static const char *host_name(void)
     return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
+/* NULL: nothing. */
+static const char *what_is_wrong(const struct settings *settings)
+{
+    uint32_t reserved;
+    if (settings->fake_gpus && settings->gpu_file)
+        return "--fake-gpus and --gpu-file exclude each other";
+    if (!settings->node_name[0])
+        return "--node-name is needed: this host has no name";
+    if (!settings->overhead_mib != !settings->overhead_slots)
+        return "--overhead-mib and --overhead-slots need each other";
+    if (__builtin_mul_overflow(settings->overhead_mib, settings->overhead_slots, &reserved))
+        return "--overhead-mib times --overhead-slots is too large";
+    return NULL;
+}
+
 static void check(struct settings *settings)
 {
     const char *wrong = device_lists_settle(&settings->device_lists, &settings->cdi_kind);
-    if (settings->fake_gpus && settings->gpu_file)
-        wrong = "--fake-gpus and --gpu-file exclude each other";
-    else if (!settings->node_name[0])
-        wrong = "--node-name is needed: this host has no name";
+    if (!wrong)
+        wrong = what_is_wrong(settings);
     if (!wrong)
         return;
     fprintf(stderr, "gpushare-device-plugin: %s\n", wrong);
@@ -122,6 +135,12 @@ void settings_read(struct settings *settings, int argc, char **argv)
                    "where the host's cgroup file system is mounted (/sys/fs/cgroup)"),
         OPT_FLAG("deny-foreign-gpus", &settings->deny_foreign_gpus,
                  "with limits: no memory on GPUs of this node that a pod was not given"),
+        OPT_U32(
+            "overhead-mib", &settings->overhead_mib, "N",
+            "with limits: so much more for each container with GPU memory, for its CUDA context "
+            "(0)"),
+        OPT_U32("overhead-slots", &settings->overhead_slots, "N",
+                "for so many containers on each GPU overhead-mib is taken off what it offers"),
         OPT_STRING("http-listen", &settings->http_listen, "ADDR:PORT",
                    "healthz, readyz and metrics (not served by default)"),
         OPT_CUSTOM("pod-usage", &settings->pod_usage, set_switch, "off|on",

@@ -32,7 +32,9 @@ struct settings {
     enum gs_enforce enforce;
     const char *cgroup_root; /* where the host's cgroup file system is mounted here */
     bool deny_foreign_gpus;
-    bool pod_usage; /* the pages name pods and what each uses */
+    uint32_t overhead_mib;   /* beside its share, for each container with GPU memory */
+    uint32_t overhead_slots; /* for so many of them on each GPU; the product fits 32 bits */
+    bool pod_usage;          /* the pages name pods and what each uses */
     bool print_inventory;
 };
 

@@ -4,7 +4,7 @@
 static bool fits_a_gpu(uint32_t share, const struct gs_gpu_set *set, enum gs_unit unit)
 {
     for (uint32_t i = 0; i < set->count; i++) {
-        if (share <= set->gpus[i].mem_mib / gs_unit_mib(unit))
+        if (share <= gs_gpu_set_units(set, i, unit))
             return true;
     }
     return false;

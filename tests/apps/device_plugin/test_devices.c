@@ -121,6 +121,41 @@ static size_t healthy(const struct advertised *made)
     return sum;
 }
 
+static void overhead_is_taken_off_every_gpu(void **state)
+{
+    static const struct {
+        const char *row;
+        uint32_t mib[2], reserved_mib, units[2];
+        enum gs_code code;
+    } rows[] = {
+        {"none", {16384, 8192}, 0, {16, 8}, GS_OK},
+        {"whole units", {16384, 8192}, 2048, {14, 6}, GS_OK},
+        {"a part of a unit takes a whole one", {16384, 8192}, 3200, {12, 4}, GS_OK},
+        {"what is left of a unit takes it in", {81559, 0}, 600, {79, 0}, GS_OK},
+        {"and when it does not", {81559, 0}, 700, {78, 0}, GS_OK},
+        {"less than a unit is left", {16384, 8192}, 8191, {8, 0}, GS_EINVAL},
+        {"all of the smaller one", {16384, 8192}, 8192, {8, 0}, GS_EINVAL},
+        {"more than there is", {16384, 8192}, 20000, {0, 0}, GS_EINVAL},
+        {"the largest", {16384, 8192}, UINT32_MAX, {0, 0}, GS_EINVAL},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_gpu_set set = make_set(r->mib, 0, GS_UNIT_GIB);
+        struct gs_error err = {0};
+        set.reserved_mib = r->reserved_mib;
+        advertise_divide(&set, GS_UNIT_GIB);
+        for (uint32_t i = 0; i < set.count; i++)
+            row_equal(r->row, set.gpus[i].mem_units, r->units[i]);
+        row_equal(r->row, advertise_check(&set, GS_UNIT_GIB, &err), r->code == GS_OK ? 0 : -1);
+        row_equal(r->row, err.code, r->code);
+        struct advertised made = {0};
+        if (r->code != GS_OK)
+            continue;
+        row_equal(r->row, advertise_devices(&set, GS_UNIT_GIB, NULL, &made, &err), 0);
+        row_equal(r->row, made.count, r->units[0] + r->units[1]);
+        free(made.devices);
+    }
+}
+
 #define OLD(n) "GPU-00000000-0000-0000-0000-000000000000-_-" #n
 
 static void held_ids_stay_listed_in_place_of_as_many_free_ones(void **state)
@@ -435,6 +470,7 @@ int main(void)
         cmocka_unit_test(a_pod_that_lives_keeps_its_ids),
         cmocka_unit_test(no_two_gpus_share_an_id),
         cmocka_unit_test(a_list_grows_back_as_ids_are_freed),
+        cmocka_unit_test(overhead_is_taken_off_every_gpu),
         cmocka_unit_test(a_long_list_fits_the_kubelet),
         cmocka_unit_test(a_unit_that_does_not_fit_is_refused),
         cmocka_unit_test(the_unit_changes_only_while_nothing_is_held),

@@ -139,6 +139,44 @@ static void a_pod_is_held_and_people_are_told(void **state)
     }
 }
 
+/* A pod of two containers with 3 and 1 GiB. */
+static void every_container_has_its_overhead_beside_the_share(void **state)
+{
+    static const struct {
+        const char *row;
+        uint32_t overhead_mib;
+        uint64_t used;
+        const char *limit;
+        bool may_start;
+    } rows[] = {
+        {"none", 0, 0, REGION_0 " 4294967296\n", true},
+        {"800 MiB each", 800, 0, REGION_0 " 5972688896\n", true},
+        {"used before, within the overhead", 800, 5 * GIB, REGION_0 " 5972688896\n", true},
+        {"used before, above it", 800, 6 * GIB, REGION_0 " 5972688896\n", false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture f;
+        char texts[64][24], used[64];
+        const char *ids[64];
+        struct gs_error err = {0};
+        open_fixture(&f, GS_ENFORCE_REQUIRED);
+        plugin.settings.overhead_mib = r->overhead_mib;
+        enforce_round(&plugin);
+        give_pod(&f.rig, &(struct given_pod){"p", {3, 1}, 0, .qos = GS_QOS_BEST_EFFORT});
+        row_equal(r->row, allocate(&f.rig, 3, NULL, 0, NULL, NULL), 0);
+        plugin.calls.answered++;
+        tree_mkdir(&f.tree, POD);
+        snprintf(used, sizeof(used), REGION_0 " %llu\n", (unsigned long long)r->used);
+        tree_put(&f.tree, POD, "dmem.current", used);
+        enforce_round(&plugin);
+        row_true(r->row, strstr(tree_get(&f.tree, POD, "dmem.max"), r->limit) != NULL);
+        make_ids(0, 3, texts, ids);
+        const struct gs_start_request request = {.ids = ids, .id_count = 3};
+        row_equal(r->row, enforce_may_start(&plugin, &request, &err), r->may_start);
+        close_fixture(&f);
+    }
+}
+
 static void a_start_of_nobody_known_waits_only_where_limits_are_required(void **state)
 {
     const char *ids[] = {"x"};
@@ -158,6 +196,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_gpu_has_the_word_that_is_true),
         cmocka_unit_test(a_pod_is_held_and_people_are_told),
+        cmocka_unit_test(every_container_has_its_overhead_beside_the_share),
         cmocka_unit_test(a_start_of_nobody_known_waits_only_where_limits_are_required),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

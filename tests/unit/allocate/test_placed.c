@@ -62,6 +62,32 @@ static void a_bound_pod_is_told_with_its_share(void **state)
     }
 }
 
+static void containers_that_run_at_a_time_are_counted(void **state)
+{
+    static const struct {
+        const char *row;
+        struct given_pod given;
+        uint32_t containers;
+    } rows[] = {
+        {"one", {"p", {8}, 0}, 1},
+        {"two", {"p", {4, 4}, 0}, 2},
+        {"an init container before two", {"p", {4, 3, 1}, 0, .inits = 1}, 2},
+        {"init containers alone", {"p", {4, 4}, 0, .inits = 2}, 1},
+        {"two init containers before one", {"p", {4, 4, 4}, 0, .inits = 2}, 1},
+        {"a sidecar beside one", {"p", {2, 4}, 0, .sidecars = 1}, 2},
+        {"a sidecar beside an init container and one",
+         {"p", {2, 2, 2}, 0, .inits = 1, .sidecars = 1},
+         2},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        rig_up(&rig);
+        give_pod(&rig, &r->given);
+        row_equal(r->row, look(&rig).pod.containers, r->containers);
+        gs_allocator_free(rig.alloc);
+    }
+}
+
 static void a_pod_of_the_first_list_may_have_begun(void **state)
 {
     struct rig rig;
@@ -141,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_bound_pod_is_told_with_its_share),
+        cmocka_unit_test(containers_that_run_at_a_time_are_counted),
         cmocka_unit_test(a_pod_of_the_first_list_may_have_begun),
         cmocka_unit_test(a_pod_is_where_it_was_given_a_gpu),
         cmocka_unit_test(a_start_names_its_pod),
