@@ -43,7 +43,7 @@ steps=(
     "reference docs/reference.md says what the programs say"
     "clang    clang builds it without a warning, clang-tidy agrees"
     "analyze  gcc's static analyser finds no double free, use after free or unchecked allocation"
-    "asan     all tests under address and undefined-behaviour sanitizers, leaks included"
+    "asan     all tests under address and undefined-behaviour sanitizers, leaks included; char is unsigned, as on arm64"
     "tsan     tests with threads under the thread sanitizer"
     "docs     what the documents name exists; every line of the doctor has its cure"
     "chart    helm renders the same objects as the overlays"

@@ -30,11 +30,13 @@ images=(
 )
 out=$root/build/images
 rootfs=""
+platform=""
 only=()
 
 usage() {
     cat <<'EOF'
 Usage: scripts/image.sh [--out DIR] [extender|device-plugin|mps|inspect]...
+       scripts/image.sh --platform linux/amd64,linux/arm64 [--out DIR] [IMAGE]...
        scripts/image.sh --rootfs DIR extender|device-plugin|mps|inspect
 
 Writes DIR/IMAGE-VERSION-ARCH.tar (default: build/images), an OCI archive, and prints its image's
@@ -43,6 +45,10 @@ digest and size. Import it where a container runtime is:
   ctr -n k8s.io images import FILE           containerd, on each node
   podman load -i FILE; docker load -i FILE
   skopeo copy oci-archive:FILE docker://REGISTRY/NAME:TAG
+
+--platform: for each of these, and for more than one DIR/IMAGE-VERSION.tar besides, an archive with one
+index of all, of which every node takes its own ("skopeo copy --all"). On amd64 scripts/cross.sh makes
+arm64's: it needs root and minutes.
 
 --rootfs writes no archive, only the files of one image, into the empty folder DIR (Dockerfile.*).
 
@@ -182,6 +188,53 @@ make_image() {
         "${file#"$PWD"/}" "$(awk -v b="$bytes" 'BEGIN { printf "%.1f", b / 1048576 }')"
 }
 
+# --- several platforms in one archive ---
+
+# The index of the images whose layouts were unpacked into these folders, as their own indexes name them.
+joined_index() {
+    local layout
+    for layout in "$@"; do
+        jq '.manifests[0] | del(.annotations)' "$layout/index.json"
+    done | jq -cSs '{schemaVersion: 2, mediaType: "application/vnd.oci.image.index.v1+json", manifests: .}'
+}
+
+# An index of an index: https://github.com/opencontainers/image-spec/blob/main/image-layout.md
+join_platforms() {
+    local name=$1 work=$tmp/joined-$1 file=$out/gpushare-$1-$version.tar one architecture index
+    local -a layouts=()
+    mkdir -p "$work/whole/blobs/sha256"
+    for one in ${platform//,/ }; do
+        architecture=${one#linux/}
+        mkdir "$work/$architecture"
+        tar -C "$work/$architecture" -xf "$out/gpushare-$name-$version-$architecture.tar"
+        cp "$work/$architecture"/blobs/sha256/* "$work/whole/blobs/sha256/"
+        layouts+=("$work/$architecture")
+    done
+    cp "${layouts[0]}/oci-layout" "$work/whole/"
+    joined_index "${layouts[@]}" >"$work/index"
+    index=$(add_blob "$work/whole" "$work/index")
+    jq -cS --arg index "$index" '($index | split(" ")) as $w | .manifests = [{
+        mediaType: "application/vnd.oci.image.index.v1+json", digest: $w[0], size: ($w[1] | tonumber),
+        annotations: .manifests[0].annotations}]' "${layouts[0]}/index.json" >"$work/whole/index.json"
+    chmod -R u=rwX,go=rX "$work/whole"
+    pack "$work/whole" oci-layout index.json blobs >"$file.part"
+    mv "$file.part" "$file"
+    printf '%s %s %s (%s)\n' "$(jq -r '.manifests[0].annotations["io.containerd.image.name"]' \
+        "$work/whole/index.json")" "${index%% *}" "${file#"$PWD"/}" "$platform"
+}
+
+# Those of the other architecture are made in a Debian of their own.
+make_others() {
+    local one
+    for one in ${platform//,/ }; do
+        case $one in
+        "linux/$arch") ;;
+        linux/arm64) "$root/scripts/cross.sh" --images "$out" "${only[@]}" ;;
+        *) echo "image.sh: $one cannot be made on $arch" >&2 && return 2 ;;
+        esac
+    done
+}
+
 # --- all ---
 
 parse() {
@@ -189,6 +242,10 @@ parse() {
         case $1 in
         --out | --rootfs)
             printf -v "${1#--}" '%s' "$(realpath -m "${2:?$1 needs a folder}")"
+            shift
+            ;;
+        --platform)
+            platform=${2:?--platform needs a list}
             shift
             ;;
         --help | -h) usage && exit 0 ;;
@@ -216,8 +273,11 @@ main() {
     trap 'rm -rf "$tmp"' EXIT
     for row in "${images[@]}"; do
         read -r name program user most_mib <<<"$row"
-        [[ " ${only[*]} " != *" $name "* ]] || make_image "$name" "$program" "$user" "$most_mib"
+        [[ ",${platform:-linux/$arch}," == *",linux/$arch,"* && " ${only[*]} " == *" $name "* ]] || continue
+        make_image "$name" "$program" "$user" "$most_mib"
     done
+    make_others
+    [[ $platform != *,* ]] || for name in "${only[@]}"; do join_platforms "$name"; done
 }
 
 main "$@"

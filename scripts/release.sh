@@ -24,7 +24,8 @@ usage() {
     cat <<'EOF'
 Usage: scripts/release.sh [--draft] [--url ADDRESS] [--out DIR]
 
-Writes DIR (default: build/release, emptied first but for what scripts/cross.sh made):
+Writes DIR (default: build/release, emptied first but for what scripts/cross.sh and scripts/image.sh
+--platform made):
 
   gpushare-VERSION.tar.gz                             the source
   gpushare-{extender,device-plugin,inspect}-VERSION-ARCH.tar  images (scripts/image.sh)
@@ -172,7 +173,7 @@ main() {
     tmp=$(mktemp -d)
     trap 'rm -rf "$tmp"' EXIT
     mkdir -p "$out"
-    find "$out" -maxdepth 1 -type f ! -name '*arm64*' -delete
+    find "$out" -maxdepth 1 -type f ! -name '*arm64*' ! -name "gpushare-*-$version.tar" -delete
     source_archive
     chart_archive
     "$root/scripts/image.sh" --out "$out"

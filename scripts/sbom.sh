@@ -127,13 +127,14 @@ links() {
     done <<<"$file"
     for program in "${programs[@]}"; do
         for name in $(needed_by "$build/$program"); do
+            [[ ${package_by_name[$name]:-} ]] || continue # the linker itself
             echo "$program ${package_by_name[$name]}"
         done
         while read -r name file; do
             [[ ${seen[$name]:-} ]] && continue
             seen[$name]=1
             for needed in $(needed_by "$file"); do
-                [[ ${package_by_name[$needed]:-} ]] || continue # the linker itself
+                [[ ${package_by_name[$needed]:-} ]] || continue
                 echo "${package_by_name[$name]} ${package_by_name[$needed]}"
             done
         done < <(found_for "$build/$program")
@@ -191,7 +192,7 @@ links_json() {
 
 document() {
     local links=$1 version time
-    version=$("$build/${programs[0]}" --version | grep -oE '[0-9]+\.[0-9.]+')
+    version=$(sed -nE 's/^project\(gpushare VERSION ([0-9.]+).*/\1/p' "$root/CMakeLists.txt")
     time=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 2>/dev/null || date +%s)}
     jq -n --arg version "$version" --arg created "$(date -u -d "@$time" +%FT%TZ)" \
         --argjson files "$(files_json)" --argjson packages "$(packages "$links" | packages_json)" \

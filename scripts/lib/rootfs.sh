@@ -15,8 +15,8 @@ rootfs_packages=(binutils ca-certificates gcc git jq)
 release_facts() {
     local changed=""
     version=$(sed -nE 's/^project\(gpushare VERSION ([0-9.]+).*/\1/p' "$root/CMakeLists.txt")
-    revision=$(git -C "$root" rev-parse HEAD 2>/dev/null) || revision=unknown
-    [[ $revision == unknown ]] || changed=$(git -C "$root" status --porcelain)
+    revision=${GPUSHARE_REVISION:-$(git -C "$root" rev-parse HEAD 2>/dev/null)} || revision=unknown
+    [[ $revision == unknown || -n ${GPUSHARE_REVISION:-} ]] || changed=$(git -C "$root" status --porcelain)
     revision+=${changed:+-changed}
     epoch=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 2>/dev/null || echo 0)}
     created=$(date -u -d "@$epoch" +%Y-%m-%dT%H:%M:%SZ)

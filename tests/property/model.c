@@ -224,7 +224,7 @@ static void add_claim(const struct model *model, uint32_t uid, struct gs_node_vi
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         if (charged >> view->gpus[i].idx & 1)
             view->gpus[i].used_units += model->claims[uid].units;
-        view->gpus[i].pods += charged >> view->gpus[i].idx & 1;
+        view->gpus[i].pods += (uint32_t)(charged >> view->gpus[i].idx & 1);
     }
     view->cpu_used_milli += model->claims[uid].cpu_milli;
 }

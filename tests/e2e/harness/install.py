@@ -22,7 +22,7 @@ from harness.scheduler import SHIPPED_KUBECONFIG, replace_once
 
 SYSTEM = "gpushare-system"
 IMAGES = ("gpushare.invalid/gpushare-extender", "gpushare.invalid/gpushare-device-plugin",
-          "gpushare.invalid/kubectl-inspect-gpushare")
+          "gpushare.invalid/gpushare-mps", "gpushare.invalid/kubectl-inspect-gpushare")
 PROGRAMS = ("/usr/bin/gpushare-extender", "/usr/bin/gpushare-device-plugin")
 SCHEDULER_IMAGE = "registry.k8s.io/kube-scheduler"
 PLUGIN = "daemonset/gpushare-device-plugin"
