@@ -84,8 +84,11 @@ static int bind_and_listen(struct gs_unix_listener *next, const struct sockaddr_
     if (fchmod(next->fd, 0600) < 0)
         return gs_fail_errno(err, GS_EIO, errno, "cannot restrict %s", next->path);
     if (bind(next->fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
-        return gs_fail_errno(err, errno == EADDRINUSE ? GS_EEXIST : GS_EIO, errno,
-                             "cannot make the socket %s", next->path);
+        return gs_fail_errno(err, errno == EADDRINUSE ? GS_EEXIST : GS_EIO, errno, "%s %s",
+                             errno == ENOENT
+                                 ? "there is no folder, which a kubelet makes, for the socket"
+                                 : "cannot make the socket",
+                             next->path);
     struct stat st;
     if (lstat(next->path, &st) < 0)
         return gs_fail_errno(err, GS_EIO, errno, "cannot look at %s", next->path);

@@ -145,7 +145,8 @@ static int take_in(struct gs_service *service, const struct gs_pod *pod, bool re
     int result = sync_pod(service, pod, read, &err);
     gs_store_unlock(&service->store);
     if (result < 0)
-        gs_log(GS_LOG_ERROR, "pod not taken in", GS_STR("pod", pod->name), GS_STR("why", err.msg));
+        gs_log(GS_LOG_ERROR, "pod not taken in", GS_STR("pod", pod->name),
+               GS_STR("namespace", pod->ns), GS_STR("why", err.msg));
     return result;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device_plugin/kubelet_calls.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,8 +164,11 @@ static void log_allocated(const struct pending_call *pending,
                           const struct gs_allocate_answer *answer)
 {
     int64_t took_ns = gs_loop_now_ns(pending->plugin->loop) - pending->since_ns;
-    gs_log(GS_LOG_INFO, "allocated", GS_STR("pod", answer->owner[0] ? answer->owner : "unknown"),
-           GS_STR("gpu", answer->idx), GS_INT("units", answer->units),
+    const char *slash = strchr(answer->owner, '/');
+    char ns[256];
+    snprintf(ns, sizeof(ns), "%.*s", slash ? (int)(slash - answer->owner) : 0, answer->owner);
+    gs_log(GS_LOG_INFO, "allocated", GS_STR("pod", slash ? slash + 1 : "unknown"),
+           GS_STR("namespace", ns), GS_STR("gpu", answer->idx), GS_INT("units", answer->units),
            GS_INT("ms", took_ns / GS_NS_PER_MS));
 }
 

@@ -25,6 +25,7 @@ static bool set_format(void *to, const char *text)
 
 #define SHOW_HELP                                                                                  \
     "Commands, each with a --help of its own:\n"                                                   \
+    "  map [NODE]         the same as a picture: a bar for every GPU, a letter for every pod\n"    \
     "  why [POD]          who waits for GPU memory, and why; or what one pod has\n"                \
     "  what-if            how many more pods of a size would fit, and where\n"                     \
     "  usage [NODE]       what pods truly use of it, and what they should ask for instead\n"       \

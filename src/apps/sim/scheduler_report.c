@@ -25,7 +25,8 @@ static void send_event(struct sched *sched, const struct sched_pod *pod, bool wa
                                    .message = message,
                                    .component = sched->set.scheduler_name};
     if (kube.ops->create_event(kube.ctx, &event, &err) < 0)
-        gs_log(GS_LOG_WARN, "no event", GS_STR("pod", pod->name), GS_STR("why", err.msg));
+        gs_log(GS_LOG_WARN, "no event", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
+               GS_STR("why", err.msg));
 }
 
 void sched_report_bound(struct sched *sched, const struct sched_pod *pod, const char *node)
@@ -58,7 +59,8 @@ static void patch_condition(struct sched *sched, const struct sched_pod *pod, co
                   "message", message, "lastTransitionTime", now);
     if (!patch ||
         rest_call(sched->api, "PATCH", path, GS_TYPE_STRATEGIC_PATCH, patch, NULL, &err) < 0)
-        gs_log(GS_LOG_WARN, "no condition", GS_STR("pod", pod->name), GS_STR("why", err.msg));
+        gs_log(GS_LOG_WARN, "no condition", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
+               GS_STR("why", err.msg));
 }
 
 void sched_report_failed(struct sched *sched, const struct sched_pod *pod, const json_t *object,
