@@ -10,6 +10,7 @@ struct pod {
     gs_gpu_mask gpus;
     uint64_t bytes;
     bool required;
+    bool one_user;
     bool adopted; /* it ran before it was limited here */
     bool was_held;
     bool listed;   /* in the list under way */
@@ -280,7 +281,8 @@ static struct pod *add(struct gs_keeper *keeper, const char *uid, struct gs_erro
 static bool is_known(const struct pod *pod, const struct gs_share *share)
 {
     return pod->gpus && pod->qos == share->qos && pod->gpus == share->gpus &&
-           pod->bytes == share->bytes && pod->required == share->required;
+           pod->bytes == share->bytes && pod->required == share->required &&
+           pod->one_user == share->one_user;
 }
 
 int gs_keeper_share(struct gs_keeper *keeper, const struct gs_share *share, struct gs_error *err)
@@ -301,6 +303,7 @@ int gs_keeper_share(struct gs_keeper *keeper, const struct gs_share *share, stru
     pod->gpus = share->gpus;
     pod->bytes = share->bytes;
     pod->required = share->required;
+    pod->one_user = share->one_user;
     pod->adopted = pod->adopted || (is_new && share->runs);
     if (keeper->options.mode != GS_ENFORCE_OFF)
         settle(keeper, pod);
@@ -322,11 +325,22 @@ void gs_keeper_list_end(struct gs_keeper *keeper)
     keeper->pod_count = kept;
 }
 
+static void show(struct gs_keeper *keeper, const struct pod *pod)
+{
+    struct gs_limit limits[GS_GPUS_MAX];
+    const struct gs_limit_pod of = {pod->uid, pod->qos};
+    size_t count = limits_of(keeper, pod, limits);
+    gs_limiter_show(keeper->options.limiter, &of, limits, count);
+}
+
 void gs_keeper_appeared(struct gs_keeper *keeper, const char *uid)
 {
     struct pod *pod = find(keeper, uid);
-    if (pod && keeper->options.mode != GS_ENFORCE_OFF)
-        settle(keeper, pod);
+    if (!pod || keeper->options.mode == GS_ENFORCE_OFF)
+        return;
+    settle(keeper, pod);
+    if (pod->held && pod->one_user)
+        show(keeper, pod);
 }
 
 bool gs_keeper_may_start(struct gs_keeper *keeper, const char *uid, const char **ret_reason)

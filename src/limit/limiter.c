@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/limit/limiter.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,15 +223,10 @@ static enum gs_limit_outcome all_alike(enum gs_limit_outcome outcome, size_t cou
     return outcome;
 }
 
-static enum gs_limit_outcome work(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
-                                  const struct gs_limit *limits, size_t count,
-                                  struct gs_limit_result *results, bool may_write)
+static enum gs_limit_outcome work_at(struct gs_limiter *limiter, const char *path,
+                                     const struct gs_limit *limits, size_t count,
+                                     struct gs_limit_result *results, bool may_write)
 {
-    char path[GS_CGROUP_PATH_BYTES];
-    if (count > GS_LIMITS_MAX)
-        return all_alike(GS_LIMIT_FAILED, count, results);
-    if (!find_pod(limiter, pod, path))
-        return all_alike(GS_LIMIT_NO_POD, count, results);
     all_alike(GS_LIMIT_HELD, count, results);
     enum gs_limit_outcome read = judge_all(limiter, path, limits, count, results);
     if (read == GS_LIMIT_NO_FILES && may_write) {
@@ -241,6 +237,18 @@ static enum gs_limit_outcome work(struct gs_limiter *limiter, const struct gs_li
     if (read == GS_LIMIT_HELD && may_write)
         read = write_all(limiter, path, limits, count, results);
     return read == GS_LIMIT_HELD ? worst(results, count) : all_alike(read, count, results);
+}
+
+static enum gs_limit_outcome work(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+                                  const struct gs_limit *limits, size_t count,
+                                  struct gs_limit_result *results, bool may_write)
+{
+    char path[GS_CGROUP_PATH_BYTES];
+    if (count > GS_LIMITS_MAX)
+        return all_alike(GS_LIMIT_FAILED, count, results);
+    if (!find_pod(limiter, pod, path))
+        return all_alike(GS_LIMIT_NO_POD, count, results);
+    return work_at(limiter, path, limits, count, results, may_write);
 }
 
 enum gs_limit_outcome gs_limiter_hold(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
@@ -255,6 +263,26 @@ enum gs_limit_outcome gs_limiter_verify(struct gs_limiter *limiter, const struct
                                         struct gs_limit_result *results)
 {
     return work(limiter, pod, limits, count, results, false);
+}
+
+void gs_limiter_show(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+                     const struct gs_limit *limits, size_t count)
+{
+    struct gs_limit_result results[GS_LIMITS_MAX];
+    char path[GS_CGROUP_PATH_BYTES], leaf[GS_CGROUP_PATH_BYTES];
+    if (count > GS_LIMITS_MAX || !find_pod(limiter, pod, path))
+        return;
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    while (dir && (entry = readdir(dir))) {
+        if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+            continue;
+        int len = snprintf(leaf, sizeof(leaf), "%s/%s", path, entry->d_name);
+        if (len > 0 && (size_t)len < sizeof(leaf))
+            work_at(limiter, leaf, limits, count, results, true);
+    }
+    if (dir)
+        closedir(dir);
 }
 
 /* Of a file with one line for each region. */

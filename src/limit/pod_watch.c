@@ -6,6 +6,13 @@
 #include <string.h>
 #include <sys/inotify.h>
 
+/* Whose containers' cgroups are waited for. */
+struct watched_pod {
+    int wd;
+    enum gs_qos qos;
+    char uid[GS_POD_UID_BYTES];
+};
+
 struct gs_pod_watch {
     gs_pod_watch_fn *fn;
     void *ctx;
@@ -14,6 +21,8 @@ struct gs_pod_watch {
     /* Of the folders in which pods' folders appear; -1: not there. One whose folder went is stale:
      * the kernel does not give its number out again for long. */
     int wds[GS_POD_TREE_ROOTS_MAX][GS_QOS_COUNT];
+    struct watched_pod pods[GS_POD_WATCH_PODS_MAX];
+    size_t pod_count;
 };
 
 int gs_pod_watch_new(gs_pod_watch_fn *fn, void *ctx, struct gs_pod_watch **ret,
@@ -107,8 +116,53 @@ static void made_in(struct gs_pod_watch *watch, size_t root, enum gs_qos qos, co
     tell(watch, root, qos, name);
 }
 
+/* Not every kernel ends the watch of a cgroup that is removed (kernfs sends no IN_IGNORED), and
+ * such a watch keeps its inode. */
+static void forget_gone_pods(struct gs_pod_watch *watch)
+{
+    char path[GS_CGROUP_PATH_BYTES];
+    size_t kept = 0;
+    for (size_t i = 0; i < watch->pod_count; i++) {
+        const struct watched_pod *pod = &watch->pods[i];
+        if (gs_pod_tree_find(&watch->tree, pod->uid, pod->qos, path, NULL) == 0)
+            watch->pods[kept++] = *pod;
+        else
+            inotify_rm_watch(watch->inotify, pod->wd);
+    }
+    watch->pod_count = kept;
+}
+
+/* inotify gives out the number that it gave before for a folder that is watched already. */
+void gs_pod_watch_containers(struct gs_pod_watch *watch, const char *uid, enum gs_qos qos)
+{
+    char path[GS_CGROUP_PATH_BYTES];
+    forget_gone_pods(watch);
+    if (watch->pod_count == GS_POD_WATCH_PODS_MAX ||
+        gs_pod_tree_find(&watch->tree, uid, qos, path, NULL) < 0)
+        return;
+    int wd = inotify_add_watch(watch->inotify, path, IN_CREATE | IN_ONLYDIR);
+    for (size_t i = 0; i < watch->pod_count; i++)
+        if (watch->pods[i].wd == wd)
+            return;
+    if (wd < 0)
+        return;
+    struct watched_pod *pod = &watch->pods[watch->pod_count++];
+    *pod = (struct watched_pod){.wd = wd, .qos = qos};
+    memcpy(pod->uid, uid, strlen(uid) + 1);
+}
+
+static void look_at_pods(struct gs_pod_watch *watch, const struct inotify_event *event)
+{
+    for (size_t i = 0; i < watch->pod_count && (event->mask & IN_ISDIR); i++) {
+        const struct watched_pod *pod = &watch->pods[i];
+        if (pod->wd == event->wd)
+            watch->fn(watch->ctx, pod->uid, pod->qos);
+    }
+}
+
 static void look_at(struct gs_pod_watch *watch, const struct inotify_event *event)
 {
+    look_at_pods(watch, event);
     for (size_t root = 0; root < watch->tree.root_count && event->len > 0; root++)
         for (enum gs_qos qos = 0; qos < GS_QOS_COUNT; qos++)
             if (watch->wds[root][qos] == event->wd)

@@ -227,6 +227,8 @@ def preferred(node):
     other = pod.run("c")
     check(other.take(2) == "refused" and other.take(1) == "given",
           "both share one limit: 1 GiB is given, 2 are not")
+    in_time(lambda: f"{REGIONS[0]} {4 * GIB}\n" in get(f"{pod.folder}/cri-containerd-c.scope/dmem.max"),
+            "the container's own cgroup shows the limit: a program takes it for the GPU's size", 20)
     neighbour = Pod(node, "b", 8, qos="Guaranteed").admit(8).make_cgroup()
     in_time(lambda: neighbour.is_limited(8), "a Guaranteed neighbour is limited, too", 20)
     check(neighbour.run("c").take(8) == "given", "it takes its 8 GiB beside")

@@ -61,6 +61,7 @@ struct gs_share {
     gs_gpu_mask gpus;
     uint64_t bytes; /* on each of them */
     bool required;  /* the pod itself insists, whatever the mode */
+    bool one_user;  /* one container at a time uses GPUs: its own cgroup shows the limit, too */
     bool runs;      /* some container of it runs already: it is limited only where it has room */
 };
 
@@ -72,7 +73,7 @@ int gs_keeper_share(struct gs_keeper *keeper, const struct gs_share *share, stru
 void gs_keeper_list_begin(struct gs_keeper *keeper);
 void gs_keeper_list_end(struct gs_keeper *keeper);
 
-/* Its cgroup was made. Pods without a share are passed over. */
+/* Its cgroup was made, or one of a container in it. Pods without a share are passed over. */
 void gs_keeper_appeared(struct gs_keeper *keeper, const char *uid);
 
 /* Before a container of the pod starts. False: it must wait, for this reason (as above). A pod that

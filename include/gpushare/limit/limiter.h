@@ -132,6 +132,13 @@ enum gs_limit_outcome gs_limiter_verify(struct gs_limiter *limiter, const struct
                                         const struct gs_limit *limits, size_t count,
                                         struct gs_limit_result *results);
 
+/* Writes the same limits into the cgroups of the pod's containers that there are now, and "+dmem"
+ * into the pod's cgroup.subtree_control where they lack the file: a process is told the limit of
+ * its own cgroup as the GPU's size (cudaMemGetInfo), not that of one above. Nothing is held by it,
+ * so nothing is said of it. For pods with one container that uses GPUs. */
+void gs_limiter_show(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+                     const struct gs_limit *limits, size_t count);
+
 /* What the pod uses of each region (dmem.current), limit or not; a region that is not there: 0.
  * GS_LIMIT_HELD when it could be read; otherwise ret_bytes is untouched. */
 enum gs_limit_outcome gs_limiter_use(struct gs_limiter *limiter, const struct gs_limit_pod *pod,

@@ -10,8 +10,9 @@
  * Tells a pod's UID as soon as the kubelet has made its cgroup: before the sandbox, and so before
  * any process of the pod. That is the moment for a limit; the device plugin's PreStartContainer is
  * called only for containers that name the resource, when others of the pod may run already.
- * inotify(7) on the folders of the three QoS classes: three watches per root, none per pod. No
- * thread of its own: a descriptor for the caller's poll loop.
+ * inotify(7) on the folders of the three QoS classes: three watches per root, none per pod but
+ * those of gs_pod_watch_containers(). No thread of its own: a descriptor for the caller's poll
+ * loop.
  *
  *   gs_pod_watch_new(on_pod, me, &watch, &err);
  *   gs_pod_watch_follow(watch, gs_limiter_tree(limiter));    tells all pods that are there
@@ -39,6 +40,12 @@ int gs_pod_watch_fd(const struct gs_pod_watch *watch);
 /* Watches these roots (copied) and no others, and tells every pod that is below them now. To be
  * called again from time to time, as a remedy for roots that were made anew. */
 void gs_pod_watch_follow(struct gs_pod_watch *watch, const struct gs_pod_tree *tree);
+
+/* From now on the pod is told again as cgroups of its containers appear, until its own is gone.
+ * Nothing happens when it has none, or for more than GS_POD_WATCH_PODS_MAX pods: who needs it for
+ * more than to show something must not rely on it. */
+enum { GS_POD_WATCH_PODS_MAX = 512 };
+void gs_pod_watch_containers(struct gs_pod_watch *watch, const char *uid, enum gs_qos qos);
 
 /* Takes what the kernel has; tells the pods that are new. */
 void gs_pod_watch_read(struct gs_pod_watch *watch);

@@ -101,6 +101,7 @@ static int take_pod(struct plugin *plugin, const struct gs_placed *pod, struct g
         .gpus = pod->gpus,
         .bytes = limit_of(plugin, pod),
         .required = pod->enforce_required,
+        .one_user = pod->containers == 1,
         .runs = pod->runs,
     };
     return gs_keeper_share(plugin->enforce.keeper, &share, err);
@@ -149,8 +150,11 @@ bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *req
     }
     if (take_pod(plugin, &pod, err) < 0)
         return false;
-    if (gs_keeper_may_start(plugin->enforce.keeper, pod.cgroup_uid, &reason))
+    if (gs_keeper_may_start(plugin->enforce.keeper, pod.cgroup_uid, &reason)) {
+        if (plugin->enforce.watch && pod.containers == 1) /* the container's own comes next */
+            gs_pod_watch_containers(plugin->enforce.watch, pod.cgroup_uid, pod.qos);
         return true;
+    }
     gs_fail(err, GS_EBUSY, "held back until the kernel keeps this pod to its share: %s", reason);
     return false;
 }

@@ -376,6 +376,36 @@ static void foreign_gpus_are_denied_where_asked(void **state)
     }
 }
 
+static void the_only_user_of_a_gpu_is_shown_the_limit(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_enforce mode;
+        bool one_user;
+        uint64_t used;
+        bool shown;
+    } rows[] = {
+        {"one", GS_ENFORCE_PREFERRED, true, 0, true},
+        {"several share it", GS_ENFORCE_PREFERRED, false, 0, false},
+        {"nothing is limited", GS_ENFORCE_OBSERVE, true, 0, false},
+        {"off", GS_ENFORCE_OFF, true, 0, false},
+        {"its pod is above the limit", GS_ENFORCE_REQUIRED, true, 5 * GIB, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_share share = four;
+        struct fixture f;
+        open_keeper(&f, r->mode, false);
+        make_pod(&f, r->used);
+        share.one_user = r->one_user;
+        gs_keeper_share(f.keeper, &share, NULL);
+        tree_mkdir(&f.tree, POD "/c");
+        gs_keeper_appeared(f.keeper, "a");
+        const char *max = tree_get(&f.tree, POD "/c", "dmem.max");
+        row_equal(r->row, strstr(max, REGION_0 " 4294967296\n") != NULL, r->shown);
+        close_keeper(&f);
+    }
+}
+
 static void a_gpu_that_cannot_be_limited_has_its_reason(void **state)
 {
     static const struct {
@@ -461,6 +491,7 @@ int main(void)
         cmocka_unit_test(the_kernel_remembers_a_better_peak_than_looks_find),
         cmocka_unit_test(use_is_known_of_each_gpu_that_the_kernel_counts),
         cmocka_unit_test(foreign_gpus_are_denied_where_asked),
+        cmocka_unit_test(the_only_user_of_a_gpu_is_shown_the_limit),
         cmocka_unit_test(a_gpu_that_cannot_be_limited_has_its_reason),
         cmocka_unit_test(pods_come_and_go_up_to_a_ceiling),
     };

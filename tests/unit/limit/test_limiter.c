@@ -349,6 +349,32 @@ static void more_limits_than_a_pod_can_have_are_refused(void **state)
     assert_int_equal(f->tree.writes, 0);
 }
 
+static void containers_are_shown_the_limits_of_their_pod(void **state)
+{
+    static const char expected[] = REGION_0 " 1073741824\n" REGION_1 " 2147483648\n";
+    static const char *const containers[] = {POD_A "/sandbox", POD_A "/cri-containerd-x.scope"};
+    struct fixture *f = *state;
+    const struct gs_limit limits[] = {{REGION_0, GIB}, {REGION_1, 2 * GIB}};
+    gs_limiter_show(f->limiter, &pod_a, limits, 2); /* none yet */
+    GS_FOR_EACH_ROW (container, containers)
+        tree_mkdir(&f->tree, *container);
+    tree_put(&f->tree, POD_A, "cgroup.procs", "");
+    assert_int_equal(f->tree.writes + f->tree.enablings, 0);
+    gs_limiter_show(f->limiter, &pod_a, limits, 2);
+    GS_FOR_EACH_ROW (container, containers)
+        row_text(*container, tree_get(&f->tree, *container, "dmem.max"), expected);
+    /* by the pod's own folder, whose limit is not touched */
+    assert_string_equal(tree_get(&f->tree, POD_A, "cgroup.subtree_control"), "memory pids dmem\n");
+    assert_string_equal(tree_get(&f->tree, POD_A, "dmem.max"), REGION_0 " max\n" REGION_1 " max\n");
+    assert_int_equal(f->tree.enablings, 1);
+    gs_limiter_show(f->limiter, &pod_a, limits, 2);
+    assert_int_equal(f->tree.writes, 4); /* nothing twice */
+    const struct gs_limit_pod nobody = {"b", GS_QOS_BURSTABLE};
+    gs_limiter_show(f->limiter, &nobody, limits, 2);
+    gs_limiter_show(f->limiter, &pod_a, limits, GS_LIMITS_MAX + 1);
+    assert_int_equal(f->tree.writes, 4);
+}
+
 #define in_tree(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -367,6 +393,7 @@ int main(void)
         in_tree(dmem_that_cannot_be_passed_on_has_its_reason),
         in_tree(use_is_read_whether_there_is_a_limit_or_not),
         in_tree(the_peak_is_read_where_the_kernel_remembers_it),
+        in_tree(containers_are_shown_the_limits_of_their_pod),
         in_tree(more_limits_than_a_pod_can_have_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

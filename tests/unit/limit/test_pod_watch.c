@@ -134,6 +134,54 @@ static void following_again_lets_go_of_what_was_followed(void **state)
     assert_string_equal(news(f), "g:b ");
 }
 
+static void containers_of_some_pods_are_told(void **state)
+{
+    struct fixture *f = *state;
+    tree_mkdirs(&f->tree, "/kubepods/burstable/poda", true);
+    tree_mkdirs(&f->tree, "/kubepods/burstable/podb", true);
+    follow(f);
+    news(f);
+    gs_pod_watch_containers(f->watch, "a", GS_QOS_BURSTABLE);
+    gs_pod_watch_containers(f->watch, "a", GS_QOS_BURSTABLE); /* once is enough */
+    gs_pod_watch_containers(f->watch, "gone", GS_QOS_BURSTABLE);
+    tree_mkdir(&f->tree, "/kubepods/burstable/poda/x");
+    assert_string_equal(news(f), "b:a ");
+    tree_mkdir(&f->tree, "/kubepods/burstable/podb/x");
+    assert_string_equal(news(f), "");
+    tree_put(&f->tree, "/kubepods/burstable/poda", "file", "");
+    assert_string_equal(news(f), "");
+    tree_rmdir(&f->tree, "/kubepods/burstable/poda");
+    tree_mkdir(&f->tree, "/kubepods/burstable/poda"); /* another of that name */
+    assert_string_equal(news(f), "b:a ");
+    tree_mkdir(&f->tree, "/kubepods/burstable/poda/x");
+    assert_string_equal(news(f), "");
+    gs_pod_watch_containers(f->watch, "a", GS_QOS_BURSTABLE);
+    tree_mkdir(&f->tree, "/kubepods/burstable/poda/y");
+    assert_string_equal(news(f), "b:a ");
+}
+
+/* Pods come and go: no more watches than pods that are there. */
+static void pods_that_are_gone_are_waited_for_no_more(void **state)
+{
+    struct fixture *f = *state;
+    tree_mkdirs(&f->tree, "/kubepods/burstable", true);
+    follow(f);
+    for (int i = 0; i <= GS_POD_WATCH_PODS_MAX; i++) {
+        char path[64], name[16];
+        snprintf(name, sizeof(name), "p%d", i);
+        snprintf(path, sizeof(path), "/kubepods/burstable/pod%s", name);
+        tree_mkdir(&f->tree, path);
+        gs_pod_watch_containers(f->watch, name, GS_QOS_BURSTABLE);
+        news(f);
+        strcat(path, "/x");
+        tree_mkdir(&f->tree, path);
+        if (!strstr(news(f), name))
+            fail_msg("%s was not told", name);
+        *strrchr(path, '/') = '\0';
+        tree_rmdir(&f->tree, path);
+    }
+}
+
 /* More events than the kernel keeps (fs.inotify.max_queued_events): the folders are read again. */
 static void what_the_kernel_dropped_is_found_by_reading(void **state)
 {
@@ -165,6 +213,8 @@ int main(void)
         in_tree(nothing_is_told_of_a_tree_that_is_not_there),
         in_tree(a_class_folder_made_anew_is_followed_again),
         in_tree(following_again_lets_go_of_what_was_followed),
+        in_tree(containers_of_some_pods_are_told),
+        in_tree(pods_that_are_gone_are_waited_for_no_more),
         in_tree(what_the_kernel_dropped_is_found_by_reading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
