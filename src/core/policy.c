@@ -57,9 +57,9 @@ static uint64_t mix_text(uint64_t hash, struct gs_slice text)
 
 /* All that a choice depends on, besides the node and the table: what is not mixed in here must not
  * be looked at by a policy. */
-static uint64_t ask_key(enum gs_placement placement, const struct gs_ask *ask)
+static uint64_t ask_key(enum gs_placement placement, bool leaving, const struct gs_ask *ask)
 {
-    uint64_t hash = gs_mix(GS_MIX_START, (uint64_t)placement);
+    uint64_t hash = gs_mix(GS_MIX_START, (uint64_t)placement << 1 | leaving);
     hash = gs_mix(hash, (uint64_t)ask->units << 32 | ask->gpu_count);
     hash = gs_mix(hash, (uint64_t)ask->cpu_milli);
     if (ask->selects) {
@@ -115,7 +115,7 @@ static void choose_remembered(struct gs_chooser *chooser, const struct gs_node_v
     struct gs_policies *policies = chooser->policies;
     uint64_t generation = atomic_load_explicit(&policies->generation, memory_order_acquire);
     if (!generation || !view->version) {
-        gs_policy_by_state(policies, chooser->placement, view, chooser->ask, ret);
+        gs_policy_by_state(chooser, view, ret);
         return;
     }
     if (remembers(chooser, view, generation, ret))
@@ -125,7 +125,7 @@ static void choose_remembered(struct gs_chooser *chooser, const struct gs_node_v
             ret->loss = GS_LOSS_UNKNOWN;
         return;
     }
-    gs_policy_by_state(policies, chooser->placement, view, chooser->ask, ret);
+    gs_policy_by_state(chooser, view, ret);
     gs_memo_put(&policies->choices, chooser->row + view->slot,
                 choice_key(chooser, view, generation),
                 (struct gs_memo_value){(uint64_t)ret->loss, ret->gpus});
@@ -142,7 +142,9 @@ void gs_chooser_init(struct gs_chooser *ret, struct gs_policies *policies,
 {
     *ret = (struct gs_chooser){.policies = policies, .ask = ask, .placement = placement};
     if (is_remembered(placement)) {
-        ret->kind = ask_key(placement, ask);
+        ret->leaving = placement == GS_PLACEMENT_ROLLOUT &&
+                       atomic_load_explicit(&policies->leaving, memory_order_relaxed);
+        ret->kind = ask_key(placement, ret->leaving, ask);
         ret->row = row_of(policies, ret->kind);
     }
 }

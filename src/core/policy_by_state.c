@@ -123,10 +123,21 @@ static void choose_several(const struct judge *judge, struct gs_choice *ret)
     *ret = (struct gs_choice){loss_of(judge, &after), gpus};
 }
 
-void gs_policy_by_state(struct gs_policies *policies, enum gs_placement placement,
-                        const struct gs_node_view *view, const struct gs_ask *ask,
+/* A fiftieth of a card for each card that the node has free, before the pod: where pods leave, who
+ * goes to the fullest node keeps others whole. Chosen with `gpushare-sim replay --timed`. */
+static int64_t price_of_room(const struct gs_node_view *view)
+{
+    enum { PER_FREE_CARD_MILLI = 20 };
+    return PER_FREE_CARD_MILLI * GS_LOSS_MILLI * (int64_t)view->sum_free_units /
+           view->max_total_units;
+}
+
+void gs_policy_by_state(const struct gs_chooser *chooser, const struct gs_node_view *view,
                         struct gs_choice *ret)
 {
+    struct gs_policies *policies = chooser->policies;
+    const struct gs_ask *ask = chooser->ask;
+    enum gs_placement placement = chooser->placement;
     struct gs_policy_table *table = gs_policies_pin(policies);
     if (!table) {
         gs_policy_binpack(view, ask, ret);
@@ -146,5 +157,7 @@ void gs_policy_by_state(struct gs_policies *policies, enum gs_placement placemen
     } else {
         choose_several(&judge, ret);
     }
+    if (chooser->leaving)
+        ret->loss += price_of_room(view);
     gs_policies_unpin(policies, table);
 }

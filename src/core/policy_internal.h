@@ -27,6 +27,8 @@ struct gs_policies {
     uint64_t learnt; /* pods with GPU memory, ever */
     uint64_t due_at; /* ... at which a refresh is worth while */
     bool supply_moved;
+    uint32_t left_share;  /* of those that came or went lately, the share that went; of 2^16 */
+    _Atomic bool leaving; /* it is large */
 
     pthread_mutex_t refresh_lock; /* one refresh at a time */
 
@@ -46,8 +48,7 @@ void gs_policy_binpack(const struct gs_node_view *view, const struct gs_ask *ask
 void gs_policy_spread(const struct gs_node_view *view, const struct gs_ask *ask,
                       struct gs_choice *ret);
 /* fgd or rollout */
-void gs_policy_by_state(struct gs_policies *policies, enum gs_placement placement,
-                        const struct gs_node_view *view, const struct gs_ask *ask,
+void gs_policy_by_state(const struct gs_chooser *chooser, const struct gs_node_view *view,
                         struct gs_choice *ret);
 
 /* fgd: units that typical pods cannot use, on average; the level 0..100 of a change for the better;

@@ -25,6 +25,25 @@ void gs_policies_unpin(struct gs_policies *policies, struct gs_policy_table *tab
         gs_policy_table_free(table);
 }
 
+/* The share fades over some 256 pods. Hold the lock. */
+static void note_coming_or_going(struct gs_policies *policies, bool left)
+{
+    enum { ONE = 1 << 16, FADES_OVER = 256 };
+    if (left)
+        policies->left_share += ONE / FADES_OVER;
+    policies->left_share -= policies->left_share / FADES_OVER;
+    bool leaving = atomic_load_explicit(&policies->leaving, memory_order_relaxed);
+    leaving = policies->left_share > (leaving ? ONE / 8 : ONE / 4);
+    atomic_store_explicit(&policies->leaving, leaving, memory_order_relaxed);
+}
+
+void gs_policies_left(struct gs_policies *policies)
+{
+    pthread_mutex_lock(&policies->learn_lock);
+    note_coming_or_going(policies, true);
+    pthread_mutex_unlock(&policies->learn_lock);
+}
+
 void gs_policies_learn(struct gs_policies *policies, const struct gs_ask *ask)
 {
     if (ask->broken || ask->uuid.len)
@@ -32,6 +51,8 @@ void gs_policies_learn(struct gs_policies *policies, const struct gs_ask *ask)
     pthread_mutex_lock(&policies->learn_lock);
     gs_classes_add(&policies->classes, ask);
     policies->learnt += ask->units ? 1 : 0;
+    if (ask->units)
+        note_coming_or_going(policies, false);
     pthread_mutex_unlock(&policies->learn_lock);
 }
 

@@ -70,7 +70,10 @@ static void end_pod(struct gs_service *service, const struct gs_pod *pod)
     struct gs_store *store = &service->store;
     uint32_t slot = gs_ledger_hold_slot(store->ledger, pod->uid);
     bool held = slot != GS_INDEX_NONE;
-    if (gs_ledger_remove(store->ledger, pod->uid, &slot) || held)
+    bool had_claim = gs_ledger_remove(store->ledger, pod->uid, &slot);
+    if (had_claim)
+        gs_policies_left(store->policies);
+    if (had_claim || held)
         gs_store_freed(store, slot);
     gs_recent_add(&store->ended, pod->uid);
     gs_pending_remove(service->pending, pod->uid);

@@ -233,7 +233,8 @@ void gs_replay_vacate(struct replay *replay, uint32_t number, uint32_t row, int6
     put_uid(uid, number);
     node->memory_left_mib += pod->memory_mib;
     node->kinds[kind_of(pod)]--;
-    gs_ledger_remove(replay->ledger, uid, NULL);
+    if (gs_ledger_remove(replay->ledger, uid, NULL))
+        gs_policies_left(replay->policies);
 }
 
 bool gs_replay_has_room(const struct replay *replay, uint32_t row)

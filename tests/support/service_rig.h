@@ -179,7 +179,8 @@ static inline void rig_start_as(struct rig *rig, struct gs_service_config config
     config.names = &rig->names;
     config.clock = &rig->clock;
     config.kube = (struct gs_kube){&rig_ops, rig};
-    config.policy = GS_PLACEMENT_BINPACK;
+    if (config.policy == GS_PLACEMENT_DEFAULT)
+        config.policy = GS_PLACEMENT_BINPACK;
     rig->service = gs_service_new(&config, &err);
     assert_non_null(rig->service);
     rig->sink = gs_service_sink(rig->service);

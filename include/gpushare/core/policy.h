@@ -19,13 +19,15 @@
  *             memory that a typical pod could not use grows least
  *   rollout   the node where the memory that stays unused after a long run of typical pods grows
  *             least, and there the GPU of which the same holds (the tightest when no GPU does any
- *             harm); exact integer arithmetic, the same choice on every machine
+ *             harm); exact integer arithmetic, the same choice on every machine. While pods leave
+ *             about as fast as they come, full nodes are preferred on top of that
  *
  * fgd and rollout need to know which pods there are: they learn it (below), and behave like binpack
  * until they have seen GS_LEARN_MIN pods with GPU memory.
  *
  *   struct gs_choice choice;
  *   gs_policies_learn(policies, &ask);                        once per pod, when first seen
+ *   gs_policies_left(policies);                               once per pod, when it has gone
  *   if (gs_policy_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask, &choice))
  *       ... choice.loss orders nodes, choice.gpus go into the annotation
  *
@@ -77,6 +79,7 @@ struct gs_chooser {
     struct gs_policies *policies;
     const struct gs_ask *ask;
     enum gs_placement placement;
+    bool leaving;       /* pods leave about as fast as they come */
     uint64_t kind, row; /* where the results of this kind of pod are remembered */
     uint32_t worked;    /* choices of fgd and rollout that were not remembered and took long */
     bool hurried;       /* the caller's: no more of these */
@@ -96,6 +99,11 @@ bool gs_chooser_choose(struct gs_chooser *chooser, const struct gs_node_view *vi
  * bounded: at most 4096 kinds, the rarest are forgotten first, and old pods fade (all counts are
  * halved at 131072). */
 void gs_policies_learn(struct gs_policies *policies, const struct gs_ask *ask);
+
+/* A pod with GPU memory has left its node. Once every fourth of the last few hundred that came or
+ * went has left, rollout counts what a node has free against it: nodes that empty stay empty for
+ * those that want a whole one. Not any more below an eighth. */
+void gs_policies_left(struct gs_policies *policies);
 
 /* Notes how much GPU memory of which model the ledger's nodes have: rollout keeps scarce models for
  * the pods that can run nowhere else. Microseconds; the ledger must not change meanwhile. */

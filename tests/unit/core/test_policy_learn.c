@@ -154,6 +154,39 @@ static void who_is_hurried_only_remembers(void **state)
     assert_int_equal(chooser.worked, 1);
 }
 
+/* Two nodes on which the pod does no harm: while pods leave, the one that has a card less free is
+ * better by a fiftieth of a card. What was remembered before that says nothing about it. */
+static void while_pods_leave_the_fuller_node_is_better(void **state)
+{
+    static const struct {
+        const char *row;
+        uint32_t come, leave; /* in turns */
+        int64_t better_by;    /* thousandths of a card */
+    } rows[] = {
+        {"nobody has left", 500, 0, 0},    {"some", 200, 40, 0},
+        {"as many as come", 300, 300, 20}, {"many come, a little later", 250, 0, 20},
+        {"and later", 200, 0, 0},          {"all leave", 0, 100, 20},
+    };
+    static struct test_node fuller, emptier;
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    struct gs_ask ask = test_ask(8, 1, 0, NULL);
+    const struct gs_node_view *full = test_cpu_view(&fuller, "16:8 16", 0, 1);
+    const struct gs_node_view *empty = test_cpu_view(&emptier, "16:8 16 16", 0, 2);
+    learn_equals(policies, 40, 8);
+    test_refresh(policies);
+    GS_FOR_EACH_ROW (r, rows) {
+        for (uint32_t i = 0; i < r->come || i < r->leave; i++) {
+            learn_equals(policies, i < r->come, 8);
+            if (i < r->leave)
+                gs_policies_left(policies);
+        }
+        struct gs_choice better = test_choose(policies, GS_PLACEMENT_ROLLOUT, full, &ask);
+        struct gs_choice worse = test_choose(policies, GS_PLACEMENT_ROLLOUT, empty, &ask);
+        row_equal(r->row, worse.loss - better.loss, r->better_by * GS_LOSS_MILLI);
+        row_equal(r->row, better.gpus, worse.gpus);
+    }
+}
+
 /* What was remembered under the old table must not be found under the new one. */
 static void a_new_table_forgets_old_results(void **state)
 {
@@ -335,6 +368,7 @@ int main(void)
         cmocka_unit_test(old_pods_fade_and_rare_kinds_are_forgotten),
         cmocka_unit_test(the_number_of_kinds_is_bounded),
         cmocka_unit_test(who_is_hurried_only_remembers),
+        cmocka_unit_test(while_pods_leave_the_fuller_node_is_better),
         cmocka_unit_test(a_new_table_forgets_old_results),
         cmocka_unit_test(results_are_remembered_by_all_of_the_ask),
         cmocka_unit_test(more_kinds_than_rows_get_their_own_results),

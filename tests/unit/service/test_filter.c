@@ -195,6 +195,39 @@ static void scores_that_change_no_order_may_stay_away(void **state)
     rig_stop(&sparse);
 }
 
+static void pods_come_to_another_node(struct rig *at, int count, bool and_leave)
+{
+    for (int i = 0; i < count; i++) {
+        char uid[32];
+        snprintf(uid, sizeof(uid), "%s%d", and_leave ? "left" : "came", i);
+        rig_pod(at, uid, uid, 8, "far", "0", "Running");
+        if (and_leave)
+            rig_pod_gone(at, uid, uid);
+    }
+    at->now_ns += 10 * GS_NS_PER_S;
+    gs_service_tick(at->service);
+}
+
+/* Rollout's, told by the watch who has left. */
+static void while_pods_leave_nodes_that_are_free_stay_free(void **state)
+{
+    struct rig here;
+    rig_start_as(&here, (struct gs_service_config){.policy = GS_PLACEMENT_ROLLOUT});
+    rig_lists(&here);
+    rig_node(&here, "used", "8,8");
+    rig_node(&here, "free", "8,8");
+    rig_pod(&here, "first", "first", 8, "used", "0", "Running");
+    for (int leave = 0; leave < 2; leave++) {
+        char body[4096];
+        pods_come_to_another_node(&here, 300, leave);
+        snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"used\",\"free\"]}", pod(8));
+        rig_expect(rig_ask(&here, gs_service_prioritize, body),
+                   leave ? "{\"Host\":\"used\",\"Score\":10},{\"Host\":\"free\",\"Score\":6}"
+                         : "{\"Host\":\"used\",\"Score\":10},{\"Host\":\"free\",\"Score\":10}");
+    }
+    rig_stop(&here);
+}
+
 static void prioritize_keeps_pods_without_gpu_memory_off_gpu_nodes(void **state)
 {
     rig_expect(prioritize(0, "\"n1\",\"cpu\""),
@@ -229,6 +262,7 @@ int main(void)
         T(malformed_requests_get_no_answer),
         T(prioritize_names_every_node_and_prefers_the_tightest),
         T(scores_that_change_no_order_may_stay_away),
+        T(while_pods_leave_nodes_that_are_free_stay_free),
         T(prioritize_keeps_pods_without_gpu_memory_off_gpu_nodes),
         T(a_nominated_pod_keeps_its_place_against_lower_priorities),
     };
