@@ -5,22 +5,12 @@
 
 /* Pods come, wait, run and leave. */
 
-struct timed {
-    struct replay replay;
-    const struct gs_timed_workload *workload;
-    const struct gs_timed_spec *spec;
-    struct timed_pod *pods; /* by number of their arrival */
-    struct timed_queue queue;
-    struct timed_heap running;
-    struct timed_measures measures;
-    uint64_t state;   /* grows when a pod leaves: what had no room before may have now */
-    uint32_t arrived; /* so many have */
-};
+enum { MS_PER_HOUR = 3600 * 1000 };
 
 /* --- attempts --- */
 
-static int start(struct timed *timed, uint32_t number, int64_t slot, int64_t now_ms,
-                 struct gs_error *err)
+int timed_start(struct timed *timed, uint32_t number, int64_t slot, int64_t now_ms,
+                struct gs_error *err)
 {
     const struct gs_timed_arrival *arrival = &timed->workload->arrivals[number];
     struct timed_leaving leaving = {now_ms + arrival->lasts_ms, number};
@@ -47,7 +37,7 @@ static int fail(struct timed *timed, uint32_t number, int64_t now_ms, struct gs_
     return timed_queue_failed(&timed->queue, number) < 0 ? gs_fail_nomem(err) : 0;
 }
 
-static struct timed_shape *shape_of(const struct timed *timed, uint32_t number)
+struct timed_shape *timed_shape_of(const struct timed *timed, uint32_t number)
 {
     uint32_t row = timed->workload->arrivals[number].pod;
     return &timed->measures.shapes[timed->measures.shape_of[row]];
@@ -61,7 +51,7 @@ static int drop_hopeless(struct timed *timed, int64_t now_ms, struct gs_error *e
     uint32_t kept = 0;
     for (uint32_t i = 0; i < batch->count; i++) {
         uint32_t number = batch->all[i], row = timed->workload->arrivals[number].pod;
-        struct timed_shape *shape = shape_of(timed, number);
+        struct timed_shape *shape = timed_shape_of(timed, number);
         if (shape->failed_at != timed->state && !gs_replay_has_room(&timed->replay, row))
             shape->failed_at = timed->state;
         if (shape->failed_at != timed->state)
@@ -81,13 +71,13 @@ static int try_batch(struct timed *timed, int64_t now_ms, struct gs_error *err)
     timed_queue_sort(&timed->queue);
     for (uint32_t i = 0; i < batch->count; i++) {
         uint32_t number = batch->all[i], row = timed->workload->arrivals[number].pod;
-        struct timed_shape *shape = shape_of(timed, number);
+        struct timed_shape *shape = timed_shape_of(timed, number);
         int64_t slot =
             shape->failed_at == timed->state ? -1 : gs_replay_decide(&timed->replay, row);
         if (slot < 0)
             shape->failed_at = timed->state;
         if ((slot < 0 ? fail(timed, number, now_ms, err)
-                      : start(timed, number, slot, now_ms, err)) < 0)
+                      : timed_start(timed, number, slot, now_ms, err)) < 0)
             return -1;
     }
     batch->count = 0;
@@ -145,6 +135,8 @@ static int64_t next_ms(const struct timed *timed)
         next = sooner(next, timed->running.all[0].at_ms);
     if (timed->arrived < timed->workload->count)
         next = sooner(next, timed->workload->arrivals[timed->arrived].at_ms);
+    if (timed->spec->moves_per_hour)
+        next = sooner(next, timed->moved_ms + MS_PER_HOUR);
     return next;
 }
 
@@ -159,6 +151,11 @@ static int run(struct timed *timed, struct gs_error *err)
             return gs_fail_nomem(err);
         if (arrive(timed, now_ms, err) < 0 || try_batch(timed, now_ms, err) < 0)
             return -1;
+        if (timed->spec->moves_per_hour && now_ms == timed->moved_ms + MS_PER_HOUR) {
+            timed->moved_ms = now_ms;
+            if (timed_moves_make(timed, now_ms, err) < 0)
+                return -1;
+        }
         timed_measures_settle(&timed->measures);
         if (timed->spec->replay.progress)
             timed->spec->replay.progress(timed->spec->replay.ctx, timed->arrived,
@@ -186,6 +183,9 @@ int gs_timed_replay(const struct gs_trace *trace, const struct gs_timed_workload
         .pods = calloc(workload->count + 1u, sizeof(*timed.pods)),
         .state = 1,
     };
+    if (spec->moves_per_hour && spec->replay.policy->placement == GS_PLACEMENT_DEFAULT)
+        return gs_fail(err, GS_EINVAL, "moves are planned with the extender's own policies, not %s",
+                       spec->replay.policy->name);
     timed.queue.pods = timed.pods;
     if (!timed.pods)
         return gs_fail_nomem(err);
@@ -195,7 +195,8 @@ int gs_timed_replay(const struct gs_trace *trace, const struct gs_timed_workload
         return gs_fail_nomem(err);
     if (run(&timed, err) < 0)
         return -1;
-    return timed_measures_finish(&timed.measures, trace, workload, timed.pods, ret) < 0
-               ? gs_fail_nomem(err)
-               : 0;
+    if (timed_measures_finish(&timed.measures, trace, workload, timed.pods, ret) < 0)
+        return gs_fail_nomem(err);
+    ret->moves = timed.moves;
+    return 0;
 }

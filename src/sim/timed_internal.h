@@ -48,6 +48,10 @@ int64_t timed_queue_next_ms(const struct timed_queue *queue, int64_t now_ms);
 void timed_queue_sort(struct timed_queue *queue);
 void timed_queue_release(struct timed_queue *queue);
 
+void timed_queue_remove(struct timed_queue *queue, uint32_t number);
+/* All who wait, in the order in which they came, added to *ret; -1: out of memory. */
+int timed_queue_list(const struct timed_queue *queue, struct timed_list *ret);
+
 /* --- who runs: a heap, the one that leaves first on top --- */
 struct timed_leaving {
     int64_t at_ms;
@@ -60,6 +64,7 @@ struct timed_heap {
 };
 int timed_heap_push(struct timed_heap *heap, const struct timed_leaving *leaving);
 struct timed_leaving timed_heap_pop(struct timed_heap *heap);
+void timed_heap_put_off(struct timed_heap *heap, uint32_t number, int64_t at_ms); /* later only */
 
 /* --- what is measured --- */
 
@@ -70,7 +75,8 @@ struct timed_shape {
     uint32_t *models; /* numbers of those it may run on; NULL: any */
     uint32_t model_count;
     uint32_t waiting;
-    uint64_t failed_at; /* the state of the cluster (1, 2, …) that has no room for it */
+    uint64_t failed_at;  /* the state of the cluster (1, 2, …) that has no room for it */
+    uint64_t planned_at; /* the one for which moves were looked for */
 };
 
 struct timed_measures {
@@ -102,6 +108,29 @@ void timed_measures_settle(struct timed_measures *measures);
 int timed_measures_finish(const struct timed_measures *measures, const struct gs_trace *trace,
                           const struct gs_timed_workload *workload, const struct timed_pod *pods,
                           struct gs_timed_result *ret);
+
+/* --- the whole --- */
+
+struct timed {
+    struct replay replay;
+    const struct gs_timed_workload *workload;
+    const struct gs_timed_spec *spec;
+    struct timed_pod *pods; /* by number of their arrival */
+    struct timed_queue queue;
+    struct timed_heap running;
+    struct timed_measures measures;
+    uint64_t state;   /* grows when a pod leaves: what had no room before may have now */
+    uint32_t arrived; /* so many have */
+    int64_t moved_ms; /* when moves were last made */
+    uint32_t moves;   /* so many were */
+};
+
+struct timed_shape *timed_shape_of(const struct timed *timed, uint32_t number);
+/* On the GPUs that replay.gpus has for the slot. GS_ENOMEM. */
+int timed_start(struct timed *timed, uint32_t number, int64_t slot, int64_t now_ms,
+                struct gs_error *err);
+/* The hour's moves (timed_moves.c). GS_ENOMEM. */
+int timed_moves_make(struct timed *timed, int64_t now_ms, struct gs_error *err);
 
 /* A pod's list of models, "A|B", has this one; an empty list has all. */
 bool timed_models_allow(const char *models, const char *model);

@@ -89,6 +89,52 @@ int64_t timed_queue_next_ms(const struct timed_queue *queue, int64_t now_ms)
     return INT64_MAX;
 }
 
+static void drop(struct timed_list *list, uint32_t number)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (list->all[i] != number)
+            list->all[kept++] = list->all[i];
+    }
+    list->count = kept;
+}
+
+void timed_queue_remove(struct timed_queue *queue, uint32_t number)
+{
+    drop(&queue->unschedulable, number);
+    drop(&queue->batch, number);
+    for (int s = 0; s < TIMED_SECONDS; s++)
+        drop(&queue->pausing[s], number);
+}
+
+static int add_all(struct timed_list *to, const struct timed_list *from)
+{
+    for (uint32_t i = 0; i < from->count; i++) {
+        if (timed_list_add(to, from->all[i]) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+    return (left > right) - (left < right);
+}
+
+int timed_queue_list(const struct timed_queue *queue, struct timed_list *ret)
+{
+    if (add_all(ret, &queue->unschedulable) < 0 || add_all(ret, &queue->batch) < 0)
+        return -1;
+    for (int s = 0; s < TIMED_SECONDS; s++) {
+        if (add_all(ret, &queue->pausing[s]) < 0)
+            return -1;
+    }
+    if (ret->count)
+        qsort(ret->all, ret->count, sizeof(*ret->all), by_number);
+    return 0;
+}
+
 static int in_turn(const void *a, const void *b, void *ctx)
 {
     uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
@@ -137,19 +183,34 @@ int timed_heap_push(struct timed_heap *heap, const struct timed_leaving *leaving
     return 0;
 }
 
-struct timed_leaving timed_heap_pop(struct timed_heap *heap)
+/* Puts what is no sooner than what was there at `at`, or below. */
+static void sink(struct timed_heap *heap, uint32_t at, struct timed_leaving what)
 {
-    struct timed_leaving top = heap->all[0], last = heap->all[--heap->count];
-    uint32_t at = 0;
     for (;;) {
         uint32_t child = 2 * at + 1;
         if (child + 1 < heap->count && sooner(&heap->all[child + 1], &heap->all[child]))
             child++;
-        if (child >= heap->count || !sooner(&heap->all[child], &last))
+        if (child >= heap->count || !sooner(&heap->all[child], &what))
             break;
         heap->all[at] = heap->all[child];
         at = child;
     }
-    heap->all[at] = last;
+    heap->all[at] = what;
+}
+
+struct timed_leaving timed_heap_pop(struct timed_heap *heap)
+{
+    struct timed_leaving top = heap->all[0], last = heap->all[--heap->count];
+    sink(heap, 0, last);
     return top;
+}
+
+void timed_heap_put_off(struct timed_heap *heap, uint32_t number, int64_t at_ms)
+{
+    for (uint32_t i = 0; i < heap->count; i++) {
+        if (heap->all[i].number == number) {
+            sink(heap, i, (struct timed_leaving){at_ms, number});
+            return;
+        }
+    }
 }

@@ -105,6 +105,7 @@ struct gs_timed_result {
      * whichever is less. */
     double lost_pct;
     uint32_t longest_queue;
+    uint32_t moves; /* that were made, warm-up included */
 };
 
 /* Where a pod was placed. */
@@ -119,9 +120,14 @@ struct gs_timed_start {
 struct gs_timed_spec {
     struct gs_replay_spec replay; /* its arrival() is not called, clock is not read */
     void (*started)(void *ctx, const struct gs_timed_start *start); /* with replay.ctx; or NULL */
+    /* Every full hour so many pods are moved at most, as gs_defrag_make_room() says, for those who
+     * wait although the sum of what is free would do. A moved pod begins anew. Only with a policy
+     * that the extender has, else GS_EINVAL. */
+    uint32_t moves_per_hour;
 };
 
-/* *ret is untouched on failure. GS_ENOMEM, GS_EINVAL (two nodes of one name). */
+/* *ret is untouched on failure. GS_ENOMEM, GS_EINVAL (two nodes of one name; moves with a policy of
+ * others). */
 int gs_timed_replay(const struct gs_trace *trace, const struct gs_timed_workload *workload,
                     const struct gs_timed_spec *spec, struct gs_timed_result *ret,
                     struct gs_error *err);

@@ -32,6 +32,7 @@ struct replay_settings {
     bool timed;
     int64_t cut_ns, warmup_ns, measured_ns;
     uint32_t seeds;
+    uint32_t moves;
     uint32_t sample_nodes; /* 0: all */
     uint32_t extender_weight;
     enum gs_quantise quantise;
@@ -97,6 +98,9 @@ static void read_settings(struct replay_settings *set, int argc, char **argv)
         OPT_U32("seeds", &set->seeds, "NUMBER",
                 "with --timed: runs with so many seeds from --seed on, means and 95 % intervals "
                 "(1)"),
+        OPT_U32("moves", &set->moves, "NUMBER",
+                "with --timed: every hour so many pods are moved at most, as `kubectl inspect "
+                "gpushare defrag` says (0)"),
         OPT_STRING("results", &set->results, "FILE",
                    "with --timed: every figure of every run, as CSV"),
         OPT_U32("sample-nodes", &set->sample_nodes, "NUMBER",
@@ -159,8 +163,9 @@ static int load(struct replay_run *run, struct gs_error *err)
         return gs_fail(err, GS_EINVAL, "nodes and pods are needed (see --help)");
     if (set->timed && (set->sequence || set->arrivals || set->curve))
         return gs_fail(err, GS_EINVAL, "--seq, --arrivals and --curve are not for --timed");
-    if (!set->timed && (set->loads.count != 1 || set->results || set->seeds != 1))
-        return gs_fail(err, GS_EINVAL, "several loads or seeds, and --results, are for --timed");
+    if (!set->timed && (set->loads.count != 1 || set->results || set->seeds != 1 || set->moves))
+        return gs_fail(err, GS_EINVAL,
+                       "several loads or seeds, --moves and --results are for --timed");
     if (set->plot && plot_check(set->plot, err) < 0)
         return -1;
     if (find_policies(run, err) < 0 ||
@@ -309,6 +314,7 @@ static int replay_with_time(const struct replay_run *run, struct gs_error *err)
                  .measured_s = set->measured_ns / GS_NS_PER_S,
                  .seed = set->seed},
         .seeds = set->seeds,
+        .moves = set->moves,
         .replay = spec_of(set),
         .results = set->results,
         .plot = set->plot,

@@ -143,10 +143,11 @@ static void write_results(struct gs_buf *out, uint32_t load_pct, uint64_t seed, 
         const struct gs_timed_waits *w = &result->waits[which];
         gs_buf_printf(out,
                       "%" PRIu32 ",%s,%" PRIu64 ",%.4f,%.4f,%" PRIu32 ",%s,%" PRIu32 ",%" PRId64
-                      ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRIu32 ",%" PRIu32 "\n",
+                      ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 "\n",
                       load_pct, policy, seed, result->allocated_pct, result->lost_pct,
                       result->longest_queue, gs_timed_class_name((enum gs_timed_class)which),
-                      w->pods, w->mean_ms, w->p50_ms, w->p99_ms, w->max_ms, w->starved, w->waiting);
+                      w->pods, w->mean_ms, w->p50_ms, w->p99_ms, w->max_ms, w->starved, w->waiting,
+                      result->moves);
     }
 }
 
@@ -162,7 +163,7 @@ struct table {
 static int run_seeds(const struct replay_timed *run, struct table *table, uint32_t load,
                      uint32_t policy, struct gs_error *err)
 {
-    struct gs_timed_spec spec = {.replay = run->replay};
+    struct gs_timed_spec spec = {.replay = run->replay, .moves_per_hour = run->moves};
     const char *name = gs_replay_policy_name(run->policies[policy]);
     spec.replay.policy = run->policies[policy];
     for (uint32_t i = 0; i < run->seeds; i++) {
@@ -211,7 +212,7 @@ static int write_files(const struct replay_timed *run, struct table *table, stru
 static int run_all(const struct replay_timed *run, struct table *table, struct gs_error *err)
 {
     gs_buf_puts(&table->csv, "load_pct,policy,seed,allocated_pct,lost_pct,longest_queue,class,pods,"
-                             "mean_ms,p50_ms,p99_ms,max_ms,starved,waiting\n");
+                             "mean_ms,p50_ms,p99_ms,max_ms,starved,waiting,moves\n");
     for (uint32_t l = 0; l < run->loads.count; l++) {
         for (uint32_t p = 0; p < run->policy_count; p++) {
             if (run_seeds(run, table, l, p, err) < 0)

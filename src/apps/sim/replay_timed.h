@@ -24,6 +24,7 @@ struct replay_timed {
     struct gs_timed_draw draw; /* its load and seed: of the first run */
     uint32_t seeds;            /* so many, the ones after draw.seed */
     struct gs_replay_spec replay;
+    uint32_t moves;      /* an hour, as defrag says */
     const char *results; /* CSV with every figure of every run, or NULL */
     const char *plot;    /* mean waiting by load, or NULL */
 };

@@ -137,6 +137,79 @@ static void a_pod_is_tried_again_when_one_has_left_and_its_pause_is_over(void **
     }
 }
 
+/* ---- moves ---- */
+
+static void note_start(void *ctx, const struct gs_timed_start *start)
+{
+    ((int64_t *)ctx)[start->number] = start->at_ms;
+}
+
+enum { NODES_MAX = 4, STARTS = 8, HOUR_MS = HOUR_S * 1000, NEVER = -1 };
+
+/* Small pods that came first are spread over the nodes; who wants a whole node waits. */
+static void the_hours_moves_make_room_for_who_waits(void **state)
+{
+    static const struct {
+        const char *row;
+        uint32_t nodes, gpus, small, whole, moves;
+        int64_t small_mib, whole_mib;
+        int64_t starts_h[STARTS]; /* the small ones; the whole ones; two more small ones */
+        uint32_t moved;
+    } rows[] = {
+        {"none are made", 2, 2, 2, 1, 0, 1, 1, {0, 0, NEVER, 1, 1}, 0},
+        {"it begins anew, and leaves an hour later", 2, 2, 2, 1, 1, 1, 1, {0, 0, 1, 2, 3}, 1},
+        {"two are needed, one is made: not before most have left",
+         2,
+         4,
+         4,
+         1,
+         1,
+         1,
+         1,
+         {0, 0, 0, 0, 2, 1, 1},
+         1},
+        {"two are needed", 2, 4, 4, 1, 2, 1, 1, {0, 0, 0, 0, 1, 2, 2}, 2},
+        {"two are needed, of five", 2, 4, 4, 1, 5, 1, 1, {0, 0, 0, 0, 1, 2, 2}, 2},
+        {"one for each of two", 4, 2, 4, 2, 2, 1, 1, {0, 0, 0, 0, 1, 1, 2, 2}, 2},
+        {"one for the first of two", 4, 2, 4, 2, 1, 1, 1, {0, 0, 0, 0, 1, 2, 1, 1}, 2},
+        {"who would move has no memory there", 2, 2, 2, 1, 1, 60, 1, {0, 0, 2, 2, 7}, 0},
+        {"who waits has none", 2, 2, 2, 1, 1, 1, 101, {0, 0, NEVER, 1, 1}, 0},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_trace_node some[NODES_MAX] = {{"n0", 64000, 100, r->gpus, "A"},
+                                                {"n1", 64000, 100, r->gpus, "A"},
+                                                {"n2", 64000, 100, r->gpus, "A"},
+                                                {"n3", 64000, 100, r->gpus, "A"}};
+        struct gs_trace_pod kinds[] = {{"small", 1000, r->small_mib, 1, 1000, ""},
+                                       {"whole", 1000, r->whole_mib, r->gpus, 1000, ""}};
+        struct gs_trace_stay hours[] = {{1, 0}, {1, 0}};
+        struct gs_trace small = {
+            .nodes = some, .pods = kinds, .stays = hours, .node_count = r->nodes, .pod_count = 2};
+        struct gs_timed_arrival arrivals[STARTS];
+        uint32_t rank[] = {0, 1, 2, 3}, count = 0;
+        for (; count < r->small; count++)
+            arrivals[count] = (struct gs_timed_arrival){0, 2 * HOUR_MS, 0};
+        for (; count < r->small + r->whole; count++)
+            arrivals[count] = (struct gs_timed_arrival){1000, 5 * HOUR_MS, 1};
+        for (int late = 1; late <= 2; late++)
+            arrivals[count++] = (struct gs_timed_arrival){HOUR_MS + late, 9 * HOUR_MS, 0};
+        int64_t starts[STARTS] = {NEVER, NEVER, NEVER, NEVER, NEVER, NEVER, NEVER, NEVER};
+        struct gs_timed_workload workload = {
+            .arrivals = arrivals, .count = count, .rank = rank, .until_ms = 9 * HOUR_MS};
+        struct gs_timed_spec spec = {.replay = {.policy = gs_replay_policy_find("spread"),
+                                                .clock = gs_clock_system(),
+                                                .ctx = starts},
+                                     .started = note_start,
+                                     .moves_per_hour = r->moves};
+        struct gs_timed_result result;
+        struct gs_error err = {0};
+        row_equal(r->row, gs_timed_replay(&small, &workload, &spec, &result, &err), 0);
+        for (uint32_t i = 0; i < count; i++)
+            row_equal(r->row, starts[i] == NEVER ? NEVER : starts[i] / HOUR_MS, r->starts_h[i]);
+        row_equal(r->row, result.moves, r->moved);
+    }
+}
+
 /* ---- what is drawn ---- */
 
 /* splitmix64 from seed 1 and Python's math.log. */
@@ -332,6 +405,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_model_starts_the_same_pods_at_the_same_time),
         cmocka_unit_test(a_pod_is_tried_again_when_one_has_left_and_its_pause_is_over),
+        cmocka_unit_test(the_hours_moves_make_room_for_who_waits),
         cmocka_unit_test(arrivals_are_the_same_everywhere),
         cmocka_unit_test(what_arrives_comes_to_the_load),
         cmocka_unit_test(what_is_cut_and_left_out_is_told),
