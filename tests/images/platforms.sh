@@ -77,10 +77,10 @@ main() {
     version=$(sed -nE 's/^project\(gpushare VERSION ([0-9.]+).*/\1/p' "$root/CMakeLists.txt")
     out=${1:-$tmp/images}
     [[ -d $out ]] || "$root/scripts/image.sh" --platform linux/amd64,linux/arm64 --out "$out"
-    for name in extender device-plugin inspect; do
+    for name in extender device-plugin mps inspect; do
         index_is_right "$name"
     done
-    ((failures == 0)) && echo "3 images for two architectures"
+    ((failures == 0)) && echo "4 images for two architectures"
 }
 
 main "$@"
