@@ -5,6 +5,7 @@ addresses, the kubelet's calls from a fake one, pods as processes in the tree th
 
   node.py BUILD [--show]      one line per promise, PASS or FAIL; --show: what people see of it"""
 
+import http.server
 import json
 import os
 import random
@@ -12,7 +13,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import urllib.error
 import urllib.request
 
 import node_world
@@ -132,8 +135,8 @@ class Pod:
                 return line.split()[1]
         return None
 
-    def is_limited(self, gib):
-        return self.limit() == str(gib * GIB)
+    def is_limited(self, gib, gpu=0):
+        return self.limit(gpu) == str(gib * GIB)
 
     def start(self):
         return self.node.kubelet.start_container(self.uid, "c")
@@ -152,6 +155,59 @@ class Pod:
         self.node.api.delete(self.name)
 
 
+class Front(http.server.BaseHTTPRequestHandler):
+    """The API server as the CLI sees it: that of the simulator, and the proxy to the plugin's pod, which
+    that one lacks."""
+
+    def do_GET(self):
+        proxied = self.path.partition("/proxy/")[2]
+        url = f"http://{PAGES}/{proxied}" if proxied else self.server.api + self.path
+        try:
+            with urllib.request.urlopen(url, timeout=60) as answer:
+                status, body = answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            status, body = error.code, error.read()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words):
+        pass
+
+
+class Cli:
+    """Somebody with the CLI, and the pod that the plugin would run in."""
+
+    def __init__(self, api, folder, build):
+        front = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Front)
+        front.api, front.daemon_threads = api.url, True
+        threading.Thread(target=front.serve_forever, daemon=True).start()
+        self.kubeconfig = f"{folder}/cli-kubeconfig"
+        put(self.kubeconfig, get(api.kubeconfig).replace(
+            api.url, f"http://127.0.0.1:{front.server_port}"))
+        self.command = [f"{build}/kubectl-inspect-gpushare", "--kubeconfig", self.kubeconfig]
+        pods = "/api/v1/namespaces/gpushare-system/pods"
+        api.request("POST", pods, {
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "plugin", "namespace": "gpushare-system",
+                         "labels": {"app.kubernetes.io/name": "gpushare-device-plugin"}},
+            "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}})
+        api.patch(f"{pods}/plugin/status", {
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+
+    def run(self, *words):
+        return subprocess.run([*self.command, *words], check=False, text=True,
+                              capture_output=True).stdout
+
+    def sizes(self):
+        """{pod: (given, used, peak) in GiB}; empty when the plugin did not answer in the CLI's 2 s."""
+        text = self.run("usage", "--by", "pod", "-o", "json")
+        return {row["name"]: tuple(row.get(key, 0) / GIB for key in
+                                   ("givenBytes", "usedBytes", "peakBytes"))
+                for row in json.loads(text or '{"items":[]}')["items"]}
+
+
 class Node:
     def __init__(self, build):
         self.folder = tempfile.mkdtemp(dir="/run")
@@ -159,6 +215,7 @@ class Node:
         os.makedirs(PODS_SLICE, exist_ok=True)
         put(f"{ROOT}/cgroup.subtree_control", "+dmem")
         self.api = Api(self.folder, build)
+        self.cli = Cli(self.api, self.folder, build)
         self.kubelet = Kubelet(f"{self.folder}/kubelet", random.Random(7))
         self.plugin = Plugin(self.folder, build, self.api)
         self.command = self.plugin.command
@@ -237,6 +294,8 @@ def preferred(node):
     in_time(lambda: node.metric('pods_by_limit{state="held"}') == 3, "the pages tell: 3 held")
     in_time(lambda: node.used("a") == (4, 4, 4) and node.used("b") == (8, 8, 8) and
             node.used("s", 1) == (2, 0, 0), "and what each was given, uses and ever used")
+    in_time(lambda: node.cli.sizes() == {"a": (4, 4, 4), "b": (8, 8, 8), "s": (2, 0, 0)},
+            "so does the CLI, through the API server")
     first.give_back()
     in_time(lambda: node.used("a") == (4, 1, 4), "less is used, the most stays")
     first.take(3)
@@ -337,27 +396,31 @@ def read_only(node):
     node.stop_plugin()
 
 
-def show(node, build):
+def show(node):
     """For docs/enforce.md."""
-    node.start_plugin("preferred")
-    pods = [Pod(node, "held", 4).admit(4).make_cgroup(), Pod(node, "idle", 8, 1).admit(8)]
-    wait_for("limited", lambda: pods[0].is_limited(4))
-    pods[0].run("c").take(3)
-    time.sleep(12)
-    for words in (["-o", "wide"], ["why", "d/held"], ["doctor"]):
-        command = [f"{build}/kubectl-inspect-gpushare", "--kubeconfig", node.api.kubeconfig, *words]
+    node.start_plugin("preferred", "--pod-usage=on")
+    pods = [Pod(node, "held", 4).admit(4).make_cgroup(), Pod(node, "idle", 8, 1).admit(8).make_cgroup()]
+    wait_for("limited", lambda: pods[0].is_limited(4) and pods[1].is_limited(8, 1))
+    user, idle = pods[0].run("c"), pods[1].run("c", 1)
+    user.take(3)
+    user.give_back()
+    user.take(2)
+    idle.take(1)
+    wait_for("told", lambda: node.used("held") == (4, 2, 3) and node.used("idle", 1) == (8, 1, 1))
+    wait_for("told to the CLI", node.cli.sizes)
+    for words in (["-o", "wide"], ["-d", "n1"], ["usage", "--by", "pod"], ["why", "d/held"], ["doctor"]):
         print("$ kubectl inspect gpushare " + " ".join(words), flush=True)
-        subprocess.run(command, check=False)
+        print(node.cli.run(*words), flush=True)
     with urllib.request.urlopen(f"http://{PAGES}/metrics", timeout=60) as answer:
-        print("\n".join(line for line in answer.read().decode().splitlines()
-                        if "limit" in line or "enforce" in line), flush=True)
+        print("\n".join(line for line in answer.read().decode().splitlines() if any(
+            word in line for word in ("limit", "enforce", "used_by", "gpu_memory_peak"))), flush=True)
 
 
 def main(build, *options):
     started = time.monotonic()
     node = Node(build)
     if "--show" in options:
-        show(node, build)
+        show(node)
         return 0
     try:
         pods = preferred(node)

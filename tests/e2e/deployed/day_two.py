@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """docs/quickstart.md, and of docs/day-two.md what concerns a node, followed literally: drain it, close a
-GPU, let go of the driver, each time back again; nothing of it is left at the end."""
+GPU, let go of the driver, each time back again; then docs/enforce.md's way to what pods truly use (some 20 s);
+nothing of it is left at the end."""
 
 import json
 
@@ -13,7 +14,7 @@ from harness.install import SecondScheduler
 from harness.node import NODE, real_pod
 from harness.processes import wait_for
 
-QUICKSTART, PAGE = "docs/quickstart.md", "docs/day-two.md"
+QUICKSTART, PAGE, ENFORCE = "docs/quickstart.md", "docs/day-two.md", "docs/enforce.md"
 AT_NODE = [("NODE", NODE)]
 INVENTORY = "aliyun.com/gpu-inventory"
 
@@ -90,6 +91,23 @@ def let_go_of_driver(cluster, operator):
     wait_used(operator, 18)
 
 
+def sizes(operator):
+    """{owner: (pods, GiB given, GiB used)} of the command's table; the plugin is read through the API
+    server."""
+    rows = [line.split() for line in operator.run("kubectl inspect gpushare usage").splitlines()]
+    return {row[1]: (int(row[2]), float(row[3]), row[4]) for row in rows[1:] if len(row) == 7}
+
+
+def what_pods_use(operator):
+    """Pretended GPUs are counted by no kernel: what is given is told, what is used is '-'."""
+    operator.run(commands(ENFORCE, "What pods truly use")[0])
+    wait_for("the pods' owner is told", lambda: sizes(operator).get("Deployment/share"), 60)
+    check(sizes(operator)["Deployment/share"] == (3, 6.0, "-"), f"{sizes(operator)}")
+    shown = operator.run("kubectl inspect gpushare -d")
+    check("USED(GiB)" in shown and "PEAK" in shown, f"-d does not show what is used: {shown}")
+    print(operator.run("kubectl inspect gpushare usage --by pod"))
+
+
 def body():
     with DeployedCluster() as cluster:
         cluster.scheduler.start(None)
@@ -98,6 +116,7 @@ def body():
         drain(operator)
         close_gpu(cluster, operator)
         let_go_of_driver(cluster, operator)
+        what_pods_use(operator)
         cluster.verify_logs()
         cluster.installed = False
         operator.run(commands(QUICKSTART, "Remove it")[0],
