@@ -10,7 +10,8 @@
 
 /*
  * The text of the files of the kernel's dmem controller: dmem.capacity, dmem.current (root and
- * below), dmem.max (below the root). One line per region, all registered regions always listed:
+ * below), dmem.max, and since 7.3 dmem.peak (below the root). One line per region, all registered
+ * regions always listed:
  *
  *   nvidia/0000:41:00/vidmem 8589934592
  *   drm/0000:79:00.0/vram max

@@ -269,7 +269,10 @@ static int tell(struct sizing *sizing, const struct app *app, const struct sourc
     int result = 0;
     usage_fetch(source, sizing->node, &usage);
     const char *ns = sizing->common.all_namespaces ? NULL : sizing->common.ns;
-    if (!usage.answered && usage.why.code != GS_OK)
+    if (!usage.answered && usage.why.code == GS_ETIMEOUT)
+        result = gs_fail(err, GS_ENOENT, "no device plugin was found, or answered, within %d s",
+                         USAGE_TIME_S);
+    else if (!usage.answered && usage.why.code != GS_OK)
         result = gs_fail(err, usage.why.code, "%s", usage.why.msg);
     else if (find_rows(sizing, &usage, ns) < 0)
         result = gs_fail_nomem(err);
