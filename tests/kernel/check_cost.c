@@ -80,7 +80,8 @@ static void use_of_all_pods(struct gs_limiter *limiter)
         read = gs_limiter_use(limiter, &of, regions, GPUS, used) == GS_LIMIT_HELD && read;
         gs_limiter_peak(limiter, &of, regions, GPUS, used); /* since 7.3 */
     }
-    check(read, "what 250 pods use of 8 GPUs and ever used: %.2f ms", (double)(now_ns() - started_ns) / 1e6);
+    check(read, "what 250 pods use of 8 GPUs and ever used: %.2f ms",
+          (double)(now_ns() - started_ns) / 1e6);
 }
 
 void check_cost(void)

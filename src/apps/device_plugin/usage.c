@@ -114,13 +114,25 @@ void usage_add_pod(void *ctx, const struct gs_placed *pod)
     uint32_t gpu, pairs = usage->pairs + gs_gpu_mask_count(pod->gpus);
     if (usage->keeper)
         gs_keeper_find(usage->keeper, pod->cgroup_uid, &kept);
-    GS_FOR_EACH_GPU (gpu, kept.counted & pod->gpus)
+    kept.counted &= pod->gpus & ~usage->charged_elsewhere;
+    GS_FOR_EACH_GPU (gpu, kept.counted)
         usage->used_on[gpu] += kept.used_on[gpu];
-    usage->counted |= kept.counted & pod->gpus;
+    usage->counted |= kept.counted;
     if (!usage->names_pods || pairs > USAGE_PAIRS_MAX)
         return;
     usage->pairs = pairs;
     name_pod(usage, pod, &kept);
+}
+
+gs_gpu_mask usage_charged_elsewhere(const struct gs_gpu_set *set)
+{
+    gs_gpu_mask gpus = 0;
+    for (uint32_t i = 0; i < set->count; i++) {
+        enum gs_enforced enforced = set->gpus[i].enforced;
+        if (enforced == GS_ENFORCED_MPS || enforced == GS_ENFORCED_MPS_AWAY)
+            gpus |= GS_GPU_BIT(set->gpus[i].idx);
+    }
+    return gpus;
 }
 
 void usage_round(struct plugin *plugin)
@@ -133,6 +145,7 @@ void usage_round(struct plugin *plugin)
     usage.keeper = plugin->enforce.keeper;
     usage.unit_bytes = (uint64_t)gs_unit_mib(plugin->devices.unit) << 20;
     usage.names_pods = plugin->settings.pod_usage;
+    usage.charged_elsewhere = usage_charged_elsewhere(&plugin->set);
     gs_allocator_each_placed(plugin->alloc, usage_add_pod, &usage);
     pages_set_usage(&plugin->pages, &usage);
 }

@@ -27,11 +27,17 @@ struct usage {
     const struct gs_keeper *keeper; /* NULL: nothing is counted */
     uint64_t unit_bytes;
     bool names_pods;
+    gs_gpu_mask charged_elsewhere; /* GPUs whose pods' memory the kernel charges to an MPS daemon */
     uint32_t pairs;
     gs_gpu_mask counted;           /* GPUs of which the kernel counts what pods use */
     uint64_t used_on[GS_GPUS_MAX]; /* of these, by index: all pods together */
     struct gs_buf text[USAGE_TEXTS];
 };
+
+struct gs_gpu_set;
+
+/* Of which GPUs the kernel's count says nothing about pods. */
+gs_gpu_mask usage_charged_elsewhere(const struct gs_gpu_set *set);
 
 /* An empty one; *caller frees* with usage_release(). */
 void usage_init(struct usage *usage);

@@ -346,7 +346,8 @@ static void limits_are_told_without_naming_pods(void **state)
 }
 
 /* Two GiB of GPU 0 and one of GPU 2 are in use, and the kernel counts nothing of GPU 4. */
-static void a_used_pod(struct usage *usage, bool names_pods, struct cgroup_tree *tree)
+static void a_used_pod(struct usage *usage, bool names_pods, gs_gpu_mask elsewhere,
+                       struct cgroup_tree *tree)
 {
     static const char *const addresses[] = {"0000:41:00.0", NULL, "0000:c1:00.0"};
     const struct gs_limiter_options options = {tree->mount, &tree->host};
@@ -375,6 +376,7 @@ static void a_used_pod(struct usage *usage, bool names_pods, struct cgroup_tree 
     usage->keeper = keeper;
     usage->unit_bytes = GIB;
     usage->names_pods = names_pods;
+    usage->charged_elsewhere = elsewhere;
     usage_add_pod(usage, &pod);
     for (int i = 0; i < 200; i++) {
         const struct gs_placed other = {
@@ -411,7 +413,7 @@ static void use_is_told_beside_what_was_given(void **state)
     _cleanup_(gs_buf_release) struct gs_buf page = GS_BUF(1 << 20);
     pages_init(&pages, NULL);
     gpus(&pages.state.set);
-    a_used_pod(&usage, true, &tree);
+    a_used_pod(&usage, true, 0, &tree);
     assert_int_equal(usage.pairs, USAGE_PAIRS_MAX - 1);
     for (int i = 0; i < USAGE_FAMILIES; i++)
         for (int s = 0; s < 3 && samples[i][s]; s++)
@@ -433,7 +435,7 @@ static void nobody_is_named_unless_it_was_switched_on(void **state)
     _cleanup_(gs_buf_release) struct gs_buf page = GS_BUF(1 << 20);
     pages_init(&pages, NULL);
     gpus(&pages.state.set);
-    a_used_pod(&usage, false, &tree);
+    a_used_pod(&usage, false, 0, &tree);
     for (int i = 0; i < USAGE_TEXTS; i++)
         assert_int_equal(usage.text[i].len, 0);
     pages_set_usage(&pages, &usage);
@@ -450,6 +452,26 @@ static void nobody_is_named_unless_it_was_switched_on(void **state)
     pages_release(&pages);
 }
 
+/* A pod would look as if it used nothing of what it has. */
+static void nothing_is_told_of_a_gpu_that_an_mps_daemon_serves(void **state)
+{
+    static struct gs_gpu_set set;
+    struct cgroup_tree tree;
+    struct usage usage;
+    gpus(&set);
+    set.gpus[0].enforced = GS_ENFORCED_MPS_AWAY;
+    set.gpus[1].enforced = GS_ENFORCED_DMEM;
+    set.gpus[2].enforced = GS_ENFORCED_MPS;
+    gs_gpu_mask elsewhere = usage_charged_elsewhere(&set);
+    assert_int_equal(elsewhere, GS_GPU_BIT(0) | GS_GPU_BIT(4));
+    a_used_pod(&usage, true, elsewhere, &tree);
+    assert_int_equal(usage.counted, GS_GPU_BIT(2));
+    const char *used = usage.text[USAGE_USED].data;
+    assert_true(strstr(used, "gpu=\"2\"") && !strstr(used, "gpu=\"0\""));
+    assert_non_null(strstr(usage.text[USAGE_JSON].data, "{\"id\":0},"));
+    usage_release(&usage);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +485,7 @@ int main(void)
         cmocka_unit_test(limits_are_told_without_naming_pods),
         cmocka_unit_test(use_is_told_beside_what_was_given),
         cmocka_unit_test(nobody_is_named_unless_it_was_switched_on),
+        cmocka_unit_test(nothing_is_told_of_a_gpu_that_an_mps_daemon_serves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
