@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The chart as Helm installs, tests ("helm test") and uninstalls it; and the page for a team
-(manifests/web), which who may forward ports reaches and nobody else. Some 30 s."""
+(manifests/web), which who may forward ports reaches and nobody else. 35 s; a minute on a busy
+machine."""
 
 import http.client
 import os
