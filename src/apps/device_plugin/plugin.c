@@ -135,6 +135,22 @@ static void tick(struct plugin *plugin)
     plugin_wake_at(plugin, plugin->tick_ns);
 }
 
+/* After a pass over all pods: what they use. */
+static void tell_usage(struct plugin *plugin)
+{
+    struct usage usage;
+    if (!plugin->usage_due)
+        return;
+    plugin->usage_due = false;
+    usage_init(&usage);
+    usage.keeper = plugin->enforce.keeper;
+    usage.unit_bytes = (uint64_t)gs_unit_mib(plugin->devices.unit) << 20;
+    usage.names_pods = plugin->settings.pod_usage;
+    usage.charged_elsewhere = usage_charged_elsewhere(&plugin->set);
+    gs_allocator_each_placed(plugin->alloc, usage_add_pod, &usage);
+    pages_set_usage(&plugin->pages, &usage);
+}
+
 /* Each part reads what the callbacks and those before it have changed. Where one changes what an
  * earlier one reads, it wants a next round at once. */
 static void plugin_round(struct plugin *plugin)
@@ -144,7 +160,7 @@ static void plugin_round(struct plugin *plugin)
     devices_round(plugin);       /* the list for the kubelet */
     checkpoint_restore(plugin);  /* what earlier runs answered: before any call is decided */
     enforce_round(plugin);       /* pods' limits: before a start is decided */
-    usage_round(plugin);         /* what the pass over them saw */
+    tell_usage(plugin);          /* what the pass over them saw */
     kubelet_calls_round(plugin); /* Allocate and PreStartContainer */
     if (may_link(plugin))
         link_kubelet(plugin);

@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "device_plugin/plugin.h"
 #include "gpushare/base/metric.h"
+#include "gpushare/port/gpu_source.h"
 
 /* Names and owner of a pod are 700 bytes at most. */
 enum { TEXT_BYTES_MAX = 512 << 10 };
@@ -133,19 +133,4 @@ gs_gpu_mask usage_charged_elsewhere(const struct gs_gpu_set *set)
             gpus |= GS_GPU_BIT(set->gpus[i].idx);
     }
     return gpus;
-}
-
-void usage_round(struct plugin *plugin)
-{
-    struct usage usage;
-    if (!plugin->usage_due)
-        return;
-    plugin->usage_due = false;
-    usage_init(&usage);
-    usage.keeper = plugin->enforce.keeper;
-    usage.unit_bytes = (uint64_t)gs_unit_mib(plugin->devices.unit) << 20;
-    usage.names_pods = plugin->settings.pod_usage;
-    usage.charged_elsewhere = usage_charged_elsewhere(&plugin->set);
-    gs_allocator_each_placed(plugin->alloc, usage_add_pod, &usage);
-    pages_set_usage(&plugin->pages, &usage);
 }

@@ -49,9 +49,4 @@ void usage_add_pod(void *ctx, const struct gs_placed *pod);
 /* The name of a family, and what it is. */
 const char *usage_family(enum usage_text text, const char **ret_help);
 
-struct plugin;
-
-/* Brings the pages up to date after a pass over all pods. Loop thread. */
-void usage_round(struct plugin *plugin);
-
 #endif

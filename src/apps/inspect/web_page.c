@@ -36,19 +36,6 @@ void web_parts_sum(const struct web_parts *parts, char to[WEB_SUM_BYTES])
     snprintf(to, WEB_SUM_BYTES, "%016" PRIx64, gs_hash_bytes(all, parts->count * sizeof(all[0])));
 }
 
-void web_put_width(struct gs_buf *out, uint64_t thousandths)
-{
-    gs_buf_printf(out, "t%" PRIu64 " u%" PRIu64 " d%" PRIu64, thousandths / 100,
-                  thousandths / 10 % 10, thousandths % 10);
-}
-
-uint64_t web_share(uint64_t part, uint64_t whole)
-{
-    if (!whole)
-        return 0;
-    return part >= whole ? 1000 : (part * 1000 + whole / 2) / whole;
-}
-
 /* Of a namespace, 0 to 11. */
 static unsigned colour_of(const struct view *view, const char *ns)
 {

@@ -55,3 +55,16 @@ void web_query_text(const struct web_query *query, uint32_t page, struct gs_buf 
         put_argument(out, "sort", web_sorts[query->sort].value);
     gs_buf_printf(out, "page=%" PRIu32, page + 1);
 }
+
+void web_put_width(struct gs_buf *out, uint64_t thousandths)
+{
+    gs_buf_printf(out, "t%" PRIu64 " u%" PRIu64 " d%" PRIu64, thousandths / 100,
+                  thousandths / 10 % 10, thousandths % 10);
+}
+
+uint64_t web_share(uint64_t part, uint64_t whole)
+{
+    if (!whole)
+        return 0;
+    return part >= whole ? 1000 : (part * 1000 + whole / 2) / whole;
+}
