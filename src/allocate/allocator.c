@@ -243,12 +243,21 @@ static void warn_of_override(struct gs_allocator *alloc, const struct claimant *
     }
 }
 
+static void warn_of_mps(struct gs_allocator *alloc, const struct claimant *claimant)
+{
+    if (alloc->config.mps && claimant->pod.sets_mps)
+        gs_write_event(alloc, claimant, 0, true, "GpuEnvironmentOverridden",
+                       "a container sets CUDA_MPS_ variables itself: MPS may not limit it");
+}
+
 /* What a pod's new state says about what was allocated. */
 static void follow_state(struct gs_allocator *alloc, struct claimant *claimant, bool fresh)
 {
     bool ran = claimant->pod.assigned || claimant->pod.phase == GS_PHASE_RUNNING;
     if (fresh && !ran)
         warn_of_override(alloc, claimant);
+    if (fresh && !ran)
+        warn_of_mps(alloc, claimant);
     if (fresh && ran)
         gs_claimant_set_done(alloc, claimant, claimant->request_count);
     if (!fresh && claimant->pod.phase == GS_PHASE_RUNNING && !claimant->pod.assigned)

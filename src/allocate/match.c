@@ -333,6 +333,7 @@ static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant 
     alloc->stats.allocated++;
     fill(alloc, claimant->allocated, claimant->charge.units * claimant->charge.gpu_count,
          request->id_count, ret);
+    ret->own_shm = claimant->pod.own_shm;
     snprintf(ret->owner, sizeof(ret->owner), "%s/%s", claimant->pod.ns, claimant->pod.name);
     return GS_ALLOCATE_DONE;
 }

@@ -59,6 +59,13 @@ static void read_resources(struct gs_pod_reader *pr, struct gs_container *contai
     container->gpu_units = (uint32_t)units;
 }
 
+static bool is_of_mps(struct gs_scan_text name)
+{
+    char word[sizeof("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT") + 32];
+    return gs_scan_text_copy(name, word, sizeof(word)) &&
+           strncmp(word, "CUDA_MPS_", strlen("CUDA_MPS_")) == 0;
+}
+
 static void read_env(struct gs_pod_reader *pr, struct gs_container *container)
 {
     struct gs_reader *reader = &pr->reader;
@@ -74,6 +81,25 @@ static void read_env(struct gs_pod_reader *pr, struct gs_container *container)
                 gs_scan_skip(&reader->scan);
         }
         container->overrides_visible_devices |= gs_scan_text_is(name, "NVIDIA_VISIBLE_DEVICES");
+        pr->pod->sets_mps |= is_of_mps(name);
+    }
+}
+
+static void read_mounts(struct gs_pod_reader *pr)
+{
+    struct gs_reader *reader = &pr->reader;
+    if (!gs_read_array(reader, "volumeMounts of a container"))
+        return;
+    while (gs_scan_element(&reader->scan)) {
+        struct gs_scan_text key, path = {0};
+        gs_scan_object(&reader->scan, "volumeMounts entry of a container");
+        while (gs_scan_key(&reader->scan, &key)) {
+            if (gs_scan_text_is(key, "mountPath"))
+                gs_read_text(reader, "mountPath of a container", &path);
+            else
+                gs_scan_skip(&reader->scan);
+        }
+        pr->pod->own_shm |= gs_scan_text_is(path, "/dev/shm") || gs_scan_text_is(path, "/dev/shm/");
     }
 }
 
@@ -89,6 +115,8 @@ static void read_container(struct gs_pod_reader *pr, struct gs_container *contai
             read_resources(pr, container);
         else if (gs_scan_text_is(key, "env"))
             read_env(pr, container);
+        else if (gs_scan_text_is(key, "volumeMounts"))
+            read_mounts(pr);
         else if (gs_scan_text_is(key, "restartPolicy"))
             gs_read_text(reader, "restartPolicy of a container", &restart);
         else

@@ -132,6 +132,9 @@ SHOWN = (
     (["devicePlugin.podUsage=true"], '- {name: POD_USAGE, value: "on"}'),
     (["devicePlugin.cgroups=cgroupfs"], "path: /sys/fs/cgroup/kubepods, type"),
     (["devicePlugin.cgroups=systemd"], "mountPath: /host/cgroup/kubepods.slice}"),
+    (["mps.enabled=true", "mps.driverRoot=/run/nvidia/driver"], "path: /run/nvidia/driver, type"),
+    (["mps.enabled=true", f"image.digests.mps=sha256:{'3' * 64}"],
+     f"gpushare-mps:0.1.0@sha256:{'3' * 64}\n"),
     (["devicePlugin.kubeletDir=/data/kubelet"], "path: /data/kubelet/device-plugins"),
     (["image.pullSecrets[0].name=mine"], "imagePullSecrets:"),
     (["image.pullPolicy=Never"], "imagePullPolicy: Never"),
@@ -147,9 +150,10 @@ SHOWN = (
 
 # component beside the second scheduler, --set of the chart: the same device plugin
 LIMITS = (
-    ("systemd", ["devicePlugin.enforce=preferred", "devicePlugin.cgroups=systemd"]),
-    ("cgroupfs", ["devicePlugin.enforce=preferred", "devicePlugin.cgroups=cgroupfs"]),
-    ("none", ["devicePlugin.enforce=off", "devicePlugin.cgroups=none"]),
+    ("mps", ["mps.enabled=true"]),
+    ("limits/systemd", ["devicePlugin.enforce=preferred", "devicePlugin.cgroups=systemd"]),
+    ("limits/cgroupfs", ["devicePlugin.enforce=preferred", "devicePlugin.cgroups=cgroupfs"]),
+    ("limits/none", ["devicePlugin.enforce=off", "devicePlugin.cgroups=none"]),
 )
 
 # --set, what the schema has to say
@@ -307,7 +311,7 @@ def limits(tools):
             with open(os.path.join(folder, "kustomization.yaml"), "w", encoding="utf-8") as out:
                 json.dump({"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
                            "resources": [f"{manifests}/overlays/second-scheduler"],
-                           "components": [f"{manifests}/limits/{component}"]}, out)
+                           "components": [f"{manifests}/{component}"]}, out)
             theirs = tools.must("kustomize", "build", folder)
         code, text, err = tools.template(values)
         if code:
@@ -315,7 +319,7 @@ def limits(tools):
             continue
         both = [{key: by_name(one) for key, one in of_kinds(made, ("DaemonSet",)).items()}
                 for made in (text, theirs)]
-        yield from (f"limits/{component}: {what}" for what in differences(*both))
+        yield from (f"{component}: {what}" for what in differences(*both))
 
 
 def optional(tools):

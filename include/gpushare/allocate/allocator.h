@@ -40,6 +40,7 @@ struct gs_allocator_config {
     const struct gs_names *names; /* borrowed for the allocator's life */
     const char *node;             /* this node's name; borrowed */
     const struct gs_clock *clock; /* borrowed; NULL: time stands still, nothing is put off */
+    bool mps; /* containers are told of an MPS daemon: who tells them otherwise is named */
 };
 
 /* *caller frees*; NULL when out of memory. */
@@ -149,6 +150,7 @@ struct gs_allocate_answer {
     uint32_t dev_units; /* size of (one of) the GPUs */
     uint32_t pod_units; /* charge of the pod, all GPUs together */
     uint32_t units;     /* of this container, all GPUs together */
+    bool own_shm;       /* the pod mounts a volume of its own at /dev/shm */
     char
         owner[GS_OWNER_BYTES]; /* "namespace/name" for the log; "" when nobody claims the request */
 };

@@ -116,8 +116,7 @@ static struct gs_gpu_set number_gpus(struct plugin *plugin, struct numbers *numb
     struct gs_allocator_stats stats;
     gs_allocator_stats(plugin->alloc, &stats);
     ownership_leave_out(plugin, &set);
-    for (uint32_t i = 0; i < set.count; i++)
-        set.gpus[i].max_pods = 0; /* nobody counts pods where no MPS daemon serves them */
+    mps_mark(plugin, &set);
     numbers_apply(numbers, &set, plugin->restored ? placed_on(&stats) : ~(gs_gpu_mask)0);
     return set;
 }

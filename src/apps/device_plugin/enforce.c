@@ -72,8 +72,9 @@ static void tell_node(struct plugin *plugin)
     const struct gs_keeper *keeper = plugin->enforce.keeper;
     for (uint32_t i = 0; i < plugin->set.count; i++) {
         struct gs_gpu *gpu = &plugin->set.gpus[i];
-        enum gs_enforced enforced =
-            keeper ? gs_keeper_enforces(keeper, gpu->idx) : GS_ENFORCED_NOT_ON;
+        enum gs_enforced enforced = plugin->settings.mps_root ? mps_enforces(plugin, gpu)
+                                    : keeper                  ? gs_keeper_enforces(keeper, gpu->idx)
+                                                              : GS_ENFORCED_NOT_ON;
         gpu->enforced = plugin->node.set.gpus[i].enforced =
             enforced; /* a set is read each minute */
         if (plugin->enforce.words[gpu->idx] == enforced)
@@ -139,6 +140,8 @@ bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *req
 {
     struct gs_placed pod;
     const char *reason;
+    if (!mps_may_start(plugin, request, err))
+        return false;
     if (!plugin->enforce.keeper || plugin->settings.enforce == GS_ENFORCE_OFF)
         return true;
     if (!gs_allocator_starting(plugin->alloc, request, &pod)) {

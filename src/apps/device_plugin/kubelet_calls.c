@@ -199,6 +199,8 @@ static void decide_allocate(struct pending_call *pending, enum gs_api_outcome ap
         if (result == GS_ALLOCATE_DONE && container_env_build(plugin, &answer, &pending->arena,
                                                               &pending->answers[pending->at]) < 0)
             gs_fail_nomem(&err);
+        else if (result == GS_ALLOCATE_DONE)
+            mps_add(plugin, &answer, &pending->arena, &pending->answers[pending->at], &err);
         if (err.code != GS_OK) {
             fail(pending, &err);
             return;

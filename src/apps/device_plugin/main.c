@@ -65,8 +65,10 @@ static int take_socket(struct plugin *plugin, struct gs_error *err)
 
 static int build(struct plugin *plugin, struct gs_error *err)
 {
-    const struct gs_allocator_config config = {
-        .names = &plugin->names, .node = plugin->settings.node_name, .clock = gs_clock_system()};
+    const struct gs_allocator_config config = {.names = &plugin->names,
+                                               .node = plugin->settings.node_name,
+                                               .clock = gs_clock_system(),
+                                               .mps = plugin->settings.mps_root != NULL};
     plugin->alloc = gs_allocator_new(&config);
     if (!plugin->alloc)
         return gs_fail_nomem(err);

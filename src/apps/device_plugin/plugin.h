@@ -4,6 +4,7 @@
 
 #include "device_plugin/devices.h"
 #include "device_plugin/enforce.h"
+#include "device_plugin/mps.h"
 #include "device_plugin/node_events.h"
 #include "device_plugin/node_object.h"
 #include "device_plugin/ownership.h"
@@ -86,6 +87,7 @@ struct plugin {
     struct node_events node_events;
 
     struct enforce enforce;
+    struct mps mps;
     bool usage_due; /* all pods were looked at: the pages are to show it */
 
     struct shutdown leave;

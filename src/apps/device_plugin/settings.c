@@ -60,6 +60,9 @@ static const char *what_is_wrong(const struct settings *settings)
         return "--overhead-mib and --overhead-slots need each other";
     if (__builtin_mul_overflow(settings->overhead_mib, settings->overhead_slots, &reserved))
         return "--overhead-mib times --overhead-slots is too large";
+    if (settings->mps_root && settings->enforce > GS_ENFORCE_OBSERVE)
+        return "--mps-root and limits of the kernel (--enforce) exclude each other: clients of an "
+               "MPS daemon are charged to its server";
     return NULL;
 }
 
@@ -68,6 +71,8 @@ static void check(struct settings *settings)
     const char *wrong = device_lists_settle(&settings->device_lists, &settings->cdi_kind);
     if (!wrong)
         wrong = what_is_wrong(settings);
+    if (!wrong && settings->mps_root)
+        settings->enforce = GS_ENFORCE_OFF;
     if (!wrong)
         return;
     fprintf(stderr, "gpushare-device-plugin: %s\n", wrong);
@@ -141,6 +146,10 @@ void settings_read(struct settings *settings, int argc, char **argv)
             "(0)"),
         OPT_U32("overhead-slots", &settings->overhead_slots, "N",
                 "for so many containers on each GPU overhead-mib is taken off what it offers"),
+        OPT_STRING("mps-root", &settings->mps_root, "DIR",
+                   "make containers clients of the MPS daemons that gpushare-mps keeps in DIR, the "
+                   "same on the host; the kernel's limits are off then",
+                   .env = "MPS_ROOT"),
         OPT_STRING("http-listen", &settings->http_listen, "ADDR:PORT",
                    "healthz, readyz and metrics (not served by default)"),
         OPT_CUSTOM("pod-usage", &settings->pod_usage, set_switch, "off|on",

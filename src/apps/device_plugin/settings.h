@@ -35,6 +35,7 @@ struct settings {
     uint32_t overhead_mib;   /* beside its share, for each container with GPU memory */
     uint32_t overhead_slots; /* for so many of them on each GPU; the product fits 32 bits */
     bool pod_usage;          /* the pages name pods and what each uses */
+    const char *mps_root;    /* gpushare-mps's --root; NULL: no MPS */
     bool print_inventory;
 };
 

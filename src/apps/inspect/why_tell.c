@@ -167,6 +167,16 @@ static void tell_gpus(const struct why *why, const struct gs_node_view *view,
     }
 }
 
+static bool on_mps(const struct gs_node_view *view, const struct gs_claim *own)
+{
+    for (uint32_t i = 0; view && i < view->gpu_count; i++) {
+        if (own->charged & GS_GPU_BIT(view->gpus[i].idx) &&
+            view->inventory[i].enforced == GS_ENFORCED_MPS)
+            return true;
+    }
+    return false;
+}
+
 static void tell_bound(const struct why *why)
 {
     struct gs_claim own;
@@ -199,6 +209,8 @@ static void tell_bound(const struct why *why)
         gs_ledger_each_claim(ledger, view->slot, tell_other, &sharing);
     if (!sharing.others && view)
         puts("  shares with nobody");
+    if (why->pod.sets_mps && on_mps(view, &own))
+        puts("  its containers set CUDA_MPS_ variables themselves: nothing keeps it to its share");
     if (why->pod.enforce_required)
         printf("  its containers start only when its limit holds (%s)\n",
                why->common.names.enforce);

@@ -469,6 +469,35 @@ static void an_environment_that_names_devices_is_noticed(void **state)
     gs_pod_release(&pod);
 }
 
+static void what_concerns_mps_is_noticed(void **state)
+{
+    static const struct {
+        const char *row, *json;
+        bool sets_mps, own_shm;
+    } rows[] = {
+        {"nothing", "{'env':[{'name':'A'}],'volumeMounts':[{'mountPath':'/dev'}]}", false, false},
+        {"its pipes", "{'env':[{'name':'A'},{'name':'CUDA_MPS_PIPE_DIRECTORY','value':'/x'}]}",
+         true, false},
+        {"its limit", "{'env':[{'name':'CUDA_MPS_PINNED_DEVICE_MEM_LIMIT'}]}", true, false},
+        {"almost", "{'env':[{'name':'CUDA_MP'},{'name':'XCUDA_MPS_'}]}", false, false},
+        {"shm", "{'volumeMounts':[{'name':'a','mountPath':'/dev/shm'},{'mountPath':'/x'}]}", false,
+         true},
+        {"shm with a slash", "{'volumeMounts':[{'mountPath':'/dev/shm/'}]}", false, true},
+        {"below shm", "{'volumeMounts':[{'mountPath':'/dev/shm/a'}]}", false, false},
+        {"null", "{'env':null,'volumeMounts':null}", false, false},
+        {"the second container", "{},{'volumeMounts':[{'mountPath':'/dev/shm'}]}", false, true},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_pod pod = {0};
+        char json[512];
+        snprintf(json, sizeof(json), "{'spec':{'containers':[%s]}}", r->json);
+        row_equal(r->row, decode(json, &pod, NULL), 0);
+        row_equal(r->row, pod.sets_mps, r->sets_mps);
+        row_equal(r->row, pod.own_shm, r->own_shm);
+        gs_pod_release(&pod);
+    }
+}
+
 static void a_field_that_cannot_be_read_is_named(void **state)
 {
     static const struct {
@@ -667,6 +696,7 @@ int main(void)
         cmocka_unit_test(pods_of_a_daemon_set_are_told_apart),
         cmocka_unit_test(an_owner_is_named_by_what_its_people_made),
         cmocka_unit_test(an_environment_that_names_devices_is_noticed),
+        cmocka_unit_test(what_concerns_mps_is_noticed),
         cmocka_unit_test(a_field_that_cannot_be_read_is_named),
         cmocka_unit_test(strings_that_look_like_json_are_strings),
         cmocka_unit_test(a_pod_is_taken_off_a_list_whatever_becomes_of_it),

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/mps.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/mps_state.h"
+#include "device_plugin/plugin.h"
+#include "gpushare/base/log.h"
+
+#define LOOK_NS (2 * GS_NS_PER_S)
+/* Of an MPS server on Volta or newer, where the driver does not say. */
+enum { CLIENTS = 48, ENVS = 2, MOUNTS = 2 };
+/* What CUDA looks for unless told otherwise, and told all the same: the image may say otherwise. */
+#define PIPE_IN_CONTAINER "/tmp/nvidia-mps"
+
+static struct mps_state state_of(const struct plugin *plugin, const struct gs_gpu *gpu)
+{
+    struct mps_state state;
+    mps_state_read(plugin->settings.mps_root, gpu->uuid, gs_clock_now_ns(gs_clock_system()),
+                   &state);
+    return state;
+}
+
+/* ---- the daemons ---- */
+
+static bool differs(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t i)
+{
+    const struct gs_gpu *seen = &plugin->mps.seen[i];
+    const struct mps_state state = state_of(plugin, gpu);
+    if (i < plugin->mps.seen_count && seen->healthy == state.ready &&
+        strcmp(seen->uuid, gpu->uuid) == 0)
+        return false;
+    gs_log(state.ready ? GS_LOG_INFO : GS_LOG_WARN,
+           state.ready ? "the GPU's MPS daemon is ready" : "the GPU's MPS daemon is away",
+           GS_STR("gpu", gpu->uuid), GS_STR("why", state.why));
+    return true;
+}
+
+void mps_round(struct plugin *plugin)
+{
+    struct mps *mps = &plugin->mps;
+    const struct gs_gpu_set *found = &plugin->devices.found;
+    int64_t now_ns = gs_loop_now_ns(plugin->loop);
+    if (!plugin->settings.mps_root)
+        return;
+    for (uint32_t i = 0; now_ns >= mps->look_ns && i < found->count; i++) {
+        if (!differs(plugin, &found->gpus[i], i))
+            continue;
+        mps->seen[i] = found->gpus[i];
+        mps->seen[i].healthy = state_of(plugin, &found->gpus[i]).ready;
+        plugin->devices.due = plugin->node.due = true;
+    }
+    if (now_ns >= mps->look_ns) {
+        mps->seen_count = found->count;
+        mps->look_ns = now_ns + LOOK_NS;
+    }
+    plugin_wake_at(plugin, mps->look_ns);
+}
+
+void mps_mark(const struct plugin *plugin, struct gs_gpu_set *set)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        struct gs_gpu *gpu = &set->gpus[i];
+        if (!plugin->settings.mps_root) {
+            gpu->max_pods = 0;
+            continue;
+        }
+        gpu->max_pods = gpu->max_pods ? gpu->max_pods : CLIENTS;
+        gpu->healthy &= state_of(plugin, gpu).ready;
+    }
+}
+
+enum gs_enforced mps_enforces(const struct plugin *plugin, const struct gs_gpu *gpu)
+{
+    return state_of(plugin, gpu).ready ? GS_ENFORCED_MPS : GS_ENFORCED_MPS_AWAY;
+}
+
+/* ---- a container ---- */
+
+static const char *print_limit(const struct plugin *plugin, const struct gs_allocate_answer *answer,
+                               struct gs_arena *arena)
+{
+    char text[48];
+    uint64_t mib = (uint64_t)answer->units * gs_unit_mib(plugin->devices.unit);
+    int len = snprintf(text, sizeof(text), "0=%lluM", (unsigned long long)mib);
+    return gs_arena_strndup(arena, text, (size_t)len);
+}
+
+static const char *host_path(const struct plugin *plugin, const char *uuid, const char *leaf,
+                             struct gs_arena *arena)
+{
+    char path[MPS_PATH_BYTES];
+    return mps_path(plugin->settings.mps_root, uuid, leaf, path)
+               ? gs_arena_strndup(arena, path, strlen(path))
+               : NULL;
+}
+
+/* The first GPU of the container is number 0 to it, whatever it is on the node: one entry that
+ * names a GPU it does not see would drop the whole list. */
+int mps_add(const struct plugin *plugin, const struct gs_allocate_answer *answer,
+            struct gs_arena *arena, struct gs_dp_container *container, struct gs_error *err)
+{
+    const size_t env_count = container->env_count, mount_count = container->mount_count;
+    if (!plugin->settings.mps_root)
+        return 0;
+    if (gs_gpu_mask_count(answer->gpus) != 1)
+        return gs_fail(err, GS_EINVAL,
+                       "a container with several GPUs cannot be a client of their MPS daemons: "
+                       "take gpu-count off, or choose a node without MPS");
+    const struct gs_gpu *gpu =
+        gs_gpu_find(plugin->set.gpus, plugin->set.count, (uint32_t)__builtin_ctzll(answer->gpus));
+    struct gs_dp_pair *envs = gs_arena_calloc(arena, env_count + ENVS, sizeof(*envs));
+    struct gs_dp_path *mounts = gs_arena_calloc(arena, mount_count + MOUNTS, sizeof(*mounts));
+    if (!gpu || !envs || !mounts)
+        return gs_fail_nomem(err);
+    memcpy(envs, container->envs, env_count * sizeof(*envs));
+    if (mount_count)
+        memcpy(mounts, container->mounts, mount_count * sizeof(*mounts));
+    envs[env_count] = (struct gs_dp_pair){"CUDA_MPS_PIPE_DIRECTORY", PIPE_IN_CONTAINER};
+    envs[env_count + 1] =
+        (struct gs_dp_pair){"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", print_limit(plugin, answer, arena)};
+    mounts[mount_count] =
+        (struct gs_dp_path){host_path(plugin, gpu->uuid, "pipe", arena), PIPE_IN_CONTAINER};
+    mounts[mount_count + 1] =
+        (struct gs_dp_path){host_path(plugin, NULL, "shm", arena), "/dev/shm"};
+    if (!envs[env_count + 1].value || !mounts[mount_count].host || !mounts[mount_count + 1].host)
+        return gs_fail_nomem(err);
+    container->envs = envs;
+    container->env_count = env_count + ENVS;
+    container->mounts = mounts;
+    container->mount_count = mount_count + (answer->own_shm ? 1 : MOUNTS);
+    return 0;
+}
+
+/* ---- a start ---- */
+
+/* Of an unknown pod's GPUs: any. */
+static bool all_ready(const struct plugin *plugin, gs_gpu_mask gpus, struct gs_error *err)
+{
+    for (uint32_t i = 0; i < plugin->set.count; i++) {
+        const struct gs_gpu *gpu = &plugin->set.gpus[i];
+        const struct mps_state state = state_of(plugin, gpu);
+        if (!(gpus & GS_GPU_BIT(gpu->idx)) || state.ready)
+            continue;
+        gs_fail(err, GS_EBUSY, "held back until the MPS daemon of GPU %u is ready: %s", gpu->idx,
+                state.why);
+        return false;
+    }
+    return true;
+}
+
+bool mps_may_start(struct plugin *plugin, const struct gs_start_request *request,
+                   struct gs_error *err)
+{
+    struct gs_placed pod;
+    if (!plugin->settings.mps_root)
+        return true;
+    if (!gs_allocator_starting(plugin->alloc, request, &pod))
+        return all_ready(plugin, ~(gs_gpu_mask)0, err);
+    if (pod.enforce_required) {
+        gs_fail(err, GS_EBUSY,
+                "held back: the pod asks for a limit that holds (gpu-enforce: required), and MPS "
+                "limits each process that lets it, no more");
+        return false;
+    }
+    return all_ready(plugin, pod.gpus, err);
+}

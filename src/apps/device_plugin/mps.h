@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_MPS_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_MPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/allocate/allocator.h"
+#include "gpushare/base/arena.h"
+#include "gpushare/grpc/device_plugin.h"
+#include "gpushare/model/enforced.h"
+#include "gpushare/port/gpu_source.h"
+
+struct plugin;
+
+/*
+ * --mps-root: containers become clients of the MPS daemon that gpushare-mps keeps for their GPU
+ * (docs/mps.md). Without that option nothing here does anything.
+ */
+struct mps {
+    int64_t look_ns;                 /* when the daemons are looked at again */
+    struct gs_gpu seen[GS_GPUS_MAX]; /* of the source's, as last looked at: uuid and healthy */
+    uint32_t seen_count;
+};
+
+/* Looks at the daemons every two seconds; GPUs are told anew when one came or went. */
+void mps_round(struct plugin *plugin);
+
+/* max_pods of each GPU, and a GPU whose daemon is away is not healthy: no new pods. */
+void mps_mark(const struct plugin *plugin, struct gs_gpu_set *set);
+
+/* The GPU's word. */
+enum gs_enforced mps_enforces(const struct plugin *plugin, const struct gs_gpu *gpu);
+
+/* Adds environment and mounts of a client to an answer, all in the arena. GS_EINVAL: it has several
+ * GPUs, whose daemons one process cannot have; GS_ENOMEM. */
+int mps_add(const struct plugin *plugin, const struct gs_allocate_answer *answer,
+            struct gs_arena *arena, struct gs_dp_container *container, struct gs_error *err);
+
+/* False: the container's start is held back, as its GPU's daemon is away, or as its pod insists on
+ * a limit that holds. */
+bool mps_may_start(struct plugin *plugin, const struct gs_start_request *request,
+                   struct gs_error *err);
+
+#endif
