@@ -68,6 +68,7 @@ struct given_pod {
     uint32_t units[3]; /* of its containers */
     int gpu;           /* recorded; -1: none */
     bool overrides;
+    bool sets_mps;
     uint64_t revision; /* 0: newer than all before */
     enum gs_pod_phase phase;
     const char *uid;
@@ -100,6 +101,7 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
     snprintf(revision, sizeof(revision), "%llu", (unsigned long long)number);
     struct gs_pod pod = {0};
     gs_pod_reset(&pod);
+    pod.sets_mps = given->sets_mps;
     pod.uid = given->uid ? given->uid : given->name;
     pod.ns = "ns";
     pod.name = given->name;

@@ -163,6 +163,32 @@ static void a_pod_that_sets_its_devices_itself_is_warned_of(void **state)
     gs_allocator_free(rig.alloc);
 }
 
+static void a_pod_that_changes_what_mps_is_told_is_warned_of(void **state)
+{
+    static const struct {
+        const char *row;
+        bool mps, sets, warned;
+    } rows[] = {
+        {"it does, and there is a daemon", true, true, true},
+        {"it does not", true, false, false},
+        {"there is no daemon", false, true, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_allocator_write write;
+        rig_up(&rig);
+        gs_allocator_free(rig.alloc);
+        const struct gs_allocator_config config = {
+            .names = &rig.names, .node = "n1", .clock = &rig.clock, .mps = r->mps};
+        rig.alloc = gs_allocator_new(&config);
+        give_gpus(&rig, true, true, 0);
+        give_pod(&rig, &(struct given_pod){"p", {8}, 0, .sets_mps = r->sets});
+        row_equal(r->row, gs_allocator_next_write(rig.alloc, &write), r->warned);
+        row_true(r->row, !r->warned || strstr(write.message, "CUDA_MPS_"));
+        gs_allocator_free(rig.alloc);
+    }
+}
+
 static void an_unclaimed_call_is_charged_until_the_kubelet_forgets_it(void **state)
 {
     struct rig rig;
@@ -458,6 +484,7 @@ int main(void)
         cmocka_unit_test(a_quick_list_brings_nobody_back),
         cmocka_unit_test(pods_that_a_quick_list_does_not_name_are_gone),
         cmocka_unit_test(a_pod_that_sets_its_devices_itself_is_warned_of),
+        cmocka_unit_test(a_pod_that_changes_what_mps_is_told_is_warned_of),
         cmocka_unit_test(an_unclaimed_call_is_charged_until_the_kubelet_forgets_it),
         cmocka_unit_test(a_pod_is_placed_once_it_has_units_of_a_gpu),
         cmocka_unit_test(of_many_placed_pods_some_are_named),
