@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Debian packages of the four programs (cmake/Package.cmake), and the CLI as an archive for any Linux:
+# Debian packages of the programs (cmake/Package.cmake), and the CLI as an archive for any Linux:
 # the program with every library that it loads. The same commit, built with the same Debian packages,
 # gives the same bytes.
 set -euo pipefail
