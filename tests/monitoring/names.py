@@ -12,7 +12,8 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-METRIC = re.compile(r"\b(?:gpushare|process)_[a-z0-9_]+\b")
+# what follows a slash is an annotation's key
+METRIC = re.compile(r"(?<!/)\b(?:gpushare|process)_[a-z0-9_]+\b")
 # Of these a new series may come with every node or GPU; all other values are words of our own.
 LABELS = {"verb", "outcome", "reason", "kind", "type", "code", "le", "version", "mode", "state",
           "node", "gpu",
