@@ -3,7 +3,7 @@
 #
 # Sourced by scripts: run the tests of a build folder and count what happened.
 #
-#   run_ctest "$root/build" [ctest option...]          twice as many at a time as there are cores
+#   run_ctest "$root/build" [ctest option...]          three times as many at a time as there are cores
 #   echo "$ctest_passed passed, $ctest_failed failed"
 #
 # Sourced after apt.sh. A test whose program is missing counts as failed. A test that skipped itself counts as neither.
@@ -21,7 +21,7 @@ run_ctest() {
     apt_need "${test_packages[@]}"
     rm -f "$junit"
     (cd "$build" && ctest --output-on-failure --no-tests=error --output-junit "$junit" \
-        -j "$((2 * $(nproc)))" --timeout 300 "$@") || rc=$?
+        -j "$((3 * $(nproc)))" --timeout 300 "$@") || rc=$?
     ctest_passed=0 ctest_failed=0 ctest_skipped=0
     [[ -f $junit ]] && count_junit "$junit"
     ((rc == 0 && ctest_failed == 0 && ctest_passed > 0))

@@ -1,17 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# Sourced by check.sh after apt.sh and build.sh: two builds that share nothing but the source and
-# the compiler give the same bytes.
+# Sourced after apt.sh and build.sh: builds of two folders that share nothing but the source and the
+# compiler. Both at once; the programs are in FOLDER/build.
 #
-#   reproducible "$root" gpushare-extender gpushare-sim      one line per program that differs
-
-copy_source() {
-    local from=$1 to=$2
-    mkdir -p "$to"
-    tar -C "$from" --exclude './build*' --exclude ./.git --exclude __pycache__ -c . |
-        tar -C "$to" --no-same-owner -x
-}
+#   build_twice /tmp/clone "/tmp/another, longer folder" gpushare-extender gpushare-sim
 
 # Everything that an honest build should not depend on is another one each time.
 build_here() {
@@ -37,28 +30,16 @@ build_another_way() (
     export -f build_here
     env LC_ALL=C.UTF-8 TZ=Pacific/Chatham USER=somebody HOME="$1/home" jobs=1 LANGUAGE=de \
         "${as[@]}" faketime -f '+400d' bash -euc 'build_here "$@"' build "${@:2}"
+    ((EUID != 0)) || chown -R root:root "$1"
 )
 
-reproducible() {
-    local root=$1 program work same=0
-    shift
+# Neither the caller's compiler cache nor his options.
+build_twice() (
+    unset CMAKE_C_COMPILER_LAUNCHER CFLAGS LDFLAGS
+    export CCACHE_DISABLE=1
     # shellcheck disable=SC2154  # build.sh's
     apt_need "${build_packages[@]}" faketime
-    work=$(mktemp -d)
-    chmod 755 "$work"
-    export CCACHE_DISABLE=1
-    copy_source "$root" "$work/a"
-    copy_source "$root" "$work/much/longer/than the other"
-    build_one_way "$work/a" "$@" &
-    build_another_way "$work/much/longer/than the other" "$@"
+    build_one_way "$1" "${@:3}" &
+    build_another_way "$2" "${@:3}"
     wait $!
-    for program in "$@"; do
-        if cmp -s "$work/a/build/$program" "$work/much/longer/than the other/build/$program"; then
-            printf 'note: %s %.12s\n' "$program" "$(sha256sum <"$work/a/build/$program")" >&2
-        else
-            echo "$program differs: $work"
-            same=1
-        fi
-    done
-    ((same)) || rm -rf "$work"
-}
+)

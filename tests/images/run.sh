@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The images: two clones in different folders give one digest, an archive is what it says, holds
-# what it should and nothing else, and the programs in it find all that they load.
+# The programs and the images: two clones, built in other folders by other users at other times, give
+# the same bytes and one digest; an archive is what it says, holds what it should and nothing else, and
+# the programs in it find all that they load.
 #
 #   tests/images/run.sh              of the tree as it is, changes included
 set -euo pipefail
@@ -11,6 +12,10 @@ export LC_ALL=C
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=scripts/lib/apt.sh
 . "$root/scripts/lib/apt.sh"
+# shellcheck source=scripts/lib/build.sh
+. "$root/scripts/lib/build.sh"
+# shellcheck source=scripts/lib/reproducible.sh
+. "$root/scripts/lib/reproducible.sh"
 failures=0
 
 say_wrong() {
@@ -30,10 +35,18 @@ first_clone() {
     git -C "$1" -c user.name=test -c user.email=test@example.invalid commit -qm test
 }
 
-# Neither the caller's compiler cache nor his programs: what is compared is built twice.
+same_programs() {
+    local program
+    # shellcheck disable=SC2154  # build.sh's
+    for program in "${programs[@]}"; do
+        cmp "$tmp/clone/build/$program" "$tmp/another folder/build/$program" ||
+            say_wrong "$program: two builds, two programs"
+        printf '%s %.12s\n' "$program" "$(sha256sum <"$tmp/clone/build/$program")"
+    done
+}
+
 build_images() {
-    env -u GPUSHARE_BUILD_DIR -u SOURCE_DATE_EPOCH -u CMAKE_C_COMPILER_LAUNCHER CCACHE_DISABLE=1 \
-        "$1/scripts/image.sh" --out "$2" >"$2.said"
+    env -u SOURCE_DATE_EPOCH GPUSHARE_BUILD_DIR="$1/build" "$1/scripts/image.sh" --out "$2" >"$2.said"
 }
 
 same_digests() {
@@ -229,6 +242,8 @@ main() {
     version=$(sed -nE 's/^project\(gpushare VERSION ([0-9.]+).*/\1/p' "$root/CMakeLists.txt")
     first_clone "$tmp/clone"
     git clone -q "$tmp/clone" "$tmp/another folder"
+    build_twice "$tmp/clone" "$tmp/another folder" "${programs[@]}"
+    same_programs
     build_images "$tmp/clone" "$tmp/one"
     (
         umask 077

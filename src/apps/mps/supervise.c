@@ -17,7 +17,8 @@
 #define LOOK_NS        (500 * GS_NS_PER_MS) /* is the child still there? */
 #define ASK_NS         (3 * GS_NS_PER_S)
 #define START_NS       (15 * GS_NS_PER_S)
-#define PATIENCE_NS    (60 * GS_NS_PER_S)
+#define IDLE_NS        (10 * GS_NS_PER_S) /* of silence: a client may have come since */
+#define PATIENCE_NS    (60 * GS_NS_PER_S) /* of silence, with clients */
 #define FIRST_PAUSE_NS (1 * GS_NS_PER_S)
 #define LAST_PAUSE_NS  (60 * GS_NS_PER_S)
 #define LONG_RUN_NS    (60 * GS_NS_PER_S) /* who ran so long did not fail at once */
@@ -127,7 +128,7 @@ static void take_answer(struct supervisor *supervisor, const struct control_answ
 
 static void take_silence(struct supervisor *supervisor, const struct gs_error *why)
 {
-    int64_t patience_ns = supervisor->clients ? PATIENCE_NS : 0;
+    int64_t patience_ns = supervisor->clients ? PATIENCE_NS : IDLE_NS;
     int64_t since_ns = supervisor->answered_ns;
     if (!since_ns) {
         since_ns = supervisor->started_ns;

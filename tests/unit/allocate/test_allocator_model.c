@@ -730,7 +730,11 @@ static void run_world(uint64_t seed, struct kind kind)
     free(w);
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { WORLDS = 100 };
+#else
 enum { WORLDS = 600 };
+#endif
 
 static void run_worlds(struct kind kind)
 {
