@@ -1,0 +1,382 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# What only a card can show. It reads, allocates memory as any program does, and runs MPS daemons of its
+# own; no setting of a card is changed, and no network is needed.
+# shellcheck disable=SC2317 # each check_NAME is called by its name
+set -uo pipefail
+exec </dev/null
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+packed=$root/build/gpu
+programs=(gpushare-device-plugin gpushare-mps gpushare-sim tests/gpu/cuda_probe tests/gpu/gpu_source
+    tests/gpu/plugin_env)
+checks=(
+    "inventory  gpushare-device-plugin --print-inventory: cards with memory and a PCI address that the kernel knows, MIG as nvidia-smi has it"
+    "source     the driver's library as the plugin reads it: events registered, what 1,000 reads leave behind"
+    "plugin     memory of gpushare-device-plugin with that library, beside an embedded API server"
+    "context    what a CUDA context takes of a card"
+    "limit      gpushare-mps with the driver's own daemon: a client is given 1 GiB of 2, and refused 3"
+    "processes  the limit is each process's: two have it twice"
+    "entry      an entry for a GPU that the client does not see drops its limits"
+    "pipe       who does not find the daemon has no limit"
+    "threads    CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50 leaves half of the processors"
+    "container  environment and mounts as the plugin answers them for 2 GiB: 3 GiB are refused"
+    "kill       kill -9 of a client at work: what becomes of the next"
+)
+bin=""
+nvml_library=libnvidia-ml.so.1
+cuda_library=libcuda.so.1
+driver_root=""
+sysfs=/sys
+work=""
+pids=()
+failed=0
+uuid=""
+no_daemon=""
+
+usage() {
+    cat <<'EOT'
+Usage: scripts/gpu.sh [OPTION...]    on a machine with a card, as root; 77 where there is none
+       scripts/gpu.sh --pack         builds the programs and lays them into build/gpu with all libraries
+                                     they need, to be carried to a machine that has neither compiler nor
+                                     network
+       scripts/gpu.sh --list         what is looked at
+
+  --nvml-library FILE   instead of libnvidia-ml.so.1
+  --cuda-library FILE   instead of libcuda.so.1
+  --driver-root DIR     where nvidia-cuda-mps-control is run (as gpushare-mps)
+  --sysfs DIR           instead of /sys
+  --bin DIR             the programs, instead of those of build/gpu
+EOT
+}
+
+# ---- the programs ----
+
+# Run by the loader that lies beside them, since the other machine's C library may be older.
+pack() {
+    local program name library
+    # shellcheck source=scripts/lib/apt.sh
+    . "$root/scripts/lib/apt.sh"
+    # shellcheck source=scripts/lib/build.sh
+    . "$root/scripts/lib/build.sh"
+    build_project "$root" release gpushare-device-plugin gpushare-mps gpushare-sim cuda_probe gpu_source \
+        plugin_env || exit 1
+    rm -rf "$packed"
+    mkdir -p "$packed/bin" "$packed/lib" || exit 1
+    for program in "${programs[@]}"; do
+        name=${program##*/}
+        cp "$root/build/$program" "$packed/lib/$name" || exit 1
+        while read -r library; do
+            cp -nL "$library" "$packed/lib/"
+        done < <(ldd "$packed/lib/$name" | grep -o '/[^ ]*')
+        cat >"$packed/bin/$name" <<EOT
+#!/bin/sh
+lib=\$(dirname "\$0")/../lib
+exec "\$lib"/ld-linux-*.so.* --library-path "\$lib" "\$lib/$name" "\$@"
+EOT
+        chmod +x "$packed/bin/$name"
+    done
+}
+
+# ---- what was seen ----
+
+say() {
+    printf '%-5s %-10s %s\n' "$1" "$2" "$3"
+    [[ $1 != FAIL ]] || failed=1
+}
+
+# expect CHECK WHAT WANTED GOT
+expect() {
+    if [[ $4 == "$3" ]]; then
+        say ok "$1" "$2"
+    else
+        say FAIL "$1" "$2: $4 instead of $3"
+    fi
+}
+
+# yes_if TEST...: yes or no
+yes_if() {
+    if test "$@"; then echo yes; else echo no; fi
+}
+
+# In words, how a cuda_probe ended.
+outcome() {
+    case $1 in
+    0) echo given ;;
+    2) echo refused ;;
+    *) echo "status $1: $(tail -n 1 "$work/probe.log")" ;;
+    esac
+}
+
+# probe NAME=VALUE... -- OPTION...: how it ended
+probe() {
+    local -a told=()
+    while [[ $1 != -- ]]; do
+        told+=("$1")
+        shift
+    done
+    shift
+    env -u CUDA_MPS_PIPE_DIRECTORY -u CUDA_MPS_PINNED_DEVICE_MEM_LIMIT "${told[@]}" \
+        timeout 60 "$bin/cuda_probe" --library "$cuda_library" "$@" >"$work/probe.log" 2>&1
+    outcome $?
+}
+
+# The same in the background; its line is waited for, and its process id is $held.
+hold() {
+    local log=$work/held.$((${#pids[@]}))
+    local -a told=()
+    while [[ $1 != -- ]]; do
+        told+=("$1")
+        shift
+    done
+    shift
+    env "${told[@]}" "$bin/cuda_probe" --library "$cuda_library" "$@" <"$work/hold" >"$log" 2>&1 &
+    held=$!
+    pids+=("$held")
+    wait_for 60 test -s "$log"
+    tail -n 1 "$log" >"$work/probe.log"
+}
+
+wait_for() {
+    local tenths=$(($1 * 10))
+    shift
+    while ((tenths-- > 0)); do
+        "$@" && return 0
+        sleep 0.1
+    done
+    return 1
+}
+
+value_of() {
+    sed -nE "s/.*\\b$1=([0-9]+).*/\\1/p" "$2" | head -n 1
+}
+
+end() {
+    kill "$1" 2>/dev/null
+    wait "$1" 2>/dev/null
+}
+
+clean_up() {
+    local pid
+    for pid in "${pids[@]}"; do
+        end "$pid"
+    done
+    rm -rf "$work"
+}
+
+# ---- the driver's library ----
+
+check_inventory() {
+    local pci count mib
+    "$bin/gpushare-device-plugin" --print-inventory --nvml-library "$nvml_library" >"$work/inventory" 2>&1
+    expect inventory "the program ends well" 0 $?
+    grep '^GPU\|^left out' "$work/inventory" | sed 's/^/      /'
+    count=$(grep -c '^GPU' "$work/inventory")
+    mib=$(grep '^GPU' "$work/inventory" | grep -c ' [1-9][0-9]* MiB')
+    expect inventory "all $count have memory" "$count" "$mib"
+    while read -r pci; do
+        expect inventory "the kernel knows $pci" yes "$(yes_if -e "$sysfs/bus/pci/devices/$pci")"
+    done < <(sed -nE 's/^gpu .* pci=([^ ]*) .*/\1/p' "$work/source" | sort -u)
+    command -v nvidia-smi >/dev/null || return 0
+    expect inventory "MIG instances" "$(nvidia-smi -L | grep -c 'UUID: MIG-')" \
+        "$(grep -c '^GPU.* MIG-' "$work/inventory")"
+}
+
+check_source() {
+    sed 's/^/      /' "$work/source"
+    expect source "events are registered" "events heard" "$(grep '^events' "$work/source")"
+    expect source "900 reads leave less than 1 MiB behind" yes \
+        "$(yes_if "$(sed -n 's/^left_kib //p' "$work/source")" -lt 1024)"
+}
+
+check_plugin() {
+    local plugin
+    mkdir "$work/plugins"
+    "$bin/gpushare-sim" serve --listen 127.0.0.1:0 --kubeconfig-out "$work/kubeconfig" \
+        --synthetic nodes=1 >"$work/sim.log" 2>&1 &
+    pids+=($!)
+    wait_for 15 test -s "$work/kubeconfig" || { say FAIL plugin "no API server" && return; }
+    "$bin/gpushare-device-plugin" --kubeconfig "$work/kubeconfig" --node-name node-0 \
+        --nvml-library "$nvml_library" --device-plugin-dir "$work/plugins" \
+        --pod-resources-socket "$work/plugins/none" --cgroup-root "$work/plugins" >"$work/plugin.log" 2>&1 &
+    plugin=$!
+    pids+=("$plugin")
+    wait_for 15 grep -q msg=serving "$work/plugin.log"
+    sleep 1
+    if kill -0 "$plugin" 2>/dev/null; then
+        say seen plugin "$(tr -s '\t ' ' ' <"/proc/$plugin/status" | grep -E 'VmRSS|RssAnon|Threads' | paste -sd' ')"
+    else
+        say FAIL plugin "it has ended: $(tail -n 1 "$work/plugin.log")"
+    fi
+    end "$plugin"
+}
+
+# ---- CUDA ----
+
+used_mib() {
+    "$bin/gpu_source" "$nvml_library" 2>/dev/null | grep "uuid=$uuid " >"$work/used"
+    value_of used_mib "$work/used"
+}
+
+check_context() {
+    local before after
+    before=$(used_mib)
+    hold CUDA_VISIBLE_DEVICES="$uuid" -- --hold
+    after=$(used_mib)
+    say seen context "$((after - before)) MiB, by NVML; $(cat "$work/probe.log")"
+    end "$held"
+}
+
+# ---- MPS ----
+
+is_ready() {
+    grep -qs '^ready' "$work/mps/$uuid/state"
+}
+
+has_no_program() {
+    grep -q 'no MPS daemon yet' "$work/mps.log"
+}
+
+is_ready_or_hopeless() {
+    is_ready || has_no_program
+}
+
+start_mps() {
+    [[ -z $no_daemon && ! -d $work/mps ]] || return 0
+    mkdir "$work/mps"
+    "$bin/gpushare-mps" --root "$work/mps" --nvml-library "$nvml_library" \
+        ${driver_root:+--driver-root "$driver_root"} >"$work/mps.log" 2>&1 &
+    pids+=($!)
+    wait_for 30 is_ready_or_hopeless
+    is_ready || no_daemon="no MPS daemon: $(tail -n 1 "$work/mps.log")"
+}
+
+client=()
+needs_mps() {
+    start_mps
+    client=("CUDA_MPS_PIPE_DIRECTORY=$work/mps/$uuid/pipe" CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=2048M)
+    [[ -z $no_daemon ]] || say skip "$1" "$no_daemon"
+    [[ -z $no_daemon ]]
+}
+
+check_limit() {
+    needs_mps limit || return
+    expect limit "1 GiB of 2" given "$(probe "${client[@]}" -- --mib 1024)"
+    expect limit "3 GiB of 2" refused "$(probe "${client[@]}" -- --mib 3072)"
+}
+
+check_processes() {
+    needs_mps processes || return
+    hold "${client[@]}" -- --mib 1280 --hold
+    expect processes "2 x 1.25 GiB, each of 2" given "$(probe "${client[@]}" -- --mib 1280)"
+    end "$held"
+}
+
+check_entry() {
+    needs_mps entry || return
+    expect entry "3 GiB of 2 and an entry for GPU 9" given \
+        "$(probe "${client[0]}" CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=2048M,9=2048M -- --mib 3072)"
+}
+
+check_pipe() {
+    needs_mps pipe || return
+    expect pipe "3 GiB of 2 without the pipes" given \
+        "$(probe CUDA_MPS_PIPE_DIRECTORY="$work/nowhere" "${client[1]}" -- --mib 3072)"
+}
+
+check_threads() {
+    local all half off
+    needs_mps threads || return
+    probe "${client[@]}" -- >/dev/null
+    all=$(value_of processors "$work/probe.log")
+    probe "${client[@]}" CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50 -- >/dev/null
+    half=$(value_of processors "$work/probe.log")
+    off=$((half * 2 - all))
+    say seen threads "$half of $all processors"
+    expect threads "half of them, but for rounding" yes "$(yes_if "${off#-}" -le 4)"
+}
+
+# There is no container here: its mounts' sources take the place of their targets.
+check_container() {
+    local line host target
+    local -a told=()
+    needs_mps container || return
+    "$bin/plugin_env" "$work/mps" "$uuid" 2 >"$work/container" || { say FAIL container "no answer" && return; }
+    sed 's/^/      /' "$work/container"
+    while read -r line; do
+        read -r _ host target <<<"$line"
+        [[ $line == *=* && $line != NVIDIA_* ]] && told+=("$line")
+        [[ $line == mount* && $target == /tmp/nvidia-mps ]] && told+=("CUDA_MPS_PIPE_DIRECTORY=$host")
+    done <"$work/container"
+    expect container "1 GiB of 2" given "$(probe "${told[@]}" -- --mib 1024)"
+    expect container "3 GiB of 2" refused "$(probe "${told[@]}" -- --mib 3072)"
+}
+
+check_kill() {
+    needs_mps kill || return
+    hold "${client[@]}" -- --mib 512 --work
+    kill -9 "$held"
+    wait "$held" 2>/dev/null
+    say seen kill "the next client: $(probe "${client[@]}" -- --mib 512)"
+}
+
+# ---- in order ----
+
+list() {
+    printf '      %s\n' "${checks[@]}"
+}
+
+has_card() {
+    [[ $nvml_library != libnvidia-ml.so.1 || -e /proc/driver/nvidia/version ]]
+}
+
+# What the driver's library says, for all that follow.
+look_at_source() {
+    if ! "$bin/gpu_source" "$nvml_library" >"$work/source" 2>"$work/source.err"; then
+        echo "gpu.sh: $(cat "$work/source.err")"
+        return 1
+    fi
+    uuid=$(sed -nE 's/^gpu .* uuid=([^ ]+) .*/\1/p' "$work/source" | head -n 1)
+    [[ -n $uuid ]] || echo "gpu.sh: the driver has no GPU to share: $(grep '^refused' "$work/source")"
+    [[ -n $uuid ]]
+}
+
+main() {
+    local check
+    while (($#)); do
+        case $1 in
+        --pack) pack && exit 0 ;;
+        --list) list && exit 0 ;;
+        --nvml-library) nvml_library=$2 && shift ;;
+        --cuda-library) cuda_library=$2 && shift ;;
+        --driver-root) driver_root=$2 && shift ;;
+        --sysfs) sysfs=$2 && shift ;;
+        --bin) bin=$2 && shift ;;
+        --help | -h) usage && exit 0 ;;
+        *) usage >&2 && exit 2 ;;
+        esac
+        shift
+    done
+    if ! has_card; then
+        echo "gpu.sh: there is no NVIDIA driver here. With one it would look at:"
+        list
+        exit 77
+    fi
+    [[ -n $bin || -x $packed/bin/gpu_source ]] || (pack) || exit 1
+    bin=${bin:-$packed/bin}
+    work=$(mktemp -d /tmp/gpu.XXXXXX)
+    trap clean_up EXIT
+    mkfifo "$work/hold"
+    exec 9<>"$work/hold"
+    head -n 1 /proc/driver/nvidia/version 2>/dev/null
+    uname -srm
+    look_at_source || exit 77
+    for check in "${checks[@]}"; do
+        "check_${check%% *}"
+    done
+    ((failed)) && echo "gpu.sh: FAILED" || echo "gpu.sh: all as expected"
+    exit "$failed"
+}
+
+main "$@"

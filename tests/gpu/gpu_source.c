@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpu_source [LIBRARY]: the device plugin's source of GPUs (src/nvml) on this machine's driver:
+ * what it sees, whether it hears events, and what a thousand reads leave behind. A line each. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpushare/base/clock.h"
+#include "gpushare/nvml/driver.h"
+
+enum { READS = 1000 };
+
+static long resident_kib(void)
+{
+    char line[128];
+    long kib = -1;
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file && fgets(line, sizeof(line), file))
+        if (strncmp(line, "VmRSS:", 6) == 0)
+            kib = strtol(line + 6, NULL, 10);
+    if (file)
+        fclose(file);
+    return kib;
+}
+
+static void tell(const struct gs_gpu_set *set)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct gs_gpu *gpu = &set->gpus[i];
+        printf(
+            "gpu idx=%u uuid=%s mib=%u used_mib=%llu pci=%s minor=%d numa=%d clients=%u model=%s\n",
+            gpu->idx, gpu->uuid, gpu->mem_mib,
+            (unsigned long long)(set->used_bytes[gpu->idx] >> 20), gpu->pci, gpu->node - 1,
+            gpu->numa, gpu->max_pods, gpu->model);
+    }
+    if (set->refused[0])
+        printf("refused %s\n", set->refused);
+    printf("events %s\n", set->deaf ? "not heard" : "heard");
+}
+
+int main(int argc, char **argv)
+{
+    const struct gs_nvml_config config = {.library = argc > 1 ? argv[1] : NULL,
+                                          .clock = gs_clock_system()};
+    static struct gs_gpu_set set;
+    struct gs_gpu_source source;
+    struct gs_error err = {0};
+    long before_kib = 0;
+    int failed = gs_gpus_from_driver(&config, &source, &err) < 0;
+    for (int i = 0; !failed && i < READS; i++) {
+        failed = source.ops->read(source.ctx, &set, &err) < 0;
+        if (i == 0 && !failed)
+            tell(&set);
+        if (i == READS / 10)
+            before_kib = resident_kib();
+    }
+    if (failed) {
+        fprintf(stderr, "gpu_source: %s\n", err.msg);
+        return 1;
+    }
+    printf("left_kib %ld\n", resident_kib() - before_kib);
+    source.ops->close(source.ctx);
+    return 0;
+}
