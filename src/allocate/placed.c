@@ -46,6 +46,7 @@ static bool describe(const struct gs_allocator *alloc, const struct claimant *cl
                               .units = units_on_each(claimant, gpus),
                               .containers = containers_at_a_time(pod),
                               .enforce_required = pod->enforce_required,
+                              .sets_mps = pod->sets_mps,
                               .runs = claimant->early || pod->phase == GS_PHASE_RUNNING};
     return true;
 }

@@ -7,6 +7,7 @@ static const char *const reasons[GS_ENFORCED_COUNT] = {
     [GS_ENFORCED_UNKNOWN] = "",
     [GS_ENFORCED_DMEM] = "",
     [GS_ENFORCED_MPS] = "",
+    [GS_ENFORCED_MIG] = "",
     [GS_ENFORCED_NOT_ON] = "limits are not switched on (--enforce)",
     [GS_ENFORCED_NO_MOUNT] = "the host's cgroup file system is not mounted here",
     [GS_ENFORCED_NO_CGROUP2] = "the host uses cgroup v1, or v1 and v2 side by side",
@@ -29,6 +30,7 @@ static const char *const held[GS_ENFORCED_NOT_ON] = {
     [GS_ENFORCED_UNKNOWN] = "",
     [GS_ENFORCED_DMEM] = "dmem",
     [GS_ENFORCED_MPS] = "mps (per process, cooperative)",
+    [GS_ENFORCED_MIG] = "mig",
 };
 
 const char *gs_enforced_name(enum gs_enforced enforced)

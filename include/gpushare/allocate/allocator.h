@@ -248,6 +248,7 @@ struct gs_placed {
     uint32_t units;        /* its charge on each of them */
     uint32_t containers;   /* the most that use them at a time */
     bool enforce_required; /* it insists on its limit */
+    bool sets_mps;         /* a container of it sets CUDA_MPS_ variables itself */
     bool runs; /* or may: some container of it may have begun before this program knew the pod */
 };
 

@@ -13,6 +13,7 @@ enum gs_enforced {
     GS_ENFORCED_UNKNOWN, /* not said: an older device plugin */
     GS_ENFORCED_DMEM,    /* by the dmem cgroup controller */
     GS_ENFORCED_MPS,     /* by an MPS daemon, each process that keeps to its environment */
+    GS_ENFORCED_MIG,     /* by the hardware: no other pod is in this instance of a card */
     GS_ENFORCED_NOT_ON,  /* it could be, and --enforce is off or observe */
     GS_ENFORCED_NO_MOUNT,
     GS_ENFORCED_NO_CGROUP2,
@@ -30,10 +31,10 @@ enum gs_enforced {
     GS_ENFORCED_COUNT
 };
 
-/* "dmem", "mps (per process, cooperative)", "none"; "" when it was not said. */
+/* "dmem", "mps (per process, cooperative)", "mig", "none"; "" when it was not said. */
 const char *gs_enforced_name(enum gs_enforced enforced);
 
-/* Why it is not, a clause for people; "" for unknown, dmem and mps. Constant. */
+/* Why it is not, a clause for people; "" for unknown and where something does. Constant. */
 const char *gs_enforced_reason(enum gs_enforced enforced);
 
 /* From the two words: a name that is none of these is unknown, as is none at all. */

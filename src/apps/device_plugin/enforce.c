@@ -66,15 +66,43 @@ static void log_word(const struct gs_gpu *gpu)
            GS_STR("why", gs_enforced_reason(gpu->enforced)));
 }
 
+static void count_pod(void *ctx, const struct gs_placed *pod)
+{
+    uint32_t *pods_on = ctx, gpu;
+    GS_FOR_EACH_GPU (gpu, pod->gpus)
+        pods_on[gpu]++;
+}
+
+/* Only instances are asked about: how many pods are on each. */
+static void count_pods(const struct plugin *plugin, uint32_t pods_on[GS_GPUS_MAX])
+{
+    bool any = false;
+    for (uint32_t i = 0; i < plugin->set.count; i++)
+        any |= gs_gpu_is_instance(&plugin->set.gpus[i]);
+    if (any)
+        gs_allocator_each_placed(plugin->alloc, count_pod, pods_on);
+}
+
+/* The hardware keeps a pod to its instance, and no one keeps two in it apart. */
+static enum gs_enforced word_of(const struct plugin *plugin, const struct gs_gpu *gpu,
+                                uint32_t pods)
+{
+    const struct gs_keeper *keeper = plugin->enforce.keeper;
+    if (plugin->settings.mps_root)
+        return mps_enforces(plugin, gpu);
+    if (gs_gpu_is_instance(gpu))
+        return pods > 1 ? GS_ENFORCED_INSTANCE : GS_ENFORCED_MIG;
+    return keeper ? gs_keeper_enforces(keeper, gpu->idx) : GS_ENFORCED_NOT_ON;
+}
+
 /* What is true of each GPU goes to the node's object at once: pods choose by it. */
 static void tell_node(struct plugin *plugin)
 {
-    const struct gs_keeper *keeper = plugin->enforce.keeper;
+    uint32_t pods_on[GS_GPUS_MAX] = {0};
+    count_pods(plugin, pods_on);
     for (uint32_t i = 0; i < plugin->set.count; i++) {
         struct gs_gpu *gpu = &plugin->set.gpus[i];
-        enum gs_enforced enforced = plugin->settings.mps_root ? mps_enforces(plugin, gpu)
-                                    : keeper                  ? gs_keeper_enforces(keeper, gpu->idx)
-                                                              : GS_ENFORCED_NOT_ON;
+        enum gs_enforced enforced = word_of(plugin, gpu, pods_on[gpu->idx]);
         gpu->enforced = plugin->node.set.gpus[i].enforced =
             enforced; /* a set is read each minute */
         if (plugin->enforce.words[gpu->idx] == enforced)

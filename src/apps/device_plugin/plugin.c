@@ -146,6 +146,7 @@ static void tell_usage(struct plugin *plugin)
     usage.keeper = plugin->enforce.keeper;
     usage.unit_bytes = (uint64_t)gs_unit_mib(plugin->devices.unit) << 20;
     usage.names_pods = plugin->settings.pod_usage;
+    usage.set = &plugin->set;
     usage.charged_elsewhere = usage_charged_elsewhere(&plugin->set);
     gs_allocator_each_placed(plugin->alloc, usage_add_pod, &usage);
     pages_set_usage(&plugin->pages, &usage);

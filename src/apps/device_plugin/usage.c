@@ -84,6 +84,35 @@ static void put_gpu(struct usage *usage, const struct gs_placed *pod, const stru
     gs_buf_putc(json, '}');
 }
 
+/* What the plugin itself finds on each of the pod's GPUs, where the kernel does not hold it. */
+static enum gs_enforced word_of(const struct usage *usage, const struct gs_placed *pod,
+                                const struct gs_kept *kept)
+{
+    enum gs_enforced word = GS_ENFORCED_UNKNOWN;
+    if (kept->held)
+        return GS_ENFORCED_DMEM;
+    for (uint32_t i = 0; usage->set && i < usage->set->count; i++) {
+        const struct gs_gpu *gpu = &usage->set->gpus[i];
+        if (!(pod->gpus & GS_GPU_BIT(gpu->idx)))
+            continue;
+        if (word != GS_ENFORCED_UNKNOWN && word != gpu->enforced)
+            return GS_ENFORCED_NOT_ON;
+        word = gpu->enforced;
+    }
+    bool held = word == GS_ENFORCED_MIG || (word == GS_ENFORCED_MPS && !pod->sets_mps);
+    return held || word == GS_ENFORCED_INSTANCE || word == GS_ENFORCED_MPS_AWAY
+               ? word
+               : GS_ENFORCED_NOT_ON;
+}
+
+static const char *reason_of(const struct usage *usage, const struct gs_placed *pod,
+                             const struct gs_kept *kept)
+{
+    return pod->sets_mps && (pod->gpus & usage->charged_elsewhere)
+               ? "it sets CUDA_MPS_ variables itself, which MPS goes by"
+               : kept->reason;
+}
+
 static void name_pod(struct usage *usage, const struct gs_placed *pod, const struct gs_kept *kept)
 {
     struct gs_buf *json = &usage->text[USAGE_JSON];
@@ -94,9 +123,10 @@ static void name_pod(struct usage *usage, const struct gs_placed *pod, const str
     put_member(json, "name", pod->name);
     put_member(json, "uid", pod->uid);
     put_member(json, "owner", pod->owner);
-    put_member(json, "enforced",
-               gs_enforced_name(kept->held ? GS_ENFORCED_DMEM : GS_ENFORCED_NOT_ON));
-    put_member(json, "reason", kept->reason);
+    enum gs_enforced word = word_of(usage, pod, kept);
+    put_member(json, "enforced", gs_enforced_name(word));
+    put_member(json, "reason",
+               word == GS_ENFORCED_NOT_ON ? reason_of(usage, pod, kept) : gs_enforced_reason(word));
     gs_buf_printf(json, "\"givenBytes\":%" PRIu64 ",\"gpus\":[", pod->units * usage->unit_bytes);
     GS_FOR_EACH_GPU (gpu, pod->gpus) {
         gs_buf_puts(json, before);

@@ -27,6 +27,7 @@ struct usage {
     const struct gs_keeper *keeper; /* NULL: nothing is counted */
     uint64_t unit_bytes;
     bool names_pods;
+    const struct gs_gpu_set *set;  /* their words; borrowed */
     gs_gpu_mask charged_elsewhere; /* GPUs whose pods' memory the kernel charges to an MPS daemon */
     uint32_t pairs;
     gs_gpu_mask counted;           /* GPUs of which the kernel counts what pods use */

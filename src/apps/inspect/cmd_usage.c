@@ -182,7 +182,7 @@ static void put_row(struct grid *grid, const struct sizing *sizing, const struct
         usage_text(row->unneeded_bytes, GS_UNIT_GIB, text);
     grid_cell(grid, GRID_PLAIN, "%s", text);
     if (sizing->by == BY_POD)
-        grid_cell(grid, GRID_PLAIN, "%s", row->pod->enforced ? "dmem" : "none");
+        grid_cell(grid, GRID_PLAIN, "%s", gs_enforced_name(row->pod->enforced));
 }
 
 static int print_table(const struct sizing *sizing, const struct terminal *terminal)
@@ -229,7 +229,7 @@ static int print_document(const struct sizing *sizing)
         if (sizing->by == BY_POD || !row->pod->owner[0]) {
             doc_text(&doc, "name", row->pod->name);
             doc_text(&doc, "node", row->pod->node);
-            doc_text(&doc, "enforced", row->pod->enforced ? "dmem" : "none");
+            doc_text(&doc, "enforced", gs_enforced_name(row->pod->enforced));
         }
         doc_text(&doc, "owner", row->pod->owner);
         doc_number(&doc, "pods", row->pods);

@@ -65,5 +65,10 @@ void doctor_check_limits(struct doctor *doctor)
                    "MPS limits each process that does not change its environment on %" PRIu32
                    " GPUs: %s",
                    tally.gpus[GS_ENFORCED_MPS], gs_enforced_name(GS_ENFORCED_MPS));
+    if (tally.gpus[GS_ENFORCED_MIG])
+        doctor_say(doctor, FINDING_OK, "limits",
+                   "the hardware keeps a pod to its instance on %" PRIu32
+                   " GPUs, as long as no second one comes (mig)",
+                   tally.gpus[GS_ENFORCED_MIG]);
     say_reasons(doctor, &tally);
 }

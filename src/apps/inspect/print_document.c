@@ -20,8 +20,8 @@ static void put_use(struct doc *doc, const struct usage_pod *pod, const struct v
     if (!pod)
         return;
     doc_text(doc, "owner", pod->owner);
-    doc_text(doc, "enforced", pod->enforced ? "dmem" : "none");
-    if (!pod->enforced && pod->reason[0])
+    doc_text(doc, "enforced", gs_enforced_name(pod->enforced));
+    if (pod->enforced >= GS_ENFORCED_NOT_ON && pod->reason[0])
         doc_text(doc, "enforcedReason", pod->reason);
 }
 

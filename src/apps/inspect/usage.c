@@ -93,7 +93,9 @@ static void read_pod(struct usage *usage, const struct usage_node *node, const j
     pod->name = keep_text(usage, entry, "name");
     pod->owner = keep_text(usage, entry, "owner");
     pod->reason = keep_text(usage, entry, "reason");
-    pod->enforced = strcmp(lookup_text(entry, "enforced", NULL), "dmem") == 0;
+    pod->enforced = gs_enforced_parse(lookup_text(entry, "enforced", NULL), pod->reason);
+    if (pod->enforced == GS_ENFORCED_UNKNOWN) /* a word that this version does not know */
+        pod->enforced = GS_ENFORCED_OTHER;
     read_bytes(entry, "givenBytes", &pod->given_bytes);
     json_array_foreach(gpus, i, gpu)
     {

@@ -30,8 +30,9 @@ struct usage_gpu {
 /* Words are the plugin's: its host's, and others'. They are calmed (base/utf8.h). */
 struct usage_pod {
     const char *ns, *name, *uid, *owner, *node;
-    bool enforced;
-    const char *reason;   /* why it is not */
+    enum gs_enforced
+        enforced;         /* what keeps it to its share; GS_ENFORCED_NOT_ON and above: nothing */
+    const char *reason;   /* why nothing does */
     uint64_t given_bytes; /* on each of its GPUs */
     struct usage_gpu *gpus;
     uint32_t gpu_count;

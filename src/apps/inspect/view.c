@@ -35,7 +35,10 @@ const char *view_enforced(const struct view_node *node)
     for (int i = GS_ENFORCED_DMEM; i < GS_ENFORCED_NOT_ON; i++)
         if (of[i] == node->gpu_count)
             return gs_enforced_name((enum gs_enforced)i);
-    return of[GS_ENFORCED_DMEM] || of[GS_ENFORCED_MPS] ? "some" : "none";
+    for (int i = GS_ENFORCED_DMEM; i < GS_ENFORCED_NOT_ON; i++)
+        if (of[i])
+            return "some";
+    return "none";
 }
 
 bool view_used(const struct view *view, const struct view_node *node, uint64_t *ret_bytes)

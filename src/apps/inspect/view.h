@@ -92,8 +92,8 @@ int view_build(const struct snapshot *snapshot, const struct view_options *optio
                struct view *ret, struct gs_error *err);
 void view_release(struct view *view);
 
-/* Whether the kernel keeps pods to their share on the node's GPUs: "dmem" on all, "some", "none",
- * "-" when its plugin does not tell. */
+/* What keeps pods to their share on the node's GPUs: a word that all of them have ("dmem", "mig",
+ * "none"), "some", "-" when its plugin does not tell. */
 const char *view_enforced(const struct view_node *node);
 
 /* What is truly in use of a node's GPUs together. False: its plugin does not tell. */

@@ -125,6 +125,8 @@ static void tell_enforced(enum gs_enforced enforced)
     else if (enforced == GS_ENFORCED_MPS)
         printf("    MPS limits each process there that does not change its environment: %s\n",
                gs_enforced_name(enforced));
+    else if (enforced == GS_ENFORCED_MIG)
+        puts("    the hardware keeps a pod that is alone there to its instance (mig)");
     else if (enforced != GS_ENFORCED_UNKNOWN)
         printf("    nothing keeps a pod there to its share: %s\n", gs_enforced_reason(enforced));
 }
@@ -135,7 +137,7 @@ static void tell_use(const struct usage_pod *pod, uint32_t gpu, bool held, const
     const struct usage_gpu *use = usage_gpu_find(pod, gpu);
     char used[USAGE_TEXT_BYTES], peak[USAGE_TEXT_BYTES];
     enum gs_unit unit = GS_UNIT_GIB;
-    if (pod && held && !pod->enforced)
+    if (pod && held && pod->enforced >= GS_ENFORCED_NOT_ON)
         printf("    but nothing keeps this pod to it: %s\n", pod->reason);
     if (!use || !use->known)
         return;

@@ -58,7 +58,7 @@ static void each_gpu_has_the_word_that_is_true(void **state)
         {"observed", GS_ENFORCE_OBSERVE, "GPU-a", 0, GS_ENFORCED_NOT_ON},
         {"observed, and it could not be", GS_ENFORCE_OBSERVE, "GPU-a", EROFS,
          GS_ENFORCED_READ_ONLY},
-        {"the only instance of a card", GS_ENFORCE_REQUIRED, "MIG-a", 0, GS_ENFORCED_INSTANCE},
+        {"the only instance of a card", GS_ENFORCE_REQUIRED, "MIG-a", 0, GS_ENFORCED_MIG},
         {"not permitted", GS_ENFORCE_REQUIRED, "GPU-a", EACCES, GS_ENFORCED_DENIED},
     };
     GS_FOR_EACH_ROW (r, rows) {
@@ -73,6 +73,36 @@ static void each_gpu_has_the_word_that_is_true(void **state)
         plugin.node.due = false;
         enforce_round(&plugin); /* nothing changed: nothing is written */
         row_true(r->row, !plugin.node.due);
+        close_fixture(&f);
+    }
+}
+
+static void an_instance_has_its_word_from_who_is_in_it(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_enforce mode;
+        const char *uuid;
+        uint32_t pods;
+        enum gs_enforced enforced;
+    } rows[] = {
+        {"nobody yet", GS_ENFORCE_PREFERRED, "MIG-a", 0, GS_ENFORCED_MIG},
+        {"one alone", GS_ENFORCE_PREFERRED, "MIG-a", 1, GS_ENFORCED_MIG},
+        {"one alone, limits off", GS_ENFORCE_OFF, "MIG-a", 1, GS_ENFORCED_MIG},
+        {"two", GS_ENFORCE_PREFERRED, "MIG-a", 2, GS_ENFORCED_INSTANCE},
+        {"two, limits off", GS_ENFORCE_OFF, "MIG-a", 2, GS_ENFORCED_INSTANCE},
+        {"one alone on a card", GS_ENFORCE_OFF, "GPU-a", 1, GS_ENFORCED_NOT_ON},
+        {"two on a card", GS_ENFORCE_PREFERRED, "GPU-a", 2, GS_ENFORCED_DMEM},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        static const char *const names[] = {"p", "q"};
+        struct fixture f;
+        open_fixture(&f, r->mode);
+        snprintf(plugin.set.gpus[0].uuid, GS_UUID_BYTES, "%s", r->uuid);
+        for (uint32_t i = 0; i < r->pods; i++)
+            give_pod(&f.rig, &(struct given_pod){names[i], {4}, 0});
+        enforce_round(&plugin);
+        row_equal(r->row, plugin.set.gpus[0].enforced, r->enforced);
         close_fixture(&f);
     }
 }
@@ -195,6 +225,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_gpu_has_the_word_that_is_true),
+        cmocka_unit_test(an_instance_has_its_word_from_who_is_in_it),
         cmocka_unit_test(a_pod_is_held_and_people_are_told),
         cmocka_unit_test(every_container_has_its_overhead_beside_the_share),
         cmocka_unit_test(a_start_of_nobody_known_waits_only_where_limits_are_required),

@@ -472,6 +472,52 @@ static void nothing_is_told_of_a_gpu_that_an_mps_daemon_serves(void **state)
     usage_release(&usage);
 }
 
+static void a_pod_has_the_word_of_its_gpus(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_enforced first, second; /* of GPUs 0 and 2 */
+        bool sets_mps;
+        const char *said;
+    } words[] = {
+        {"alone in an instance", GS_ENFORCED_MIG, GS_ENFORCED_MIG, false,
+         "\"enforced\":\"mig\",\"reason\":\"\","},
+        {"in a shared one", GS_ENFORCED_INSTANCE, GS_ENFORCED_INSTANCE, false,
+         "\"enforced\":\"none\",\"reason\":\"this GPU is an instance of a card"},
+        {"alone in one, not in the other", GS_ENFORCED_MIG, GS_ENFORCED_INSTANCE, false,
+         "\"enforced\":\"none\",\"reason\":\"limits are not switched on"},
+        {"a client of MPS", GS_ENFORCED_MPS, GS_ENFORCED_MPS, false,
+         "\"enforced\":\"mps (per process, cooperative)\",\"reason\":\"\","},
+        {"one that spoils its environment", GS_ENFORCED_MPS, GS_ENFORCED_MPS, true,
+         "\"enforced\":\"none\",\"reason\":\"it sets CUDA_MPS_ variables itself"},
+        {"its daemon is away", GS_ENFORCED_MPS_AWAY, GS_ENFORCED_MPS_AWAY, false,
+         "\"enforced\":\"none\",\"reason\":\"the GPU's MPS daemon does not answer"},
+        {"on cards whose limits nobody set for it", GS_ENFORCED_DMEM, GS_ENFORCED_DMEM, false,
+         "\"enforced\":\"none\",\"reason\":\"limits are not switched on"},
+    };
+    GS_FOR_EACH_ROW (r, words) {
+        static struct gs_gpu_set set;
+        struct usage usage;
+        gpus(&set);
+        set.gpus[0].enforced = r->first;
+        set.gpus[1].enforced = r->second;
+        usage_init(&usage);
+        usage.set = &set;
+        usage.names_pods = true;
+        usage.charged_elsewhere = usage_charged_elsewhere(&set);
+        const struct gs_placed pod = {.ns = "team",
+                                      .name = "p",
+                                      .uid = "u",
+                                      .owner = "",
+                                      .cgroup_uid = "u",
+                                      .sets_mps = r->sets_mps,
+                                      .gpus = GS_GPU_BIT(0) | GS_GPU_BIT(2)};
+        usage_add_pod(&usage, &pod);
+        row_true(r->row, strstr(usage.text[USAGE_JSON].data, r->said) != NULL);
+        usage_release(&usage);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -486,6 +532,7 @@ int main(void)
         cmocka_unit_test(use_is_told_beside_what_was_given),
         cmocka_unit_test(nobody_is_named_unless_it_was_switched_on),
         cmocka_unit_test(nothing_is_told_of_a_gpu_that_an_mps_daemon_serves),
+        cmocka_unit_test(a_pod_has_the_word_of_its_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
