@@ -166,6 +166,7 @@ int gs_claimant_charge(struct gs_allocator *alloc, struct claimant *claimant, st
         .gpus = place,
         .units = claimant->charge.units,
         .gpu_count = claimant->charge.gpu_count,
+        .cores_pct = claimant->charge.cores_pct,
         .priority = claimant->pod.priority,
     };
     return gs_ledger_set_claim(alloc->ledger, &claim, err);

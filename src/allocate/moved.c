@@ -97,7 +97,8 @@ static void take(struct gs_allocator *alloc, struct claimant *claimant, gs_gpu_m
         uint64_t total = (uint64_t)claimant->charge.units * claimant->charge.gpu_count;
         uint32_t count = gs_gpu_mask_count(gpus);
         claimant->charge = (struct gs_charge){.units = (uint32_t)((total + count - 1) / count),
-                                              .gpu_count = count};
+                                              .gpu_count = count,
+                                              .cores_pct = claimant->charge.cores_pct};
     }
     if (claimant->allocated && !asked)
         claimant->allocated = gpus;

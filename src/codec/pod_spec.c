@@ -6,6 +6,7 @@
 /* One side of a container's resources, -1 where it says nothing. */
 struct amounts {
     int64_t gpu_units;
+    int64_t cores_pct;
     int64_t cpu_milli;
     int64_t memory_bytes;
 };
@@ -23,6 +24,8 @@ static void read_amounts(struct gs_pod_reader *pr, const char *what, struct amou
             gs_read_value(reader, "memory of a container", &ret->memory_bytes);
         else if (gs_scan_text_is_name(key, pr->names->gpu_mem))
             gs_read_whole(reader, "GPU memory of a container", &ret->gpu_units);
+        else if (gs_scan_text_is_name(key, pr->names->gpu_cores))
+            gs_read_whole(reader, "GPU compute of a container", &ret->cores_pct);
         else
             gs_scan_skip(&reader->scan);
     }
@@ -37,7 +40,7 @@ static int64_t first_said(int64_t a, int64_t b)
 static void read_resources(struct gs_pod_reader *pr, struct gs_container *container)
 {
     struct gs_reader *reader = &pr->reader;
-    struct amounts limits = {-1, -1, -1}, requests = {-1, -1, -1};
+    struct amounts limits = {-1, -1, -1, -1}, requests = {-1, -1, -1, -1};
     struct gs_scan_text key;
     if (!gs_read_object(reader, "resources of a container"))
         return;
@@ -57,6 +60,8 @@ static void read_resources(struct gs_pod_reader *pr, struct gs_container *contai
         units = INT32_MAX;
     }
     container->gpu_units = (uint32_t)units;
+    int64_t cores_pct = first_said(limits.cores_pct, requests.cores_pct);
+    container->cores_pct = (uint32_t)(cores_pct < INT32_MAX ? cores_pct : INT32_MAX);
 }
 
 static bool is_of_mps(struct gs_scan_text name)
@@ -142,6 +147,8 @@ static void read_into_last(struct gs_pod_reader *pr, enum gs_container_kind kind
     const int64_t units = (int64_t)last->gpu_units + more.gpu_units;
     pr->pod->gpu_units_overflow |= units > INT32_MAX;
     last->gpu_units = (uint32_t)(units < INT32_MAX ? units : INT32_MAX);
+    const int64_t cores_pct = (int64_t)last->cores_pct + more.cores_pct;
+    last->cores_pct = (uint32_t)(cores_pct < INT32_MAX ? cores_pct : INT32_MAX);
     last->cpu_milli = sat_add(last->cpu_milli, more.cpu_milli);
     last->memory_bytes = sat_add(last->memory_bytes, more.memory_bytes);
     last->overrides_visible_devices |= more.overrides_visible_devices;

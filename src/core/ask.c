@@ -71,6 +71,12 @@ static enum gs_reason reason_of(enum gs_charge_result result)
         return GS_REASON_NOT_DIVISIBLE;
     case GS_CHARGE_TOO_LARGE:
         return GS_REASON_GPU_TOO_SMALL;
+    case GS_CHARGE_CORES_ALONE:
+        return GS_REASON_CORES_ALONE;
+    case GS_CHARGE_CORES_ABOVE:
+        return GS_REASON_CORES_ABOVE;
+    case GS_CHARGE_CORES_SPREAD:
+        return GS_REASON_CORES_SPREAD;
     case GS_CHARGE_OK:
         break;
     }
@@ -84,6 +90,7 @@ void gs_ask_of_pod(struct gs_ask *ret, const struct gs_pod *pod)
     struct gs_ask ask = {
         .units = charge.units,
         .gpu_count = charge.gpu_count,
+        .cores_pct = charge.cores_pct,
         .priority = pod->priority,
         .placement = pod->placement,
         .cpu_milli = gs_pod_cpu_milli(pod),
@@ -94,10 +101,10 @@ void gs_ask_of_pod(struct gs_ask *ret, const struct gs_pod *pod)
         .uid = pod->uid,
     };
     ask.selects = ask.model.len || ask.model_deny.len || ask.uuid.len || ask.uuid_deny.len;
-    if (!broken && pod->placement == GS_PLACEMENT_BROKEN)
+    if (!broken && ask.units && pod->placement == GS_PLACEMENT_BROKEN)
         broken = GS_REASON_BAD_PLACEMENT;
-    if (!broken)
+    if (!broken && ask.units)
         broken = broken_list(&ask);
-    ask.broken = ask.units ? broken : GS_FITS;
+    ask.broken = broken;
     *ret = ask;
 }

@@ -15,6 +15,7 @@ void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
         .exchanged = pod->exchanged,
         .units = charge.units,
         .gpu_count = charge.gpu_count,
+        .cores_pct = charge.cores_pct,
         .total_units = gs_pod_total_units(pod),
         .priority = pod->priority,
         .cpu_milli = gs_clamp_u32(gs_pod_cpu_milli(pod)),
@@ -36,6 +37,7 @@ void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim)
     claim->exchanged |= known.exchanged; /* of several exchanges the last alone may be seen */
     claim->units = known.units;
     claim->gpu_count = known.gpu_count;
+    claim->cores_pct = known.cores_pct;
     claim->total_units = known.total_units;
     if (known.from_moved || said == known.gpus)
         return;

@@ -27,6 +27,7 @@ static void find_tenants(struct gs_defrag *defrag)
             *tenant = (struct defrag_tenant){.slot = view->slot,
                                              .gpus = claim.charged,
                                              .units = claim.units,
+                                             .cores_pct = claim.cores_pct,
                                              .gone = claim.unplaced || claim.leaving};
     }
 }
@@ -154,6 +155,7 @@ int defrag_charge(struct gs_defrag *defrag, const struct gs_ask *ask, uint32_t s
         .gpus = gpus,
         .units = ask->units,
         .gpu_count = ask->gpu_count,
+        .cores_pct = ask->cores_pct,
         .priority = ask->priority,
         .cpu_milli = (uint32_t)ask->cpu_milli,
     };
@@ -272,8 +274,8 @@ static bool same_text(struct gs_slice a, struct gs_slice b)
 
 bool defrag_same_shape(const struct gs_ask *a, const struct gs_ask *b)
 {
-    return a->units == b->units && a->gpu_count == b->gpu_count && a->priority == b->priority &&
-           a->cpu_milli == b->cpu_milli && a->broken == b->broken &&
+    return a->units == b->units && a->gpu_count == b->gpu_count && a->cores_pct == b->cores_pct &&
+           a->priority == b->priority && a->cpu_milli == b->cpu_milli && a->broken == b->broken &&
            same_text(a->model, b->model) && same_text(a->model_deny, b->model_deny) &&
            same_text(a->uuid, b->uuid) && same_text(a->uuid_deny, b->uuid_deny);
 }

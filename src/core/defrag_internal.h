@@ -11,6 +11,7 @@ struct defrag_tenant {
     uint32_t slot;
     gs_gpu_mask gpus;
     uint32_t units;
+    uint32_t cores_pct;
     bool gone; /* moved by an earlier plan, or not where its record says: stays */
 };
 

@@ -9,6 +9,7 @@ struct tenant {
     const char *uid; /* borrowed from the ledger */
     gs_gpu_mask gpus;
     uint32_t units;
+    uint32_t cores_pct;
     int32_t priority;
     bool leaving; /* being deleted already: evicting it harms nobody */
     bool gone;    /* in the plan under test */
@@ -38,7 +39,13 @@ static bool collect(void *ctx, const struct gs_claim *claim)
         plan->cap = cap;
     }
     plan->tenants[plan->count++] = (struct tenant){
-        claim->uid, claim->charged, claim->units, claim->priority, claim->leaving, false, false};
+        .uid = claim->uid,
+        .gpus = claim->charged,
+        .units = claim->units,
+        .cores_pct = claim->cores_pct,
+        .priority = claim->priority,
+        .leaving = claim->leaving,
+    };
     return true;
 }
 
@@ -75,9 +82,10 @@ static bool fits(const struct plan *plan)
     for (size_t t = 0; t < plan->count; t++) {
         const struct tenant *tenant = &plan->tenants[t];
         if (tenant->gone)
-            gs_view_charge(&view, tenant->gpus, -(int64_t)tenant->units);
+            gs_view_charge(&view, tenant->gpus, -(int64_t)tenant->units,
+                           -(int32_t)tenant->cores_pct);
         else if (tenant->leaving)
-            gs_leaving_add(leaving, tenant->gpus, tenant->units);
+            gs_leaving_add(leaving, tenant->gpus, tenant->units, tenant->cores_pct);
     }
     gs_view_summarise(&view);
     return gs_fit_beside_holds_when(plan->ledger, &view, plan->ask, leaving, room, NULL) == GS_FITS;

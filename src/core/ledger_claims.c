@@ -75,7 +75,8 @@ gs_gpu_mask gs_ledger_effective(const struct gs_ledger_node *node,
 /* Adds (sign 1) or takes (sign -1) a claim's charge on the accounts of its node. */
 static void charge(struct gs_ledger_node *node, const struct gs_ledger_claim *claim, int sign)
 {
-    gs_view_charge(&node->view, claim->charged, sign * (int64_t)claim->units);
+    gs_view_charge(&node->view, claim->charged, sign * (int64_t)claim->units,
+                   sign * (int32_t)claim->cores_pct);
     node->view.cpu_used_milli += sign * (int64_t)claim->cpu_milli;
 }
 
@@ -103,6 +104,8 @@ void gs_ledger_recount_node(struct gs_ledger *ledger, uint32_t slot)
         node->view.gpus[i].used_units = 0;
         node->view.gpus[i].pods = 0;
         node->view.gpus[i].free_units = node->view.gpus[i].total_units;
+        node->view.gpus[i].used_cores_pct = 0;
+        node->view.gpus[i].free_cores_pct = GS_CORES_PCT;
     }
     for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
         struct gs_ledger_claim *claim = &ledger->claims[at];
@@ -221,6 +224,7 @@ static void fill(struct gs_ledger_claim *to, const struct gs_claim *from)
     to->cpu_milli = from->cpu_milli;
     to->priority = from->priority;
     to->gpu_count = (uint8_t)from->gpu_count;
+    to->cores_pct = (uint8_t)(from->cores_pct < GS_CORES_PCT ? from->cores_pct : GS_CORES_PCT);
     to->state = (uint8_t)from->state;
     to->leaving = from->leaving;
     to->seen = true;
@@ -352,6 +356,7 @@ static struct gs_claim claim_out(const struct gs_ledger *ledger, uint32_t slot)
         .exchanged = from->exchanged,
         .units = from->units,
         .gpu_count = from->gpu_count,
+        .cores_pct = from->cores_pct,
         .total_units = from->total_units,
         .priority = from->priority,
         .cpu_milli = from->cpu_milli,
@@ -426,7 +431,7 @@ uint32_t gs_ledger_audit(const struct gs_ledger *ledger)
     for (uint32_t n = 0; n < ledger->node_pool.count; n++) {
         const struct gs_ledger_node *node = &ledger->nodes[n];
         uint64_t used[GS_GPUS_MAX] = {0};
-        uint32_t pods[GS_GPUS_MAX] = {0};
+        uint32_t pods[GS_GPUS_MAX] = {0}, cores_pct[GS_GPUS_MAX] = {0};
         if (!node->name)
             continue;
         for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
@@ -434,12 +439,14 @@ uint32_t gs_ledger_audit(const struct gs_ledger *ledger)
             uint32_t idx;
             GS_FOR_EACH_GPU (idx, gs_ledger_effective(node, &ledger->claims[at], &unplaced)) {
                 used[idx] += ledger->claims[at].units;
+                cores_pct[idx] += ledger->claims[at].cores_pct;
                 pods[idx]++;
             }
         }
         for (uint32_t i = 0; i < node->view.gpu_count; i++) {
             const struct gs_gpu_state *gpu = &node->view.gpus[i];
-            differing += used[gpu->idx] != gpu->used_units || pods[gpu->idx] != gpu->pods;
+            differing += used[gpu->idx] != gpu->used_units || pods[gpu->idx] != gpu->pods ||
+                         cores_pct[gpu->idx] != gpu->used_cores_pct;
         }
     }
     return differing;

@@ -103,7 +103,7 @@ static struct gs_hold hold_out(const struct gs_ledger *ledger, const struct gs_l
                             from->units,    from->gpu_count,
                             from->priority, texts[1],
                             texts[2],       texts[3],
-                            texts[4]};
+                            texts[4],       from->cores_pct};
 }
 
 /* Of two results of join_texts(), one may be longer than the other. */
@@ -123,7 +123,8 @@ static bool says_the_same(const struct gs_ledger_hold *old, const struct gs_hold
                           const char *texts, uint32_t node)
 {
     return old->node == node && old->units == hold->units && old->gpu_count == hold->gpu_count &&
-           old->priority == hold->priority && same_texts(old->uid, texts);
+           old->cores_pct == hold->cores_pct && old->priority == hold->priority &&
+           same_texts(old->uid, texts);
 }
 
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err)
@@ -160,6 +161,7 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
         .node = node,
         .units = hold->units,
         .gpu_count = hold->gpu_count,
+        .cores_pct = hold->cores_pct,
         .priority = hold->priority,
         .seen = true,
     };

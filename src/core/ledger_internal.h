@@ -39,6 +39,7 @@ struct gs_ledger_claim {
     uint32_t cpu_milli;
     int32_t priority;
     uint8_t gpu_count;
+    uint8_t cores_pct;
     uint8_t state;
     bool seen;
     bool unplaced;
@@ -62,6 +63,7 @@ struct gs_ledger_hold {
     uint32_t next; /* in the node's list, highest priority first; also chains free slots */
     uint32_t units;
     uint32_t gpu_count;
+    uint32_t cores_pct;
     int32_t priority;
     bool seen;
 };

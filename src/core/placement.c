@@ -7,12 +7,14 @@ struct tally {
     uint32_t large;        /* and of sufficient size */
     uint32_t roomy;        /* and with room */
     uint32_t usable_roomy; /* and taking new pods */
+    uint32_t fitting;      /* and with the compute */
     uint64_t free_sum;     /* of allowed, usable GPUs */
 };
 
-static bool candidate(const struct gs_gpu_state *gpu, gs_gpu_mask allowed, uint32_t units)
+static bool candidate(const struct gs_gpu_state *gpu, gs_gpu_mask allowed, const struct gs_ask *ask)
 {
-    return gpu->usable && gpu->free_units >= units && (allowed & GS_GPU_BIT(gpu->idx));
+    return gpu->usable && gpu->free_units >= ask->units && gpu->free_cores_pct >= ask->cores_pct &&
+           (allowed & GS_GPU_BIT(gpu->idx));
 }
 
 gs_gpu_mask gs_fit_candidates(const struct gs_node_view *view, const struct gs_ask *ask)
@@ -21,7 +23,7 @@ gs_gpu_mask gs_fit_candidates(const struct gs_node_view *view, const struct gs_a
         return 0;
     gs_gpu_mask allowed = gs_ask_allowed(ask, view), mask = 0;
     for (uint32_t i = 0; i < view->gpu_count; i++) {
-        if (candidate(&view->gpus[i], allowed, ask->units))
+        if (candidate(&view->gpus[i], allowed, ask))
             mask |= GS_GPU_BIT(view->gpus[i].idx);
     }
     return mask;
@@ -45,6 +47,7 @@ static struct tally tally_of(const struct gs_node_view *view, const struct gs_as
         tally.large += gpu->total_units >= ask->units;
         tally.roomy += roomy;
         tally.usable_roomy += roomy && gpu->usable;
+        tally.fitting += roomy && gpu->usable && gpu->free_cores_pct >= ask->cores_pct;
         tally.free_sum += gpu->usable ? gpu->free_units : 0;
     }
     return tally;
@@ -69,7 +72,7 @@ static enum gs_reason explain(const struct gs_node_view *view, const struct gs_a
 {
     struct tally tally = tally_of(view, ask);
     uint32_t want = ask->gpu_count;
-    if (tally.usable_roomy >= want)
+    if (tally.fitting >= want)
         return GS_FITS;
     if (tally.allowed < want && view->gpu_count >= want)
         return GS_REASON_NO_MATCH;
@@ -77,6 +80,8 @@ static enum gs_reason explain(const struct gs_node_view *view, const struct gs_a
         return GS_REASON_GPU_TOO_SMALL;
     if (tally.large < want)
         return GS_REASON_TOO_FEW_GPUS;
+    if (tally.usable_roomy >= want)
+        return GS_REASON_NO_CORES;
     if (tally.roomy >= want)
         return GS_REASON_NOT_USABLE;
     if (view->crowded && tally.roomy + crowded_with_memory(view, ask) >= want)
@@ -88,13 +93,14 @@ static enum gs_reason explain(const struct gs_node_view *view, const struct gs_a
 
 enum gs_reason gs_fit(const struct gs_node_view *view, const struct gs_ask *ask)
 {
-    if (!ask->units)
-        return GS_FITS;
     if (ask->broken)
         return ask->broken;
+    if (!ask->units)
+        return GS_FITS;
     if (!view->gpu_count || !view->sum_total_units)
         return GS_REASON_NO_GPUS;
-    if (ask->gpu_count == 1 && !ask->selects && view->max_free_units >= ask->units)
+    if (ask->gpu_count == 1 && !ask->selects && !ask->cores_pct &&
+        view->max_free_units >= ask->units)
         return GS_FITS; /* the common case reads the summary only */
     return explain(view, ask);
 }
@@ -103,16 +109,23 @@ enum gs_reason gs_fit(const struct gs_node_view *view, const struct gs_ask *ask)
 
 enum order { TIGHTEST, EMPTIEST };
 
-static bool better(const struct gs_gpu_state *a, const struct gs_gpu_state *b, enum order order)
+/* Compute counts for those alone who ask for it: for all others equals are equal. */
+static bool better(const struct gs_gpu_state *a, const struct gs_gpu_state *b,
+                   const struct gs_ask *ask, enum order order)
 {
+    if (a->free_units == b->free_units && ask->cores_pct)
+        return order == TIGHTEST ? a->free_cores_pct < b->free_cores_pct
+                                 : a->free_cores_pct > b->free_cores_pct;
     return order == TIGHTEST ? a->free_units < b->free_units : a->free_units > b->free_units;
 }
 
-/* The `want` best candidates of one NUMA node, or of all (numa NULL); 0 when there are fewer.
- * *ret_free is their free memory. */
-static gs_gpu_mask best_of(const struct gs_node_view *view, gs_gpu_mask candidates, uint32_t want,
-                           const int16_t *numa, enum order order, uint64_t *ret_free)
+/* The best candidates of one NUMA node, as many as are asked for, or of all (numa NULL); 0 when
+ * there are fewer. *ret_free is their free memory. */
+static gs_gpu_mask best_of(const struct gs_node_view *view, const struct gs_ask *ask,
+                           gs_gpu_mask candidates, const int16_t *numa, enum order order,
+                           uint64_t *ret_free)
 {
+    const uint32_t want = ask->gpu_count;
     gs_gpu_mask chosen = 0;
     uint64_t free_sum = 0;
     for (uint32_t n = 0; n < want; n++) {
@@ -121,7 +134,7 @@ static gs_gpu_mask best_of(const struct gs_node_view *view, gs_gpu_mask candidat
             const struct gs_gpu_state *gpu = &view->gpus[i];
             if (!(candidates & ~chosen & GS_GPU_BIT(gpu->idx)) || (numa && gpu->numa != *numa))
                 continue;
-            if (!best || better(gpu, best, order))
+            if (!best || better(gpu, best, ask, order))
                 best = gpu;
         }
         if (!best)
@@ -134,8 +147,8 @@ static gs_gpu_mask best_of(const struct gs_node_view *view, gs_gpu_mask candidat
 }
 
 /* The best set that lies on one NUMA node; 0 when no NUMA node has enough candidates. */
-static gs_gpu_mask best_on_one_numa(const struct gs_node_view *view, gs_gpu_mask candidates,
-                                    uint32_t want, enum order order)
+static gs_gpu_mask best_on_one_numa(const struct gs_node_view *view, const struct gs_ask *ask,
+                                    gs_gpu_mask candidates, enum order order)
 {
     gs_gpu_mask best = 0;
     uint64_t best_free = 0;
@@ -145,7 +158,7 @@ static gs_gpu_mask best_on_one_numa(const struct gs_node_view *view, gs_gpu_mask
         for (uint32_t k = 0; first && k < i; k++)
             first = view->gpus[k].numa != *numa;
         uint64_t free_sum;
-        gs_gpu_mask set = first ? best_of(view, candidates, want, numa, order, &free_sum) : 0;
+        gs_gpu_mask set = first ? best_of(view, ask, candidates, numa, order, &free_sum) : 0;
         if (!set)
             continue;
         bool equal = best && free_sum == best_free;
@@ -162,12 +175,12 @@ static gs_gpu_mask pick(const struct gs_node_view *view, const struct gs_ask *as
 {
     gs_gpu_mask candidates = gs_fit_candidates(view, ask);
     if (ask->gpu_count > 1) {
-        gs_gpu_mask together = best_on_one_numa(view, candidates, ask->gpu_count, order);
+        gs_gpu_mask together = best_on_one_numa(view, ask, candidates, order);
         if (together)
             return together;
     }
     uint64_t free_sum;
-    return best_of(view, candidates, ask->gpu_count, NULL, order, &free_sum);
+    return best_of(view, ask, candidates, NULL, order, &free_sum);
 }
 
 gs_gpu_mask gs_pick_tightest(const struct gs_node_view *view, const struct gs_ask *ask)
@@ -194,6 +207,7 @@ static struct gs_ask ask_of_hold(const struct gs_hold *hold)
     struct gs_ask ask = {
         .units = hold->units,
         .gpu_count = hold->gpu_count,
+        .cores_pct = hold->cores_pct,
         .model = gs_slice_of(hold->model),
         .model_deny = gs_slice_of(hold->model_deny),
         .uuid = gs_slice_of(hold->uuid),
@@ -211,6 +225,13 @@ static uint32_t free_once_they_left(const struct gs_gpu_state *gpu,
     return gs_gpu_offers(gpu, stays, gpu->pods > going->pods ? gpu->pods - going->pods : 0);
 }
 
+static uint8_t cores_once_they_left(const struct gs_gpu_state *gpu,
+                                    const struct gs_leaving *leaving)
+{
+    uint32_t going = leaving[gpu->idx].cores_pct;
+    return gs_gpu_cores_left(gpu->used_cores_pct > going ? gpu->used_cores_pct - going : 0);
+}
+
 /* Where the pod will sit once the victims that it waits for have gone. */
 static gs_gpu_mask pick_for_later(const struct gs_node_view *view, const struct gs_ask *ask,
                                   const struct gs_leaving *leaving)
@@ -219,28 +240,36 @@ static gs_gpu_mask pick_for_later(const struct gs_node_view *view, const struct 
     struct gs_node_view copy = *view;
     memcpy(later, view->gpus, view->gpu_count * sizeof(*later));
     copy.gpus = later;
-    for (uint32_t i = 0; i < view->gpu_count; i++)
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
         later[i].free_units = free_once_they_left(&view->gpus[i], leaving);
+        later[i].free_cores_pct = cores_once_they_left(&view->gpus[i], leaving);
+    }
     return gs_pick_tightest(&copy, ask);
 }
 
 /* It sits in what is free: that much less is. */
-static void occupy_now(struct gs_gpu_state *gpu, uint32_t units)
+static void occupy_now(struct gs_gpu_state *gpu, const struct gs_hold *hold)
 {
-    gpu->used_units += units;
+    gpu->used_units += hold->units;
     gpu->pods++;
-    gpu->free_units -= units;
+    gpu->free_units -= hold->units;
+    gpu->used_cores_pct += hold->cores_pct;
+    gpu->free_cores_pct = (uint8_t)(gpu->free_cores_pct - hold->cores_pct);
     if (gs_gpu_is_crowded(gpu, gpu->pods))
         gpu->free_units = 0;
 }
 
 /* What its seat leaves to others: no more than is free now, nor than will be when it sits there. */
-static void occupy_later(struct gs_gpu_state *gpu, uint32_t units, const struct gs_leaving *leaving)
+static void occupy_later(struct gs_gpu_state *gpu, const struct gs_hold *hold,
+                         const struct gs_leaving *leaving)
 {
-    gpu->used_units += units;
+    gpu->used_units += hold->units;
+    gpu->used_cores_pct += hold->cores_pct;
     gpu->pods++;
     uint32_t later = free_once_they_left(gpu, leaving);
+    uint8_t cores = cores_once_they_left(gpu, leaving);
     gpu->free_units = later < gpu->free_units ? later : gpu->free_units;
+    gpu->free_cores_pct = cores < gpu->free_cores_pct ? cores : gpu->free_cores_pct;
 }
 
 static bool seat(void *ctx, const struct gs_hold *hold)
@@ -258,19 +287,21 @@ static bool seat(void *ctx, const struct gs_hold *hold)
         if (!(gpus & GS_GPU_BIT(gpu->idx)))
             continue;
         if (now)
-            occupy_now(gpu, hold->units);
+            occupy_now(gpu, hold);
         else
-            occupy_later(gpu, hold->units, seating->leaving);
+            occupy_later(gpu, hold, seating->leaving);
         seating->seated = true;
     }
     return true;
 }
 
-void gs_leaving_add(struct gs_leaving *leaving, gs_gpu_mask gpus, uint32_t units)
+void gs_leaving_add(struct gs_leaving *leaving, gs_gpu_mask gpus, uint32_t units,
+                    uint32_t cores_pct)
 {
     uint32_t idx;
     GS_FOR_EACH_GPU (idx, gpus) {
         leaving[idx].units += units;
+        leaving[idx].cores_pct += cores_pct;
         leaving[idx].pods++;
     }
 }
@@ -278,7 +309,7 @@ void gs_leaving_add(struct gs_leaving *leaving, gs_gpu_mask gpus, uint32_t units
 static bool note_leaving(void *ctx, const struct gs_claim *claim)
 {
     if (claim->leaving)
-        gs_leaving_add(ctx, claim->charged, claim->units);
+        gs_leaving_add(ctx, claim->charged, claim->units, claim->cores_pct);
     return true;
 }
 

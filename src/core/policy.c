@@ -62,6 +62,8 @@ static uint64_t ask_key(enum gs_placement placement, bool leaving, const struct 
     uint64_t hash = gs_mix(GS_MIX_START, (uint64_t)placement << 1 | leaving);
     hash = gs_mix(hash, (uint64_t)ask->units << 32 | ask->gpu_count);
     hash = gs_mix(hash, (uint64_t)ask->cpu_milli);
+    if (ask->cores_pct)
+        hash = gs_mix(hash, ask->cores_pct);
     if (ask->selects) {
         hash = mix_text(hash, ask->model);
         hash = mix_text(hash, ask->model_deny);

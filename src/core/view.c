@@ -37,7 +37,7 @@ uint32_t gs_gpu_offers(const struct gs_gpu_state *gpu, uint64_t used_units, uint
     return used_units < gpu->total_units ? (uint32_t)(gpu->total_units - used_units) : 0;
 }
 
-void gs_view_charge(struct gs_node_view *view, gs_gpu_mask gpus, int64_t units)
+void gs_view_charge(struct gs_node_view *view, gs_gpu_mask gpus, int64_t units, int32_t cores_pct)
 {
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         struct gs_gpu_state *gpu = &view->gpus[i];
@@ -46,6 +46,8 @@ void gs_view_charge(struct gs_node_view *view, gs_gpu_mask gpus, int64_t units)
         gpu->used_units += (uint64_t)units; /* wraps back when units is negative */
         gpu->pods += units < 0 ? UINT32_MAX : 1;
         gpu->free_units = gs_gpu_offers(gpu, gpu->used_units, gpu->pods);
+        gpu->used_cores_pct += (uint32_t)cores_pct; /* likewise */
+        gpu->free_cores_pct = gs_gpu_cores_left(gpu->used_cores_pct);
     }
 }
 
@@ -71,6 +73,7 @@ void gs_view_of_node(struct gs_node_view *view, const struct gs_node *node,
             .total_units = gpu->mem_units,
             .free_units = gpu->mem_units,
             .max_pods = gpu->max_pods,
+            .free_cores_pct = GS_CORES_PCT,
             .idx = (uint8_t)gpu->idx,
             .usable = gs_gpu_usable(gpu),
             .numa = gpu->numa,

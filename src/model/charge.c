@@ -39,6 +39,11 @@ static int64_t amount_gpu(const struct gs_container *c)
     return c->gpu_units;
 }
 
+static int64_t amount_cores(const struct gs_container *c)
+{
+    return c->cores_pct;
+}
+
 static int64_t amount_cpu(const struct gs_container *c)
 {
     return c->cpu_milli;
@@ -64,6 +69,26 @@ static enum gs_charge_result judge(const struct gs_pod *pod, int64_t total)
     return GS_CHARGE_OK;
 }
 
+/* What is promised of compute is promised of a GPU that the container has. */
+static bool has_cores_alone(const struct gs_pod *pod)
+{
+    for (uint32_t i = 0; i < pod->container_count; i++) {
+        if (pod->containers[i].cores_pct && !pod->containers[i].gpu_units)
+            return true;
+    }
+    return false;
+}
+
+static enum gs_charge_result judge_cores(const struct gs_pod *pod, int64_t cores_pct,
+                                         uint32_t gpu_count)
+{
+    if (has_cores_alone(pod))
+        return GS_CHARGE_CORES_ALONE;
+    if (gpu_count > 1)
+        return GS_CHARGE_CORES_SPREAD;
+    return cores_pct > GS_CORES_PCT ? GS_CHARGE_CORES_ABOVE : GS_CHARGE_OK;
+}
+
 /* Over how many GPUs the memory lies: as many as the pod asks for. Once it is bound that is edited
  * easily, but the containers were given what the record says: the smaller number cannot be too
  * little. */
@@ -84,7 +109,7 @@ enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *
 {
     *ret = (struct gs_charge){.units = 0, .gpu_count = 1};
     if (!gs_pod_wants_gpu(pod))
-        return GS_CHARGE_OK;
+        return has_cores_alone(pod) ? GS_CHARGE_CORES_ALONE : GS_CHARGE_OK;
     int64_t total = peak(pod, amount_gpu);
     enum gs_charge_result result = judge(pod, total);
     ret->units = gs_pod_total_units(pod);
@@ -94,6 +119,10 @@ enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *
         ret->gpu_count = pod->gpu_count;
         ret->units = (ret->units + gpus - 1) / gpus;
     }
+    int64_t cores_pct = peak(pod, amount_cores);
+    ret->cores_pct = (uint32_t)(cores_pct < GS_CORES_PCT ? cores_pct : GS_CORES_PCT);
+    if (result == GS_CHARGE_OK && cores_pct)
+        result = judge_cores(pod, cores_pct, ret->gpu_count);
     return result;
 }
 

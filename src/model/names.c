@@ -49,6 +49,7 @@ int gs_names_init(struct gs_names *names, const char *domain, struct gs_error *e
     } parts[] = {
         {out.domain, domain, "", ""},
         {out.gpu_mem, domain, "/", "gpu-mem"},
+        {out.gpu_cores, domain, "/", "gpu-core.percentage"},
         {out.gpu_count, domain, "/", "gpu-count"},
         {out.inventory, domain, "/", "gpu-inventory"},
         {out.moved, domain, "/", "gpu-moved"},

@@ -23,6 +23,9 @@ static const struct {
                               "not_usable", false},
     [GS_REASON_MAX_PODS] = {"GPUs with enough free memory have as many pods as they may have",
                             "max_pods", false},
+    [GS_REASON_NO_CORES] =
+        {"GPUs with enough free memory have too little free compute (gpu-core.percentage)",
+         "no_cores", false},
     [GS_REASON_NOMINATED] = {"free GPU memory is held for a nominated pod of higher priority",
                              "nominated", false},
     [GS_REASON_BIND_OPEN] = {"an earlier bind to another node has no known outcome yet",
@@ -42,6 +45,11 @@ static const struct {
     [GS_REASON_BAD_UUID_DENY] =
         {"annotation gpu-uuid-deny is not a comma list, or is too long a one", "bad_uuid_deny",
          true},
+    [GS_REASON_CORES_ALONE] = {"a container asks for gpu-core.percentage without gpu-mem",
+                               "cores_alone", true},
+    [GS_REASON_CORES_ABOVE] = {"gpu-core.percentage is more than one GPU has", "cores_above", true},
+    [GS_REASON_CORES_SPREAD] = {"gpu-core.percentage is of one GPU, and gpu-count asks for several",
+                                "cores_spread", true},
 };
 
 const char *gs_reason_text(enum gs_reason reason)
@@ -66,6 +74,7 @@ static const enum gs_reason from_near_to_far[GS_REASONS] = {
     GS_REASON_NOMINATED,
     GS_REASON_NOT_USABLE,
     GS_REASON_MAX_PODS,
+    GS_REASON_NO_CORES,
     GS_REASON_FRAGMENTED,
     GS_REASON_TOO_FEW_FREE,
     GS_REASON_NO_ROOM,
@@ -76,6 +85,9 @@ static const enum gs_reason from_near_to_far[GS_REASONS] = {
     GS_REASON_BAD_MODEL_DENY,
     GS_REASON_BAD_UUID,
     GS_REASON_BAD_UUID_DENY,
+    GS_REASON_CORES_ALONE,
+    GS_REASON_CORES_ABOVE,
+    GS_REASON_CORES_SPREAD,
     GS_REASON_NO_MATCH,
     GS_REASON_TOO_FEW_GPUS,
     GS_REASON_GPU_TOO_SMALL,

@@ -139,7 +139,7 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
     }
     record->gpus = gpus;
     record->dev_units = gpu_size(view, gpus);
-    record->charge = (struct gs_charge){ask->units, ask->gpu_count};
+    record->charge = (struct gs_charge){ask->units, ask->gpu_count, ask->cores_pct};
     record->assume_time_ns = service->config.clock->wall_ns(service->config.clock->ctx);
     const struct gs_claim claim = {
         .uid = pod->uid,
@@ -149,6 +149,7 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
         .gpus = gpus,
         .units = ask->units,
         .gpu_count = ask->gpu_count,
+        .cores_pct = ask->cores_pct,
         .priority = ask->priority,
         .cpu_milli = gs_clamp_u32(ask->cpu_milli),
         .state = GS_CLAIM_RESERVED,
@@ -254,7 +255,9 @@ static bool is_ours(const struct gs_service *service, const struct gs_pod *pod,
                     const struct gs_ask *ask, struct outcome *outcome)
 {
     const struct gs_service_config *config = &service->config;
-    if (config->gpu_pods_only && !ask->units)
+    if (ask->broken && !ask->units)
+        say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(ask->broken));
+    else if (config->gpu_pods_only && !ask->units)
         say(outcome, GS_BIND_REFUSED, "the pod asks for no GPU memory: it is not bound here");
     else if (config->scheduler_name && !is_among(config->scheduler_name, pod->scheduler_name))
         say(outcome, GS_BIND_REFUSED, "the pod is another scheduler's: it is not bound here");
@@ -328,7 +331,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     if (is_settled)
         record = (struct gs_bind_record){.gpus = claim.gpus,
                                          .dev_units = known_size(service, &claim),
-                                         .charge = {claim.units, claim.gpu_count}};
+                                         .charge = {claim.units, claim.gpu_count, claim.cores_pct}};
     gs_store_unlock(&service->store);
     if (is_settled) {
         log_bind(args, &record, outcome);

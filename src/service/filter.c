@@ -19,7 +19,7 @@ static void judge_names(const struct gs_ledger *ledger, const struct gs_ask *ask
 
 static bool charge_state(void *ctx, const struct gs_claim *claim)
 {
-    gs_view_charge(ctx, claim->charged, claim->units);
+    gs_view_charge(ctx, claim->charged, claim->units, (int32_t)claim->cores_pct);
     return true;
 }
 
@@ -195,7 +195,7 @@ static int filter(struct gs_service *service, struct gs_slice body, struct gs_sc
     struct gs_ask ask;
     gs_ask_of_pod(&ask, &scratch->args.pod);
     if (!ask.units)
-        memset(scratch->verdicts, GS_FITS, gs_filter_args_count(&scratch->args));
+        memset(scratch->verdicts, ask.broken, gs_filter_args_count(&scratch->args));
     else if (filter_gpu_pod(service, &ask, scratch, waits, err) < 0)
         return -1;
     if (waits && *waits)

@@ -99,7 +99,7 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
     int64_t kept = args->node_count;
     if (gs_service_refuses(service)) {
         kept = 0; /* this answer has no Error: nobody is evicted on our word */
-    } else if (ask.units) {
+    } else if (ask.units || ask.broken) {
         gs_store_read(&service->store);
         kept = has_a_place(service->store.ledger, args->pod.uid) ? 0
                                                                  : keep_useful(service, &ask, args);

@@ -95,6 +95,7 @@ int gs_sync_hold(struct gs_service *service, const struct gs_pod *pod, struct gs
                                  .node = pod->nominated_node,
                                  .units = ask.units,
                                  .gpu_count = ask.gpu_count,
+                                 .cores_pct = ask.cores_pct,
                                  .priority = ask.priority,
                                  .model = pod->gpu_model,
                                  .model_deny = pod->gpu_model_deny,

@@ -31,6 +31,8 @@ static void compare_gpu(struct world *world, const char *name, const struct gs_n
     same(world, "GPU free", name, got->free_units, expected->free_units);
     same(world, "GPU pods", name, got->pods, expected->pods);
     same(world, "GPU most pods", name, got->max_pods, expected->max_pods);
+    same(world, "GPU used cores", name, got->used_cores_pct, expected->used_cores_pct);
+    same(world, "GPU free cores", name, got->free_cores_pct, expected->free_cores_pct);
     same(world, "GPU usable", name, got->usable, expected->usable);
     same(world, "GPU NUMA", name, (uint16_t)got->numa, (uint16_t)expected->numa);
     if (strcmp(gs_ledger_model_name(world->ledger, got->model), gpu->model) != 0)
@@ -54,6 +56,7 @@ static uint64_t digest_of(const struct model *model, uint32_t node, const struct
         digest =
             mix(digest, (uint64_t)gpu->idx << 40 | (uint64_t)gpu->usable << 33 | gpu->total_units);
         digest = mix(digest, gpu->used_units);
+        digest = mix(digest, gpu->used_cores_pct);
         digest = mix(digest, (uint64_t)gpu->pods << 32 | gpu->max_pods);
         digest = mix(digest, (uint64_t)(uint16_t)gpu->numa << 32 | gpu->model);
     }
@@ -63,6 +66,7 @@ static uint64_t digest_of(const struct model *model, uint32_t node, const struct
         digest = mix(digest, (uint64_t)uids[i] << 48 | (uint64_t)hold->gpu_count << 40 |
                                  (uint32_t)hold->priority);
         digest = mix(digest, hold->units);
+        digest = mix(digest, hold->cores);
         digest = mix(digest, (uintptr_t)hold->model);
     }
     return digest | 1; /* 0: never seen */
@@ -142,6 +146,7 @@ static void compare_claim_fields(struct world *world, uint32_t uid, const struct
     same(world, "total units", name, got->total_units, expected->total);
     same(world, "units", name, got->units, expected->units);
     same(world, "gpu_count", name, got->gpu_count, expected->gpu_count);
+    same(world, "cores", name, got->cores_pct, expected->cores);
     same(world, "priority", name, (uint32_t)got->priority, (uint32_t)expected->priority);
     same(world, "cpu", name, got->cpu_milli, expected->cpu_milli);
     same(world, "revision", name, got->revision, expected->revision);
@@ -211,6 +216,7 @@ static bool meet_hold(void *ctx, const struct gs_hold *hold)
         return false;
     const struct m_hold *expected = &walk->world->model.holds[walk->uids[walk->at - 1]];
     same(walk->world, "held units", hold->uid, hold->units, expected->units);
+    same(walk->world, "held cores", hold->uid, hold->cores_pct, expected->cores);
     same(walk->world, "held GPUs", hold->uid, hold->gpu_count, expected->gpu_count);
     same(walk->world, "held priority", hold->uid, (uint32_t)hold->priority,
          (uint32_t)expected->priority);

@@ -123,8 +123,8 @@ void m_set_hold(struct model *model, uint32_t uid, const struct m_hold *as)
     if (model->claims[uid].there)
         return;
     bool same = old->there && old->node == as->node && old->units == as->units &&
-                old->gpu_count == as->gpu_count && old->priority == as->priority &&
-                old->model == as->model;
+                old->gpu_count == as->gpu_count && old->cores == as->cores &&
+                old->priority == as->priority && old->model == as->model;
     uint64_t age = same ? old->age : ++model->age;
     *old = *as;
     old->there = old->seen = true;
@@ -217,6 +217,12 @@ static void summarise(struct gs_node_view *view)
     }
 }
 
+/* Of a whole GPU's hundred. */
+static uint8_t cores_beside(uint32_t used)
+{
+    return used > 100 ? 0 : (uint8_t)(100 - used);
+}
+
 static void add_claim(const struct model *model, uint32_t uid, struct gs_node_view *view)
 {
     bool unplaced;
@@ -225,6 +231,8 @@ static void add_claim(const struct model *model, uint32_t uid, struct gs_node_vi
         if (charged >> view->gpus[i].idx & 1)
             view->gpus[i].used_units += model->claims[uid].units;
         view->gpus[i].pods += (uint32_t)(charged >> view->gpus[i].idx & 1);
+        if (charged >> view->gpus[i].idx & 1)
+            view->gpus[i].used_cores_pct += model->claims[uid].cores;
     }
     view->cpu_used_milli += model->claims[uid].cpu_milli;
 }
@@ -259,6 +267,7 @@ bool m_view(const struct model *model, uint32_t node, struct gs_node_view *view,
         states[i].free_units = used > total || has_all_its_pods(&states[i], states[i].pods)
                                    ? 0
                                    : total - (uint32_t)used;
+        states[i].free_cores_pct = cores_beside(states[i].used_cores_pct);
     }
     summarise(view);
     return true;
@@ -278,7 +287,8 @@ void m_stats(const struct model *model, struct gs_ledger_stats *ret)
         ret->total_units += view.sum_total_units;
         ret->used_units += view.sum_used_units;
         for (uint32_t i = 0; i < view.gpu_count; i++)
-            ret->overfull_gpus += states[i].used_units > states[i].total_units;
+            ret->overfull_gpus +=
+                states[i].used_units > states[i].total_units || states[i].used_cores_pct > 100;
     }
     for (uint32_t i = 0; i < M_UIDS; i++) {
         bool unplaced;
@@ -345,7 +355,7 @@ gs_gpu_mask m_allowed(const struct m_node *node, const struct gs_ask *ask)
 }
 
 struct sets {
-    uint32_t all, allowed, large, roomy, usable_roomy, roomy_but_for_pods;
+    uint32_t all, allowed, large, roomy, usable_roomy, with_cores, roomy_but_for_pods;
     uint64_t allowed_free;
 };
 
@@ -362,6 +372,8 @@ static struct sets count_sets(const struct m_node *node, const struct gs_node_vi
         sets.large += gpu->total_units >= ask->units;
         sets.roomy += gpu->free_units >= ask->units;
         sets.usable_roomy += gpu->free_units >= ask->units && gpu->usable;
+        sets.with_cores +=
+            gpu->free_units >= ask->units && gpu->usable && ask->cores_pct <= gpu->free_cores_pct;
         sets.roomy_but_for_pods +=
             gpu->free_units >= ask->units ||
             (has_all_its_pods(gpu, gpu->pods) && gpu->used_units + ask->units <= gpu->total_units);
@@ -373,15 +385,15 @@ static struct sets count_sets(const struct m_node *node, const struct gs_node_vi
 enum gs_reason m_fit(const struct m_node *node, const struct gs_node_view *view,
                      const struct gs_ask *ask)
 {
-    if (!ask->units)
-        return GS_FITS;
     if (ask->broken != GS_FITS)
         return ask->broken;
+    if (!ask->units)
+        return GS_FITS;
     if (view->sum_total_units == 0)
         return GS_REASON_NO_GPUS;
     struct sets sets = count_sets(node, view, ask);
     uint32_t want = ask->gpu_count;
-    if (sets.usable_roomy >= want)
+    if (sets.with_cores >= want)
         return GS_FITS;
     if (sets.all >= want && sets.allowed < want)
         return GS_REASON_NO_MATCH;
@@ -389,6 +401,8 @@ enum gs_reason m_fit(const struct m_node *node, const struct gs_node_view *view,
         return GS_REASON_GPU_TOO_SMALL;
     if (sets.large < want)
         return GS_REASON_TOO_FEW_GPUS;
+    if (sets.usable_roomy >= want)
+        return GS_REASON_NO_CORES;
     if (sets.roomy >= want)
         return GS_REASON_NOT_USABLE;
     if (sets.roomy_but_for_pods >= want)
@@ -404,11 +418,12 @@ struct choice {
     gs_gpu_mask gpus;
     bool one_numa;
     uint64_t free_sum;
+    uint32_t cores; /* free there, where the ask is about them; else all are alike */
 };
 
 /* The set of GPUs at these positions, if a pod could have it. */
-static bool try_positions(const struct gs_node_view *view, gs_gpu_mask allowed, uint32_t units,
-                          uint32_t positions, struct choice *ret)
+static bool try_positions(const struct gs_node_view *view, gs_gpu_mask allowed,
+                          const struct gs_ask *ask, uint32_t positions, struct choice *ret)
 {
     *ret = (struct choice){.one_numa = true};
     int numa = -2;
@@ -416,12 +431,14 @@ static bool try_positions(const struct gs_node_view *view, gs_gpu_mask allowed, 
         const struct gs_gpu_state *gpu = &view->gpus[i];
         if (!(positions >> i & 1))
             continue;
-        if (!gpu->usable || gpu->free_units < units || !(allowed >> gpu->idx & 1))
+        if (!gpu->usable || gpu->free_units < ask->units || !(allowed >> gpu->idx & 1) ||
+            gpu->free_cores_pct < ask->cores_pct)
             return false;
         if (gpu->numa == GS_NUMA_NONE || (numa != -2 && numa != gpu->numa))
             ret->one_numa = false;
         numa = gpu->numa;
         ret->free_sum += gpu->free_units;
+        ret->cores += ask->cores_pct ? gpu->free_cores_pct : 0;
         ret->gpus |= (gs_gpu_mask)1 << gpu->idx;
     }
     return true;
@@ -444,6 +461,8 @@ static bool better_choice(const struct choice *a, const struct choice *b, bool s
         return a->one_numa;
     if (a->free_sum != b->free_sum)
         return tightest ? a->free_sum < b->free_sum : a->free_sum > b->free_sum;
+    if (a->cores != b->cores)
+        return tightest ? a->cores < b->cores : a->cores > b->cores;
     return lower_index(a->gpus, b->gpus);
 }
 
@@ -454,7 +473,7 @@ gs_gpu_mask m_pick(const struct m_node *node, const struct gs_node_view *view,
     struct choice best = {0}, next;
     for (uint32_t positions = 1; positions < 1u << view->gpu_count; positions++) {
         if ((uint32_t)__builtin_popcount(positions) != ask->gpu_count ||
-            !try_positions(view, allowed, ask->units, positions, &next))
+            !try_positions(view, allowed, ask, positions, &next))
             continue;
         if (!best.gpus || better_choice(&next, &best, ask->gpu_count > 1, tightest))
             best = next;
@@ -464,16 +483,17 @@ gs_gpu_mask m_pick(const struct m_node *node, const struct gs_node_view *view,
 
 /* Of what is used on a GPU, the units of pods that are being deleted, and how many pods. */
 static uint64_t leaving_from(const struct model *model, uint32_t node, uint32_t idx,
-                             uint32_t *ret_pods)
+                             uint32_t *ret_pods, uint32_t *ret_cores)
 {
     uint64_t sum = 0;
-    *ret_pods = 0;
+    *ret_pods = *ret_cores = 0;
     for (uint32_t uid = 0; uid < M_UIDS; uid++) {
         const struct m_claim *claim = &model->claims[uid];
         bool unplaced;
         if (claim->there && claim->leaving && claim->node == node &&
             m_charged(model, uid, &unplaced) >> idx & 1) {
             sum += claim->units;
+            *ret_cores += claim->cores;
             ++*ret_pods;
         }
     }
@@ -483,12 +503,20 @@ static uint64_t leaving_from(const struct model *model, uint32_t node, uint32_t 
 static uint32_t free_when_gone(const struct model *model, uint32_t node,
                                const struct gs_gpu_state *gpu)
 {
-    uint32_t pods;
-    uint64_t going = leaving_from(model, node, gpu->idx, &pods);
+    uint32_t pods, cores;
+    uint64_t going = leaving_from(model, node, gpu->idx, &pods, &cores);
     uint64_t stays = gpu->used_units > going ? gpu->used_units - going : 0;
     if (has_all_its_pods(gpu, gpu->pods - pods))
         return 0;
     return stays < gpu->total_units ? (uint32_t)(gpu->total_units - stays) : 0;
+}
+
+static uint8_t cores_when_gone(const struct model *model, uint32_t node,
+                               const struct gs_gpu_state *gpu)
+{
+    uint32_t pods, cores;
+    leaving_from(model, node, gpu->idx, &pods, &cores);
+    return cores_beside(gpu->used_cores_pct - cores);
 }
 
 /* A nominated pod takes its place: among what is free; else among what will be once those that are
@@ -498,7 +526,8 @@ static void sit_down(const struct model *model, uint32_t node, struct gs_node_vi
 {
     struct gs_gpu_state later[M_GPUS];
     struct gs_node_view then = *view;
-    struct gs_ask as = {.units = hold->units, .gpu_count = hold->gpu_count};
+    struct gs_ask as = {
+        .units = hold->units, .gpu_count = hold->gpu_count, .cores_pct = hold->cores};
     if (hold->model) {
         as.selects = true;
         as.model = gs_slice_of(hold->model);
@@ -508,6 +537,7 @@ static void sit_down(const struct model *model, uint32_t node, struct gs_node_vi
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         later[i] = view->gpus[i];
         later[i].free_units = free_when_gone(model, node, &view->gpus[i]);
+        later[i].free_cores_pct = cores_when_gone(model, node, &view->gpus[i]);
     }
     if (!now)
         gpus = m_pick(&model->nodes[node], &then, &as, true);
@@ -517,10 +547,16 @@ static void sit_down(const struct model *model, uint32_t node, struct gs_node_vi
             continue;
         gpu->used_units += hold->units;
         gpu->pods++;
-        uint32_t then_free = later[i].free_units - hold->units, gone;
-        leaving_from(model, node, gpu->idx, &gone);
+        gpu->used_cores_pct += hold->cores;
+        uint32_t then_free = later[i].free_units - hold->units, gone, cores;
+        uint8_t then_cores = (uint8_t)(later[i].free_cores_pct - hold->cores);
+        leaving_from(model, node, gpu->idx, &gone, &cores);
         if (has_all_its_pods(gpu, gpu->pods - gone))
             then_free = 0;
+        if (now)
+            gpu->free_cores_pct = (uint8_t)(gpu->free_cores_pct - hold->cores);
+        else if (gpu->free_cores_pct > then_cores)
+            gpu->free_cores_pct = then_cores;
         if (now)
             gpu->free_units -= hold->units;
         else if (gpu->free_units > then_free)

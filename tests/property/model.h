@@ -28,7 +28,7 @@ struct m_claim {
     uint32_t node;
     gs_gpu_mask gpus, also;
     bool from_moved, exchanged;
-    uint32_t units, gpu_count, cpu_milli;
+    uint32_t units, gpu_count, cores, cpu_milli;
     uint32_t total; /* 0: units of all its GPUs */
     int32_t priority;
     uint64_t revision;
@@ -44,7 +44,7 @@ struct m_other {
 struct m_hold {
     bool there, seen;
     uint32_t node;
-    uint32_t units, gpu_count;
+    uint32_t units, gpu_count, cores;
     int32_t priority;
     const char *model; /* which GPUs it may have: one of the test's own words, or NULL */
     uint64_t age;

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
+/* Half of the pods ask for none. */
+uint32_t random_cores(struct rng *rng)
+{
+    static const uint32_t cores[] = {0, 0, 0, 0, 10, 40, 60, 100};
+    return cores[rng_below(rng, 8)];
+}
+
 void random_ask(struct world *world, struct rng *rng, struct gs_ask *ask)
 {
     static const uint32_t units[] = {1, 2, 4, 8, 8, 12, 16, 20, 24, 80};
@@ -20,9 +27,11 @@ void random_ask(struct world *world, struct rng *rng, struct gs_ask *ask)
     }
     if (rng_once_in(rng, 3))
         ask->uid = m_uid(world->uid);
-    tell(world, "%u units x %u, priority %d, model %.*s on %s", ask->units, ask->gpu_count,
-         ask->priority, (int)ask->model.len, ask->model.at ? ask->model.at : "",
-         m_node_name(world->node));
+    if (ask->gpu_count == 1)
+        ask->cores_pct = random_cores(rng);
+    tell(world, "%u units x %u, %u cores, priority %d, model %.*s on %s", ask->units,
+         ask->gpu_count, ask->cores_pct, ask->priority, (int)ask->model.len,
+         ask->model.at ? ask->model.at : "", m_node_name(world->node));
 }
 
 static void compare_answers(struct world *world, const struct m_node *node,
@@ -85,6 +94,9 @@ void op_ask_beside_holds(struct world *world, struct rng *rng)
         if (judged.gpus[i].free_units != expected.gpus[i].free_units)
             differ(world, "beside holds GPU %u has %u free instead of %u", judged.gpus[i].idx,
                    judged.gpus[i].free_units, expected.gpus[i].free_units);
+        if (judged.gpus[i].free_cores_pct != expected.gpus[i].free_cores_pct)
+            differ(world, "beside holds GPU %u has %u cores free instead of %u", judged.gpus[i].idx,
+                   judged.gpus[i].free_cores_pct, expected.gpus[i].free_cores_pct);
     }
     if (judged.sum_free_units != expected.sum_free_units)
         differ(world, "beside holds the node's free sum differs");

@@ -14,6 +14,7 @@ void put_claim(struct world *world, uint32_t uid, const struct m_claim *claim)
         .exchanged = claim->exchanged,
         .units = claim->units,
         .gpu_count = claim->gpu_count,
+        .cores_pct = claim->cores,
         .total_units = claim->total,
         .priority = claim->priority,
         .cpu_milli = claim->cpu_milli,
@@ -51,6 +52,7 @@ void put_hold(struct world *world, uint32_t uid, const struct m_hold *hold)
                          .node = m_node_name(hold->node),
                          .units = hold->units,
                          .gpu_count = hold->gpu_count,
+                         .cores_pct = hold->cores,
                          .priority = hold->priority,
                          .model = hold->model};
     if (gs_ledger_hold(world->ledger, &as, NULL) < 0)
@@ -83,6 +85,7 @@ struct m_claim random_claim(struct world *world, struct rng *rng)
     if (rng_once_in(rng, 8))
         claim.total = 1 + rng_below(rng, 40);
     claim.exchanged = rng_once_in(rng, 8);
+    claim.cores = random_cores(rng);
     for (uint32_t tries = 0; tries < 20; tries++) {
         if ((uint32_t)__builtin_popcountll(claim.gpus) == claim.gpu_count)
             break;
@@ -135,6 +138,7 @@ static void bind(struct world *world, struct rng *rng, bool reserved)
                             .gpus = gpus,
                             .units = ask.units,
                             .gpu_count = ask.gpu_count,
+                            .cores = ask.cores_pct,
                             .priority = ask.priority,
                             .cpu_milli = 500,
                             .reserved = reserved};
@@ -376,6 +380,8 @@ static struct m_hold random_hold(const struct world *world, struct rng *rng)
         hold.gpu_count = 2;
     if (rng_once_in(rng, 3))
         hold.model = models[rng_below(rng, 4)];
+    if (hold.gpu_count == 1)
+        hold.cores = random_cores(rng);
     return hold;
 }
 

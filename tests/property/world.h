@@ -67,6 +67,7 @@ void compare_all(struct world *world);
 
 /* Operations that ask and change nothing (ops_ask.c), and those about nodes and rounds
  * (ops_node.c); the rest is in ops_pod.c. */
+uint32_t random_cores(struct rng *rng);
 void random_ask(struct world *world, struct rng *rng, struct gs_ask *ask);
 void op_ask_fit(struct world *world, struct rng *rng);
 void op_ask_beside_holds(struct world *world, struct rng *rng);

@@ -11,6 +11,7 @@
  *
  *   "16 16:4 24x 8:2n1 32@5"    total, ":" used, "x" not usable, "n" NUMA node, "@" index
  *   "16:4p2/2"                  "p" pods that are there, "/" at most so many
+ *   "16:4c60"                   "c" compute that is used, in percent
  *
  * Indices count up from the last one. Memory of the struct itself, nothing to free.
  */
@@ -19,6 +20,7 @@ struct test_node {
     struct gs_gpu gpus[GS_GPUS_MAX];
     uint32_t used_units[GS_GPUS_MAX];
     uint32_t pods[GS_GPUS_MAX];
+    uint32_t cores_pct[GS_GPUS_MAX];
     struct gs_gpu_state states[GS_GPUS_MAX];
     struct gs_node_view view;
 };
@@ -41,13 +43,15 @@ __attribute__((noinline, unused)) static void test_gpu_parse(struct test_node *t
     uint32_t n = t->node.gpu_count++;
     struct gs_gpu gpu = {.idx = idx, .numa = GS_NUMA_NONE, .healthy = true, .schedulable = true};
     gpu.mem_units = test_number(at);
-    t->used_units[n] = t->pods[n] = 0;
+    t->used_units[n] = t->pods[n] = t->cores_pct[n] = 0;
     while (**at && **at != ' ') {
         char mark = *(*at)++;
         if (mark == ':')
             t->used_units[n] = test_number(at);
         else if (mark == 'p')
             t->pods[n] = test_number(at);
+        else if (mark == 'c')
+            t->cores_pct[n] = test_number(at);
         else if (mark == '/')
             gpu.max_pods = test_number(at);
         else if (mark == 'n')
@@ -95,6 +99,8 @@ static inline struct gs_node_view *test_view_init(struct test_node *t, const cha
         struct gs_gpu_state *gpu = &t->states[i];
         gpu->used_units = t->used_units[i];
         gpu->pods = t->pods[i];
+        gpu->used_cores_pct = t->cores_pct[i];
+        gpu->free_cores_pct = gs_gpu_cores_left(t->cores_pct[i]);
         gpu->free_units = gs_gpu_offers(gpu, gpu->used_units, gpu->pods);
     }
     gs_view_summarise(&t->view);

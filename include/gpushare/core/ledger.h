@@ -53,6 +53,7 @@ struct gs_claim {
     bool from_moved;      /* gpus are those of gs_node.moved: believed whatever their size */
     uint32_t units;       /* per GPU, at least 1 */
     uint32_t gpu_count;   /* at least 1 */
+    uint32_t cores_pct;   /* per GPU, at most GS_CORES_PCT */
     uint32_t total_units; /* of all its GPUs, to be divided anew when it is told where it is; 0:
                              units times gpu_count */
     int32_t priority;
@@ -69,7 +70,7 @@ struct gs_ledger_stats {
     uint32_t claims;
     uint32_t reserved;        /* claims with a bind under way */
     uint32_t unplaced_claims; /* charged to every GPU that could hold them */
-    uint32_t overfull_gpus;   /* used above total */
+    uint32_t overfull_gpus;   /* used above total, of memory or of compute */
     uint32_t others;          /* pods without GPU memory on GPU nodes */
     uint32_t held;            /* nominated pods */
     uint64_t total_units;
@@ -187,6 +188,7 @@ struct gs_hold {
     uint32_t gpu_count;
     int32_t priority;
     const char *model, *model_deny, *uuid, *uuid_deny; /* the pod's lists; NULL is "" */
+    uint32_t cores_pct;
 };
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err);
 

@@ -30,6 +30,7 @@ struct gs_match {
 struct gs_ask {
     uint32_t units; /* per GPU; 0: no GPU memory, fits everywhere */
     uint32_t gpu_count;
+    uint32_t cores_pct; /* 0: no compute is asked for */
     int32_t priority;
     enum gs_placement placement;
     int64_t cpu_milli;
@@ -53,7 +54,8 @@ gs_gpu_mask gs_ask_allowed(const struct gs_ask *ask, const struct gs_node_view *
 /* GS_FITS, or why not. Holds of nominated pods are not looked at: see gs_fit_beside_holds(). */
 enum gs_reason gs_fit(const struct gs_node_view *view, const struct gs_ask *ask);
 
-/* Usable, allowed GPUs with room for one share of the ask; none when it is broken. */
+/* Usable, allowed GPUs with room for one share of the ask, compute included; none when it is
+ * broken. */
 gs_gpu_mask gs_fit_candidates(const struct gs_node_view *view, const struct gs_ask *ask);
 
 /*
@@ -75,9 +77,11 @@ enum gs_reason gs_fit_beside_holds(const struct gs_ledger *ledger, const struct 
 struct gs_leaving {
     uint64_t units;
     uint32_t pods;
+    uint32_t cores_pct;
 };
 /* One more pod is about to go. */
-void gs_leaving_add(struct gs_leaving *leaving, gs_gpu_mask gpus, uint32_t units);
+void gs_leaving_add(struct gs_leaving *leaving, gs_gpu_mask gpus, uint32_t units,
+                    uint32_t cores_pct);
 enum gs_reason gs_fit_beside_holds_when(const struct gs_ledger *ledger,
                                         const struct gs_node_view *view, const struct gs_ask *ask,
                                         const struct gs_leaving *leaving,
@@ -85,7 +89,8 @@ enum gs_reason gs_fit_beside_holds_when(const struct gs_ledger *ledger,
                                         struct gs_node_view *ret_view);
 
 /*
- * Best fit: the gpu_count candidates with the least free memory, lowest index on ties; several
+ * Best fit: the gpu_count candidates with the least free memory, lowest index on ties (for an ask
+ * with compute: the least free compute before that); several
  * GPUs from one NUMA node when one has enough of them (the NUMA node whose chosen GPUs have least
  * free memory, that of the lowest index on ties). 0 when it does not fit.
  */

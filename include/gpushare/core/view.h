@@ -16,13 +16,15 @@
 struct gs_gpu_state {
     uint64_t used_units; /* sum of claims; may exceed the total */
     uint32_t total_units;
-    uint32_t free_units; /* total - used; zero when overfull, or when max_pods are there */
-    uint32_t pods;       /* claims that are charged here */
-    uint32_t max_pods;   /* 0: as many as there is memory for */
+    uint32_t free_units;     /* total - used; zero when overfull, or when max_pods are there */
+    uint32_t pods;           /* claims that are charged here */
+    uint32_t max_pods;       /* 0: as many as there is memory for */
+    uint32_t used_cores_pct; /* sum of claims; may exceed GS_CORES_PCT */
     int16_t numa;
     uint16_t model; /* number of the model's name in its ledger; 0: unknown */
     uint8_t idx;
-    bool usable; /* healthy and not cordoned */
+    bool usable;            /* healthy and not cordoned */
+    uint8_t free_cores_pct; /* GS_CORES_PCT - used; zero when more is used */
 };
 
 struct gs_node_view {
@@ -53,9 +55,15 @@ bool gs_gpu_is_crowded(const struct gs_gpu_state *gpu, uint32_t pods);
 /* What a GPU would have free if so many pods used so much of it. */
 uint32_t gs_gpu_offers(const struct gs_gpu_state *gpu, uint64_t used_units, uint32_t pods);
 
+/* What compute is left where so much is used. */
+static inline uint8_t gs_gpu_cores_left(uint32_t used_cores_pct)
+{
+    return used_cores_pct < GS_CORES_PCT ? (uint8_t)(GS_CORES_PCT - used_cores_pct) : 0;
+}
+
 /* Adds a pod to each of these GPUs, or takes it away (units < 0, never 0), and sets what is free.
- * The summary is left as it was. */
-void gs_view_charge(struct gs_node_view *view, gs_gpu_mask gpus, int64_t units);
+ * cores_pct has the sign of units, or is 0. The summary is left as it was. */
+void gs_view_charge(struct gs_node_view *view, gs_gpu_mask gpus, int64_t units, int32_t cores_pct);
 
 /* The set of its GPUs. */
 gs_gpu_mask gs_view_present(const struct gs_node_view *view);

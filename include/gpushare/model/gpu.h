@@ -34,6 +34,9 @@ uint32_t gs_unit_mib(enum gs_unit unit);
 /* NUMA node of a GPU that reports none. */
 enum { GS_NUMA_NONE = -1 };
 
+/* A GPU's compute, of which pods may ask for a part (`<domain>/gpu-core.percentage`). */
+enum { GS_CORES_PCT = 100 };
+
 enum { GS_UUID_BYTES = 64, GS_MODEL_BYTES = 64, GS_PCI_BYTES = 20 };
 
 struct gs_gpu {

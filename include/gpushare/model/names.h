@@ -20,6 +20,8 @@ struct gs_names {
 
     /* container limit, node capacity: GPU memory in whole units */
     char gpu_mem[GS_NAME_BYTES];
+    /* container limit, node capacity: percent of one GPU's compute */
+    char gpu_cores[GS_NAME_BYTES];
     /* node capacity; pod label or annotation: number of GPUs; of a pod, all or nothing */
     char gpu_count[GS_NAME_BYTES];
     /* node annotation, by the device plugin: JSON of the node's GPUs and the unit */

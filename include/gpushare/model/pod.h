@@ -30,6 +30,7 @@ struct gs_container {
     const char *name;
     enum gs_container_kind kind;
     uint32_t gpu_units;   /* limits of <domain>/gpu-mem (requests when there is no limit) */
+    uint32_t cores_pct;   /* likewise of <domain>/gpu-core.percentage; saturated at 2^31 - 1 */
     uint32_t main_index;  /* index into spec.containers for kind MAIN, else into initContainers */
     int64_t cpu_milli;    /* requests.cpu (limits.cpu when there is no request) */
     int64_t memory_bytes; /* requests.memory, likewise */
@@ -148,6 +149,7 @@ static inline bool gs_pod_terminal(const struct gs_pod *pod)
 struct gs_charge {
     uint32_t units;     /* per GPU; 0: the pod asks for no GPU memory */
     uint32_t gpu_count; /* at least 1 */
+    uint32_t cores_pct; /* of each of them, at most GS_CORES_PCT; 0: it asks for no compute */
 };
 
 enum gs_charge_result {
@@ -155,16 +157,20 @@ enum gs_charge_result {
     GS_CHARGE_BAD_COUNT,     /* gpu-count is no number from 1 to GS_GPUS_MAX */
     GS_CHARGE_NOT_DIVISIBLE, /* a container's request does not divide by gpu-count */
     GS_CHARGE_TOO_LARGE,     /* the sum does not fit 2^31 units */
+    GS_CHARGE_CORES_ALONE,   /* a container asks for compute and for no GPU memory */
+    GS_CHARGE_CORES_ABOVE,   /* more compute than one GPU has */
+    GS_CHARGE_CORES_SPREAD,  /* compute, and several GPUs */
 };
 
 /*
  * The one function for extender, plugin, CLI and simulator (contract, section 1):
  *   init phase: for each init container, itself plus the sidecars declared before it;
  *   main phase: all main containers plus all sidecars;
- *   the larger of the two, each request divided by gpu-count. Of a bound pod whose record names
- *   fewer GPUs than that, by their number: its owner changed the count later.
- * A pod without GPU memory is OK with units 0 whatever its gpu-count says. On failure *ret holds
- * the undivided total over one GPU (saturated), so that a bound pod can still be charged.
+ *   the larger of the two, each request divided by gpu-count. Compute is counted by the same two
+ *   phases, but is of one GPU: with several GPUs nobody could say of which. Of a bound pod whose
+ * record names fewer GPUs than that, by their number: its owner changed the count later. A pod
+ * without GPU memory and compute is OK with units 0 whatever its gpu-count says. On failure *ret
+ * holds the undivided total over one GPU (saturated), so that a bound pod can still be charged.
  */
 enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *ret);
 

@@ -20,6 +20,7 @@ enum gs_reason {
     GS_REASON_TOO_FEW_FREE,  /* several GPUs asked: fewer have room at the same time */
     GS_REASON_NOT_USABLE,    /* GPUs with room are unhealthy or cordoned */
     GS_REASON_MAX_PODS,      /* GPUs with room have as many pods as they may have */
+    GS_REASON_NO_CORES,      /* GPUs with room have too little compute left */
     GS_REASON_NOMINATED,     /* the room is held for a nominated pod of higher priority */
     GS_REASON_BIND_OPEN,     /* a bind of the pod to another node has no known outcome yet */
     GS_REASON_BAD_COUNT,     /* unresolvable: label or annotation gpu-count is broken */
@@ -29,6 +30,9 @@ enum gs_reason {
     GS_REASON_BAD_MODEL_DENY,
     GS_REASON_BAD_UUID,
     GS_REASON_BAD_UUID_DENY,
+    GS_REASON_CORES_ALONE,  /* unresolvable: compute without GPU memory in a container */
+    GS_REASON_CORES_ABOVE,  /* unresolvable: more compute than a GPU has */
+    GS_REASON_CORES_SPREAD, /* unresolvable: compute, and gpu-count above 1 */
     GS_REASONS,
 };
 

@@ -101,6 +101,7 @@ static void amounts_come_from_limits_or_requests(void **state)
         uint32_t gpu_units;
         int64_t cpu_milli, memory_bytes;
         bool overflow;
+        uint32_t cores_pct;
     } rows[] = {
         {"nothing", "{}", 0, 0, 0, false},
         {"null", "null", 0, 0, 0, false},
@@ -129,6 +130,18 @@ static void amounts_come_from_limits_or_requests(void **state)
          0, 0, false},
         {"another domain", "{'limits':{'example.com/gpu-mem':'8','nvidia.com/gpu':'1'}}", 0, 0, 0,
          false},
+        {"compute", "{'limits':{'aliyun.com/gpu-mem':'8','aliyun.com/gpu-core.percentage':'30'}}",
+         8, 0, 0, false, 30},
+        {"compute by its limit",
+         "{'requests':{'aliyun.com/gpu-core.percentage':'30'},"
+         "'limits':{'aliyun.com/gpu-core.percentage':'40'}}",
+         0, 0, 0, false, 40},
+        {"compute by its request", "{'requests':{'aliyun.com/gpu-core.percentage':'30'}}", 0, 0, 0,
+         false, 30},
+        {"too much compute for any number", "{'limits':{'aliyun.com/gpu-core.percentage':'1e30'}}",
+         0, 0, 0, false, INT32_MAX},
+        {"compute of another domain", "{'limits':{'example.com/gpu-core.percentage':'30'}}", 0, 0,
+         0, false},
         {"key with escapes", "{'limits':{'aliyun.com\\/gpu-mem':'\\u0034'}}", 4, 0, 0, false},
     };
     GS_FOR_EACH_ROW (r, rows) {
@@ -143,6 +156,7 @@ static void amounts_come_from_limits_or_requests(void **state)
         row_equal(r->row, pod.containers[0].cpu_milli, r->cpu_milli);
         row_equal(r->row, pod.containers[0].memory_bytes, r->memory_bytes);
         row_equal(r->row, pod.gpu_units_overflow, r->overflow);
+        row_equal(r->row, pod.containers[0].cores_pct, r->cores_pct);
         gs_pod_release(&pod);
     }
 }
@@ -566,7 +580,9 @@ static void containers_above_the_ceiling_count_with_the_last(void **state)
         const char *more; /* those behind it, each with a comma */
         uint32_t charged;
     } rows[] = {
-#define ASKS(n) "{'resources':{'limits':{'aliyun.com/gpu-mem':'" n "'},'requests':{'cpu':'1'}}"
+#define ASKS(n)                                                                                    \
+    "{'resources':{'limits':{'aliyun.com/gpu-mem':'" n "','aliyun.com/gpu-core.percentage':'" n    \
+    "'},'requests':{'cpu':'1'}}"
         {"none more", "containers", ASKS("3") "}", "", 3},
         {"one more that asks for nothing", "containers", ASKS("3") "}", ",{}", 3},
         {"two more", "containers", ASKS("3") "}", "," ASKS("4") "}," ASKS("5") "}", 12},
@@ -594,6 +610,7 @@ static void containers_above_the_ceiling_count_with_the_last(void **state)
         row_equal(r->row, pod.container_count, GS_POD_CONTAINERS_MAX + init);
         gs_pod_charge(&pod, &charge);
         row_equal(r->row, charge.units, r->charged);
+        row_equal(r->row, charge.cores_pct, r->charged < 100 ? r->charged : 100);
         gs_pod_release(&pod);
         gs_buf_release(&json);
     }

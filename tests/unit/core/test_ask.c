@@ -43,6 +43,7 @@ static void broken_annotations_end_in_a_reason(void **state)
         enum gs_placement placement;
         const char *model;
         enum gs_reason reason;
+        uint32_t cores_pct;
     } rows[] = {
         {"nothing broken", 8, GS_COUNT_ABSENT, 0, GS_PLACEMENT_FGD, "A100", GS_FITS},
         {"bad count", 8, GS_COUNT_BROKEN, 0, 0, "", GS_REASON_BAD_COUNT},
@@ -54,12 +55,19 @@ static void broken_annotations_end_in_a_reason(void **state)
          GS_REASON_BAD_COUNT},
         {"no GPU memory: nothing can be broken", 0, GS_COUNT_BROKEN, 0, GS_PLACEMENT_BROKEN, ",",
          GS_FITS},
+        {"compute", 8, GS_COUNT_ABSENT, 0, 0, "", GS_FITS, 100},
+        {"more than there is", 8, GS_COUNT_ABSENT, 0, 0, "", GS_REASON_CORES_ABOVE, 101},
+        {"compute of two GPUs", 8, GS_COUNT_VALID, 2, 0, "", GS_REASON_CORES_SPREAD, 30},
+        {"compute alone", 0, GS_COUNT_ABSENT, 0, 0, "", GS_REASON_CORES_ALONE, 30},
+        {"compute alone, and what is not looked at", 0, GS_COUNT_BROKEN, 0, GS_PLACEMENT_BROKEN,
+         ",", GS_REASON_CORES_ALONE, 30},
     };
     static struct test_node t;
     struct gs_node_view *view = test_view_init(&t, "80 80");
     snprintf(t.gpus[0].model, sizeof(t.gpus[0].model), "A100");
     GS_FOR_EACH_ROW (r, rows) {
-        struct gs_container container = {.kind = GS_CONTAINER_MAIN, .gpu_units = r->units};
+        struct gs_container container = {
+            .kind = GS_CONTAINER_MAIN, .gpu_units = r->units, .cores_pct = r->cores_pct};
         _cleanup_(gs_pod_release) struct gs_pod pod = {0};
         gs_pod_reset(&pod);
         pod.containers = &container;
@@ -72,6 +80,10 @@ static void broken_annotations_end_in_a_reason(void **state)
         gs_ask_of_pod(&ask, &pod);
         row_equal(r->row, ask.broken, r->reason);
         row_equal(r->row, gs_fit(view, &ask), r->reason);
+        row_equal(r->row, ask.cores_pct,
+                  r->units && r->cores_pct < 100 ? r->cores_pct
+                  : r->units && r->cores_pct     ? 100
+                                                 : 0);
         if (r->reason) {
             row_true(r->row, !gs_fit_candidates(view, &ask));
             row_true(r->row, !gs_pick_tightest(view, &ask) && !gs_pick_emptiest(view, &ask));

@@ -6,8 +6,9 @@
 
 /*
  * A node in words: GPU sizes as views.h reads them; claims "uid@gpu,gpu:units!priority" apart by
- * blanks, with "~" for one that is being deleted; what is asked, what kube-scheduler proposes, and
- * which pods must be added ("-" none, "drop" when the node is of no use).
+ * blanks, with "~" for one that is being deleted, units as "16c60" with compute in percent; what is
+ * asked, what kube-scheduler proposes, and which pods must be added ("-" none, "drop" when the node
+ * is of no use).
  */
 static const struct {
     const char *row;
@@ -17,6 +18,7 @@ static const struct {
     int32_t priority;
     const char *victims;
     const char *added;
+    uint32_t cores_pct;
 } rows[] = {
     {"it fits as it is", "16", "a@0:8!0", 8, 1, 10, "", "-"},
     {"the proposed victim suffices", "16", "a@0:16!0", 8, 1, 10, "a", "-"},
@@ -45,6 +47,13 @@ static const struct {
     {"one on its way out goes before others of its GPU", "16", "a@0:8!1 b@0:8!5~", 8, 1, 10, "",
      "b"},
     {"equals on their way out are not ours to evict", "16", "a@0:16!10~", 8, 1, 10, "", "drop"},
+    {"compute is missing, memory is not", "16", "a@0:4c60!1", 8, 1, 10, "", "a", 50},
+    {"compute is left", "16", "a@0:4c60!1", 8, 1, 10, "", "-", 40},
+    {"only who has the compute goes", "16", "a@0:6!1 b@0:2c60!1", 8, 1, 10, "", "b", 50},
+    {"the GPU where least goes", "16 16", "a@0:4c40!1 b@0:4c40!1 c@1:4c60!1", 8, 1, 10, "", "c",
+     70},
+    {"the compute of equals stays", "16", "a@0:4c60!10", 8, 1, 10, "", "drop", 50},
+    {"compute of one on its way out", "16", "a@0:4c60!1 b@0:4c40!5~", 8, 1, 10, "", "b", 40},
 };
 
 /* "a@0,1:16!5" */
@@ -59,8 +68,10 @@ static void add_claim(struct gs_ledger *ledger, const char *text)
         if (*at != ',')
             claim.gpus |= GS_GPU_BIT(*at - '0');
     }
-    for (at++; *at != '!'; at++)
+    for (at++; *at >= '0' && *at <= '9'; at++)
         claim.units = claim.units * 10 + (uint32_t)(*at - '0');
+    for (at += *at == 'c'; *at != '!'; at++)
+        claim.cores_pct = claim.cores_pct * 10 + (uint32_t)(*at - '0');
     for (at++; *at >= '0' && *at <= '9'; at++)
         claim.priority = claim.priority * 10 + (*at - '0');
     claim.leaving = *at == '~';
@@ -106,8 +117,11 @@ static void added_victims_are_those_that_are_needed(void **state)
         char words[32];
         test_set_node(ledger, "n", r->gpus);
         add_claims(ledger, r->claims);
-        const struct gs_ask ask = {
-            .units = r->units, .gpu_count = r->gpu_count, .priority = r->priority, .uid = "p"};
+        const struct gs_ask ask = {.units = r->units,
+                                   .gpu_count = r->gpu_count,
+                                   .cores_pct = r->cores_pct,
+                                   .priority = r->priority,
+                                   .uid = "p"};
         plan_in_words(ledger, &ask, r->victims, words);
         row_text(r->row, words, r->added);
         gs_ledger_free(ledger);

@@ -74,6 +74,7 @@ static void a_claim_comes_out_as_it_went_in(void **state)
                           .gpus = 4,
                           .units = 7,
                           .gpu_count = 1,
+                          .cores_pct = 30,
                           .priority = -3,
                           .cpu_milli = 1500,
                           .revision = 1ull << 40,
@@ -90,6 +91,7 @@ static void a_claim_comes_out_as_it_went_in(void **state)
     assert_int_equal(out.charged, 4);
     assert_int_equal(out.units, 7);
     assert_int_equal(out.gpu_count, 1);
+    assert_int_equal(out.cores_pct, 30);
     assert_int_equal(out.priority, -3);
     assert_int_equal(out.cpu_milli, 1500);
     assert_true(out.revision == 1ull << 40);
@@ -321,6 +323,29 @@ static void cpu_of_claims_is_counted(void **state)
     assert_int_equal(gs_ledger_view(ledger, GS_SLICE("n1"))->cpu_used_milli, 0);
 }
 
+static void compute_is_counted_beside_memory(void **state)
+{
+    struct gs_claim claim = {
+        .uid = "a", .node = "n1", .gpus = 1, .units = 1, .gpu_count = 1, .cores_pct = 60};
+    const struct gs_gpu_state *gpu = gs_ledger_view(ledger, GS_SLICE("n1"))->gpus;
+    assert_int_equal(gs_ledger_set_claim(ledger, &claim, NULL), 0);
+    assert_int_equal(gpu->free_cores_pct, 40);
+    claim.uid = "b";
+    claim.cores_pct = 500; /* bound past us: no pod can use more than the whole of its GPU */
+    assert_int_equal(gs_ledger_set_claim(ledger, &claim, NULL), 0);
+    assert_int_equal(gpu->used_cores_pct, 160);
+    assert_int_equal(gpu->free_cores_pct, 0);
+    assert_int_equal(gpu->free_units, 14); /* memory is not touched by it */
+    assert_int_equal(test_stats(ledger).overfull_gpus, 1);
+    claim.cores_pct = 40; /* replaced */
+    assert_int_equal(gs_ledger_set_claim(ledger, &claim, NULL), 0);
+    assert_int_equal(gpu->used_cores_pct, 100);
+    assert_int_equal(test_stats(ledger).overfull_gpus, 0);
+    gs_ledger_remove(ledger, "a", NULL);
+    assert_int_equal(gpu->free_cores_pct, 60);
+    assert_int_equal(gs_ledger_audit(ledger), 0);
+}
+
 #define WITH_LEDGER(test) cmocka_unit_test_setup_teardown(test, new_ledger, free_ledger)
 
 int main(void)
@@ -337,6 +362,7 @@ int main(void)
         WITH_LEDGER(walks_see_the_newest_first_and_stop_when_told),
         WITH_LEDGER(a_list_round_frees_what_it_did_not_mention),
         WITH_LEDGER(cpu_of_claims_is_counted),
+        WITH_LEDGER(compute_is_counted_beside_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,6 +100,10 @@ static void the_pods_lists_are_kept(void **state)
     as.model_deny = NULL;
     assert_int_equal(gs_ledger_hold(ledger, &as, NULL), 0);
     assert_true(view->version != version);
+    version = view->version;
+    as.cores_pct = 40;
+    assert_int_equal(gs_ledger_hold(ledger, &as, NULL), 0);
+    assert_true(view->version != version);
     gs_ledger_each_hold(ledger, view->slot, note_lists, text);
     assert_string_equal(text, "a|A100,H100||GPU-1|GPU-2");
     assert_int_equal(nominated("n1"), 1);

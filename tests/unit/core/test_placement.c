@@ -10,6 +10,7 @@ static const struct {
     uint32_t units, gpu_count;
     enum gs_reason reason;
     gs_gpu_mask candidates;
+    uint32_t cores_pct;
 } fits[] = {
     {"no GPU memory asked", "", 0, 1, GS_FITS, 0},
     {"exactly the room", "16:8", 8, 1, GS_FITS, 1},
@@ -51,6 +52,17 @@ static const struct {
     {"two, one of them unusable", "16x 16", 8, 2, GS_REASON_NOT_USABLE, 2},
     {"no GPUs for two", "", 8, 2, GS_REASON_NO_GPUS, 0},
     {"sixty-four of two", "16 16", 1, 64, GS_REASON_TOO_FEW_GPUS, 3},
+
+    {"exactly the compute", "16:4c40", 8, 1, GS_FITS, 1, 60},
+    {"a percent too much", "16:4c41", 8, 1, GS_REASON_NO_CORES, 0, 60},
+    {"all of a GPU's compute", "16:4c1 16:4", 8, 1, GS_FITS, 2, 100},
+    {"compute used up is nothing to others", "16:4c100", 8, 1, GS_FITS, 1},
+    {"more than used up", "16:4c130", 8, 1, GS_FITS, 1},
+    {"compute here, room there", "16:9 16c60", 8, 1, GS_REASON_NO_CORES, 0, 60},
+    {"room without compute, and unusable", "16c60 16x", 8, 1, GS_REASON_NO_CORES, 0, 60},
+    {"compute, but no room", "16:9", 8, 1, GS_REASON_NO_ROOM, 0, 60},
+    {"compute, and a sum that would do", "16:9 16:9", 8, 1, GS_REASON_FRAGMENTED, 0, 60},
+    {"compute, and all pods", "16p1/1", 8, 1, GS_REASON_MAX_PODS, 0, 60},
 };
 
 static void every_refusal_has_its_reason(void **state)
@@ -58,7 +70,8 @@ static void every_refusal_has_its_reason(void **state)
     static struct test_node t;
     GS_FOR_EACH_ROW (r, fits) {
         struct gs_node_view *view = test_view_init(&t, r->gpus);
-        struct gs_ask ask = {.units = r->units, .gpu_count = r->gpu_count};
+        struct gs_ask ask = {
+            .units = r->units, .gpu_count = r->gpu_count, .cores_pct = r->cores_pct};
         row_equal(r->row, gs_fit(view, &ask), r->reason);
         if (ask.units)
             row_equal(r->row, gs_fit_candidates(view, &ask), r->candidates);
@@ -106,6 +119,7 @@ static const struct {
     const char *gpus;
     uint32_t units, gpu_count;
     gs_gpu_mask tightest, emptiest;
+    uint32_t cores_pct;
 } picks[] = {
     {"one GPU", "16", 8, 1, 1, 1},
     {"least and most free", "16:2 16:8 16:1", 8, 1, 1 << 1, 1 << 2},
@@ -117,6 +131,9 @@ static const struct {
     {"index, not position", "16:8@7 16@9", 8, 1, 1 << 7, 1 << 9},
     {"last index", "16 16:8@63", 8, 1, GS_GPU_BIT(63), 1},
     {"does not fit", "16:9 16:9", 8, 1, 0, 0},
+    {"least compute on ties", "16c20 16c60 16c90", 8, 1, 1 << 1, 1 << 0, 30},
+    {"memory before compute", "16:8 16:7c60 16", 8, 1, 1 << 0, 1 << 2, 30},
+    {"compute is nothing to others", "16c20 16c60 16", 8, 1, 1 << 0, 1 << 0},
 
     {"the two tightest", "16:1 16:8 16:2 16:7", 4, 2, 1 << 1 | 1 << 3, 1 << 0 | 1 << 2},
     {"all of them", "16 16 16", 16, 3, 7, 7},
@@ -141,7 +158,8 @@ static void picks_are_tight_or_empty_and_repeatable(void **state)
     static struct test_node t;
     GS_FOR_EACH_ROW (r, picks) {
         struct gs_node_view *view = test_view_init(&t, r->gpus);
-        struct gs_ask ask = {.units = r->units, .gpu_count = r->gpu_count};
+        struct gs_ask ask = {
+            .units = r->units, .gpu_count = r->gpu_count, .cores_pct = r->cores_pct};
         row_true(r->row, gs_pick_tightest(view, &ask) == r->tightest);
         row_true(r->row, gs_pick_emptiest(view, &ask) == r->emptiest);
     }

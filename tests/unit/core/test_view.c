@@ -51,6 +51,7 @@ static void a_charge_counts_on_its_gpus_alone(void **state)
         const char *gpus, *after;
         gs_gpu_mask charged;
         int64_t units;
+        int32_t cores_pct;
     } rows[] = {
         {"one of two", "16:4 16", "16:7 16", 1, 3},
         {"both", "16:4 24", "16:12 24:8", 3, 8},
@@ -61,15 +62,21 @@ static void a_charge_counts_on_its_gpus_alone(void **state)
         {"taken back", "16:17 24:8", "16:4 24:8", 1, -13},
         {"taken back, still overfull", "16:40", "16:27", 1, -13},
         {"largest", "16", "16:4294967295", 1, UINT32_MAX},
+        {"compute of one", "16:4c10 16c70", "16:7c60 16c70", 1, 3, 50},
+        {"compute of more than there is", "16c60", "16:3c110", 1, 3, 50},
+        {"compute taken back", "16:9c110", "16:6c60", 1, -3, -50},
+        {"memory alone taken back", "16:9c60", "16:6c60", 1, -3},
     };
     static struct test_node t, expected;
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_node_view *view = test_view_init(&t, r->gpus);
         test_view_init(&expected, r->after);
-        gs_view_charge(view, r->charged, r->units);
+        gs_view_charge(view, r->charged, r->units, r->cores_pct);
         for (uint32_t i = 0; i < view->gpu_count; i++) {
             row_equal(r->row, view->gpus[i].used_units, expected.states[i].used_units);
             row_equal(r->row, view->gpus[i].free_units, expected.states[i].free_units);
+            row_equal(r->row, view->gpus[i].used_cores_pct, expected.states[i].used_cores_pct);
+            row_equal(r->row, view->gpus[i].free_cores_pct, expected.states[i].free_cores_pct);
         }
     }
 }

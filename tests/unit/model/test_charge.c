@@ -166,10 +166,53 @@ static void the_charge_is_the_larger_phase_divided(void **state)
         struct gs_pod pod = pod_of(r->parts, r->part_count, containers);
         pod.count_kind = r->count_kind;
         pod.gpu_count = r->gpu_count;
-        struct gs_charge charge = {4711, 4711};
+        struct gs_charge charge = {4711, 4711, 4711};
         row_equal(r->row, gs_pod_charge(&pod, &charge), r->result);
         row_equal(r->row, charge.units, r->units);
         row_equal(r->row, charge.gpu_count, r->over);
+        row_equal(r->row, charge.cores_pct, 0);
+    }
+}
+
+static void compute_follows_the_same_phases_and_is_of_one_gpu(void **state)
+{
+    static const struct {
+        const char *row;
+        struct {
+            enum gs_container_kind kind;
+            uint32_t units, cores_pct;
+        } parts[PARTS_MAX];
+        uint32_t part_count, gpu_count; /* label, 0: none */
+        enum gs_charge_result result;
+        uint32_t cores_pct;
+    } compute[] = {
+        {"one container", {{MAIN, 8, 30}}, 1, 0, GS_CHARGE_OK, 30},
+        {"least", {{MAIN, 8, 1}}, 1, 0, GS_CHARGE_OK, 1},
+        {"all of a GPU", {{MAIN, 8, 100}}, 1, 0, GS_CHARGE_OK, 100},
+        {"more than a GPU", {{MAIN, 8, 101}}, 1, 0, GS_CHARGE_CORES_ABOVE, 100},
+        {"containers add up", {{MAIN, 8, 30}, {MAIN, 1, 40}}, 2, 0, GS_CHARGE_OK, 70},
+        {"together above", {{MAIN, 8, 60}, {MAIN, 1, 50}}, 2, 0, GS_CHARGE_CORES_ABOVE, 100},
+        {"one with, one without", {{MAIN, 8, 60}, {MAIN, 1, 0}}, 2, 0, GS_CHARGE_OK, 60},
+        {"large init container", {{INIT, 1, 90}, {MAIN, 8, 30}}, 2, 0, GS_CHARGE_OK, 90},
+        {"sidecar stays", {{SIDE, 1, 20}, {INIT, 1, 50}, {MAIN, 8, 30}}, 3, 0, GS_CHARGE_OK, 70},
+        {"over one GPU by its label", {{MAIN, 8, 30}}, 1, 1, GS_CHARGE_OK, 30},
+        {"over two GPUs", {{MAIN, 8, 30}}, 1, 2, GS_CHARGE_CORES_SPREAD, 30},
+        {"no memory", {{MAIN, 0, 30}}, 1, 0, GS_CHARGE_CORES_ALONE, 0},
+        {"no memory in that one", {{MAIN, 8, 0}, {MAIN, 0, 30}}, 2, 0, GS_CHARGE_CORES_ALONE, 30},
+        {"largest", {{MAIN, 8, HUGE}, {MAIN, 8, HUGE}}, 2, 0, GS_CHARGE_CORES_ABOVE, 100},
+    };
+    GS_FOR_EACH_ROW (r, compute) {
+        struct gs_container containers[PARTS_MAX] = {0};
+        struct gs_pod pod = {.containers = containers, .container_count = r->part_count};
+        struct gs_charge charge;
+        for (uint32_t i = 0; i < r->part_count; i++)
+            containers[i] = (struct gs_container){.kind = r->parts[i].kind,
+                                                  .gpu_units = r->parts[i].units,
+                                                  .cores_pct = r->parts[i].cores_pct};
+        pod.count_kind = r->gpu_count ? GS_COUNT_VALID : GS_COUNT_ABSENT;
+        pod.gpu_count = r->gpu_count;
+        row_equal(r->row, gs_pod_charge(&pod, &charge), r->result);
+        row_equal(r->row, charge.cores_pct, r->cores_pct);
     }
 }
 
@@ -276,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_charge_is_the_larger_phase_divided),
+        cmocka_unit_test(compute_follows_the_same_phases_and_is_of_one_gpu),
         cmocka_unit_test(cpu_and_memory_follow_the_same_phases),
         cmocka_unit_test(cpu_saturates),
         cmocka_unit_test(a_request_beyond_counting_is_a_wish_for_gpu_memory),

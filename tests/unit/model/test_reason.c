@@ -59,6 +59,7 @@ static void what_eviction_cannot_help_is_unresolvable(void **state)
         {"too few free", GS_REASON_TOO_FEW_FREE, false},
         {"not usable", GS_REASON_NOT_USABLE, false},
         {"as many pods as may be", GS_REASON_MAX_PODS, false},
+        {"too little compute", GS_REASON_NO_CORES, false},
         {"nominated", GS_REASON_NOMINATED, false},
         {"bind open", GS_REASON_BIND_OPEN, false},
         {"bad count", GS_REASON_BAD_COUNT, true},
@@ -68,6 +69,9 @@ static void what_eviction_cannot_help_is_unresolvable(void **state)
         {"bad model deny", GS_REASON_BAD_MODEL_DENY, true},
         {"bad UUID", GS_REASON_BAD_UUID, true},
         {"bad UUID deny", GS_REASON_BAD_UUID_DENY, true},
+        {"compute alone", GS_REASON_CORES_ALONE, true},
+        {"compute above a GPU's", GS_REASON_CORES_ABOVE, true},
+        {"compute of several", GS_REASON_CORES_SPREAD, true},
     };
     assert_int_equal(GS_COUNT_OF(rows), GS_REASONS);
     GS_FOR_EACH_ROW (r, rows) {
@@ -85,6 +89,7 @@ static void the_nearer_reason_is_the_one_that_may_pass(void **state)
         {"room is there, but a bind is open", GS_REASON_BIND_OPEN, GS_REASON_NO_ROOM},
         {"cordoned before all pods", GS_REASON_NOT_USABLE, GS_REASON_MAX_PODS},
         {"all pods before fragmented", GS_REASON_MAX_PODS, GS_REASON_FRAGMENTED},
+        {"compute before fragmented", GS_REASON_NO_CORES, GS_REASON_FRAGMENTED},
         {"cordoned before fragmented", GS_REASON_NOT_USABLE, GS_REASON_FRAGMENTED},
         {"fragmented before full", GS_REASON_FRAGMENTED, GS_REASON_NO_ROOM},
         {"full before too small", GS_REASON_NO_ROOM, GS_REASON_GPU_TOO_SMALL},

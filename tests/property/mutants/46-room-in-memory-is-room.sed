@@ -1,0 +1,2 @@
+# src/core/placement.c: the quick answer does not look at compute
+s/ \&\& !ask->cores_pct \&\&$/ \&\&/
