@@ -16,7 +16,7 @@ struct node_reader {
 static void read_labels(struct node_reader *nr)
 {
     struct gs_reader *reader = &nr->reader;
-    struct gs_scan_text key, value = {0}, upgrade = {0};
+    struct gs_scan_text key, value = {0}, upgrade = {0}, mps = {0};
     if (!gs_read_object(reader, "metadata.labels"))
         return;
     while (gs_scan_key(&reader->scan, &key)) {
@@ -24,6 +24,8 @@ static void read_labels(struct node_reader *nr)
             gs_read_text(reader, "label " GS_NODE_LABEL, &value);
         else if (gs_scan_text_is_name(key, nr->names->driver_upgrade))
             gs_read_text(reader, "label gpu-driver-upgrade", &upgrade);
+        else if (gs_scan_text_is_name(key, nr->names->mps))
+            gs_read_text(reader, "label gpu-mps", &mps);
         else if (gs_scan_text_is_name(key, nr->names->enforced))
             gs_read_string(reader, "label gpu-enforced", &nr->node->enforced);
         else
@@ -31,6 +33,7 @@ static void read_labels(struct node_reader *nr)
     }
     nr->node->labelled = gs_scan_text_is(value, "true");
     nr->node->driver_upgrade = gs_scan_text_is(upgrade, "true");
+    nr->node->mps = gs_scan_text_is(mps, "true");
 }
 
 static void read_annotations(struct node_reader *nr)

@@ -55,6 +55,7 @@ int gs_names_init(struct gs_names *names, const char *domain, struct gs_error *e
         {out.moved, domain, "/", "gpu-moved"},
         {out.cordon, domain, "/", "gpu-cordon"},
         {out.driver_upgrade, domain, "/", "gpu-driver-upgrade"},
+        {out.mps, domain, "/", "gpu-mps"},
         {out.idx, loud, "_", "GPU_MEM_IDX"},
         {out.dev, loud, "_", "GPU_MEM_DEV"},
         {out.pod, loud, "_", "GPU_MEM_POD"},

@@ -135,6 +135,7 @@ SHOWN = (
     (["mps.enabled=true", "mps.driverRoot=/run/nvidia/driver"], "path: /run/nvidia/driver, type"),
     (["mps.enabled=true", f"image.digests.mps=sha256:{'3' * 64}"],
      f"gpushare-mps:0.1.0@sha256:{'3' * 64}\n"),
+    (["mps.enabled=true", "mps.byLabel=true", "domain=example.com"], 'example.com/gpu-mps: "true"'),
     (["devicePlugin.kubeletDir=/data/kubelet"], "path: /data/kubelet/device-plugins"),
     (["image.pullSecrets[0].name=mine"], "imagePullSecrets:"),
     (["image.pullPolicy=Never"], "imagePullPolicy: Never"),
@@ -151,6 +152,7 @@ SHOWN = (
 # component beside the second scheduler, --set of the chart: the same device plugin
 LIMITS = (
     ("mps", ["mps.enabled=true"]),
+    ("mps-labelled", ["mps.enabled=true", "mps.byLabel=true"]),
     ("limits/systemd", ["devicePlugin.enforce=preferred", "devicePlugin.cgroups=systemd"]),
     ("limits/cgroupfs", ["devicePlugin.enforce=preferred", "devicePlugin.cgroups=cgroupfs"]),
     ("limits/none", ["devicePlugin.enforce=off", "devicePlugin.cgroups=none"]),

@@ -36,6 +36,9 @@ struct gs_names {
     /* node label, by an administrator: "true" makes the device plugin let go of the driver, and
      * the node's GPUs take no pods */
     char driver_upgrade[GS_NAME_BYTES];
+    /* node label, by an administrator: "true" makes containers clients of MPS daemons where the
+     * device plugin goes by it (--mps-by-label) */
+    char mps[GS_NAME_BYTES];
     /* pod annotation, environment: units of (one of) its GPUs */
     char dev[GS_NAME_BYTES];
     /* pod annotation, environment: units that the pod is charged */

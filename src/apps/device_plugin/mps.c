@@ -22,6 +22,24 @@ static struct mps_state state_of(const struct plugin *plugin, const struct gs_gp
     return state;
 }
 
+int mps_choose(struct plugin *plugin, struct gs_error *err)
+{
+    struct settings *settings = &plugin->settings;
+    struct gs_node node = {0};
+    if (!settings->mps_by_label)
+        return 0;
+    if (plugin->kube.ops->get_node(plugin->kube.ctx, settings->node_name, &node, err) < 0)
+        return gs_error_prefix(err, "--mps-by-label");
+    if (node.mps)
+        settings->enforce = GS_ENFORCE_OFF;
+    else
+        settings->mps_root = NULL;
+    gs_log(GS_LOG_INFO, node.mps ? "a node for MPS" : "no node for MPS",
+           GS_STR("label", plugin->names.mps));
+    gs_node_release(&node);
+    return 0;
+}
+
 /* ---- the daemons ---- */
 
 static bool differs(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t i)

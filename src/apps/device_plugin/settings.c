@@ -60,7 +60,9 @@ static const char *what_is_wrong(const struct settings *settings)
         return "--overhead-mib and --overhead-slots need each other";
     if (__builtin_mul_overflow(settings->overhead_mib, settings->overhead_slots, &reserved))
         return "--overhead-mib times --overhead-slots is too large";
-    if (settings->mps_root && settings->enforce > GS_ENFORCE_OBSERVE)
+    if (settings->mps_by_label && !settings->mps_root)
+        return "--mps-by-label needs --mps-root";
+    if (settings->mps_root && !settings->mps_by_label && settings->enforce > GS_ENFORCE_OBSERVE)
         return "--mps-root and limits of the kernel (--enforce) exclude each other: clients of an "
                "MPS daemon are charged to its server";
     return NULL;
@@ -71,7 +73,7 @@ static void check(struct settings *settings)
     const char *wrong = device_lists_settle(&settings->device_lists, &settings->cdi_kind);
     if (!wrong)
         wrong = what_is_wrong(settings);
-    if (!wrong && settings->mps_root)
+    if (!wrong && settings->mps_root && !settings->mps_by_label)
         settings->enforce = GS_ENFORCE_OFF;
     if (!wrong)
         return;
@@ -150,6 +152,10 @@ void settings_read(struct settings *settings, int argc, char **argv)
                    "make containers clients of the MPS daemons that gpushare-mps keeps in DIR, the "
                    "same on the host; the kernel's limits are off then",
                    .env = "MPS_ROOT"),
+        OPT_FLAG("mps-by-label", &settings->mps_by_label,
+                 "only if this node has the label gpu-mps=true, in our domain, when the program "
+                 "starts; without it as if there were no --mps-root",
+                 .env = "MPS_BY_LABEL"),
         OPT_STRING("http-listen", &settings->http_listen, "ADDR:PORT",
                    "healthz, readyz and metrics (not served by default)"),
         OPT_CUSTOM("pod-usage", &settings->pod_usage, set_switch, "off|on",

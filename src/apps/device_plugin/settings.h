@@ -36,6 +36,7 @@ struct settings {
     uint32_t overhead_slots; /* for so many of them on each GPU; the product fits 32 bits */
     bool pod_usage;          /* the pages name pods and what each uses */
     const char *mps_root;    /* gpushare-mps's --root; NULL: no MPS */
+    bool mps_by_label;       /* only where the node has the label; decided by mps_choose() */
     bool print_inventory;
 };
 

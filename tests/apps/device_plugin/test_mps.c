@@ -216,6 +216,45 @@ static void a_daemon_that_came_or_went_is_told(void **state)
     }
 }
 
+/* The API server: what it says of the node. */
+static bool labelled;
+static int get_node_result;
+
+static int get_node(void *ctx, const char *name, struct gs_node *ret, struct gs_error *err)
+{
+    *ret = (struct gs_node){.mps = labelled};
+    return get_node_result < 0 ? gs_fail(err, GS_EIO, "no answer from %s", name) : 0;
+}
+
+static void the_nodes_label_decides_where_it_is_asked(void **state)
+{
+    static const struct {
+        const char *row;
+        bool by_label, labelled, answers, ends, mps;
+        enum gs_enforce enforce;
+    } rows[] = {
+        {"not asked", false, false, false, false, true, GS_ENFORCE_PREFERRED},
+        {"a node with the label", true, true, true, false, true, GS_ENFORCE_OFF},
+        {"one without", true, false, true, false, false, GS_ENFORCE_PREFERRED},
+        {"nobody says it", true, true, false, true, true, GS_ENFORCE_PREFERRED},
+    };
+    struct rig *rig = *state;
+    static const struct gs_kube_ops ops = {.get_node = get_node};
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_error err = {0};
+        rig->plugin.kube = (struct gs_kube){.ops = &ops};
+        rig->plugin.settings.node_name = "n1";
+        rig->plugin.settings.mps_root = rig->root;
+        rig->plugin.settings.mps_by_label = r->by_label;
+        rig->plugin.settings.enforce = GS_ENFORCE_PREFERRED;
+        labelled = r->labelled;
+        get_node_result = r->answers ? 0 : -1;
+        row_equal(r->row, mps_choose(&rig->plugin, &err), r->ends ? -1 : 0);
+        row_equal(r->row, rig->plugin.settings.mps_root != NULL, r->mps);
+        row_equal(r->row, rig->plugin.settings.enforce, r->enforce);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +263,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(gpus_without_a_daemon_take_nobody, start, stop),
         cmocka_unit_test_setup_teardown(starts_wait_for_the_daemon, start, stop),
         cmocka_unit_test_setup_teardown(a_daemon_that_came_or_went_is_told, start, stop),
+        cmocka_unit_test_setup_teardown(the_nodes_label_decides_where_it_is_asked, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,7 +61,10 @@ static void what_others_do_with_the_gpus_is_read(void **state)
         bool upgrade;
         uint32_t whole;
         const char *enforced;
+        bool mps;
     } rows[] = {
+        {"MPS", "{'metadata':{'labels':{'aliyun.com/gpu-mps':'true'}}}", false, 0, "", true},
+        {"no MPS", "{'metadata':{'labels':{'aliyun.com/gpu-mps':'false'}}}", false, 0, ""},
         {"nothing", "{'metadata':{'name':'n'}}", false, 0, ""},
         {"its limits hold", "{'metadata':{'labels':{'aliyun.com/gpu-enforced':'dmem'}}}", false, 0,
          "dmem"},
@@ -77,6 +80,7 @@ static void what_others_do_with_the_gpus_is_read(void **state)
         struct gs_node node = {0};
         row_equal(r->row, decode(r->json, &node, NULL), 0);
         row_equal(r->row, node.driver_upgrade, r->upgrade);
+        row_equal(r->row, node.mps, r->mps);
         row_equal(r->row, node.whole_gpus, r->whole);
         row_text(r->row, node.enforced, r->enforced);
         gs_node_release(&node);

@@ -19,6 +19,7 @@ static void names_of_the_default_domain_are_the_originals(void **state)
         {"inventory", names.inventory, "aliyun.com/gpu-inventory"},
         {"moved", names.moved, "aliyun.com/gpu-moved"},
         {"driver upgrade", names.driver_upgrade, "aliyun.com/gpu-driver-upgrade"},
+        {"mps", names.mps, "aliyun.com/gpu-mps"},
         {"cordon", names.cordon, "aliyun.com/gpu-cordon"},
         {"idx", names.idx, "ALIYUN_COM_GPU_MEM_IDX"},
         {"dev", names.dev, "ALIYUN_COM_GPU_MEM_DEV"},
