@@ -311,6 +311,22 @@ static enum gs_allocate_result give_unclaimed(const struct round *round,
     return GS_ALLOCATE_DONE;
 }
 
+/* The compute of the container that a call is for: of the next one; of a call that is answered once
+ * more, of the first of that size. */
+static uint32_t cores_of(const struct claimant *claimant, uint32_t units, bool again)
+{
+    uint32_t asking = 0;
+    for (uint32_t i = 0; i < claimant->pod.container_count; i++) {
+        const struct gs_container *container = &claimant->pod.containers[i];
+        if (!container->gpu_units)
+            continue;
+        if (again ? container->gpu_units == units : asking == claimant->done)
+            return container->cores_pct;
+        asking++;
+    }
+    return 0;
+}
+
 static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant *claimant,
                                     bool again, const struct gs_allocate_request *request,
                                     struct gs_allocate_answer *ret, struct gs_error *err)
@@ -323,6 +339,7 @@ static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant 
         return GS_ALLOCATE_FAILED;
     }
     uint64_t key = gs_allocate_key(request->ids, request->id_count);
+    uint32_t cores_pct = cores_of(claimant, (uint32_t)request->id_count, again);
     if (!gs_call_add(alloc, key, claimant, claimant->allocated, (uint32_t)request->id_count, err))
         return GS_ALLOCATE_FAILED;
     claimant->done += !again;
@@ -334,6 +351,7 @@ static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant 
     fill(alloc, claimant->allocated, claimant->charge.units * claimant->charge.gpu_count,
          request->id_count, ret);
     ret->own_shm = claimant->pod.own_shm;
+    ret->cores_pct = cores_pct;
     snprintf(ret->owner, sizeof(ret->owner), "%s/%s", claimant->pod.ns, claimant->pod.name);
     return GS_ALLOCATE_DONE;
 }

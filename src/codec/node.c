@@ -95,7 +95,7 @@ static void read_capacity(struct node_reader *nr)
 {
     struct gs_reader *reader = &nr->reader;
     struct gs_scan_text key;
-    int64_t units = 0, count = 0, whole = 0, shared = 0;
+    int64_t units = 0, count = 0, cores_pct = 0, whole = 0, shared = 0;
     if (!gs_read_object(reader, "status.capacity"))
         return;
     while (gs_scan_key(&reader->scan, &key)) {
@@ -103,6 +103,8 @@ static void read_capacity(struct node_reader *nr)
             gs_read_whole(reader, "GPU memory in status.capacity", &units);
         else if (gs_scan_text_is_name(key, nr->names->gpu_count))
             gs_read_whole(reader, "GPU count in status.capacity", &count);
+        else if (gs_scan_text_is_name(key, nr->names->gpu_cores))
+            gs_read_whole(reader, "GPU compute in status.capacity", &cores_pct);
         else if (gs_scan_text_is(key, "nvidia.com/gpu"))
             gs_read_whole(reader, "nvidia.com/gpu in status.capacity", &whole);
         else if (gs_scan_text_is(key, "nvidia.com/gpu.shared"))
@@ -112,6 +114,7 @@ static void read_capacity(struct node_reader *nr)
     }
     nr->node->capacity_units = (uint64_t)units;
     nr->node->capacity_count = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
+    nr->node->capacity_cores_pct = cores_pct < UINT32_MAX ? (uint32_t)cores_pct : UINT32_MAX;
     nr->node->whole_gpus = (uint32_t)(whole < INT32_MAX ? whole : INT32_MAX) +
                            (uint32_t)(shared < INT32_MAX ? shared : INT32_MAX);
 }

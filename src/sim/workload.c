@@ -146,11 +146,12 @@ static void put_inventory(struct maker *maker, uint32_t node)
 static void put_node_resources(struct maker *maker, const char *key)
 {
     gs_buf_printf(&maker->text,
-                  "\"%s\":{\"%s\":\"%" PRIu64 "\",\"%s\":\"%u\",\"cpu\":\"128\","
+                  "\"%s\":{\"%s\":\"%" PRIu64 "\",\"%s\":\"%u\",\"%s\":\"%u\",\"cpu\":\"128\","
                   "\"ephemeral-storage\":\"1843Gi\",\"hugepages-1Gi\":\"0\","
                   "\"hugepages-2Mi\":\"0\",\"memory\":\"1056Gi\",\"pods\":\"250\"}",
                   key, maker->names->gpu_mem, (uint64_t)maker->w->mem * maker->w->gpus,
-                  maker->names->gpu_count, maker->w->gpus);
+                  maker->names->gpu_count, maker->w->gpus, maker->names->gpu_cores,
+                  maker->w->gpus * GS_CORES_PCT);
 }
 
 static int make_node(struct maker *maker, uint32_t i)

@@ -23,6 +23,7 @@ struct rig {
     struct gs_allocator *alloc;
     int calls; /* makes ids that differ */
     uint64_t revision;
+    uint32_t cores_pct; /* of the last answer */
 };
 
 static inline int64_t rig_now(void *ctx)
@@ -81,6 +82,7 @@ struct given_pod {
     const char *static_uid;
     enum gs_qos qos;
     bool enforce_required;
+    uint32_t cores_pct[3]; /* of its containers */
 };
 
 static inline void give_pod(struct rig *rig, const struct given_pod *given)
@@ -96,6 +98,7 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
                     : (uint32_t)i < given->inits + given->sidecars ? GS_CONTAINER_SIDECAR
                                                                    : GS_CONTAINER_MAIN,
             .gpu_units = given->units[i],
+            .cores_pct = given->cores_pct[i],
             .overrides_visible_devices = given->overrides};
     uint64_t number = given->revision ? given->revision : ++rig->revision;
     snprintf(revision, sizeof(revision), "%llu", (unsigned long long)number);
@@ -157,6 +160,7 @@ static inline int allocate_told(struct rig *rig, uint32_t units,
                                                 .api = api};
     if (gs_allocator_allocate(rig->alloc, &request, &answer, err) != GS_ALLOCATE_DONE)
         return -1;
+    rig->cores_pct = answer.cores_pct;
     return __builtin_ctzll(answer.gpus);
 }
 

@@ -150,7 +150,9 @@ struct gs_allocate_answer {
     uint32_t dev_units; /* size of (one of) the GPUs */
     uint32_t pod_units; /* charge of the pod, all GPUs together */
     uint32_t units;     /* of this container, all GPUs together */
-    bool own_shm;       /* the pod mounts a volume of its own at /dev/shm */
+    uint32_t
+        cores_pct; /* compute that this container asks for; 0: none, or not known whose it is */
+    bool own_shm;  /* the pod mounts a volume of its own at /dev/shm */
     char
         owner[GS_OWNER_BYTES]; /* "namespace/name" for the log; "" when nobody claims the request */
 };

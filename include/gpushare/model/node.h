@@ -33,6 +33,7 @@ struct gs_node {
     uint64_t capacity_units;      /* status.capacity of <domain>/gpu-mem, 0 when absent */
     uint64_t allocatable_units;   /* status.allocatable of the same */
     uint32_t capacity_count;      /* status.capacity of <domain>/gpu-count */
+    uint32_t capacity_cores_pct;  /* the same of <domain>/gpu-core.percentage */
     int64_t cpu_milli;            /* status.allocatable.cpu */
     int64_t memory_bytes;         /* status.allocatable.memory */
     enum gs_unit unit;            /* of the inventory; unknown without one */

@@ -10,7 +10,7 @@
 
 #define LOOK_NS (2 * GS_NS_PER_S)
 /* Of an MPS server on Volta or newer, where the driver does not say. */
-enum { CLIENTS = 48, ENVS = 2, MOUNTS = 2 };
+enum { CLIENTS = 48, ENVS_MAX = 3, MOUNTS = 2 };
 /* What CUDA looks for unless told otherwise, and told all the same: the image may say otherwise. */
 #define PIPE_IN_CONTAINER "/tmp/nvidia-mps"
 
@@ -105,6 +105,13 @@ static const char *print_limit(const struct plugin *plugin, const struct gs_allo
     return gs_arena_strndup(arena, text, (size_t)len);
 }
 
+static const char *print_cores(const struct gs_allocate_answer *answer, struct gs_arena *arena)
+{
+    char text[16];
+    int len = snprintf(text, sizeof(text), "%u", answer->cores_pct);
+    return gs_arena_strndup(arena, text, (size_t)len);
+}
+
 static const char *host_path(const struct plugin *plugin, const char *uuid, const char *leaf,
                              struct gs_arena *arena)
 {
@@ -128,7 +135,7 @@ int mps_add(const struct plugin *plugin, const struct gs_allocate_answer *answer
                        "take gpu-count off, or choose a node without MPS");
     const struct gs_gpu *gpu =
         gs_gpu_find(plugin->set.gpus, plugin->set.count, (uint32_t)__builtin_ctzll(answer->gpus));
-    struct gs_dp_pair *envs = gs_arena_calloc(arena, env_count + ENVS, sizeof(*envs));
+    struct gs_dp_pair *envs = gs_arena_calloc(arena, env_count + ENVS_MAX, sizeof(*envs));
     struct gs_dp_path *mounts = gs_arena_calloc(arena, mount_count + MOUNTS, sizeof(*mounts));
     if (!gpu || !envs || !mounts)
         return gs_fail_nomem(err);
@@ -142,10 +149,15 @@ int mps_add(const struct plugin *plugin, const struct gs_allocate_answer *answer
         (struct gs_dp_path){host_path(plugin, gpu->uuid, "pipe", arena), PIPE_IN_CONTAINER};
     mounts[mount_count + 1] =
         (struct gs_dp_path){host_path(plugin, NULL, "shm", arena), "/dev/shm"};
-    if (!envs[env_count + 1].value || !mounts[mount_count].host || !mounts[mount_count + 1].host)
+    /* A ceiling: the part of the GPU's multiprocessors that its kernels run on, rounded down. Of
+     * who asks for none the daemon's own default, which is all of them. */
+    envs[env_count + 2] =
+        (struct gs_dp_pair){"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", print_cores(answer, arena)};
+    if (!envs[env_count + 1].value || !envs[env_count + 2].value || !mounts[mount_count].host ||
+        !mounts[mount_count + 1].host)
         return gs_fail_nomem(err);
     container->envs = envs;
-    container->env_count = env_count + ENVS;
+    container->env_count = env_count + (answer->cores_pct ? ENVS_MAX : ENVS_MAX - 1);
     container->mounts = mounts;
     container->mount_count = mount_count + (answer->own_shm ? 1 : MOUNTS);
     return 0;

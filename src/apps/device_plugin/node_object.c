@@ -89,14 +89,23 @@ static int write_label(const struct gs_kube *kube, const struct gs_names *names,
     return kube->ops->patch_node(kube->ctx, &patch, err);
 }
 
-static int write_count(const struct gs_kube *kube, const struct gs_names *names, const char *node,
-                       uint32_t count, struct gs_error *err)
+/* Of what pods have, or may get. Pods ask for compute, and a kubelet that starts anew admits them
+ * once more, against this sum: so it does not go while a GPU is sick, nor while pods are on one
+ * that is gone. The extender knows which GPUs take pods. */
+static uint32_t cores_of(const struct node_object *desired)
 {
-    char text[16];
-    snprintf(text, sizeof(text), "%u", count);
-    const struct gs_kv capacity = {names->gpu_count, text};
+    return desired->set.count * GS_CORES_PCT;
+}
+
+static int write_counts(const struct gs_kube *kube, const struct gs_names *names, const char *node,
+                        uint32_t count, uint32_t cores_pct, struct gs_error *err)
+{
+    char gpus[16], cores[16];
+    snprintf(gpus, sizeof(gpus), "%u", count);
+    snprintf(cores, sizeof(cores), "%u", cores_pct);
+    const struct gs_kv capacity[] = {{names->gpu_count, gpus}, {names->gpu_cores, cores}};
     const struct gs_node_status_patch patch = {
-        .node = node, .capacity = &capacity, .capacity_count = 1};
+        .node = node, .capacity = capacity, .capacity_count = 2};
     return kube->ops->patch_node_status(kube->ctx, &patch, err);
 }
 
@@ -150,14 +159,14 @@ int node_object_write(const struct gs_kube *kube, const struct gs_names *names, 
     if (kube->ops->get_node(kube->ctx, node, &found, err) < 0)
         return -1;
     uint32_t count = desired->set.count - gs_gpu_mask_count(desired->set.gone);
-    bool counted = found.capacity_count == count;
+    bool counted = found.capacity_count == count && found.capacity_cores_pct == cores_of(desired);
     bool labelled = label_matches(&found, desired);
     bool up_to_date = inventory_matches(&found, desired) && moved_matches(&found, desired);
     struct node_facts facts;
     note_facts(&found, &facts);
     gs_node_release(&found);
-    /* The count first: who reads both at the inventory's event sees both. */
-    if (!counted && write_count(kube, names, node, count, err) < 0)
+    /* The counts first: who reads both at the inventory's event sees both. */
+    if (!counted && write_counts(kube, names, node, count, cores_of(desired), err) < 0)
         return -1;
     if (!up_to_date && write_annotations(kube, names, node, desired, err) < 0)
         return -1;

@@ -36,6 +36,7 @@ struct sched_pod {
     int64_t cpu_milli;
     int64_t memory_bytes;
     uint64_t gpu_units;
+    uint64_t cores_pct;
     bool waiting;         /* unbound, alive */
     bool parked;          /* tried and refused: waits for a cluster event */
     bool touched;         /* parked, and its object was written since; in a copy: only that */
@@ -117,6 +118,7 @@ struct sched_use {
     int64_t cpu_milli;
     int64_t memory_bytes;
     uint64_t gpu_units;
+    uint64_t cores_pct;
     uint64_t pods;
 };
 

@@ -138,6 +138,12 @@ static int bind_by_api(struct cycle *cycle, const char *node)
 
 /* ---- the cycle ---- */
 
+static bool names_gpu(const struct sched *sched, const json_t *amounts)
+{
+    return json_object_get(amounts, sched->names.gpu_mem) ||
+           json_object_get(amounts, sched->names.gpu_cores);
+}
+
 static bool asks_for_gpu(const struct sched *sched, const json_t *pod)
 {
     static const char *const lists[] = {"containers", "initContainers"};
@@ -149,8 +155,7 @@ static bool asks_for_gpu(const struct sched *sched, const json_t *pod)
         {
             const json_t *requests = rest_member(container, "resources", "requests", NULL);
             const json_t *limits = rest_member(container, "resources", "limits", NULL);
-            if (json_object_get(requests, sched->names.gpu_mem) ||
-                json_object_get(limits, sched->names.gpu_mem))
+            if (names_gpu(sched, requests) || names_gpu(sched, limits))
                 return true;
         }
     }

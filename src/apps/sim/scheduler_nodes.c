@@ -41,6 +41,7 @@ static int take_node(struct sched *sched, json_t *object)
         .allocatable = {.cpu_milli = quantity(allocatable, "cpu", true),
                         .memory_bytes = quantity(allocatable, "memory", false),
                         .gpu_units = (uint64_t)quantity(allocatable, sched->names.gpu_mem, false),
+                        .cores_pct = (uint64_t)quantity(allocatable, sched->names.gpu_cores, false),
                         .pods = (uint64_t)quantity(allocatable, "pods", false)},
     };
     sched->nodes[sched->node_count++] = node;
@@ -159,6 +160,11 @@ static bool resources_fit(const struct sched *sched, const struct sched_node *no
     }
     if (asks->gpu_units > 0 && used->gpu_units + asks->gpu_units > total->gpu_units) {
         snprintf(text, sizeof(text), "Insufficient %s", sched->names.gpu_mem);
+        sched_reasons_add(reasons, text);
+        fit = false;
+    }
+    if (asks->cores_pct > 0 && used->cores_pct + asks->cores_pct > total->cores_pct) {
+        snprintf(text, sizeof(text), "Insufficient %s", sched->names.gpu_cores);
         sched_reasons_add(reasons, text);
         fit = false;
     }

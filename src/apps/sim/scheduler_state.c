@@ -98,6 +98,7 @@ static int take_pod(struct sched *sched, const struct gs_pod *from)
         return -1;
     gs_pod_charge(from, &charge);
     pod->gpu_units = (uint64_t)charge.units * charge.gpu_count;
+    pod->cores_pct = (uint64_t)charge.cores_pct * charge.gpu_count;
     pod->cpu_milli = gs_pod_cpu_milli(from);
     pod->memory_bytes = gs_pod_memory_bytes(from);
     pod->priority = from->priority;
@@ -420,6 +421,7 @@ void sched_count_uses(struct sched *sched)
         node->used.cpu_milli += pod->cpu_milli;
         node->used.memory_bytes += pod->memory_bytes;
         node->used.gpu_units += pod->gpu_units;
+        node->used.cores_pct += pod->cores_pct;
         node->used.pods++;
     }
     pthread_mutex_unlock(&sched->lock);

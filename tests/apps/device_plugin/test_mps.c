@@ -94,12 +94,16 @@ static void a_client_gets_its_limit_pipes_and_shm(void **state)
         bool own_shm;
         const char *limit;
         size_t mounts;
+        uint32_t cores_pct;
+        const char *share; /* NULL: no such variable */
     } rows[] = {
         {"the first GPU", 1, 8, GS_UNIT_GIB, false, "0=8192M", 3},
         {"the second is number 0 to it, too", 2, 2, GS_UNIT_GIB, false, "0=2048M", 3},
         {"shm of its own", 1, 8, GS_UNIT_GIB, true, "0=8192M", 2},
         {"another unit", 1, 3, GS_UNIT_256MIB, false, "0=768M", 3},
         {"the largest", 1, UINT32_MAX, GS_UNIT_GIB, false, "0=4398046510080M", 3},
+        {"compute", 1, 8, GS_UNIT_GIB, false, "0=8192M", 3, 30, "30"},
+        {"all of the compute", 2, 8, GS_UNIT_GIB, true, "0=8192M", 2, 100, "100"},
     };
     struct rig *rig = *state;
     GS_FOR_EACH_ROW (r, rows) {
@@ -109,12 +113,14 @@ static void a_client_gets_its_limit_pipes_and_shm(void **state)
         struct gs_dp_container made = {
             .envs = &first, .env_count = 1, .mounts = &mount, .mount_count = 1};
         const struct gs_allocate_answer answer = {
-            .gpus = r->gpus, .units = r->units, .own_shm = r->own_shm};
+            .gpus = r->gpus, .units = r->units, .own_shm = r->own_shm, .cores_pct = r->cores_pct};
         struct gs_error err = {0};
         char pipe[MPS_PATH_BYTES], shm[MPS_PATH_BYTES];
         rig->plugin.devices.unit = r->unit;
         row_equal(r->row, mps_add(&rig->plugin, &answer, &arena, &made, &err), 0);
-        row_equal(r->row, made.env_count, 3);
+        row_equal(r->row, made.env_count, r->share ? 4 : 3);
+        row_text(r->row, env(&made, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"),
+                 r->share ? r->share : "(not set)");
         row_text(r->row, env(&made, "NVIDIA_VISIBLE_DEVICES"), "GPU-a");
         row_text(r->row, env(&made, "CUDA_MPS_PIPE_DIRECTORY"), "/tmp/nvidia-mps");
         row_text(r->row, env(&made, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"), r->limit);

@@ -180,7 +180,7 @@ static void add_node(struct world *world, const char *name, int gpu_units, const
     snprintf(body, sizeof(body),
              "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"zone\":\"%s\"}},\"spec\":{%s},"
              "\"status\":{\"allocatable\":{\"cpu\":\"4\",\"memory\":\"8Gi\",\"pods\":\"10\","
-             "\"aliyun.com/gpu-mem\":\"%d\"}}}",
+             "\"aliyun.com/gpu-mem\":\"%d\",\"aliyun.com/gpu-core.percentage\":\"100\"}}}",
              name, name, spec, gpu_units);
     if (gs_sim_load(world->cluster, GS_SIM_NODES, gs_slice_of(body), NULL, &err) < 0)
         fail_msg("%s", err.msg);
@@ -347,6 +347,25 @@ static void what_is_bound_uses_up_its_node(void **state)
     assert_string_equal(node_of(world, "p2"), "");
 }
 
+/* As kube-scheduler counts any resource: by the node's sum, and asks the extender only beyond that.
+ */
+static void compute_is_counted_by_the_nodes_sum(void **state)
+{
+    struct world *world = *state;
+    add_node(world, "n", 16, "");
+    add_pod(world, "p0", 1, "1\",\"aliyun.com/gpu-core.percentage\":\"60", "");
+    add_pod(world, "p1", 1, "1\",\"aliyun.com/gpu-core.percentage\":\"40", "");
+    add_pod(world, "p2", 1, "1\",\"aliyun.com/gpu-core.percentage\":\"1", "");
+    add_pod(world, "p3", 0, "1\",\"aliyun.com/gpu-core.percentage\":\"1", "");
+    add_pod(world, "p4", 1, "1", "");
+    assert_int_equal(run_schedule(world, NULL, NULL), 0);
+    assert_string_equal(node_of(world, "p0"), "n");
+    assert_string_equal(node_of(world, "p1"), "n");
+    assert_string_equal(node_of(world, "p4"), "n");
+    expect_condition(world, "p2", "Unschedulable",
+                     "0/1 nodes are available: 1 Insufficient aliyun.com/gpu-core.percentage.");
+}
+
 static void priority_goes_before_age(void **state)
 {
     struct world *world = *state;
@@ -482,6 +501,7 @@ int main(void)
         test_with_world(a_refused_pod_is_told_why_in_kube_schedulers_words),
         test_with_world(a_cluster_without_nodes_refuses_everything),
         test_with_world(what_is_bound_uses_up_its_node),
+        test_with_world(compute_is_counted_by_the_nodes_sum),
         test_with_world(priority_goes_before_age),
         test_with_world(other_schedulers_pods_are_left_alone),
         test_with_world(a_failed_bind_is_tried_again),

@@ -24,7 +24,8 @@ static void a_whole_node_is_read(void **state)
             "{'metadata':{'name':'n','uid':'u','resourceVersion':'7','labels':{'gpushare':'true'},"
             "'annotations':{'aliyun.com/gpu-inventory':'" TWO_GPUS "'}},"
             "'spec':{'unschedulable':true},'status':{"
-            "'capacity':{'cpu':'8','aliyun.com/gpu-mem':'118','aliyun.com/gpu-count':'2'},"
+            "'capacity':{'cpu':'8','aliyun.com/gpu-mem':'118','aliyun.com/gpu-count':'2',"
+            "'aliyun.com/gpu-core.percentage':'200'},"
             "'allocatable':{'cpu':'7500m','memory':'2Gi','aliyun.com/gpu-mem':'117'},"
             "'addresses':[{'type':'Hostname','address':'h'},"
             "{'address':'10.0.0.1','type':'InternalIP'},"
@@ -42,6 +43,7 @@ static void a_whole_node_is_read(void **state)
     assert_int_equal(node.capacity_units, 118);
     assert_int_equal(node.allocatable_units, 117);
     assert_int_equal(node.capacity_count, 2);
+    assert_int_equal(node.capacity_cores_pct, 200);
     assert_int_equal(node.cpu_milli, 7500);
     assert_int_equal(node.memory_bytes, 2147483648);
     assert_int_equal(node.unit, GS_UNIT_GIB);

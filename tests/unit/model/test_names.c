@@ -15,6 +15,7 @@ static void names_of_the_default_domain_are_the_originals(void **state)
     } rows[] = {
         {"domain", names.domain, "aliyun.com"},
         {"gpu_mem", names.gpu_mem, "aliyun.com/gpu-mem"},
+        {"gpu_cores", names.gpu_cores, "aliyun.com/gpu-core.percentage"},
         {"gpu_count", names.gpu_count, "aliyun.com/gpu-count"},
         {"inventory", names.inventory, "aliyun.com/gpu-inventory"},
         {"moved", names.moved, "aliyun.com/gpu-moved"},
