@@ -27,22 +27,25 @@ def objects(build):
                 yield match.group(1), match.group(2), path
 
 
-def symbols(path):
-    """Names that an object file defines for others, and those that it wants."""
-    text = subprocess.run(["nm", "-g", path], check=True, capture_output=True, text=True).stdout
-    defined, wanted = set(), set()
+def symbols(paths):
+    """{object file: names that it defines for others, and those that it wants}"""
+    text = subprocess.run(["nm", "-gA", *paths], check=True, capture_output=True, text=True).stdout
+    found = {path: (set(), set()) for path in paths}
     for line in text.splitlines():
-        *_, kind, name = line.split()
-        (wanted if kind in "Uwv" else defined).add(name)
-    return defined, wanted
+        path, rest = line.split(":", 1)
+        *_, kind, name = rest.split()
+        found[path][kind in "Uwv"].add(name)
+    return found
 
 
 def calls(build):
     """{file: files that it calls}. Programs may use one name for different things: a program's own
     files come first, then the layers."""
     owner, wants = {}, []
-    for target, source, path in objects(build):
-        defined, wanted = symbols(path)
+    files = list(objects(build))
+    found = symbols([path for _, _, path in files])
+    for target, source, path in files:
+        defined, wanted = found[path]
         wants.append((target, source, wanted))
         for name in defined:
             owner[target if not target.startswith("gs_") else "", name] = source
