@@ -7,8 +7,6 @@ from harness.delays import DelayedCluster
 from harness.node import real_pod
 from harness.objects import IDX, annotation
 
-KUBE = ">=1.20"
-
 
 def body():
     with DelayedCluster(gpus="2x16GiB") as cluster:

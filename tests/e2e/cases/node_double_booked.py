@@ -13,7 +13,6 @@ from harness.objects import IDX, annotation, bound_node
 from harness.processes import wait_for
 from harness.watch import PodWatch
 
-KUBE = ">=1.20"
 BINPACK = ("--policy", "binpack")
 
 

@@ -11,8 +11,6 @@ from harness.node import VISIBLE, NodeCluster, real_pod
 from harness.objects import IDX, INVENTORY, annotation
 from harness.processes import wait_for
 
-KUBE = ">=1.20"
-
 
 class Cards:
     """What the driver lists, in its order."""

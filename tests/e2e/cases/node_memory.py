@@ -8,8 +8,6 @@ import time
 from harness.case import check, run
 from harness.node import NodeCluster, real_pod
 
-KUBE = ">=1.20"
-
 
 def body():
     with NodeCluster(gpus="8x80GiB") as cluster:

@@ -10,7 +10,6 @@ from harness.node import NODE, real_pod
 from harness.objects import IDX, INVENTORY, annotation
 from harness.processes import wait_for
 
-KUBE = ">=1.20"
 WAITING = "gpushare_device_plugin_unit_change_waiting"
 
 

@@ -8,8 +8,6 @@ from harness.node import NODE, real_pod
 from harness.objects import INVENTORY
 from harness.original import Deployment
 
-KUBE = ">=1.20"
-
 
 def body():
     with Migration() as cluster:

@@ -8,7 +8,6 @@ from harness.case import check, run
 from harness.delays import DelayedCluster
 from harness.node import real_pod
 
-KUBE = ">=1.20"
 PODS = ("a", "b")
 
 

@@ -13,7 +13,6 @@ from harness.objects import ALLOCATION, GPU_COUNT, IDX, NAMESPACE
 from harness.policies import user_of
 from harness.processes import wait_for
 
-KUBE = ">=1.20"
 LONGEST_S = 10
 GPUS = "4x8GiB"
 SWAP_WITH = "aliyun.com/gpu-swap-with"
