@@ -58,6 +58,7 @@ steps=(
 
 usage() {
     echo "Usage: scripts/check.sh [--long] [STEP]..."
+    echo "       scripts/check.sh --prepare     build what these need, and judge nothing"
     echo
     printf '  %s\n' "${steps[@]}"
 }
@@ -226,12 +227,20 @@ step_callgrind() {
     "$root/tests/bench/callgrind.sh"
 }
 
-step_fuzz() {
+fuzz_targets() {
+    files_of tests/fuzz -- '*_*.c' | sed -E 's|.*/(.*)\.c|fuzz_\1|'
+}
+
+build_fuzz() {
     apt_need clang libclang-rt-14-dev python3
+    # shellcheck disable=SC2046  # names
+    build_project "$root" fuzz $(fuzz_targets)
+}
+
+step_fuzz() {
     local targets
-    mapfile -t targets < <(files_of tests/fuzz -- '*_*.c' | sed -E 's|.*/(.*)\.c|fuzz_\1|')
-    ((${#targets[@]})) || return 0
-    build_project "$root" fuzz "${targets[@]}"
+    build_fuzz
+    mapfile -t targets < <(fuzz_targets)
     python3 tests/fuzz/campaign.py --unpack build-fuzz/grown
     export fuzz_seconds
     export -f fuzz_one
@@ -260,6 +269,15 @@ fuzz_one() {
 for rule in banned layers foreign size spdx todo guards; do
     eval "step_$rule() { set +o pipefail; rule_$rule; }"
 done
+
+# What fails here fails again in its step, and is said there.
+prepare() {
+    local what
+    for what in "step_clang" "step_analyze" "build_project . asan" "build_project . tsan" \
+        build_fuzz tests/charts/helm_fetch.sh; do
+        (set -e && $what) >/dev/null 2>&1 || true
+    done
+}
 
 # --- running them ---
 
@@ -299,10 +317,14 @@ parse() {
 
 main() {
     local name
-    parse "$@"
+    [[ ${1:-} == --prepare ]] || parse "$@"
     # a compiler cache makes clean checkouts cheap where there is one
     if command -v ccache >/dev/null; then
         export CMAKE_C_COMPILER_LAUNCHER=ccache
+    fi
+    if [[ ${1:-} == --prepare ]]; then
+        prepare
+        return
     fi
     for name in "${only[@]}"; do
         run_step "$name"
