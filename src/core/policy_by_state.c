@@ -70,41 +70,86 @@ static struct gs_state take_cpu(const struct judge *judge)
     return after;
 }
 
+/* Compute is of one GPU: a pod that asks for it and for several is placed nowhere. */
+static bool by_cores(const struct gs_ask *ask)
+{
+    return ask->cores_pct && ask->gpu_count == 1;
+}
+
+/* Where a pod asks for compute, a GPU is worth what pods can use of it: of its memory no more than
+ * the part that goes with its compute. So who needs much compute goes where memory is nearly used
+ * up, and the other way round. For all others a GPU is its memory. */
+static uint32_t worth(const struct judge *judge, const struct gs_gpu_state *gpu,
+                      uint32_t free_units, uint32_t free_cores_pct)
+{
+    uint64_t in_step = (uint64_t)gpu->total_units * free_cores_pct / GS_CORES_PCT;
+    return by_cores(judge->ask) && in_step < free_units ? (uint32_t)in_step : free_units;
+}
+
+static uint32_t worth_before(const struct judge *judge, const struct gs_gpu_state *gpu)
+{
+    return worth(judge, gpu, gpu->free_units, gpu->free_cores_pct);
+}
+
+static uint32_t worth_after(const struct judge *judge, const struct gs_gpu_state *gpu)
+{
+    return worth(judge, gpu, gpu->free_units - judge->ask->units,
+                 gpu->free_cores_pct - judge->ask->cores_pct);
+}
+
+static void take_state_before(struct judge *judge)
+{
+    struct gs_gpu_state gpus[GS_GPUS_MAX];
+    struct gs_node_view view = *judge->view;
+    if (!by_cores(judge->ask)) {
+        gs_state_of_view(&judge->before, judge->table, &view);
+        return;
+    }
+    memcpy(gpus, view.gpus, view.gpu_count * sizeof(*gpus));
+    view.gpus = gpus;
+    for (uint32_t i = 0; i < view.gpu_count; i++)
+        gpus[i].free_units = worth_before(judge, &gpus[i]);
+    gs_state_of_view(&judge->before, judge->table, &view);
+}
+
 /*
  * Is a GPU better than the best so far? The first of equals, as published; but where rollout sees
  * no harm in any of them (pods that are all alike and leave nothing over), the tightest: else they
  * would break up one GPU after the other.
  */
 static bool better(const struct judge *judge, const struct gs_choice *best, uint32_t best_free,
-                   int64_t loss, uint32_t free_units)
+                   int64_t loss, uint32_t free_units, uint32_t taken_units)
 {
     if (!best->gpus || loss != best->loss)
         return !best->gpus || loss < best->loss;
     int64_t harmless = gs_rollout_loss(0, 0, gs_table_price(judge->table, judge->before.model),
-                                       judge->ask->units, judge->view->max_total_units);
+                                       taken_units, judge->view->max_total_units);
     return judge->placement == GS_PLACEMENT_ROLLOUT && loss == harmless && free_units < best_free;
 }
 
-/* The best GPU of all that have room; GPUs with the same room are the same. */
+/* The best GPU of all that have room; GPUs with the same room are the same, where nobody asks for
+ * compute. */
 static void choose_one(const struct judge *judge, struct gs_choice *ret)
 {
     gs_gpu_mask candidates = gs_fit_candidates(judge->view, judge->ask);
     uint32_t tried[GS_GPUS_MAX], tries = 0, best_free = 0;
     for (uint32_t i = 0; i < judge->view->gpu_count; i++) {
         const struct gs_gpu_state *gpu = &judge->view->gpus[i];
-        uint32_t seen = 0;
+        uint32_t seen = by_cores(judge->ask) ? tries : 0;
         while (seen < tries && tried[seen] != gpu->free_units)
             seen++;
         if (!(candidates & GS_GPU_BIT(gpu->idx)) || seen < tries)
             continue;
         tried[tries++] = gpu->free_units;
         struct gs_state after = take_cpu(judge);
-        gs_state_take(&after, gpu->free_units, judge->ask->units);
+        uint32_t before = worth_before(judge, gpu), taken = before - worth_after(judge, gpu);
+        if (taken)
+            gs_state_take(&after, before, taken);
         int64_t loss = loss_of(judge, &after);
-        if (!better(judge, ret, best_free, loss, gpu->free_units))
+        if (!better(judge, ret, best_free, loss, before, taken))
             continue;
         *ret = (struct gs_choice){loss, GS_GPU_BIT(gpu->idx)};
-        best_free = gpu->free_units;
+        best_free = before;
     }
 }
 
@@ -144,7 +189,7 @@ void gs_policy_by_state(const struct gs_chooser *chooser, const struct gs_node_v
         return;
     }
     struct judge judge = {policies, table, view, ask, placement, .value_before = {0}};
-    gs_state_of_view(&judge.before, table, view);
+    take_state_before(&judge);
     if (placement == GS_PLACEMENT_FGD)
         judge.value_before.unusable = remembered_unusable(policies, table, &judge.before);
     else

@@ -226,6 +226,55 @@ static void of_equally_good_gpus_the_tightest_is_taken(void **state)
     }
 }
 
+/* Who asks for compute goes where it leaves memory and compute in step; who does not, as if there
+ * were none. */
+static void compute_counts_for_those_who_ask_for_it(void **state)
+{
+    static const struct {
+        const char *row, *gpus;
+        uint32_t units, cores_pct;
+        gs_gpu_mask rollout, fgd;
+    } rows[] = {
+        {"much compute: where memory is used up", "16 16:12", 4, 80, 2, 2},
+        {"much memory: where compute is used up", "16 16c80", 12, 20, 2, 2},
+        {"in step: where the other took as much", "16 16:8c50", 8, 50, 2, 2},
+        {"no compute left", "16:12c90 16", 4, 50, 2, 2},
+        {"nothing that could be used is taken", "16:8c99 16", 4, 1, 1, 1},
+        {"no compute: the used GPU of a node", "16 16:12c100", 4, 0, 2, 2},
+    };
+    static const struct test_pods pods[] = {
+        {40, 8, 1, 0, NULL}, {40, 4, 1, 0, NULL}, {20, 16, 1, 0, NULL}, {0}};
+    static struct test_node t;
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    test_learn(policies, pods);
+    test_refresh(policies);
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_ask ask = test_ask(r->units, 1, 0, NULL);
+        struct gs_node_view *view = test_cpu_view(&t, r->gpus, 0, 0);
+        ask.cores_pct = r->cores_pct;
+        row_equal(r->row, test_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask).gpus, r->rollout);
+        row_equal(r->row, test_choose(policies, GS_PLACEMENT_FGD, view, &ask).gpus, r->fgd);
+    }
+}
+
+/* A node in the same state is remembered by what is asked for, compute included. */
+static void what_is_remembered_is_remembered_with_its_compute(void **state)
+{
+    static struct test_node t;
+    static const struct test_pods pods[] = {{40, 4, 1, 0, NULL}, {40, 16, 1, 0, NULL}, {0}};
+    _cleanup_(gs_policies_freep) struct gs_policies *policies = gs_policies_new();
+    test_learn(policies, pods);
+    test_refresh(policies);
+    struct gs_node_view *view = test_cpu_view(&t, "16:12c90 16", 0, 7);
+    struct gs_ask ask = test_ask(4, 1, 0, NULL);
+    for (int i = 0; i < 2; i++) {
+        ask.cores_pct = 0;
+        assert_int_equal(test_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask).gpus, 1);
+        ask.cores_pct = 50;
+        assert_int_equal(test_choose(policies, GS_PLACEMENT_ROLLOUT, view, &ask).gpus, 2);
+    }
+}
+
 /* A card has 16, 16384 or 16000000 units: losses are the same. */
 static void the_size_of_a_unit_does_not_matter(void **state)
 {
@@ -282,6 +331,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_agree_with_a_slow_simulation),
         cmocka_unit_test(taking_keeps_the_order),
+        cmocka_unit_test(compute_counts_for_those_who_ask_for_it),
+        cmocka_unit_test(what_is_remembered_is_remembered_with_its_compute),
         cmocka_unit_test(a_large_node_is_offered_enough_to_fill_it),
         cmocka_unit_test(the_loss_is_the_price_of_a_card),
         cmocka_unit_test(rollout_prefers_the_node_that_strands_least),
