@@ -183,6 +183,7 @@ static bool fill_mounts(struct gs_arena *arena, V1beta1__ContainerAllocateRespon
             return false;
         to->mounts[i]->host_path = (char *)path->host;
         to->mounts[i]->container_path = (char *)path->container;
+        to->mounts[i]->read_only = path->read_only;
     }
     return true;
 }

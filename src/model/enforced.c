@@ -8,6 +8,7 @@ static const char *const reasons[GS_ENFORCED_COUNT] = {
     [GS_ENFORCED_DMEM] = "",
     [GS_ENFORCED_MPS] = "",
     [GS_ENFORCED_MIG] = "",
+    [GS_ENFORCED_HOOK] = "",
     [GS_ENFORCED_NOT_ON] = "limits are not switched on (--enforce)",
     [GS_ENFORCED_NO_MOUNT] = "the host's cgroup file system is not mounted here",
     [GS_ENFORCED_NO_CGROUP2] = "the host uses cgroup v1, or v1 and v2 side by side",
@@ -23,6 +24,8 @@ static const char *const reasons[GS_ENFORCED_COUNT] = {
     [GS_ENFORCED_INSTANCE] =
         "this GPU is an instance of a card (MIG), whose memory the driver does not limit",
     [GS_ENFORCED_MPS_AWAY] = "the GPU's MPS daemon does not answer",
+    [GS_ENFORCED_HOOK_AWAY] =
+        "the hook's library is missing, or not what was pinned (--hook-sha256)",
     [GS_ENFORCED_OTHER] = "for a reason that this version does not know",
 };
 
@@ -31,6 +34,7 @@ static const char *const held[GS_ENFORCED_NOT_ON] = {
     [GS_ENFORCED_DMEM] = "dmem",
     [GS_ENFORCED_MPS] = "mps (per process, cooperative)",
     [GS_ENFORCED_MIG] = "mig",
+    [GS_ENFORCED_HOOK] = "hook (cooperative)",
 };
 
 const char *gs_enforced_name(enum gs_enforced enforced)

@@ -136,6 +136,8 @@ SHOWN = (
     (["mps.enabled=true", f"image.digests.mps=sha256:{'3' * 64}"],
      f"gpushare-mps:0.1.0@sha256:{'3' * 64}\n"),
     (["mps.enabled=true", "mps.byLabel=true", "domain=example.com"], 'example.com/gpu-mps: "true"'),
+    (["hook.library=/data/lib/x.so", f"hook.sha256={'a' * 64}"], "path: /data/lib, type"),
+    (["hook.library=/data/lib/x.so", f"hook.sha256={'a' * 64}"], 'HOOK_LIBRARY, value: "/data/lib/x.so"'),
     (["devicePlugin.kubeletDir=/data/kubelet"], "path: /data/kubelet/device-plugins"),
     (["image.pullSecrets[0].name=mine"], "imagePullSecrets:"),
     (["image.pullPolicy=Never"], "imagePullPolicy: Never"),
@@ -152,6 +154,7 @@ SHOWN = (
 # component beside the second scheduler, --set of the chart: the same device plugin
 LIMITS = (
     ("mps", ["mps.enabled=true"]),
+    ("hook", ["hook.library=/opt/gpushare/libvgpu.so", f"hook.sha256={'0' * 64}"]),
     ("mps-labelled", ["mps.enabled=true", "mps.byLabel=true"]),
     ("limits/systemd", ["devicePlugin.enforce=preferred", "devicePlugin.cgroups=systemd"]),
     ("limits/cgroupfs", ["devicePlugin.enforce=preferred", "devicePlugin.cgroups=cgroupfs"]),
@@ -166,6 +169,7 @@ REFUSED = (
     (["devicePlugin.deviceListStrategy=cdi"], "deviceListStrategy"),
     (["devicePlugin.cgroups=write"], "cgroups"),
     (["extender.replicas=0"], "replicas"),
+    (["hook.sha256=abc"], "sha256"),
     (["extender.polcy=fgd"], "polcy"),
     (["devicePlugin.extraArgs={fake}"], "extraArgs"),
     (["nodePort=70000"], "nodePort"),

@@ -69,13 +69,14 @@ struct gs_dp_pair {
 struct gs_dp_path {
     const char *host;
     const char *container;
+    bool read_only; /* of mounts */
 };
 
 /* The answer for one container. Text must be UTF-8. */
 struct gs_dp_container {
     const struct gs_dp_pair *envs;
     size_t env_count;
-    const struct gs_dp_path *mounts; /* writable */
+    const struct gs_dp_path *mounts;
     size_t mount_count;
     const struct gs_dp_path *devices; /* nodes it may read and write, and not make ("rw") */
     size_t device_count;

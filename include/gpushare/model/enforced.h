@@ -14,6 +14,7 @@ enum gs_enforced {
     GS_ENFORCED_DMEM,    /* by the dmem cgroup controller */
     GS_ENFORCED_MPS,     /* by an MPS daemon, each process that keeps to its environment */
     GS_ENFORCED_MIG,     /* by the hardware: no other pod is in this instance of a card */
+    GS_ENFORCED_HOOK,    /* by a preloaded library, calls of CUDA that it knows */
     GS_ENFORCED_NOT_ON,  /* it could be, and --enforce is off or observe */
     GS_ENFORCED_NO_MOUNT,
     GS_ENFORCED_NO_CGROUP2,
@@ -27,11 +28,12 @@ enum gs_enforced {
     GS_ENFORCED_NO_ADDRESS,
     GS_ENFORCED_INSTANCE,
     GS_ENFORCED_MPS_AWAY,
+    GS_ENFORCED_HOOK_AWAY,
     GS_ENFORCED_OTHER, /* a reason that this version does not know */
     GS_ENFORCED_COUNT
 };
 
-/* "dmem", "mps (per process, cooperative)", "mig", "none"; "" when it was not said. */
+/* "dmem", "mps (per process, cooperative)", "mig", "hook (cooperative)", "none"; "" when it was not said. */
 const char *gs_enforced_name(enum gs_enforced enforced);
 
 /* Why it is not, a clause for people; "" for unknown and where something does. Constant. */

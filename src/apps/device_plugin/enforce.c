@@ -90,8 +90,12 @@ static enum gs_enforced word_of(const struct plugin *plugin, const struct gs_gpu
     const struct gs_keeper *keeper = plugin->enforce.keeper;
     if (plugin->settings.mps_root)
         return mps_enforces(plugin, gpu);
+    if (gs_gpu_is_instance(gpu) && pods <= 1)
+        return GS_ENFORCED_MIG;
+    if (plugin->settings.hook_library)
+        return hook_enforces(plugin);
     if (gs_gpu_is_instance(gpu))
-        return pods > 1 ? GS_ENFORCED_INSTANCE : GS_ENFORCED_MIG;
+        return GS_ENFORCED_INSTANCE;
     return keeper ? gs_keeper_enforces(keeper, gpu->idx) : GS_ENFORCED_NOT_ON;
 }
 
@@ -168,7 +172,7 @@ bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *req
 {
     struct gs_placed pod;
     const char *reason;
-    if (!mps_may_start(plugin, request, err))
+    if (!mps_may_start(plugin, request, err) || !hook_may_start(plugin, request, err))
         return false;
     if (!plugin->enforce.keeper || plugin->settings.enforce == GS_ENFORCE_OFF)
         return true;

@@ -172,6 +172,16 @@ static void log_allocated(const struct pending_call *pending,
            GS_INT("ms", took_ns / GS_NS_PER_MS));
 }
 
+/* What limits the container beside the kernel. */
+static void add_limits(struct pending_call *pending, const struct gs_allocate_answer *answer,
+                       struct gs_error *err)
+{
+    struct gs_dp_container *container = &pending->answers[pending->at];
+    const struct gs_dp_ids *ids = &pending->wanted[pending->at];
+    if (mps_add(pending->plugin, answer, &pending->arena, container, err) == 0)
+        hook_add(pending->plugin, answer, ids, &pending->arena, container, err);
+}
+
 static void decide_allocate(struct pending_call *pending, enum gs_api_outcome api)
 {
     struct plugin *plugin = pending->plugin;
@@ -200,7 +210,7 @@ static void decide_allocate(struct pending_call *pending, enum gs_api_outcome ap
                                                               &pending->answers[pending->at]) < 0)
             gs_fail_nomem(&err);
         else if (result == GS_ALLOCATE_DONE)
-            mps_add(plugin, &answer, &pending->arena, &pending->answers[pending->at], &err);
+            add_limits(pending, &answer, &err);
         if (err.code != GS_OK) {
             fail(pending, &err);
             return;

@@ -159,6 +159,7 @@ static void plugin_round(struct plugin *plugin)
     tick(plugin);
     gpu_thread_round(plugin);    /* GPUs that were read, or cannot be */
     mps_round(plugin);           /* MPS daemons that came or went */
+    hook_round(plugin);          /* the hook's library, if there is one */
     devices_round(plugin);       /* the list for the kubelet */
     checkpoint_restore(plugin);  /* what earlier runs answered: before any call is decided */
     enforce_round(plugin);       /* pods' limits: before a start is decided */

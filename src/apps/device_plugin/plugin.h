@@ -4,6 +4,7 @@
 
 #include "device_plugin/devices.h"
 #include "device_plugin/enforce.h"
+#include "device_plugin/hook.h"
 #include "device_plugin/mps.h"
 #include "device_plugin/node_events.h"
 #include "device_plugin/node_object.h"
@@ -88,6 +89,7 @@ struct plugin {
 
     struct enforce enforce;
     struct mps mps;
+    struct hook hook;
     bool usage_due; /* all pods were looked at: the pages are to show it */
 
     struct shutdown leave;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/options.h"
+#include "device_plugin/hook.h"
 
 static bool set_unit(void *to, const char *text)
 {
@@ -60,6 +61,10 @@ static const char *what_is_wrong(const struct settings *settings)
         return "--overhead-mib and --overhead-slots need each other";
     if (__builtin_mul_overflow(settings->overhead_mib, settings->overhead_slots, &reserved))
         return "--overhead-mib times --overhead-slots is too large";
+    if (settings->hook_library && settings->mps_root)
+        return "--hook-library and --mps-root exclude each other";
+    if (settings->hook_library && settings->enforce > GS_ENFORCE_OBSERVE)
+        return "--hook-library and limits of the kernel (--enforce) exclude each other";
     if (settings->mps_by_label && !settings->mps_root)
         return "--mps-by-label needs --mps-root";
     if (settings->mps_root && !settings->mps_by_label && settings->enforce > GS_ENFORCE_OBSERVE)
@@ -72,8 +77,10 @@ static void check(struct settings *settings)
 {
     const char *wrong = device_lists_settle(&settings->device_lists, &settings->cdi_kind);
     if (!wrong)
+        wrong = hook_settings_wrong(settings->hook_library, settings->hook_sha256);
+    if (!wrong)
         wrong = what_is_wrong(settings);
-    if (!wrong && settings->mps_root && !settings->mps_by_label)
+    if (!wrong && (settings->hook_library || (settings->mps_root && !settings->mps_by_label)))
         settings->enforce = GS_ENFORCE_OFF;
     if (!wrong)
         return;
@@ -92,6 +99,7 @@ void settings_read(struct settings *settings, int argc, char **argv)
         .enforce = GS_ENFORCE_OBSERVE,
         .cgroup_root = "/sys/fs/cgroup",
         .nvidia_dev_root = "/",
+        .hook_root = "/var/lib/gpushare/hook",
     };
     const struct gs_option table[] = {
         OPT_STRING(
@@ -156,6 +164,16 @@ void settings_read(struct settings *settings, int argc, char **argv)
                  "only if this node has the label gpu-mps=true, in our domain, when the program "
                  "starts; without it as if there were no --mps-root",
                  .env = "MPS_BY_LABEL"),
+        OPT_STRING("hook-library", &settings->hook_library, "FILE",
+                   "preload this library of yours (HAMi-core's libvgpu.so), a file that only root "
+                   "may write, into containers with GPU memory; the kernel's limits are off then",
+                   .env = "HOOK_LIBRARY"),
+        OPT_STRING("hook-sha256", &settings->hook_sha256, "HEX",
+                   "what sha256sum prints of it: no other is preloaded", .env = "HOOK_SHA256"),
+        OPT_STRING("hook-root", &settings->hook_root, "DIR",
+                   "where the plugin keeps its copy, and a folder for each container, the same on "
+                   "the host (/var/lib/gpushare/hook)",
+                   .env = "HOOK_ROOT"),
         OPT_STRING("http-listen", &settings->http_listen, "ADDR:PORT",
                    "healthz, readyz and metrics (not served by default)"),
         OPT_CUSTOM("pod-usage", &settings->pod_usage, set_switch, "off|on",

@@ -32,11 +32,14 @@ struct settings {
     enum gs_enforce enforce;
     const char *cgroup_root; /* where the host's cgroup file system is mounted here */
     bool deny_foreign_gpus;
-    uint32_t overhead_mib;   /* beside its share, for each container with GPU memory */
-    uint32_t overhead_slots; /* for so many of them on each GPU; the product fits 32 bits */
-    bool pod_usage;          /* the pages name pods and what each uses */
-    const char *mps_root;    /* gpushare-mps's --root; NULL: no MPS */
-    bool mps_by_label;       /* only where the node has the label; decided by mps_choose() */
+    uint32_t overhead_mib;    /* beside its share, for each container with GPU memory */
+    uint32_t overhead_slots;  /* for so many of them on each GPU; the product fits 32 bits */
+    bool pod_usage;           /* the pages name pods and what each uses */
+    const char *mps_root;     /* gpushare-mps's --root; NULL: no MPS */
+    const char *hook_library; /* preloaded into containers; NULL: none */
+    const char *hook_sha256;  /* 64 lower-case digits */
+    const char *hook_root;    /* the same on the host */
+    bool mps_by_label;        /* only where the node has the label; decided by mps_choose() */
     bool print_inventory;
 };
 

@@ -99,8 +99,10 @@ static enum gs_enforced word_of(const struct usage *usage, const struct gs_place
             return GS_ENFORCED_NOT_ON;
         word = gpu->enforced;
     }
-    bool held = word == GS_ENFORCED_MIG || (word == GS_ENFORCED_MPS && !pod->sets_mps);
-    return held || word == GS_ENFORCED_INSTANCE || word == GS_ENFORCED_MPS_AWAY
+    bool held = word == GS_ENFORCED_MIG || word == GS_ENFORCED_HOOK ||
+                (word == GS_ENFORCED_MPS && !pod->sets_mps);
+    return held || word == GS_ENFORCED_INSTANCE || word == GS_ENFORCED_MPS_AWAY ||
+                   word == GS_ENFORCED_HOOK_AWAY
                ? word
                : GS_ENFORCED_NOT_ON;
 }

@@ -70,5 +70,9 @@ void doctor_check_limits(struct doctor *doctor)
                    "the hardware keeps a pod to its instance on %" PRIu32
                    " GPUs, as long as no second one comes (mig)",
                    tally.gpus[GS_ENFORCED_MIG]);
+    if (tally.gpus[GS_ENFORCED_HOOK])
+        doctor_say(doctor, FINDING_OK, "limits",
+                   "a preloaded library limits the calls that it knows on %" PRIu32 " GPUs: %s",
+                   tally.gpus[GS_ENFORCED_HOOK], gs_enforced_name(GS_ENFORCED_HOOK));
     say_reasons(doctor, &tally);
 }

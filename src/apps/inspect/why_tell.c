@@ -127,6 +127,9 @@ static void tell_enforced(enum gs_enforced enforced)
                gs_enforced_name(enforced));
     else if (enforced == GS_ENFORCED_MIG)
         puts("    the hardware keeps a pod that is alone there to its instance (mig)");
+    else if (enforced == GS_ENFORCED_HOOK)
+        printf("    a preloaded library limits the calls that it knows there: %s\n",
+               gs_enforced_name(enforced));
     else if (enforced != GS_ENFORCED_UNKNOWN)
         printf("    nothing keeps a pod there to its share: %s\n", gs_enforced_reason(enforced));
 }

@@ -85,6 +85,7 @@ static void an_instance_has_its_word_from_who_is_in_it(void **state)
         const char *uuid;
         uint32_t pods;
         enum gs_enforced enforced;
+        const char *hook;
     } rows[] = {
         {"nobody yet", GS_ENFORCE_PREFERRED, "MIG-a", 0, GS_ENFORCED_MIG},
         {"one alone", GS_ENFORCE_PREFERRED, "MIG-a", 1, GS_ENFORCED_MIG},
@@ -92,6 +93,9 @@ static void an_instance_has_its_word_from_who_is_in_it(void **state)
         {"two", GS_ENFORCE_PREFERRED, "MIG-a", 2, GS_ENFORCED_INSTANCE},
         {"two, limits off", GS_ENFORCE_OFF, "MIG-a", 2, GS_ENFORCED_INSTANCE},
         {"one alone on a card", GS_ENFORCE_OFF, "GPU-a", 1, GS_ENFORCED_NOT_ON},
+        {"one alone, with a hook", GS_ENFORCE_OFF, "MIG-a", 1, GS_ENFORCED_MIG, "/l"},
+        {"two, with a hook", GS_ENFORCE_OFF, "MIG-a", 2, GS_ENFORCED_HOOK, "/l"},
+        {"a card with a hook", GS_ENFORCE_OFF, "GPU-a", 1, GS_ENFORCED_HOOK, "/l"},
         {"two on a card", GS_ENFORCE_PREFERRED, "GPU-a", 2, GS_ENFORCED_DMEM},
     };
     GS_FOR_EACH_ROW (r, rows) {
@@ -99,6 +103,8 @@ static void an_instance_has_its_word_from_who_is_in_it(void **state)
         struct fixture f;
         open_fixture(&f, r->mode);
         snprintf(plugin.set.gpus[0].uuid, GS_UUID_BYTES, "%s", r->uuid);
+        plugin.settings.hook_library = r->hook;
+        plugin.hook.ready = true;
         for (uint32_t i = 0; i < r->pods; i++)
             give_pod(&f.rig, &(struct given_pod){names[i], {4}, 0});
         enforce_round(&plugin);

@@ -339,12 +339,12 @@ static void an_answer_carries_all_that_a_container_is_given(void **state)
     struct fixture *f = *state;
     const struct gs_dp_pair envs[] = {{"K", "v"}, {"E", ""}};
     const struct gs_dp_pair annotations[] = {{"a", "b"}};
-    const struct gs_dp_path mounts[] = {{"/h", "/m"}}, nodes[] = {{"/d", "/e"}};
+    const struct gs_dp_path mounts[] = {{"/h", "/m"}, {"/h", "/m", true}}, nodes[] = {{"/d", "/e"}};
     const char *const names[] = {"n/g=0"};
     f->answer = (struct gs_dp_container){.envs = envs,
                                          .env_count = 2,
                                          .mounts = mounts,
-                                         .mount_count = 1,
+                                         .mount_count = 2,
                                          .devices = nodes,
                                          .device_count = 1,
                                          .annotations = annotations,
@@ -353,11 +353,12 @@ static void an_answer_carries_all_that_a_container_is_given(void **state)
                                          .cdi_device_count = 1};
     struct peer_stream *stream = ask(f, CALL("Allocate"), ONE_ID);
     /* An empty value is left out, which says the same. */
-    static const char expected[] = "\0\0\0\0\x38"
-                                   "\x0A\x36"
+    static const char expected[] = "\0\0\0\0\x44"
+                                   "\x0A\x42"
                                    "\x0A\6\x0A\1K\x12\1v"
                                    "\x0A\3\x0A\1E"
                                    "\x12\x08\x0A\2/m\x12\2/h"
+                                   "\x12\x0A\x0A\2/m\x12\2/h\x18\1"
                                    "\x1A\x0C\x0A\2/e\x12\2/d\x1A\2rw"
                                    "\x22\6\x0A\1a\x12\1b"
                                    "\x2A\7\x0A\5n/g=0";

@@ -24,6 +24,7 @@ static void what_others_say_is_understood(void **state)
         {"a later word", "mps", "", GS_ENFORCED_UNKNOWN},
         {"mps", "mps (per process, cooperative)", "", GS_ENFORCED_MPS},
         {"mig", "mig", "", GS_ENFORCED_MIG},
+        {"hook", "hook (cooperative)", "", GS_ENFORCED_HOOK},
         {"another case", "DMEM", "", GS_ENFORCED_UNKNOWN},
         {"a later reason", "none", "the moon is full", GS_ENFORCED_OTHER},
         {"none for no reason", "none", "", GS_ENFORCED_OTHER},

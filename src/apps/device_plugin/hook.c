@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/hook.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device_plugin/plugin.h"
+#include "gpushare/base/cleanup.h"
+#include "gpushare/base/log.h"
+#include "gpushare/base/sha256.h"
+
+#define LOOK_NS (10 * GS_NS_PER_S)
+enum {
+    LIBRARY_BYTES_MAX = 64 << 20,
+    ID_BYTES = 128,
+    HOOK_PATH_BYTES = 512,
+    LEFT_MAX = 10000, /* entries that a container leaves behind and we remove */
+    DEPTH_MAX = 32,
+    MOUNTS = 4,
+};
+/* Where HAMi-core looks; the first is compiled into it. */
+#define INSIDE  "/usr/local/vgpu"
+#define LIBRARY INSIDE "/libvgpu.so"
+#define PRELOAD "/etc/ld.so.preload"
+#define LOCK    "/tmp/vgpulock"
+
+const char *hook_settings_wrong(const char *library, const char *sha256)
+{
+    if (!library && !sha256)
+        return NULL;
+    if (!library || !sha256)
+        return "--hook-library and --hook-sha256 need each other";
+    if (library[0] != '/')
+        return "--hook-library has to begin with /";
+    if (strlen(sha256) != GS_SHA256_TEXT_BYTES - 1 ||
+        strspn(sha256, "0123456789abcdef") != GS_SHA256_TEXT_BYTES - 1)
+        return "--hook-sha256 is not 64 digits as sha256sum prints them";
+    return NULL;
+}
+
+/* ---- the library ---- */
+
+/* NULL: it is as it has to be. Otherwise what is wrong with it. */
+static const char *wrong_about(const struct stat *st)
+{
+    if (!S_ISREG(st->st_mode))
+        return "is no regular file";
+    if (st->st_uid != 0 || st->st_mode & (S_IWGRP | S_IWOTH))
+        return "is not root's alone to write";
+    return st->st_size > LIBRARY_BYTES_MAX ? "is larger than 64 MiB" : NULL;
+}
+
+static bool write_file(const char *path, const void *bytes, size_t len)
+{
+    char draft[HOOK_PATH_BYTES + 8];
+    snprintf(draft, sizeof(draft), "%s.new", path);
+    FILE *file = fopen(draft, "we");
+    if (!file)
+        return false;
+    bool whole = fwrite(bytes, 1, len, file) == len;
+    whole = fchmod(fileno(file), 0644) == 0 && whole;
+    whole = fclose(file) == 0 && whole;
+    return whole && rename(draft, path) == 0;
+}
+
+static bool make_folder(const char *path, mode_t mode)
+{
+    return (mkdir(path, mode) == 0 || errno == EEXIST) && chmod(path, mode) == 0;
+}
+
+/* The copy is made of the bytes that were compared. */
+static const char *take_library(const struct settings *settings, int fd, size_t len)
+{
+    char sum[GS_SHA256_TEXT_BYTES], path[HOOK_PATH_BYTES];
+    _cleanup_free_ char *bytes = malloc(len + 1);
+    size_t at = 0;
+    ssize_t got = 1;
+    for (; bytes && at < len && got > 0; at += got > 0 ? (size_t)got : 0)
+        got = read(fd, bytes + at, len - at);
+    if (!bytes || at < len)
+        return "cannot be read";
+    gs_sha256_text(bytes, len, sum);
+    if (strcmp(sum, settings->hook_sha256) != 0)
+        return "has another SHA-256 than --hook-sha256";
+    snprintf(path, sizeof(path), "%.300s/libvgpu.so", settings->hook_root);
+    return make_folder(settings->hook_root, 0755) && write_file(path, bytes, len)
+               ? NULL
+               : "cannot be copied to --hook-root";
+}
+
+static bool same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mode == b->st_mode && a->st_uid == b->st_uid &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+           a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+static bool has_copy(const struct settings *settings)
+{
+    char path[HOOK_PATH_BYTES];
+    snprintf(path, sizeof(path), "%.300s/libvgpu.so", settings->hook_root);
+    return access(path, F_OK) == 0;
+}
+
+/* Read again only when it is another file than at the last look. */
+static void look(struct plugin *plugin)
+{
+    struct hook *hook = &plugin->hook;
+    const struct settings *settings = &plugin->settings;
+    struct stat st = {0};
+    _cleanup_close_ int fd =
+        open(settings->hook_library, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool there = fd >= 0 && fstat(fd, &st) == 0;
+    if (hook->looked && same(&st, &hook->seen) && (!hook->ready || has_copy(settings)))
+        return;
+    const char *wrong = there ? wrong_about(&st) : "cannot be opened";
+    if (!wrong)
+        wrong = take_library(settings, fd, (size_t)st.st_size);
+    hook->looked = true;
+    hook->seen = st;
+    hook->ready = !wrong;
+    gs_log(wrong ? GS_LOG_ERROR : GS_LOG_INFO, wrong ? "no hook" : "the hook is in place",
+           GS_STR("library", settings->hook_library), GS_STR("it", wrong ? wrong : ""));
+}
+
+void hook_round(struct plugin *plugin)
+{
+    int64_t now_ns = gs_loop_now_ns(plugin->loop);
+    if (!plugin->settings.hook_library)
+        return;
+    if (now_ns >= plugin->hook.look_ns) {
+        look(plugin);
+        plugin->hook.look_ns = now_ns + LOOK_NS;
+    }
+    plugin_wake_at(plugin, plugin->hook.look_ns);
+}
+
+enum gs_enforced hook_enforces(const struct plugin *plugin)
+{
+    return plugin->hook.ready ? GS_ENFORCED_HOOK : GS_ENFORCED_HOOK_AWAY;
+}
+
+/* ---- a container ---- */
+
+/* The least of the ids: the same for Allocate and for the start, in whatever order they come. */
+static int name_of(const char *const *ids, size_t count, char ret[ID_BYTES], struct gs_error *err)
+{
+    const char *least = count ? ids[0] : "";
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(ids[i], least) < 0)
+            least = ids[i];
+    if (!least[0] || least[0] == '.' || strchr(least, '/') || strlen(least) >= ID_BYTES)
+        return gs_fail(err, GS_EINVAL, "the device id \"%.40s\" is no name of a folder", least);
+    snprintf(ret, ID_BYTES, "%s", least);
+    return 0;
+}
+
+static const char *text(struct gs_arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static const char *text(struct gs_arena *arena, const char *format, ...)
+{
+    char line[HOOK_PATH_BYTES];
+    va_list args;
+    va_start(args, format);
+    int len = vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    return len < (int)sizeof(line) ? gs_arena_strndup(arena, line, (size_t)len) : NULL;
+}
+
+static bool add_envs(const struct plugin *plugin, const struct gs_allocate_answer *answer,
+                     const char *id, struct gs_arena *arena, struct gs_dp_container *container)
+{
+    uint32_t gpus = gs_gpu_mask_count(answer->gpus);
+    uint64_t mib = (uint64_t)answer->units / gpus * gs_unit_mib(plugin->devices.unit);
+    size_t at = container->env_count, count = at + gpus + 1;
+    struct gs_dp_pair *envs = gs_arena_calloc(arena, count, sizeof(*envs));
+    if (!envs)
+        return false;
+    memcpy(envs, container->envs, at * sizeof(*envs));
+    for (uint32_t i = 0; i < gpus; i++) /* as it counts those that the container sees */
+        envs[at++] = (struct gs_dp_pair){text(arena, "CUDA_DEVICE_MEMORY_LIMIT_%u", i),
+                                         text(arena, "%llum", (unsigned long long)mib)};
+    envs[at] =
+        (struct gs_dp_pair){"CUDA_DEVICE_MEMORY_SHARED_CACHE", text(arena, INSIDE "/%s.cache", id)};
+    for (size_t i = container->env_count; i < count; i++)
+        if (!envs[i].key || !envs[i].value)
+            return false;
+    container->envs = envs;
+    container->env_count = count;
+    return true;
+}
+
+/* The folder first: the library is mounted into it. */
+static bool add_mounts(const struct plugin *plugin, const char *id, struct gs_arena *arena,
+                       struct gs_dp_container *container)
+{
+    const char *root = plugin->settings.hook_root;
+    size_t at = container->mount_count;
+    const struct gs_dp_path own[MOUNTS] = {
+        {text(arena, "%s/%s/cache", root, id), INSIDE, false},
+        {text(arena, "%s/libvgpu.so", root), LIBRARY, true},
+        {text(arena, "%s/%s/ld.so.preload", root, id), PRELOAD, true},
+        {text(arena, "%s/lock", root), LOCK, false},
+    };
+    struct gs_dp_path *mounts = gs_arena_calloc(arena, at + MOUNTS, sizeof(*mounts));
+    if (!mounts)
+        return false;
+    if (at)
+        memcpy(mounts, container->mounts, at * sizeof(*mounts));
+    for (size_t i = 0; i < MOUNTS; i++) {
+        if (!own[i].host)
+            return false;
+        mounts[at++] = own[i];
+    }
+    container->mounts = mounts;
+    container->mount_count = at;
+    return true;
+}
+
+int hook_add(const struct plugin *plugin, const struct gs_allocate_answer *answer,
+             const struct gs_dp_ids *ids, struct gs_arena *arena, struct gs_dp_container *container,
+             struct gs_error *err)
+{
+    char id[ID_BYTES];
+    if (!plugin->settings.hook_library)
+        return 0;
+    if (name_of(ids->ids, ids->count, id, err) < 0)
+        return -1;
+    return add_envs(plugin, answer, id, arena, container) &&
+                   add_mounts(plugin, id, arena, container)
+               ? 0
+               : gs_fail_nomem(err);
+}
+
+/* ---- a start ---- */
+
+/* Of a container that has ended: nobody else is in there. fd is *taken*. */
+static bool empty_folder(int fd, int depth, int *left)
+{
+    DIR *dir = fdopendir(fd);
+    bool empty = dir != NULL;
+    if (!dir)
+        close(fd);
+    for (const struct dirent *entry; empty && (entry = readdir(dir));) {
+        const char *name = entry->d_name;
+        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+            continue;
+        if (--*left < 0)
+            empty = false;
+        else if (unlinkat(dirfd(dir), name, 0) < 0) {
+            int inner = openat(dirfd(dir), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            empty = inner >= 0 && depth > 0 && empty_folder(inner, depth - 1, left) &&
+                    unlinkat(dirfd(dir), name, AT_REMOVEDIR) == 0;
+        }
+    }
+    if (dir)
+        closedir(dir);
+    return empty;
+}
+
+static bool make_cache(const char *path)
+{
+    int left = LEFT_MAX;
+    if (!make_folder(path, 0777))
+        return false;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd >= 0 && empty_folder(fd, DEPTH_MAX, &left);
+}
+
+/* Without a library that was verified an empty file takes its place, and nothing is preloaded. */
+static int prepare(const struct plugin *plugin, const char *id, struct gs_error *err)
+{
+    static const char preload[] = LIBRARY "\n";
+    const char *root = plugin->settings.hook_root;
+    char own[HOOK_PATH_BYTES], cache[HOOK_PATH_BYTES], file[HOOK_PATH_BYTES];
+    char lock[HOOK_PATH_BYTES], library[HOOK_PATH_BYTES];
+    snprintf(own, sizeof(own), "%.300s/%s", root, id);
+    snprintf(cache, sizeof(cache), "%.300s/%s/cache", root, id);
+    snprintf(file, sizeof(file), "%.300s/%s/ld.so.preload", root, id);
+    snprintf(lock, sizeof(lock), "%.300s/lock", root);
+    snprintf(library, sizeof(library), "%.300s/libvgpu.so", root);
+    bool made = make_folder(root, 0755) && make_folder(lock, 01777) && make_folder(own, 0755) &&
+                make_cache(cache) && (has_copy(&plugin->settings) || write_file(library, "", 0)) &&
+                write_file(file, preload, plugin->hook.ready ? strlen(preload) : 0);
+    return made ? 0
+                : gs_fail_errno(err, GS_EBUSY, errno,
+                                "held back: the hook's folder %.160s cannot be made, or emptied",
+                                own);
+}
+
+bool hook_may_start(struct plugin *plugin, const struct gs_start_request *request,
+                    struct gs_error *err)
+{
+    struct gs_placed pod;
+    char id[ID_BYTES];
+    if (!plugin->settings.hook_library)
+        return true;
+    look(plugin);
+    if (name_of(request->ids, request->id_count, id, err) < 0 || prepare(plugin, id, err) < 0)
+        return false;
+    if (plugin->hook.ready)
+        return true;
+    if (gs_allocator_starting(plugin->alloc, request, &pod) && !pod.enforce_required)
+        return true;
+    gs_fail(err, GS_EBUSY, "held back: the pod may ask for a limit (gpu-enforce: required), and %s",
+            gs_enforced_reason(GS_ENFORCED_HOOK_AWAY));
+    return false;
+}
