@@ -135,6 +135,7 @@ SHOWN = (
     (["mps.enabled=true", "mps.driverRoot=/run/nvidia/driver"], "path: /run/nvidia/driver, type"),
     (["mps.enabled=true", f"image.digests.mps=sha256:{'3' * 64}"],
      f"gpushare-mps:0.1.0@sha256:{'3' * 64}\n"),
+    (["mps.enabled=true"], "type: OnDelete"),
     (["mps.enabled=true", "mps.byLabel=true", "domain=example.com"], 'example.com/gpu-mps: "true"'),
     (["hook.library=/data/lib/x.so", f"hook.sha256={'a' * 64}"], "path: /data/lib, type"),
     (["hook.library=/data/lib/x.so", f"hook.sha256={'a' * 64}"], 'HOOK_LIBRARY, value: "/data/lib/x.so"'),

@@ -33,7 +33,8 @@ enum gs_enforced {
     GS_ENFORCED_COUNT
 };
 
-/* "dmem", "mps (per process, cooperative)", "mig", "hook (cooperative)", "none"; "" when it was not said. */
+/* "dmem", "mps (per process, cooperative)", "mig", "hook (cooperative)", "none"; "" when it was not
+ * said. */
 const char *gs_enforced_name(enum gs_enforced enforced);
 
 /* Why it is not, a clause for people; "" for unknown and where something does. Constant. */

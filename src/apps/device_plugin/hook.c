@@ -180,7 +180,7 @@ static bool add_envs(const struct plugin *plugin, const struct gs_allocate_answe
 {
     uint32_t gpus = gs_gpu_mask_count(answer->gpus);
     uint64_t mib = (uint64_t)answer->units / gpus * gs_unit_mib(plugin->devices.unit);
-    size_t at = container->env_count, count = at + gpus + 1;
+    size_t at = container->env_count, count = at + gpus + 1 + (answer->cores_pct > 0);
     struct gs_dp_pair *envs = gs_arena_calloc(arena, count, sizeof(*envs));
     if (!envs)
         return false;
@@ -188,8 +188,11 @@ static bool add_envs(const struct plugin *plugin, const struct gs_allocate_answe
     for (uint32_t i = 0; i < gpus; i++) /* as it counts those that the container sees */
         envs[at++] = (struct gs_dp_pair){text(arena, "CUDA_DEVICE_MEMORY_LIMIT_%u", i),
                                          text(arena, "%llum", (unsigned long long)mib)};
-    envs[at] =
+    envs[at++] =
         (struct gs_dp_pair){"CUDA_DEVICE_MEMORY_SHARED_CACHE", text(arena, INSIDE "/%s.cache", id)};
+    if (answer->cores_pct)
+        envs[at] =
+            (struct gs_dp_pair){"CUDA_DEVICE_SM_LIMIT", text(arena, "%u", answer->cores_pct)};
     for (size_t i = container->env_count; i < count; i++)
         if (!envs[i].key || !envs[i].value)
             return false;

@@ -181,9 +181,11 @@ static void a_container_gets_its_limits_and_mounts(void **state)
         const char *ids[3];
         size_t id_count, envs;
         const char *limit, *second;
+        uint32_t cores_pct;
     } rows[] = {
         {"one GPU", 1, 8, {"b-1", "a-7", "c-0"}, 3, 3, "8192m", "(not set)"},
         {"ids in another order", 2, 8, {"c-0", "b-1", "a-7"}, 3, 3, "8192m", "(not set)"},
+        {"compute as well", 1, 8, {"a-7"}, 1, 4, "8192m", "(not set)", 40},
         {"two GPUs", 5, 8, {"a-7"}, 1, 4, "4096m", "4096m"},
     };
     struct rig *rig = *state;
@@ -193,7 +195,8 @@ static void a_container_gets_its_limits_and_mounts(void **state)
         const struct gs_dp_path mount = {"/dev/null", "/x"};
         struct gs_dp_container made = {
             .envs = &first, .env_count = 1, .mounts = &mount, .mount_count = 1};
-        const struct gs_allocate_answer answer = {.gpus = r->gpus, .units = r->units};
+        const struct gs_allocate_answer answer = {
+            .gpus = r->gpus, .units = r->units, .cores_pct = r->cores_pct};
         const struct gs_dp_ids ids = {.ids = (const char *const *)r->ids, .count = r->id_count};
         struct gs_error err = {0};
         char cache[80], preload[96], library[80], lock[80];
@@ -215,6 +218,7 @@ static void a_container_gets_its_limits_and_mounts(void **state)
         row_text(r->row, env(&made, "CUDA_DEVICE_MEMORY_LIMIT_1"), r->second);
         row_text(r->row, env(&made, "CUDA_DEVICE_MEMORY_SHARED_CACHE"),
                  "/usr/local/vgpu/a-7.cache");
+        row_text(r->row, env(&made, "CUDA_DEVICE_SM_LIMIT"), r->cores_pct ? "40" : "(not set)");
         row_equal(r->row, made.mount_count, 5);
         for (size_t i = 0; i < 5; i++) {
             row_text(r->row, made.mounts[i].host, mounts[i].host);
