@@ -43,7 +43,7 @@ _gpushare_candidates() {
         kubectl "${where[@]}" get pods -o name 2>/dev/null | sed 's|.*/||'
         ;;
     what-if)
-        echo "--gpu-mem --gpu-count --replicas --gpu-model --policy --filename --add-node" \
+        echo "--gpu-mem --gpu-count --gpu-core --replicas --gpu-model --policy --filename --add-node" \
             "--without-node --output $common"
         ;;
     usage)

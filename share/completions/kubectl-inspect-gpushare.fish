@@ -70,6 +70,7 @@ complete -c $prog -n '__gpushare_command what-if' -s f -l filename -r -F -d 'pod
 complete -c $prog -n '__gpushare_command what-if' -l add-node -x -a '(__gpushare_names nodes -l gpushare=true)' -d 'as if there were more like it'
 complete -c $prog -n '__gpushare_command what-if' -l without-node -x -a '(__gpushare_names nodes -l gpushare=true)' -d 'as if it were drained'
 complete -c $prog -n '__gpushare_command what-if' -s c -l gpu-count -x -d 'GPUs per pod'
+complete -c $prog -n '__gpushare_command what-if' -l gpu-core -x -d 'percent of one GPU\'s compute per pod'
 complete -c $prog -n '__gpushare_command what-if' -s r -l replicas -x -d 'how many pods'
 complete -c $prog -n '__gpushare_command what-if' -l gpu-model -x -d 'only these models'
 complete -c $prog -n '__gpushare_command what-if' -l policy -x -a 'binpack spread fgd rollout' -d placement

@@ -373,8 +373,7 @@ void gs_ledger_stats(const struct gs_ledger *ledger, struct gs_ledger_stats *ret
         stats.total_units += node->view.sum_total_units;
         stats.used_units += node->view.sum_used_units;
         for (uint32_t g = 0; g < node->view.gpu_count; g++)
-            stats.overfull_gpus += node->view.gpus[g].used_units > node->view.gpus[g].total_units ||
-                                   node->view.gpus[g].used_cores_pct > GS_CORES_PCT;
+            stats.overfull_gpus += node->view.gpus[g].used_units > node->view.gpus[g].total_units;
     }
     *ret = stats;
 }

@@ -20,6 +20,8 @@ static bool print_pod(void *ctx, const struct gs_claim *claim)
     gs_buf_json_string(dev->out, claim->ns, strlen(claim->ns));
     gs_buf_puts(dev->out, ",\"uid\":");
     gs_buf_json_string(dev->out, claim->uid, strlen(claim->uid));
+    if (claim->cores_pct)
+        gs_buf_printf(dev->out, ",\"corePercentage\":%u", claim->cores_pct);
     gs_buf_printf(dev->out, ",\"usedGPU\":%u,\"reserved\":%s,\"recorded\":%s}", claim->units,
                   claim->state == GS_CLAIM_RESERVED ? "true" : "false",
                   claim->unplaced ? "false" : "true");
@@ -35,6 +37,8 @@ static void print_dev(const struct gs_ledger *ledger, const struct gs_node_view 
                   i ? "," : "", gpu->idx, gpu->total_units, (unsigned long long)gpu->used_units,
                   gpu->usable ? "true" : "false");
     gs_buf_json_string(out, model, strlen(model));
+    if (gpu->used_cores_pct)
+        gs_buf_printf(out, ",\"usedCorePercentage\":%u", gpu->used_cores_pct);
     gs_buf_puts(out, ",\"pods\":[");
     struct dev_pods dev = {out, gpu->idx, true};
     gs_ledger_each_claim(ledger, view->slot, print_pod, &dev);

@@ -287,8 +287,7 @@ void m_stats(const struct model *model, struct gs_ledger_stats *ret)
         ret->total_units += view.sum_total_units;
         ret->used_units += view.sum_used_units;
         for (uint32_t i = 0; i < view.gpu_count; i++)
-            ret->overfull_gpus +=
-                states[i].used_units > states[i].total_units || states[i].used_cores_pct > 100;
+            ret->overfull_gpus += states[i].used_units > states[i].total_units;
     }
     for (uint32_t i = 0; i < M_UIDS; i++) {
         bool unplaced;

@@ -70,7 +70,7 @@ struct gs_ledger_stats {
     uint32_t claims;
     uint32_t reserved;        /* claims with a bind under way */
     uint32_t unplaced_claims; /* charged to every GPU that could hold them */
-    uint32_t overfull_gpus;   /* used above total, of memory or of compute */
+    uint32_t overfull_gpus;   /* used above total; of compute nobody dies */
     uint32_t others;          /* pods without GPU memory on GPU nodes */
     uint32_t held;            /* nominated pods */
     uint64_t total_units;

@@ -45,6 +45,7 @@ static void read_options(struct what_if *run, int argc, char **argv)
                    "units of memory that each GPU gives; several sizes, each with how many pods",
                    .key = 'm'),
         OPT_U32("gpu-count", &run->ask.gpu_count, "N", "GPUs per pod (1)", .key = 'c'),
+        OPT_U32("gpu-core", &run->ask.cores_pct, "N", "percent of one GPU's compute per pod"),
         OPT_U32("replicas", &run->replicas, "N", "how many pods, where the size does not say (1)",
                 .key = 'r'),
         OPT_STRING("gpu-model", &run->ask.model, "LIST",
@@ -79,6 +80,8 @@ static const char *wrong(const struct what_if *run)
                "-f FILE, or --without-node NODE";
     if (!run->ask.gpu_count || run->ask.gpu_count > GS_GPUS_MAX)
         return "--gpu-count is 1 to 64";
+    if (run->ask.cores_pct > GS_CORES_PCT || (run->ask.cores_pct && run->ask.gpu_count > 1))
+        return "--gpu-core is 1 to 100, and of one GPU";
     if (!run->replicas || run->replicas > REPLICAS_MAX)
         return "--replicas is 1 to 100000";
     return NULL;
@@ -265,6 +268,7 @@ static void judge(struct what_if *run, struct order *order)
 {
     struct gs_ask ask = {.units = order->ask.units,
                          .gpu_count = order->ask.gpu_count,
+                         .cores_pct = order->ask.cores_pct,
                          .cpu_milli = order->ask.cpu_milli,
                          .selects = order->ask.model != NULL,
                          .model = gs_slice_of(order->ask.model ? order->ask.model : ""),

@@ -116,6 +116,7 @@ static bool fill_node(struct copy *copy, json_t *to, const json_t *node)
                                    "pods",
                                    names->gpu_mem,
                                    names->gpu_count,
+                                   names->gpu_cores,
                                    "nvidia.com/gpu",
                                    "nvidia.com/gpu.shared",
                                    NULL};
@@ -150,7 +151,7 @@ json_t *copy_node(struct copy *copy, const json_t *node)
 
 static bool keep_resources(json_t *to, const json_t *from, const struct gs_names *names)
 {
-    const char *const amounts[] = {"cpu", "memory", names->gpu_mem, NULL};
+    const char *const amounts[] = {"cpu", "memory", names->gpu_mem, names->gpu_cores, NULL};
     const json_t *resources = json_object_get(from, "resources");
     if (!resources)
         return true;

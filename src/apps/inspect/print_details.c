@@ -31,6 +31,14 @@ static bool names_pods(const struct view *view, const struct view_node *node)
     return usage && usage->names_pods;
 }
 
+static bool asks_for_cores(const struct view_node *node)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < node->gpu_count; i++)
+        any |= node->gpus[i].used_cores_pct > 0;
+    return any;
+}
+
 static void put_header(struct grid *grid, const struct view *view, const struct view_node *node,
                        bool brief)
 {
@@ -40,6 +48,8 @@ static void put_header(struct grid *grid, const struct view *view, const struct 
         grid_column(grid, true, brief ? "GPU%u" : "GPU%u(Allocated)", i);
     if (node->pending_pods)
         grid_column(grid, true, "Pending(Allocated)");
+    if (asks_for_cores(node))
+        grid_column(grid, true, "COMPUTE");
     if (!names_pods(view, node))
         return;
     grid_column(grid, true, "USED(%s)", gs_unit_name(view_unit_of(view, node)));
@@ -59,6 +69,8 @@ static void put_pod(struct grid *grid, const struct view *view, const struct vie
     if (node->pending_pods)
         grid_cell(grid, recorded ? GRID_PLAIN : GRID_WARN, "%" PRIu64,
                   recorded ? 0 : (uint64_t)claim->units * claim->gpu_count);
+    if (asks_for_cores(node))
+        grid_cell(grid, GRID_PLAIN, "%" PRIu32, claim->cores_pct);
     if (names_pods(view, node))
         put_use(grid, view, node, claim);
 }
@@ -98,6 +110,18 @@ static void put_health(const struct view_node *node)
     }
 }
 
+static void put_cores(const struct view_node *node)
+{
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        const struct view_gpu *gpu = &node->gpus[i];
+        if (gpu->used_cores_pct)
+            printf("Compute :   %" PRIu32 " of 100 of GPU%" PRIu32 ", held by %s\n",
+                   gpu->used_cores_pct, gpu->idx,
+                   gpu->gpu->enforced == GS_ENFORCED_MPS ? gs_enforced_name(gpu->gpu->enforced)
+                                                         : "nothing: it is a count");
+    }
+}
+
 static int put_node(const struct view *view, const struct view_node *node,
                     const struct terminal *terminal)
 {
@@ -113,6 +137,7 @@ static int put_node(const struct view *view, const struct view_node *node,
            address[0] ? address : "unknown", text);
     printf("Allocated : %" PRIu64 " (%" PRIu64 "%%)\nTotal :     %" PRIu64 "\n", node->used_units,
            view_percent(node->used_units, node->total_units), node->total_units);
+    put_cores(node);
     put_health(node);
     size_t width = text_width(text);
     if (terminal->screen && terminal->width && width > terminal->width)

@@ -34,6 +34,8 @@ static void put_pod(struct doc *doc, const struct view *view, const struct gs_cl
     doc_text(doc, "namespace", claim->ns);
     doc_text(doc, "uid", claim->uid);
     doc_number(doc, "usedGPU", claim->units);
+    if (claim->cores_pct)
+        doc_number(doc, "corePercentage", claim->cores_pct);
     if (!gpu || claim->gpu_count > 1)
         doc_number(doc, "gpuCount", claim->gpu_count);
     put_use(doc, usage_pod_find(view->usage, claim->uid), gpu);
@@ -58,6 +60,10 @@ static void put_gpu(struct doc *doc, const struct view *view, const struct view_
     doc_number(doc, "totalGPU", gpu->total_units);
     doc_number(doc, "usedGPU", gpu->used_units);
     doc_number(doc, "freeGPU", gpu->free_units);
+    if (gpu->used_cores_pct) {
+        doc_number(doc, "usedCorePercentage", gpu->used_cores_pct);
+        doc_text(doc, "coreEnforced", view_cores_held(gpu->gpu->enforced));
+    }
     if (usage && (usage->known & GS_GPU_BIT(gpu->idx)))
         doc_number(doc, "inUseBytes", usage->used_bytes[gpu->idx]);
     if (gpu->gpu->uuid[0])

@@ -45,6 +45,8 @@ static void put_header(struct grid *grid, const struct shape *shape)
     grid_column(grid, true, "LARGEST");
     grid_column(grid, true, "STRANDED");
     grid_column(grid, true, "PODS");
+    if (shape->view->says_cores)
+        grid_column(grid, true, "COMPUTE");
     if (shape->view->says_used)
         grid_column(grid, true, "USED");
     if (shape->view->says_enforced)
@@ -122,6 +124,15 @@ static void put_used(struct grid *grid, const struct view *view, const struct vi
     grid_cell(grid, GRID_PLAIN, "%s", text);
 }
 
+/* Of all its GPUs, 100 of each. */
+static void put_cores(struct grid *grid, const struct view_node *node)
+{
+    uint64_t used_pct = 0;
+    for (uint32_t i = 0; i < node->gpu_count; i++)
+        used_pct += node->gpus[i].used_cores_pct;
+    grid_cell(grid, GRID_PLAIN, "%" PRIu64 "/%" PRIu32, used_pct, node->gpu_count * GS_CORES_PCT);
+}
+
 static void put_wide(struct grid *grid, const struct shape *shape, const struct view_node *node)
 {
     const struct gs_fragmentation *part = &node->fragmentation;
@@ -132,6 +143,8 @@ static void put_wide(struct grid *grid, const struct shape *shape, const struct 
     else
         grid_cell(grid, GRID_PLAIN, "-");
     grid_cell(grid, GRID_PLAIN, "%" PRIu32, node->claim_count);
+    if (shape->view->says_cores)
+        put_cores(grid, node);
     if (shape->view->says_used)
         put_used(grid, shape->view, node);
     if (shape->view->says_enforced)

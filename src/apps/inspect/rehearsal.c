@@ -103,6 +103,14 @@ static bool annotate(json_t *annotations, const char *name, const char *text)
     return !text || !text[0] || json_object_set_new(annotations, name, json_string(text)) == 0;
 }
 
+static bool put_cores(const json_t *tree, const char *name, uint32_t cores_pct)
+{
+    const json_t *containers = json_object_get(json_object_get(tree, "spec"), "containers");
+    const json_t *resources = json_object_get(json_array_get(containers, 0), "resources");
+    return json_object_set_new(json_object_get(resources, "limits"), name,
+                               json_integer(cores_pct)) == 0;
+}
+
 static json_t *pod_tree(const struct rehearsal *rehearsal, const struct rehearsal_ask *ask)
 {
     const struct gs_names *names = rehearsal->names;
@@ -117,6 +125,10 @@ static json_t *pod_tree(const struct rehearsal *rehearsal, const struct rehearsa
                   "annotations", "spec", "containers", "name", "c", "resources", "limits",
                   names->gpu_mem, units, "requests", "cpu", cpu);
     json_t *annotations = json_object_get(json_object_get(tree, "metadata"), "annotations");
+    if (ask->cores_pct && !put_cores(tree, names->gpu_cores, ask->cores_pct)) {
+        json_decref(tree);
+        return NULL;
+    }
     if (tree && annotate(annotations, names->model, ask->model) &&
         annotate(annotations, names->model_deny, ask->model_deny) &&
         annotate(annotations, names->uuid, ask->uuid) &&

@@ -23,6 +23,7 @@ struct rehearsal;
 struct rehearsal_ask {
     uint32_t units; /* per GPU */
     uint32_t gpu_count;
+    uint32_t cores_pct; /* 0: none */
     int64_t cpu_milli;
     const char *model, *model_deny, *uuid, *uuid_deny;
 };

@@ -249,8 +249,12 @@ static int put_waiting(struct snapshot *snapshot, const struct gs_pod *pod)
         gs_ledger_release_hold(snapshot->ledger, pod->uid);
         return 0;
     }
-    const struct gs_hold hold = {pod->uid, pod->nominated_node, waiting->charge.units,
-                                 waiting->charge.gpu_count, pod->priority};
+    const struct gs_hold hold = {.uid = pod->uid,
+                                 .node = pod->nominated_node,
+                                 .units = waiting->charge.units,
+                                 .gpu_count = waiting->charge.gpu_count,
+                                 .cores_pct = waiting->charge.cores_pct,
+                                 .priority = pod->priority};
     return gs_ledger_hold(snapshot->ledger, &hold, NULL);
 }
 

@@ -41,6 +41,11 @@ const char *view_enforced(const struct view_node *node)
     return "none";
 }
 
+const char *view_cores_held(enum gs_enforced enforced)
+{
+    return enforced == GS_ENFORCED_MPS ? gs_enforced_name(enforced) : "none";
+}
+
 bool view_used(const struct view *view, const struct view_node *node, uint64_t *ret_bytes)
 {
     const struct usage_node *usage = usage_node_find(view->usage, node->node->name);
@@ -119,6 +124,7 @@ static void fill_gpus(struct view_node *node, struct view_gpu *gpus)
             .gpu = &state->inventory[i],
             .idx = from->idx,
             .total_units = from->total_units,
+            .used_cores_pct = from->used_cores_pct,
             .free_units = from->usable && open ? from->free_units : 0,
             .usable = from->usable,
             .overfull = from->used_units > from->total_units,
@@ -234,6 +240,7 @@ static void sum_nodes(struct view *view)
         for (uint32_t g = 0; g < node->gpu_count; g++) {
             sum->overfull_gpus += node->gpus[g].overfull;
             sum->unusable_gpus += !node->gpus[g].usable;
+            view->says_cores |= node->gpus[g].used_cores_pct > 0;
             view->says_enforced |= node->gpus[g].gpu->enforced != GS_ENFORCED_UNKNOWN;
         }
     }

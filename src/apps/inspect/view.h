@@ -21,8 +21,9 @@ struct view_gpu {
     const struct gs_gpu *gpu; /* UUID, model, health */
     uint32_t idx;
     uint64_t total_units;
-    uint64_t used_units; /* by pods that name this GPU */
-    uint64_t free_units; /* for a new pod; 0 when the GPU or its node takes none */
+    uint64_t used_units;     /* by pods that name this GPU */
+    uint32_t used_cores_pct; /* what its pods ask for of its compute */
+    uint64_t free_units;     /* for a new pod; 0 when the GPU or its node takes none */
     bool usable;
     bool overfull;
 };
@@ -78,6 +79,7 @@ struct view {
     bool pending;              /* some node has pods that name no GPU */
     bool says_enforced;        /* some node's plugin tells whether limits hold */
     const struct usage *usage; /* what pods truly use; NULL: not asked */
+    bool says_cores;           /* some pod asks for compute */
     bool says_used;            /* some node's plugin tells what is in use */
     uint32_t waiting_pods;
     uint64_t waiting_units;
@@ -95,6 +97,10 @@ void view_release(struct view *view);
 /* What keeps pods to their share on the node's GPUs: a word that all of them have ("dmem", "mig",
  * "none"), "some", "-" when its plugin does not tell. */
 const char *view_enforced(const struct view_node *node);
+
+/* What keeps pods to their part of a GPU's compute: "mps (per process, cooperative)", or "none": it
+ * is a count. */
+const char *view_cores_held(enum gs_enforced enforced);
 
 /* What is truly in use of a node's GPUs together. False: its plugin does not tell. */
 bool view_used(const struct view *view, const struct view_node *node, uint64_t *ret_bytes);

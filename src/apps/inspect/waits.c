@@ -27,6 +27,7 @@ static int order_asks(const void *left, const void *right)
     const struct gs_ask *a = &x->ask, *b = &y->ask;
     COMPARE(a->units, b->units);
     COMPARE(a->gpu_count, b->gpu_count);
+    COMPARE(a->cores_pct, b->cores_pct);
     COMPARE(a->cpu_milli, b->cpu_milli);
     COMPARE(a->priority, b->priority);
     COMPARE(a->broken, b->broken);

@@ -70,6 +70,9 @@ void waits_asks(const struct wait *wait, char to[WAIT_TEXT_BYTES])
     else if (wait->ask.gpu_count > 1)
         snprintf(to, WAIT_TEXT_BYTES, "%" PRIu32 " x%" PRIu32, wait->ask.units,
                  wait->ask.gpu_count);
+    else if (wait->ask.cores_pct)
+        snprintf(to, WAIT_TEXT_BYTES, "%" PRIu32 ", %" PRIu32 "%%", wait->ask.units,
+                 wait->ask.cores_pct);
     else
         snprintf(to, WAIT_TEXT_BYTES, "%" PRIu32, wait->ask.units);
 }

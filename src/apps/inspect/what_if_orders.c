@@ -86,6 +86,7 @@ static void ask_of_order(struct order *order)
     order->broken = ask.broken;
     order->ask = (struct rehearsal_ask){.units = ask.units,
                                         .gpu_count = ask.gpu_count,
+                                        .cores_pct = ask.cores_pct,
                                         .cpu_milli = ask.cpu_milli,
                                         .model = order->pod.gpu_model,
                                         .model_deny = order->pod.gpu_model_deny,

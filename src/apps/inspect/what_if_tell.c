@@ -80,7 +80,9 @@ static int print_places(const struct order *order)
 /* What verdict_print() compares sizes with. */
 static struct gs_ask ask_of(const struct order *order)
 {
-    return (struct gs_ask){.units = order->ask.units, .gpu_count = order->ask.gpu_count};
+    return (struct gs_ask){.units = order->ask.units,
+                           .gpu_count = order->ask.gpu_count,
+                           .cores_pct = order->ask.cores_pct};
 }
 
 static int print_order(const struct order *order, const char *unit, enum gs_placement policy)
@@ -90,6 +92,8 @@ static int print_order(const struct order *order, const char *unit, enum gs_plac
         printf("%s: ", order->title);
     printf("%" PRIu32 " of %" PRIu32 " pods with %" PRIu32 " %s ", order->placed, order->replicas,
            order->ask.units, unit);
+    if (order->ask.cores_pct)
+        printf("and %" PRIu32 " of 100 of the compute ", order->ask.cores_pct);
     if (order->ask.gpu_count > 1)
         printf("on each of %" PRIu32 " GPUs fit now", order->ask.gpu_count);
     else
@@ -167,6 +171,8 @@ static void put_order(struct doc *doc, const struct order *order)
     if (order->title[0])
         doc_text(doc, "name", order->title);
     doc_number(doc, "requestedGPU", order->ask.units);
+    if (order->ask.cores_pct)
+        doc_number(doc, "requestedCorePercentage", order->ask.cores_pct);
     doc_number(doc, "gpuCount", order->ask.gpu_count);
     doc_number(doc, "replicas", order->replicas);
     doc_number(doc, "placed", order->placed);

@@ -37,6 +37,8 @@ static void put_waiting(struct doc *doc, const struct why *why)
     gs_ask_of_pod(&ask, &why->pod);
     verdict_of(&why->snapshot, &ask, &verdict);
     doc_number(doc, "requestedGPU", ask.units);
+    if (ask.cores_pct)
+        doc_number(doc, "requestedCorePercentage", ask.cores_pct);
     doc_number(doc, "gpuCount", ask.gpu_count);
     doc_text(doc, "schedulerName", snapshot_scheduler_of(&why->pod));
     if (scheduler)
@@ -55,6 +57,8 @@ static bool put_sharer(void *ctx, const struct gs_claim *claim)
     doc_text(doc, "name", claim->name);
     doc_text(doc, "namespace", claim->ns);
     doc_number(doc, "usedGPU", claim->units);
+    if (claim->cores_pct)
+        doc_number(doc, "corePercentage", claim->cores_pct);
     doc_list(doc, "gpus");
     for (uint32_t i = 0; i < GS_GPUS_MAX; i++) {
         if (claim->charged & GS_GPU_BIT(i))
@@ -94,6 +98,8 @@ static void put_bound(struct doc *doc, const struct why *why)
     if (!gs_ledger_find_claim(ledger, why->pod.uid, &own))
         return;
     doc_number(doc, "usedGPU", own.units);
+    if (own.cores_pct)
+        doc_number(doc, "corePercentage", own.cores_pct);
     doc_number(doc, "gpuCount", own.gpu_count);
     doc_bool(doc, "recorded", claim_recorded(&own));
     doc_list(doc, "gpus");

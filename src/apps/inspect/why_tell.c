@@ -86,6 +86,8 @@ static void tell_waiting(const struct why *why)
         printf("%" PRIu32 " %s on each of %" PRIu32 " GPUs", ask.units, unit, ask.gpu_count);
     else
         printf("%" PRIu32 " %s on one GPU", ask.units, unit);
+    if (ask.cores_pct && !ask.broken)
+        printf(" and %" PRIu32 " of 100 of its compute", ask.cores_pct);
     printf(": %" PRIu32 " of %" PRIu32 " nodes could take it now\n", fits, verdict.nodes);
     verdict_print(&verdict, &ask, unit);
     if (fits)
@@ -150,6 +152,18 @@ static void tell_use(const struct usage_pod *pod, uint32_t gpu, bool held, const
     printf("    it uses %s %s there; the most so far was %s\n", used, gs_unit_name(unit), peak);
 }
 
+/* Nothing where nobody asks for compute. */
+static void tell_cores(const struct gs_gpu_state *gpu, const struct gs_claim *own,
+                       enum gs_enforced enforced)
+{
+    if (!gpu->used_cores_pct)
+        return;
+    printf("    %" PRIu32 " of 100 of its compute asked for, %" PRIu32 " by this pod: %s\n",
+           gpu->used_cores_pct, own->cores_pct,
+           enforced == GS_ENFORCED_MPS ? "with MPS a ceiling for each process"
+                                       : "a count, which nothing keeps a pod to");
+}
+
 static void tell_gpus(const struct why *why, const struct gs_node_view *view,
                       const struct gs_claim *own, const char *unit)
 {
@@ -168,6 +182,7 @@ static void tell_gpus(const struct why *why, const struct gs_node_view *view,
         if (gpu->max_pods)
             printf("    %" PRIu32 " of at most %" PRIu32 " pods\n", gpu->pods, gpu->max_pods);
         tell_enforced(what->enforced);
+        tell_cores(gpu, own, what->enforced);
         tell_use(use, gpu->idx, what->enforced == GS_ENFORCED_DMEM, unit);
     }
 }
@@ -230,8 +245,10 @@ void why_tell(const struct why *why)
 {
     const struct gs_pod *pod = &why->pod;
     if (!gs_pod_wants_gpu(pod)) {
-        printf("%s/%s asks for no GPU memory (%s)\n", pod->ns, pod->name,
-               why->common.names.gpu_mem);
+        struct gs_ask ask;
+        gs_ask_of_pod(&ask, pod);
+        printf("%s/%s asks for no GPU memory (%s)%s%s\n", pod->ns, pod->name,
+               why->common.names.gpu_mem, ask.broken ? ": " : "", gs_reason_text(ask.broken));
     } else if (gs_pod_terminal(pod)) {
         printf("%s/%s has ended and holds no GPU memory\n", pod->ns, pod->name);
         tell_trouble(why);
