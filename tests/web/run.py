@@ -402,6 +402,19 @@ def words_of_others_are_no_markup(browser, stack):
     equal(answer.count(html.escape(nasty).replace("&#x27;", "&#39;")), 3, "how often it stands there")
 
 
+def what_keeps_pods_to_their_share_is_told(_, stack):
+    words = ("dmem", "mps (per process, cooperative)", "mig", "none")
+    items = json.loads(cluster.text())
+    annotations = items["items"][0]["metadata"]["annotations"]
+    inventory = json.loads(annotations["aliyun.com/gpu-inventory"])
+    for gpu, word in zip(inventory["gpus"], words):
+        gpu["enforced"] = word
+    annotations["aliyun.com/gpu-inventory"] = json.dumps(inventory)
+    page = World(stack, json.dumps(items)).ask()[2]
+    told = re.findall(r"<em[^>]*>([^<]*)</em>", page[page.index('id="n-a100-1"'):].split("</article>")[0])
+    equal(told, ["enforced", *words[1:3]], "the words of its GPUs")
+
+
 def what_would_fit_is_what_if(_, stack):
     world = World(stack, cluster.text())
     page = world.ask()[2]
@@ -475,7 +488,7 @@ CASES = [a_bind_is_seen_without_reloading, a_stream_that_ended_is_taken_up_again
          search_and_filters_leave_what_matches, arrow_keys_go_from_pod_to_pod,
          it_works_without_a_script, who_may_not_look_is_refused,
          without_a_token_the_way_is_the_login, words_of_others_are_no_markup,
-         what_would_fit_is_what_if, a_snapshot_plays_again, a_page_of_5000_nodes_stays_small]
+         what_keeps_pods_to_their_share_is_told, what_would_fit_is_what_if, a_snapshot_plays_again, a_page_of_5000_nodes_stays_small]
 
 
 def screenshots(folder):

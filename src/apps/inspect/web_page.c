@@ -303,6 +303,21 @@ static void put_bar(const struct card *card, const struct view_gpu *gpu, uint64_
     }
 }
 
+static bool is_held(const struct gs_gpu *gpu)
+{
+    return gpu->enforced > GS_ENFORCED_UNKNOWN && gpu->enforced < GS_ENFORCED_NOT_ON;
+}
+
+/* Only the kernel's limit holds whatever a pod does. */
+static void put_enforced(struct gs_buf *out, const struct gs_gpu *gpu)
+{
+    if (gpu->enforced == GS_ENFORCED_DMEM)
+        gs_buf_puts(out, "<em class=good title=\"the kernel keeps each pod to its share\">"
+                         "enforced</em>");
+    else if (is_held(gpu))
+        gs_buf_printf(out, "<em>%s</em>", gs_enforced_name(gpu->enforced));
+}
+
 /* Behind a bar of that length, or in one that leaves no room. */
 static void put_gpu_words(struct gs_buf *out, const struct view_gpu *gpu, uint64_t length)
 {
@@ -313,9 +328,7 @@ static void put_gpu_words(struct gs_buf *out, const struct view_gpu *gpu, uint64
         gs_buf_puts(out, "<em>cordoned</em>");
     if (gpu->overfull)
         gs_buf_puts(out, "<em class=bad>overfull</em>");
-    if (gpu->gpu->enforced == GS_ENFORCED_DMEM)
-        gs_buf_puts(out, "<em class=good title=\"the kernel keeps each pod to its share\">"
-                         "enforced</em>");
+    put_enforced(out, gpu->gpu);
     gs_buf_puts(out, "</div>");
 }
 
@@ -331,8 +344,7 @@ static void put_gpu(const struct card *card, const struct view_gpu *gpu)
     web_use_gpu(out, card->state->view, card->node, gpu);
     gs_buf_puts(out, "\">");
     put_bar(card, gpu, length);
-    if (!gpu->gpu->healthy || !gpu->gpu->schedulable || gpu->overfull ||
-        gpu->gpu->enforced == GS_ENFORCED_DMEM)
+    if (!gpu->gpu->healthy || !gpu->gpu->schedulable || gpu->overfull || is_held(gpu->gpu))
         put_gpu_words(out, gpu, length);
     gs_buf_printf(out, "</div></div><span>%" PRIu64 "/%" PRIu64 "</span></div>", gpu->used_units,
                   gpu->total_units);
