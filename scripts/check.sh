@@ -49,7 +49,7 @@ steps=(
     "packages the .debs go into a fresh Debian 12, run and leave nothing; a release is whole"
     "hardening RELRO, PIE, stack protector, FORTIFY and the rest are in the programs"
     "supply   docs/dependencies.md lists what is linked, and under which licence; so does the SPDX document"
-    "node     the device plugin where everything happens at random, 25 s (--long: 10 minutes)"
+    "node     what limits containers, and the device plugin where everything happens at random, 25 s (--long: 10 minutes)"
     "web      the page of kubectl inspect gpushare web in a headless Chromium, on clusters of gpushare-sim"
     "world    the service in random worlds, 4 million steps (--long: 40 million)"
     "callgrind filter takes as many instructions as it did"
@@ -203,6 +203,7 @@ step_node() {
     local seconds=25
     ((fuzz_seconds == 5)) || seconds=600
     build_project "$root" release gpushare-device-plugin gpushare-sim
+    tests/integration/device_plugin/node_limits.sh "$root/build"
     tests/integration/device_plugin/node_random.sh "$root/build" --seconds "$seconds"
 }
 
