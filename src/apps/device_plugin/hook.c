@@ -17,7 +17,7 @@
 
 #define LOOK_NS (10 * GS_NS_PER_S)
 enum {
-    LIBRARY_BYTES_MAX = 64 << 20,
+    LIBRARY_BYTES_MAX = 16 << 20,
     ID_BYTES = 128,
     HOOK_PATH_BYTES = 512,
     LEFT_MAX = 10000, /* entries that a container leaves behind and we remove */
@@ -53,7 +53,7 @@ static const char *wrong_about(const struct stat *st)
         return "is no regular file";
     if (st->st_uid != 0 || st->st_mode & (S_IWGRP | S_IWOTH))
         return "is not root's alone to write";
-    return st->st_size > LIBRARY_BYTES_MAX ? "is larger than 64 MiB" : NULL;
+    return st->st_size > LIBRARY_BYTES_MAX ? "is larger than 16 MiB" : NULL;
 }
 
 static bool write_file(const char *path, const void *bytes, size_t len)
