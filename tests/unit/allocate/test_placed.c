@@ -44,6 +44,7 @@ static void a_bound_pod_is_told_with_its_share(void **state)
          8,
          "p",
          true},
+        {"it sets MPS' variables itself", {"p", {8}, 0, .sets_mps = true}, 1, 8, "p", false},
         {"ended", {"p", {8}, 0, .phase = GS_PHASE_SUCCEEDED}, 0, 0, "", false},
     };
     GS_FOR_EACH_ROW (r, rows) {
@@ -57,6 +58,7 @@ static void a_bound_pod_is_told_with_its_share(void **state)
             row_equal(r->row, seen.pod.units, r->units);
             row_text(r->row, seen.pod.cgroup_uid, r->cgroup_uid);
             row_equal(r->row, seen.pod.runs, r->runs);
+            row_equal(r->row, seen.pod.sets_mps, r->given.sets_mps);
         }
         gs_allocator_free(rig.alloc);
     }
