@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""--mps-root: real containers are given their limit, the pipes of their GPU's daemon and its /dev/shm,
-unless the pod brings its own; 8/10 + 2/10 of a card, then 5/10 + 3/10 + 2/10, without touching the plugin;
-it starts anew under them. The pod beyond maxPods waits and knows why; who sets CUDA_MPS_* itself is named;
-without the daemon nobody new starts. NVIDIA's daemon is a stand-in (25 to 40 s)."""
+"""--mps-root: real containers are given their limit and their part of the compute, the pipes of their
+GPU's daemon and its /dev/shm, unless the pod brings its own; 8/10 + 2/10 of a card, then 5/10 + 3/10 + 2/10,
+without touching the plugin; it starts anew under them. The pod beyond maxPods waits and knows why; who sets
+CUDA_MPS_* itself is named; without the daemon nobody new starts. NVIDIA's daemon is a stand-in (25 to 40 s)."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import tempfile
 from harness.case import check, run
 from harness.control_plane import built_program
 from harness.node import NodeCluster, real_pod
-from harness.objects import INVENTORY, NAMESPACE, annotation
+from harness.objects import GPU_CORES, INVENTORY, NAMESPACE, annotation, with_cores
 from harness.processes import wait_for
 
 KUBE = ">=1.20"
@@ -57,11 +57,12 @@ def mps_pod(name, units, own_shm=False, env=()):
     return made
 
 
-def check_container(cluster, root, name, gib, own_shm=False):
+def check_container(cluster, root, name, gib, own_shm=False, cores=None):
     cluster.running(name)
     seen = cluster.environment(name)["c0"]
     expected = {"CUDA_MPS_PIPE_DIRECTORY": "/tmp/nvidia-mps", "PIPE": "yes",
-                "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": f"0={gib * 1024}M"}
+                "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": f"0={gib * 1024}M",
+                "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": cores}
     for key, value in expected.items():
         check(seen.get(key) == value, f"{name}: {key} is {seen.get(key)}, not {value}")
     touched = any(entry.endswith(f"-{name}") for entry in os.listdir(f"{root}/shm"))
@@ -104,8 +105,9 @@ def steps(cluster, root, gpus):
     wait_for("the GPU's word", lambda: gpu_of(cluster)["enforced"] == "mps (per process, cooperative)")
     check(gpu_of(cluster)["maxPods"] == 3, "maxPods is another")
 
-    cluster.create_pods([mps_pod("a", 16), mps_pod("b", 4, own_shm=True)])
-    check_container(cluster, root, "a", 16)
+    check(cluster.node_object()["status"]["capacity"].get(GPU_CORES) == "100", "no compute is offered")
+    cluster.create_pods([with_cores(mps_pod("a", 16), 30), mps_pod("b", 4, own_shm=True)])
+    check_container(cluster, root, "a", 16, cores="30")
     check_container(cluster, root, "b", 4, own_shm=True)
     cluster.plugin.verify_and_stop()
     cluster.start_plugin()
@@ -115,8 +117,8 @@ def steps(cluster, root, gpus):
     check(starts(root) == 1, "the daemon was started anew")
 
     cluster.create_pods([mps_pod("c", 10), mps_pod("d", 6), mps_pod("e", 4, env=SPOILT)])
-    for name, gib in (("c", 10), ("d", 6), ("e", 4)):
-        check_container(cluster, root, name, gib)
+    for name, gib, cores in (("c", 10, None), ("d", 6, None), ("e", 4, "100")):
+        check_container(cluster, root, name, gib, cores=cores)
     wait_for("e is named", lambda: "GpuEnvironmentOverridden" in cluster.events("e"))
     check("nothing keeps it to its share" in why(cluster, "e"), f"why says {why(cluster, 'e')}")
     cluster.delete_pod("e")

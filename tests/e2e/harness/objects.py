@@ -5,6 +5,7 @@ import json
 
 GPU_MEM = "aliyun.com/gpu-mem"
 GPU_COUNT = "aliyun.com/gpu-count"
+GPU_CORES = "aliyun.com/gpu-core.percentage"
 INVENTORY = "aliyun.com/gpu-inventory"
 MOVED = "aliyun.com/gpu-moved"
 IDX = "ALIYUN_COM_GPU_MEM_IDX"
@@ -32,6 +33,7 @@ def node(name, gpu_sizes=(), with_inventory=True, unit="GiB", pods=110):
     if gpu_sizes:
         capacity[GPU_MEM] = str(sum(gpu_sizes))
         capacity[GPU_COUNT] = str(len(gpu_sizes))
+        capacity[GPU_CORES] = str(100 * len(gpu_sizes))
         metadata["labels"]["gpushare"] = "true"
         if with_inventory:
             metadata["annotations"] = {INVENTORY: inventory(gpu_sizes, name, unit)}
@@ -64,6 +66,13 @@ def pod(name, mem=0, gpu_count=None, containers=None, init=(), namespace=NAMESPA
     if node_name:
         made["nodeName"] = node_name
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": made}
+
+
+def with_cores(made, percent):
+    """The pod, whose first container asks for so much of a GPU's compute, too."""
+    limits = made["spec"]["containers"][0].setdefault("resources", {}).setdefault("limits", {})
+    limits[GPU_CORES] = str(percent)
+    return made
 
 
 def original_annotations(gpu_idx, pod_mem, gpu_mem):
