@@ -35,6 +35,7 @@ struct search {
     uint32_t slot;
     gs_gpu_mask allowed;
     int64_t free_units[GS_GPUS_MAX]; /* by position in the view; negative when overfull */
+    int32_t free_cores_pct[GS_GPUS_MAX];
     int64_t free_cpu_milli;
     uint32_t *tenants; /* those that may go */
     uint32_t tenant_count;
@@ -57,14 +58,24 @@ static void evict(struct search *search, uint32_t pod, int sign)
 {
     const struct defrag_tenant *tenant = &search->defrag->tenants[pod];
     for (uint32_t g = 0; g < search->view->gpu_count; g++) {
-        if (tenant->gpus & GS_GPU_BIT(search->view->gpus[g].idx))
-            search->free_units[g] += sign * (int64_t)tenant->units;
+        if (!(tenant->gpus & GS_GPU_BIT(search->view->gpus[g].idx)))
+            continue;
+        search->free_units[g] += sign * (int64_t)tenant->units;
+        search->free_cores_pct[g] += sign * (int32_t)tenant->cores_pct;
     }
     search->free_cpu_milli += sign * search->defrag->pods[pod].ask.cpu_milli;
     if (sign > 0)
         search->chosen[search->chosen_count++] = pod;
     else
         search->chosen_count--;
+}
+
+/* For one share of the ask; a GPU without compute has room for who asks for none. */
+static bool has_room(const struct search *search, uint32_t gpu)
+{
+    const struct gs_ask *ask = search->ask;
+    return search->free_units[gpu] >= ask->units &&
+           (!ask->cores_pct || search->free_cores_pct[gpu] >= (int32_t)ask->cores_pct);
 }
 
 static void note(struct search *search)
@@ -116,7 +127,7 @@ static void choose_gpu(struct search *search, uint32_t gpu, uint32_t ready);
 static void clear_gpu(struct search *search, uint32_t gpu, uint32_t ready, uint32_t from)
 {
     gs_gpu_mask bit = GS_GPU_BIT(search->view->gpus[gpu].idx);
-    if (search->free_units[gpu] >= search->ask->units) {
+    if (has_room(search, gpu)) {
         choose_gpu(search, gpu + 1, ready + 1);
         return;
     }
@@ -153,7 +164,7 @@ static void choose_gpu(struct search *search, uint32_t gpu, uint32_t ready)
                   search->view->gpus[gpu].total_units >= search->ask->units;
     if (usable)
         clear_gpu(search, gpu, ready, 0);
-    if (!usable || search->free_units[gpu] < search->ask->units)
+    if (!usable || !has_room(search, gpu))
         choose_gpu(search, gpu + 1, ready);
 }
 
@@ -200,9 +211,11 @@ static void look_at_node(struct search *search, uint32_t slot)
     search->slot = slot;
     search->allowed = gs_ask_allowed(search->ask, view);
     search->free_cpu_milli = view->cpu_milli - view->cpu_used_milli;
-    for (uint32_t g = 0; g < view->gpu_count; g++)
+    for (uint32_t g = 0; g < view->gpu_count; g++) {
         search->free_units[g] =
             (int64_t)view->gpus[g].total_units - (int64_t)view->gpus[g].used_units;
+        search->free_cores_pct[g] = GS_CORES_PCT - (int32_t)view->gpus[g].used_cores_pct;
+    }
     gather_tenants(search);
     if (search->tenant_count >= search->moves && worth_a_look(search))
         choose_gpu(search, 0, 0);

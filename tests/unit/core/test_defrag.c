@@ -17,6 +17,7 @@ struct bound {
     int32_t priority;
     int64_t cpu_milli, age_s;
     bool alone; /* no controller */
+    uint32_t cores_pct;
 };
 
 struct world {
@@ -37,6 +38,7 @@ static struct gs_ask ask_of(const struct bound *pod)
 {
     return (struct gs_ask){.units = pod->units,
                            .gpu_count = pod->gpu_count,
+                           .cores_pct = pod->cores_pct,
                            .priority = pod->priority,
                            .cpu_milli = pod->cpu_milli,
                            .uid = "w"};
@@ -50,6 +52,7 @@ static void charge(struct gs_ledger *ledger, const char *uid, const struct bound
                                              .node = node_names[pod->node],
                                              .gpus = pod->gpus,
                                              .units = pod->units,
+                                             .cores_pct = pod->cores_pct,
                                              .priority = pod->priority,
                                              .cpu_milli = (uint32_t)pod->cpu_milli});
 }
@@ -295,6 +298,22 @@ static const struct {
       .waiting = WAITS(16, 1)},
      GS_DEFRAG_FOUND,
      "!p2>0/1"},
+    {"compute is what is missing",
+     {{"16", "16"},
+      .node_count = 2,
+      .pods = {POD(0, 1, 6, .cores_pct = 30, .age_s = 9), POD(1, 1, 6, .cores_pct = 40)},
+      .pod_count = 2,
+      .waiting = WAITS(4, 1, .cores_pct = 80)},
+     GS_DEFRAG_FOUND,
+     "!p1>0/1"},
+    {"compute is missing everywhere",
+     {{"16", "16"},
+      .node_count = 2,
+      .pods = {POD(0, 1, 6, .cores_pct = 60), POD(1, 1, 6, .cores_pct = 60)},
+      .pod_count = 2,
+      .waiting = WAITS(4, 1, .cores_pct = 80)},
+     GS_DEFRAG_NONE,
+     ""},
     {"without a controller nobody moves",
      {{"16", "16"},
       .node_count = 2,
@@ -421,6 +440,12 @@ static struct bound draw_pod(uint64_t *random)
     };
 }
 
+/* In every other world pods ask for compute, too. */
+static uint32_t draw_cores(uint64_t seed, const struct bound *pod, uint64_t *random)
+{
+    return seed % 2 && pod->gpu_count == 1 ? 30 * (uint32_t)gs_splitmix_below(random, 4) : 0;
+}
+
 static struct world draw_world(uint64_t seed)
 {
     uint64_t random = seed;
@@ -433,6 +458,7 @@ static struct world draw_world(uint64_t seed)
     uint32_t wanted = 3 + (uint32_t)gs_splitmix_below(&random, 6);
     for (uint32_t i = 0; i < wanted; i++) {
         struct bound pod = draw_pod(&random);
+        pod.cores_pct = draw_cores(seed, &pod, &random);
         if (settle(&world, &pod, &random))
             world.pods[world.pod_count++] = pod;
     }
@@ -442,6 +468,9 @@ static struct world draw_world(uint64_t seed)
         .priority = 5,
         .cpu_milli = (int64_t)gs_splitmix_below(&random, 5) * 1000,
     };
+    if (seed % 4 == 1) /* small in memory, so that compute is what is missing */
+        world.waiting.units -= 8;
+    world.waiting.cores_pct = draw_cores(seed, &world.waiting, &random);
     return world;
 }
 
