@@ -9,7 +9,7 @@ exec </dev/null
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 packed=$root/build/gpu
-programs=(gpushare-device-plugin gpushare-mps gpushare-sim tests/gpu/cuda_probe tests/gpu/gpu_source
+carried=(gpushare-device-plugin gpushare-mps gpushare-sim tests/gpu/cuda_probe tests/gpu/gpu_source
     tests/gpu/plugin_env)
 checks=(
     "inventory  gpushare-device-plugin --print-inventory: cards with memory and a PCI address that the kernel knows, MIG as nvidia-smi has it"
@@ -64,7 +64,7 @@ pack() {
         plugin_env || exit 1
     rm -rf "$packed"
     mkdir -p "$packed/bin" "$packed/lib" || exit 1
-    for program in "${programs[@]}"; do
+    for program in "${carried[@]}"; do
         name=${program##*/}
         cp "$root/build/$program" "$packed/lib/$name" || exit 1
         while read -r library; do
