@@ -195,7 +195,7 @@ static int filter(struct gs_service *service, struct gs_slice body, struct gs_sc
     struct gs_ask ask;
     gs_ask_of_pod(&ask, &scratch->args.pod);
     if (!ask.units)
-        memset(scratch->verdicts, ask.broken, gs_filter_args_count(&scratch->args));
+        memset(scratch->verdicts, (int)ask.broken, gs_filter_args_count(&scratch->args));
     else if (filter_gpu_pod(service, &ask, scratch, waits, err) < 0)
         return -1;
     if (waits && *waits)
