@@ -141,4 +141,5 @@ def body():
         uninstall(cluster, helm)
 
 
-run(body)
+if __name__ == "__main__":
+    run(body)
