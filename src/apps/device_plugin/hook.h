@@ -22,8 +22,8 @@ struct plugin;
  *
  *   libvgpu.so              a copy of what was verified, so that nobody changes it afterwards
  *   lock/                   the library's own, of all containers
- *   ID/ld.so.preload        of the container whose device ids begin with ID: the library, or
- * nothing ID/cache/               writable to it, empty when it starts
+ *   ID/ld.so.preload        the library, or nothing; ID is the least of a container's device ids
+ *   ID/cache/               writable to that container, empty when it starts
  *
  * An id belongs to one container at a time, so there are never more folders than ids.
  */
