@@ -28,7 +28,7 @@ build_another_way() (
         as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
     fi
     export -f build_here
-    env LC_ALL=C.UTF-8 TZ=Pacific/Chatham USER=somebody HOME="$1/home" jobs=1 LANGUAGE=de \
+    env LC_ALL=C.UTF-8 TZ=Pacific/Chatham USER=somebody HOME="$1/home" jobs=3 LANGUAGE=de \
         "${as[@]}" faketime -f '+400d' bash -euc 'build_here "$@"' build "${@:2}"
     ((EUID != 0)) || chown -R root:root "$1"
 )
