@@ -28,11 +28,10 @@ def assumed_by_the_original(cluster):
 def kubelet_restarts_while_a_container_is_down(cluster, victim):
     """A kubelet that finds a pod with a container that does not run allocates its devices anew, and
     newer ones fail it when its ids are not listed."""
-    cluster.kubelet.stop()
-    cluster.stop_container(victim)
-    cluster.start_kubelet()
-    wait_for("the plugin registered again", lambda: cluster.plugin.metric(
-        "gpushare_device_plugin_registrations_total") >= 2)
+    with cluster.plugin_registers_again():
+        cluster.kubelet.stop()
+        cluster.stop_container(victim)
+        cluster.start_kubelet()
 
 
 def body():

@@ -77,7 +77,6 @@ def body():
             watcher.told_before_its_first_process(qos, uid)
         watcher.told_before_its_first_process(*cgroup_of(static_pod(cluster, "static")))
         cluster.restart_kubelet()
-        wait_for("the kubelet offers the GPUs again", lambda: cluster.gpu_memory() == 32)
         cluster.create_pods([real_pod("after", 2)])
         watcher.told_before_its_first_process(*cgroup_of(cluster.running("after")))
         # One that starts late is told of all that run.

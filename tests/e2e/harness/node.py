@@ -6,6 +6,7 @@
         env = cluster.environment("p")["c0"]
 """
 
+import contextlib
 import fcntl
 import glob
 import http.client
@@ -24,6 +25,8 @@ NODE = "real"
 DEVICE_PLUGINS = "/var/lib/kubelet/device-plugins"
 POD_LOGS = "/var/log/pods"
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+REGISTRATIONS = "gpushare_device_plugin_registrations_total"
+READS_OUR_LIST = "gpushare_device_plugin_registered"
 PLUGIN_MANIFESTS = ("base/device-plugin/rbac.yaml",)
 
 KUBELET_CONFIG = {
@@ -209,8 +212,20 @@ class NodeCluster(Cluster):
                  node_ready(self.find_node()), 60)
 
     def restart_kubelet(self):
-        self.kubelet.stop()
-        self.start_kubelet()
+        """Returns when new pods can be admitted again: until the plugin registered with it, a kubelet
+        fails them ("UnexpectedAdmissionError"), while the node still shows what it offered before."""
+        with self.plugin_registers_again():
+            self.kubelet.stop()
+            self.start_kubelet()
+
+    @contextlib.contextmanager
+    def plugin_registers_again(self):
+        units, before = self.gpu_memory(), self.plugin.metric(REGISTRATIONS)
+        yield
+        wait_for("the plugin registered again",
+                 lambda: self.plugin.metric(REGISTRATIONS) > before and
+                 self.plugin.metric(READS_OUR_LIST) == 1)
+        wait_for("the kubelet offers the GPUs again", lambda: self.gpu_memory() == units)
 
     def find_node(self):
         return self.api.find(f"/api/v1/nodes/{NODE}")
