@@ -2,7 +2,9 @@
 #include "gpushare/base/arena.h"
 
 #include <stdalign.h>
+#include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +72,32 @@ char *gs_arena_strndup(struct gs_arena *arena, const char *text, size_t len)
     if (len)
         memcpy(copy, text, len);
     copy[len] = '\0';
+    return copy;
+}
+
+char *gs_arena_printf(struct gs_arena *arena, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int len = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = len < 0 ? NULL : take(arena, (size_t)len + 1);
+    if (text)
+        vsnprintf(text, (size_t)len + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+void *gs_arena_extend(struct gs_arena *arena, const void *list, size_t count, size_t more,
+                      size_t size)
+{
+    size_t all;
+    if (__builtin_add_overflow(count, more, &all))
+        return NULL;
+    void *copy = gs_arena_calloc(arena, all, size);
+    if (copy && count)
+        memcpy(copy, list, count * size);
     return copy;
 }
 

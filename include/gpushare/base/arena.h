@@ -29,6 +29,14 @@ void *gs_arena_calloc(struct gs_arena *arena, size_t count, size_t size);
 /* A NUL-terminated copy. */
 char *gs_arena_strndup(struct gs_arena *arena, const char *text, size_t len);
 
+/* Text by a format, of any length. */
+char *gs_arena_printf(struct gs_arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* A copy of a list (NULL when count is 0) with room for more elements behind it, zeroed. */
+void *gs_arena_extend(struct gs_arena *arena, const void *list, size_t count, size_t more,
+                      size_t size);
+
 /* How much memory it holds. */
 size_t gs_arena_bytes(const struct gs_arena *arena);
 

@@ -29,13 +29,6 @@ static void gpu_name(const struct plugin *plugin, uint32_t idx, char out[NAME_BY
         snprintf(out, NAME_BYTES, "%u", gpu ? plugin->set.source_idx[idx] : idx);
 }
 
-static const char *number(struct gs_arena *arena, uint32_t value)
-{
-    char text[16];
-    int len = snprintf(text, sizeof(text), "%u", value);
-    return gs_arena_strndup(arena, text, (size_t)len);
-}
-
 /* Every name behind a prefix, as one comma list. */
 static const char *names_of(const struct plugin *plugin, gs_gpu_mask gpus, const char *prefix,
                             struct gs_arena *arena)
@@ -72,9 +65,9 @@ static int add_envs(const struct plugin *plugin, const struct gs_allocate_answer
     const struct gs_dp_pair envs[ENVS_MAX] = {
         {"NVIDIA_VISIBLE_DEVICES", visible},
         {names->idx, gs_arena_strndup(arena, answer->idx, strlen(answer->idx))},
-        {names->pod, number(arena, answer->pod_units)},
-        {names->container, number(arena, answer->units)},
-        {names->dev, number(arena, answer->dev_units)},
+        {names->pod, gs_arena_printf(arena, "%u", answer->pod_units)},
+        {names->container, gs_arena_printf(arena, "%u", answer->units)},
+        {names->dev, gs_arena_printf(arena, "%u", answer->dev_units)},
         {names->gpus, gpus},
     };
     struct gs_dp_pair *copy = gs_arena_calloc(arena, ENVS_MAX, sizeof(*copy));
@@ -94,16 +87,15 @@ static int add_mounts(const struct plugin *plugin, gs_gpu_mask gpus, struct gs_a
                       struct gs_dp_container *ret)
 {
     struct gs_dp_path *mounts = gs_arena_calloc(arena, GS_GPUS_MAX, sizeof(*mounts));
-    char name[NAME_BYTES], path[NAME_BYTES + sizeof(MOUNTS_ROOT) + 1];
+    char name[NAME_BYTES];
     uint32_t idx;
     if (!mounts)
         return -1;
     GS_FOR_EACH_GPU (idx, gpus) {
         struct gs_dp_path *mount = &mounts[ret->mount_count++];
         gpu_name(plugin, idx, name);
-        snprintf(path, sizeof(path), "%s/%s", MOUNTS_ROOT, name);
         mount->host = "/dev/null";
-        mount->container = gs_arena_strndup(arena, path, strlen(path));
+        mount->container = gs_arena_printf(arena, "%s/%s", MOUNTS_ROOT, name);
         if (!mount->container)
             return -1;
     }

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,37 +161,24 @@ static int name_of(const char *const *ids, size_t count, char ret[ID_BYTES], str
     return 0;
 }
 
-static const char *text(struct gs_arena *arena, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static const char *text(struct gs_arena *arena, const char *format, ...)
-{
-    char line[HOOK_PATH_BYTES];
-    va_list args;
-    va_start(args, format);
-    int len = vsnprintf(line, sizeof(line), format, args);
-    va_end(args);
-    return len < (int)sizeof(line) ? gs_arena_strndup(arena, line, (size_t)len) : NULL;
-}
-
 static bool add_envs(const struct plugin *plugin, const struct gs_allocate_answer *answer,
                      const char *id, struct gs_arena *arena, struct gs_dp_container *container)
 {
     uint32_t gpus = gs_gpu_mask_count(answer->gpus);
     uint64_t mib = (uint64_t)answer->units / gpus * gs_unit_mib(plugin->devices.unit);
     size_t at = container->env_count, count = at + gpus + 1 + (answer->cores_pct > 0);
-    struct gs_dp_pair *envs = gs_arena_calloc(arena, count, sizeof(*envs));
+    struct gs_dp_pair *envs =
+        gs_arena_extend(arena, container->envs, at, count - at, sizeof(*envs));
     if (!envs)
         return false;
-    memcpy(envs, container->envs, at * sizeof(*envs));
     for (uint32_t i = 0; i < gpus; i++) /* as it counts those that the container sees */
-        envs[at++] = (struct gs_dp_pair){text(arena, "CUDA_DEVICE_MEMORY_LIMIT_%u", i),
-                                         text(arena, "%llum", (unsigned long long)mib)};
-    envs[at++] =
-        (struct gs_dp_pair){"CUDA_DEVICE_MEMORY_SHARED_CACHE", text(arena, INSIDE "/%s.cache", id)};
+        envs[at++] = (struct gs_dp_pair){gs_arena_printf(arena, "CUDA_DEVICE_MEMORY_LIMIT_%u", i),
+                                         gs_arena_printf(arena, "%llum", (unsigned long long)mib)};
+    envs[at++] = (struct gs_dp_pair){"CUDA_DEVICE_MEMORY_SHARED_CACHE",
+                                     gs_arena_printf(arena, INSIDE "/%s.cache", id)};
     if (answer->cores_pct)
-        envs[at] =
-            (struct gs_dp_pair){"CUDA_DEVICE_SM_LIMIT", text(arena, "%u", answer->cores_pct)};
+        envs[at] = (struct gs_dp_pair){"CUDA_DEVICE_SM_LIMIT",
+                                       gs_arena_printf(arena, "%u", answer->cores_pct)};
     for (size_t i = container->env_count; i < count; i++)
         if (!envs[i].key || !envs[i].value)
             return false;
@@ -208,16 +194,15 @@ static bool add_mounts(const struct plugin *plugin, const char *id, struct gs_ar
     const char *root = plugin->settings.hook_root;
     size_t at = container->mount_count;
     const struct gs_dp_path own[MOUNTS] = {
-        {text(arena, "%s/%s/cache", root, id), INSIDE, false},
-        {text(arena, "%s/libvgpu.so", root), LIBRARY, true},
-        {text(arena, "%s/%s/ld.so.preload", root, id), PRELOAD, true},
-        {text(arena, "%s/lock", root), LOCK, false},
+        {gs_arena_printf(arena, "%s/%s/cache", root, id), INSIDE, false},
+        {gs_arena_printf(arena, "%s/libvgpu.so", root), LIBRARY, true},
+        {gs_arena_printf(arena, "%s/%s/ld.so.preload", root, id), PRELOAD, true},
+        {gs_arena_printf(arena, "%s/lock", root), LOCK, false},
     };
-    struct gs_dp_path *mounts = gs_arena_calloc(arena, at + MOUNTS, sizeof(*mounts));
+    struct gs_dp_path *mounts =
+        gs_arena_extend(arena, container->mounts, at, MOUNTS, sizeof(*mounts));
     if (!mounts)
         return false;
-    if (at)
-        memcpy(mounts, container->mounts, at * sizeof(*mounts));
     for (size_t i = 0; i < MOUNTS; i++) {
         if (!own[i].host)
             return false;

@@ -34,6 +34,9 @@ struct hook {
     bool ready;  /* it is what was pinned */
 };
 
+/* Of --hook-root. */
+enum { HOOK_ROOT_MAX = 300 };
+
 /* What is wrong with the options; NULL: nothing. */
 const char *hook_settings_wrong(const char *library, const char *sha256);
 

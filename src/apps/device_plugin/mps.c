@@ -96,22 +96,6 @@ enum gs_enforced mps_enforces(const struct plugin *plugin, const struct gs_gpu *
 
 /* ---- a container ---- */
 
-static const char *print_limit(const struct plugin *plugin, const struct gs_allocate_answer *answer,
-                               struct gs_arena *arena)
-{
-    char text[48];
-    uint64_t mib = (uint64_t)answer->units * gs_unit_mib(plugin->devices.unit);
-    int len = snprintf(text, sizeof(text), "0=%lluM", (unsigned long long)mib);
-    return gs_arena_strndup(arena, text, (size_t)len);
-}
-
-static const char *print_cores(const struct gs_allocate_answer *answer, struct gs_arena *arena)
-{
-    char text[16];
-    int len = snprintf(text, sizeof(text), "%u", answer->cores_pct);
-    return gs_arena_strndup(arena, text, (size_t)len);
-}
-
 static const char *host_path(const struct plugin *plugin, const char *uuid, const char *leaf,
                              struct gs_arena *arena)
 {
@@ -135,24 +119,25 @@ int mps_add(const struct plugin *plugin, const struct gs_allocate_answer *answer
                        "take gpu-count off, or choose a node without MPS");
     const struct gs_gpu *gpu =
         gs_gpu_find(plugin->set.gpus, plugin->set.count, (uint32_t)__builtin_ctzll(answer->gpus));
-    struct gs_dp_pair *envs = gs_arena_calloc(arena, env_count + ENVS_MAX, sizeof(*envs));
-    struct gs_dp_path *mounts = gs_arena_calloc(arena, mount_count + MOUNTS, sizeof(*mounts));
+    struct gs_dp_pair *envs =
+        gs_arena_extend(arena, container->envs, env_count, ENVS_MAX, sizeof(*envs));
+    struct gs_dp_path *mounts =
+        gs_arena_extend(arena, container->mounts, mount_count, MOUNTS, sizeof(*mounts));
+    uint64_t mib = (uint64_t)answer->units * gs_unit_mib(plugin->devices.unit);
     if (!gpu || !envs || !mounts)
         return gs_fail_nomem(err);
-    memcpy(envs, container->envs, env_count * sizeof(*envs));
-    if (mount_count)
-        memcpy(mounts, container->mounts, mount_count * sizeof(*mounts));
     envs[env_count] = (struct gs_dp_pair){"CUDA_MPS_PIPE_DIRECTORY", PIPE_IN_CONTAINER};
     envs[env_count + 1] =
-        (struct gs_dp_pair){"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", print_limit(plugin, answer, arena)};
+        (struct gs_dp_pair){"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
+                            gs_arena_printf(arena, "0=%lluM", (unsigned long long)mib)};
     mounts[mount_count] =
         (struct gs_dp_path){host_path(plugin, gpu->uuid, "pipe", arena), PIPE_IN_CONTAINER};
     mounts[mount_count + 1] =
         (struct gs_dp_path){host_path(plugin, NULL, "shm", arena), "/dev/shm"};
     /* A ceiling: the part of the GPU's multiprocessors that its kernels run on, rounded down. Of
      * who asks for none the daemon's own default, which is all of them. */
-    envs[env_count + 2] =
-        (struct gs_dp_pair){"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", print_cores(answer, arena)};
+    envs[env_count + 2] = (struct gs_dp_pair){"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+                                              gs_arena_printf(arena, "%u", answer->cores_pct)};
     if (!envs[env_count + 1].value || !envs[env_count + 2].value || !mounts[mount_count].host ||
         !mounts[mount_count + 1].host)
         return gs_fail_nomem(err);

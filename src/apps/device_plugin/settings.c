@@ -61,6 +61,8 @@ static const char *what_is_wrong(const struct settings *settings)
         return "--overhead-mib and --overhead-slots need each other";
     if (__builtin_mul_overflow(settings->overhead_mib, settings->overhead_slots, &reserved))
         return "--overhead-mib times --overhead-slots is too large";
+    if (settings->hook_library && strlen(settings->hook_root) > HOOK_ROOT_MAX)
+        return "--hook-root is longer than 300 bytes";
     if (settings->hook_library && settings->mps_root)
         return "--hook-library and --mps-root exclude each other";
     if (settings->hook_library && settings->enforce > GS_ENFORCE_OBSERVE)

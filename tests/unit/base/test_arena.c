@@ -53,6 +53,28 @@ static void strings_are_copied_with_their_end(void **state)
     }
 }
 
+static void text_by_a_format_has_any_length(void **state)
+{
+    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+    assert_string_equal(gs_arena_printf(&arena, "%s=%u", "a", 7), "a=7");
+    assert_string_equal(gs_arena_printf(&arena, "%s", ""), "");
+    const char *wide = gs_arena_printf(&arena, "%5000d", 1);
+    assert_int_equal(strlen(wide), 5000);
+    assert_int_equal(wide[4999], '1');
+}
+
+static void a_list_is_copied_with_room_for_more(void **state)
+{
+    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+    const int list[] = {1, 2};
+    const int *longer = gs_arena_extend(&arena, list, 2, 2, sizeof(*list));
+    assert_memory_equal(longer, ((int[]){1, 2, 0, 0}), 4 * sizeof(*list));
+    const int *fresh = gs_arena_extend(&arena, NULL, 0, 1, sizeof(*list));
+    assert_int_equal(*fresh, 0);
+    assert_null(gs_arena_extend(&arena, list, 2, SIZE_MAX - 1, sizeof(*list)));
+    assert_null(gs_arena_extend(&arena, list, 2, SIZE_MAX / 2, sizeof(*list)));
+}
+
 static void absurd_sizes_give_null(void **state)
 {
     _cleanup_(gs_arena_release) struct gs_arena arena = {0};
@@ -84,6 +106,8 @@ int main(void)
         cmocka_unit_test(memory_is_zeroed_aligned_and_separate),
         cmocka_unit_test(memory_is_zeroed_again_after_reset),
         cmocka_unit_test(strings_are_copied_with_their_end),
+        cmocka_unit_test(text_by_a_format_has_any_length),
+        cmocka_unit_test(a_list_is_copied_with_room_for_more),
         cmocka_unit_test(absurd_sizes_give_null),
         cmocka_unit_test(an_empty_arena_may_be_reset_and_released),
     };
