@@ -318,7 +318,6 @@ parse() {
 
 main() {
     local name
-    [[ ${1:-} == --prepare ]] || parse "$@"
     # a compiler cache makes clean checkouts cheap where there is one
     if command -v ccache >/dev/null; then
         export CMAKE_C_COMPILER_LAUNCHER=ccache
@@ -327,6 +326,7 @@ main() {
         prepare
         return
     fi
+    parse "$@"
     for name in "${only[@]}"; do
         run_step "$name"
     done

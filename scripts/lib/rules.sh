@@ -74,7 +74,7 @@ foreign_headers=(
     'yaml.h               base sim kube apps'
     'curl/.*              kube'
     'microhttpd.h         http'
-    'gnutls/.*            http'
+    'gnutls/.*            http apps'
     'nghttp2/.*           grpc'
     'protobuf-c/.*        grpc'
     'libsmartcols/.*      apps'

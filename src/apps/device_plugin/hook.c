@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gnutls/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +13,14 @@
 #include "device_plugin/plugin.h"
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/log.h"
-#include "gpushare/base/sha256.h"
 
 #define LOOK_NS (10 * GS_NS_PER_S)
 enum {
     LIBRARY_BYTES_MAX = 16 << 20,
     ID_BYTES = 128,
     HOOK_PATH_BYTES = 512,
+    SHA256_BYTES = 32,
+    SHA256_DIGITS = 2 * SHA256_BYTES,
     LEFT_MAX = 10000, /* entries that a container leaves behind and we remove */
     DEPTH_MAX = 32,
     MOUNTS = 4,
@@ -37,8 +39,7 @@ const char *hook_settings_wrong(const char *library, const char *sha256)
         return "--hook-library and --hook-sha256 need each other";
     if (library[0] != '/')
         return "--hook-library has to begin with /";
-    if (strlen(sha256) != GS_SHA256_TEXT_BYTES - 1 ||
-        strspn(sha256, "0123456789abcdef") != GS_SHA256_TEXT_BYTES - 1)
+    if (strlen(sha256) != SHA256_DIGITS || strspn(sha256, "0123456789abcdef") != SHA256_DIGITS)
         return "--hook-sha256 is not 64 digits as sha256sum prints them";
     return NULL;
 }
@@ -73,10 +74,22 @@ static bool make_folder(const char *path, mode_t mode)
     return (mkdir(path, mode) == 0 || errno == EEXIST) && chmod(path, mode) == 0;
 }
 
+/* As sha256sum prints it. */
+static bool has_sha256(const void *bytes, size_t len, const char *pinned)
+{
+    uint8_t sum[SHA256_BYTES];
+    char digits[SHA256_DIGITS + 1] = "";
+    if (gnutls_hash_fast(GNUTLS_DIG_SHA256, bytes, len, sum) < 0)
+        return false;
+    for (size_t i = 0; i < SHA256_BYTES; i++)
+        snprintf(digits + 2 * i, 3, "%02x", sum[i]);
+    return strcmp(digits, pinned) == 0;
+}
+
 /* The copy is made of the bytes that were compared. */
 static const char *take_library(const struct settings *settings, int fd, size_t len)
 {
-    char sum[GS_SHA256_TEXT_BYTES], path[HOOK_PATH_BYTES];
+    char path[HOOK_PATH_BYTES];
     _cleanup_free_ char *bytes = malloc(len + 1);
     size_t at = 0;
     ssize_t got = 1;
@@ -84,8 +97,7 @@ static const char *take_library(const struct settings *settings, int fd, size_t 
         got = read(fd, bytes + at, len - at);
     if (!bytes || at < len)
         return "cannot be read";
-    gs_sha256_text(bytes, len, sum);
-    if (strcmp(sum, settings->hook_sha256) != 0)
+    if (!has_sha256(bytes, len, settings->hook_sha256))
         return "has another SHA-256 than --hook-sha256";
     snprintf(path, sizeof(path), "%.300s/libvgpu.so", settings->hook_root);
     return make_folder(settings->hook_root, 0755) && write_file(path, bytes, len)
