@@ -1,29 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows.h"
+#include "starting_pod.h"
 
 #include <ftw.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "device_plugin/plugin.h"
-
-/* The pod whose container is about to start. */
-static struct gs_placed starting;
-static bool starting_known;
-
-bool gs_allocator_starting(struct gs_allocator *alloc, const struct gs_start_request *request,
-                           struct gs_placed *ret)
-{
-    if (starting_known)
-        *ret = starting;
-    return starting_known;
-}
-
-int64_t gs_loop_now_ns(const struct gs_loop *loop)
-{
-    return gs_clock_now_ns(gs_clock_system());
-}
 
 #define BYTES "not really a library"
 #define SUM   "8c94411e7c8b87bd238af6ff286f5e356e89b0b393364163b58e2ca433a40fe5" /* by sha256sum */
@@ -92,15 +73,6 @@ static int stop(void **state)
     nftw(rig->folder, drop, 16, FTW_DEPTH | FTW_PHYS);
     free(rig);
     return 0;
-}
-
-static const char *env(const struct gs_dp_container *container, const char *name)
-{
-    for (size_t i = 0; i < container->env_count; i++) {
-        if (strcmp(container->envs[i].key, name) == 0)
-            return container->envs[i].value;
-    }
-    return "(not set)";
 }
 
 static void options_that_pin_nothing_are_refused(void **state)

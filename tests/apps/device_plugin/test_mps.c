@@ -1,29 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rows.h"
+#include "starting_pod.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/mps_state.h"
-#include "device_plugin/plugin.h"
-
-/* The pod whose container is about to start. */
-static struct gs_placed starting;
-static bool starting_known;
-
-bool gs_allocator_starting(struct gs_allocator *alloc, const struct gs_start_request *request,
-                           struct gs_placed *ret)
-{
-    if (starting_known)
-        *ret = starting;
-    return starting_known;
-}
-
-int64_t gs_loop_now_ns(const struct gs_loop *loop)
-{
-    return gs_clock_now_ns(gs_clock_system());
-}
 
 struct rig {
     char root[32];
@@ -73,15 +55,6 @@ static int stop(void **state)
     rmdir(rig->root);
     free(rig);
     return 0;
-}
-
-static const char *env(const struct gs_dp_container *container, const char *name)
-{
-    for (size_t i = 0; i < container->env_count; i++) {
-        if (strcmp(container->envs[i].key, name) == 0)
-            return container->envs[i].value;
-    }
-    return "(not set)";
 }
 
 static void a_client_gets_its_limit_pipes_and_shm(void **state)

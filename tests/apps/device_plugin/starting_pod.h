@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_TESTS_DEVICE_PLUGIN_STARTING_POD_H
+#define GPUSHARE_TESTS_DEVICE_PLUGIN_STARTING_POD_H
+
+#include "rows.h"
+
+#include "device_plugin/plugin.h"
+
+/* The pod whose container is about to start, as the allocator tells it. */
+static struct gs_placed starting;
+static bool starting_known;
+
+bool gs_allocator_starting(struct gs_allocator *alloc, const struct gs_start_request *request,
+                           struct gs_placed *ret)
+{
+    if (starting_known)
+        *ret = starting;
+    return starting_known;
+}
+
+int64_t gs_loop_now_ns(const struct gs_loop *loop)
+{
+    return gs_clock_now_ns(gs_clock_system());
+}
+
+static const char *env(const struct gs_dp_container *container, const char *name)
+{
+    for (size_t i = 0; i < container->env_count; i++)
+        if (strcmp(container->envs[i].key, name) == 0)
+            return container->envs[i].value;
+    return "(not set)";
+}
+
+#endif
