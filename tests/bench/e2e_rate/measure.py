@@ -3,74 +3,61 @@
 """Pods per second of a real kube-scheduler on simulated nodes: alone, with an extender that decides
 nothing, and with ours; alternating on one control plane, so that the ratios mean something. A ratio
 is the median of those of the turns: what else the machine does changes from minute to minute, and
-the runs of a turn stand next to each other.
+the runs of a turn stand next to each other. Processor time per pod depends on that less.
 
 Started by tests/bench/e2e_rate/run.sh."""
 
 import argparse
+import collections
 import contextlib
 import operator
 import os
+import random
 import statistics
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../e2e"))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from cells import SETS  # noqa: E402
 from harness.case import run  # noqa: E402
 from harness.cluster import Cluster  # noqa: E402
 from harness.control_plane import HOST, built_program  # noqa: E402
 from harness.objects import node, pod  # noqa: E402
 from harness.processes import Failure, free_port  # noqa: E402
-from harness.scheduler import replace_once  # noqa: E402
 from harness.watch import PodWatch  # noqa: E402
+from processors import Processors  # noqa: E402
 
-PLACES = ("none", "noop", "ours")
-SHIPPED_PERCENTAGE = "percentageOfNodesToScore: 100"
+PROGRAMS = ("kube-scheduler", "kube-apiserver", "etcd", "gpushare-extender", "noop_extender")
+Round = collections.namedtuple("Round", "rate used")
 
 
 class Noop:
     """The no-op extender, which binds with the administrator's token."""
 
-    def __init__(self, cluster):
+    def __init__(self, cluster, names):
         self.port = free_port()
         plane = cluster.control_plane
         self.process = cluster.processes.start("noop_extender", [
             built_program("tests/noop_extender"), self.port,
-            f"https://{HOST}:{plane.port}", plane.tokens["admin"], plane.ca_file])
+            f"https://{HOST}:{plane.port}", plane.tokens["admin"], plane.ca_file, names])
 
     @property
     def url(self):
         return f"http://{HOST}:{self.port}"
 
 
-def delete_all(cluster, watch):
-    cluster.api.call("DELETE", "/api/v1/namespaces/default/pods", {"gracePeriodSeconds": 0})
-    if not watch.wait(lambda w: not w.pods, 60):
-        raise Failure("the pods of the last round are still there")
-    watch.bound_at.clear()
-
-
-def one_round(cluster, url, count, options):
-    """Pods wait first, then kube-scheduler starts: the rate is its own, not that of their creation.
-    From the first binding to the last, as the watch sees them."""
-    def edit(config):
-        return replace_once(config, SHIPPED_PERCENTAGE,
-                            f"percentageOfNodesToScore: {options.percentage}")
-    with PodWatch(cluster.api) as watch:
-        cluster.create_pods([pod(f"p{i}", options.mem) for i in range(count)])
-        cluster.scheduler.start(url, fast_client=True, edit=edit)
-        try:
-            if not watch.wait(lambda w: len(w.bound_at) == count, 300):
-                raise Failure(f"only {len(watch.bound_at)} of {count} pods were bound")
-            times = sorted(watch.bound_at.values())
-        finally:
-            cluster.scheduler.stop()
-        delete_all(cluster, watch)
-    return (count - 1) / (times[-1] - times[0])
+@contextlib.contextmanager
+def noop(cluster, cell):
+    extender = Noop(cluster, cell.names)
+    try:
+        yield extender.url
+    finally:
+        extender.process.stop()
 
 
 @contextlib.contextmanager
-def ours(cluster):
+def ours(cluster, _cell):
     """Our extender as shipped. It runs in its own rounds only, so that its watches slow nobody."""
     cluster.start_extender()
     try:
@@ -81,20 +68,89 @@ def ours(cluster):
         cluster.extender = None
 
 
+EXTENDERS = {"none": lambda *_: contextlib.nullcontext(), "noop": noop, "ours": ours}
+
+
+def delete_all(cluster, watch):
+    cluster.api.call("DELETE", "/api/v1/namespaces/default/pods", {"gracePeriodSeconds": 0})
+    if not watch.wait(lambda w: not w.pods, 60):
+        raise Failure("the pods of the last round are still there")
+    watch.bound_at.clear()
+
+
+def pods_of(options, count):
+    """Equal ones, or of 1 to 40 units of GPUs of 80."""
+    sizes = random.Random(1)
+    return [pod(f"p{i}", sizes.randint(1, 40) if options.mixed else options.mem)
+            for i in range(count)]
+
+
+def running(cluster):
+    return {p.name: p.pid for p in cluster.processes.started if p.name in PROGRAMS and p.running()}
+
+
+def one_round(cluster, cell, url, count, options):
+    """Pods wait first, then kube-scheduler starts: the rate is its own, not that of their creation.
+    From the first binding to the last, as the watch sees them."""
+    with PodWatch(cluster.api) as watch:
+        cluster.create_pods(pods_of(options, count))
+        cluster.scheduler.flags = cell.flags
+        cluster.scheduler.start(url, fast_client=True, edit=cell.edit)
+        try:
+            with Processors(running(cluster)) as processors:
+                started = time.monotonic()
+                if not watch.wait(lambda w: len(w.bound_at) == count, 300):
+                    raise Failure(f"only {len(watch.bound_at)} of {count} pods were bound")
+            times = sorted(watch.bound_at.values())
+        finally:
+            cluster.scheduler.stop()
+        delete_all(cluster, watch)
+    start = max(started, times[0])
+    while_counted = sum(at > start for at in times)
+    return Round((count - 1) / (times[-1] - times[0]),
+                 {name: used / while_counted
+                  for name, used in processors.between(start, times[-1]).items()})
+
+
 def measure(options):
-    nodes = [node(f"node-{i:04}", [16] * 8) for i in range(options.nodes)]
-    rates = {place: [] for place in PLACES}
+    gpus = [80 if options.mixed else 16] * 8
+    nodes = [node(f"node-{i:04}", gpus) for i in range(options.nodes)]
+    cells = SETS[options.cells]
+    rounds = {cell: [] for cell in cells}
     with Cluster(nodes=nodes, scheduler=None, extender=False) as cluster:
-        peers = {"none": contextlib.nullcontext(), "ours": None,
-                 "noop": contextlib.nullcontext(Noop(cluster).url)}
-        one_round(cluster, None, 100, options)
+        one_round(cluster, cells[0], None, 100, options)
         for turn in range(options.rounds):
-            for place in PLACES[turn % 3:] + PLACES[:turn % 3]:
-                with peers[place] or ours(cluster) as url:
-                    rates[place].append(one_round(cluster, url, options.pods, options))
-                print(f"{place:5} {rates[place][-1]:8.1f} pods/s", flush=True)
+            first = turn % len(cells)
+            for cell in cells[first:] + cells[:first]:
+                with EXTENDERS[cell.extender](cluster, cell) as url:
+                    rounds[cell].append(one_round(cluster, cell, url, options.pods, options))
+                print(f"{cell!s:32} {rounds[cell][-1].rate:8.1f} pods/s", flush=True)
                 time.sleep(1)
-    return rates
+    return rounds
+
+
+def per_pod(rounds, name):
+    """The median, as text; ms of processor time, or millions of instructions."""
+    used = [r.used[name] for r in rounds if name in r.used]
+    scale = 1e6 if name == "instructions" else 1
+    return f"{statistics.median(used) / scale:.2f}" if used else "-"
+
+
+def print_table(rounds):
+    print(f"{'':32} {'pods/s':>8} {'from':>8} {'to':>8}   ms of processor per pod: "
+          "scheduler  API server  etcd  extender   million instructions")
+    for cell, values in rounds.items():
+        rates = [r.rate for r in values]
+        extender = {"ours": "gpushare-extender", "noop": "noop_extender"}.get(cell.extender, "")
+        print(f"{cell!s:32} {statistics.median(rates):8.1f} {min(rates):8.1f} {max(rates):8.1f} "
+              f"{per_pod(values, 'kube-scheduler'):>36} {per_pod(values, 'kube-apiserver'):>11} "
+              f"{per_pod(values, 'etcd'):>5} {per_pod(values, extender):>9} "
+              f"{per_pod(values, 'instructions'):>22}")
+
+
+def ratio(rounds, one, other):
+    rates = [[r.rate for r in rounds[cell]] for cell in (one, other)]
+    return statistics.median(map(operator.truediv, *rates))
 
 
 def body():
@@ -102,22 +158,21 @@ def body():
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=1000, help="pods per round")
     parser.add_argument("--mem", type=int, default=2, help="units of GPU memory per pod")
+    parser.add_argument("--mixed", action="store_true", help="pods of 1 to 40 of a GPU's 80 units")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--percentage", type=int, default=100,
-                        help="kube-scheduler's percentageOfNodesToScore; 0: its own default")
+    parser.add_argument("--cells", choices=SETS, default="shipped",
+                        help="what is compared: the shipped configuration, that and "
+                        "kube-scheduler's own sampling, or every kind")
     parser.add_argument("--least", type=float, default=0.9, help="least share of the no-op")
     options = parser.parse_args()
-    rates = measure(options)
-    for place, values in rates.items():
-        print(f"{place:5} median {statistics.median(values):8.1f} pods/s "
-              f"({min(values):.1f} to {max(values):.1f})")
-    share = {place: statistics.median(map(operator.truediv, rates["ours"], rates[place]))
-             for place in ("noop", "none")}
-    for place, ratio in share.items():
-        print(f"ours / {place}: {ratio:.3f}")
-    if share["noop"] < options.least:
-        raise Failure(f"ours reaches {share['noop']:.3f} of the no-op extender, less than "
-                      f"{options.least}")
+    rounds = measure(options)
+    print_table(rounds)
+    none, same, shipped = SETS["shipped"]
+    for place, cell in (("noop", same), ("none", none)):
+        print(f"ours / {place}: {ratio(rounds, shipped, cell):.3f}")
+    share = ratio(rounds, shipped, same)
+    if share < options.least:
+        raise Failure(f"ours reaches {share:.3f} of the no-op extender, less than {options.least}")
 
 
 run(body)

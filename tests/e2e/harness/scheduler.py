@@ -47,6 +47,7 @@ class Scheduler:
         self.program = "kube-scheduler"
         self.name, self.host = name, host
         self.process = None
+        self.flags = ()
 
     def start(self, extender_url, fast_client=False, edit=lambda text: text):
         """edit: what a case changes in the shipped configuration, on purpose."""
@@ -70,7 +71,7 @@ class Scheduler:
     def launch(self, flags):
         port = free_port()
         self.process = self.processes.start(self.name, [*on_host(self.host),
-            kube_program(self.program), *flags, f"--bind-address={HOST}",
+            kube_program(self.program), *flags, *self.flags, f"--bind-address={HOST}",
             f"--secure-port={port}", f"--cert-dir={self.control_plane.path(self.name)}", "-v=2"])
         wait_for("kube-scheduler is healthy", lambda: self.healthy(port))
 
