@@ -19,7 +19,7 @@ main() {
         [[ $word == --help || $word == -h ]] && exec python3 "$root/tests/bench/bench.py" --help
     done
     apt_need python3 curl
-    build_project "$root" release gpushare-sim gpushare-extender bench_load floor static_files \
+    build_project "$root" release gpushare-sim gpushare-extender bench_load floor \
         event_once defrag_once kubectl-inspect-gpushare
     exec python3 "$root/tests/bench/bench.py" "$@"
 }

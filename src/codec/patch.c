@@ -23,7 +23,14 @@ void gs_codec_meta_patch(struct gs_buf *out, const struct gs_meta_patch *patch)
     gs_put_optional(out, "resourceVersion", patch->resource_version);
     gs_put_map(out, "labels", patch->labels, patch->label_count);
     gs_put_map(out, "annotations", patch->annotations, patch->annotation_count);
-    gs_buf_puts(out, "}}");
+    gs_buf_putc(out, '}');
+    if (patch->nominated_node) {
+        gs_buf_puts(out, ",\"status\":{");
+        gs_put_string(out, "nominatedNodeName",
+                      patch->nominated_node[0] ? patch->nominated_node : NULL);
+        gs_buf_putc(out, '}');
+    }
+    gs_buf_putc(out, '}');
 }
 
 static void put_condition(struct gs_buf *out, const struct gs_node_status_patch *patch,

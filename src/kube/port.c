@@ -160,7 +160,8 @@ static int patch_meta(struct gs_kube_client *client, const char *ns, const char 
     _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(client->options.body_max_bytes);
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(PATH_BYTES_MAX);
     struct gs_error why = {0};
-    if (build_path(&path, "/api/v1", ns, kind, meta->name ? meta->name : "", NULL, err) < 0)
+    const char *sub = meta->nominated_node ? "status" : NULL;
+    if (build_path(&path, "/api/v1", ns, kind, meta->name ? meta->name : "", sub, err) < 0)
         return -1;
     gs_codec_meta_patch(&body, meta);
     if (send_until(client, meta->deadline_ns, "PATCH", &path, GS_TYPE_MERGE_PATCH, &body, &answer,

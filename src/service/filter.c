@@ -173,6 +173,7 @@ static int filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
         /* asked again about every waiting pod whenever something changes: told once */
         bool news = gs_pending_refused(service->pending, pod, why, epoch,
                                        gs_clock_now_ns(service->config.clock));
+        gs_offers_look(service, pod->uid, ask);
         gs_log(news ? GS_LOG_INFO : GS_LOG_DEBUG, "no node fits", GS_STR("pod", pod->name),
                GS_STR("namespace", pod->ns), GS_INT("units", ask->units),
                GS_INT("gpus", ask->gpu_count), GS_INT("nodes", count),

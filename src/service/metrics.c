@@ -62,6 +62,9 @@ static void print_pending(struct gs_service *service, struct gs_buf *out)
                       (double)stats.oldest_ns / 1e9);
     gs_metric_counter(out, "gpushare_wakes_total", "Refused pods woken because memory came free.",
                       atomic_load(&service->wakes));
+    gs_metric_counter(out, "gpushare_nominations_total",
+                      "Refused pods nominated to a node that has room (--nominate).",
+                      atomic_load(&service->nominations));
     gs_metric_counter(out, "gpushare_wake_failures_total", "Refused pods that could not be woken.",
                       atomic_load(&service->wake_failures));
 }

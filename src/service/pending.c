@@ -322,6 +322,18 @@ void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pend
     *ret = stats;
 }
 
+bool gs_pending_waiter(struct gs_pending *pending, const char *uid,
+                       void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
+{
+    pthread_mutex_lock(&pending->lock);
+    struct entry *entry = find(pending, uid);
+    bool waits = entry && entry->waits;
+    if (waits)
+        each(ctx, &entry->waiter);
+    pthread_mutex_unlock(&pending->lock);
+    return waits;
+}
+
 void gs_pending_first_waiter(struct gs_pending *pending, int64_t now_ns)
 {
     pthread_mutex_lock(&pending->lock);

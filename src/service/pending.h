@@ -9,6 +9,7 @@
 #include "gpushare/base/error.h"
 #include "gpushare/model/pod.h"
 #include "gpushare/model/reason.h"
+#include "offers.h"
 
 /*
  * The pods that ask for GPU memory and are not bound yet: bind takes their requests from here, and
@@ -73,7 +74,12 @@ struct gs_waiter {
     uint32_t slot;        /* node where it may fit now, or GS_INDEX_NONE */
     int64_t last_wake_ns; /* 0: never woken */
     uint32_t wakes;       /* so far; sets the pause to the next */
+    struct gs_offers offers;
 };
+
+/* Calls each for one pod that waits, under the table's lock; false when it is none. */
+bool gs_pending_waiter(struct gs_pending *pending, const char *uid,
+                       void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
 
 /*
  * A pass over the waiting pods, those that began to wait first in front. It is made in parts,

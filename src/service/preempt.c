@@ -99,14 +99,18 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
     int64_t kept = args->node_count;
     if (gs_service_refuses(service)) {
         kept = 0; /* this answer has no Error: nobody is evicted on our word */
+    } else if (gs_offers_young(service, args->pod.uid)) {
+        kept = 0; /* a node has room without that */
     } else if (ask.units || ask.broken) {
         gs_store_read(&service->store);
         kept = has_a_place(service->store.ledger, args->pod.uid) ? 0
                                                                  : keep_useful(service, &ask, args);
         gs_store_unlock(&service->store);
-        if (kept > 0)
+        if (kept > 0) {
             gs_eviction_waits_add(&service->eviction_waits, args->pod.uid, args->nodes,
                                   (uint32_t)kept);
+            gs_offers_leave(service, args->pod.uid);
+        }
     }
     if (kept < 0)
         return gs_fail_nomem(err);

@@ -14,6 +14,7 @@
 #include "gpushare/service/service.h"
 #include "meter.h"
 #include "new_nodes.h"
+#include "offers.h"
 #include "open_binds.h"
 #include "pending.h"
 #include "reconcile.h"
@@ -87,6 +88,7 @@ struct gs_service {
     struct gs_meter meters[GS_VERBS];
     atomic_ullong refusals[GS_REASONS]; /* nodes refused, by reason */
     atomic_ullong wakes;
+    atomic_ullong nominations;
     atomic_ullong wake_failures;
     atomic_ullong binds[GS_BIND_RESULTS];
     atomic_ullong wrong_uid_binds;

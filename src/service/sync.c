@@ -87,8 +87,10 @@ int gs_sync_hold(struct gs_service *service, const struct gs_pod *pod, struct gs
     gs_ask_of_pod(&ask, pod);
     uint32_t before = gs_ledger_hold_slot(store->ledger, pod->uid);
     if (!pod->nominated_node[0] || ask.broken) {
-        if (gs_ledger_release_hold(store->ledger, pod->uid))
+        if (gs_ledger_release_hold(store->ledger, pod->uid)) {
             gs_store_freed(store, before);
+            gs_offers_given_up(service, pod->uid);
+        }
         return 0;
     }
     const struct gs_hold hold = {.uid = pod->uid,
@@ -103,8 +105,10 @@ int gs_sync_hold(struct gs_service *service, const struct gs_pod *pod, struct gs
                                  .uuid_deny = pod->gpu_uuid_deny};
     if (gs_ledger_hold(store->ledger, &hold, err) < 0)
         return -1;
-    if (before != GS_INDEX_NONE && gs_ledger_hold_slot(store->ledger, pod->uid) != before)
+    if (before != GS_INDEX_NONE && gs_ledger_hold_slot(store->ledger, pod->uid) != before) {
         gs_store_freed(store, before);
+        gs_offers_given_up(service, pod->uid);
+    }
     return 0;
 }
 

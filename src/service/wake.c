@@ -15,7 +15,7 @@
  * again. Each pod at a growing distance, shorter again when memory came free since, all pods
  * together at a bounded rate.
  */
-enum { WAITERS_PER_LOOK = 256, BREATH_NS = 50000 };
+enum { WAITERS_PER_LOOK = 256, BREATH_NS = 50000, NODE_NAME_BYTES = 254 };
 enum { WAKES_PER_TICK = 5, NODES_PER_TICK = 256, DOUBLINGS_MAX = 6, DOUBLINGS_AFTER_GAIN = 2 };
 #define FIRST_PAUSE_NS   (1 * GS_NS_PER_S)
 #define SETTLE_NS        (300 * GS_NS_PER_MS) /* until kube-scheduler has parked a refused pod */
@@ -23,14 +23,21 @@ enum { WAKES_PER_TICK = 5, NODES_PER_TICK = 256, DOUBLINGS_MAX = 6, DOUBLINGS_AF
 #define REFRESH_EVERY_NS (1 * GS_NS_PER_S)
 #define AGAIN_EVERY_NS   (1 * GS_NS_PER_S) /* over nodes that gained before */
 
+/* A patch of a waiting pod. */
+struct wake {
+    struct gs_pod pod; /* a copy */
+    const char *why;   /* NULL: it is not woken, its nomination is taken back */
+    bool nominates;
+    char node[NODE_NAME_BYTES]; /* to which, "": none */
+};
+
 struct wake_round {
     struct gs_service *service;
     int64_t now_ns;
     uint32_t slots[NODES_PER_TICK]; /* nodes that gained memory since the last round */
     uint32_t slot_count;
     uint32_t gained_units; /* what is free on one GPU of the best of these nodes */
-    struct gs_pod *woken;  /* copies of pods to wake */
-    const char **why;      /* of each of these */
+    struct wake *woken;
     uint32_t woken_count;
 };
 
@@ -39,7 +46,8 @@ static bool fits_now(const struct gs_store *store, const struct gs_waiter *waite
 {
     struct gs_gpu_state room[GS_GPUS_MAX];
     if (slot >= gs_ledger_slots(store->ledger) ||
-        (waiter->epoch && (slot >= store->freed_cap || store->freed_at[slot] <= waiter->epoch)))
+        (waiter->epoch && (slot >= store->freed_cap || store->freed_at[slot] <= waiter->epoch ||
+                           store->freed_at[slot] == waiter->offers.given_up_at)))
         return false;
     const struct gs_node_view *view = gs_ledger_view_at(store->ledger, slot);
     return view && gs_fit_beside_holds(store->ledger, view, ask, room, NULL) == GS_FITS;
@@ -73,7 +81,7 @@ static void find_node(const struct wake_round *round, struct gs_waiter *waiter)
     }
     if (waiter->slot != GS_INDEX_NONE && waiter->wakes > DOUBLINGS_AFTER_GAIN)
         waiter->wakes = DOUBLINGS_AFTER_GAIN;
-    for (uint32_t slot = 0;
+    for (uint32_t slot = waiter->offers.next_slot;
          waiter->slot == GS_INDEX_NONE && !waiter->epoch && slot < gs_ledger_slots(store->ledger);
          slot++) {
         if (fits_now(store, waiter, &ask, slot))
@@ -97,42 +105,75 @@ static int64_t due_ns(const struct gs_waiter *waiter)
 static bool consider(void *ctx, struct gs_waiter *waiter)
 {
     struct wake_round *round = ctx;
+    const struct gs_ledger *ledger = round->service->store.ledger;
+    struct wake *wake = &round->woken[round->woken_count];
     find_node(round, waiter);
-    if (waiter->slot == GS_INDEX_NONE || due_ns(waiter) > round->now_ns ||
-        round->woken_count == WAKES_PER_TICK)
+    if (round->woken_count == WAKES_PER_TICK)
         return true;
-    if (gs_pod_copy(&round->woken[round->woken_count], waiter->pod) < 0)
+    bool due = waiter->slot != GS_INDEX_NONE && due_ns(waiter) <= round->now_ns;
+    if (!due && !gs_offers_take_back(ledger, waiter, round->now_ns))
+        return true;
+    if (gs_pod_copy(&wake->pod, waiter->pod) < 0)
         return false;
-    round->why[round->woken_count++] =
-        waiter->epoch
-            ? "a node where it fits gained room since it was refused"
-            : "it waits though a node has room: nobody asked about it, or its bind failed";
+    round->woken_count++;
+    if (!due) {
+        wake->nominates = true;
+        return true;
+    }
+    wake->why = waiter->epoch
+                    ? "a node where it fits gained room since it was refused"
+                    : "it waits though a node has room: nobody asked about it, or its bind failed";
+    wake->nominates =
+        round->service->config.nominates && gs_offers_make(ledger, waiter, round->now_ns);
+    if (wake->nominates)
+        snprintf(wake->node, sizeof(wake->node), "%s", gs_ledger_node_name(ledger, waiter->slot));
     waiter->last_wake_ns = round->now_ns;
     waiter->wakes++;
     return true;
 }
 
-static void wake_pod(struct gs_service *service, const struct gs_pod *pod, const char *why,
-                     int64_t wall_ns)
+static int patch_pod(struct gs_service *service, const struct wake *wake, bool nominates,
+                     int64_t wall_ns, struct gs_error *err)
 {
     const struct gs_kube *kube = &service->config.kube;
     char value[32];
     snprintf(value, sizeof(value), "%lld", (long long)wall_ns);
     const struct gs_kv touch = {service->config.names->wake, value};
-    const struct gs_meta_patch patch = {.ns = pod->ns,
-                                        .name = pod->name,
-                                        .uid = pod->uid,
+    const struct gs_meta_patch patch = {.ns = wake->pod.ns,
+                                        .name = wake->pod.name,
+                                        .uid = wake->pod.uid,
                                         .annotations = &touch,
-                                        .annotation_count = 1};
+                                        .annotation_count = wake->why ? 1 : 0,
+                                        .nominated_node = nominates ? wake->node : NULL};
+    return kube->ops->patch_pod(kube->ctx, &patch, err);
+}
+
+static void wake_pod(struct gs_service *service, const struct wake *wake, int64_t wall_ns)
+{
+    const struct gs_pod *pod = &wake->pod;
     struct gs_error err = {0};
-    if (kube->ops->patch_pod(kube->ctx, &patch, &err) == 0) {
-        atomic_fetch_add(&service->wakes, 1);
-        gs_log(GS_LOG_INFO, "woken", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
-               GS_STR("why", why));
-    } else {
+    int result = patch_pod(service, wake, wake->nominates, wall_ns, &err);
+    if (result < 0 && wake->nominates) {
+        /* 422: it was bound just now */
+        gs_log(err.code == GS_EINVAL ? GS_LOG_DEBUG : GS_LOG_WARN, "not nominated",
+               GS_STR("pod", pod->name), GS_STR("namespace", pod->ns), GS_STR("node", wake->node),
+               GS_STR("why", err.msg));
+        if (!wake->why)
+            return;
+        result = patch_pod(service, wake, false, wall_ns, &err);
+    } else if (wake->nominates && wake->why) {
+        atomic_fetch_add(&service->nominations, 1);
+        gs_log(GS_LOG_INFO, "nominated", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
+               GS_STR("node", wake->node));
+    }
+    if (result < 0) {
         atomic_fetch_add(&service->wake_failures, 1);
         gs_log(GS_LOG_WARN, "not woken", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
                GS_STR("why", err.msg));
+    } else if (wake->why) {
+        atomic_fetch_add(&service->wakes, 1);
+        gs_log(GS_LOG_INFO, "woken", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
+               GS_STR("why", wake->why));
     }
 }
 
@@ -176,9 +217,8 @@ static void find_gains(struct gs_service *service, struct wake_round *round)
 
 static void wake(struct gs_service *service, int64_t now_ns)
 {
-    struct gs_pod woken[WAKES_PER_TICK] = {0};
-    const char *why[WAKES_PER_TICK];
-    struct wake_round round = {.service = service, .now_ns = now_ns, .woken = woken, .why = why};
+    struct wake woken[WAKES_PER_TICK] = {0};
+    struct wake_round round = {.service = service, .now_ns = now_ns, .woken = woken};
     gs_store_read(&service->store);
     find_gains(service, &round);
     gs_store_unlock(&service->store);
@@ -193,9 +233,9 @@ static void wake(struct gs_service *service, int64_t now_ns)
     }
     int64_t wall_ns = service->config.clock->wall_ns(service->config.clock->ctx);
     for (uint32_t i = 0; i < round.woken_count; i++)
-        wake_pod(service, &woken[i], why[i], wall_ns);
+        wake_pod(service, &woken[i], wall_ns);
     for (uint32_t i = 0; i < WAKES_PER_TICK; i++)
-        gs_pod_release(&woken[i]);
+        gs_pod_release(&woken[i].pod);
 }
 
 /* Asks the API what became of a bind without an answer. */

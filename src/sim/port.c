@@ -67,8 +67,9 @@ static int patch_meta(struct gs_sim_port *port, enum gs_sim_kind kind,
     _cleanup_(gs_sim_object_unrefp) struct gs_sim_object *object = NULL;
     gs_codec_meta_patch(&body, patch);
     if (body_ready(&body, &text, &own) < 0 ||
-        gs_sim_patch(port->cluster, kind, GS_SIM_MAIN, GS_SIM_PATCH_MERGE,
-                     kind == GS_SIM_PODS ? patch->ns : "", patch->name, text, &object, &own) < 0)
+        gs_sim_patch(port->cluster, kind, patch->nominated_node ? GS_SIM_STATUS : GS_SIM_MAIN,
+                     GS_SIM_PATCH_MERGE, kind == GS_SIM_PODS ? patch->ns : "", patch->name, text,
+                     &object, &own) < 0)
         return gs_sim_port_fail(&own, err);
     if (patch->ret_revision)
         *patch->ret_revision = object->version;

@@ -258,6 +258,30 @@ static void patches_keep_their_preconditions(void **state)
     gs_pod_release(&pod);
 }
 
+static void a_nomination_comes_with_an_annotation_and_goes(void **state)
+{
+    struct gs_kube_fixture *f = *state;
+    struct gs_error err = {0};
+    struct gs_pod pod = {0};
+    make_pod(f, "default", "p1", 3, "");
+    struct gs_kv set = {"one", "1"};
+    struct gs_meta_patch patch = {.ns = "default",
+                                  .name = "p1",
+                                  .annotations = &set,
+                                  .annotation_count = 1,
+                                  .nominated_node = "n1"};
+    expect_ok(OPS(f)->patch_pod(CTX(f), &patch, &err), &err);
+    assert_true(pod_says(f, "default", "p1", "\"one\":\"1\""));
+    expect_ok(OPS(f)->get_pod(CTX(f), "default", "p1", &pod, &err), &err);
+    assert_string_equal(pod.nominated_node, "n1");
+    patch =
+        (struct gs_meta_patch){.ns = "default", .name = "p1", .uid = pod.uid, .nominated_node = ""};
+    expect_ok(OPS(f)->patch_pod(CTX(f), &patch, &err), &err);
+    assert_true(pod_says(f, "default", "p1", "\"one\":\"1\""));
+    assert_false(pod_says(f, "default", "p1", "nominatedNodeName"));
+    gs_pod_release(&pod);
+}
+
 static void patch_node_sets_an_annotation(void **state)
 {
     struct gs_kube_fixture *f = *state;
@@ -390,6 +414,7 @@ const struct CMUnitTest contract_object_tests[] = {
     CONTRACT_TEST(a_bound_pod_is_not_bound_again),
     CONTRACT_TEST(patch_pod_sets_and_removes),
     CONTRACT_TEST(patches_keep_their_preconditions),
+    CONTRACT_TEST(a_nomination_comes_with_an_annotation_and_goes),
     CONTRACT_TEST(patch_node_sets_an_annotation),
     CONTRACT_TEST(node_status_takes_resources_and_a_condition),
     CONTRACT_TEST(events_can_be_read_back),

@@ -44,6 +44,8 @@ struct rig {
     char bound_uid[64];
     char annotations[1024]; /* of the last bind: "KEY=value;…" */
     char patched[256];      /* of the last patch: "ns/name KEY" */
+    char nominated[64]; /* likewise: the node, "" when it takes it back, "-" when it says none */
+    enum gs_code nominate_code;
     enum gs_code patch_code;
     uint64_t patch_revision; /* what a patch makes of its object */
     int64_t patch_ns;        /* how long a patch takes */
@@ -100,6 +102,10 @@ static int rig_patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs
     rig->patches++;
     snprintf(rig->patched, sizeof(rig->patched), "%s/%s %s", patch->ns, patch->name,
              patch->annotation_count ? patch->annotations[0].key : "");
+    snprintf(rig->nominated, sizeof(rig->nominated), "%s",
+             patch->nominated_node ? patch->nominated_node : "-");
+    if (patch->nominated_node && rig->nominate_code)
+        return gs_fail(err, rig->nominate_code, "scripted");
     const char *label = patch->label_count ? patch->labels[0].value : "";
     snprintf(rig->patched_label, sizeof(rig->patched_label), "%s", label ? label : "-");
     rig->now_ns += rig->patch_ns;

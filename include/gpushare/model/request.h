@@ -28,9 +28,9 @@ struct gs_binding {
     bool *ret_answered;
 };
 
-/* A JSON merge patch of metadata. uid and resource_version, when not NULL or "", are preconditions:
- * GS_ECONFLICT when the object has others. *ret_revision becomes the object's resourceVersion as a
- * number, 0 when it is none; NULL: nobody asks. */
+/* A JSON merge patch of metadata, and of a pod's nomination. uid and resource_version, when not
+ * NULL or "", are preconditions: GS_ECONFLICT when the object has others. *ret_revision becomes the
+ * object's resourceVersion as a number, 0 when it is none; NULL: nobody asks. */
 struct gs_meta_patch {
     const char *ns; /* NULL for a node */
     const char *name;
@@ -40,6 +40,9 @@ struct gs_meta_patch {
     size_t annotation_count;
     const struct gs_kv *labels;
     size_t label_count;
+    /* status.nominatedNodeName of a pod, "": none any more; the patch is then one of pods/status,
+     * which takes annotations as well. NULL: it stays. */
+    const char *nominated_node;
     int64_t deadline_ns; /* monotonic: nothing is sent later; 0: the port's own */
     uint64_t *ret_revision;
 };

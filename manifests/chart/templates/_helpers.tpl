@@ -117,6 +117,11 @@ nodeAffinity:
 v{{ regexFind "[0-9]+\\.[0-9]+\\.[0-9]+" .Capabilities.KubeVersion.Version }}
 {{- end }}
 
+{{/* kube-scheduler tries a nominated node first from 1.22 on. */}}
+{{- define "gpushare.nominates" -}}
+{{- if and .Values.extender.nominate (semverCompare ">=1.22.0-0" .Capabilities.KubeVersion.Version) }}true{{ end }}
+{{- end }}
+
 {{/* Flags that every layout's extender has besides its own. */}}
 {{- define "gpushare.extenderFlags" -}}
 - --sparse-scores
@@ -129,6 +134,9 @@ v{{ regexFind "[0-9]+\\.[0-9]+\\.[0-9]+" .Capabilities.KubeVersion.Version }}
 {{- end }}
 {{- if ne .Values.domain "aliyun.com" }}
 - --domain={{ .Values.domain }}
+{{- end }}
+{{- if include "gpushare.nominates" . }}
+- --nominate
 {{- end }}
 {{- range .Values.extender.extraArgs }}
 - {{ . | quote }}

@@ -75,6 +75,7 @@ static int start_service(struct app *app, struct gs_error *err)
         .policy = set->policy,
         .quantise = set->quantise,
         .sparse_scores = set->sparse_scores,
+        .nominates = set->nominate,
         .reconcile_ns = set->reconcile_ns,
         .gpu_pods_only = !set->loopback,
         .scheduler_name = set->scheduler_name,

@@ -152,6 +152,10 @@ void settings_read(struct settings *settings, int argc, char **argv)
             "sparse-scores", &settings->sparse_scores,
             "prioritize leaves out the nodes of the least score, and takes it off the others': for "
             "kube-scheduler, which adds up what it is told, the same, and less to read"),
+        OPT_FLAG("nominate", &settings->nominate,
+                 "for kube-scheduler 1.22 and newer that looks at a sample of the nodes "
+                 "(percentageOfNodesToScore): a pod whose sample had no room is nominated to a "
+                 "node that has; needs the right to patch pods/status"),
         OPT_STRING("domain", &settings->domain, "DOMAIN",
                    "domain of resources and annotations (aliyun.com)"),
         OPT_STRING("tls-cert", &settings->tls_cert, "FILE", "server certificate, PEM"),

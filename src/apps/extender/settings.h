@@ -18,6 +18,7 @@ struct settings {
     enum gs_placement policy;
     enum gs_quantise quantise;
     bool sparse_scores;
+    bool nominate;
     const char *tls_cert;
     const char *tls_key;
     const char *tls_client_ca;

@@ -189,18 +189,23 @@ static void check_resource(struct config *config)
                    resource);
 }
 
+/* 1.x: kube-scheduler tries status.nominatedNodeName first (pkg/scheduler: evaluateNominatedNode).
+ */
+enum { NOMINATES_SINCE = 22 };
+
 static void check_share(struct config *config)
 {
+    uint32_t minor = config->doctor->server_minor;
     const yaml_node_t *root = yaml_document_get_root_node(config->document);
     const char *text = text_of(config->document, root, "percentageOfNodesToScore");
     uint32_t share;
     if (gs_parse_u32(text, strlen(text), &share) && share > 0 && share < 100)
         say_config(
-            config, FINDING_WARN,
+            config, minor && minor < NOMINATES_SINCE ? FINDING_FAIL : FINDING_WARN,
             "percentageOfNodesToScore: %" PRIu32
             ": kube-scheduler stops looking before the extender has seen every node, and a pod may "
-            "stay Pending beside a GPU that is free; 100",
-            share);
+            "stay Pending beside a GPU that is free; 100%s",
+            share, minor && minor < NOMINATES_SINCE ? "" : ", or the extender's --nominate");
 }
 
 /* Which releases read a version of the file: kube-scheduler's own changelogs. */

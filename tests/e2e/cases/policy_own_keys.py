@@ -24,6 +24,7 @@ NODE_REST, STATUS = "of a node only, not owners, finalizers and the rest", "noth
 NODE_LABEL, ENFORCED = "and change no other label of it", "aliyun.com/gpu-enforced"
 CAPACITY, BOUND_NOTE = "may change capacities of its own only", "with its own annotations only"
 BOUND_LABEL = "may bind without labels only"
+POD_STATUS = "and change nothing else of its status"
 
 
 def meta(**more):
@@ -51,6 +52,18 @@ OF_PODS = (
     ("the record", "", notes(**{IDX: "0", ALLOCATION: "{}", SWAP: "1"})),
     ("a record taken away", "", notes(**{IDX: None})),
     ("waking", "", notes(**{WAKE: "1"})),
+)
+# with manifests/sampling
+OF_POD_STATUS = (
+    ("a nomination", "", {"status": {"nominatedNodeName": "n1"}}),
+    ("a nomination and waking", "",
+     {"status": {"nominatedNodeName": "n2"}, **notes(**{WAKE: "1"})}),
+    ("a nomination taken back", "", {"status": {"nominatedNodeName": None}}),
+    ("a condition", POD_STATUS, {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
+    ("the phase", POD_STATUS, {"status": {"phase": "Failed"}}),
+    ("an address", POD_STATUS, {"status": {"podIP": "192.0.2.1",
+                                           "podIPs": [{"ip": "192.0.2.1"}]}}),
+    ("a label through the status", LABEL, meta(labels={"app": "db"})),
 )
 # of one's own pod
 OF_OWN_POD = (
@@ -128,6 +141,8 @@ def attempts(cluster):
     return (patches(OF_PODS, extender, "extender", foreign) +
             patches(OF_PODS, scheduler, "scheduler", foreign) +
             patches(OF_PODS, plugin, "plugin", foreign) +
+            patches([(row, words, body, STRATEGIC) for row, words, body in OF_POD_STATUS],
+                    extender, "extender, status", pod_path(NAMESPACE, "waits", "status")) +
             patches(OF_OWN_POD, extender, "extender, its own pod", own) + finalizer +
             patches(OF_PODS[5:6], scheduler, "scheduler, the extender's pod", own) +
             patches(OF_NODES, plugin, "plugin, node", node_path("n1")) +
@@ -143,7 +158,7 @@ def with_annotations(name, count):
 
 def prepare(cluster):
     cluster.control_plane.apply("base/device-plugin/rbac.yaml",
-                                "base/second-scheduler/rbac.yaml")
+                                "base/second-scheduler/rbac.yaml", "sampling/rbac.yaml")
     marked = pod("p", 4, annotations={"kept": "1"})
     marked["metadata"]["labels"] = {"kept": "1"}
     cluster.create_pods([marked, with_annotations("many", 900), with_annotations("more", 1001),

@@ -17,6 +17,7 @@ enum op {
     OP_GET_POD,
     OP_GET_NODE,
     OP_PATCH_POD,
+    OP_NOMINATE,
     OP_PATCH_NODE,
     OP_PATCH_STATUS,
     OP_EVENT,
@@ -60,6 +61,9 @@ static int run_op(struct fixture *f, enum op op, const char *ns, const char *nam
         return result;
     case OP_PATCH_POD:
         return ops->patch_pod(f->kube.ctx, &patch, err);
+    case OP_NOMINATE:
+        patch.nominated_node = "n1";
+        return ops->patch_pod(f->kube.ctx, &patch, err);
     case OP_PATCH_NODE:
         return ops->patch_node(f->kube.ctx, &patch, err);
     case OP_PATCH_STATUS:
@@ -93,6 +97,8 @@ static const struct op_row {
      "{\"metadata\":{\"name\":\"o\"}}"},
     {"patch_pod", OP_PATCH_POD, "PATCH /api/v1/namespaces/d/pods/o HTTP/1.1\r\n",
      "application/merge-patch+json", "{}"},
+    {"patch_pod of its status", OP_NOMINATE,
+     "PATCH /api/v1/namespaces/d/pods/o/status HTTP/1.1\r\n", "application/merge-patch+json", "{}"},
     {"patch_node", OP_PATCH_NODE, "PATCH /api/v1/nodes/o HTTP/1.1\r\n",
      "application/merge-patch+json", "{}"},
     {"patch_node_status", OP_PATCH_STATUS, "PATCH /api/v1/nodes/o/status HTTP/1.1\r\n",

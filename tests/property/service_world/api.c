@@ -56,11 +56,14 @@ char *sw_pod_json(int p)
         gs_buf_printf(&out, "\"nodeName\":\"n%d\",", pod->node);
     gs_buf_printf(&out,
                   "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{"
-                  "\"aliyun.com/gpu-mem\":\"%u\"}}}]},\"status\":{\"phase\":\"%s\"}}",
+                  "\"aliyun.com/gpu-mem\":\"%u\"}}}]},\"status\":{\"phase\":\"%s\"",
                   pod->units * pod->gpus,
                   pod->ended       ? "Failed"
                   : pod->node >= 0 ? "Running"
                                    : "Pending");
+    if (pod->nominated)
+        gs_buf_printf(&out, ",\"nominatedNodeName\":\"n%d\"", pod->nominated - 1);
+    gs_buf_puts(&out, "}}");
     return gs_buf_steal(&out);
 }
 

@@ -251,6 +251,16 @@ static int port_list_pods(void *ctx, const char *node, int64_t timeout_ns,
 }
 
 /* A pod that is woken, or the replica's own. */
+static void patch_waiting(int p, const char *nominated)
+{
+    struct sw_pod *pod = &sw.pods[p];
+    if (!pod->exists)
+        return;
+    if (nominated)
+        pod->nominated = nominated[0] ? atoi(nominated + 1) + 1 : 0;
+    sw_tell_pod(p, false);
+}
+
 static int port_patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs_error *err)
 {
     struct sw_replica *replica = ctx;
@@ -258,8 +268,8 @@ static int port_patch_pod(void *ctx, const struct gs_meta_patch *patch, struct g
         return gs_fail(err, GS_EIO, "scripted");
     if (patch->name[0] == 'r')
         sw_tell_own_pod(replica);
-    else if (sw.pods[atoi(patch->name + 1)].exists)
-        sw_tell_pod(atoi(patch->name + 1), false);
+    else
+        patch_waiting(atoi(patch->name + 1), patch->nominated_node);
     if (patch->ret_revision)
         *patch->ret_revision = sw.revision;
     return 0;
@@ -332,6 +342,7 @@ int sw_replica_start(struct sw_replica *replica, int number)
         .kube = kube,
         .policy = replica->process % 2 ? GS_PLACEMENT_BINPACK : GS_PLACEMENT_ROLLOUT,
         .election = replica->election,
+        .nominates = replica->process % 3 == 0,
         .pod_ns = "own",
         .pod_name = number ? "r1" : "r0",
     };

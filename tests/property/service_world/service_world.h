@@ -33,6 +33,7 @@ struct sw_pod {
     bool edited;               /* its object may say something else than the truth */
     unsigned uid, units, gpus; /* units on each of so many GPUs */
     int node;                  /* -1: not bound */
+    int nominated;             /* node + 1; 0: none */
     gs_gpu_mask runs_on;       /* 0: the kubelet has not given it any yet */
     gs_gpu_mask listed;        /* in the node's list of moved pods; 0: not */
     char record[32];           /* ALIYUN_COM_GPU_MEM_IDX */

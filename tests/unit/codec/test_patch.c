@@ -48,6 +48,12 @@ static void a_metadata_patch_has_what_it_is_given(void **state)
         {"labels only",
          {.labels = removal, .label_count = 1},
          "{'metadata':{'labels':{'a':null}}}"},
+        {"a nomination",
+         {.annotations = two, .annotation_count = 1, .nominated_node = "n"},
+         "{'metadata':{'annotations':{'a/b':'1'}},'status':{'nominatedNodeName':'n'}}"},
+        {"no nomination any more",
+         {.nominated_node = ""},
+         "{'metadata':{},'status':{'nominatedNodeName':null}}"},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_buf out = GS_BUF(4096);
