@@ -29,6 +29,7 @@ from harness.watch import PodWatch  # noqa: E402
 from processors import Processors  # noqa: E402
 
 PROGRAMS = ("kube-scheduler", "kube-apiserver", "etcd", "gpushare-extender", "noop_extender")
+FIRST_BIND_S = 5  # one that just started lets binds of the one before it arrive first
 Round = collections.namedtuple("Round", "rate used")
 
 
@@ -60,6 +61,7 @@ def noop(cluster, cell):
 def ours(cluster, _cell):
     """Our extender as shipped. It runs in its own rounds only, so that its watches slow nobody."""
     cluster.start_extender()
+    time.sleep(FIRST_BIND_S)
     try:
         yield cluster.extender.url
         cluster.wait_inspect_agrees(60)
