@@ -185,6 +185,20 @@ static void compare(const char *folder, const char *name, const char *actual, co
                  expected ? expected : none, actual);
 }
 
+/* libcurl tells how long it tried to connect, which was recorded as 0 ms. */
+static void forget_times(char *text)
+{
+    static const char before[] = " after ", behind[] = " ms: ";
+    for (char *at = strstr(text, before); at; at = strstr(at + 1, before)) {
+        char *time = at + strlen(before);
+        size_t digits = strspn(time, "0123456789");
+        if (digits == 0 || strncmp(time + digits, behind, strlen(behind)) != 0)
+            continue;
+        time[0] = '0';
+        memmove(time + 1, time + digits, strlen(time + digits) + 1);
+    }
+}
+
 static void output_is_as_recorded(void **state)
 {
     const char *folder = *state;
@@ -203,6 +217,7 @@ static void output_is_as_recorded(void **state)
     unlink(out);
     unlink(errors);
     rmdir(dir);
+    forget_times(complained);
     compare(folder, "stderr", complained, "");
     compare(folder, "stdout", said, "");
     compare(folder, "exit", code, "0");
