@@ -97,19 +97,24 @@ static uint32_t worth_after(const struct judge *judge, const struct gs_gpu_state
                  gpu->free_cores_pct - judge->ask->cores_pct);
 }
 
-static void take_state_before(struct judge *judge)
+/* Out of line: compilers that harden clear the copy each time, and hardly any pod needs one. */
+__attribute__((noinline)) static void take_worth_before(struct judge *judge)
 {
     struct gs_gpu_state gpus[GS_GPUS_MAX];
     struct gs_node_view view = *judge->view;
-    if (!by_cores(judge->ask)) {
-        gs_state_of_view(&judge->before, judge->table, &view);
-        return;
-    }
     memcpy(gpus, view.gpus, view.gpu_count * sizeof(*gpus));
     view.gpus = gpus;
     for (uint32_t i = 0; i < view.gpu_count; i++)
         gpus[i].free_units = worth_before(judge, &gpus[i]);
     gs_state_of_view(&judge->before, judge->table, &view);
+}
+
+static void take_state_before(struct judge *judge)
+{
+    if (by_cores(judge->ask))
+        take_worth_before(judge);
+    else
+        gs_state_of_view(&judge->before, judge->table, judge->view);
 }
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eight sequences side by side come to the same sums as one GPU after the other, pod by pod. */
+/* Sequences side by side come to the same sums as one GPU after the other, pod by pod. */
 #include "policy_rig.h"
 
 #include "gpushare/base/splitmix.h"
@@ -146,6 +146,17 @@ static struct gs_state random_state(const struct world *world, const struct gs_p
     return state;
 }
 
+/* By vectors of either size. */
+static void check_sum(const char *row, struct gs_policy_table *table, const struct gs_state *state)
+{
+    uint64_t expected = stranded_plainly(table, state);
+    table->lanes->play = gs_lanes_play_narrow;
+    row_equal(row, gs_rollout_stranded(table, state), expected);
+    table->lanes->play = gs_lanes_play_wide();
+    if (table->lanes->play) /* of a machine that has them */
+        row_equal(row, gs_rollout_stranded(table, state), expected);
+}
+
 static void sums_are_those_of_a_plain_simulation(void **unused)
 {
     enum { TABLES = 16, STATES = 12 };
@@ -175,8 +186,7 @@ static void sums_are_those_of_a_plain_simulation(void **unused)
                 random_table(world, &seed);
             for (int s = 0; s < STATES; s++) {
                 struct gs_state state = random_state(world, table, &seed);
-                row_equal(world->row, gs_rollout_stranded(table, &state),
-                          stranded_plainly(table, &state));
+                check_sum(world->row, table, &state);
                 bool *way = gs_lanes_can(table->lanes, &state) ? &lanes : &plain;
                 *way |= state.gpus > 0;
             }
@@ -184,6 +194,19 @@ static void sums_are_those_of_a_plain_simulation(void **unused)
         row_equal(world->row, lanes, world->lanes);
         row_equal(world->row, plain, world->plain);
     }
+}
+
+static void the_widest_vectors_that_there_are_play(void **unused)
+{
+    static const struct gs_class class = {10, 4, 1, 500, "", "", NULL};
+    struct gs_supply supply = {0};
+    _cleanup_(gs_policy_table_freep) struct gs_policy_table *table =
+        gs_policy_table_build(&class, 1, &supply);
+    assert_ptr_equal(table->lanes->play,
+                     gs_lanes_play_wide() ? gs_lanes_play_wide() : gs_lanes_play_narrow);
+#ifdef __x86_64__
+    assert_int_equal(gs_lanes_play_wide() != NULL, __builtin_cpu_supports("avx2") != 0);
+#endif
 }
 
 static void what_fits_nowhere_is_not_played(void **unused)
@@ -216,6 +239,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_those_of_a_plain_simulation),
+        cmocka_unit_test(the_widest_vectors_that_there_are_play),
         cmocka_unit_test(what_fits_nowhere_is_not_played),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
