@@ -116,16 +116,19 @@ static void open_entries(struct gs_buf *out, size_t begin, char bracket)
         gs_buf_putc(out, bracket);
 }
 
+enum failed { RESOLVABLE = 1, UNRESOLVABLE = 2 };
+
 static void put_failed(struct gs_buf *out, const struct gs_filter_args *args,
-                       const uint8_t *reasons, const struct reason_texts *texts,
-                       bool unresolvable_only)
+                       const uint8_t *reasons, const struct reason_texts *texts, unsigned which)
 {
     uint32_t count = gs_filter_args_count(args);
     bool plain = plain_names(args);
     size_t begin = out->len;
     for (uint32_t i = 0; i < count; i++) {
+        if (reasons[i] == GS_FITS || reasons[i] == GS_VERDICT_LEFT_OUT)
+            continue;
         enum gs_reason reason = (enum gs_reason)reasons[i];
-        if (reason == GS_FITS || (unresolvable_only && !gs_reason_unresolvable(reason)))
+        if (!(which & (gs_reason_unresolvable(reason) ? UNRESOLVABLE : RESOLVABLE)))
             continue;
         put_reason(out, gs_filter_args_name(args, i), plain,
                    texts->text.data + texts->of[reason].at, texts->of[reason].len);
@@ -135,7 +138,7 @@ static void put_failed(struct gs_buf *out, const struct gs_filter_args *args,
 }
 
 void gs_codec_filter_result(struct gs_buf *out, const struct gs_filter_args *args,
-                            const uint8_t *reasons)
+                            const uint8_t *reasons, bool told_once)
 {
     struct reason_texts texts;
     make_texts(&texts);
@@ -150,9 +153,9 @@ void gs_codec_filter_result(struct gs_buf *out, const struct gs_filter_args *arg
         gs_buf_puts(out, "},\"NodeNames\":null");
     }
     gs_buf_puts(out, ",\"FailedNodes\":");
-    put_failed(out, args, reasons, &texts, false);
+    put_failed(out, args, reasons, &texts, told_once ? RESOLVABLE : RESOLVABLE | UNRESOLVABLE);
     gs_buf_puts(out, ",\"FailedAndUnresolvableNodes\":");
-    put_failed(out, args, reasons, &texts, true);
+    put_failed(out, args, reasons, &texts, UNRESOLVABLE);
     gs_buf_puts(out, ",\"Error\":\"\"}");
     gs_buf_release(&texts.text);
 }

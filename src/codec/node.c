@@ -26,6 +26,8 @@ static void read_labels(struct node_reader *nr)
             gs_read_text(reader, "label gpu-driver-upgrade", &upgrade);
         else if (gs_scan_text_is_name(key, nr->names->mps))
             gs_read_text(reader, "label gpu-mps", &mps);
+        else if (gs_scan_text_is(key, "topology.kubernetes.io/zone"))
+            gs_read_string(reader, "label topology.kubernetes.io/zone", &nr->node->zone);
         else if (gs_scan_text_is_name(key, nr->names->enforced))
             gs_read_string(reader, "label gpu-enforced", &nr->node->enforced);
         else
@@ -77,6 +79,24 @@ static void read_metadata(struct node_reader *nr)
     }
 }
 
+static void read_taints(struct node_reader *nr)
+{
+    struct gs_reader *reader = &nr->reader;
+    if (!gs_read_array(reader, "spec.taints"))
+        return;
+    while (gs_scan_element(&reader->scan)) {
+        struct gs_scan_text key, effect = {0};
+        gs_scan_object(&reader->scan, "spec.taints entry");
+        while (gs_scan_key(&reader->scan, &key)) {
+            if (gs_scan_text_is(key, "effect"))
+                gs_read_text(reader, "effect of a taint", &effect);
+            else
+                gs_scan_skip(&reader->scan);
+        }
+        nr->node->prefer_no_schedule |= gs_scan_text_is(effect, "PreferNoSchedule");
+    }
+}
+
 static void read_spec(struct node_reader *nr)
 {
     struct gs_reader *reader = &nr->reader;
@@ -86,6 +106,8 @@ static void read_spec(struct node_reader *nr)
     while (gs_scan_key(&reader->scan, &key)) {
         if (gs_scan_text_is(key, "unschedulable"))
             gs_read_bool(reader, "spec.unschedulable", &nr->node->unschedulable);
+        else if (gs_scan_text_is(key, "taints"))
+            read_taints(nr);
         else
             gs_scan_skip(&reader->scan);
     }

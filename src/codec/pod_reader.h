@@ -6,7 +6,7 @@
 #include "gpushare/model/pod.h"
 #include "reader.h"
 
-/* Private to pod.c (metadata, status, annotations) and pod_spec.c (containers). */
+/* Private to pod.c (metadata, status, annotations), pod_spec.c (containers) and pod_affinity.c. */
 
 struct gs_container_list {
     struct gs_container *items;
@@ -28,6 +28,8 @@ struct gs_pod_reader {
 };
 
 void gs_read_pod_spec(struct gs_pod_reader *pr);
+void gs_read_pod_affinity(struct gs_pod_reader *pr);
+void gs_read_pod_spread(struct gs_pod_reader *pr);
 
 /* Init containers first, whatever order they came in. -1: out of memory. */
 int gs_pod_reader_join(struct gs_pod_reader *pr);

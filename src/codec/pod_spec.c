@@ -250,6 +250,10 @@ void gs_read_pod_spec(struct gs_pod_reader *pr)
             gs_read_i32(reader, "spec.priority", &pr->pod->priority);
         else if (gs_scan_text_is(key, "overhead"))
             read_overhead(pr);
+        else if (gs_scan_text_is(key, "affinity"))
+            gs_read_pod_affinity(pr);
+        else if (gs_scan_text_is(key, "topologySpreadConstraints"))
+            gs_read_pod_spread(pr);
         else if (gs_scan_text_is(key, "resources"))
             read_own_resources(pr);
         else

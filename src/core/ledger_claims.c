@@ -425,29 +425,26 @@ uint32_t gs_ledger_sweep_pods(struct gs_ledger *ledger)
     return gone;
 }
 
-uint32_t gs_ledger_audit(const struct gs_ledger *ledger)
+uint32_t gs_ledger_audit(const struct gs_ledger *ledger, uint32_t slot)
 {
-    uint32_t differing = 0;
-    for (uint32_t n = 0; n < ledger->node_pool.count; n++) {
-        const struct gs_ledger_node *node = &ledger->nodes[n];
-        uint64_t used[GS_GPUS_MAX] = {0};
-        uint32_t pods[GS_GPUS_MAX] = {0}, cores_pct[GS_GPUS_MAX] = {0};
-        if (!node->name)
-            continue;
-        for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
-            bool unplaced;
-            uint32_t idx;
-            GS_FOR_EACH_GPU (idx, gs_ledger_effective(node, &ledger->claims[at], &unplaced)) {
-                used[idx] += ledger->claims[at].units;
-                cores_pct[idx] += ledger->claims[at].cores_pct;
-                pods[idx]++;
-            }
+    const struct gs_ledger_node *node = &ledger->nodes[slot];
+    uint64_t used[GS_GPUS_MAX] = {0};
+    uint32_t pods[GS_GPUS_MAX] = {0}, cores_pct[GS_GPUS_MAX] = {0}, differing = 0;
+    if (!node->name)
+        return 0;
+    for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
+        bool unplaced;
+        uint32_t idx;
+        GS_FOR_EACH_GPU (idx, gs_ledger_effective(node, &ledger->claims[at], &unplaced)) {
+            used[idx] += ledger->claims[at].units;
+            cores_pct[idx] += ledger->claims[at].cores_pct;
+            pods[idx]++;
         }
-        for (uint32_t i = 0; i < node->view.gpu_count; i++) {
-            const struct gs_gpu_state *gpu = &node->view.gpus[i];
-            differing += used[gpu->idx] != gpu->used_units || pods[gpu->idx] != gpu->pods ||
-                         cores_pct[gpu->idx] != gpu->used_cores_pct;
-        }
+    }
+    for (uint32_t i = 0; i < node->view.gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &node->view.gpus[i];
+        differing += used[gpu->idx] != gpu->used_units || pods[gpu->idx] != gpu->pods ||
+                     cores_pct[gpu->idx] != gpu->used_cores_pct;
     }
     return differing;
 }

@@ -327,6 +327,17 @@ enum gs_reason gs_fit_beside_holds(const struct gs_ledger *ledger, const struct 
     return gs_fit_beside_holds_when(ledger, view, ask, leaving, scratch, ret_view);
 }
 
+uint32_t gs_fit_first(const struct gs_ledger *ledger, const struct gs_ask *ask, uint32_t from)
+{
+    struct gs_gpu_state room[GS_GPUS_MAX];
+    for (uint32_t slot = from; slot < gs_ledger_slots(ledger); slot++) {
+        const struct gs_node_view *view = gs_ledger_view_at(ledger, slot);
+        if (view && gs_fit_beside_holds(ledger, view, ask, room, NULL) == GS_FITS)
+            return slot;
+    }
+    return GS_INDEX_NONE;
+}
+
 enum gs_reason gs_fit_beside_holds_when(const struct gs_ledger *ledger,
                                         const struct gs_node_view *view, const struct gs_ask *ask,
                                         const struct gs_leaving *leaving,

@@ -11,6 +11,7 @@ void gs_node_reset(struct gs_node *node)
         .name = "",
         .uid = "",
         .resource_version = "",
+        .zone = "",
         .address = "",
         .enforced = "",
         .inventory_error = "",

@@ -359,8 +359,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
         gs_store_unlock(&service->store);
     }
     if (outcome->words[0] && ours && ask.units) /* it may fit elsewhere at this moment */
-        gs_pending_refused(service->pending, pod, GS_FITS, 0,
-                           gs_clock_now_ns(service->config.clock));
+        gs_sync_refused(service, pod, GS_FITS, 0);
     log_bind(args, &record, outcome);
 }
 

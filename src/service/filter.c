@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "candidates.h"
 #include "gpushare/base/log.h"
 #include "gpushare/codec/node.h"
 #include "service_internal.h"
@@ -171,16 +172,16 @@ static int filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
     uint32_t fitting = count_verdicts(service, scratch->verdicts, count, &why);
     if (fitting == 0 && known_all && count > 0) {
         /* asked again about every waiting pod whenever something changes: told once */
-        bool news = gs_pending_refused(service->pending, pod, why, epoch,
-                                       gs_clock_now_ns(service->config.clock));
+        bool news = gs_sync_refused(service, pod, why, epoch);
         gs_offers_look(service, pod->uid, ask);
         gs_log(news ? GS_LOG_INFO : GS_LOG_DEBUG, "no node fits", GS_STR("pod", pod->name),
                GS_STR("namespace", pod->ns), GS_INT("units", ask->units),
                GS_INT("gpus", ask->gpu_count), GS_INT("nodes", count),
                GS_STR("why", gs_reason_text(why)));
     } else {
+        uint32_t named = gs_candidates_choose(service, ask, scratch, fitting);
         gs_log(GS_LOG_DEBUG, "filtered", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
-               GS_INT("nodes", count), GS_INT("fit", fitting));
+               GS_INT("nodes", count), GS_INT("fit", fitting), GS_INT("named", named));
     }
     return 0;
 }
@@ -201,7 +202,9 @@ static int filter(struct gs_service *service, struct gs_slice body, struct gs_sc
         return -1;
     if (waits && *waits)
         return 0;
-    gs_codec_filter_result(answer, &scratch->args, scratch->verdicts);
+    /* who nominates answers 1.22 or newer */
+    gs_codec_filter_result(answer, &scratch->args, scratch->verdicts,
+                           atomic_load(&service->nominates));
     return gs_buf_failed(answer) ? gs_fail(err, GS_ENOMEM, "the answer does not fit") : 0;
 }
 

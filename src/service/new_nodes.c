@@ -39,6 +39,11 @@ void gs_new_nodes_tick(struct gs_service *service, int64_t now_ns)
     struct gs_error err = {0};
     if (now_ns < new_nodes->next_ns)
         return;
+    gs_store_read(&service->store); /* ten times a second: filters go on meanwhile */
+    bool any = new_nodes->count > 0;
+    gs_store_unlock(&service->store);
+    if (!any)
+        return;
     gs_store_write(&service->store);
     _cleanup_free_ char *node = new_nodes->count ? new_nodes->names[--new_nodes->count] : NULL;
     gs_store_unlock(&service->store);

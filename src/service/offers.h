@@ -29,11 +29,14 @@ struct gs_waiter;
 
 /* Of one waiting pod. */
 struct gs_offers {
+    bool refused;          /* by filter, of this process: nobody is nominated for a kube-scheduler
+                              that does not ask here */
     uint32_t next_slot;    /* the nodes before it were offered */
-    uint32_t offered_slot; /* the last offer, while nominated */
+    uint32_t offered_slot; /* the last offer, while offered_ns is not 0 */
+    int64_t offered_ns;    /* when it was made, or taken back last; 0: none may stand in the pod's
+                              status */
     int64_t ended_ns;      /* since when no node is left; 0: one may be */
     int64_t young_until_ns;
-    bool nominated;       /* the offer may stand in the pod's status */
     uint64_t given_up_at; /* the count of frees when the place of its nomination came free; 0 */
 };
 
@@ -54,7 +57,8 @@ void gs_offers_given_up(struct gs_service *service, const char *uid);
 /* For the waker, with the store locked: whether the pod may be offered waiter->slot, which is then
  * counted as done; … */
 bool gs_offers_make(const struct gs_ledger *ledger, struct gs_waiter *waiter, int64_t now_ns);
-/* … and whether its last offer led nowhere and is to be taken back, likewise. */
+/* … and whether its last offer led nowhere and is to be taken back, likewise: again each
+ * GS_OFFER_YOUNG_NS while the pod is shown with it. */
 bool gs_offers_take_back(const struct gs_ledger *ledger, struct gs_waiter *waiter, int64_t now_ns);
 
 #endif

@@ -18,6 +18,7 @@ struct gs_service *gs_service_new(const struct gs_service_config *config, struct
         return NULL;
     }
     service->config = *config;
+    atomic_init(&service->nominates, config->nominates);
     pthread_mutex_init(&service->scratch_lock, NULL);
     if (gs_store_init(&service->store) < 0) {
         pthread_mutex_destroy(&service->scratch_lock);
@@ -44,6 +45,8 @@ static void scratch_free(struct gs_scratch *scratch)
     free(scratch->losses);
     free(scratch->fits);
     free(scratch->slots);
+    free(scratch->zones);
+    free(scratch->gathered);
     free(scratch);
 }
 
@@ -58,6 +61,7 @@ void gs_service_free(struct gs_service *service)
     }
     gs_pending_free(service->pending);
     gs_open_binds_free(service->open_binds);
+    gs_preferences_release(&service->preferences);
     gs_eviction_waits_release(&service->eviction_waits);
     gs_term_release(&service->term);
     gs_reconcile_release(&service->reconcile);
@@ -87,13 +91,18 @@ int gs_scratch_room(struct gs_scratch *scratch, uint32_t count)
     free(scratch->losses);
     free(scratch->fits);
     free(scratch->slots);
+    free(scratch->zones);
+    free(scratch->gathered);
     scratch->cap = 0;
     scratch->found_id = 0;
     scratch->verdicts = calloc(cap, sizeof(*scratch->verdicts));
     scratch->losses = calloc(cap, sizeof(*scratch->losses));
     scratch->fits = calloc(cap, sizeof(*scratch->fits));
     scratch->slots = calloc(cap, sizeof(*scratch->slots));
-    if (!scratch->verdicts || !scratch->losses || !scratch->fits || !scratch->slots)
+    scratch->zones = calloc(cap, sizeof(*scratch->zones));
+    scratch->gathered = calloc(cap, sizeof(*scratch->gathered));
+    if (!scratch->verdicts || !scratch->losses || !scratch->fits || !scratch->slots ||
+        !scratch->zones || !scratch->gathered)
         return -1;
     scratch->cap = cap;
     return 0;
@@ -159,6 +168,11 @@ void gs_wrong_uid_alarm(struct gs_service *service, const char *ns, const char *
 atomic_bool *gs_service_list_wanted(struct gs_service *service)
 {
     return &service->term.list_wanted;
+}
+
+void gs_service_nominate(struct gs_service *service, bool nominates)
+{
+    atomic_store(&service->nominates, nominates);
 }
 
 uint32_t gs_service_open_binds(const struct gs_service *service)

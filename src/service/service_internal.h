@@ -17,6 +17,7 @@
 #include "offers.h"
 #include "open_binds.h"
 #include "pending.h"
+#include "preferences.h"
 #include "reconcile.h"
 #include "store.h"
 #include "term.h"
@@ -45,7 +46,9 @@ struct gs_scratch {
     uint8_t *verdicts; /* one byte per candidate: reasons or scores */
     int64_t *losses;
     bool *fits;
-    uint32_t *slots; /* of args.names, see gs_scratch_find_nodes() */
+    uint32_t *slots;   /* of args.names, see gs_scratch_find_nodes() */
+    uint8_t *zones;    /* for candidates.c, and … */
+    int64_t *gathered; /* … losses of one zone */
     uint64_t found_id, found_epoch;
     uint32_t cap;
 };
@@ -56,6 +59,7 @@ struct gs_service {
     struct gs_pending *pending;
     struct gs_open_binds *open_binds;
     atomic_uint sent_binds; /* from before they are sent until their outcome is known, or open */
+    struct gs_preferences preferences; /* guarded by the store's lock */
     struct gs_eviction_waits eviction_waits;
     struct gs_term term;
 
@@ -84,6 +88,8 @@ struct gs_service {
     } recent[GS_RECENT_BINDS]; /* guarded by the store's lock */
     uint32_t recent_next;
 
+    atomic_bool nominates;
+    atomic_uint turns;          /* filter: of equal nodes others are named each time */
     atomic_llong rest_until_ns; /* prioritize: no more choices that take long before */
     struct gs_meter meters[GS_VERBS];
     atomic_ullong refusals[GS_REASONS]; /* nodes refused, by reason */
@@ -103,6 +109,11 @@ struct gs_service {
  * is. Takes the store's lock. */
 int gs_sync_pod(struct gs_service *service, const struct gs_pod *pod);
 void gs_sync_pod_gone(struct gs_service *service, const struct gs_pod *last);
+
+/* gs_pending_refused(), now; a pod that was seen to end waits for nothing (kube-scheduler's caches
+ * may be behind). Takes the store's lock. */
+bool gs_sync_refused(struct gs_service *service, const struct gs_pod *pod, enum gs_reason why,
+                     uint64_t epoch);
 
 /* The place of a nominated pod that is not bound. Store locked for writing. */
 int gs_sync_hold(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err);

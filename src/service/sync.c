@@ -76,8 +76,16 @@ static void end_pod(struct gs_service *service, const struct gs_pod *pod)
     if (had_claim || held)
         gs_store_freed(store, slot);
     gs_recent_add(&store->ended, pod->uid);
+    gs_preferences_pod_gone(&service->preferences, pod->uid);
     gs_pending_remove(service->pending, pod->uid);
     gs_open_binds_remove(service->open_binds, pod->uid);
+}
+
+/* The pod holds that place no more: news to every pod but itself. */
+static void give_place_up(struct gs_service *service, const char *uid, uint32_t slot)
+{
+    gs_store_freed(&service->store, slot);
+    gs_offers_given_up(service, uid);
 }
 
 int gs_sync_hold(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err)
@@ -87,10 +95,8 @@ int gs_sync_hold(struct gs_service *service, const struct gs_pod *pod, struct gs
     gs_ask_of_pod(&ask, pod);
     uint32_t before = gs_ledger_hold_slot(store->ledger, pod->uid);
     if (!pod->nominated_node[0] || ask.broken) {
-        if (gs_ledger_release_hold(store->ledger, pod->uid)) {
-            gs_store_freed(store, before);
-            gs_offers_given_up(service, pod->uid);
-        }
+        if (gs_ledger_release_hold(store->ledger, pod->uid))
+            give_place_up(service, pod->uid, before);
         return 0;
     }
     const struct gs_hold hold = {.uid = pod->uid,
@@ -105,10 +111,8 @@ int gs_sync_hold(struct gs_service *service, const struct gs_pod *pod, struct gs
                                  .uuid_deny = pod->gpu_uuid_deny};
     if (gs_ledger_hold(store->ledger, &hold, err) < 0)
         return -1;
-    if (before != GS_INDEX_NONE && gs_ledger_hold_slot(store->ledger, pod->uid) != before) {
-        gs_store_freed(store, before);
-        gs_offers_given_up(service, pod->uid);
-    }
+    if (before != GS_INDEX_NONE && gs_ledger_hold_slot(store->ledger, pod->uid) != before)
+        give_place_up(service, pod->uid, before);
     return 0;
 }
 
@@ -117,6 +121,17 @@ int gs_sync_hold(struct gs_service *service, const struct gs_pod *pod, struct gs
 static bool has_ended(const struct gs_store *store, const char *uid, bool read)
 {
     return gs_recent_has(&store->ended, uid) || (read && gs_recent_has(&store->ended_before, uid));
+}
+
+bool gs_sync_refused(struct gs_service *service, const struct gs_pod *pod, enum gs_reason why,
+                     uint64_t epoch)
+{
+    gs_store_read(&service->store); /* held meanwhile: its end comes before or after */
+    bool ended = has_ended(&service->store, pod->uid, true);
+    bool news = !ended && gs_pending_refused(service->pending, pod, why, epoch,
+                                             gs_clock_now_ns(service->config.clock));
+    gs_store_unlock(&service->store);
+    return news;
 }
 
 static int sync_pod(struct gs_service *service, const struct gs_pod *pod, bool read,
@@ -129,6 +144,8 @@ static int sync_pod(struct gs_service *service, const struct gs_pod *pod, bool r
     }
     if (has_ended(store, pod->uid, read) || is_stale(store->ledger, pod, gs_pod_revision(pod)))
         return 0;
+    if (service->config.candidates && gs_preferences_pod(&service->preferences, pod) < 0)
+        return gs_fail_nomem(err);
     bool wants = gs_pod_wants_gpu(pod);
     if (pod->node_name[0]) {
         if (wants)
@@ -213,6 +230,8 @@ static int on_node(void *ctx, const struct gs_node *node)
     int result = gs_ledger_set_node(store->ledger, node, &err);
     if (result == 0) {
         view = gs_ledger_view(store->ledger, gs_slice_of(node->name));
+        if (service->config.candidates)
+            gs_preferences_node(&service->preferences, view->slot, node);
         if (!same || node->moved_count) /* who is told to be elsewhere may have made room */
             gs_store_freed(store, view->slot);
         if (view->gpu_count && !had_gpus && service->pods_begun)
@@ -234,8 +253,12 @@ static int on_node(void *ctx, const struct gs_node *node)
 static int on_node_gone(void *ctx, const struct gs_node *last)
 {
     struct gs_service *service = ctx;
+    struct gs_ledger *ledger = service->store.ledger;
     gs_store_write(&service->store);
-    gs_ledger_drop_node(service->store.ledger, last->name);
+    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(last->name));
+    if (view && service->config.candidates)
+        gs_preferences_node(&service->preferences, view->slot, NULL);
+    gs_ledger_drop_node(ledger, last->name);
     gs_store_unlock(&service->store);
     return 0;
 }
@@ -251,6 +274,7 @@ static int on_list_begin(void *ctx, enum gs_kind kind)
         gs_ledger_begin_pods(service->store.ledger);
         gs_store_forget_ended(&service->store);
         gs_pending_begin(service->pending);
+        gs_preferences_begin_pods(&service->preferences);
         gs_term_list_begins(service);
     }
     gs_store_unlock(&service->store);
@@ -267,9 +291,13 @@ static int on_list_end(void *ctx, enum gs_kind kind)
     } else {
         atomic_fetch_add(&service->swept_claims, gs_ledger_sweep_pods(store->ledger));
         gs_pending_sweep(service->pending);
+        gs_preferences_sweep_pods(&service->preferences);
     }
-    for (uint32_t slot = 0; slot < gs_ledger_slots(store->ledger); slot++)
+    for (uint32_t slot = 0; slot < gs_ledger_slots(store->ledger); slot++) {
         gs_store_freed(store, slot);
+        if (service->config.candidates && !gs_ledger_view_at(store->ledger, slot))
+            gs_preferences_node(&service->preferences, slot, NULL);
+    }
     gs_store_unlock(store);
     if (kind == GS_KIND_POD)
         gs_term_list_ends(service);

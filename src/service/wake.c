@@ -15,7 +15,7 @@
  * again. Each pod at a growing distance, shorter again when memory came free since, all pods
  * together at a bounded rate.
  */
-enum { WAITERS_PER_LOOK = 256, BREATH_NS = 50000, NODE_NAME_BYTES = 254 };
+enum { WAITERS_PER_LOOK = 256, BREATH_NS = 50000 };
 enum { WAKES_PER_TICK = 5, NODES_PER_TICK = 256, DOUBLINGS_MAX = 6, DOUBLINGS_AFTER_GAIN = 2 };
 #define FIRST_PAUSE_NS   (1 * GS_NS_PER_S)
 #define SETTLE_NS        (300 * GS_NS_PER_MS) /* until kube-scheduler has parked a refused pod */
@@ -26,9 +26,8 @@ enum { WAKES_PER_TICK = 5, NODES_PER_TICK = 256, DOUBLINGS_MAX = 6, DOUBLINGS_AF
 /* A patch of a waiting pod. */
 struct wake {
     struct gs_pod pod; /* a copy */
-    const char *why;   /* NULL: it is not woken, its nomination is taken back */
-    bool nominates;
-    char node[NODE_NAME_BYTES]; /* to which, "": none */
+    const char *why;   /* it is woken; NULL: it is not */
+    const char *node;  /* in the copy's arena: where it is nominated; "": no more; NULL: as it is */
 };
 
 struct wake_round {
@@ -81,14 +80,11 @@ static void find_node(const struct wake_round *round, struct gs_waiter *waiter)
     }
     if (waiter->slot != GS_INDEX_NONE && waiter->wakes > DOUBLINGS_AFTER_GAIN)
         waiter->wakes = DOUBLINGS_AFTER_GAIN;
-    for (uint32_t slot = waiter->offers.next_slot;
-         waiter->slot == GS_INDEX_NONE && !waiter->epoch && slot < gs_ledger_slots(store->ledger);
-         slot++) {
-        if (fits_now(store, waiter, &ask, slot))
-            waiter->slot = slot;
+    if (waiter->slot == GS_INDEX_NONE && !waiter->epoch) {
+        waiter->slot = gs_fit_first(store->ledger, &ask, waiter->offers.next_slot);
+        if (waiter->slot == GS_INDEX_NONE)
+            waiter->epoch = store->frees; /* nowhere now: from here on it waits for memory */
     }
-    if (waiter->slot == GS_INDEX_NONE && !waiter->epoch)
-        waiter->epoch = store->frees; /* nowhere now: from here on it waits for memory */
 }
 
 static int64_t due_ns(const struct gs_waiter *waiter)
@@ -117,22 +113,22 @@ static bool consider(void *ctx, struct gs_waiter *waiter)
         return false;
     round->woken_count++;
     if (!due) {
-        wake->nominates = true;
+        wake->node = "";
         return true;
     }
     wake->why = waiter->epoch
                     ? "a node where it fits gained room since it was refused"
                     : "it waits though a node has room: nobody asked about it, or its bind failed";
-    wake->nominates =
-        round->service->config.nominates && gs_offers_make(ledger, waiter, round->now_ns);
-    if (wake->nominates)
-        snprintf(wake->node, sizeof(wake->node), "%s", gs_ledger_node_name(ledger, waiter->slot));
+    if (atomic_load(&round->service->nominates) && gs_offers_make(ledger, waiter, round->now_ns)) {
+        const char *node = gs_ledger_node_name(ledger, waiter->slot);
+        wake->node = gs_arena_strndup(&wake->pod.arena, node, strlen(node));
+    }
     waiter->last_wake_ns = round->now_ns;
     waiter->wakes++;
     return true;
 }
 
-static int patch_pod(struct gs_service *service, const struct wake *wake, bool nominates,
+static int patch_pod(struct gs_service *service, const struct wake *wake, const char *node,
                      int64_t wall_ns, struct gs_error *err)
 {
     const struct gs_kube *kube = &service->config.kube;
@@ -144,37 +140,53 @@ static int patch_pod(struct gs_service *service, const struct wake *wake, bool n
                                         .uid = wake->pod.uid,
                                         .annotations = &touch,
                                         .annotation_count = wake->why ? 1 : 0,
-                                        .nominated_node = nominates ? wake->node : NULL};
+                                        .nominated_node = node};
     return kube->ops->patch_pod(kube->ctx, &patch, err);
+}
+
+/* Of a pod that is no more, or was created anew meanwhile, that is no bad news. */
+static enum gs_log_level level_of(enum gs_code code)
+{
+    return code == GS_ENOENT || code == GS_ECONFLICT ? GS_LOG_DEBUG : GS_LOG_WARN;
+}
+
+/* Wakes the pod in the same patch, if it is woken. False: nothing was changed. */
+static bool nominate(struct gs_service *service, const struct wake *wake, int64_t wall_ns)
+{
+    const struct gs_pod *pod = &wake->pod;
+    struct gs_error err = {0};
+    if (patch_pod(service, wake, wake->node, wall_ns, &err) < 0) {
+        /* 422: it was bound just now */
+        gs_log(err.code == GS_EINVAL ? GS_LOG_DEBUG : level_of(err.code),
+               wake->node[0] ? "not nominated" : "nomination not taken back",
+               GS_STR("pod", pod->name), GS_STR("namespace", pod->ns), GS_STR("node", wake->node),
+               GS_STR("why", err.msg));
+        return false;
+    }
+    if (wake->node[0]) {
+        atomic_fetch_add(&service->nominations, 1);
+        gs_log(GS_LOG_INFO, "nominated", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
+               GS_STR("node", wake->node));
+    }
+    return true;
 }
 
 static void wake_pod(struct gs_service *service, const struct wake *wake, int64_t wall_ns)
 {
     const struct gs_pod *pod = &wake->pod;
     struct gs_error err = {0};
-    int result = patch_pod(service, wake, wake->nominates, wall_ns, &err);
-    if (result < 0 && wake->nominates) {
-        /* 422: it was bound just now */
-        gs_log(err.code == GS_EINVAL ? GS_LOG_DEBUG : GS_LOG_WARN, "not nominated",
-               GS_STR("pod", pod->name), GS_STR("namespace", pod->ns), GS_STR("node", wake->node),
-               GS_STR("why", err.msg));
-        if (!wake->why)
-            return;
-        result = patch_pod(service, wake, false, wall_ns, &err);
-    } else if (wake->nominates && wake->why) {
-        atomic_fetch_add(&service->nominations, 1);
-        gs_log(GS_LOG_INFO, "nominated", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
-               GS_STR("node", wake->node));
-    }
-    if (result < 0) {
+    bool done = wake->node && nominate(service, wake, wall_ns);
+    if (!wake->why)
+        return;
+    if (!done && patch_pod(service, wake, NULL, wall_ns, &err) < 0) {
         atomic_fetch_add(&service->wake_failures, 1);
-        gs_log(GS_LOG_WARN, "not woken", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
-               GS_STR("why", err.msg));
-    } else if (wake->why) {
-        atomic_fetch_add(&service->wakes, 1);
-        gs_log(GS_LOG_INFO, "woken", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
-               GS_STR("why", wake->why));
+        gs_log(level_of(err.code), "not woken", GS_STR("pod", pod->name),
+               GS_STR("namespace", pod->ns), GS_STR("why", err.msg));
+        return;
     }
+    atomic_fetch_add(&service->wakes, 1);
+    gs_log(GS_LOG_INFO, "woken", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
+           GS_STR("why", wake->why));
 }
 
 static void add_gain(struct wake_round *round, uint32_t slot)
@@ -279,14 +291,19 @@ static void refresh(struct gs_service *service, int64_t now_ns)
         gs_log(GS_LOG_WARN, "placement tables not refreshed", GS_STR("why", err.msg));
 }
 
+static void audit_node(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
+{
+    uint32_t *differing = ctx;
+    *differing += gs_ledger_audit(store->ledger, view->slot);
+}
+
 static void audit(struct gs_service *service, int64_t now_ns)
 {
     if (now_ns < service->next_audit_ns)
         return;
     service->next_audit_ns = now_ns + AUDIT_EVERY_NS;
-    gs_store_read(&service->store);
-    uint32_t differing = gs_ledger_audit(service->store.ledger);
-    gs_store_unlock(&service->store);
+    uint32_t differing = 0;
+    gs_store_each_node(&service->store, audit_node, &differing);
     atomic_store(&service->drift, differing);
     if (differing)
         gs_log(GS_LOG_ERROR, "the ledger's totals differ from its claims",

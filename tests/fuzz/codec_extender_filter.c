@@ -36,7 +36,7 @@ static void check_answer(const struct gs_filter_args *args)
         kept += reasons[i] == GS_FITS;
     }
     struct gs_buf out = GS_BUF((size_t)1 << 26);
-    gs_codec_filter_result(&out, args, reasons);
+    gs_codec_filter_result(&out, args, reasons, false);
     FUZZ_CHECK(!gs_buf_failed(&out));
     struct gs_slice answer = {out.data, out.len};
     if (args->has_names)

@@ -110,7 +110,8 @@ static void start(struct world *world)
     const struct gs_service_config config = {.names = &world->names,
                                              .clock = &world->clock,
                                              .kube = {&ops, world},
-                                             .policy = GS_PLACEMENT_BINPACK};
+                                             .policy = GS_PLACEMENT_BINPACK,
+                                             .candidates = 1};
     world->service = gs_service_new(&config, NULL);
     FUZZ_CHECK(world->service);
     world->sink = gs_service_sink(world->service);

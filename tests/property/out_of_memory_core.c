@@ -55,7 +55,7 @@ static char *print_ledger(const struct gs_ledger *ledger)
             print_node(&text, ledger, view);
     }
     gs_ledger_each(ledger, print_claim, &text);
-    assert_int_equal(gs_ledger_audit(ledger), 0);
+    assert_int_equal(test_audit(ledger), 0);
     char *out = gs_buf_steal(&text);
     assert_non_null(out);
     return out;

@@ -207,6 +207,20 @@ static inline void rig_stop(struct rig *rig)
     gs_service_free(rig->service);
 }
 
+/* Of tests whose setup has *state point to the rig. */
+static inline int rig_teardown(void **state)
+{
+    rig_stop(*state);
+    return 0;
+}
+
+/* So long later. */
+static inline void rig_tick(struct rig *rig, int64_t ns)
+{
+    rig->now_ns += ns;
+    gs_service_tick(rig->service);
+}
+
 /* One node with GPUs of these sizes: "16,16,24". moved: the list of moved pods as it stands between
  * quotes ({\\"u1\\":[0]}), of a plugin that says that it writes one; NULL: an older plugin's node.
  */

@@ -76,12 +76,15 @@ static inline struct gs_slice gs_filter_args_name(const struct gs_filter_args *a
 
 /*
  * ExtenderFilterResult. reasons[i] (enum gs_reason) is the verdict on candidate i: GS_FITS keeps
- * it, in order and byte for byte; else it goes to FailedNodes with the reason's text, and also to
- * FailedAndUnresolvableNodes when gs_reason_unresolvable(). Answers NodeNames when has_names, else
- * Nodes. The request's body must still be there.
+ * it, in order and byte for byte; GS_VERDICT_LEFT_OUT names it nowhere; else it goes to FailedNodes
+ * with the reason's text, and when gs_reason_unresolvable() also to FailedAndUnresolvableNodes,
+ * which kube-scheduler 1.20 does not know; told_once: to that map only, for newer ones, which skip
+ * what is in both (pkg/scheduler: findNodesThatPassExtenders). Answers NodeNames when has_names,
+ * else Nodes. The request's body must still be there.
  */
+enum { GS_VERDICT_LEFT_OUT = 255 };
 void gs_codec_filter_result(struct gs_buf *out, const struct gs_filter_args *args,
-                            const uint8_t *reasons);
+                            const uint8_t *reasons, bool told_once);
 
 /* The same type with only Error set; '%' is left out of the text, because kube-scheduler has used
  * it as a format string. */

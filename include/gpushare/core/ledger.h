@@ -212,8 +212,8 @@ uint32_t gs_ledger_sweep_pods(struct gs_ledger *ledger);
 
 void gs_ledger_stats(const struct gs_ledger *ledger, struct gs_ledger_stats *ret);
 
-/* Recounts every total from the claims and compares: the number of GPUs whose account differs from
- * the recount. Always 0 unless there is a bug; the drift metric's inner half. */
-uint32_t gs_ledger_audit(const struct gs_ledger *ledger);
+/* Recounts a node's totals from its claims and compares: the number of its GPUs whose account
+ * differs from the recount. Always 0 unless there is a bug; the drift metric's inner half. */
+uint32_t gs_ledger_audit(const struct gs_ledger *ledger, uint32_t slot);
 
 #endif

@@ -70,9 +70,12 @@ enum gs_reason gs_fit_beside_holds(const struct gs_ledger *ledger, const struct 
                                    const struct gs_ask *ask, struct gs_gpu_state *scratch,
                                    struct gs_node_view *ret_view);
 
+/* The first slot from `from` on whose node has room in that sense; GS_INDEX_NONE: none has. */
+uint32_t gs_fit_first(const struct gs_ledger *ledger, const struct gs_ask *ask, uint32_t from);
+
 /*
- * The same for a view that differs from the ledger's: leaving[idx] (GS_GPUS_MAX entries) is what of
- * that which the view shows on a GPU is about to go.
+ * gs_fit_beside_holds() for a view that differs from the ledger's: leaving[idx] (GS_GPUS_MAX
+ * entries) is what of that which the view shows on a GPU is about to go.
  */
 struct gs_leaving {
     uint64_t units;

@@ -33,6 +33,14 @@
  */
 struct gs_service;
 
+/* As few as kube-scheduler itself looks for in a large cluster (minFeasibleNodesToFind). */
+enum { GS_CANDIDATES_AUTO = 100 };
+
+/* 1.x of the API server from which pods are nominated: its kube-scheduler, which may be one release
+ * older, is 1.22 at least and tries status.nominatedNodeName first (pkg/scheduler:
+ * evaluateNominatedNode). */
+enum { GS_NOMINATES_SINCE_MINOR = 23 };
+
 struct gs_service_config {
     const struct gs_names *names;       /* borrowed for the service's life */
     const struct gs_clock *clock;       /* borrowed */
@@ -40,6 +48,8 @@ struct gs_service_config {
     enum gs_placement policy;           /* for pods that name none: a real policy */
     enum gs_quantise quantise;          /* how losses become 0..10 */
     bool sparse_scores;                 /* prioritize leaves out the nodes of the least score */
+    uint32_t candidates;                /* of the nodes that fit filter names so many, the best; 0:
+                                           all (service/candidates.h) */
     bool nominates;                     /* kube-scheduler asks about a sample of the nodes: a pod
                                            that none of these has room for is nominated to one that
                                            has (service/offers.h) */
@@ -74,6 +84,9 @@ bool gs_service_ready(const struct gs_service *service, const char **ret_why);
 
 /* For gs_watch_spec.list_wanted of the watch of pods. Borrowed from the service. */
 atomic_bool *gs_service_list_wanted(struct gs_service *service);
+
+/* config.nominates, when it is known later only. */
+void gs_service_nominate(struct gs_service *service, bool nominates);
 
 /* Binds that were sent, or may have been, and whose outcome is not known yet. */
 uint32_t gs_service_open_binds(const struct gs_service *service);

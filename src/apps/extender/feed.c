@@ -6,14 +6,20 @@
 #include <stdlib.h>
 
 #include "common/watching.h"
+#include "extender/nominating.h"
 #include "gpushare/base/clock.h"
+#include "gpushare/base/log.h"
 
 #define TICK_NS (100 * GS_NS_PER_MS)
 #define LOOK_NS (10 * GS_NS_PER_MS)
+#define ASK_NS  (10 * GS_NS_PER_S)
 
 struct feed {
     struct gs_service *service;
+    struct gs_kube_client *client;
     struct gs_kube kube;
+    bool asks;           /* whether pods may be nominated is to be asked still, … */
+    int64_t next_ask_ns; /* … not before */
     struct gs_watch_sink sink;
     atomic_bool stop;
     pthread_mutex_t lock;
@@ -52,7 +58,7 @@ static void *watch_pods(void *arg)
 }
 
 /* Calls it ten times a second until the end. */
-static void repeat(struct feed *feed, void (*what)(struct gs_service *service))
+static void repeat(struct feed *feed, void (*what)(struct feed *feed))
 {
     const struct gs_clock *clock = gs_clock_system();
     int64_t due_ns = gs_clock_now_ns(clock);
@@ -67,21 +73,52 @@ static void repeat(struct feed *feed, void (*what)(struct gs_service *service))
             ;
         pthread_mutex_unlock(&feed->lock);
         if (!atomic_load(&feed->stop))
-            what(feed->service);
+            what(feed);
         pthread_mutex_lock(&feed->lock);
     }
     pthread_mutex_unlock(&feed->lock);
 }
 
+static void ask_whether_to_nominate(struct feed *feed)
+{
+    int64_t now_ns = gs_clock_now_ns(gs_clock_system());
+    struct gs_error err = {0};
+    const char *why;
+    bool may;
+    if (!gs_service_loaded(feed->service) || now_ns < feed->next_ask_ns)
+        return;
+    if (nominating_ask(feed->client, &may, &why, &err) < 0) {
+        feed->next_ask_ns = now_ns + ASK_NS;
+        gs_log(GS_LOG_WARN, "pods are not nominated yet", GS_STR("why", err.msg));
+        return;
+    }
+    feed->asks = false;
+    gs_service_nominate(feed->service, may);
+    gs_log(GS_LOG_INFO, may ? "pods are nominated" : "pods are not nominated",
+           GS_STR("why", may ? "kube-scheduler may look at a sample of the nodes" : why));
+}
+
+static void tick_service(struct feed *feed)
+{
+    if (feed->asks)
+        ask_whether_to_nominate(feed);
+    gs_service_tick(feed->service);
+}
+
 static void *tick(void *arg)
 {
-    repeat(arg, gs_service_tick);
+    repeat(arg, tick_service);
     return NULL;
+}
+
+static void tick_service_term(struct feed *feed)
+{
+    gs_service_term_tick(feed->service);
 }
 
 static void *tick_term(void *arg)
 {
-    repeat(arg, gs_service_term_tick);
+    repeat(arg, tick_service_term);
     return NULL;
 }
 
@@ -97,14 +134,16 @@ static int start_threads(struct feed *feed)
     return 0;
 }
 
-int feed_start(struct gs_service *service, struct gs_kube kube, struct feed **ret_feed,
-               struct gs_error *err)
+int feed_start(struct gs_service *service, struct gs_kube_client *client, bool nominates,
+               struct feed **ret_feed, struct gs_error *err)
 {
     struct feed *feed = calloc(1, sizeof(*feed));
     if (!feed)
         return gs_fail_nomem(err);
     feed->service = service;
-    feed->kube = kube;
+    feed->client = client;
+    feed->kube = gs_kube_client_port(client);
+    feed->asks = nominates;
     feed->sink = gs_service_sink(service);
     pthread_mutex_init(&feed->lock, NULL);
     gs_clock_cond_init(&feed->changed);

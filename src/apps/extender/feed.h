@@ -3,6 +3,7 @@
 #define GPUSHARE_APPS_EXTENDER_FEED_H
 
 #include "gpushare/base/error.h"
+#include "gpushare/kube/client.h"
 #include "gpushare/service/service.h"
 
 /*
@@ -11,9 +12,10 @@
  */
 struct feed;
 
-/* *ret_feed: *caller frees* with feed_stop(). service and kube are borrowed until then. */
-int feed_start(struct gs_service *service, struct gs_kube kube, struct feed **ret_feed,
-               struct gs_error *err);
+/* *ret_feed: *caller frees* with feed_stop(). service and client are borrowed until then.
+ * nominates: the service may nominate pods where the API server lets it (nominating.h). */
+int feed_start(struct gs_service *service, struct gs_kube_client *client, bool nominates,
+               struct feed **ret_feed, struct gs_error *err);
 
 /* Stops the threads, waits for them, frees. NULL is fine. */
 void feed_stop(struct feed *feed);

@@ -75,14 +75,15 @@ static int start_service(struct app *app, struct gs_error *err)
         .policy = set->policy,
         .quantise = set->quantise,
         .sparse_scores = set->sparse_scores,
-        .nominates = set->nominate,
+        .candidates = set->candidates,
         .reconcile_ns = set->reconcile_ns,
         .gpu_pods_only = !set->loopback,
         .scheduler_name = set->scheduler_name,
         .no_gpu_metrics = !set->gpu_metrics,
     };
     app->service = gs_service_new(&config, err);
-    return app->service ? feed_start(app->service, config.kube, &app->feed, err) : -1;
+    return app->service ? feed_start(app->service, app->client, set->nominate, &app->feed, err)
+                        : -1;
 }
 
 static void tell_tls_files(void *ctx, const char *why)

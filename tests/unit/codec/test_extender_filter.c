@@ -135,7 +135,7 @@ static void tell_names(const struct gs_filter_args *args, char *text, size_t siz
         struct gs_slice name = gs_filter_args_name(args, i);
         snprintf(text + strlen(text), size - strlen(text), "%.*s|", (int)name.len, name.at);
     }
-    gs_codec_filter_result(&out, args, reasons);
+    gs_codec_filter_result(&out, args, reasons, false);
     assert_false(gs_buf_failed(&out));
     snprintf(text + strlen(text), size - strlen(text), " %s", out.data);
 }
@@ -231,7 +231,12 @@ static void there_is_a_ceiling_of_candidates(void **state)
     }
 }
 
-enum { FIT = GS_FITS, ROOM = GS_REASON_NO_ROOM, NONE = GS_REASON_NO_GPUS };
+enum {
+    FIT = GS_FITS,
+    ROOM = GS_REASON_NO_ROOM,
+    NONE = GS_REASON_NO_GPUS,
+    OUT = GS_VERDICT_LEFT_OUT
+};
 #define ROOM_TEXT "'insufficient free GPU memory'"
 #define NONE_TEXT "'node has no shareable GPU memory'"
 
@@ -269,6 +274,12 @@ static void verdicts_are_answered_in_the_form_of_the_request(void **state)
          "'Nodes':null,'NodeNames':['a', 'b','d' ,'e']",
          "'c':" NONE_TEXT,
          "'c':" NONE_TEXT},
+        {"who is left out is named nowhere",
+         "'NodeNames':['a','b','c','d']",
+         {OUT, FIT, OUT, NONE},
+         "'Nodes':null,'NodeNames':['b']",
+         "'d':" NONE_TEXT,
+         "'d':" NONE_TEXT},
         {"escaped names are written anew",
          "'NodeNames':['a','\\u0062','c\\n']",
          {FIT, FIT, ROOM},
@@ -311,10 +322,24 @@ static void verdicts_are_answered_in_the_form_of_the_request(void **state)
                  "{%s,'FailedNodes':{%s},'FailedAndUnresolvableNodes':{%s},'Error':''}", r->kept,
                  r->failed, r->unresolvable);
         row_equal(r->row, decode(gs_slice_of(body), &args, NULL), 0);
-        gs_codec_filter_result(&out, &args, r->reasons);
+        gs_codec_filter_result(&out, &args, r->reasons, false);
         row_json(r->row, &out, expected);
         gs_filter_args_release(&args);
     }
+}
+
+static void what_nothing_resolves_may_be_told_once(void **state)
+{
+    static const uint8_t reasons[] = {ROOM, NONE, FIT, OUT, NONE};
+    _cleanup_free_ char *body = quoted("{'Pod':{},'NodeNames':['a','b','c','d','e']}");
+    _cleanup_(gs_buf_release) struct gs_buf out = GS_BUF(4096);
+    struct gs_filter_args args = {0};
+    assert_int_equal(decode(gs_slice_of(body), &args, NULL), 0);
+    gs_codec_filter_result(&out, &args, reasons, true);
+    row_json("once", &out,
+             "{'Nodes':null,'NodeNames':['c'],'FailedNodes':{'a':" ROOM_TEXT
+             "},'FailedAndUnresolvableNodes':{'b':" NONE_TEXT ",'e':" NONE_TEXT "},'Error':''}");
+    gs_filter_args_release(&args);
 }
 
 static void every_reason_reaches_its_maps(void **state)
@@ -330,7 +355,7 @@ static void every_reason_reaches_its_maps(void **state)
     _cleanup_(gs_buf_release) struct gs_buf out = GS_BUF(1 << 16);
     struct gs_filter_args args = {0};
     assert_int_equal(decode(gs_slice_of(body), &args, NULL), 0);
-    gs_codec_filter_result(&out, &args, reasons);
+    gs_codec_filter_result(&out, &args, reasons, false);
     const char *never = strstr(out.data, "FailedAndUnresolvableNodes");
     assert_non_null(never);
     for (int i = 1; i < GS_REASONS; i++) {
@@ -350,7 +375,7 @@ static void an_answer_beyond_its_ceiling_is_marked(void **state)
     _cleanup_(gs_buf_release) struct gs_buf out = GS_BUF(40);
     struct gs_filter_args args = {0};
     assert_int_equal(decode(gs_slice_of(body), &args, NULL), 0);
-    gs_codec_filter_result(&out, &args, reasons);
+    gs_codec_filter_result(&out, &args, reasons, false);
     assert_int_equal(gs_buf_failed(&out), GS_ETOOBIG);
     gs_filter_args_release(&args);
 }
@@ -417,6 +442,7 @@ int main(void)
         cmocka_unit_test(names_that_come_again_are_those_of_before),
         cmocka_unit_test(there_is_a_ceiling_of_candidates),
         cmocka_unit_test(verdicts_are_answered_in_the_form_of_the_request),
+        cmocka_unit_test(what_nothing_resolves_may_be_told_once),
         cmocka_unit_test(every_reason_reaches_its_maps),
         cmocka_unit_test(an_answer_beyond_its_ceiling_is_marked),
         cmocka_unit_test(scores_name_the_candidates),

@@ -331,6 +331,37 @@ static void a_nominated_pod_is_seated_on_a_gpu_that_it_allows(void **state)
     }
 }
 
+/* n0 is full, n1 has room, n2 is gone, n3 is held for another pod, n4 has room. */
+static void the_first_node_with_room_is_looked_for_from_a_slot_on(void **state)
+{
+    static const struct {
+        const char *row;
+        uint32_t from, units, slot;
+    } rows[] = {
+        {"past the full one", 0, 8, 1},
+        {"itself", 1, 8, 1},
+        {"past the one that is gone, and the one that is held", 2, 8, 4},
+        {"more than any has", 0, 17, GS_INDEX_NONE},
+        {"after the last", 5, 8, GS_INDEX_NONE},
+        {"far after the last", GS_INDEX_NONE, 8, GS_INDEX_NONE},
+    };
+    static const char *const names[] = {"n0", "n1", "n2", "n3", "n4"};
+    const struct gs_claim claim = {
+        .uid = "used", .node = "n0", .gpus = GS_GPU_BIT(0), .units = 16, .gpu_count = 1};
+    const struct gs_hold hold = {"nominated", "n3", 16, 1, 100};
+    _cleanup_(gs_ledger_freep) struct gs_ledger *ledger = gs_ledger_new();
+    static struct test_node t;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        assert_int_equal(gs_ledger_set_node(ledger, test_node_init(&t, names[i], "16"), NULL), 0);
+    assert_int_equal(gs_ledger_set_claim(ledger, &claim, NULL), 0);
+    assert_int_equal(gs_ledger_hold(ledger, &hold, NULL), 0);
+    gs_ledger_drop_node(ledger, "n2");
+    GS_FOR_EACH_ROW (r, rows) {
+        const struct gs_ask ask = {.units = r->units, .gpu_count = 1, .uid = "me"};
+        row_equal(r->row, gs_fit_first(ledger, &ask, r->from), r->slot);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +369,7 @@ int main(void)
         cmocka_unit_test(selectors_change_the_reason),
         cmocka_unit_test(picks_are_tight_or_empty_and_repeatable),
         cmocka_unit_test(nominated_pods_hold_their_places),
+        cmocka_unit_test(the_first_node_with_room_is_looked_for_from_a_slot_on),
         cmocka_unit_test(a_nominated_pod_keeps_the_gpu_of_its_victims),
         cmocka_unit_test(a_nominated_pod_is_seated_on_a_gpu_that_it_allows),
     };

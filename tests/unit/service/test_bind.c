@@ -12,12 +12,7 @@ static int setup(void **state)
     rig_lists(&rig);
     rig_node(&rig, "n1", "16,24");
     rig_node(&rig, "n2", "16");
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_stop(&rig);
+    *state = &rig;
     return 0;
 }
 
@@ -92,7 +87,7 @@ static void a_failed_call_is_undone_only_when_it_surely_failed(void **state)
 {
     for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
         char json[2048];
-        setup(NULL);
+        setup(state);
         rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
         rig.bind_code = failures[i].bind_code;
         rig.get_code = failures[i].get_code;
@@ -111,7 +106,7 @@ static void a_failed_call_is_undone_only_when_it_surely_failed(void **state)
         if (gs_service_open_binds(rig.service) != open)
             fail_msg("%s: %u open binds", failures[i].row, gs_service_open_binds(rig.service));
         free(answer);
-        teardown(NULL);
+        rig_stop(&rig);
     }
 }
 
@@ -194,8 +189,8 @@ static void a_successor_that_others_bound_raises_no_alarm(void **state)
     } rows[] = {{"answer first", NULL}, {"watch first", show_bound_during}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct gs_buf metrics = GS_BUF(1 << 20);
-        teardown(NULL);
-        setup(NULL);
+        rig_stop(&rig);
+        setup(state);
         rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
         rig.during_bind = rows[i].during_bind;
         rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
@@ -374,7 +369,7 @@ static void a_leader_whose_lease_ends_during_a_bind_sends_none(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char json[2048];
-        teardown(NULL);
+        rig_stop(&rig);
         struct gs_election *election = rig_election(&rig);
         rig_start_with(&rig, election);
         rig_lead(&rig, election);
@@ -393,7 +388,7 @@ static void a_leader_whose_lease_ends_during_a_bind_sends_none(void **state)
         assert_int_equal(rig_used(&rig, "n1", 0), rows[i].answer ? 0 : 8);
         gs_election_free(election);
     }
-    teardown(NULL);
+    rig_stop(&rig);
     rig_start(&rig);
 }
 
@@ -416,7 +411,7 @@ static void the_first_bind_waits_when_it_is_told_to(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(bind_writes_the_annotations_and_charges_the_tightest_gpu),
         T(bind_is_idempotent_by_uid),

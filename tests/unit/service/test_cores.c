@@ -10,12 +10,7 @@ static int setup(void **state)
     rig_start(&rig);
     rig_lists(&rig);
     rig_node(&rig, "n1", "16,16");
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_stop(&rig);
+    *state = &rig;
     return 0;
 }
 
@@ -116,7 +111,7 @@ static void compute_is_held_for_a_nominated_pod(void **state)
     rig_expect(rig_filter(&rig, pod("p", 4, 50, NULL, NULL, 11), "\"n1\""), "[\"n1\"]");
 }
 
-#define WITH_RIG(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define WITH_RIG(test) cmocka_unit_test_setup_teardown(test, setup, rig_teardown)
 
 int main(void)
 {

@@ -16,12 +16,7 @@ static int setup(void **state)
     rig_node(&rig, "n2", "16");
     rig_pod(&rig, "a", "ua", 16, "n1", "0", "Running");
     rig_pod(&rig, "b", "ub", 16, "n2", "0", "Running");
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_stop(&rig);
+    *state = &rig;
     return 0;
 }
 
@@ -195,7 +190,7 @@ static void only_a_few_wait_at_a_time(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(filter_waits_for_the_end_of_a_victim),
         T(the_end_of_another_pod_does_not_end_the_wait),

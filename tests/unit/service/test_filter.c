@@ -19,12 +19,7 @@ static void start(struct rig *ret, struct gs_service_config config)
 static int setup(void **state)
 {
     start(&rig, (struct gs_service_config){0});
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_stop(&rig);
+    *state = &rig;
     return 0;
 }
 
@@ -204,8 +199,7 @@ static void pods_come_to_another_node(struct rig *at, int count, bool and_leave)
         if (and_leave)
             rig_pod_gone(at, uid, uid);
     }
-    at->now_ns += 10 * GS_NS_PER_S;
-    gs_service_tick(at->service);
+    rig_tick(at, 10 * GS_NS_PER_S);
 }
 
 /* Rollout's, told by the watch who has left. */
@@ -250,7 +244,7 @@ static void a_nominated_pod_keeps_its_place_against_lower_priorities(void **stat
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(only_nodes_with_one_gpu_large_enough_pass),
         T(a_refused_node_is_failed_with_a_reason),

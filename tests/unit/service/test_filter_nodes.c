@@ -14,12 +14,7 @@ static int setup(void **state)
     rig_node(&rig, "n1", "16");
     rig_pod(&rig, "q", "uq", 10, "n1", "0", "Running");
     gs_service_tick(rig.service);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_stop(&rig);
+    *state = &rig;
     return 0;
 }
 
@@ -129,8 +124,7 @@ static void no_refusal_by_a_hypothetical_node_is_remembered(void **state)
     rig_pod(&rig, "p", "up", 8, NULL, NULL, "Pending");
     free(filter(8, "", SIZED("new", "4", "1") "," SIZED("n1", "16", "1")));
     rig_pod_gone(&rig, "q", "uq");
-    rig.now_ns += GS_NS_PER_S;
-    gs_service_tick(rig.service);
+    rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.patches, 0);
 }
 
@@ -139,8 +133,7 @@ static void a_refusal_by_nodes_that_exist_is(void **state)
     rig_pod(&rig, "p", "up", 8, NULL, NULL, "Pending");
     free(filter(8, "", SIZED("n1", "16", "1")));
     rig_pod_gone(&rig, "q", "uq");
-    rig.now_ns += GS_NS_PER_S;
-    gs_service_tick(rig.service);
+    rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.patches, 1);
 }
 
@@ -175,7 +168,7 @@ static void a_pod_whose_bind_is_open_may_only_go_where_it_was_sent(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(nodes_are_judged_as_given_and_echoed),
         T(no_refusal_by_a_hypothetical_node_is_remembered),

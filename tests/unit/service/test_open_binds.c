@@ -9,12 +9,7 @@ static int setup(void **state)
     rig_lists(&rig);
     rig_node(&rig, "n1", "16,24");
     rig_node(&rig, "n2", "16");
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_stop(&rig);
+    *state = &rig;
     return 0;
 }
 
@@ -33,12 +28,10 @@ static void an_unanswered_bind_keeps_its_place_until_the_api_shows_its_end(void 
     bind_without_answer();
     rig_expect(rig_try_bind(&rig, "p", "u1", "n2"), "no known outcome");
     for (int s = 0; s < 60; s++) {
-        rig.now_ns += GS_NS_PER_S;
-        gs_service_tick(rig.service);
+        rig_tick(&rig, GS_NS_PER_S);
         assert_int_equal(rig_used(&rig, "n1", 0), 8);
     }
-    rig.now_ns += 10 * GS_NS_PER_S;
-    gs_service_tick(rig.service);
+    rig_tick(&rig, 10 * GS_NS_PER_S);
     assert_int_equal(rig_used(&rig, "n1", 0), 0);
 }
 
@@ -66,15 +59,14 @@ static void a_refused_repetition_does_not_undo_an_unanswered_bind(void **state)
         {"the pod is gone", GS_ENOENT, 0},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        teardown(NULL);
-        setup(NULL);
+        rig_stop(&rig);
+        setup(state);
         print_message("%s\n", rows[i].row);
         bind_without_answer();
         rig.bind_code = rows[i].code;
         free(rig_try_bind(&rig, "p", "u1", "n1"));
         assert_int_equal(rig_used(&rig, "n1", 0), rows[i].charged);
-        rig.now_ns += 66 * GS_NS_PER_S;
-        gs_service_tick(rig.service);
+        rig_tick(&rig, 66 * GS_NS_PER_S);
         assert_int_equal(rig_used(&rig, "n1", 0), 0);
     }
 }
@@ -88,8 +80,8 @@ static void an_unanswered_bind_is_open_until_its_end_is_known(void **state)
                                            "read bound", "read gone", "expired"};
     for (int end = SHOWN; end < ENDS; end++) {
         char json[2048];
-        teardown(NULL);
-        setup(NULL);
+        rig_stop(&rig);
+        setup(state);
         bind_without_answer();
         assert_int_equal(gs_service_open_binds(rig.service), 1);
         rig.bind_code = GS_OK;
@@ -127,8 +119,7 @@ static void a_bind_that_was_answered_with_a_failure_is_open_for_seconds(void **s
     for (int i = 0; i < 3; i++) {
         rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
         for (int s = 1; s <= 6; s++) {
-            rig.now_ns += GS_NS_PER_S;
-            gs_service_tick(rig.service);
+            rig_tick(&rig, GS_NS_PER_S);
             assert_int_equal(rig_used(&rig, "n1", 0), s < 5 ? 8 : 0);
         }
     }
@@ -137,8 +128,7 @@ static void a_bind_that_was_answered_with_a_failure_is_open_for_seconds(void **s
     rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
     rig.bind_answered = true;
     rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
-    rig.now_ns += 60 * GS_NS_PER_S;
-    gs_service_tick(rig.service);
+    rig_tick(&rig, 60 * GS_NS_PER_S);
     assert_int_equal(rig_used(&rig, "n1", 0), 8);
 }
 
@@ -161,8 +151,7 @@ static void a_bind_is_open_from_before_it_is_sent(void **state)
 
 static void a_minute_passes_during(struct rig *r)
 {
-    r->now_ns += 2 * GS_NS_PER_S;
-    gs_service_tick(r->service);
+    rig_tick(r, 2 * GS_NS_PER_S);
     assert_int_equal(rig_used(r, "n1", 0), 8);
 }
 
@@ -218,7 +207,7 @@ static void every_unanswered_bind_is_looked_at(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(an_unanswered_bind_keeps_its_place_until_the_api_shows_its_end),
         T(a_repeated_unanswered_bind_takes_the_same_gpu),

@@ -11,12 +11,7 @@ static int setup(void **state)
 {
     rig_start(&rig);
     rig_lists(&rig);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_stop(&rig);
+    *state = &rig;
     return 0;
 }
 
@@ -77,16 +72,16 @@ static const struct {
 static void no_edit_of_a_pod_moves_or_resizes_its_claim(void **state)
 {
     for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {
-        teardown(NULL);
-        setup(NULL);
+        rig_stop(&rig);
+        setup(state);
         rig_node_moved(&rig, "n1", "8,8,16", "{}");
         edited("'aliyun.com/gpu-count':'2'", "'ALIYUN_COM_GPU_MEM_IDX':'0,1'");
         edited(edits[i].labels, edits[i].annotations);
         expect_used(edits[i].row, "8 8 0");
         edited("'aliyun.com/gpu-count':'2'", "'ALIYUN_COM_GPU_MEM_IDX':'0,1'");
         expect_used(edits[i].row, "8 8 0");
-        teardown(NULL); /* a service that comes up with the edit, and with the plugin's word */
-        setup(NULL);
+        rig_stop(&rig); /* a service that comes up with the edit, and with the plugin's word */
+        setup(state);
         edited(edits[i].labels, edits[i].annotations);
         rig_node_moved(&rig, "n1", "8,8,16", "{\\\"u1\\\":[0,1]}");
         expect_used(edits[i].row, "8 8 0");
@@ -211,8 +206,8 @@ static void the_answer_to_our_own_bind_is_believed_before_any_record(void **stat
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char json[2048];
-        teardown(NULL);
-        setup(NULL);
+        rig_stop(&rig);
+        setup(state);
         rig_node_moved(&rig, "n1", "8,8,8", "{}");
         rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
         rig.during_bind = rows[i].during_bind;
@@ -240,7 +235,7 @@ static void a_list_that_cannot_be_read_moves_nobody(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(no_edit_of_a_pod_moves_or_resizes_its_claim),
         T(an_exchange_moves_both_on_the_nodes_one_event),

@@ -24,12 +24,7 @@ static int setup(void **state)
     rig_lists(&rig);
     rig_node(&rig, "n1", "16,16");
     rig_node(&rig, "n2", "16");
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_stop(&rig);
+    *state = &rig;
     return 0;
 }
 
@@ -136,10 +131,10 @@ static const struct row rows[] = {
 static void every_rule_with_uids_only(void **state)
 {
     GS_FOR_EACH_ROW (r, rows) {
-        setup(NULL);
+        setup(state);
         feed_all(r->pods);
         expect_nodes(r->row, preempt(r->units, "", "NodeNameToMetaVictims", r->nodes), r->kept);
-        teardown(NULL);
+        rig_stop(&rig);
     }
 }
 
@@ -168,11 +163,11 @@ static void every_rule_with_full_victims(void **state)
 {
     GS_FOR_EACH_ROW (r, rows) {
         char nodes[2048];
-        setup(NULL);
+        setup(state);
         feed_all(r->pods);
         as_full_pods(r->nodes, nodes, sizeof(nodes));
         expect_nodes(r->row, preempt(r->units, "", "NodeNameToVictims", nodes), r->kept);
-        teardown(NULL);
+        rig_stop(&rig);
     }
 }
 
@@ -282,7 +277,7 @@ static void a_nominated_pod_keeps_the_gpu_of_its_victim(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_with_uids_only),
         cmocka_unit_test(every_rule_with_full_victims),

@@ -11,19 +11,13 @@ static int setup(void **state)
     rig_lists(&rig);
     rig_node(&rig, "n1", "16,16");
     gs_service_tick(rig.service); /* the first comparison is five minutes from here */
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_stop(&rig);
+    *state = &rig;
     return 0;
 }
 
 static void pass(int64_t seconds)
 {
-    rig.now_ns += seconds * GS_NS_PER_S;
-    gs_service_tick(rig.service);
+    rig_tick(&rig, seconds * GS_NS_PER_S);
 }
 
 static long metric(const char *name)
@@ -107,7 +101,7 @@ static void only_a_difference_that_persists_is_drift_and_it_is_mended(void **sta
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char told[TEXT], list[TEXT], later[TEXT];
-        setup(NULL);
+        setup(state);
         print_message("%s\n", rows[i].row);
         if (rows[i].ledger.phase)
             rig_feed(&rig, pod_json(told, &rows[i].ledger), false);
@@ -121,7 +115,7 @@ static void only_a_difference_that_persists_is_drift_and_it_is_mended(void **sta
         assert_int_equal(metric("gpushare_ledger_mended_total"), rows[i].drift);
         assert_int_equal(rig_used(&rig, "n1", 0), rows[i].used[0]);
         assert_int_equal(rig_used(&rig, "n1", 1), rows[i].used[1]);
-        teardown(NULL);
+        rig_stop(&rig);
     }
 }
 
@@ -198,7 +192,7 @@ static void a_forged_index_is_told_once(void **state)
         {"more than it asks for", "0,1", 1},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        setup(NULL);
+        setup(state);
         print_message("%s\n", rows[i].row);
         rig_pod(&rig, "p", "u1", 4, "n1", rows[i].idx, "Running");
         pass(11);
@@ -206,7 +200,7 @@ static void a_forged_index_is_told_once(void **state)
         assert_int_equal(rig.events, rows[i].events);
         if (rows[i].events)
             assert_string_equal(rig.event, "default/p GpuIndexNotBelieved");
-        teardown(NULL);
+        rig_stop(&rig);
     }
 }
 
@@ -244,8 +238,8 @@ static void an_interrupted_watch_is_no_drift(void **state)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char text[TEXT];
-        teardown(NULL);
-        setup(NULL);
+        rig_stop(&rig);
+        setup(state);
         rig.listed[0] = pod_json(text, &(struct side){"n1", "0", "Running", 5});
         rig.get_json = text;
         rig.lists = 0;
@@ -264,18 +258,16 @@ static void an_interrupted_watch_is_no_drift(void **state)
 
 int main(void)
 {
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_a_difference_that_persists_is_drift_and_it_is_mended),
-        cmocka_unit_test_setup_teardown(drift_is_forgotten_when_the_next_comparison_finds_none,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(an_unknown_bind_is_not_drift, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_interrupted_watch_is_no_drift, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_pod_whose_bind_is_open_fits_only_where_its_place_is_kept,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(a_list_is_believed_although_its_versions_are_older, setup,
-                                        teardown),
+        T(drift_is_forgotten_when_the_next_comparison_finds_none),
+        T(an_unknown_bind_is_not_drift),
+        T(an_interrupted_watch_is_no_drift),
+        T(a_pod_whose_bind_is_open_fits_only_where_its_place_is_kept),
+        T(a_list_is_believed_although_its_versions_are_older),
         cmocka_unit_test(a_forged_index_is_told_once),
-        cmocka_unit_test_setup_teardown(many_forged_pods_are_told_a_few_at_a_time, setup, teardown),
+        T(many_forged_pods_are_told_a_few_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

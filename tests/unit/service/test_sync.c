@@ -8,12 +8,7 @@ static int setup(void **state)
     rig_start(&rig);
     rig_lists(&rig);
     rig_node(&rig, "n1", "16,16");
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_stop(&rig);
+    *state = &rig;
     return 0;
 }
 
@@ -193,8 +188,7 @@ static void pods_that_cannot_be_read_again_are_not_asked_for_at_every_tick(void 
 {
     rig.list_code = GS_EDENIED;
     for (int tenths = 0; tenths < 300; tenths++) {
-        rig.now_ns += GS_NS_PER_S / 10;
-        gs_service_tick(rig.service);
+        rig_tick(&rig, GS_NS_PER_S / 10);
     }
     assert_in_range(rig.lists, 2, 7);
 }
@@ -229,7 +223,7 @@ static void what_was_read_before_a_pod_ended_does_not_bring_it_back(void **state
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(a_bound_pod_is_charged_until_it_ends_whatever_deletion_timestamp_says),
         T(terminal_phases_free_memory),

@@ -16,27 +16,16 @@ static int setup(void **state)
     free(rig_filter(&rig,
                     rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending"),
                     "\"n1\""));
+    *state = &rig;
     return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_stop(&rig);
-    return 0;
-}
-
-static void tick(int64_t ns)
-{
-    rig.now_ns += ns;
-    gs_service_tick(rig.service);
 }
 
 static void a_refused_pod_is_woken_when_memory_comes_free(void **state)
 {
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.patches, 0);
     rig_pod_gone(&rig, "old", "u0");
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.patches, 1);
     assert_string_equal(rig.patched, "default/p aliyun.com/gpu-wake");
 }
@@ -50,7 +39,7 @@ static void a_gpu_that_is_just_large_enough_wakes(void **state)
         &rig, rig_pod_json(&rig, json, sizeof(json), "whole", "u2", 16, NULL, NULL, "Pending"),
         "\"n1\""));
     rig_pod_gone(&rig, "old", "u0");
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     assert_string_equal(rig.patched, "default/whole aliyun.com/gpu-wake");
 }
 
@@ -61,7 +50,7 @@ static void memory_that_a_pod_leaves_for_another_node_wakes(void **state)
     rig_pod(&rig, "old", "u0", 16, "n2", "0", "Running");
     assert_int_equal(rig_used(&rig, "n1", 0), 0);
     assert_int_equal(rig_used(&rig, "n2", 0), 16);
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.patches, 1);
 }
 
@@ -70,10 +59,10 @@ static void too_little_memory_wakes_nobody(void **state)
     rig_pod(&rig, "small", "u5", 4, "n1", "0", "Running");
     rig_pod(&rig, "more", "u6", 10, "n1", "0", "Running");
     rig_pod_gone(&rig, "old", "u0");
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.patches, 0);
     rig_pod_gone(&rig, "more", "u6");
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.patches, 1);
 }
 
@@ -81,7 +70,7 @@ static void a_pod_that_is_not_bound_is_woken_again_at_growing_distances(void **s
 {
     rig_pod_gone(&rig, "old", "u0");
     for (int tenths = 0; tenths < 600; tenths++)
-        tick(GS_NS_PER_S / 10);
+        rig_tick(&rig, GS_NS_PER_S / 10);
     /* after 0, 1, 3, 7, 15, 31 seconds */
     assert_int_equal(rig.patches, 6);
 }
@@ -90,7 +79,7 @@ static void a_bound_pod_is_not_woken(void **state)
 {
     rig_pod_gone(&rig, "old", "u0");
     rig_pod(&rig, "p", "u1", 8, "n1", "0", "Pending");
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.patches, 0);
 }
 
@@ -98,7 +87,7 @@ static void a_deleted_pod_is_not_woken(void **state)
 {
     rig_pod_gone(&rig, "old", "u0");
     rig_pod_gone(&rig, "p", "u1");
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.patches, 0);
 }
 
@@ -113,24 +102,24 @@ static void many_waiting_pods_are_woken_at_a_bounded_rate(void **state)
                         "\"n1\""));
     }
     rig_pod_gone(&rig, "old", "u0");
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     assert_in_range(rig.patches, 1, 5);
     for (int i = 0; i < 150; i++)
-        tick(GS_NS_PER_S / 500);
+        rig_tick(&rig, GS_NS_PER_S / 500);
     assert_int_equal(rig.patches, 601);
 }
 
 static void a_bigger_gpu_wakes_too(void **state)
 {
     rig_node(&rig, "n1", "32");
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.patches, 1);
 }
 
 static void a_heartbeat_of_the_node_wakes_nobody(void **state)
 {
     rig_node(&rig, "n1", "16");
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.patches, 0);
 }
 
@@ -200,11 +189,11 @@ static void a_place_that_is_held_no_more_wakes(void **state)
                        rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending"),
                        "\"n1\""),
             "held for a nominated pod");
-        tick(GS_NS_PER_S);
-        tick(GS_NS_PER_S);
+        rig_tick(&rig, GS_NS_PER_S);
+        rig_tick(&rig, GS_NS_PER_S);
         assert_int_equal(rig.patches, 0);
         end_nomination(rows[i].end);
-        tick(GS_NS_PER_S);
+        rig_tick(&rig, GS_NS_PER_S);
         if (rig.patches != 1)
             fail_msg("%s: %d wakes", rows[i].row, rig.patches);
     }
@@ -213,12 +202,12 @@ static void a_place_that_is_held_no_more_wakes(void **state)
 static void a_pod_whose_bind_was_refused_is_woken_for_any_node(void **state)
 {
     rig_node(&rig, "n2", "4");
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     rig_pod(&rig, "q", "u2", 4, NULL, NULL, "Pending");
     rig_expect(rig_try_bind(&rig, "q", "u2", "n1"), "insufficient free GPU memory");
-    tick(GS_NS_PER_S / 10);
+    rig_tick(&rig, GS_NS_PER_S / 10);
     assert_int_equal(rig.patches, 0); /* not before kube-scheduler has parked it */
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.patches, 1);
     assert_string_equal(rig.patched, "default/q aliyun.com/gpu-wake");
 }
@@ -229,17 +218,17 @@ static void of_two_nodes_that_came_free_the_other_wakes(void **state)
     char json[2048];
     rig_node(&rig, "n2", "16");
     rig_pod(&rig, "old2", "u9", 16, "n2", "0", "Running");
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     free(rig_filter(&rig,
                     rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending"),
                     "\"n1\",\"n2\""));
     rig_pod_gone(&rig, "old", "u0");
     rig_pod_gone(&rig, "old2", "u9");
-    tick(GS_NS_PER_S / 10);
+    rig_tick(&rig, GS_NS_PER_S / 10);
     assert_int_equal(rig.patches, 0);
     rig_pod(&rig, "x", "ux", 16, "n1", "0", "Running");
     for (int i = 0; i < 20; i++)
-        tick(GS_NS_PER_S / 10);
+        rig_tick(&rig, GS_NS_PER_S / 10);
     assert_in_range(rig.patches, 1, 2);
 }
 
@@ -293,17 +282,17 @@ static void a_node_that_changes_wakes_though_its_memory_did_not_grow(void **stat
             rows[i].meta);
         rig_quote(json);
         rig_feed(&rig, json, false);
-        tick(GS_NS_PER_S);
+        rig_tick(&rig, GS_NS_PER_S);
         rig_expect(rig_filter(&rig, json, "\"n2\""), "\"NodeNames\":[]");
         for (int s = 0; s < 3; s++) {
             node_json(rows[i].before); /* a heartbeat */
-            tick(GS_NS_PER_S);
+            rig_tick(&rig, GS_NS_PER_S);
         }
         if (rig.patches)
             fail_msg("%s: %d wakes by nothing", rows[i].row, rig.patches);
         node_json(rows[i].after);
-        tick(GS_NS_PER_S);
-        tick(GS_NS_PER_S);
+        rig_tick(&rig, GS_NS_PER_S);
+        rig_tick(&rig, GS_NS_PER_S);
         if (rig.patches < 1)
             fail_msg("%s: not woken", rows[i].row);
     }
@@ -324,15 +313,41 @@ static void a_bind_that_failed_wakes_who_was_refused_for_it(void **state)
     rig_node(&rig, "n2", "16");
     rig_pod(&rig, "q", "u2", 16, NULL, NULL, "Pending");
     rig_pod_gone(&rig, "p", "u1");
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     rig.bind_code = GS_EDENIED;
     rig.during_bind = refuse_another_during;
     rig_expect(rig_try_bind(&rig, "q", "u2", "n2"), "bind failed");
     rig_pod_gone(&rig, "q", "u2"); /* it frees nothing any more, and is not woken itself */
     assert_int_equal(rig.patches, 0);
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.patches, 1);
     assert_string_equal(rig.patched, "default/r aliyun.com/gpu-wake");
+}
+
+static void end_q(struct rig *r)
+{
+    rig_pod_gone(r, "q", "u2");
+}
+
+/* kube-scheduler's caches may still have it. */
+static void a_pod_that_ended_waits_no_more_whoever_asks(void **state)
+{
+    char json[2048];
+    rig_pod_gone(&rig, "p", "u1");
+    rig_node(&rig, "n2", "16");
+    rig_pod(&rig, "q", "u2", 16, NULL, NULL, "Pending");
+    rig.bind_code = GS_ENOENT;
+    rig.during_bind = end_q;
+    rig_expect(rig_try_bind(&rig, "q", "u2", "n2"), "bind failed");
+    rig_tick(&rig, GS_NS_PER_S);
+    rig_expect(
+        rig_filter(&rig,
+                   rig_pod_json(&rig, json, sizeof(json), "q", "u2", 16, NULL, NULL, "Pending"),
+                   "\"n1\""),
+        "\"NodeNames\":[]");
+    rig_pod_gone(&rig, "old", "u0");
+    rig_tick(&rig, GS_NS_PER_S);
+    assert_int_equal(rig.patches, 0);
 }
 
 /* It was refused elsewhere for that bind's sake alone. */
@@ -343,7 +358,7 @@ static void a_bind_that_is_given_up_lets_its_pod_go_anywhere(void **state)
     rig_node(&rig, "n2", "16");
     rig_node(&rig, "n3", "16");
     rig_pod_gone(&rig, "p", "u1");
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     rig.get_json = rig_pod_json(&rig, json, sizeof(json), "q", "u2", 8, NULL, NULL, "Pending");
     rig.bind_code = GS_ETIMEOUT;
     rig_expect(rig_try_bind(&rig, "q", "u2", "n2"), "no known outcome");
@@ -351,10 +366,10 @@ static void a_bind_that_is_given_up_lets_its_pod_go_anywhere(void **state)
     rig.sink.node_gone(rig.sink.ctx, &gone);
     free(rig_filter(&rig, json, "\"n3\""));
     for (int i = 0; i < 30; i++)
-        tick(GS_NS_PER_S);
+        rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.patches, 0);
     for (int i = 0; i < 40; i++)
-        tick(GS_NS_PER_S);
+        rig_tick(&rig, GS_NS_PER_S);
     assert_in_range(rig.patches, 1, 6);
     assert_string_equal(rig.patched, "default/q aliyun.com/gpu-wake");
 }
@@ -377,7 +392,7 @@ static void pods_that_came_while_nobody_answered_are_woken(void **state)
     rig_start(&rig);
     rig_node(&rig, "n1", "16");
     rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     rig.sink.list_begin(rig.sink.ctx, GS_KIND_NODE);
     rig_node(&rig, "n1", "16");
     rig.sink.list_end(rig.sink.ctx, GS_KIND_NODE);
@@ -385,14 +400,14 @@ static void pods_that_came_while_nobody_answered_are_woken(void **state)
     rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
     rig.sink.list_end(rig.sink.ctx, GS_KIND_POD);
     assert_int_equal(rig.patches, 0);
-    tick(GS_NS_PER_S);
-    tick(GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
+    rig_tick(&rig, GS_NS_PER_S);
     assert_int_equal(rig.patches, 1);
 }
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(a_refused_pod_is_woken_when_memory_comes_free),
         T(a_gpu_that_is_just_large_enough_wakes),
@@ -409,6 +424,7 @@ int main(void)
         T(of_two_nodes_that_came_free_the_other_wakes),
         T(a_node_that_changes_wakes_though_its_memory_did_not_grow),
         T(a_bind_that_failed_wakes_who_was_refused_for_it),
+        T(a_pod_that_ended_waits_no_more_whoever_asks),
         T(a_bind_that_is_given_up_lets_its_pod_go_anywhere),
         T(a_nominated_pod_whose_bind_failed_holds_its_place_again),
         T(pods_that_came_while_nobody_answered_are_woken),

@@ -1,0 +1,2 @@
+# src/service/candidates.c, found by test_candidates
+s/ || args->pod.nominated_node\[0\]//

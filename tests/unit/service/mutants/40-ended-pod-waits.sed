@@ -1,0 +1,2 @@
+# src/service/sync.c, found by test_wake
+s/!ended && //
