@@ -117,9 +117,10 @@ nodeAffinity:
 v{{ regexFind "[0-9]+\\.[0-9]+\\.[0-9]+" .Capabilities.KubeVersion.Version }}
 {{- end }}
 
-{{/* kube-scheduler tries a nominated node first from 1.22 on. */}}
+{{/* kube-scheduler tries a nominated node first from 1.22 on, and may be a release older than the API
+server. */}}
 {{- define "gpushare.nominates" -}}
-{{- if and .Values.extender.nominate (semverCompare ">=1.22.0-0" .Capabilities.KubeVersion.Version) }}true{{ end }}
+{{- if and .Values.extender.nominate (semverCompare ">=1.23.0-0" .Capabilities.KubeVersion.Version) }}true{{ end }}
 {{- end }}
 
 {{/* Flags that every layout's extender has besides its own. */}}
@@ -135,8 +136,8 @@ v{{ regexFind "[0-9]+\\.[0-9]+\\.[0-9]+" .Capabilities.KubeVersion.Version }}
 {{- if ne .Values.domain "aliyun.com" }}
 - --domain={{ .Values.domain }}
 {{- end }}
-{{- if include "gpushare.nominates" . }}
-- --nominate
+{{- if not .Values.extender.nominate }}
+- --nominate=false
 {{- end }}
 {{- range .Values.extender.extraArgs }}
 - {{ . | quote }}

@@ -16,15 +16,19 @@ struct right {
     const char *sub;
     const char *ns; /* with a name; NULL: all of them, in every namespace */
     const char *name;
+    const char *otherwise; /* what can be done without it; NULL: nothing */
 };
 
-/* What the programs cannot do without. */
+/* What the programs need. */
 static const struct right rights[] = {
     {WHO_USER, "list", "", "nodes", "", NULL, NULL},
     {WHO_USER, "list", "", "pods", "", NULL, NULL},
     {WHO_EXTENDER, "watch", "", "nodes", "", NULL, NULL},
     {WHO_EXTENDER, "watch", "", "pods", "", NULL, NULL},
     {WHO_EXTENDER, "patch", "", "pods", "", NULL, NULL},
+    {WHO_EXTENDER, "patch", "", "pods", "status", NULL, NULL,
+     "set kube-scheduler's percentageOfNodesToScore to 100, else a pod may stay Pending beside a "
+     "GPU that is free"},
     {WHO_EXTENDER, "create", "", "pods", "binding", NULL, NULL},
     {WHO_PLUGIN, "watch", "", "pods", "", NULL, NULL},
     {WHO_PLUGIN, "patch", "", "pods", "", NULL, NULL},
@@ -158,9 +162,10 @@ static int check_right(struct doctor *doctor, const struct right *right, struct 
 {
     int allowed = ask_right(doctor, right, err);
     if (allowed == 0)
-        doctor_say(doctor, FINDING_FAIL, "rights", "%s may not %s %s%s%s; apply %s",
-                   name_of(doctor, right), right->verb, right->resource, right->sub[0] ? "/" : "",
-                   right->sub, rbac_of(doctor, right));
+        doctor_say(doctor, right->otherwise ? FINDING_WARN : FINDING_FAIL, "rights",
+                   "%s may not %s %s%s%s; apply %s%s%s", name_of(doctor, right), right->verb,
+                   right->resource, right->sub[0] ? "/" : "", right->sub, rbac_of(doctor, right),
+                   right->otherwise ? ", or " : "", right->otherwise ? right->otherwise : "");
     return allowed;
 }
 
@@ -176,10 +181,10 @@ static int check_all(struct doctor *doctor, struct gs_error *err)
 void doctor_check_rights(struct doctor *doctor)
 {
     struct gs_error err = {0};
-    uint32_t failed = doctor->counts[FINDING_FAIL];
+    uint32_t found = doctor->counts[FINDING_FAIL] + doctor->counts[FINDING_WARN];
     if (check_all(doctor, &err) < 0)
         doctor_say(doctor, FINDING_SKIP, "rights", "%s", err.msg);
-    else if (doctor->counts[FINDING_FAIL] == failed)
+    else if (doctor->counts[FINDING_FAIL] + doctor->counts[FINDING_WARN] == found)
         doctor_say(doctor, FINDING_OK, "rights",
                    "this user, extender and device plugin may do what they have to");
 }

@@ -8,6 +8,7 @@
 
 #include "gpushare/base/clock.h"
 #include "gpushare/base/num.h"
+#include "gpushare/service/service.h"
 #include "inspect/doctor.h"
 #include "inspect/lookup.h"
 
@@ -189,23 +190,39 @@ static void check_resource(struct config *config)
                    resource);
 }
 
-/* 1.x: kube-scheduler tries status.nominatedNodeName first (pkg/scheduler: evaluateNominatedNode).
- */
-enum { NOMINATES_SINCE = 22 };
-
 static void check_share(struct config *config)
 {
     uint32_t minor = config->doctor->server_minor;
     const yaml_node_t *root = yaml_document_get_root_node(config->document);
     const char *text = text_of(config->document, root, "percentageOfNodesToScore");
-    uint32_t share;
-    if (gs_parse_u32(text, strlen(text), &share) && share > 0 && share < 100)
-        say_config(
-            config, minor && minor < NOMINATES_SINCE ? FINDING_FAIL : FINDING_WARN,
-            "percentageOfNodesToScore: %" PRIu32
-            ": kube-scheduler stops looking before the extender has seen every node, and a pod may "
-            "stay Pending beside a GPU that is free; 100%s",
-            share, minor && minor < NOMINATES_SINCE ? "" : ", or the extender's --nominate");
+    bool policy_file = strcmp(text_of(config->document, root, "kind"), "Policy") == 0;
+    uint32_t share = 0; /* its own choice: a sample */
+    gs_parse_u32(text, strlen(text), &share);
+    if (minor && minor < GS_NOMINATES_SINCE_MINOR && share < 100 && !policy_file)
+        say_config(config, FINDING_FAIL,
+                   "percentageOfNodesToScore is %s: this kube-scheduler stops looking before the "
+                   "extender has seen every node, and a pod may stay Pending beside a GPU that is "
+                   "free; 100",
+                   text[0] ? text : "missing");
+}
+
+/* An extender that filters after ours sees only what ours names. */
+static void check_later_filters(struct config *config)
+{
+    const yaml_node_t *root = yaml_document_get_root_node(config->document);
+    const yaml_node_t *list = member(config->document, root, "extenders");
+    bool later = false;
+    for (yaml_node_item_t *item = list->data.sequence.items.start;
+         item < list->data.sequence.items.top; item++) {
+        const yaml_node_t *entry = yaml_document_get_node(config->document, *item);
+        if (later && text_of(config->document, entry, "filterVerb")[0])
+            say_config(config, FINDING_WARN,
+                       "the extender at %.200s filters after gpushare's: move it before, or start "
+                       "gpushare-extender with --candidates all, else it may refuse the few nodes "
+                       "that it is asked about",
+                       text_of(config->document, entry, "urlPrefix"));
+        later = later || entry == config->entry;
+    }
 }
 
 /* Which releases read a version of the file: kube-scheduler's own changelogs. */
@@ -278,6 +295,7 @@ static void judge(struct doctor *doctor, yaml_document_t *document, const char *
     check_address(&config);
     check_resource(&config);
     check_share(&config);
+    check_later_filters(&config);
     note_profiles(&config);
     if (!config.findings)
         doctor_say(doctor, FINDING_OK, "scheduler config",
