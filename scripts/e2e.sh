@@ -15,8 +15,8 @@ e2e=$root/tests/e2e
 # shellcheck source=tests/e2e/kube_env.sh
 . "$e2e/kube_env.sh"
 
-programs=(gpushare-extender gpushare-device-plugin noop_extender kubectl-inspect-gpushare under_profile
-    pod_cgroups)
+programs=(gpushare-extender gpushare-device-plugin gpushare-mps kubectl-inspect-gpushare noop_extender
+    under_profile pod_cgroups)
 case_limit_s=600
 cases=$e2e/cases
 seclude=() # what starts a case in namespaces of its own

@@ -8,6 +8,7 @@ from harness.case import check, run
 from harness.cluster import Cluster
 from harness.objects import bound_node, node, pod
 
+KUBE = ">=1.20"
 PODS_SEEN = 24
 NODES = ("n1", "n2", "n3", "n4")
 

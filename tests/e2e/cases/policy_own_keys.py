@@ -53,7 +53,7 @@ OF_PODS = (
     ("a record taken away", "", notes(**{IDX: None})),
     ("waking", "", notes(**{WAKE: "1"})),
 )
-# with manifests/sampling
+# as the extender writes a nomination
 OF_POD_STATUS = (
     ("a nomination", "", {"status": {"nominatedNodeName": "n1"}}),
     ("a nomination and waking", "",
@@ -158,7 +158,7 @@ def with_annotations(name, count):
 
 def prepare(cluster):
     cluster.control_plane.apply("base/device-plugin/rbac.yaml",
-                                "base/second-scheduler/rbac.yaml", "sampling/rbac.yaml")
+                                "base/second-scheduler/rbac.yaml")
     marked = pod("p", 4, annotations={"kept": "1"})
     marked["metadata"]["labels"] = {"kept": "1"}
     cluster.create_pods([marked, with_annotations("many", 900), with_annotations("more", 1001),

@@ -121,7 +121,7 @@ class ControlPlane:
                 self.admin = Api(self.host, self.port, self.tokens["admin"], self.ca_file)
             return (self.admin is not None and self.admin.send("GET", "/readyz")[0] == 200 and
                     self.admin.find("/api/v1/namespaces/default"))
-        wait_for("kube-apiserver is ready", ready, 60)
+        wait_for("kube-apiserver is ready", ready, 120)
 
     def kubeconfig(self, user, token=None):
         """Write a kubeconfig file for a user and return its path."""

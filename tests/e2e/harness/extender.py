@@ -3,6 +3,7 @@
 
 import http.client
 import json
+import os
 
 from harness.control_plane import HOST, built_program, token_in
 from harness.processes import Failure, ask, free_port, wait_for
@@ -32,10 +33,12 @@ class Extender:
         return f"http://{HOST}:{self.port}"
 
     def start(self, wait=True):
+        sampling = ["--nominate=false"] if "GPUSHARE_ALL_NODES" in os.environ else []
         self.process = self.processes.start("gpushare-extender", [*self.before,
             built_program("gpushare-extender"), "--kubeconfig", self.kubeconfig,
             "--listen", f"{HOST}:{self.port}",
-            "--health-listen", f"{HOST}:{self.health_port}", "--log-level", "info", "--sparse-scores", *self.flags])
+            "--health-listen", f"{HOST}:{self.health_port}", "--log-level", "info", "--sparse-scores",
+            *sampling, *self.flags])
         if wait:
             wait_for("gpushare-extender is ready", self.ready)
 

@@ -7,9 +7,7 @@ import time
 from harness.case import check
 from harness.cluster import Cluster
 from harness.objects import bound_node, node, pod
-from harness.scheduler import replace_once
-
-SHIPPED = "percentageOfNodesToScore: 100"
+from harness.scheduler import sampled
 
 
 class Sampling(Cluster):
@@ -19,14 +17,12 @@ class Sampling(Cluster):
         run_dir = os.path.join(os.environ["GPUSHARE_RUN_DIR"], name)
         os.makedirs(run_dir)
         super().__init__(nodes=nodes, scheduler=None, run_dir=run_dir,
-                         extender_flags=["--nominate"] if nominates else [])
-        self.share = f"percentageOfNodesToScore: {share}" if share else ""
+                         extender_flags=[] if nominates else ["--nominate=false"])
+        self.share = share
 
     def start(self):
         super().start()
-        self.control_plane.apply("sampling/rbac.yaml")
-        self.scheduler.start(self.extender.url,
-                             edit=lambda text: replace_once(text, SHIPPED, self.share))
+        self.scheduler.start(self.extender.url, edit=lambda config: sampled(config, self.share))
 
     def nominations(self):
         return self.extender.metrics()["gpushare_nominations_total"]

@@ -3,6 +3,7 @@
 
 import http.client
 import os
+import re
 import ssl
 
 from harness import release
@@ -11,6 +12,7 @@ from harness.processes import free_port, on_host, wait_for
 
 SHIPPED_ADDRESS = "http://127.0.0.1:39999"
 SHIPPED_KUBECONFIG = "/etc/kubernetes/scheduler.conf"
+SHARE = re.compile(r"^percentageOfNodesToScore: .*\n", re.MULTILINE)
 
 
 def shipped(name):
@@ -28,6 +30,8 @@ def render_config(kubeconfig, extender_url, fast_client=False):
     """The shipped configuration with this run's addresses. extender_url None: no extender at all;
     fast_client: without the limit of 50 requests/s that would hide what is being measured."""
     text = shipped(release.SCHEDULER_CONFIG)
+    if "GPUSHARE_ALL_NODES" in os.environ:
+        text = all_nodes(text)
     client = f"{kubeconfig}\n  qps: 5000\n  burst: 5000" if fast_client else kubeconfig
     text = replace_once(text, SHIPPED_KUBECONFIG, client)
     if extender_url is None:
@@ -35,6 +39,22 @@ def render_config(kubeconfig, extender_url, fast_client=False):
     else:
         text = replace_once(text, SHIPPED_ADDRESS, extender_url)
     return text + release.scheduler_addresses(f"{HOST}:{free_port()}")
+
+
+def sampled(config, share=None):
+    """It stops looking for nodes at that share of them, in per cent; None: where it does by itself."""
+    return SHARE.sub("", config) + (f"percentageOfNodesToScore: {share}\n" if share else "")
+
+
+def all_nodes(config):
+    """It looks at every node, as below 1.22, and wherever pods are not nominated."""
+    return sampled(config, 100)
+
+
+def without_prioritize(config):
+    """The extender is not asked for scores."""
+    config = replace_once(config, "  prioritizeVerb: prioritize\n", "")
+    return replace_once(config, "  weight: 1\n", "")
 
 
 class Scheduler:
