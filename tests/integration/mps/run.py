@@ -137,6 +137,12 @@ def each_gpu_has_a_daemon_of_its_own(node):
     expect("mode of shm", oct((node.root / "shm").stat().st_mode & 0o7777), "0o1777")
 
 
+def is_let_alone(node, gpu, pid):
+    """Its daemon is the same one. A busy machine may have it answer late."""
+    until(f"{gpu} is ready", lambda: node.ready(gpu))
+    expect(f"the daemon of {gpu}", node.pid(gpu), pid)
+
+
 def one_that_dies_is_started_again_and_no_other(node):
     node.wait_ready()
     Client(node.root, GPUS[0], 77)
@@ -148,7 +154,7 @@ def one_that_dies_is_started_again_and_no_other(node):
     expect("starts", len(node.starts(GPUS[0])), 2)
     expect("the first lives", alive(first), False)
     expect("its server lives", alive(server), False)
-    expect("starts of the other", (node.pid(GPUS[1]), node.ready(GPUS[1])), (other, True))
+    is_let_alone(node, GPUS[1], other)
 
 
 def one_that_hangs_without_clients_is_started_again(node):
@@ -191,14 +197,15 @@ def one_that_failed_is_recycled_when_its_clients_have_gone(node):
 
 def one_that_never_starts_is_tried_more_and_more_rarely(node):
     node.wait_ready()
+    other = node.pid(GPUS[1])
     node.ask(GPUS[0], "refuse")
     node.ask(GPUS[0], "die")
-    until("three more starts", lambda: len(node.starts(GPUS[0])) == 4)
+    until("four more starts", lambda: len(node.starts(GPUS[0])) == 5, 60)
     times = [start["at"] for start in node.starts(GPUS[0])][1:]
-    first, second = times[1] - times[0], times[2] - times[1]
-    if not second > first + 0.5:
-        raise Failed(f"the second pause, {second:.1f} s, is not longer than the first, {first:.1f} s")
-    expect("the other", node.ready(GPUS[1]), True)
+    first, last = times[1] - times[0], times[3] - times[2]  # 2 s and 8 s, and what a start takes
+    if not last > first + 0.5:
+        raise Failed(f"the third pause, {last:.1f} s, is not longer than the first, {first:.1f} s")
+    is_let_alone(node, GPUS[1], other)
 
 
 def its_end_is_theirs(node):
