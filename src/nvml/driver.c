@@ -83,7 +83,7 @@ static struct card *card_of(struct driver *driver, const char *uuid)
     if (!card)
         return NULL;
     *card = (struct card){0};
-    snprintf(card->gpu.uuid, sizeof(card->gpu.uuid), "%s", uuid);
+    snprintf(card->gpu.uuid, sizeof(card->gpu.uuid), "%.*s", GS_UUID_BYTES - 1, uuid);
     return card;
 }
 

@@ -55,7 +55,7 @@ static int processes_in(const char *pod)
     struct dirent *entry;
     while (dir && (entry = readdir(dir)))
         if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
-            snprintf(path, GS_CGROUP_PATH_BYTES, "%s/%s", pod, entry->d_name);
+            snprintf(path, sizeof(path), "%s/%s", pod, entry->d_name);
             count += lines_of(path);
         }
     if (dir)
