@@ -93,17 +93,18 @@ def show_elsewhere(cluster, author):
     extender = client_of(cluster, "gpushare-extender", namespace=OTHER_NAMESPACE)
     apply_elsewhere(cluster)
     theirs = notes(EXAMPLE_COM_GPU_MEM_IDX="1")
-    wait_for("the other policies stand",
-             lambda: REFUSED in refusal(author, "PATCH", BOUND, theirs) and
-             "own annotations only" in refusal(extender, "PATCH", BOUND, notes(**{IDX: "1"})))
     asks = pod("asks")
     asks["spec"]["containers"][0]["resources"] = {"limits": {f"{OTHER_DOMAIN}/gpu-mem": "1"}}
+    named = ("needs schedulerName mine", author, "POST", pod_path(NAMESPACE), asks)
+    wait_for("the other policies stand",
+             lambda: REFUSED in refusal(author, "PATCH", BOUND, theirs) and
+             "own annotations only" in refusal(extender, "PATCH", BOUND, notes(**{IDX: "1"})) and
+             named[0] in refusal(*named[1:]))
     check_rows([("author, the domain of before", "", author, "PATCH", BOUND, ROWS[0][2]),
                 ("extender elsewhere", "", extender, "PATCH", BOUND, theirs),
                 ("extender here", REFUSED,
                  client_of(cluster, "gpushare-extender"), "PATCH", BOUND, theirs),
-                ("a schedulerName", "needs schedulerName mine", author, "POST",
-                 pod_path(NAMESPACE), asks)])
+                ("a schedulerName", *named)])
 
 
 def body():
