@@ -85,14 +85,9 @@ static void read_taints(struct node_reader *nr)
     if (!gs_read_array(reader, "spec.taints"))
         return;
     while (gs_scan_element(&reader->scan)) {
-        struct gs_scan_text key, effect = {0};
-        gs_scan_object(&reader->scan, "spec.taints entry");
-        while (gs_scan_key(&reader->scan, &key)) {
-            if (gs_scan_text_is(key, "effect"))
-                gs_read_text(reader, "effect of a taint", &effect);
-            else
-                gs_scan_skip(&reader->scan);
-        }
+        struct gs_scan_text effect;
+        gs_read_text_of(reader, "spec.taints entry", GS_SLICE("effect"), "effect of a taint",
+                        &effect);
         nr->node->prefer_no_schedule |= gs_scan_text_is(effect, "PreferNoSchedule");
     }
 }

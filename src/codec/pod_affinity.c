@@ -124,14 +124,9 @@ void gs_read_pod_spread(struct gs_pod_reader *pr)
     if (!gs_read_array(reader, "spec.topologySpreadConstraints"))
         return;
     while (gs_scan_element(&reader->scan)) {
-        struct gs_scan_text key, otherwise = {0};
-        gs_scan_object(&reader->scan, "spec.topologySpreadConstraints entry");
-        while (gs_scan_key(&reader->scan, &key)) {
-            if (gs_scan_text_is(key, "whenUnsatisfiable"))
-                gs_read_text(reader, "whenUnsatisfiable", &otherwise);
-            else
-                gs_scan_skip(&reader->scan);
-        }
+        struct gs_scan_text otherwise;
+        gs_read_text_of(reader, "spec.topologySpreadConstraints entry",
+                        GS_SLICE("whenUnsatisfiable"), "whenUnsatisfiable", &otherwise);
         pr->pod->prefers_nodes |= gs_scan_text_is(otherwise, "ScheduleAnyway");
     }
 }

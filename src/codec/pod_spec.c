@@ -77,14 +77,9 @@ static void read_env(struct gs_pod_reader *pr, struct gs_container *container)
     if (!gs_read_array(reader, "env of a container"))
         return;
     while (gs_scan_element(&reader->scan)) {
-        struct gs_scan_text key, name = {0};
-        gs_scan_object(&reader->scan, "env entry of a container");
-        while (gs_scan_key(&reader->scan, &key)) {
-            if (gs_scan_text_is(key, "name"))
-                gs_read_text(reader, "env name of a container", &name);
-            else
-                gs_scan_skip(&reader->scan);
-        }
+        struct gs_scan_text name;
+        gs_read_text_of(reader, "env entry of a container", GS_SLICE("name"),
+                        "env name of a container", &name);
         container->overrides_visible_devices |= gs_scan_text_is(name, "NVIDIA_VISIBLE_DEVICES");
         pr->pod->sets_mps |= is_of_mps(name);
     }
@@ -96,14 +91,9 @@ static void read_mounts(struct gs_pod_reader *pr)
     if (!gs_read_array(reader, "volumeMounts of a container"))
         return;
     while (gs_scan_element(&reader->scan)) {
-        struct gs_scan_text key, path = {0};
-        gs_scan_object(&reader->scan, "volumeMounts entry of a container");
-        while (gs_scan_key(&reader->scan, &key)) {
-            if (gs_scan_text_is(key, "mountPath"))
-                gs_read_text(reader, "mountPath of a container", &path);
-            else
-                gs_scan_skip(&reader->scan);
-        }
+        struct gs_scan_text path;
+        gs_read_text_of(reader, "volumeMounts entry of a container", GS_SLICE("mountPath"),
+                        "mountPath of a container", &path);
         pr->pod->own_shm |= gs_scan_text_is(path, "/dev/shm") || gs_scan_text_is(path, "/dev/shm/");
     }
 }

@@ -73,6 +73,20 @@ bool gs_read_string(struct gs_reader *reader, const char *what, const char **ret
     return true;
 }
 
+void gs_read_text_of(struct gs_reader *reader, const char *object, struct gs_slice key,
+                     const char *what, struct gs_scan_text *ret)
+{
+    struct gs_scan_text found;
+    *ret = (struct gs_scan_text){0};
+    gs_scan_object(&reader->scan, object);
+    while (gs_scan_key(&reader->scan, &found)) {
+        if (gs_scan_text_eq(found, key))
+            gs_read_text(reader, what, ret);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
 typedef enum gs_quantity (*convert_fn)(struct gs_slice text, int64_t *ret);
 
 static bool read_quantity(struct gs_reader *reader, const char *what, convert_fn convert,

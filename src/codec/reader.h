@@ -40,6 +40,11 @@ bool gs_read_text(struct gs_reader *reader, const char *what, struct gs_scan_tex
 bool gs_read_bool(struct gs_reader *reader, const char *what, bool *ret);
 bool gs_read_i32(struct gs_reader *reader, const char *what, int32_t *ret);
 
+/* Of an object one text only: the one with this key, `what` in failures. What else the object has
+ * is passed over; *ret is empty where it has no such key. */
+void gs_read_text_of(struct gs_reader *reader, const char *object, struct gs_slice key,
+                     const char *what, struct gs_scan_text *ret);
+
 /* A copy in the arena. */
 bool gs_read_string(struct gs_reader *reader, const char *what, const char **ret);
 
