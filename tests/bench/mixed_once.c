@@ -6,7 +6,7 @@
  * beginning; what they ask for is drawn at random, 1 to KINDS units; KINDS 0: 20 units each. Prints
  * microseconds of processor per pod, part by part, and a sum over where the pods went: a change
  * that only makes it faster prints the same sum. Time is pretended, 5 ms per pod, and stands still
- * during a request: so no choice is put off (service/prioritize.c), and the work is the same in
+ * during a request: so no choice is put off (service/rating.c), and the work is the same in
  * every run:
  *
  *   mixed_once KINDS [PODS]
