@@ -21,18 +21,21 @@ class Failure(Exception):
 
 
 PORTS = range(12000, 30000)  # below those from which the kernel takes those of connections
-given = set()  # chosen, and perhaps not listened on yet
+claims = []  # of ports that were chosen, and perhaps not listened on yet
 
 
 def free_port():
-    """A loopback port nobody listens on now, each once only."""
+    """A loopback port nobody listens on now, each once only: of all cases that run beside each other,
+    too. An abstract socket of its name is held until this process ends."""
     while True:
         port = random.SystemRandom().choice(PORTS)
-        with socket.socket() as sock, contextlib.suppress(OSError):
+        claim = socket.socket(socket.AF_UNIX)
+        with contextlib.suppress(OSError), socket.socket() as sock:
+            claim.bind(f"\0gpushare-e2e-port-{port}")
             sock.bind(("127.0.0.1", port))
-            if port not in given:
-                given.add(port)
-                return port
+            claims.append(claim)
+            return port
+        claim.close()
 
 
 def wait_for(what, probe, timeout_s=30, interval_s=0.1):
