@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
+import zlib
 
 
 class Socket:
@@ -115,6 +116,9 @@ class Page:
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, text=text if kind == "keyDown" else "")
 
+    def hover(self, x, y):
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+
     def type(self, text):
         self.call("Input.insertText", text=text)
 
@@ -133,6 +137,18 @@ class Page:
         data = self.call("Page.captureScreenshot", format="png")["data"]
         with open(path, "wb") as file:
             file.write(base64.b64decode(data))
+
+    def pixel(self, x, y):
+        """(red, green, blue) of a point of the window."""
+        top = self.run("[scrollX, scrollY]")
+        png = base64.b64decode(self.call("Page.captureScreenshot", format="png", clip={
+            "x": int(x) + top[0], "y": int(y) + top[1], "width": 1, "height": 1, "scale": 1})["data"])
+        data, at = b"", 8
+        while at < len(png): # chunks: length, type, data, checksum
+            size, kind = struct.unpack_from("!I4s", png, at)
+            data += png[at + 8:at + 8 + size] if kind == b"IDAT" else b""
+            at += 12 + size
+        return tuple(zlib.decompress(data)[1:4]) # behind the line's filter, which changes nothing of one point
 
     def complaints(self):
         """What the console and the log hold of errors and of the policy."""
