@@ -13,9 +13,16 @@
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/num.h"
 
-/* HELP_KEY is argp's own, too, whose help is not used: its line wrapping goes wrong at some
+/* OLD_HELP_KEY is argp's own, whose help is not used: its line wrapping goes wrong at some
  * lengths. */
-enum { USAGE_EXIT = 2, FIRST_KEY = 0x1000, CONFIG_KEY = 0x0fff, HELP_KEY = '?', ROWS_BESIDE = 4 };
+enum {
+    USAGE_EXIT = 2,
+    FIRST_KEY = 0x1000,
+    CONFIG_KEY = 0x0fff,
+    HELP_KEY = 'h',
+    OLD_HELP_KEY = '?',
+    ROWS_BESIDE = 5
+};
 
 static bool set_level(void *to, const char *text)
 {
@@ -196,7 +203,7 @@ static error_t on_argument(int key, char *text, struct argp_state *state)
         parse->config = text;
         return 0;
     }
-    if (key == HELP_KEY) {
+    if (key == HELP_KEY || key == OLD_HELP_KEY) {
         options_help(stdout, state->name, command, parse->table);
         exit(0);
     }
@@ -246,7 +253,7 @@ static int flags_of(const struct parse *parse, const struct gs_option *option)
            (own && parse->command->quiet ? OPTION_HIDDEN : 0);
 }
 
-/* The argp table: rows, then --config and --help. */
+/* The argp table: rows, then --config and --help; rows without a name are not listed. */
 static void fill_argp(const struct parse *parse, struct argp_option *table, struct gs_arena *arena)
 {
     size_t at = 0;
@@ -267,6 +274,7 @@ static void fill_argp(const struct parse *parse, struct argp_option *table, stru
         .doc = "YAML file with any of these options by their long names",
     };
     table[at++] = (struct argp_option){.name = "help", .key = HELP_KEY, .doc = "give this list"};
+    table[at++] = (struct argp_option){.key = OLD_HELP_KEY, .flags = OPTION_HIDDEN};
 }
 
 static void print_version(FILE *out, struct argp_state *state)

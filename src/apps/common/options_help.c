@@ -5,29 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/wrap.h"
+
 enum { WIDTH = 79, TEXT_COLUMN = 29 };
 
 static int by_name(const void *a, const void *b)
 {
     const struct argp_option *left = a, *right = b;
     return strcmp(left->name, right->name);
-}
-
-/* Words of the text, as many in a line as fit, from a column on; at: where the line stands. */
-static void print_wrapped(FILE *out, int at, int column, const char *text, size_t len)
-{
-    const char *end = text + len;
-    while (text < end) {
-        const char *space = memchr(text, ' ', (size_t)(end - text));
-        int word = (int)((space ? space : end) - text);
-        if (at > column && at + 1 + word > WIDTH) {
-            fputc('\n', out);
-            at = 0;
-        }
-        at += fprintf(out, "%*s%.*s", at < column ? column - at : at > column, "", word, text);
-        text += word + 1;
-    }
-    fputc('\n', out);
 }
 
 static void print_option(FILE *out, const struct argp_option *option)
@@ -42,7 +27,7 @@ static void print_option(FILE *out, const struct argp_option *option)
         fputc('\n', out);
         at = 0;
     }
-    print_wrapped(out, at, TEXT_COLUMN, option->doc, strlen(option->doc));
+    wrap_words(out, at, TEXT_COLUMN, WIDTH, option->doc, strlen(option->doc));
 }
 
 void options_help(FILE *out, const char *name, const struct gs_command *command,
@@ -56,7 +41,7 @@ void options_help(FILE *out, const char *name, const struct gs_command *command,
     qsort(table, count, sizeof(*table), by_name);
     fprintf(out, "Usage: %s [OPTION...]%s%s\n", name, command->operands ? " " : "",
             command->operands ? command->operands : "");
-    print_wrapped(out, 0, 0, command->doc, len);
+    wrap_words(out, 0, 0, WIDTH, command->doc, len);
     fputc('\n', out);
     for (size_t i = 0; i < count; i++) {
         if (!(table[i].flags & OPTION_HIDDEN))

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/wrap.h"
 #include "gpushare/base/cleanup.h"
 
 static const char *const colours[] = {
@@ -114,6 +115,13 @@ size_t text_width(const char *text)
         text = *end ? end + 1 : end;
     }
     return widest;
+}
+
+void put_words(enum grid_colour colour, int indent, uint32_t width, const char *text)
+{
+    fputs(colours[colour] ? colours[colour] : "", stdout);
+    wrap_words(stdout, 0, indent, (int)width, text, strlen(text));
+    fputs(colours[colour] ? "\033[0m" : "", stdout);
 }
 
 void put_dashes(size_t count)

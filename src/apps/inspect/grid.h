@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * A table of texts over libsmartcols. A failed allocation marks it failed and later calls do
@@ -45,6 +46,9 @@ char *grid_text(struct grid *grid);
 
 /* Columns of the widest line of a text, without its colours. */
 size_t text_width(const char *text);
+
+/* A text in lines of so many columns, indented, onto standard output. */
+void put_words(enum grid_colour colour, int indent, uint32_t width, const char *text);
 
 /* A text of so many dashes and a line end, onto standard output. */
 void put_dashes(size_t count);

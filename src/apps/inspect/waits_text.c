@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/wrap.h"
 #include "inspect/grid.h"
 #include "inspect/waits.h"
 
@@ -105,59 +106,115 @@ void waits_sum(const struct waits *waits, char to[WAIT_TEXT_BYTES])
 
 /* ---- the table ---- */
 
-static void put_row(struct grid *grid, const struct waits *waits, const struct wait *wait,
-                    int64_t now_s, bool brief)
+/* Columns of a name in a narrow table; a terminal without room for the least breaks the lines
+ * itself. */
+enum { NAME_LEAST = 10, NAME_MOST = 253 };
+
+/* A row for each; narrow: why is told below it, and names have at most cap columns. */
+struct shape {
+    const struct waits *waits;
+    int64_t now_s;
+    bool colour, narrow;
+    size_t cap;
+};
+
+static void put_name(struct grid *grid, const struct shape *shape, const char *name)
+{
+    char text[NAME_MOST + 1];
+    wrap_shorten(name, text, shape->cap + 1);
+    grid_cell(grid, GRID_PLAIN, "%s", text);
+}
+
+static void put_row(struct grid *grid, const struct shape *shape, const struct wait *wait)
 {
     const struct gs_pod *pod = &wait->waiting->pod;
     char text[WAIT_TEXT_BYTES], since[24];
     grid_row(grid);
-    grid_cell(grid, GRID_PLAIN, "%s", pod->ns);
-    grid_cell(grid, GRID_PLAIN, "%s", pod->name);
+    put_name(grid, shape, pod->ns);
+    put_name(grid, shape, pod->name);
     waits_asks(wait, text);
     grid_cell(grid, GRID_PLAIN, "%s", text);
-    waits_since(pod->created_s, now_s, since);
+    waits_since(pod->created_s, shape->now_s, since);
     grid_cell(grid, GRID_PLAIN, "%s", since);
+    if (shape->narrow)
+        return;
     waits_nearest(wait, text);
     grid_cell(grid, GRID_PLAIN, "%s", text[0] ? text : "-");
-    if (brief)
-        snprintf(text, sizeof(text), "%s%s", waits_label(wait), wait->never ? ", never" : "");
-    else
-        waits_reason(waits, wait, text);
+    waits_reason(shape->waits, wait, text);
     grid_cell(grid, wait->never ? GRID_BAD : GRID_PLAIN, "%s", text);
 }
 
 /* *caller frees*; NULL: out of memory. */
-static char *table_of(const struct waits *waits, bool colour, int64_t now_s, bool brief)
+static char *table_of(const struct shape *shape)
 {
     struct grid grid;
-    grid_open(&grid, colour);
+    grid_open(&grid, shape->colour);
     grid_column(&grid, false, "NAMESPACE");
     grid_column(&grid, false, "POD");
-    grid_column(&grid, true, brief ? "ASKS" : "ASKS(%s)", waits->unit);
+    grid_column(&grid, true, "ASKS(%s)", shape->waits->unit);
     grid_column(&grid, true, "SINCE");
-    grid_column(&grid, false, "NEAREST MISS");
-    grid_column(&grid, false, "REASON");
-    for (size_t i = 0; i < waits->count; i++)
-        put_row(&grid, waits, &waits->all[i], now_s, brief);
+    if (!shape->narrow) {
+        grid_column(&grid, false, "NEAREST MISS");
+        grid_column(&grid, false, "REASON");
+    }
+    for (size_t i = 0; i < shape->waits->count; i++)
+        put_row(&grid, shape, &shape->waits->all[i]);
     char *text = grid_text(&grid);
     grid_close(&grid);
     return text;
 }
 
+static void put_reason(const struct shape *shape, const struct wait *wait, uint32_t width)
+{
+    char text[2 * WAIT_TEXT_BYTES], nearest[WAIT_TEXT_BYTES];
+    waits_reason(shape->waits, wait, text);
+    waits_nearest(wait, nearest);
+    size_t len = strlen(text);
+    if (nearest[0])
+        snprintf(text + len, sizeof(text) - len, "; nearest: %s", nearest);
+    put_words(shape->colour && wait->never ? GRID_BAD : GRID_PLAIN, 4, width, text);
+}
+
+/* Each line of the table is one pod, behind its head. */
+static int print_narrow(struct shape *shape, uint32_t width)
+{
+    _cleanup_free_ char *table = NULL;
+    shape->narrow = true;
+    for (shape->cap = width < NAME_MOST ? width : NAME_MOST;; shape->cap -= shape->cap / 8) {
+        table = table_of(shape);
+        if (!table)
+            return -1;
+        if (text_width(table) <= width || shape->cap <= NAME_LEAST)
+            break;
+        free(table);
+    }
+    const char *line = table;
+    for (size_t i = 0; line; i++) {
+        const char *end = strchrnul(line, '\n');
+        printf("%.*s\n", (int)(end - line), line);
+        if (i)
+            put_reason(shape, &shape->waits->all[i - 1], width);
+        line = end[0] && end[1] ? end + 1 : NULL;
+    }
+    return 0;
+}
+
 int waits_print(const struct waits *waits, const struct terminal *terminal, int64_t now_s)
 {
+    struct shape shape = {
+        .waits = waits, .now_s = now_s, .colour = terminal->colour, .cap = NAME_MOST};
     char sum[WAIT_TEXT_BYTES];
     if (!waits->count)
         return 0;
-    _cleanup_free_ char *text = table_of(waits, terminal->colour, now_s, false);
-    if (text && terminal->screen && terminal->width && text_width(text) > terminal->width) {
-        free(text);
-        text = table_of(waits, terminal->colour, now_s, true);
-    }
+    _cleanup_free_ char *text = table_of(&shape);
     if (!text)
         return -1;
+    if (!terminal->screen || !terminal->width || text_width(text) <= terminal->width)
+        fputs(text, stdout);
+    else if (print_narrow(&shape, terminal->width) < 0)
+        return -1;
     waits_sum(waits, sum);
-    printf("%s%s\n", text, sum);
+    puts(sum);
     return 0;
 }
 
