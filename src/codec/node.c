@@ -13,29 +13,52 @@ struct node_reader {
     struct gs_scan_text inventory, cordon, moved;
 };
 
+/* All of them: pods may name any in their rules. */
+static bool keep_label(struct node_reader *nr, struct gs_scan_text key, const char **ret_value)
+{
+    struct gs_reader *reader = &nr->reader;
+    struct gs_node_rules *rules = &nr->node->rules;
+    struct gs_kv *labels = gs_read_grow(reader, rules->labels, rules->label_count, sizeof(*labels),
+                                        "metadata.labels", UINT32_MAX);
+    const char *name = labels ? gs_scan_string_dup(reader->arena, key) : NULL;
+    if (!name) {
+        if (labels)
+            gs_reader_stop(reader, GS_ENOMEM, "metadata.labels", "");
+        return false;
+    }
+    rules->labels = labels;
+    labels[rules->label_count] = (struct gs_kv){name, ""};
+    if (!gs_read_string(reader, "a label", &labels[rules->label_count].value))
+        return false;
+    *ret_value = labels[rules->label_count++].value;
+    return true;
+}
+
 static void read_labels(struct node_reader *nr)
 {
     struct gs_reader *reader = &nr->reader;
-    struct gs_scan_text key, value = {0}, upgrade = {0}, mps = {0};
+    struct gs_node *node = nr->node;
+    struct gs_scan_text key;
+    const char *value;
     if (!gs_read_object(reader, "metadata.labels"))
         return;
+    node->rules.label_count = 0;
     while (gs_scan_key(&reader->scan, &key)) {
+        if (!keep_label(nr, key, &value))
+            continue;
+        bool yes = strcmp(value, "true") == 0;
         if (gs_scan_text_is(key, GS_NODE_LABEL))
-            gs_read_text(reader, "label " GS_NODE_LABEL, &value);
+            node->labelled = yes;
         else if (gs_scan_text_is_name(key, nr->names->driver_upgrade))
-            gs_read_text(reader, "label gpu-driver-upgrade", &upgrade);
+            node->driver_upgrade = yes;
         else if (gs_scan_text_is_name(key, nr->names->mps))
-            gs_read_text(reader, "label gpu-mps", &mps);
+            node->mps = yes;
         else if (gs_scan_text_is(key, "topology.kubernetes.io/zone"))
-            gs_read_string(reader, "label topology.kubernetes.io/zone", &nr->node->zone);
+            node->zone = value;
         else if (gs_scan_text_is_name(key, nr->names->enforced))
-            gs_read_string(reader, "label gpu-enforced", &nr->node->enforced);
-        else
-            gs_scan_skip(&reader->scan);
+            node->enforced = value;
     }
-    nr->node->labelled = gs_scan_text_is(value, "true");
-    nr->node->driver_upgrade = gs_scan_text_is(upgrade, "true");
-    nr->node->mps = gs_scan_text_is(mps, "true");
+    gs_node_labels_sort(node->rules.labels, node->rules.label_count);
 }
 
 static void read_annotations(struct node_reader *nr)
@@ -79,16 +102,40 @@ static void read_metadata(struct node_reader *nr)
     }
 }
 
+static void read_taint(struct node_reader *nr, struct gs_taint *taint)
+{
+    struct gs_reader *reader = &nr->reader;
+    struct gs_scan_text key;
+    *taint = (struct gs_taint){"", "", ""};
+    gs_scan_object(&reader->scan, "spec.taints entry");
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "key"))
+            gs_read_string(reader, "key of a taint", &taint->key);
+        else if (gs_scan_text_is(key, "value"))
+            gs_read_string(reader, "value of a taint", &taint->value);
+        else if (gs_scan_text_is(key, "effect"))
+            gs_read_string(reader, "effect of a taint", &taint->effect);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
 static void read_taints(struct node_reader *nr)
 {
     struct gs_reader *reader = &nr->reader;
+    struct gs_node_rules *rules = &nr->node->rules;
     if (!gs_read_array(reader, "spec.taints"))
         return;
+    rules->taint_count = 0;
     while (gs_scan_element(&reader->scan)) {
-        struct gs_scan_text effect;
-        gs_read_text_of(reader, "spec.taints entry", GS_SLICE("effect"), "effect of a taint",
-                        &effect);
-        nr->node->prefer_no_schedule |= gs_scan_text_is(effect, "PreferNoSchedule");
+        struct gs_taint *taints = gs_read_grow(reader, rules->taints, rules->taint_count,
+                                               sizeof(*taints), "spec.taints", UINT32_MAX);
+        if (!taints)
+            return;
+        rules->taints = taints;
+        read_taint(nr, &taints[rules->taint_count]);
+        nr->node->prefer_no_schedule |=
+            strcmp(taints[rules->taint_count++].effect, "PreferNoSchedule") == 0;
     }
 }
 
@@ -342,6 +389,8 @@ int gs_codec_node_take(const struct gs_names *names, struct gs_scan *from, struc
         result = gs_fail_nomem(err);
     if (result == 0)
         result = apply_cordon(&nr, err);
+    node->rules.name = node->name;
+    node->rules.unschedulable = node->unschedulable;
     if (result < 0)
         gs_node_reset(node);
     return result;

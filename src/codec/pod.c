@@ -89,6 +89,7 @@ static bool find_annotation(struct gs_pod_reader *pr, struct gs_scan_text key,
         {names->placement, "annotation gpu-placement", &pr->placement},
         {names->swap_with, "annotation gpu-swap-with", &pr->swap_with},
         {names->enforce, "annotation gpu-enforce", &pr->enforce},
+        {names->offer, "annotation gpu-offer", &pr->offer},
         {GS_MIRROR_KEY, "annotation " GS_MIRROR_KEY, &pr->mirror},
         {names->model, "annotation gpu-model", &pr->model},
         {names->model_deny, "annotation gpu-model-deny", &pr->model_deny},
@@ -332,10 +333,9 @@ static int keep_lists(const struct gs_pod_reader *pr)
         struct gs_scan_text text;
         const char **to;
     } kept[] = {
-        {pr->model, &pod->gpu_model},
-        {pr->model_deny, &pod->gpu_model_deny},
-        {pr->uuid, &pod->gpu_uuid},
-        {pr->uuid_deny, &pod->gpu_uuid_deny},
+        {pr->model, &pod->gpu_model}, {pr->model_deny, &pod->gpu_model_deny},
+        {pr->uuid, &pod->gpu_uuid},   {pr->uuid_deny, &pod->gpu_uuid_deny},
+        {pr->offer, &pod->offer},
     };
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
         if (!kept[i].text.at)

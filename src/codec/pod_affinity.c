@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spec.affinity and spec.topologySpreadConstraints: not what they say, but that they say something
- * that kube-scheduler weighs (k8s.io/api/core/v1/types.go). What they require, it filters. */
+ * that kube-scheduler weighs (k8s.io/api/core/v1/types.go). What they require, it filters; of
+ * nodes: pod_rules.c. */
 #include "pod_reader.h"
 
 static const char required[] = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -93,7 +94,9 @@ static void read_node_affinity(struct gs_pod_reader *pr)
     if (!gs_read_object(reader, "spec.affinity.nodeAffinity"))
         return;
     while (gs_scan_key(&reader->scan, &key)) {
-        if (!gs_scan_text_is(key, preferred))
+        if (gs_scan_text_is(key, required))
+            gs_read_pod_node_terms(pr);
+        else if (!gs_scan_text_is(key, preferred))
             gs_scan_skip(&reader->scan);
         else if (count_entries(reader, "preferred terms of nodeAffinity"))
             pr->pod->prefers_nodes = true;

@@ -6,7 +6,8 @@
 #include "gpushare/model/pod.h"
 #include "reader.h"
 
-/* Private to pod.c (metadata, status, annotations), pod_spec.c (containers) and pod_affinity.c. */
+/* Private to pod.c (metadata, status, annotations), pod_spec.c (containers), pod_affinity.c and
+ * pod_rules.c. */
 
 struct gs_container_list {
     struct gs_container *items;
@@ -23,13 +24,18 @@ struct gs_pod_reader {
     /* annotations and the label, judged when all of the text was read */
     struct gs_scan_text count_label, count_annotation;
     struct gs_scan_text idx, allocation, assigned, assume_time, placement, swap_with, enforce,
-        mirror;
+        mirror, offer;
+    uint32_t rules, rule_values; /* of pod_rules.c: how many were kept */
     struct gs_scan_text model, model_deny, uuid, uuid_deny;
 };
 
 void gs_read_pod_spec(struct gs_pod_reader *pr);
 void gs_read_pod_affinity(struct gs_pod_reader *pr);
 void gs_read_pod_spread(struct gs_pod_reader *pr);
+void gs_read_pod_tolerations(struct gs_pod_reader *pr);
+void gs_read_pod_node_selector(struct gs_pod_reader *pr);
+/* A NodeSelector: required node affinity. */
+void gs_read_pod_node_terms(struct gs_pod_reader *pr);
 
 /* Init containers first, whatever order they came in. -1: out of memory. */
 int gs_pod_reader_join(struct gs_pod_reader *pr);

@@ -221,10 +221,20 @@ static void read_own_resources(struct gs_pod_reader *pr)
     }
 }
 
+static void read_gates(struct gs_pod_reader *pr)
+{
+    if (!gs_read_array(&pr->reader, "spec.schedulingGates"))
+        return;
+    while (gs_scan_element(&pr->reader.scan)) {
+        gs_scan_skip(&pr->reader.scan);
+        pr->pod->gated = true;
+    }
+}
+
 void gs_read_pod_spec(struct gs_pod_reader *pr)
 {
     struct gs_reader *reader = &pr->reader;
-    struct gs_scan_text key;
+    struct gs_scan_text key, policy;
     if (!gs_read_object(reader, "spec"))
         return;
     while (gs_scan_key(&reader->scan, &key)) {
@@ -246,6 +256,15 @@ void gs_read_pod_spec(struct gs_pod_reader *pr)
             gs_read_pod_spread(pr);
         else if (gs_scan_text_is(key, "resources"))
             read_own_resources(pr);
+        else if (gs_scan_text_is(key, "nodeSelector"))
+            gs_read_pod_node_selector(pr);
+        else if (gs_scan_text_is(key, "tolerations"))
+            gs_read_pod_tolerations(pr);
+        else if (gs_scan_text_is(key, "schedulingGates"))
+            read_gates(pr);
+        else if (gs_scan_text_is(key, "preemptionPolicy"))
+            pr->pod->never_preempts = gs_read_text(reader, "spec.preemptionPolicy", &policy) &&
+                                      gs_scan_text_is(policy, "Never");
         else
             gs_scan_skip(&reader->scan);
     }

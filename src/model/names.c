@@ -72,6 +72,7 @@ int gs_names_init(struct gs_names *names, const char *domain, struct gs_error *e
         {out.enforce, domain, "/", "gpu-enforce"},
         {out.enforced, domain, "/", "gpu-enforced"},
         {out.wake, domain, "/", "gpu-wake"},
+        {out.offer, domain, "/", "gpu-offer"},
     };
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         snprintf(parts[i].to, GS_NAME_BYTES, "%s%s%s", parts[i].prefix, parts[i].joint,

@@ -53,6 +53,7 @@ void gs_pod_reset(struct gs_pod *pod)
         .gpu_model_deny = "",
         .gpu_uuid = "",
         .gpu_uuid_deny = "",
+        .offer = "",
         .arena = pod->arena,
     };
 }
@@ -83,6 +84,7 @@ int gs_pod_copy(struct gs_pod *to, const struct gs_pod *from)
         &copy.gpu_model_deny,
         &copy.gpu_uuid_deny,
         &copy.scheduler_name,
+        &copy.offer,
     };
     copy.containers =
         gs_arena_calloc(&copy.arena, from->container_count, sizeof(*from->containers));
@@ -97,6 +99,7 @@ int gs_pod_copy(struct gs_pod *to, const struct gs_pod *from)
         copy.containers[i].name = gs_arena_strndup(&copy.arena, name, strlen(name));
         whole = copy.containers[i].name != NULL;
     }
+    whole = whole && gs_pod_rules_copy(&copy.arena, &copy.rules, &from->rules) == 0;
     to->arena = copy.arena;
     if (!whole) {
         gs_pod_reset(to);

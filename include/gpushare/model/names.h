@@ -72,6 +72,8 @@ struct gs_names {
     char enforced[GS_NAME_BYTES];
     /* pod annotation: touched to make kube-scheduler look at a refused pod again */
     char wake[GS_NAME_BYTES];
+    /* pod annotation, by the extender: the node that it nominated the pod to, while it is so */
+    char offer[GS_NAME_BYTES];
 };
 
 /* pod annotation: JSON, container's index to GPU index to units; not under the domain, since the

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "gpushare/base/arena.h"
+#include "gpushare/model/eligible.h"
 #include "gpushare/model/gpu.h"
 
 /* Where a pod is, by the device plugin's word, when that is not where it was bound. */
@@ -49,6 +50,7 @@ struct gs_node {
     const char *moved_error; /* why that annotation was not believed, "" when it was or absent */
     struct gs_moved *moved;  /* ascending UID, none twice; NULL when moved_count is 0 */
     uint32_t moved_count;
+    struct gs_node_rules rules; /* which pods may use it */
     struct gs_arena arena;
 };
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "gpushare/base/arena.h"
+#include "gpushare/model/eligible.h"
 #include "gpushare/model/gpu.h"
 
 /*
@@ -115,6 +116,9 @@ struct gs_pod {
      * topologySpreadConstraint with ScheduleAnyway. */
     bool prefers_nodes;
     enum gs_affinity_reach affinity_reach;
+    struct gs_pod_rules rules; /* what it says about nodes that it may use */
+    bool gated;                /* spec.schedulingGates: no scheduler looks at it yet */
+    bool never_preempts;       /* spec.preemptionPolicy is Never */
 
     /* Annotations (names without the domain's prefix); values as they stand, untrusted. */
     enum gs_count_kind count_kind;
@@ -129,6 +133,7 @@ struct gs_pod {
     bool assigned;          /* ..._ASSIGNED is "true" */
     bool has_assigned;      /* ..._ASSIGNED is there at all */
     bool exchanged;         /* gpu-swap-with: an older device plugin put its record right */
+    const char *offer;      /* gpu-offer: the node that an extender nominated it to */
     bool enforce_required;  /* gpu-enforce: starts only when its limit holds */
     const char *gpu_model;  /* comma list of model substrings allowed */
     const char *gpu_model_deny;

@@ -290,7 +290,7 @@ static void a_field_that_cannot_be_read_is_named(void **state)
         {"empty", "", "JSON: text ends too early"},
         {"no object", "null", "node is not an object"},
         {"name", "{'metadata':{'name':[]}}", "metadata.name is not a string"},
-        {"label", "{'metadata':{'labels':{'gpushare':true}}}", "label gpushare is not a string"},
+        {"label", "{'metadata':{'labels':{'gpushare':true}}}", "a label is not a string"},
         {"inventory", "{'metadata':{'annotations':{'aliyun.com/gpu-inventory':{}}}}",
          "annotation gpu-inventory is not a string"},
         {"unschedulable", "{'spec':{'unschedulable':'true'}}",

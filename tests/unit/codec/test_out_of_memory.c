@@ -79,10 +79,16 @@ static const char pod_json[] =
     "{'metadata':{'name':'p','uid':'" LONGER "','namespace':'" LONGER "','annotations':{"
     "'aliyun.com/gpu-model':'" LONGER LONGER "','aliyun.com/gpu-uuid':'" LONGER LONGER LONGER "'},"
     "'ownerReferences':[{'uid':'" LONGER LONGER "','controller':true}]},"
-    "'spec':{'initContainers':[{},{},{},{},{}],'containers':[{},{},{},{},{},{},{},{},{},{}]}}";
+    "'spec':{'nodeSelector':{'" LONGER "':'" LONGER "'},'tolerations':[{'key':'" LONGER "'}],"
+    "'affinity':{'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{"
+    "'nodeSelectorTerms':[{'matchExpressions':[{'key':'" LONGER
+    "','operator':'In','values':['" LONGER "','" LONGER
+    "']}]}]}}},'initContainers':[{},{},{},{},{}],'containers':[{},{},{},{},{},{},{},{},{},{}]}}";
 
 static const char node_json[] =
-    "{'metadata':{'name':'" LONGER "','annotations':{'aliyun.com/gpu-inventory':'{\\'v\\':1,"
+    "{'spec':{'taints':[{'key':'" LONGER "','effect':'" LONGER "'}]},"
+    "'metadata':{'name':'" LONGER "','labels':{'" LONGER "':'" LONGER "'},"
+    "'annotations':{'aliyun.com/gpu-inventory':'{\\'v\\':1,"
     "\\'unit\\':\\'GiB\\',\\'gpus\\':[{\\'idx\\':0,\\'mem\\':1,\\'model\\':\\'" LONGER LONGER
     "\\'},{\\'idx\\':9,\\'mem\\':1}]}','aliyun.com/gpu-moved':'{\\'" LONGER
     "\\':[1],\\'a\\':[0],\\'b\\':[0],"
