@@ -100,8 +100,15 @@ gs_gpu_mask gs_claimant_record(const struct gs_allocator *alloc, const struct cl
 {
     const struct gs_node_view *view = gs_allocator_view(alloc);
     gs_gpu_mask said = claimant->moved ? claimant->moved : claimant->bound;
-    bool whole = gs_gpu_mask_count(said) == claimant->charge.gpu_count;
-    return view && whole && !(said & ~gs_view_present(view)) ? said : 0;
+    return view && !(said & ~gs_view_present(view)) ? said : 0;
+}
+
+void gs_claimant_give(struct claimant *claimant, gs_gpu_mask gpus)
+{
+    const gs_gpu_mask said = claimant->moved ? claimant->moved : claimant->bound;
+    claimant->allocated = gpus;
+    if (gpus || said)
+        claimant->charge = gs_pod_charge_on(&claimant->pod, gpus ? gpus : said);
 }
 
 gs_gpu_mask gs_claimant_place(const struct gs_allocator *alloc, const struct claimant *claimant)
@@ -133,10 +140,12 @@ bool gs_allocator_has_room(const struct gs_allocator *alloc, const struct claima
                            gs_gpu_mask gpus, const uint64_t used[GS_GPUS_MAX])
 {
     const struct gs_node_view *view = gs_allocator_view(alloc);
-    for (uint32_t i = 0; view && i < view->gpu_count; i++) {
+    if (!view || !gpus)
+        return true;
+    const uint32_t units = gs_pod_charge_on(&claimant->pod, gpus).units;
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
         const struct gs_gpu_state *gpu = &view->gpus[i];
-        if ((gpus & GS_GPU_BIT(gpu->idx)) &&
-            used[gpu->idx] + claimant->charge.units > gpu->total_units)
+        if ((gpus & GS_GPU_BIT(gpu->idx)) && used[gpu->idx] + units > gpu->total_units)
             return false;
     }
     return true;
@@ -209,7 +218,7 @@ static struct claimant *add_claimant(struct gs_allocator *alloc, const struct gs
     claimant->since = ++alloc->moment;
     claimant->fresh = alloc->in_list;
     claimant->early = alloc->in_list && !alloc->had_list;
-    claimant->bound = pod->recorded == GS_RECORDED_VALID ? pod->recorded_gpus : 0;
+    claimant->bound = gs_pod_recorded(pod);
     gs_pod_charge(pod, &claimant->charge);
     insert(alloc, claimant);
     return claimant;
@@ -376,7 +385,7 @@ void gs_allocator_quick_end(struct gs_allocator *alloc)
 /* Its units are some GPU's: a change of the unit would change what it has. */
 static bool is_placed(const struct claimant *claimant)
 {
-    return claimant->done || claimant->pod.recorded == GS_RECORDED_VALID;
+    return claimant->done || claimant->bound;
 }
 
 void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_stats *ret)

@@ -18,12 +18,12 @@
 struct claimant {
     struct claimant *next; /* in the order of their binds */
     struct gs_pod pod;
-    struct gs_charge charge;
-    uint32_t *requests; /* units of each container that asks, in the kubelet's order */
+    struct gs_charge charge; /* on its place (gs_claimant_place()); without one, what it asks for */
+    uint32_t *requests;      /* units of each container that asks, in the kubelet's order */
     uint32_t request_count;
     uint32_t done;         /* of these, allocated */
     gs_gpu_mask allocated; /* 0: not decided, or given by an earlier run and not recorded */
-    gs_gpu_mask bound;     /* the record at first sight: later ones are its owner's doing */
+    gs_gpu_mask bound;     /* gs_pod_recorded() at first sight: later ones are its owner's doing */
     gs_gpu_mask moved;     /* its entry in gpu-moved; 0: none. Once there is one, it stays */
     uint64_t moved_at;     /* the state of the entries since which it says so */
     int64_t record_ns;     /* when its record was last written */
@@ -127,6 +127,8 @@ const struct gs_node_view *gs_allocator_view(const struct gs_allocator *alloc);
  * have recorded. */
 bool gs_claimant_fits(const struct gs_allocator *alloc, const struct claimant *claimant,
                       gs_gpu_mask gpus);
+/* It is there, or (0) nowhere yet. */
+void gs_claimant_give(struct claimant *claimant, gs_gpu_mask gpus);
 /* Where a pod is, or will be: what it was given, else what it has recorded. */
 gs_gpu_mask gs_claimant_place(const struct gs_allocator *alloc, const struct claimant *claimant);
 /* Adds, by GPU index, what gs_claimant_fits() counts beside this one. */
@@ -165,8 +167,8 @@ void gs_calls_leave(struct gs_allocator *alloc, const struct claimant *gone);
 void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant);
 /* They ask for the same, container by container. */
 bool gs_claimants_equal(const struct claimant *a, const struct claimant *b);
-/* Where the environments of all its containers point to; 0: to different GPUs, or to another number
- * of them than the pod asks for. */
+/* Where the environments of all its containers point to; 0: to different GPUs, or, of a pod that
+ * does not run, to another number of them than it was bound to, or asks for. */
 gs_gpu_mask gs_claimant_environment(const struct gs_allocator *alloc,
                                     const struct claimant *claimant);
 /* The owner is where its environment points to, if its charge has room there; else it is held. */

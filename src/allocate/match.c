@@ -228,13 +228,13 @@ static bool decide(struct gs_allocator *alloc, struct claimant *claimant,
     if (recorded && !gs_claimant_fits(alloc, claimant, recorded))
         drop_ghosts(alloc);
     if (recorded && !(recorded & alloc->sick) && gs_claimant_fits(alloc, claimant, recorded)) {
-        claimant->allocated = recorded;
+        gs_claimant_give(claimant, recorded);
     } else {
-        claimant->allocated = elsewhere(alloc, claimant, recorded);
+        gs_claimant_give(claimant, elsewhere(alloc, claimant, recorded));
         claimant->held =
             !claimant->allocated && recorded && !(recorded & alloc->gone) && !is_sure(request);
         if (claimant->held)
-            claimant->allocated = recorded;
+            gs_claimant_give(claimant, recorded);
         if (!claimant->allocated) {
             gs_claimant_charge(alloc, claimant, err);
             return false;

@@ -42,25 +42,12 @@ void gs_claimant_note_move(struct gs_allocator *alloc, struct claimant *claimant
     claimant->moved_at = ++alloc->moved_state;
 }
 
-/* Its owner's gpu-count was another one when it was first seen. */
-static bool count_was_changed(const struct claimant *claimant)
-{
-    struct gs_charge now;
-    gs_pod_charge(&claimant->pod, &now);
-    return now.gpu_count != claimant->charge.gpu_count;
-}
-
 void gs_claimant_put_right(struct gs_allocator *alloc, struct claimant *claimant)
 {
     bool whole =
         claimant->allocated && !claimant->held && claimant->done == claimant->request_count;
-    bool recorded = gs_claimant_is_recorded(claimant);
-    if (!whole || (recorded && !count_was_changed(claimant)))
+    if (!whole || gs_claimant_is_recorded(claimant))
         return;
-    if (recorded) {
-        gs_claimant_note_move(alloc, claimant, true);
-        return;
-    }
     if (gs_record_is_queued(alloc, claimant->pod.uid))
         return;
     gs_claimant_note_move(alloc, claimant, true);
@@ -93,15 +80,7 @@ static void take(struct gs_allocator *alloc, struct claimant *claimant, gs_gpu_m
         asked = asked || at->owner == claimant;
     claimant->moved = gpus;
     claimant->moved_at = 0;
-    if (gs_gpu_mask_count(gpus) != claimant->charge.gpu_count) { /* so it was divided then */
-        uint64_t total = (uint64_t)claimant->charge.units * claimant->charge.gpu_count;
-        uint32_t count = gs_gpu_mask_count(gpus);
-        claimant->charge = (struct gs_charge){.units = (uint32_t)((total + count - 1) / count),
-                                              .gpu_count = count,
-                                              .cores_pct = claimant->charge.cores_pct};
-    }
-    if (claimant->allocated && !asked)
-        claimant->allocated = gpus;
+    gs_claimant_give(claimant, claimant->allocated && !asked ? gpus : claimant->allocated);
 }
 
 void gs_claimant_take_entry(struct gs_allocator *alloc, struct claimant *claimant)

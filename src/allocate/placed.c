@@ -10,15 +10,6 @@ static const char *cgroup_uid(const struct claimant *claimant)
     return pod->static_uid[0] ? pod->static_uid : pod->uid;
 }
 
-/* A static pod may have another number of GPUs than it asks for. */
-static uint32_t units_on_each(const struct claimant *claimant, gs_gpu_mask gpus)
-{
-    uint64_t all = (uint64_t)claimant->charge.units * claimant->charge.gpu_count;
-    uint32_t count = gs_gpu_mask_count(gpus);
-    uint64_t each = (all + count - 1) / count;
-    return each < UINT32_MAX ? (uint32_t)each : UINT32_MAX;
-}
-
 /* Init containers run one after the other, each beside the sidecars. */
 static uint32_t containers_at_a_time(const struct gs_pod *pod)
 {
@@ -43,7 +34,7 @@ static bool describe(const struct gs_allocator *alloc, const struct claimant *cl
                               .cgroup_uid = cgroup_uid(claimant),
                               .qos = pod->qos,
                               .gpus = gpus,
-                              .units = units_on_each(claimant, gpus),
+                              .units = gs_pod_charge_on(pod, gpus).units,
                               .containers = containers_at_a_time(pod),
                               .enforce_required = pod->enforce_required,
                               .sets_mps = pod->sets_mps,

@@ -34,9 +34,9 @@ static void place_running(struct gs_allocator *alloc, struct claimant *claimant)
 {
     gs_gpu_mask gpus = gs_claimant_environment(alloc, claimant);
     if (!has_run(claimant))
-        claimant->allocated = 0;
+        gs_claimant_give(claimant, 0);
     else if (gpus)
-        claimant->allocated = gpus;
+        gs_claimant_give(claimant, gpus);
     gs_claimant_charge(alloc, claimant, NULL);
 }
 
@@ -45,7 +45,7 @@ static void judge(struct gs_allocator *alloc, struct claimant *claimant)
     gs_gpu_mask gpus = gs_claimant_environment(alloc, claimant);
     claimant->held = !gpus || !gs_claimant_fits(alloc, claimant, gpus);
     if (!claimant->held)
-        claimant->allocated = gpus;
+        gs_claimant_give(claimant, gpus);
     uint32_t done = claimant->restored > claimant->done ? claimant->restored : claimant->done;
     gs_claimant_set_done(alloc, claimant,
                          done < claimant->request_count ? done : claimant->request_count);

@@ -18,7 +18,7 @@ void gs_claimant_set_done(struct gs_allocator *alloc, struct claimant *claimant,
 {
     claimant->done = done;
     if (!claimant->allocated)
-        claimant->allocated = gs_claimant_record(alloc, claimant);
+        gs_claimant_give(claimant, gs_claimant_record(alloc, claimant));
     if (done < claimant->request_count) {
         alloc->current = claimant;
         return;
@@ -85,8 +85,8 @@ static void exchange(struct gs_allocator *alloc, struct claimant *owner, struct 
     gs_gpu_mask here = other->allocated;
     gs_gpu_mask there = owner->allocated ? owner->allocated : gs_claimant_record(alloc, owner);
     exchange_calls(alloc, owner, other);
-    owner->allocated = here;
-    other->allocated = there;
+    gs_claimant_give(owner, here);
+    gs_claimant_give(other, there);
     gs_claimant_charge(alloc, owner, NULL);
     gs_claimant_charge(alloc, other, NULL);
     if (here == there)
@@ -108,7 +108,9 @@ gs_gpu_mask gs_claimant_environment(const struct gs_allocator *alloc,
             return 0;
         gpus = at->gpus;
     }
-    return gs_gpu_mask_count(gpus) == claimant->charge.gpu_count ? gpus : 0;
+    const bool runs =
+        claimant->pod.phase == GS_PHASE_RUNNING; /* then it is there, whatever is said */
+    return runs || gs_gpu_mask_count(gpus) == claimant->charge.gpu_count ? gpus : 0;
 }
 
 void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant *owner)
@@ -117,7 +119,7 @@ void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant 
     owner->held = !gpus || !gs_claimant_fits(alloc, owner, gpus);
     if (owner->held)
         return;
-    owner->allocated = gpus;
+    gs_claimant_give(owner, gpus);
     gs_claimant_charge(alloc, owner, NULL);
     if (!gs_claimant_is_recorded(owner))
         gs_write_record(alloc, owner);
@@ -145,7 +147,7 @@ static void lose_call(struct gs_allocator *alloc, struct claimant *loser)
         loser->done--;
     if (!left) {
         loser->done = 0; /* its own calls are still to come */
-        loser->allocated = 0;
+        gs_claimant_give(loser, 0);
     }
     gs_claimant_charge(alloc, loser, NULL);
     if (alloc->current == loser)

@@ -59,13 +59,20 @@ void gs_codec_allocation(struct gs_buf *out, const struct gs_pod *pod, gs_gpu_ma
         if (container->kind != GS_CONTAINER_MAIN || !container->gpu_units)
             continue;
         gs_buf_printf(out, "%s\"%" PRIu32 "\":", joint, container->main_index);
-        put_container(out, gs_container_units(pod, container), gpus);
+        put_container(out, gs_units_each(container->gpu_units, gs_gpu_mask_count(gpus)), gpus);
         joint = ",";
     }
     gs_buf_putc(out, '}');
 }
 
-static bool read_gpu(struct gs_scan *scan, struct gs_scan_text key, gs_gpu_mask *gpus)
+/* What is read of the JSON: its GPUs, and whether every container has the same share of each. */
+struct reading {
+    gs_gpu_mask gpus;
+    bool even;
+};
+
+static bool read_gpu(struct gs_scan *scan, struct gs_scan_text key, gs_gpu_mask *gpus,
+                     struct gs_slice *ret_units)
 {
     char digits[16];
     uint32_t idx;
@@ -73,24 +80,40 @@ static bool read_gpu(struct gs_scan *scan, struct gs_scan_text key, gs_gpu_mask 
         !gs_parse_u32(digits, strlen(digits), &idx) || idx >= GS_GPUS_MAX)
         return gs_scan_refuse(scan, "GPU index", "is not below the limit");
     *gpus |= GS_GPU_BIT(idx);
-    return gs_scan_skip(scan);
+    return gs_scan_raw(scan, ret_units);
 }
 
-bool gs_codec_allocation_gpus(struct gs_slice json, gs_gpu_mask *ret)
+static void read_container(struct gs_scan *scan, struct reading *reading)
+{
+    struct gs_scan_text key;
+    struct gs_slice first = {0}, units = {0};
+    gs_gpu_mask gpus = 0;
+    gs_scan_object(scan, "allocation of a container");
+    while (gs_scan_key(scan, &key)) {
+        if (!read_gpu(scan, key, &gpus, &units))
+            return;
+        first = first.at ? first : units;
+        reading->even &= gs_slice_eq(first, units);
+    }
+    if (!gpus)
+        return;
+    reading->even &= !reading->gpus || reading->gpus == gpus;
+    reading->gpus |= gpus;
+}
+
+bool gs_codec_allocation_gpus(struct gs_slice json, gs_gpu_mask *ret, bool *ret_even)
 {
     struct gs_scan scan;
     struct gs_scan_text key;
-    gs_gpu_mask gpus = 0;
+    struct reading reading = {.even = true};
     gs_scan_init(&scan, json);
     gs_scan_object(&scan, "allocation");
-    while (gs_scan_key(&scan, &key)) {
-        gs_scan_object(&scan, "allocation of a container");
-        while (gs_scan_key(&scan, &key))
-            read_gpu(&scan, key, &gpus);
-    }
-    if (gs_scan_finish(&scan, NULL) < 0 || !gpus)
+    while (gs_scan_key(&scan, &key))
+        read_container(&scan, &reading);
+    if (gs_scan_finish(&scan, NULL) < 0 || !reading.gpus)
         return false;
-    *ret = gpus;
+    *ret = reading.gpus;
+    *ret_even = reading.even;
     return true;
 }
 

@@ -228,26 +228,30 @@ static void judge_count(const struct gs_pod_reader *pr)
         pr->pod->gpu_count = count;
 }
 
-static void judge_allocation(const struct gs_pod_reader *pr)
+/* *ret_even: it gives each of its GPUs the same. */
+static void judge_allocation(const struct gs_pod_reader *pr, bool *ret_even)
 {
     struct gs_pod *pod = pr->pod;
     char json[4096];
     if (!pr->allocation.at)
         return;
-    pod->allocation = gs_scan_text_copy(pr->allocation, json, sizeof(json)) &&
-                              gs_codec_allocation_gpus(gs_slice_of(json), &pod->allocation_gpus)
-                          ? GS_RECORDED_VALID
-                          : GS_RECORDED_BROKEN;
+    pod->allocation =
+        gs_scan_text_copy(pr->allocation, json, sizeof(json)) &&
+                gs_codec_allocation_gpus(gs_slice_of(json), &pod->allocation_gpus, ret_even)
+            ? GS_RECORDED_VALID
+            : GS_RECORDED_BROKEN;
 }
 
 static void judge_recorded(const struct gs_pod_reader *pr)
 {
     char list[GS_IDX_TEXT_BYTES];
-    judge_allocation(pr);
+    bool even = true;
+    judge_allocation(pr, &even);
     if (!pr->idx.at) { /* the original's successor writes the JSON alone */
         pr->pod->recorded = pr->pod->allocation;
         pr->pod->recorded_gpus = pr->pod->allocation_gpus;
         pr->pod->idx_missing = pr->pod->allocation != GS_RECORDED_NONE;
+        pr->pod->uneven = !even;
         return;
     }
     pr->pod->recorded = gs_scan_text_copy(pr->idx, list, sizeof(list)) &&

@@ -5,13 +5,15 @@
 void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
 {
     struct gs_charge charge;
+    const gs_gpu_mask gpus = gs_pod_recorded(pod);
     gs_pod_charge(pod, &charge);
     *ret = (struct gs_claim){
         .uid = pod->uid,
         .ns = pod->ns,
         .name = pod->name,
         .node = pod->node_name,
-        .gpus = pod->recorded == GS_RECORDED_VALID ? pod->recorded_gpus : 0,
+        .gpus = gpus,
+        .also = gpus ? 0 : pod->recorded_gpus, /* it cannot be, as it stands */
         .exchanged = pod->exchanged,
         .units = charge.units,
         .gpu_count = charge.gpu_count,
@@ -23,6 +25,25 @@ void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
         .state = GS_CLAIM_CONFIRMED,
         .leaving = pod->deleting,
     };
+}
+
+/* It is where it says, whatever was thought before. */
+static void believe(struct gs_claim *claim, gs_gpu_mask said)
+{
+    claim->gpus = said;
+    claim->also = 0;
+    claim->gpu_count = gs_gpu_mask_count(said);
+    claim->units = gs_units_each(claim->total_units, claim->gpu_count);
+}
+
+/* Bound before our own bind was answered, and perhaps not by it: another replica chose for itself,
+ * by the gpu-count of its moment. */
+static void doubt(struct gs_claim *claim, gs_gpu_mask said)
+{
+    const uint32_t units =
+        said ? gs_units_each(claim->total_units, gs_gpu_mask_count(said)) : claim->total_units;
+    claim->also |= said ? said : ~(gs_gpu_mask)0;
+    claim->units = units > claim->units ? units : claim->units;
 }
 
 void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim)
@@ -44,13 +65,12 @@ void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim)
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(claim->node));
     const bool placed = gs_gpu_mask_count(known.gpus) == known.gpu_count &&
                         !(view && known.gpus & ~gs_view_present(view));
-    if (known.state == GS_CLAIM_RESERVED) /* bound before our own bind was answered, and perhaps not
-                                             by it: another replica chose for itself */
-        claim->also |= said ? said : ~(gs_gpu_mask)0;
+    if (known.state == GS_CLAIM_RESERVED)
+        doubt(claim, said);
     else if (!said || (view && gs_ledger_node_tells_moved(ledger, view->slot)))
         return;
     else if (placed)
         claim->also |= said;
     else
-        claim->gpus = said;
+        believe(claim, said);
 }

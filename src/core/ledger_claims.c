@@ -29,13 +29,13 @@ struct gpus {
     gs_gpu_mask could_hold; /* as large as the least that it may have there */
 };
 
-/* The claim's count of GPUs and its record may contradict each other: then its memory may lie on as
- * many as the larger of them says. */
+/* The claim's count of GPUs and a record that cannot be may contradict each other: then its memory
+ * may lie on as many as the larger of them says. */
 static uint32_t least_units(const struct gs_ledger_claim *claim)
 {
-    const uint32_t recorded = gs_gpu_mask_count(claim->gpus);
+    const uint32_t named = gs_gpu_mask_count(claim->gpus | claim->also);
     const uint32_t least =
-        claim->total_units / (recorded > claim->gpu_count ? recorded : claim->gpu_count);
+        claim->total_units / (named > claim->gpu_count ? named : claim->gpu_count);
     return least < claim->units ? least : claim->units;
 }
 
@@ -177,15 +177,13 @@ static uint32_t take_claim_slot(struct gs_ledger *ledger)
     return slot;
 }
 
-/* The device plugin's word: these GPUs, the claim's whole memory divided among them. */
-static void tell(struct gs_ledger_claim *claim, gs_gpu_mask gpus)
+/* It is on these GPUs and nowhere else, its whole memory divided among them. */
+static void put_on(struct gs_ledger_claim *claim, gs_gpu_mask gpus)
 {
-    const uint32_t count = gs_gpu_mask_count(gpus);
     claim->gpus = gpus;
     claim->also = 0;
-    claim->from_moved = true;
-    claim->units = claim->total_units / count + (claim->total_units % count != 0);
-    claim->gpu_count = (uint8_t)count;
+    claim->gpu_count = (uint8_t)gs_gpu_mask_count(gpus);
+    claim->units = gs_units_each(claim->total_units, claim->gpu_count);
 }
 
 /* Follows the node's list of moved pods. */
@@ -193,8 +191,10 @@ static void follow_moved(const struct gs_ledger *ledger, struct gs_ledger_claim 
 {
     const struct gs_ledger_node *node = &ledger->nodes[claim->node];
     const struct gs_moved *moved = gs_moved_find(node->moved, node->moved_count, claim->text);
-    if (moved && moved->gpus)
-        tell(claim, moved->gpus);
+    if (!moved || !moved->gpus)
+        return;
+    put_on(claim, moved->gpus);
+    claim->from_moved = true;
 }
 
 void gs_ledger_follow_moved(struct gs_ledger *ledger, uint32_t slot)
@@ -292,12 +292,11 @@ int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
 void gs_ledger_place(struct gs_ledger *ledger, const char *uid, gs_gpu_mask gpus)
 {
     uint32_t slot = gs_ledger_claim_slot(ledger, uid);
-    if (slot == GS_INDEX_NONE || ledger->claims[slot].from_moved)
+    if (slot == GS_INDEX_NONE || ledger->claims[slot].from_moved || !gpus)
         return;
     struct gs_ledger_claim *claim = &ledger->claims[slot];
     count_out(ledger, claim);
-    claim->gpus = gpus;
-    claim->also = 0;
+    put_on(claim, gpus);
     count_in(ledger, claim);
     gs_ledger_node_touch(ledger, &ledger->nodes[claim->node]);
 }

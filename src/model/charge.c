@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/model/pod.h"
+#include "gpushare/model/charge.h"
 
 /*
  * The peak of a resource over a pod's two phases, as Kubernetes counts it
@@ -54,18 +54,25 @@ static int64_t amount_memory(const struct gs_container *c)
     return c->memory_bytes;
 }
 
-static enum gs_charge_result judge(const struct gs_pod *pod, int64_t total)
+static bool divides(const struct gs_pod *pod, uint32_t gpus)
 {
-    if (pod->gpu_units_overflow || total > INT32_MAX)
-        return GS_CHARGE_TOO_LARGE;
+    for (uint32_t i = 0; i < pod->container_count; i++) {
+        if (pod->containers[i].gpu_units % gpus)
+            return false;
+    }
+    return true;
+}
+
+/* Over how many GPUs its owner asks to spread it. */
+static enum gs_charge_result read_count(const struct gs_pod *pod, uint32_t *ret)
+{
     if (pod->count_kind == GS_COUNT_BROKEN)
         return GS_CHARGE_BAD_COUNT;
     if (pod->count_kind != GS_COUNT_VALID)
         return GS_CHARGE_OK;
-    for (uint32_t i = 0; i < pod->container_count; i++) {
-        if (pod->containers[i].gpu_units % pod->gpu_count)
-            return GS_CHARGE_NOT_DIVISIBLE;
-    }
+    if (!divides(pod, pod->gpu_count))
+        return GS_CHARGE_NOT_DIVISIBLE;
+    *ret = pod->gpu_count;
     return GS_CHARGE_OK;
 }
 
@@ -89,14 +96,11 @@ static enum gs_charge_result judge_cores(const struct gs_pod *pod, int64_t cores
     return cores_pct > GS_CORES_PCT ? GS_CHARGE_CORES_ABOVE : GS_CHARGE_OK;
 }
 
-/* Over how many GPUs the memory lies: as many as the pod asks for. Once it is bound that is edited
- * easily, but the containers were given what the record says: the smaller number cannot be too
- * little. */
-static uint32_t spread(const struct gs_pod *pod)
+gs_gpu_mask gs_pod_recorded(const struct gs_pod *pod)
 {
-    bool given = pod->recorded == GS_RECORDED_VALID && pod->node_name[0];
-    uint32_t recorded = given ? gs_gpu_mask_count(pod->recorded_gpus) : pod->gpu_count;
-    return recorded && recorded < pod->gpu_count ? recorded : pod->gpu_count;
+    const gs_gpu_mask gpus = pod->recorded == GS_RECORDED_VALID ? pod->recorded_gpus : 0;
+    const bool can_be = gpus && !pod->uneven && divides(pod, gs_gpu_mask_count(gpus));
+    return can_be && pod->node_name && pod->node_name[0] ? gpus : 0;
 }
 
 uint32_t gs_pod_total_units(const struct gs_pod *pod)
@@ -105,32 +109,41 @@ uint32_t gs_pod_total_units(const struct gs_pod *pod)
     return pod->gpu_units_overflow || total > INT32_MAX ? INT32_MAX : (uint32_t)total;
 }
 
+static uint32_t cores_of(const struct gs_pod *pod)
+{
+    const int64_t cores_pct = peak(pod, amount_cores);
+    return (uint32_t)(cores_pct < GS_CORES_PCT ? cores_pct : GS_CORES_PCT);
+}
+
+static struct gs_charge over(const struct gs_pod *pod, uint32_t gpus)
+{
+    return (struct gs_charge){.units = gs_units_each(gs_pod_total_units(pod), gpus),
+                              .gpu_count = gpus,
+                              .cores_pct = cores_of(pod)};
+}
+
+struct gs_charge gs_pod_charge_on(const struct gs_pod *pod, gs_gpu_mask gpus)
+{
+    return over(pod, gs_gpu_mask_count(gpus));
+}
+
 enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *ret)
 {
     *ret = (struct gs_charge){.units = 0, .gpu_count = 1};
     if (!gs_pod_wants_gpu(pod))
         return has_cores_alone(pod) ? GS_CHARGE_CORES_ALONE : GS_CHARGE_OK;
-    int64_t total = peak(pod, amount_gpu);
-    enum gs_charge_result result = judge(pod, total);
-    ret->units = gs_pod_total_units(pod);
-    if (result == GS_CHARGE_OK && pod->count_kind == GS_COUNT_VALID) {
-        /* every request divides by gpu_count, so every sum of requests does */
-        uint32_t gpus = spread(pod);
-        ret->gpu_count = pod->gpu_count;
-        ret->units = (ret->units + gpus - 1) / gpus;
-    }
-    int64_t cores_pct = peak(pod, amount_cores);
-    ret->cores_pct = (uint32_t)(cores_pct < GS_CORES_PCT ? cores_pct : GS_CORES_PCT);
-    if (result == GS_CHARGE_OK && cores_pct)
-        result = judge_cores(pod, cores_pct, ret->gpu_count);
+    const int64_t total = peak(pod, amount_gpu);
+    const gs_gpu_mask recorded = gs_pod_recorded(pod);
+    enum gs_charge_result result = GS_CHARGE_OK;
+    uint32_t gpus = recorded ? gs_gpu_mask_count(recorded) : 1;
+    if (pod->gpu_units_overflow || total > INT32_MAX)
+        result = GS_CHARGE_TOO_LARGE;
+    else if (!recorded)
+        result = read_count(pod, &gpus);
+    *ret = over(pod, gpus);
+    if (result == GS_CHARGE_OK && ret->cores_pct)
+        result = judge_cores(pod, peak(pod, amount_cores), gpus);
     return result;
-}
-
-uint32_t gs_container_units(const struct gs_pod *pod, const struct gs_container *container)
-{
-    struct gs_charge charge; /* over one GPU when the pod's gpu-count cannot be honoured */
-    gs_pod_charge(pod, &charge);
-    return container->gpu_units / charge.gpu_count;
 }
 
 int64_t gs_pod_cpu_milli(const struct gs_pod *pod)

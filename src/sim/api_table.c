@@ -7,6 +7,7 @@
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/pod.h"
 #include "gpushare/codec/rfc3339.h"
+#include "gpushare/model/charge.h"
 #include "tree.h"
 
 /*

@@ -16,7 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(first == 0);
     }
     second = 0;
-    FUZZ_CHECK(gs_codec_allocation_gpus((struct gs_slice){(const char *)data, size}, &second) ==
-               (second != 0));
+    bool even;
+    FUZZ_CHECK(gs_codec_allocation_gpus((struct gs_slice){(const char *)data, size}, &second,
+                                        &even) == (second != 0));
     return 0;
 }

@@ -2,6 +2,7 @@
 /* A pod decodes to something whole, or is left empty with an error. */
 #include "fuzz.h"
 #include "gpushare/codec/pod.h"
+#include "gpushare/model/charge.h"
 
 static void check_whole(const struct gs_pod *pod)
 {
@@ -34,6 +35,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(result == 0 || (pod.container_count == 0 && !pod.uid[0] && !pod.has_assigned));
     struct gs_charge charge;
     gs_pod_charge(&pod, &charge);
+    const uint64_t all = (uint64_t)charge.units * charge.gpu_count;
+    const uint32_t total = gs_pod_total_units(&pod);
+    FUZZ_CHECK(charge.gpu_count && all >= total && all < (uint64_t)total + charge.gpu_count);
+    const gs_gpu_mask recorded = gs_pod_recorded(&pod);
+    FUZZ_CHECK(!recorded || (recorded == pod.recorded_gpus && pod.node_name[0]));
+    FUZZ_CHECK(!recorded || !charge.units || charge.gpu_count == gs_gpu_mask_count(recorded));
     gs_pod_release(&pod);
     return 0;
 }

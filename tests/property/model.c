@@ -39,19 +39,25 @@ static void forget_others_without_gpus(struct model *model)
     }
 }
 
-/* The device plugin says where a pod is: there, and nowhere else, all of it. */
+/* All of it is there and nowhere else, in equal shares. */
+static void put_on(struct m_claim *claim, gs_gpu_mask there)
+{
+    uint32_t gpus = (uint32_t)__builtin_popcountll(there);
+    claim->gpus = there;
+    claim->also = 0;
+    claim->gpu_count = gpus;
+    claim->units = (uint32_t)(((uint64_t)claim->total + gpus - 1) / gpus);
+}
+
+/* The device plugin says where a pod is. */
 static void follow_moved(struct model *model, uint32_t uid)
 {
     struct m_claim *claim = &model->claims[uid];
     gs_gpu_mask moved = model->nodes[claim->node].moved[uid];
     if (!claim->there || !moved)
         return;
-    uint32_t gpus = (uint32_t)__builtin_popcountll(moved);
-    claim->gpus = moved;
-    claim->also = 0;
+    put_on(claim, moved);
     claim->from_moved = true;
-    claim->gpu_count = gpus;
-    claim->units = (uint32_t)(((uint64_t)claim->total + gpus - 1) / gpus);
 }
 
 void m_set_node(struct model *model, uint32_t node, const struct m_node *as)
@@ -95,10 +101,8 @@ void m_set_claim(struct model *model, uint32_t uid, const struct m_claim *as)
 void m_place(struct model *model, uint32_t uid, gs_gpu_mask gpus)
 {
     struct m_claim *claim = &model->claims[uid];
-    if (!claim->there || claim->from_moved)
-        return;
-    claim->gpus = gpus;
-    claim->also = 0;
+    if (claim->there && !claim->from_moved && gpus)
+        put_on(claim, gpus);
 }
 
 bool m_remove(struct model *model, uint32_t uid)
@@ -172,7 +176,8 @@ gs_gpu_mask m_charged(const struct model *model, uint32_t uid, bool *unplaced)
     const struct m_node *node = &model->nodes[claim->node];
     bool reported = has_gpus(model, claim->node);
     uint32_t named = (uint32_t)__builtin_popcountll(claim->gpus);
-    uint32_t least = claim->total / (named > claim->gpu_count ? named : claim->gpu_count);
+    uint32_t all_named = (uint32_t)__builtin_popcountll(claim->gpus | claim->also);
+    uint32_t least = claim->total / (all_named > claim->gpu_count ? all_named : claim->gpu_count);
     gs_gpu_mask there = 0, large = 0, could_hold = 0;
     least = least < claim->units ? least : claim->units; /* if it is spread over as many */
     for (uint32_t i = 0; reported && i < node->gpu_count; i++) {

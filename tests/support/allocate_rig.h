@@ -68,6 +68,7 @@ struct given_pod {
     const char *name;  /* and UID, unless that is given */
     uint32_t units[3]; /* of its containers */
     int gpu;           /* recorded; -1: none */
+    gs_gpu_mask gpus;  /* recorded, where they are several */
     bool overrides;
     bool sets_mps;
     uint64_t revision; /* 0: newer than all before */
@@ -115,6 +116,10 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
     pod.container_count = count;
     pod.recorded = given->gpu >= 0 ? GS_RECORDED_VALID : GS_RECORDED_NONE;
     pod.recorded_gpus = given->gpu >= 0 ? GS_GPU_BIT(given->gpu) : 0;
+    if (given->gpus) {
+        pod.recorded = GS_RECORDED_VALID;
+        pod.recorded_gpus = given->gpus;
+    }
     pod.assigned = given->assigned;
     pod.allocation = given->allocation ? GS_RECORDED_VALID : GS_RECORDED_NONE;
     pod.allocation_gpus = given->allocation;

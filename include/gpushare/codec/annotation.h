@@ -10,10 +10,10 @@
 #include "gpushare/base/buf.h"
 #include "gpushare/base/error.h"
 #include "gpushare/base/slice.h"
+#include "gpushare/model/charge.h"
 #include "gpushare/model/gpu.h"
 #include "gpushare/model/kv.h"
 #include "gpushare/model/names.h"
-#include "gpushare/model/pod.h"
 
 /* Pod annotations that bind writes and everybody reads (docs/contract.md, section 1). Pure. */
 
@@ -28,13 +28,14 @@ char *gs_codec_idx_format(gs_gpu_mask gpus, char out[GS_IDX_TEXT_BYTES]);
 /*
  * Appends the value of GS_ALLOCATION_KEY: index into spec.containers → GPU index → units, e.g.
  * {"0":{"1":4},"1":{"1":4}}; main containers that ask for GPU memory only, each with
- * gs_container_units() on each of the GPUs.
+ * its units divided by the number of GPUs (a rest is rounded up) on each of them.
  */
 void gs_codec_allocation(struct gs_buf *out, const struct gs_pod *pod, gs_gpu_mask gpus);
 
-/* All GPUs that such a value names, whatever the units. false: it is no such JSON, names none, or
- * an index that is not below GS_GPUS_MAX; *ret untouched. */
-bool gs_codec_allocation_gpus(struct gs_slice json, gs_gpu_mask *ret);
+/* All GPUs that such a value names, whatever the units; even: every container has the same GPUs,
+ * and the same on each. false: it is no such JSON, names none, or an index that is not below
+ * GS_GPUS_MAX; both untouched. */
+bool gs_codec_allocation_gpus(struct gs_slice json, gs_gpu_mask *ret, bool *ret_even);
 
 /* What bind records about a pod. */
 struct gs_bind_record {

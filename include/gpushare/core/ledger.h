@@ -10,7 +10,7 @@
 #include "gpushare/base/index.h"
 #include "gpushare/base/slice.h"
 #include "gpushare/core/view.h"
-#include "gpushare/model/pod.h"
+#include "gpushare/model/charge.h"
 
 /*
  * The ledger: which pod is charged how much on which GPU of which node. A pure data structure
@@ -44,7 +44,7 @@ struct gs_claim {
     const char *ns;
     const char *name;
     const char *node;
-    gs_gpu_mask gpus;     /* as recorded; 0: none valid */
+    gs_gpu_mask gpus;     /* as recorded; 0: none that can be */
     gs_gpu_mask also;     /* where else it may be: charged too, and it counts as unplaced */
     gs_gpu_mask charged;  /* out only: where it counts now */
     bool unplaced;        /* out only: the recorded GPUs are not believed */
@@ -131,15 +131,16 @@ const char *gs_ledger_model_name(const struct gs_ledger *ledger, uint16_t model)
  * The claim of a bound pod with GPU memory, in two steps (contract, section 4). Strings are
  * borrowed from the pod.
  *
- * gs_claim_of_pod() is what the pod's own object says, which is believed when the pod is seen for
- * the first time. A pod that an older plugin exchanged with another may be on any GPU.
- * gs_claim_follow() is what remains of that once the ledger knows the pod on that node: its owner
- * may edit the object as he likes, so neither GPUs nor size change any more.
+ * gs_claim_of_pod() is what the pod's own object says (model/charge.h), which is believed when the
+ * pod is seen for the first time; of a record that cannot be, its GPUs are `also`. A pod that an
+ * older plugin exchanged with another may be on any GPU. gs_claim_follow() is what remains of that
+ * once the ledger knows the pod on that node: its owner may edit the object as he likes, so neither
+ * GPUs nor size change any more.
  *   - A plugin that does not write gpu-moved tells of an exchange by the record alone: then the pod
  *     is charged both where it was and where it says, until the plugin is a newer one. A pod
  *     without a believable place gets the first that is recorded.
- *   - The record that a bind left is another one than was reserved: both, until the bind is
- *     answered (gs_ledger_place()).
+ *   - The record that a bind left is another one than was reserved: both, with the larger share,
+ *     until the bind is answered (gs_ledger_place()).
  */
 void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret);
 void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim);
@@ -149,7 +150,8 @@ void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim);
 int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
                         struct gs_error *err);
 
-/* A claim that is not told otherwise is on these GPUs and nowhere else. Unknown UIDs are fine. */
+/* A claim that is not told otherwise is on these GPUs (not empty) and nowhere else, its total
+ * divided among them. Unknown UIDs are fine. */
 void gs_ledger_place(struct gs_ledger *ledger, const char *uid, gs_gpu_mask gpus);
 
 /* A reserved claim becomes confirmed; false when there is no claim of that UID. Counts as mentioned

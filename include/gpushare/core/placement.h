@@ -7,7 +7,7 @@
 
 #include "gpushare/core/ledger.h"
 #include "gpushare/core/view.h"
-#include "gpushare/model/pod.h"
+#include "gpushare/model/charge.h"
 #include "gpushare/model/reason.h"
 
 /*

@@ -127,6 +127,7 @@ struct gs_pod {
     enum gs_recorded recorded;
     gs_gpu_mask recorded_gpus;
     bool idx_missing;            /* recorded is the JSON's: the index annotation is not there */
+    bool uneven;                 /* ... and divides its units unequally over them */
     enum gs_recorded allocation; /* the JSON by itself */
     gs_gpu_mask allocation_gpus;
     int64_t assume_time_ns; /* ..._ASSUME_TIME, 0 when absent or broken */
@@ -159,47 +160,6 @@ static inline bool gs_pod_terminal(const struct gs_pod *pod)
 {
     return pod->phase == GS_PHASE_SUCCEEDED || pod->phase == GS_PHASE_FAILED;
 }
-
-/*
- * What a pod is charged: the peak it can reach, on each of gpu_count GPUs.
- */
-struct gs_charge {
-    uint32_t units;     /* per GPU; 0: the pod asks for no GPU memory */
-    uint32_t gpu_count; /* at least 1 */
-    uint32_t cores_pct; /* of each of them, at most GS_CORES_PCT; 0: it asks for no compute */
-};
-
-enum gs_charge_result {
-    GS_CHARGE_OK,
-    GS_CHARGE_BAD_COUNT,     /* gpu-count is no number from 1 to GS_GPUS_MAX */
-    GS_CHARGE_NOT_DIVISIBLE, /* a container's request does not divide by gpu-count */
-    GS_CHARGE_TOO_LARGE,     /* the sum does not fit 2^31 units */
-    GS_CHARGE_CORES_ALONE,   /* a container asks for compute and for no GPU memory */
-    GS_CHARGE_CORES_ABOVE,   /* more compute than one GPU has */
-    GS_CHARGE_CORES_SPREAD,  /* compute, and several GPUs */
-};
-
-/*
- * The one function for extender, plugin, CLI and simulator (contract, section 1):
- *   init phase: for each init container, itself plus the sidecars declared before it;
- *   main phase: all main containers plus all sidecars;
- *   the larger of the two, each request divided by gpu-count. Compute is counted by the same two
- *   phases, but is of one GPU: with several GPUs nobody could say of which. Of a bound pod whose
- * record names fewer GPUs than that, by their number: its owner changed the count later. A pod
- * without GPU memory and compute is OK with units 0 whatever its gpu-count says. On failure *ret
- * holds the undivided total over one GPU (saturated), so that a bound pod can still be charged.
- */
-enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *ret);
-
-/* The whole of what it asks for, of all its GPUs together, saturated at 2^31 - 1. */
-uint32_t gs_pod_total_units(const struct gs_pod *pod);
-
-/* What one container gets of each of its GPUs: its units divided as gs_pod_charge() divides. */
-uint32_t gs_container_units(const struct gs_pod *pod, const struct gs_container *container);
-
-/* Peak CPU request by the same two phases, or the pod's own, plus overhead; saturated. */
-int64_t gs_pod_cpu_milli(const struct gs_pod *pod);
-int64_t gs_pod_memory_bytes(const struct gs_pod *pod);
 
 /* resource_version as a number, to tell an older event from a newer one; 0 when it is none. */
 uint64_t gs_pod_revision(const struct gs_pod *pod);

@@ -247,7 +247,7 @@ static int note_place(struct what_if *run, struct order *order, const struct gs_
         return -1;
     for (uint32_t i = order->place_count; i-- > 0;) { /* mostly the one before */
         struct place *place = &order->places[i];
-        if (place->gpus == pod->recorded_gpus && strcmp(place->node, pod->node_name) == 0) {
+        if (place->gpus == gs_pod_recorded(pod) && strcmp(place->node, pod->node_name) == 0) {
             place->replicas++;
             return 0;
         }
@@ -257,7 +257,7 @@ static int note_place(struct what_if *run, struct order *order, const struct gs_
         return gs_fail_nomem(err);
     order->places = more;
     struct place *place = &order->places[order->place_count];
-    *place = (struct place){strdup(pod->node_name), pod->recorded_gpus, 1};
+    *place = (struct place){strdup(pod->node_name), gs_pod_recorded(pod), 1};
     if (!place->node)
         return gs_fail_nomem(err);
     order->place_count++;

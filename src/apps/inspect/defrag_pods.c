@@ -63,7 +63,7 @@ static int note_bound(struct defrag_run *run, const struct gs_pod *pod)
         !keep_list(run, &made.ask.uuid_deny))
         return -1;
     run->nodes[run->pod_count] = node;
-    run->gpus[run->pod_count] = pod->recorded_gpus;
+    run->gpus[run->pod_count] = gs_pod_recorded(pod);
     run->pods[run->pod_count++] = made;
     return 0;
 }

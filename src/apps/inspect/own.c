@@ -183,10 +183,10 @@ void own_asks(const struct own_pod *pod, char to[OWN_TEXT_BYTES])
 
 void own_gpus(const struct own_pod *pod, char to[OWN_TEXT_BYTES])
 {
-    gs_gpu_mask gpus = pod->pod.recorded == GS_RECORDED_VALID ? pod->pod.recorded_gpus : 0;
+    gs_gpu_mask gpus = gs_pod_recorded(&pod->pod);
     size_t at = 0;
     snprintf(to, OWN_TEXT_BYTES, "-");
-    for (unsigned i = 0; i < GS_GPUS_MAX && pod->pod.node_name[0]; i++) {
+    for (unsigned i = 0; i < GS_GPUS_MAX; i++) {
         if (gpus & GS_GPU_BIT(i))
             at += (size_t)snprintf(to + at, OWN_TEXT_BYTES - at, "%s%u", at ? "," : "", i);
     }

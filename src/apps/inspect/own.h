@@ -2,6 +2,7 @@
 #ifndef GPUSHARE_APPS_INSPECT_OWN_H
 #define GPUSHARE_APPS_INSPECT_OWN_H
 
+#include "gpushare/model/charge.h"
 #include "inspect/source.h"
 #include "inspect/terminal.h"
 

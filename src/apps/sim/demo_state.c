@@ -114,7 +114,7 @@ static void fill_pod(struct reading *reading, const json_t *object, const struct
         .name = keep(reading, pod->name),
         .asks = describe(reading, pod),
         .node = node,
-        .gpus = pod->recorded == GS_RECORDED_VALID ? pod->recorded_gpus : 0,
+        .gpus = gs_pod_recorded(pod),
         .units = asked.units,
         .gpu_count = asked.gpu_count,
         .idx = keep(reading, rest_text(annotations, reading->names.idx)),

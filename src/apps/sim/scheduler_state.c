@@ -6,6 +6,7 @@
 
 #include "gpushare/base/backoff.h"
 #include "gpushare/base/clock.h"
+#include "gpushare/model/charge.h"
 #include "sim/scheduler.h"
 
 /* The scheduling queue: pods and nodes from two watches, who is tried next, and when again. */

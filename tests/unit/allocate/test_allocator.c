@@ -410,7 +410,7 @@ static void what_its_owner_writes_moves_no_pod(void **state)
          true,
          "{\"p\":[1]}"},
         {"gpu-swap-with", {"p", {8}, 1, .swap_with = "q"}, true, "{\"p\":[1]}"},
-        {"gpu-count", {"p", {8}, 1, .gpu_count = 2}, false, "{\"p\":[1]}"},
+        {"gpu-count", {"p", {8}, 1, .assigned = true, .gpu_count = 2}, false, "{}"},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct rig rig;
@@ -444,6 +444,34 @@ static void what_its_owner_writes_moves_no_pod(void **state)
         }
         gs_allocator_pod_gone(rig.alloc, "p");
         expect_moved(&rig, r->row, "{}");
+        gs_allocator_free(rig.alloc);
+    }
+}
+
+/* Its owner edits the label while it is being bound. */
+static void the_record_decides_how_many_gpus_a_pod_is_given(void **state)
+{
+    static const struct {
+        const char *row;
+        struct given_pod given;
+        gs_gpu_mask gpus;
+        uint64_t used[2];
+    } rows[] = {
+        {"one, the label says two", {"p", {8}, 1, .gpu_count = 2}, 2, {0, 8}},
+        {"two, the label says one", {"p", {8}, .gpus = 3, .gpu_count = 1}, 3, {4, 4}},
+        {"two, the label is gone", {"p", {8}, .gpus = 3}, 3, {4, 4}},
+        {"a record that cannot be", {"p", {7}, .gpus = 3}, 1, {7, 0}},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_allocator_stats stats;
+        rig_up(&rig);
+        give_pod(&rig, &r->given);
+        row_equal(r->row, allocate(&rig, r->given.units[0], NULL, 0, NULL, NULL),
+                  __builtin_ctzll(r->gpus));
+        gs_allocator_stats(rig.alloc, &stats);
+        for (int gpu = 0; gpu < 2; gpu++)
+            row_equal(r->row, stats.used_units[gpu], r->used[gpu]);
         gs_allocator_free(rig.alloc);
     }
 }
@@ -492,6 +520,7 @@ int main(void)
         cmocka_unit_test(a_pod_is_given_another_gpu_than_one_that_went_bad),
         cmocka_unit_test(what_one_pod_is_refused_delays_no_other),
         cmocka_unit_test(what_its_owner_writes_moves_no_pod),
+        cmocka_unit_test(the_record_decides_how_many_gpus_a_pod_is_given),
         cmocka_unit_test(a_record_that_is_edited_before_allocate_moves_no_pod),
         cmocka_unit_test(a_start_waits_for_the_nodes_word),
         cmocka_unit_test(a_static_pod_of_two_gpus_is_told_why_it_never_starts),

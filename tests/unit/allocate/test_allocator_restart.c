@@ -365,6 +365,60 @@ static void notes_that_say_nothing_are_passed_over(void **state)
     }
 }
 
+/* gpu-count is its owner's to edit; what the containers have is not. */
+static void a_plugin_after_an_edit_of_gpu_count_finds_every_pod_as_it_is(void **state)
+{
+    static const struct {
+        const char *row;
+        struct given_pod edited;
+        uint64_t used[2];
+    } rows[] = {
+        {"as bound", {"p", {12}, .gpus = 3, .gpu_count = 2}, {6, 6}},
+        {"raised", {"p", {12}, 0, .gpu_count = 2}, {12, 0}},
+        {"raised above what divides", {"p", {12}, 1, .gpu_count = 24}, {0, 12}},
+        {"lowered", {"p", {12}, .gpus = 3, .gpu_count = 1}, {6, 6}},
+        {"taken off", {"p", {12}, .gpus = 3}, {6, 6}},
+        {"taken off a pod larger than any GPU", {"p", {32}, .gpus = 3}, {16, 16}},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        for (enum gs_pod_phase phase = GS_PHASE_PENDING; phase <= GS_PHASE_RUNNING; phase++) {
+            struct rig rig;
+            struct gs_allocator_stats stats;
+            struct given_pod edited = r->edited;
+            const uint64_t larger = r->used[0] > r->used[1] ? r->used[0] : r->used[1];
+            edited.phase = phase;
+            edited.assigned = phase == GS_PHASE_RUNNING;
+            rig_up(&rig);
+            gs_allocator_list_begin(rig.alloc);
+            give_pod(&rig, &edited);
+            gs_allocator_list_end(rig.alloc);
+            for (int gpu = 0; gpu < 2; gpu++)
+                row_equal(r->row, used(&rig, gpu), r->used[gpu]);
+            gs_allocator_stats(rig.alloc, &stats);
+            row_equal(r->row, stats.largest_share, phase == GS_PHASE_RUNNING ? larger : 0);
+            expect_moved(&rig, r->row, "{}");
+            gs_allocator_free(rig.alloc);
+        }
+    }
+}
+
+/* Its owner forged the record too, while no plugin ran: the kubelet knows better. */
+static void a_running_pod_is_where_the_kubelet_says_whatever_its_record_divides(void **state)
+{
+    struct rig rig;
+    rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){
+                       "p", {16}, .gpus = 3, .phase = GS_PHASE_RUNNING, .assigned = true});
+    assert_int_equal(used(&rig, 0), 8);
+    const struct gs_given given = {"p", 77, 16, 1};
+    gs_allocator_restore(rig.alloc, &given, 1);
+    assert_int_equal(used(&rig, 0), 16);
+    assert_int_equal(used(&rig, 1), 0);
+    expect_write(&rig, "forged", "p", "0");
+    expect_moved(&rig, "forged", "{\"p\":[0]}");
+    gs_allocator_free(rig.alloc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +432,8 @@ int main(void)
         cmocka_unit_test(what_is_recalled_is_nobody_elses_beginning),
         cmocka_unit_test(containers_that_ran_start_again_whatever_room_there_is),
         cmocka_unit_test(notes_that_say_nothing_are_passed_over),
+        cmocka_unit_test(a_plugin_after_an_edit_of_gpu_count_finds_every_pod_as_it_is),
+        cmocka_unit_test(a_running_pod_is_where_the_kubelet_says_whatever_its_record_divides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

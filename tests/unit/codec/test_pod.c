@@ -3,6 +3,7 @@
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/codec/pod.h"
+#include "gpushare/model/charge.h"
 
 static int decode(const char *json, struct gs_pod *pod, struct gs_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 
-#include "gpushare/model/pod.h"
+#include "gpushare/model/charge.h"
 
 #define INIT GS_CONTAINER_INIT
 #define SIDE GS_CONTAINER_SIDECAR
@@ -257,61 +257,89 @@ static void a_request_beyond_counting_is_a_wish_for_gpu_memory(void **state)
     assert_true(gs_pod_wants_gpu(&pod));
 }
 
-static void a_container_gets_what_the_charge_divides(void **state)
-{
-    static const struct {
-        const char *row;
-        enum gs_count_kind kind;
-        uint32_t gpu_count;
-        uint32_t first, second, units;
-    } shares[] = {
-        {"no count", GS_COUNT_ABSENT, 0, 8, 4, 8},
-        {"broken count", GS_COUNT_BROKEN, 0, 8, 4, 8},
-        {"two GPUs", GS_COUNT_VALID, 2, 8, 4, 4},
-        {"another container spoils it", GS_COUNT_VALID, 2, 8, 3, 8},
-    };
-    GS_FOR_EACH_ROW (r, shares) {
-        struct gs_container containers[] = {{.kind = MAIN, .gpu_units = r->first},
-                                            {.kind = MAIN, .gpu_units = r->second}};
-        struct gs_pod pod = {.containers = containers,
-                             .container_count = 2,
-                             .count_kind = r->kind,
-                             .gpu_count = r->gpu_count};
-        row_equal(r->row, gs_container_units(&pod, &containers[0]), r->units);
-    }
-}
-
-/* The label of a bound pod may be edited; what its containers were given does not change by that.
- */
-static void a_count_that_the_record_contradicts_makes_no_charge_smaller(void **state)
+/* gpu-count may be edited at any time; where the pod is, and what it has there, was decided. */
+static void a_bound_pod_is_its_record(void **state)
 {
     static const struct {
         const char *row, *node;
-        uint32_t gpu_count; /* label */
-        gs_gpu_mask recorded;
-        uint32_t units; /* of 16 */
-    } edited[] = {
-        {"as recorded", "n", 2, 0x3, 8},
-        {"more than recorded", "n", 16, 0x3, 8},
-        {"many more than the one recorded", "n", 16, 0x1, 16},
-        {"more than recorded, a rest", "n", 8, 0x7, 6},
-        {"fewer than recorded", "n", 2, 0xf, 8},
-        {"nothing recorded", "n", 4, 0, 4},
-        {"not bound: the record is its owner's word", "", 4, 0x1, 4},
+        enum gs_count_kind kind;
+        uint32_t gpu_count; /* label, annotation */
+        enum gs_recorded recorded;
+        gs_gpu_mask gpus, is_on;
+        uint32_t units, over; /* of 16 */
+    } bound[] = {
+        {"as bound", "n", GS_COUNT_VALID, 2, GS_RECORDED_VALID, 0x3, 0x3, 8, 2},
+        {"on one GPU", "n", GS_COUNT_ABSENT, 0, GS_RECORDED_VALID, 0x4, 0x4, 16, 1},
+        {"count raised", "n", GS_COUNT_VALID, 16, GS_RECORDED_VALID, 0x3, 0x3, 8, 2},
+        {"count raised from none", "n", GS_COUNT_VALID, 2, GS_RECORDED_VALID, 0x1, 0x1, 16, 1},
+        {"count lowered", "n", GS_COUNT_VALID, 2, GS_RECORDED_VALID, 0xf, 0xf, 4, 4},
+        {"count taken off", "n", GS_COUNT_ABSENT, 0, GS_RECORDED_VALID, 0x3, 0x3, 8, 2},
+        {"count broken", "n", GS_COUNT_BROKEN, 0, GS_RECORDED_VALID, 0x3, 0x3, 8, 2},
+        {"count that does not divide", "n", GS_COUNT_VALID, 3, GS_RECORDED_VALID, 1, 1, 16, 1},
+        {"forged: does not divide", "n", GS_COUNT_ABSENT, 0, GS_RECORDED_VALID, 0x7, 0, 16, 1},
+        {"forged: more GPUs than units", "n", GS_COUNT_VALID, 2, GS_RECORDED_VALID, UINT32_MAX, 0,
+         8, 2},
+        {"no record", "n", GS_COUNT_VALID, 4, GS_RECORDED_NONE, 0, 0, 4, 4},
+        {"broken record", "n", GS_COUNT_VALID, 4, GS_RECORDED_BROKEN, 0, 0, 4, 4},
+        {"not bound, with a record", "", GS_COUNT_VALID, 4, GS_RECORDED_VALID, 0x1, 0, 4, 4},
+        {"not bound, a broken count", "", GS_COUNT_BROKEN, 0, GS_RECORDED_VALID, 0x3, 0, 16, 1},
     };
-    GS_FOR_EACH_ROW (r, edited) {
+    GS_FOR_EACH_ROW (r, bound) {
         struct gs_container container = {.kind = MAIN, .gpu_units = 16};
         struct gs_charge charge;
         const struct gs_pod pod = {.containers = &container,
                                    .container_count = 1,
                                    .node_name = r->node,
-                                   .count_kind = GS_COUNT_VALID,
+                                   .count_kind = r->kind,
                                    .gpu_count = r->gpu_count,
-                                   .recorded = r->recorded ? GS_RECORDED_VALID : GS_RECORDED_NONE,
-                                   .recorded_gpus = r->recorded};
-        row_equal(r->row, gs_pod_charge(&pod, &charge), GS_CHARGE_OK);
+                                   .recorded = r->recorded,
+                                   .recorded_gpus = r->gpus};
+        const bool bad = r->kind == GS_COUNT_BROKEN && !r->is_on;
+        row_equal(r->row, gs_pod_recorded(&pod), r->is_on);
+        row_equal(r->row, gs_pod_charge(&pod, &charge), bad ? GS_CHARGE_BAD_COUNT : GS_CHARGE_OK);
         row_equal(r->row, charge.units, r->units);
-        row_equal(r->row, charge.gpu_count, r->gpu_count);
+        row_equal(r->row, charge.gpu_count, r->over);
+    }
+}
+
+static void a_record_that_gives_unequal_shares_cannot_be(void **state)
+{
+    struct gs_container container = {.kind = MAIN, .gpu_units = 16};
+    struct gs_pod pod = {.containers = &container,
+                         .container_count = 1,
+                         .node_name = "n",
+                         .recorded = GS_RECORDED_VALID,
+                         .recorded_gpus = 0x3};
+    assert_int_equal(gs_pod_recorded(&pod), 0x3);
+    pod.uneven = true;
+    assert_int_equal(gs_pod_recorded(&pod), 0);
+}
+
+static void what_is_told_otherwise_is_divided_by_what_was_told(void **state)
+{
+    static const struct {
+        const char *row;
+        gs_gpu_mask gpus;
+        uint32_t units, over;
+    } told[] = {
+        {"one", 0x8, 14, 1},
+        {"two", 0x9, 7, 2},
+        {"a rest is rounded up", 0x7, 5, 3},
+        {"all", ~(gs_gpu_mask)0, 1, GS_GPUS_MAX},
+    };
+    GS_FOR_EACH_ROW (r, told) {
+        struct gs_container container = {.kind = MAIN, .gpu_units = 14, .cores_pct = 30};
+        const struct gs_pod pod = {.containers = &container,
+                                   .container_count = 1,
+                                   .node_name = "n",
+                                   .count_kind = GS_COUNT_VALID,
+                                   .gpu_count = 2,
+                                   .recorded = GS_RECORDED_VALID,
+                                   .recorded_gpus = 0x3};
+        const struct gs_charge charge = gs_pod_charge_on(&pod, r->gpus);
+        row_equal(r->row, charge.units, r->units);
+        row_equal(r->row, charge.gpu_count, r->over);
+        row_equal(r->row, charge.cores_pct, 30);
     }
 }
 
@@ -323,8 +351,9 @@ int main(void)
         cmocka_unit_test(cpu_and_memory_follow_the_same_phases),
         cmocka_unit_test(cpu_saturates),
         cmocka_unit_test(a_request_beyond_counting_is_a_wish_for_gpu_memory),
-        cmocka_unit_test(a_container_gets_what_the_charge_divides),
-        cmocka_unit_test(a_count_that_the_record_contradicts_makes_no_charge_smaller),
+        cmocka_unit_test(a_bound_pod_is_its_record),
+        cmocka_unit_test(a_record_that_gives_unequal_shares_cannot_be),
+        cmocka_unit_test(what_is_told_otherwise_is_divided_by_what_was_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,6 +88,75 @@ static void no_edit_of_a_pod_moves_or_resizes_its_claim(void **state)
     }
 }
 
+/* A service that comes up and knows nothing but the pod's object. */
+static void a_bound_pod_that_is_seen_first_is_its_record(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *labels, *annotations;
+        const char *used; /* of 16 on each of three GPUs */
+    } rows[] = {
+        {"the original's extender", "",
+         "'ALIYUN_COM_GPU_MEM_IDX':'1','ALIYUN_COM_GPU_MEM_DEV':'16',"
+         "'ALIYUN_COM_GPU_MEM_POD':'16','ALIYUN_COM_GPU_MEM_ASSIGNED':'true',"
+         "'ALIYUN_COM_GPU_MEM_ASSUME_TIME':'1'",
+         "0 16 0"},
+        {"the original's successor", "",
+         "'scheduler.framework.gpushare.allocation':'{\\'0\\':{\\'1\\':16}}'", "0 16 0"},
+        {"its successor, unequal shares", "",
+         "'scheduler.framework.gpushare.allocation':'{\\'0\\':{\\'0\\':12,\\'1\\':4}}'",
+         "16 16 16"},
+        {"ours, over two GPUs", "'aliyun.com/gpu-count':'2'", "'ALIYUN_COM_GPU_MEM_IDX':'0,2'",
+         "8 0 8"},
+        {"bound by hand", "", "", "16 16 16"},
+        {"bound by hand, with a count", "'aliyun.com/gpu-count':'2'", "", "8 8 8"},
+        {"bound by hand, a forged record", "", "'ALIYUN_COM_GPU_MEM_IDX':'2'", "0 0 16"},
+        {"a forged record of no GPU here", "", "'ALIYUN_COM_GPU_MEM_IDX':'7'", "16 16 16"},
+        {"a forged record that divides nothing", "", "'ALIYUN_COM_GPU_MEM_IDX':'0,1,2'",
+         "16 16 16"},
+        {"the count was raised since", "'aliyun.com/gpu-count':'2'", "'ALIYUN_COM_GPU_MEM_IDX':'0'",
+         "16 0 0"},
+        {"the count was lowered since", "'aliyun.com/gpu-count':'1'",
+         "'ALIYUN_COM_GPU_MEM_IDX':'0,1'", "8 8 0"},
+        {"the count was taken off since", "", "'ALIYUN_COM_GPU_MEM_IDX':'0,1'", "8 8 0"},
+        {"the count was broken since", "'aliyun.com/gpu-count':'x'",
+         "'ALIYUN_COM_GPU_MEM_IDX':'0,1'", "8 8 0"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        static const char *const plugins[] = {NULL, "{}"}; /* the original's, and ours */
+        for (int plugin = 0; plugin < 2; plugin++) {
+            rig_stop(&rig);
+            setup(state);
+            rig_node_moved(&rig, "n1", "16,16,16", plugins[plugin]);
+            edited(rows[i].labels, rows[i].annotations);
+            expect_used(rows[i].row, rows[i].used);
+        }
+    }
+}
+
+/* The original's extender wrote it and died, or an owner did. */
+static void a_record_on_a_pod_that_is_not_bound_is_nothing(void **state)
+{
+    rig_node_moved(&rig, "n1", "16,16,16", "{}");
+    rig_pod(&rig, "p", "u1", 16, NULL, "1", "Pending");
+    expect_used("not bound", "0 0 0");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "\"Error\":\"\"");
+    expect_used("bound where there is room", "16 0 0");
+}
+
+/* Made anew under its name, with the record of the one before, as some tools do. */
+static void a_pod_made_anew_is_another_pod(void **state)
+{
+    rig_node_moved(&rig, "n1", "16,16,16", "{\\\"u1\\\":[2]}");
+    rig_pod(&rig, "p", "u1", 16, "n1", "0", "Running");
+    expect_used("the first", "0 0 16");
+    rig_pod_gone(&rig, "p", "u1");
+    rig_pod(&rig, "p", "u2", 8, NULL, "0", "Pending");
+    expect_used("the second, not bound", "0 0 0");
+    rig_pod(&rig, "p", "u2", 8, "n1", "0", "Running");
+    expect_used("the second", "8 0 0");
+}
+
 static void an_exchange_moves_both_on_the_nodes_one_event(void **state)
 {
     rig_node_moved(&rig, "n1", "8,8", "{}");
@@ -238,6 +307,9 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(no_edit_of_a_pod_moves_or_resizes_its_claim),
+        T(a_bound_pod_that_is_seen_first_is_its_record),
+        T(a_record_on_a_pod_that_is_not_bound_is_nothing),
+        T(a_pod_made_anew_is_another_pod),
         T(an_exchange_moves_both_on_the_nodes_one_event),
         T(an_exchange_taken_back_or_made_up_moves_nobody),
         T(the_word_of_the_plugin_places_what_it_placed_itself),

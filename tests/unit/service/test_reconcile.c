@@ -189,7 +189,7 @@ static void a_forged_index_is_told_once(void **state)
         {"none", NULL, 1},
         {"out of range", "7", 1},
         {"no number", "x", 1},
-        {"more than it asks for", "0,1", 1},
+        {"two, with an equal share of each", "0,1", 0},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         setup(state);

@@ -90,8 +90,11 @@ static const struct {
     const char *row;
     const char *idx;
 } forged[] = {
-    {"no index", NULL},    {"out of range", "7"}, {"two for one", "0,1"},
-    {"no number", "x"},    {"negative", "-1"},    {"far out of range", "999999999999"},
+    {"no index", NULL},
+    {"out of range", "7"},
+    {"no number", "x"},
+    {"negative", "-1"},
+    {"far out of range", "999999999999"},
     {"empty entry", "0,"},
 };
 
@@ -109,6 +112,22 @@ static void a_pod_without_a_valid_index_is_charged_on_every_gpu(void **state)
     rig_pod(&rig, "p", "u1", 8, "n1", "1", "Running");
     assert_int_equal(rig_used(&rig, "n1", 0), 0);
     expect_metric("\ngpushare_unplaced_claims 0\n");
+}
+
+static void a_record_of_two_gpus_is_two_shares(void **state)
+{
+    rig_pod(&rig, "p", "u1", 8, "n1", "0,1", "Running");
+    assert_int_equal(rig_used(&rig, "n1", 0), 4);
+    assert_int_equal(rig_used(&rig, "n1", 1), 4);
+    expect_metric("\ngpushare_unplaced_claims 0\n");
+}
+
+static void a_record_that_cannot_be_is_charged_wherever_it_may_hold(void **state)
+{
+    rig_pod(&rig, "p", "u1", 7, "n1", "0,1", "Running"); /* bind divides nothing unequally */
+    assert_int_equal(rig_used(&rig, "n1", 0), 7);
+    assert_int_equal(rig_used(&rig, "n1", 1), 7);
+    expect_metric("\ngpushare_unplaced_claims 1\n");
 }
 
 static void a_count_edited_later_makes_room_for_nobody(void **state)
@@ -232,6 +251,8 @@ int main(void)
         T(a_full_list_is_believed_even_when_it_is_older),
         T(what_a_list_does_not_name_is_gone),
         T(a_pod_without_a_valid_index_is_charged_on_every_gpu),
+        T(a_record_of_two_gpus_is_two_shares),
+        T(a_record_that_cannot_be_is_charged_wherever_it_may_hold),
         T(a_count_edited_later_makes_room_for_nobody),
         T(a_node_that_leaves_and_returns_finds_its_claims),
         T(a_pod_may_leave_a_node_that_was_never_shown),

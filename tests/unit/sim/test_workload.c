@@ -3,6 +3,7 @@
 
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/pod.h"
+#include "gpushare/model/charge.h"
 #include "gpushare/sim/workload.h"
 
 static void a_specification_is_numbers_by_name(void **state)
