@@ -6,6 +6,7 @@
 set -euo pipefail
 exec </dev/null
 
+export GPUSHARE_INVARIANTS=fatal # base/invariant.h
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 # shellcheck source=scripts/lib/apt.sh

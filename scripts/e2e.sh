@@ -6,6 +6,7 @@
 # Kubernetes once (minutes) into a cache outside the checkout.
 set -euo pipefail
 
+export GPUSHARE_INVARIANTS=fatal # base/invariant.h
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 e2e=$root/tests/e2e
 # shellcheck source=scripts/lib/apt.sh

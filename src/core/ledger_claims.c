@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/invariant.h"
+
 struct uid_key {
     const struct gs_ledger *ledger;
     const char *uid;
@@ -84,6 +86,8 @@ static void count_in(struct gs_ledger *ledger, struct gs_ledger_claim *claim)
 {
     struct gs_ledger_node *node = &ledger->nodes[claim->node];
     claim->charged = gs_ledger_effective(node, claim, &claim->unplaced);
+    GS_INVARIANT(claim->units && (claim->charged || !node->view.gpu_count),
+                 "a claim on a node with GPUs is charged on some");
     ledger->unplaced += claim->unplaced;
     ledger->reserved += claim->state == GS_CLAIM_RESERVED;
     charge(node, claim, 1);
@@ -91,9 +95,13 @@ static void count_in(struct gs_ledger *ledger, struct gs_ledger_claim *claim)
 
 static void count_out(struct gs_ledger *ledger, struct gs_ledger_claim *claim)
 {
+    const bool reserved = claim->state == GS_CLAIM_RESERVED;
+    GS_INVARIANT(claim->units && ledger->unplaced >= claim->unplaced &&
+                     ledger->reserved >= reserved,
+                 "a claim that goes was counted when it came");
     charge(&ledger->nodes[claim->node], claim, -1);
     ledger->unplaced -= claim->unplaced;
-    ledger->reserved -= claim->state == GS_CLAIM_RESERVED;
+    ledger->reserved -= reserved;
     claim->charged = 0;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/metrics.h"
+#include "gpushare/base/invariant.h"
 #include "gpushare/base/metric.h"
 #include "gpushare/base/num.h"
 
@@ -66,6 +67,10 @@ void metrics_process(struct gs_buf *out)
     double booted_s = now_s(CLOCK_REALTIME) - now_s(CLOCK_BOOTTIME);
     gs_metric_family(out, "gpushare_build_info", "gauge", "1, with the program's version.");
     gs_metric_sample(out, "gpushare_build_info", "version", GS_VERSION, 1);
+    gs_metric_counter(out, "gpushare_broken_invariants_total",
+                      "What never happens, and did: each is a bug, and what was about to be "
+                      "reserved was refused.",
+                      gs_invariants_broken());
     gs_metric_seconds(out, "process_cpu_seconds_total", "counter",
                       "User and system CPU time spent.",
                       (double)(stat[UTIME] + stat[STIME]) / ticks_per_s);

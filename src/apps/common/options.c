@@ -11,6 +11,7 @@
 #include "common/options_help.h"
 #include "gpushare/base/arena.h"
 #include "gpushare/base/cleanup.h"
+#include "gpushare/base/invariant.h"
 #include "gpushare/base/num.h"
 
 /* OLD_HELP_KEY is argp's own, whose help is not used: its line wrapping goes wrong at some
@@ -305,6 +306,7 @@ static void apply(struct parse *parse)
             refuse(command, "command line", &err);
     }
     gs_log_init(parse->level, parse->format);
+    gs_invariants_survive();
 }
 
 int gs_options_parse(const struct gs_command *command, int argc, char **argv)
