@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device_plugin/hook.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gnutls/crypto.h>
@@ -15,14 +14,14 @@
 #include "gpushare/base/log.h"
 
 #define LOOK_NS (10 * GS_NS_PER_S)
+/* The loop also answers the kubelet. */
+#define EMPTY_NS GS_NS_PER_S
 enum {
     LIBRARY_BYTES_MAX = 16 << 20,
     ID_BYTES = 128,
     HOOK_PATH_BYTES = 512,
     SHA256_BYTES = 32,
     SHA256_DIGITS = 2 * SHA256_BYTES,
-    LEFT_MAX = 10000, /* entries that a container leaves behind and we remove */
-    DEPTH_MAX = 32,
     MOUNTS = 4,
 };
 /* Where HAMi-core looks; the first is compiled into it. */
@@ -141,6 +140,18 @@ static void look(struct plugin *plugin)
            GS_STR("library", settings->hook_library), GS_STR("it", wrong ? wrong : ""));
 }
 
+static void trash_path(const struct plugin *plugin, char ret[HOOK_PATH_BYTES])
+{
+    snprintf(ret, HOOK_PATH_BYTES, "%.300s/.trash", plugin->settings.hook_root);
+}
+
+static bool empty_trash(struct plugin *plugin)
+{
+    char path[HOOK_PATH_BYTES];
+    trash_path(plugin, path);
+    return trash_empty(&plugin->hook.trash, path);
+}
+
 void hook_round(struct plugin *plugin)
 {
     int64_t now_ns = gs_loop_now_ns(plugin->loop);
@@ -150,7 +161,15 @@ void hook_round(struct plugin *plugin)
         look(plugin);
         plugin->hook.look_ns = now_ns + LOOK_NS;
     }
+    if (now_ns >= plugin->hook.empty_ns)
+        plugin->hook.empty_ns = now_ns + (empty_trash(plugin) ? EMPTY_NS : LOOK_NS);
     plugin_wake_at(plugin, plugin->hook.look_ns);
+    plugin_wake_at(plugin, plugin->hook.empty_ns);
+}
+
+void hook_release(struct plugin *plugin)
+{
+    trash_release(&plugin->hook.trash);
 }
 
 enum gs_enforced hook_enforces(const struct plugin *plugin)
@@ -242,37 +261,17 @@ int hook_add(const struct plugin *plugin, const struct gs_allocate_answer *answe
 
 /* ---- a start ---- */
 
-/* Of a container that has ended: nobody else is in there. fd is *taken*. */
-static bool empty_folder(int fd, int depth, int *left)
+/* What the last container with that id left there, whatever it is, is out of the way by one rename
+ * of a folder that it did not see. */
+static bool make_own(const struct plugin *plugin, const char *id)
 {
-    DIR *dir = fdopendir(fd);
-    bool empty = dir != NULL;
-    if (!dir)
-        close(fd);
-    for (const struct dirent *entry; empty && (entry = readdir(dir));) {
-        const char *name = entry->d_name;
-        if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-            continue;
-        if (--*left < 0)
-            empty = false;
-        else if (unlinkat(dirfd(dir), name, 0) < 0) {
-            int inner = openat(dirfd(dir), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-            empty = inner >= 0 && depth > 0 && empty_folder(inner, depth - 1, left) &&
-                    unlinkat(dirfd(dir), name, AT_REMOVEDIR) == 0;
-        }
-    }
-    if (dir)
-        closedir(dir);
-    return empty;
-}
-
-static bool make_cache(const char *path)
-{
-    int left = LEFT_MAX;
-    if (!make_folder(path, 0777))
-        return false;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return fd >= 0 && empty_folder(fd, DEPTH_MAX, &left);
+    const char *root = plugin->settings.hook_root;
+    char own[HOOK_PATH_BYTES], cache[HOOK_PATH_BYTES], trash[HOOK_PATH_BYTES];
+    trash_path(plugin, trash);
+    snprintf(own, sizeof(own), "%.300s/%s", root, id);
+    snprintf(cache, sizeof(cache), "%.300s/%s/cache", root, id);
+    return make_folder(trash, 0700) && (trash_take(trash, AT_FDCWD, own) || errno == ENOENT) &&
+           make_folder(own, 0755) && make_folder(cache, 0777);
 }
 
 /* Without a library that was verified an empty file takes its place, and nothing is preloaded. */
@@ -280,20 +279,17 @@ static int prepare(const struct plugin *plugin, const char *id, struct gs_error 
 {
     static const char preload[] = LIBRARY "\n";
     const char *root = plugin->settings.hook_root;
-    char own[HOOK_PATH_BYTES], cache[HOOK_PATH_BYTES], file[HOOK_PATH_BYTES];
-    char lock[HOOK_PATH_BYTES], library[HOOK_PATH_BYTES];
-    snprintf(own, sizeof(own), "%.300s/%s", root, id);
-    snprintf(cache, sizeof(cache), "%.300s/%s/cache", root, id);
+    char file[HOOK_PATH_BYTES], lock[HOOK_PATH_BYTES], library[HOOK_PATH_BYTES];
     snprintf(file, sizeof(file), "%.300s/%s/ld.so.preload", root, id);
     snprintf(lock, sizeof(lock), "%.300s/lock", root);
     snprintf(library, sizeof(library), "%.300s/libvgpu.so", root);
-    bool made = make_folder(root, 0755) && make_folder(lock, 01777) && make_folder(own, 0755) &&
-                make_cache(cache) && (has_copy(&plugin->settings) || write_file(library, "", 0)) &&
+    bool made = make_folder(root, 0755) && make_folder(lock, 01777) && make_own(plugin, id) &&
+                (has_copy(&plugin->settings) || write_file(library, "", 0)) &&
                 write_file(file, preload, plugin->hook.ready ? strlen(preload) : 0);
     return made ? 0
                 : gs_fail_errno(err, GS_EBUSY, errno,
-                                "held back: the hook's folder %.160s cannot be made, or emptied",
-                                own);
+                                "held back: the hook's folder %.160s/%.100s cannot be made anew",
+                                root, id);
 }
 
 bool hook_may_start(struct plugin *plugin, const struct gs_start_request *request,

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "device_plugin/trash.h"
 #include "gpushare/allocate/allocator.h"
 #include "gpushare/base/arena.h"
 #include "gpushare/grpc/device_plugin.h"
@@ -24,14 +25,18 @@ struct plugin;
  *   lock/                   the library's own, of all containers
  *   ID/ld.so.preload        the library, or nothing; ID is the least of a container's device ids
  *   ID/cache/               writable to that container, empty when it starts
+ *   .trash/                 the folders of containers that ended (trash.h)
  *
- * An id belongs to one container at a time, so there are never more folders than ids.
+ * An id belongs to one container at a time. A start moves the folder ID to the trash and makes it
+ * anew: nothing that a container leaves behind is in the way of the next one.
  */
 struct hook {
     int64_t look_ns; /* when the library is looked at again */
     struct stat seen;
-    bool looked; /* it was, and seen is what it was then */
-    bool ready;  /* it is what was pinned */
+    bool looked;      /* it was, and seen is what it was then */
+    bool ready;       /* it is what was pinned */
+    int64_t empty_ns; /* when some of the trash is removed */
+    struct trash trash;
 };
 
 /* Of --hook-root. */
@@ -40,8 +45,9 @@ enum { HOOK_ROOT_MAX = 300 };
 /* What is wrong with the options; NULL: nothing. */
 const char *hook_settings_wrong(const char *library, const char *sha256);
 
-/* Looks at the library every ten seconds. */
+/* Looks at the library every ten seconds, and empties the trash bit by bit. */
 void hook_round(struct plugin *plugin);
+void hook_release(struct plugin *plugin);
 
 /* The word of every GPU. */
 enum gs_enforced hook_enforces(const struct plugin *plugin);

@@ -322,6 +322,9 @@ void pages_metrics(const struct pages_state *state, struct gs_buf *out)
     gs_metric_gauge(out, PREFIX "unit_change_waiting",
                     "1: --memory-unit is not taken up while pods hold units of another.",
                     state->unit_waits);
+    gs_metric_gauge(out, PREFIX "hook_trash_folders",
+                    "Folders that containers with a hook left behind and that are not removed yet.",
+                    state->hook_trash);
 }
 
 static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)

@@ -40,6 +40,7 @@ struct pages_state {
     struct pages_calls calls;
     enum gs_enforce enforce;
     struct gs_keeper_stats kept;
+    uint32_t hook_trash; /* folders */
     bool names_pods;
     gs_gpu_mask counted;                /* of these GPUs used_by_pods is known */
     uint64_t used_by_pods[GS_GPUS_MAX]; /* bytes, by idx */

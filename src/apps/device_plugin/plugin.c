@@ -35,6 +35,7 @@ static void refresh_pages(struct plugin *plugin)
     state->calls = plugin->calls;
     state->kubelet_tells = !plugin->podres_silent_ns;
     state->enforce = plugin->settings.enforce;
+    state->hook_trash = plugin->hook.trash.left;
     if (plugin->enforce.keeper)
         gs_keeper_stats(plugin->enforce.keeper, &state->kept);
     pthread_mutex_unlock(&plugin->pages.lock);
@@ -214,4 +215,5 @@ void plugin_release(struct plugin *plugin)
     devices_release(&plugin->devices);
     ownership_release(&plugin->ownership);
     enforce_release(plugin);
+    hook_release(plugin);
 }

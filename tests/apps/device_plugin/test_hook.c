@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "starting_pod.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <ftw.h>
+#include <linux/capability.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define BYTES "not really a library"
@@ -286,24 +290,165 @@ static void without_the_library_pods_that_insist_are_held(void **state)
     }
 }
 
-static void what_cannot_be_made_or_emptied_holds_the_start(void **state)
+/* As the DaemonSet runs: root without capabilities. */
+static void be_privileged(bool on)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct caps[2];
+    assert_int_equal(syscall(SYS_capget, &head, caps), 0);
+    for (int i = 0; i < 2; i++)
+        caps[i].effective = on ? caps[i].permitted : 0;
+    assert_int_equal(syscall(SYS_capset, &head, caps), 0);
+}
+
+static size_t entries_of(const char *path)
+{
+    DIR *dir = opendir(path);
+    size_t count = 0;
+    assert_non_null(dir);
+    while (readdir(dir))
+        count++;
+    closedir(dir);
+    return count - 2;
+}
+
+/* Folders in folders, deeper than any path may be long. */
+static void nest(const char *path, int depth)
+{
+    char name[200] = "";
+    int at = open(path, O_RDONLY | O_DIRECTORY);
+    memset(name, 'd', sizeof(name) - 1);
+    for (int i = 0; i < depth; i++) {
+        assert_int_equal(mkdirat(at, name, 0700), 0);
+        int next = openat(at, name, O_RDONLY | O_DIRECTORY);
+        close(at);
+        at = next;
+    }
+    close(at);
+}
+
+static void fill(const char *path, int files)
+{
+    char file[160];
+    for (int i = 0; i < files; i++) {
+        snprintf(file, sizeof(file), "%s/%d", path, i);
+        put(file, "");
+    }
+}
+
+static void empty_in_rounds(struct rig *rig)
+{
+    for (int i = 0; i < 20; i++) {
+        rig->plugin.hook.empty_ns = 0;
+        hook_round(&rig->plugin);
+    }
+}
+
+static void what_a_container_leaves_behind_holds_nobody(void **state)
+{
+    static const struct {
+        const char *row;
+        int depth, files;
+        uid_t owner; /* of a folder with a file in it */
+        bool all;    /* the cache is that owner's, too */
+        uint32_t left;
+    } rows[] = {
+        {"nothing"},
+        {"a nest that no path reaches", .depth = 40},
+        {"many files", .files = 1100},
+        {"a folder of root's", .files = 1, .depth = 1},
+        {"a folder of another user's", .owner = 1000,
+         .left = 1}, /* in the cache, which is left around it */
+        {"a cache that is another user's", .owner = 1000, .all = true, .left = 1},
+    };
+    static const char *const ids[] = {"a-7"};
+    const struct gs_start_request request = {.ids = ids, .id_count = 1};
+    if (geteuid() != 0)
+        skip();
+    GS_FOR_EACH_ROW (r, rows) {
+        void *made = NULL;
+        start(&made);
+        struct rig *rig = made;
+        struct gs_error err = {0};
+        char cache[96], other[112], trash[96];
+        snprintf(cache, sizeof(cache), "%s/a-7/cache", rig->root);
+        snprintf(trash, sizeof(trash), "%s/.trash", rig->root);
+        snprintf(other, sizeof(other), "%s/other", cache);
+        size_t before = entries_of("/proc/self/fd");
+        be_privileged(false);
+        row_true(r->row, hook_may_start(&rig->plugin, &request, &err));
+        be_privileged(true);
+        nest(cache, r->depth);
+        fill(cache, r->files);
+        if (r->owner) {
+            assert_int_equal(mkdir(other, 0700), 0);
+            fill(other, 1);
+            assert_int_equal(chown(other, r->owner, r->owner), 0);
+        }
+        if (r->all)
+            assert_int_equal(chown(cache, r->owner, r->owner) + chmod(cache, 0700), 0);
+        be_privileged(false);
+        for (int i = 0; i < 3; i++) {
+            row_true(r->row, hook_may_start(&rig->plugin, &request, &err));
+            row_equal(r->row, entries_of(cache), 0);
+            row_equal(r->row, mode_of(rig, "a-7/cache"), 0777);
+            row_text(r->row, get(rig, "a-7/ld.so.preload"), "/usr/local/vgpu/libvgpu.so\n");
+        }
+        empty_in_rounds(rig);
+        row_equal(r->row, rig->plugin.hook.trash.left, r->left);
+        row_equal(r->row, entries_of(trash), r->left);
+        row_equal(r->row, entries_of("/proc/self/fd"), before);
+        be_privileged(true); /* root on the node, or a plugin that may */
+        empty_in_rounds(rig);
+        row_equal(r->row, rig->plugin.hook.trash.left + entries_of(trash), 0);
+        stop(&made);
+    }
+}
+
+static void one_round_removes_a_bounded_part_of_the_trash(void **state)
 {
     static const char *const ids[] = {"a-7"};
     const struct gs_start_request request = {.ids = ids, .id_count = 1};
     struct rig *rig = *state;
     struct gs_error err = {0};
-    char path[600];
+    char path[96];
+    size_t rounds = 0, left = 0;
     if (geteuid() != 0)
         skip();
     assert_true(hook_may_start(&rig->plugin, &request, &err));
-    size_t len = (size_t)snprintf(path, sizeof(path), "%s/a-7/cache", rig->root);
-    for (int i = 0; i < 40; i++, len += 2) { /* deeper than is looked */
-        strcpy(path + len, "/d");
+    for (int i = 0; i < 1500; i++) {
+        snprintf(path, sizeof(path), "%s/.trash/%d", rig->root, i);
         assert_int_equal(mkdir(path, 0700), 0);
     }
+    snprintf(path, sizeof(path), "%s/.trash", rig->root);
+    for (size_t now; (now = entries_of(path)) > 0 && rounds < 100; rounds++, left = now) {
+        assert_true(rounds == 0 || left - now <= 1000);
+        rig->plugin.hook.empty_ns = 0;
+        hook_round(&rig->plugin);
+        if (rounds == 0) /* it is not over, and seen */
+            assert_true(entries_of(path) >= 500);
+    }
+    assert_in_range(rounds, 2, 4);
+    hook_release(&rig->plugin); /* in the middle, or not */
+    assert_null(rig->plugin.hook.trash.pass);
+}
+
+static void what_cannot_be_made_holds_the_start(void **state)
+{
+    static const char *const ids[] = {"a-7"};
+    const struct gs_start_request request = {.ids = ids, .id_count = 1};
+    struct rig *rig = *state;
+    struct gs_error err = {0};
+    char trash[96];
+    if (geteuid() != 0)
+        skip();
+    assert_true(hook_may_start(&rig->plugin, &request, &err));
+    snprintf(trash, sizeof(trash), "%s/.trash", rig->root);
+    assert_int_equal(rmdir(trash), 0);
+    put(trash, "");
     assert_false(hook_may_start(&rig->plugin, &request, &err));
     assert_int_equal(err.code, GS_EBUSY);
-    assert_non_null(strstr(err.msg, "/a-7 cannot be made, or emptied"));
+    assert_non_null(strstr(err.msg, "/a-7 cannot be made anew"));
     err = (struct gs_error){0};
     rig->plugin.settings.hook_root = rig->library; /* a file */
     assert_false(hook_may_start(&rig->plugin, &request, &err));
@@ -320,8 +465,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(ids_that_name_no_folder_are_refused, start, stop),
         cmocka_unit_test_setup_teardown(a_start_finds_what_the_container_mounts, start, stop),
         cmocka_unit_test_setup_teardown(without_the_library_pods_that_insist_are_held, start, stop),
-        cmocka_unit_test_setup_teardown(what_cannot_be_made_or_emptied_holds_the_start, start,
-                                        stop),
+        cmocka_unit_test(what_a_container_leaves_behind_holds_nobody),
+        cmocka_unit_test_setup_teardown(one_round_removes_a_bounded_part_of_the_trash, start, stop),
+        cmocka_unit_test_setup_teardown(what_cannot_be_made_holds_the_start, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
