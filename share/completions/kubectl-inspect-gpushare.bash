@@ -30,7 +30,7 @@ _gpushare_candidates() {
     --policy) echo 'binpack spread fgd rollout' && return ;;
     --free-node) kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||' && return ;;
     --context) kubectl config get-contexts -o name 2>/dev/null && return ;;
-    -n | --namespace) kubectl "${where[@]}" get namespaces -o name 2>/dev/null | sed 's|.*/||' && return ;;
+    -n | --namespace | --system-namespace) kubectl "${where[@]}" get namespaces -o name 2>/dev/null | sed 's|.*/||' && return ;;
     --add-node | --without-node)
         kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
         return
@@ -39,7 +39,7 @@ _gpushare_candidates() {
     esac
     case $command in
     why)
-        [[ $last == -* ]] && echo "--output --all-namespaces $common" && return
+        [[ $last == -* ]] && echo "--output --all-namespaces --system-namespace $common" && return
         kubectl "${where[@]}" get pods -o name 2>/dev/null | sed 's|.*/||'
         ;;
     what-if)
@@ -47,7 +47,7 @@ _gpushare_candidates() {
             "--without-node --output $common"
         ;;
     usage)
-        [[ $last == -* ]] && echo "--by --output --all-namespaces $common" && return
+        [[ $last == -* ]] && echo "--by --output --all-namespaces --system-namespace --timeout $common" && return
         kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
         ;;
     snapshot)
@@ -55,7 +55,7 @@ _gpushare_candidates() {
         compgen -f -- "$last"
         ;;
     defrag) echo "--free-node --max-moves --policy $common" ;;
-    web) echo "--listen --no-token $common" ;;
+    web) echo "--listen --no-token --system-namespace $common" ;;
     doctor)
         echo "--system-namespace --scheduler-config --extender --extender-ca --extender-cert" \
             "--extender-key --extender-server-name --strict --output $common"
@@ -64,7 +64,8 @@ _gpushare_candidates() {
         if [[ $last == -* && $command == map ]]; then
             echo "--watch --selector --sort --all-namespaces $common"
         elif [[ $last == -* ]]; then
-            echo "--details --output --watch --selector --sort --all-namespaces $common"
+            echo "--details --output --watch --selector --sort --all-namespaces --system-namespace" \
+                "--timeout $common"
         else
             [[ -n $command ]] || echo 'show map why what-if usage snapshot defrag web doctor'
             kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'

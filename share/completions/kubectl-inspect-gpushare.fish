@@ -49,7 +49,7 @@ complete -c $prog -l context -x -a '(kubectl config get-contexts -o name 2>/dev/
 complete -c $prog -s n -l namespace -x -a '(__gpushare_names namespaces)' -d namespace
 complete -c $prog -l domain -x -d 'domain of resources and annotations'
 complete -c $prog -l request-timeout -x -d 'how long one answer may take'
-complete -c $prog -l help -d 'show the options'
+complete -c $prog -s h -l help -d 'show the options'
 complete -c $prog -l version -d 'show the version'
 
 complete -c $prog -n '__gpushare_command show; or __gpushare_command map; or __gpushare_command usage' -a '(__gpushare_names nodes -l gpushare=true)' -d node
@@ -84,7 +84,8 @@ complete -c $prog -n '__gpushare_command defrag' -l policy -x -a 'binpack spread
 complete -c $prog -n '__gpushare_command web' -l listen -x -d 'address of this machine'
 complete -c $prog -n '__gpushare_command web' -l no-token -d 'the way to it is the login'
 
-complete -c $prog -n '__gpushare_command doctor' -l system-namespace -x -a '(__gpushare_names namespaces)' -d 'of extender and plugin'
+complete -c $prog -n '__gpushare_command show; or __gpushare_command usage' -l timeout -x -d 'of all device plugins together'
+complete -c $prog -n '__gpushare_command show; or __gpushare_command why; or __gpushare_command usage; or __gpushare_command web; or __gpushare_command doctor' -l system-namespace -x -a '(__gpushare_names namespaces)' -d 'of extender and plugin'
 complete -c $prog -n '__gpushare_command doctor' -l scheduler-config -r -F -d "kube-scheduler's file"
 complete -c $prog -n '__gpushare_command doctor' -l extender -x -d 'URL of the extender'
 complete -c $prog -n '__gpushare_command doctor' -l extender-ca -r -F -d 'CA of its certificate'

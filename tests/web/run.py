@@ -226,7 +226,7 @@ def who_may_not_list_nodes_sees_the_pods(browser, stack):
 class Plugins(http.server.BaseHTTPRequestHandler):
     """Before the API server: its proxy to the device plugins, whose page is server.usage by node."""
     def do_GET(self):
-        found = re.fullmatch(r"/api/v1/namespaces/s/pods/plugin-(.*):39997/proxy/usage", self.path)
+        found = re.fullmatch(r"/api/v1/namespaces/gpushare-system/pods/plugin-(.*):39997/proxy/usage", self.path)
         self.send_response(200)
         self.end_headers()
         if found:
@@ -244,8 +244,10 @@ class Plugins(http.server.BaseHTTPRequestHandler):
 
 def plugin_pod(node):
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {
-        "name": f"plugin-{node}", "namespace": "s", "uid": f"plugin-{node}",
-        "labels": {"app.kubernetes.io/name": "gpushare-device-plugin"}},
+        "name": f"plugin-{node}", "namespace": "gpushare-system", "uid": f"plugin-{node}",
+        "labels": {"app.kubernetes.io/name": "gpushare-device-plugin"},
+        "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "uid": "ds",
+                             "name": "gpushare-device-plugin", "controller": True}]},
         "spec": {"nodeName": node, "containers": [{"name": "c"}]},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
 

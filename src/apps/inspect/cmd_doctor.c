@@ -28,8 +28,7 @@ static void check(const struct doctor *doctor)
 static void read_options(struct doctor *doctor, int argc, char **argv)
 {
     const struct gs_option table[] = {
-        OPT_STRING("system-namespace", &doctor->system_ns, "NAME",
-                   "where the extender and the device plugin run (gpushare-system)"),
+        SYSTEM_NAMESPACE_OPTION(&doctor->common),
         OPT_STRING("scheduler-config", &doctor->scheduler_config, "FILE",
                    "kube-scheduler's configuration, where this machine can read it"),
         OPT_STRING(
@@ -56,7 +55,7 @@ static void read_options(struct doctor *doctor, int argc, char **argv)
     };
     gs_options_parse(&command, argc, argv);
     if (doctor->common.ns)
-        doctor->system_ns = doctor->common.ns;
+        doctor->common.system_ns = doctor->common.ns;
     check(doctor);
 }
 
@@ -116,8 +115,7 @@ static int close_report(struct doctor *doctor)
 
 int cmd_doctor(const struct app *app, int argc, char **argv)
 {
-    struct doctor doctor = {
-        .common = COMMON_DEFAULTS, .system_ns = "gpushare-system", .colour = app->terminal.colour};
+    struct doctor doctor = {.common = COMMON_DEFAULTS, .colour = app->terminal.colour};
     struct gs_error err = {0};
     const uint32_t *counts = doctor.counts;
     read_options(&doctor, argc, argv);

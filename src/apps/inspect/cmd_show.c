@@ -63,6 +63,7 @@ static void read_show_options(struct show *show, struct common *common, int argc
         OPT_FLAG("details", &show->details, "pods per GPU of every node", .key = 'd'),
         OPT_CUSTOM("output", &show->format, set_format, "table|wide|json|yaml",
                    "form of the output", .key = 'o'),
+        USAGE_OPTIONS(common),
         NODES_OPTIONS(show, common),
     };
     const struct gs_command command = {
@@ -136,6 +137,8 @@ static int run(const struct app *app, struct show *show, struct common *common)
     int result = common_connect(common, app, &source, &err);
     show->terminal = app->terminal;
     show->clock = app->clock;
+    show->system_ns = common->system_ns;
+    show->usage_ns = common->usage_ns;
     show->fetch.source = &source;
     show->fetch.names = &common->names;
     show->fetch.progress = app->terminal.progress;

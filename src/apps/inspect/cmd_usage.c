@@ -10,7 +10,6 @@
 #include "inspect/formats.h"
 #include "inspect/grid.h"
 #include "inspect/terminal.h"
-#include "inspect/usage.h"
 
 /* kubectl inspect gpushare usage: what was given, what of it is truly used and ever was, and so
  * what people should ask for instead. Most waste first. */
@@ -56,6 +55,7 @@ static void read_options(struct sizing *sizing, int argc, char **argv)
         OPT_FORMAT(&sizing->format),
         OPT_FLAG("all-namespaces", &sizing->common.all_namespaces,
                  "pods of all, also with --namespace", .key = 'A'),
+        USAGE_OPTIONS(&sizing->common),
         COMMON_OPTIONS(&sizing->common, "only pods of this namespace"),
     };
     const struct gs_command command = {
@@ -248,12 +248,12 @@ static int print_document(const struct sizing *sizing)
 /* What is missing, and why. */
 static void say_missing(const struct sizing *sizing, const struct usage *usage)
 {
-    if (usage->answered < usage->asked)
-        fprintf(stderr, PROGRAM ": %" PRIu32 " of %" PRIu32 " device plugins did not answer: %s\n",
-                usage->asked - usage->answered, usage->asked, usage->why.msg);
-    else if (!usage->asked)
-        fprintf(stderr, PROGRAM ": no device plugin is ready (app.kubernetes.io/name="
-                                "gpushare-device-plugin)\n");
+    usage_say_missing(usage);
+    if (!usage->asked)
+        fprintf(stderr,
+                PROGRAM ": no pod of the DaemonSet " USAGE_PLUGIN " is ready in namespace %s "
+                        "(--system-namespace)\n",
+                sizing->common.system_ns);
     else if (!usage->names_pods)
         fputs(PROGRAM ": no device plugin names pods: start them with --pod-usage=on "
                       "(docs/security.md says whom that tells what)\n",
@@ -265,13 +265,18 @@ static void say_missing(const struct sizing *sizing, const struct usage *usage)
 static int tell(struct sizing *sizing, const struct app *app, const struct source *source,
                 struct gs_error *err)
 {
+    const struct usage_query query = {.source = source,
+                                      .clock = app->clock,
+                                      .node = sizing->node,
+                                      .system_ns = sizing->common.system_ns,
+                                      .timeout_ns = sizing->common.usage_ns};
     struct usage usage;
     int result = 0;
-    usage_fetch(source, sizing->node, &usage);
+    usage_fetch(&query, &usage);
     const char *ns = sizing->common.all_namespaces ? NULL : sizing->common.ns;
     if (!usage.answered && usage.why.code == GS_ETIMEOUT)
-        result = gs_fail(err, GS_ENOENT, "no device plugin was found, or answered, within %d s",
-                         USAGE_TIME_S);
+        result =
+            gs_fail(err, GS_ENOENT, "no device plugin was found, or answered, in time (--timeout)");
     else if (!usage.answered && usage.why.code != GS_OK)
         result = gs_fail(err, usage.why.code, "%s", usage.why.msg);
     else if (find_rows(sizing, &usage, ns) < 0)

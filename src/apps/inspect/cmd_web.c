@@ -34,6 +34,7 @@ static void read_options(struct settings *set, int argc, char **argv)
         OPT_FLAG("no-token", &set->no_token,
                  "an address without a token: where a pod serves, and the right to forward its "
                  "port is the login"),
+        SYSTEM_NAMESPACE_OPTION(&set->common),
         COMMON_OPTIONS(&set->common, "whose pods are shown to a user who may not list all (the "
                                      "context's); else the page has a filter"),
     };
@@ -169,6 +170,7 @@ int cmd_web(const struct app *app, int argc, char **argv)
     struct fetch fetch = {.source = &source, .keeps_since = true};
     int result = common_connect(&set.common, app, &source, &err);
     fetch.names = &set.common.names;
+    web.system_ns = set.common.system_ns;
     snprintf(web.server, sizeof(web.server), "%s", source.server);
     if (result == 0) {
         web.own =

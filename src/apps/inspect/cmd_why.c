@@ -19,6 +19,7 @@ static void read_options(struct why *why, int argc, char **argv)
         OPT_FORMAT(&why->format),
         OPT_FLAG("all-namespaces", &why->common.all_namespaces,
                  "pods of all, also with --namespace; without POD only", .key = 'A'),
+        SYSTEM_NAMESPACE_OPTION(&why->common),
         COMMON_OPTIONS(&why->common, "namespace of the pod (the context's); without POD: only "
                                      "those of this namespace"),
     };
@@ -134,6 +135,11 @@ static int fetch_all(struct why *why, struct gs_error *err)
 static int tell_pod(struct why *why, struct gs_error *err)
 {
     const struct gs_pod *pod = &why->pod;
+    const struct usage_query query = {.source = &why->source,
+                                      .clock = why->app->clock,
+                                      .node = pod->node_name,
+                                      .system_ns = why->common.system_ns,
+                                      .timeout_ns = why->common.usage_ns};
     bool needs_cluster = gs_pod_wants_gpu(pod) && !gs_pod_terminal(pod);
     if (needs_cluster && fetch_all(why, err) < 0) {
         if (why->format == FORMAT_TEXT)
@@ -141,7 +147,7 @@ static int tell_pod(struct why *why, struct gs_error *err)
         return -1;
     }
     if (needs_cluster && pod->node_name[0])
-        usage_fetch(&why->source, pod->node_name, &why->usage);
+        usage_fetch(&query, &why->usage);
     if (why->format != FORMAT_TEXT)
         return why_document(why) < 0 ? fail_output(err) : 0;
     why_tell(why);

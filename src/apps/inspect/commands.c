@@ -31,6 +31,8 @@ static bool takes_word(const char *option)
                                         "--selector",
                                         "--sort",
                                         "--listen",
+                                        "--system-namespace",
+                                        "--timeout",
                                         "--by",
                                         "-n",
                                         "-o",

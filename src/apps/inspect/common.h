@@ -5,6 +5,7 @@
 #include "common/options.h"
 #include "gpushare/model/names.h"
 #include "inspect/app.h"
+#include "inspect/usage.h"
 
 /* The options that every subcommand has, and what follows from them. */
 struct common {
@@ -14,12 +15,15 @@ struct common {
     bool all_namespaces;
     const char *domain;
     int64_t timeout_ns;
+    const char *system_ns;
+    int64_t usage_ns;
     struct gs_names names;
 };
 
 #define COMMON_DEFAULTS                                                                            \
     {                                                                                              \
-        .domain = "aliyun.com", .timeout_ns = 30 * GS_NS_PER_S                                     \
+        .domain = "aliyun.com", .timeout_ns = 30 * GS_NS_PER_S, .system_ns = "gpushare-system",    \
+        .usage_ns = USAGE_TIME_NS                                                                  \
     }
 
 /* Rows of an option table; c: struct common *. */
@@ -32,6 +36,17 @@ struct common {
                    "domain of resources and annotations (aliyun.com)"),                            \
         OPT_DURATION("request-timeout", &(c)->timeout_ns, "TIME",                                  \
                      "how long one answer of the API server may take (30s)")
+
+/* Where the programs of the installation run. */
+#define SYSTEM_NAMESPACE_OPTION(c)                                                                 \
+    OPT_STRING("system-namespace", &(c)->system_ns, "NAME",                                        \
+               "where the extender and the device plugin run (gpushare-system)")
+
+/* Who asks the device plugins of many nodes what is used. */
+#define USAGE_OPTIONS(c)                                                                           \
+    SYSTEM_NAMESPACE_OPTION(c),                                                                    \
+        OPT_DURATION("timeout", &(c)->usage_ns, "TIME",                                            \
+                     "how long all device plugins together may take to say what is used (5s)")
 
 /* Names from the domain, then app->connect(). A bad domain is bad usage and exits. */
 int common_connect(struct common *common, const struct app *app, struct source *ret,

@@ -27,7 +27,6 @@ struct doctor_layout {
 
 struct doctor {
     struct common common;
-    const char *system_ns;        /* where the extender and the plugin run */
     const char *scheduler_config; /* file of kube-scheduler on this machine; NULL: look around */
     const char *extender;         /* URL to ask directly; NULL: through the API server */
     const char *extender_ca;      /* files; NULL: the system's CAs, no certificate of our own */

@@ -35,7 +35,7 @@ static json_t *list_pods(const struct doctor *doctor, const char *name, struct g
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
     _cleanup_(gs_buf_release) struct gs_buf query = GS_BUF(4096);
     gs_buf_puts(&path, "/api/v1/namespaces/");
-    source_escape(&path, doctor->system_ns);
+    source_escape(&path, doctor->common.system_ns);
     gs_buf_puts(&path, "/pods");
     gs_buf_printf(&query, "labelSelector=app.kubernetes.io%%2Fname%%3D%s", name);
     if (gs_buf_failed(&path) || gs_buf_failed(&query)) {
@@ -157,8 +157,8 @@ static void ask_pod(struct doctor *doctor, const char *name)
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(1 << 20);
     struct gs_error err = {0};
-    gs_buf_printf(&path, "/api/v1/namespaces/%s/pods/%s:39998/proxy/version", doctor->system_ns,
-                  name);
+    gs_buf_printf(&path, "/api/v1/namespaces/%s/pods/%s:39998/proxy/version",
+                  doctor->common.system_ns, name);
     if (gs_buf_failed(&path) || source_get(&doctor->source, path.data, NULL, &body, &err) < 0) {
         doctor_say(doctor, FINDING_SKIP, "extender",
                    "pod %s is ready, its version is not known: %s", name, err.msg);
@@ -181,7 +181,7 @@ void doctor_check_extender(struct doctor *doctor)
         if (!lookup_is_ready(pod))
             doctor_say(doctor, FINDING_WARN, "extender",
                        "pod %s is not ready; kubectl logs -n %s %s -c extender",
-                       lookup_text(pod, "metadata", "name", NULL), doctor->system_ns,
+                       lookup_text(pod, "metadata", "name", NULL), doctor->common.system_ns,
                        lookup_text(pod, "metadata", "name", NULL));
         else if (ready++ == 0)
             ask_pod(doctor, lookup_text(pod, "metadata", "name", NULL));
@@ -192,7 +192,7 @@ void doctor_check_extender(struct doctor *doctor)
         doctor_say(doctor, FINDING_SKIP, "extender",
                    "no pod of it in namespace %s; beside kube-scheduler? give --extender URL, or "
                    "--system-namespace",
-                   doctor->system_ns);
+                   doctor->common.system_ns);
     else if (!ready)
         doctor_say(doctor, FINDING_FAIL, "extender",
                    "none of its %zu pods is ready: pods with GPU memory stay Pending", count);

@@ -28,8 +28,8 @@ static int add_pod(const struct doctor *doctor, const char *name, uint64_t *aske
 {
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
-    gs_buf_printf(&path, "/api/v1/namespaces/%s/pods/%s:39998/proxy/metrics", doctor->system_ns,
-                  name);
+    gs_buf_printf(&path, "/api/v1/namespaces/%s/pods/%s:39998/proxy/metrics",
+                  doctor->common.system_ns, name);
     if (gs_buf_failed(&path))
         return gs_fail_nomem(err);
     if (source_get(&doctor->source, path.data, NULL, &body, err) < 0)

@@ -39,8 +39,8 @@ static void check_release(struct doctor *doctor, const json_t *pod)
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(1 << 20);
     struct gs_error ignored = {0};
     const char *name = lookup_text(pod, "metadata", "name", NULL);
-    gs_buf_printf(&path, "/api/v1/namespaces/%s/pods/%s:39997/proxy/version", doctor->system_ns,
-                  name);
+    gs_buf_printf(&path, "/api/v1/namespaces/%s/pods/%s:39997/proxy/version",
+                  doctor->common.system_ns, name);
     if (gs_buf_failed(&path) || source_get(&doctor->source, path.data, NULL, &body, &ignored) < 0)
         return;
     const char *text = body.data ? body.data : "";
@@ -56,7 +56,7 @@ void doctor_check_plugin_pods(struct doctor *doctor)
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
     struct gs_error ignored = {0};
     gs_buf_puts(&path, "/api/v1/namespaces/");
-    source_escape(&path, doctor->system_ns);
+    source_escape(&path, doctor->common.system_ns);
     gs_buf_puts(&path, "/pods");
     if (gs_buf_failed(&path))
         return;

@@ -64,7 +64,7 @@ static char *review_body(const struct doctor *doctor, const struct right *right)
         json_object_set_new(attributes, "name", json_string(right->name));
     }
     if (right->who != WHO_USER) {
-        snprintf(user, sizeof(user), "system:serviceaccount:%.200s:%s", doctor->system_ns,
+        snprintf(user, sizeof(user), "system:serviceaccount:%.200s:%s", doctor->common.system_ns,
                  account_of(doctor, right));
         json_object_set_new(spec, "user", json_string(user));
         json_object_set_new(spec, "groups",
@@ -79,17 +79,14 @@ static char *review_body(const struct doctor *doctor, const struct right *right)
 /* 1 allowed, 0 not, -1 cannot be asked. */
 static int ask_right(const struct doctor *doctor, const struct right *right, struct gs_error *err)
 {
-    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(1 << 20);
     _cleanup_free_ char *body = review_body(doctor, right);
     const char *path = right->who != WHO_USER
                            ? "/apis/authorization.k8s.io/v1/subjectaccessreviews"
                            : "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     if (!body)
         return gs_fail_nomem(err);
-    if (source_post(&doctor->source, path, body, &answer, err) < 0)
-        return gs_error_prefix(err, "of %s", name_of(doctor, right));
-    json_auto_t *tree = json_loadb(answer.data ? answer.data : "", answer.len, 0, NULL);
-    return json_is_true(json_object_get(json_object_get(tree, "status"), "allowed"));
+    int allowed = lookup_allowed(&doctor->source, path, body, 0, err);
+    return allowed < 0 ? gs_error_prefix(err, "of %s", name_of(doctor, right)) : allowed;
 }
 
 /* ---- kube-scheduler's Lease ---- */

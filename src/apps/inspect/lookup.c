@@ -16,6 +16,16 @@ json_t *lookup_json(const struct source *source, const char *path, const char *q
     return tree;
 }
 
+int lookup_allowed(const struct source *source, const char *path, const char *review,
+                   int64_t timeout_ns, struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(1 << 20);
+    if (source_post(source, path, review, timeout_ns, &answer, err) < 0)
+        return -1;
+    json_auto_t *tree = json_loadb(answer.data ? answer.data : "", answer.len, 0, NULL);
+    return json_is_true(json_object_get(json_object_get(tree, "status"), "allowed"));
+}
+
 const char *lookup_text(const json_t *object, ...)
 {
     va_list names;

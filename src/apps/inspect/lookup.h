@@ -12,6 +12,10 @@
 json_t *lookup_json(const struct source *source, const char *path, const char *query,
                     struct gs_error *err);
 
+/* Posts a review of the API group authorization.k8s.io: 1 allowed, 0 not, -1 cannot be asked. */
+int lookup_allowed(const struct source *source, const char *path, const char *review,
+                   int64_t timeout_ns, struct gs_error *err);
+
 /* A string member, found by the names on the way ("status", "phase", NULL); "" when absent. */
 const char *lookup_text(const json_t *object, ...) __attribute__((sentinel));
 

@@ -14,7 +14,7 @@
 static void put_use(struct grid *grid, const struct view *view, const struct view_node *node,
                     const struct gs_claim *claim)
 {
-    const struct usage_pod *pod = usage_pod_find(view->usage, claim->uid);
+    const struct usage_pod *pod = usage_pod_find(view->usage, claim->node, claim->uid);
     char used[USAGE_TEXT_BYTES] = "-", peak[USAGE_TEXT_BYTES] = "-";
     bool over = pod && pod->known && pod->used_bytes > pod->given_bytes;
     if (pod && pod->known) {

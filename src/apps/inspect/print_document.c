@@ -38,7 +38,7 @@ static void put_pod(struct doc *doc, const struct view *view, const struct gs_cl
         doc_number(doc, "corePercentage", claim->cores_pct);
     if (!gpu || claim->gpu_count > 1)
         doc_number(doc, "gpuCount", claim->gpu_count);
-    put_use(doc, usage_pod_find(view->usage, claim->uid), gpu);
+    put_use(doc, usage_pod_find(view->usage, claim->node, claim->uid), gpu);
     doc_end(doc);
 }
 

@@ -54,11 +54,16 @@ int show_once(const struct show *show, struct snapshot *snapshot, struct gs_erro
     struct view view;
     struct usage usage = {0};
     struct view_options options = show->view;
+    const struct usage_query query = {.source = show->fetch.source,
+                                      .clock = show->clock,
+                                      .node = show->fetch.node,
+                                      .system_ns = show->system_ns,
+                                      .timeout_ns = show->usage_ns};
     int result = snapshot_learnt(snapshot, err);
     options.waits = show->format != SHOW_TABLE;
     options.now_s = clock_unix_s(show->clock);
     if (result == 0 && shows_use(show))
-        usage_fetch(show->fetch.source, show->fetch.node, &usage);
+        usage_fetch(&query, &usage);
     options.usage = &usage;
     if (result == 0)
         result = view_build(snapshot, &options, &view, err);
@@ -66,6 +71,8 @@ int show_once(const struct show *show, struct snapshot *snapshot, struct gs_erro
         say_empty(show, &view);
         if (print(show, &view) < 0 || fflush(stdout) != 0)
             result = fail_output(err);
+        if (usage.answered) /* else it shows nothing of it */
+            usage_say_missing(&usage);
         view_release(&view);
     }
     usage_release(&usage);

@@ -13,6 +13,8 @@ struct show {
     struct view_options view;
     struct terminal terminal;
     const struct gs_clock *clock;
+    const char *system_ns; /* where the device plugins run */
+    int64_t usage_ns;      /* for all of them together */
     enum show_format format;
     bool details;
     bool watch;

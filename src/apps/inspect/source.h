@@ -32,8 +32,8 @@ void source_close(struct source *source);
 int source_get(const struct source *source, const char *path, const char *query,
                struct gs_buf *body, struct gs_error *err);
 
-/* POST of a JSON body; any 2xx is fine. */
-int source_post(const struct source *source, const char *path, const char *json,
+/* POST of a JSON body; any 2xx is fine. timeout_ns 0: --request-timeout. */
+int source_post(const struct source *source, const char *path, const char *json, int64_t timeout_ns,
                 struct gs_buf *body, struct gs_error *err);
 
 /* Percent-encodes all but RFC 3986's unreserved characters. */

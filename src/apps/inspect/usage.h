@@ -5,20 +5,41 @@
 #include <uthash.h>
 
 #include "gpushare/base/arena.h"
+#include "gpushare/base/clock.h"
 #include "gpushare/model/gpu.h"
 #include "inspect/source.h"
 
 /*
  * What pods truly use: the page /usage of the device plugins (docs/observability.md), asked through
- * the API server's proxy with the user's own rights, so many at once and for so long together. What
- * did not come by then is not known. Pods are named only by plugins that were told to.
+ * the API server's proxy with the user's own rights. Who answers for a node is the pod there of the
+ * DaemonSet, in the namespace of the installation, which its controller's reference says: a label
+ * can be had by anybody. It is believed about its own node only. So many are asked at once, each
+ * for so long, and all together for query.timeout_ns. What a plugin refuses, leaves unsaid or says
+ * at too great length is not known, of its node alone. Pods are named only by plugins that were
+ * told to.
  *
- *   struct usage usage = {0};
- *   usage_fetch(&source, NULL, &usage);
- *   const struct usage_pod *pod = usage_pod_find(&usage, uid);      NULL: not known
+ *   struct usage usage;
+ *   const struct usage_query query = {&source, clock, NULL, "gpushare-system", USAGE_TIME_NS};
+ *   usage_fetch(&query, &usage);
+ *   const struct usage_pod *pod = usage_pod_find(&usage, node, uid);      NULL: not known
  *   usage_release(&usage);
  */
-enum { USAGE_AT_ONCE = 16, USAGE_TIME_S = 2 };
+enum {
+    USAGE_AT_ONCE = 32,
+    USAGE_ANSWER_BYTES_MAX = 1 << 20,
+    USAGE_PODS_MAX = 1024, /* of a node; kubelets take 110 by themselves */
+};
+#define USAGE_NODE_NS (2 * GS_NS_PER_S) /* for one answer */
+#define USAGE_TIME_NS (5 * GS_NS_PER_S) /* for all, unless told otherwise */
+#define USAGE_PLUGIN  "gpushare-device-plugin"
+
+struct usage_query {
+    const struct source *source;
+    const struct gs_clock *clock;
+    const char *node;      /* only that one's; NULL: all */
+    const char *system_ns; /* where the device plugins run */
+    int64_t timeout_ns;    /* for all together */
+};
 
 /* Of one pod on one GPU. */
 struct usage_gpu {
@@ -38,11 +59,13 @@ struct usage_pod {
     uint32_t gpu_count;
     bool known;                      /* of some GPU; then the most on one of them: */
     uint64_t used_bytes, peak_bytes; /* now, and ever */
-    UT_hash_handle hh;               /* by uid */
+    UT_hash_handle hh;               /* by node and uid */
 };
 
 struct usage_node {
     const char *name;
+    const char *path; /* of its plugin's page */
+    bool answered;
     bool names_pods;
     gs_gpu_mask known;                /* of these GPUs, by index: */
     uint64_t used_bytes[GS_GPUS_MAX]; /* what all that runs there uses, as the driver counts;
@@ -59,14 +82,17 @@ struct usage {
     struct gs_error why;      /* the first that failed */
 };
 
-/* node: only that one's; NULL: all. Zeroed before, or released. Never fails: what is missing is not
- * known, and ret->why says why. */
-void usage_fetch(const struct source *source, const char *node, struct usage *ret);
+/* Never fails: what is missing is not known, and ret->why says why. */
+void usage_fetch(const struct usage_query *query, struct usage *ret);
 void usage_release(struct usage *usage);
+
+/* On standard error, how many did not answer; nothing when all did. */
+void usage_say_missing(const struct usage *usage);
 
 /* NULL: not known. usage NULL: nothing is. */
 const struct usage_node *usage_node_find(const struct usage *usage, const char *name);
-const struct usage_pod *usage_pod_find(const struct usage *usage, const char *uid);
+const struct usage_pod *usage_pod_find(const struct usage *usage, const char *node,
+                                       const char *uid);
 const struct usage_gpu *usage_gpu_find(const struct usage_pod *pod, uint32_t idx);
 
 /* "3.1", in units. */

@@ -29,9 +29,13 @@ static bool somebody_looks(struct web *web)
 static void ask(struct web *web)
 {
     struct usage usage, before;
-    usage_fetch(web->own.source, NULL, &usage);
+    const struct usage_query query = {.source = web->own.source,
+                                      .clock = web->clock,
+                                      .system_ns = web->system_ns,
+                                      .timeout_ns = USAGE_TIME_NS};
+    usage_fetch(&query, &usage);
     pthread_mutex_lock(&web->watcher.lock);
-    web->watcher.changed |= usage.nodes || web->usage.nodes;
+    web->watcher.changed |= usage.answered || web->usage.answered;
     before = web->usage;
     web->usage = usage;
     pthread_mutex_unlock(&web->watcher.lock);

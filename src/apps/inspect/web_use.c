@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <string.h>
 
 #include "inspect/web_page.h"
@@ -8,7 +9,7 @@ struct web_use web_use_of(const struct view *view, const struct view_node *node,
 {
     enum gs_unit unit = view_unit_of(view, node);
     const struct usage_gpu *use =
-        gpu ? usage_gpu_find(usage_pod_find(view->usage, claim->uid), gpu->idx) : NULL;
+        gpu ? usage_gpu_find(usage_pod_find(view->usage, claim->node, claim->uid), gpu->idx) : NULL;
     return (struct web_use){.gpu = use && use->known ? use : NULL,
                             .given_bytes = (uint64_t)claim->units * gs_unit_mib(unit) << 20,
                             .unit = unit};
@@ -60,6 +61,9 @@ void web_use_total(struct gs_buf *out, const struct view *view)
     }
     gs_unit_parse(view->unit, strlen(view->unit), &unit);
     usage_text(sum, unit, text);
-    gs_buf_printf(out, "<div class=fig><b>%s</b> %s<span>truly used</span></div>", text,
-                  gs_unit_name(unit));
+    gs_buf_printf(out, "<div class=fig><b>%s</b> %s<span>truly used", text, gs_unit_name(unit));
+    if (view->usage->answered < view->usage->asked)
+        gs_buf_printf(out, "; %" PRIu32 " of %" PRIu32 " nodes do not say",
+                      view->usage->asked - view->usage->answered, view->usage->asked);
+    gs_buf_puts(out, "</span></div>");
 }

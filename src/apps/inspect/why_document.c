@@ -108,7 +108,7 @@ static void put_bound(struct doc *doc, const struct why *why)
             doc_number(doc, NULL, i);
     }
     doc_end(doc);
-    put_use(doc, usage_pod_find(&why->usage, own.uid));
+    put_use(doc, usage_pod_find(&why->usage, own.node, own.uid));
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(own.node));
     doc_list(doc, "podsOfNode"); /* itself included */
     if (view)

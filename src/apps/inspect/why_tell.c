@@ -167,7 +167,7 @@ static void tell_cores(const struct gs_gpu_state *gpu, const struct gs_claim *ow
 static void tell_gpus(const struct why *why, const struct gs_node_view *view,
                       const struct gs_claim *own, const char *unit)
 {
-    const struct usage_pod *use = usage_pod_find(&why->usage, own->uid);
+    const struct usage_pod *use = usage_pod_find(&why->usage, own->node, own->uid);
     for (uint32_t i = 0; view && i < view->gpu_count; i++) {
         const struct gs_gpu_state *gpu = &view->gpus[i];
         const struct gs_gpu *what = &view->inventory[i];

@@ -1,47 +1,112 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How many device plugins are asked at once, for how long, and when none is asked any more. */
-#include "gpushare/base/clock.h"
+/* Who is asked what pods use, how many at once and for how long together, and what is believed. */
+#include "gpushare/base/cleanup.h"
 #include "inspect/usage.h"
 #include "rows.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 enum { PLUGINS = 100 };
+
+#define REVIEWS "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+#define PODS    "/api/v1/namespaces/gpushare-system/pods"
+
+/* How a plugin, a list or a review goes. */
+enum way {
+    ANSWERS,
+    REFUSES,
+    IS_SILENT,
+    SAYS_TOO_MUCH,
+    SAYS_NONSENSE,
+    IS_CUT_OFF,
+    IS_UNKNOWN,
+    WANTS_A_LOGIN
+};
 
 static struct world {
     pthread_mutex_t lock;
     uint32_t under_way, most_at_once, pages, lists;
     int64_t longest_ns;
-    int denied_status;    /* of every plugin's page; 0: they answer */
-    bool silent;          /* every plugin takes all of the time it is given */
-    bool list_takes_long; /* the list takes all of it */
+    _Atomic int64_t now_ns; /* silence takes all of the time that it is given */
+    enum way review, list, first, others;
+    const char *pods;     /* the list; NULL: of PLUGINS, half of them on the first page */
+    const char *pages_of; /* what each page says; NULL: of a GPU */
 } world = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Half of them on the first page. */
+static int64_t now(void *ctx)
+{
+    return world.now_ns;
+}
+
+static const struct gs_clock hands = {.monotonic_ns = now, .wall_ns = now};
+
+#define OWNED(kind, name, api, controller)                                                         \
+    "\"ownerReferences\":[{\"apiVersion\":\"" api "\",\"kind\":\"" kind "\",\"name\":\"" name      \
+    "\",\"controller\":" controller "}]"
+#define OWN       OWNED("DaemonSet", "gpushare-device-plugin", "apps/v1", "true")
+#define IS(ready) "\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"" ready "\"}]}"
+
 static void put_list(const char *query, struct gs_buf *body)
 {
     uint32_t from = strstr(query, "continue=more%2F2") ? PLUGINS / 2 : 0;
     gs_buf_printf(body, "{\"metadata\":{\"continue\":\"%s\"},\"items\":[", from ? "" : "more/2");
     for (uint32_t i = from; i < from + PLUGINS / 2; i++)
         gs_buf_printf(body,
-                      "%s{\"metadata\":{\"namespace\":\"s\",\"name\":\"p%u\"},\"spec\":{"
-                      "\"nodeName\":\"n%u\"},\"status\":{\"conditions\":[{\"type\":\"Ready\","
-                      "\"status\":\"True\"}]}}",
+                      "%s{\"metadata\":{\"name\":\"p%u\"," OWN
+                      "},\"spec\":{\"nodeName\":\"n%u\"}," IS("True") "}",
                       i > from ? "," : "", i, i);
     gs_buf_puts(body, "]}");
 }
 
-static void begin(const struct gs_kube_request *request)
+static int go(enum way way, const struct gs_kube_request *request, int *ret_status,
+              struct gs_buf *body, struct gs_error *err)
+{
+    static const int statuses[] = {[REFUSES] = 403, [IS_UNKNOWN] = 404, [WANTS_A_LOGIN] = 401};
+    switch (way) {
+    case REFUSES:
+    case IS_UNKNOWN:
+    case WANTS_A_LOGIN:
+        *ret_status = statuses[way];
+        return 0;
+    case IS_SILENT:
+        world.now_ns += request->timeout_ns;
+        return gs_fail(err, GS_ETIMEOUT, "no answer");
+    case SAYS_TOO_MUCH:
+        while (!gs_buf_failed(body))
+            gs_buf_puts(body, "{},");
+        return gs_fail(err, GS_ETOOBIG, "the answer is too large");
+    case SAYS_NONSENSE:
+        gs_buf_reset(body);
+        gs_buf_puts(body, "\"nonsense\"");
+        return 0;
+    case IS_CUT_OFF:
+        body->len--;
+        return 0;
+    case ANSWERS:
+        break;
+    }
+    return 0;
+}
+
+static int ask_plugin(const struct gs_kube_request *request, int *ret_status, struct gs_buf *body,
+                      struct gs_error *err)
 {
     pthread_mutex_lock(&world.lock);
-    world.pages++;
+    enum way way = world.pages++ ? world.others : world.first;
     world.under_way++;
     if (world.under_way > world.most_at_once)
         world.most_at_once = world.under_way;
     if (request->timeout_ns > world.longest_ns)
         world.longest_ns = request->timeout_ns;
     pthread_mutex_unlock(&world.lock);
+    usleep(1000); /* so that others are under way, too */
+    pthread_mutex_lock(&world.lock);
+    world.under_way--;
+    pthread_mutex_unlock(&world.lock);
+    gs_buf_puts(body, world.pages_of ? world.pages_of : "{\"gpus\":[{\"id\":1,\"usedBytes\":7}]}");
+    return go(way, request, ret_status, body, err);
 }
 
 static int ask(void *ctx, const struct gs_kube_request *request, int *ret_status,
@@ -49,63 +114,161 @@ static int ask(void *ctx, const struct gs_kube_request *request, int *ret_status
 {
     gs_buf_reset(body);
     *ret_status = 200;
-    if (strcmp(request->path, "/api/v1/pods") == 0) {
-        world.lists++;
-        put_list(request->query, body);
-        if (world.list_takes_long)
-            usleep((useconds_t)(request->timeout_ns / 1000) + 1000);
-        return 0;
+    if (strcmp(request->path, REVIEWS) == 0) {
+        assert_non_null(strstr(request->body, "\"subresource\":\"proxy\""));
+        gs_buf_printf(body, "{\"status\":{\"allowed\":%s}}",
+                      world.review == REFUSES ? "false" : "true");
+        return world.review == REFUSES ? 0 : go(world.review, request, ret_status, body, err);
     }
-    begin(request);
-    usleep(world.silent ? (useconds_t)(request->timeout_ns / 1000) : 1000);
-    pthread_mutex_lock(&world.lock);
-    world.under_way--;
-    pthread_mutex_unlock(&world.lock);
-    if (world.silent)
-        return gs_fail(err, GS_ETIMEOUT, "no answer");
-    if (world.denied_status)
-        *ret_status = world.denied_status;
-    gs_buf_puts(body, "{\"v\":1,\"gpus\":[{\"id\":1,\"usedBytes\":7}]}");
-    return 0;
+    if (strcmp(request->path, PODS) == 0) {
+        world.lists++;
+        if (world.pods)
+            gs_buf_printf(body, "{\"items\":[%s]}", world.pods);
+        else
+            put_list(request->query, body);
+        return go(world.list, request, ret_status, body, err);
+    }
+    assert_memory_equal(request->path, PODS "/p", strlen(PODS "/p"));
+    assert_int_equal(body->max, USAGE_ANSWER_BYTES_MAX);
+    return ask_plugin(request, ret_status, body, err);
+}
+
+static void fetch(struct usage *ret)
+{
+    static const struct source source = {.ask = ask};
+    const struct usage_query query = {.source = &source,
+                                      .clock = &hands,
+                                      .system_ns = "gpushare-system",
+                                      .timeout_ns = USAGE_TIME_NS};
+    world.under_way = world.most_at_once = world.pages = world.lists = 0;
+    world.longest_ns = 0;
+    world.now_ns = 1;
+    usage_fetch(&query, ret);
 }
 
 static const struct {
     const char *row;
-    int denied_status;
-    bool silent, list_takes_long;
+    enum way review, list, first, others;
     uint32_t lists, least_pages, most_pages, answered;
     enum gs_code why;
 } rows[] = {
-    {"all answer", 0, false, false, 2, PLUGINS, PLUGINS, PLUGINS, GS_OK},
-    {"none is allowed", 403, false, false, 2, 1, USAGE_AT_ONCE, 0, GS_EDENIED},
-    {"none is known", 404, false, false, 2, PLUGINS, PLUGINS, 0, GS_ENOENT},
-    {"all are silent", 0, true, false, 2, 1, USAGE_AT_ONCE, 0, GS_ETIMEOUT},
-    {"the list takes all the time", 0, false, true, 1, 0, 0, 0, GS_ETIMEOUT},
+    {"all answer", .lists = 2, .least_pages = PLUGINS, .most_pages = PLUGINS, .answered = PLUGINS},
+    {"it is not allowed: nobody is asked", .review = REFUSES, .why = GS_EDENIED},
+    {"the token has expired: nobody is asked", .review = WANTS_A_LOGIN, .why = GS_EAUTH},
+    {"no such review", .review = IS_UNKNOWN, .lists = 2, .least_pages = PLUGINS,
+     .most_pages = PLUGINS, .answered = PLUGINS},
+    {"one refuses", .first = REFUSES, .lists = 2, .least_pages = PLUGINS, .most_pages = PLUGINS,
+     .answered = PLUGINS - 1, .why = GS_EDENIED},
+    {"one wants a login", .first = WANTS_A_LOGIN, .lists = 2, .least_pages = PLUGINS,
+     .most_pages = PLUGINS, .answered = PLUGINS - 1, .why = GS_EAUTH},
+    {"one is silent", .first = IS_SILENT, .lists = 2, .least_pages = PLUGINS, .most_pages = PLUGINS,
+     .answered = PLUGINS - 1, .why = GS_ETIMEOUT},
+    {"one says too much", .first = SAYS_TOO_MUCH, .lists = 2, .least_pages = PLUGINS,
+     .most_pages = PLUGINS, .answered = PLUGINS - 1, .why = GS_ETOOBIG},
+    {"one says nonsense", .first = SAYS_NONSENSE, .lists = 2, .least_pages = PLUGINS,
+     .most_pages = PLUGINS, .answered = PLUGINS - 1, .why = GS_EPROTO},
+    {"one is cut off", .first = IS_CUT_OFF, .lists = 2, .least_pages = PLUGINS,
+     .most_pages = PLUGINS, .answered = PLUGINS - 1, .why = GS_EPROTO},
+    {"all refuse", .first = REFUSES, .others = REFUSES, .lists = 2, .least_pages = PLUGINS,
+     .most_pages = PLUGINS, .why = GS_EDENIED},
+    {"none is known", .first = IS_UNKNOWN, .others = IS_UNKNOWN, .lists = 2, .least_pages = PLUGINS,
+     .most_pages = PLUGINS, .why = GS_ENOENT},
+    {"all are silent", .first = IS_SILENT, .others = IS_SILENT, .lists = 2, .least_pages = 3,
+     .most_pages = 2 + USAGE_AT_ONCE, .why = GS_ETIMEOUT},
+    {"pods may not be listed", .list = REFUSES, .lists = 1, .why = GS_EDENIED},
+    {"the list is silent", .list = IS_SILENT, .lists = 1, .why = GS_ETIMEOUT},
 };
 
 static void so_many_are_asked_at_once_and_for_so_long_together(void **state)
 {
-    const struct source source = {.ask = ask};
     GS_FOR_EACH_ROW (r, rows) {
         struct usage usage;
-        world.under_way = world.most_at_once = world.pages = world.lists = 0;
-        world.longest_ns = 0;
-        world.denied_status = r->denied_status;
-        world.silent = r->silent;
-        world.list_takes_long = r->list_takes_long;
-        usage_fetch(&source, NULL, &usage);
+        world.review = r->review;
+        world.list = r->list;
+        world.first = r->first;
+        world.others = r->others;
+        fetch(&usage);
         row_equal(r->row, world.lists, r->lists);
         row_true(r->row, world.pages >= r->least_pages && world.pages <= r->most_pages);
         row_true(r->row, world.most_at_once <= USAGE_AT_ONCE);
-        row_true(r->row, world.longest_ns <= USAGE_TIME_S * GS_NS_PER_S);
+        row_true(r->row, world.longest_ns <= USAGE_NODE_NS);
         row_equal(r->row, usage.answered, r->answered);
         row_equal(r->row, usage.why.code, r->why);
         const struct usage_node *node = usage_node_find(&usage, "n99");
-        row_equal(r->row, node != NULL, r->answered == PLUGINS);
+        row_equal(r->row, node != NULL, r->answered >= PLUGINS - 1);
         if (node)
             row_true(r->row, node->known == GS_GPU_BIT(1) && node->used_bytes[1] == 7);
         usage_release(&usage);
     }
+    world.review = world.list = world.first = world.others = ANSWERS;
+}
+
+#define POD(name, meta, node, ready)                                                               \
+    "{\"metadata\":{\"name\":\"" name "\",\"labels\":{\"app.kubernetes.io/name\":"                 \
+    "\"gpushare-device-plugin\"}" meta "},\"spec\":{\"nodeName\":\"" node "\"}," IS(ready) "}"
+
+static void only_pods_of_the_own_daemonset_are_asked(void **state)
+{
+    static const struct {
+        const char *row, *pods;
+        uint32_t asked;
+    } owners[] = {
+        {"the plugin's", POD("p1", "," OWN, "n1", "True"), 1},
+        {"a label alone", POD("p1", "", "n1", "True"), 0},
+        {"of a ReplicaSet",
+         POD("p1", "," OWNED("ReplicaSet", "gpushare-device-plugin", "apps/v1", "true"), "n1",
+             "True"),
+         0},
+        {"of another DaemonSet",
+         POD("p1", "," OWNED("DaemonSet", "dcgm-exporter", "apps/v1", "true"), "n1", "True"), 0},
+        {"of another API's DaemonSet",
+         POD("p1", "," OWNED("DaemonSet", "gpushare-device-plugin", "apps.example/v1", "true"),
+             "n1", "True"),
+         0},
+        {"of an owner that does not control it",
+         POD("p1", "," OWNED("DaemonSet", "gpushare-device-plugin", "apps/v1", "false"), "n1",
+             "True"),
+         0},
+        {"not ready", POD("p1", "," OWN, "n1", "False"), 0},
+        {"without a node", POD("p1", "," OWN, "", "True"), 0},
+        {"two of a node", POD("p1", "," OWN, "n1", "True") "," POD("p2", "," OWN, "n1", "True"), 1},
+    };
+    GS_FOR_EACH_ROW (r, owners) {
+        struct usage usage;
+        world.pods = r->pods;
+        fetch(&usage);
+        row_equal(r->row, usage.asked, r->asked);
+        row_equal(r->row, world.pages, r->asked);
+        row_equal(r->row, usage.answered, r->asked);
+        usage_release(&usage);
+    }
+    world.pods = NULL;
+}
+
+/* Both nodes name the same pod, one of them far too many. */
+static void a_node_speaks_of_itself_only(void **state)
+{
+    _cleanup_(gs_buf_release) struct gs_buf page = GS_BUF(USAGE_ANSWER_BYTES_MAX);
+    struct usage usage;
+    gs_buf_puts(&page, "{\"pods\":[{\"uid\":\"u\",\"namespace\":\"s\",\"name\":\"u\",\"gpus\":[{"
+                       "\"id\":0,\"usedBytes\":5,\"peakBytes\":6}]}");
+    for (uint32_t i = 1; i < 2 * USAGE_PODS_MAX; i++)
+        gs_buf_printf(&page, ",{\"uid\":\"%u\",\"namespace\":\"s\",\"name\":\"p\"}", i);
+    gs_buf_puts(&page, "]}");
+    assert_false(gs_buf_failed(&page));
+    world.pods = POD("p1", "," OWN, "a", "True") "," POD("p2", "," OWN, "b", "True");
+    world.pages_of = page.data;
+    fetch(&usage);
+    assert_int_equal(usage.answered, 2);
+    const struct usage_pod *one = usage_pod_find(&usage, "a", "u");
+    const struct usage_pod *other = usage_pod_find(&usage, "b", "u");
+    assert_true(one && other && one != other);
+    assert_string_equal(one->node, "a");
+    assert_string_equal(other->node, "b");
+    assert_null(usage_pod_find(&usage, "c", "u"));
+    assert_int_equal(HASH_COUNT(usage.pods), 2 * USAGE_PODS_MAX);
+    usage_release(&usage);
+    world.pods = world.pages_of = NULL;
 }
 
 static void bytes_are_told_in_the_nodes_unit(void **state)
@@ -133,6 +296,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(so_many_are_asked_at_once_and_for_so_long_together),
+        cmocka_unit_test(only_pods_of_the_own_daemonset_are_asked),
+        cmocka_unit_test(a_node_speaks_of_itself_only),
         cmocka_unit_test(bytes_are_told_in_the_nodes_unit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
