@@ -14,25 +14,36 @@
 
 /* ---- the host and its GPUs ---- */
 
+/* Whether a region can be its: a card that is gone, or divided, may have left its address to
+ * another, and no driver limits an instance, also when it has the card's address for itself. */
+static enum gs_region_state takes_part(const struct gs_gpu_set *set, const struct gs_gpu *gpu)
+{
+    if (set->gone & GS_GPU_BIT(gpu->idx))
+        return GS_REGION_ABSENT;
+    return gs_gpu_is_instance(gpu) ? GS_REGION_INSTANCE : GS_REGION_USABLE;
+}
+
 /* By GPU index, as the keeper wants them. */
 static size_t addresses_of(const struct gs_gpu_set *set, const char *addresses[GS_GPUS_MAX])
 {
     size_t count = 0;
     for (uint32_t i = 0; i < set->count; i++) {
-        addresses[set->gpus[i].idx] = set->gpus[i].pci;
-        if (set->gpus[i].idx >= count)
-            count = set->gpus[i].idx + 1;
+        const struct gs_gpu *gpu = &set->gpus[i];
+        if (takes_part(set, gpu) == GS_REGION_USABLE)
+            addresses[gpu->idx] = gpu->pci;
+        if (gpu->idx >= count)
+            count = gpu->idx + 1;
     }
     return count;
 }
 
-/* The driver counts the card's memory, and limits none of its instances: also when the only one has
- * the card's address for itself. */
-static void leave_out_instances(const struct gs_gpu_set *set, struct gs_limit_gpu gpus[GS_GPUS_MAX])
+static void leave_out(const struct gs_gpu_set *set, struct gs_limit_gpu gpus[GS_GPUS_MAX])
 {
-    for (uint32_t i = 0; i < set->count; i++)
-        if (gs_gpu_is_instance(&set->gpus[i]))
-            gpus[set->gpus[i].idx].region = (struct gs_region){.state = GS_REGION_INSTANCE};
+    for (uint32_t i = 0; i < set->count; i++) {
+        enum gs_region_state state = takes_part(set, &set->gpus[i]);
+        if (state != GS_REGION_USABLE)
+            gpus[set->gpus[i].idx].region = (struct gs_region){.state = state};
+    }
 }
 
 static void look(struct plugin *plugin)
@@ -42,7 +53,7 @@ static void look(struct plugin *plugin)
     struct gs_limit_gpu gpus[GS_GPUS_MAX];
     size_t count = addresses_of(&plugin->set, addresses);
     enum gs_limit_host_state host = gs_limiter_look(enforce->limiter, addresses, count, gpus);
-    leave_out_instances(&plugin->set, gpus);
+    leave_out(&plugin->set, gpus);
     gs_keeper_gpus(enforce->keeper, host, gpus, count);
     if (enforce->watch)
         gs_pod_watch_follow(enforce->watch, gs_limiter_tree(enforce->limiter));
@@ -161,10 +172,16 @@ static void take_pods(struct plugin *plugin)
     gs_keeper_list_end(enforce->keeper);
 }
 
+static bool may_keep(const struct plugin *plugin)
+{
+    return plugin->have_gpus && !plugin->stopping;
+}
+
 static void on_pod(void *ctx, const char *uid, enum gs_qos qos)
 {
     struct plugin *plugin = ctx;
-    gs_keeper_appeared(plugin->enforce.keeper, uid);
+    if (may_keep(plugin))
+        gs_keeper_appeared(plugin->enforce.keeper, uid);
 }
 
 bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *request,
@@ -221,24 +238,35 @@ static void tell_people(struct plugin *plugin)
     }
 }
 
+/* Also while nothing is kept: what is not read makes the loop turn. */
+static void read_watch(struct plugin *plugin)
+{
+    struct enforce *enforce = &plugin->enforce;
+    if (enforce->appeared)
+        gs_pod_watch_read(enforce->watch);
+    enforce->appeared = false;
+}
+
 static void keep(struct plugin *plugin)
 {
     struct enforce *enforce = &plugin->enforce;
     look_when_due(plugin);
     take_pods(plugin);
-    if (enforce->appeared)
-        gs_pod_watch_read(enforce->watch);
+    read_watch(plugin);
     if (enforce->pass_due)
         gs_keeper_pass(enforce->keeper);
-    enforce->appeared = enforce->pass_due = false;
+    enforce->pass_due = false;
     tell_people(plugin);
     plugin_wake_at(plugin, enforce->look_ns);
 }
 
 void enforce_round(struct plugin *plugin)
 {
-    if (!plugin->have_gpus || plugin->stopping)
+    if (!may_keep(plugin)) {
+        read_watch(plugin);
+        plugin->enforce.look_due = true; /* which tells of all pods that are there */
         return;
+    }
     if (plugin->enforce.keeper)
         keep(plugin);
     tell_node(plugin);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the plugin makes of the limiter's words, on a tree of plain files; tests/kernel has the
  * rest. */
+#include <poll.h>
+
 #include "allocate_rig.h"
 #include "cgroup_tree.h"
 #include "device_plugin/plugin.h"
@@ -109,6 +111,84 @@ static void an_instance_has_its_word_from_who_is_in_it(void **state)
             give_pod(&f.rig, &(struct given_pod){names[i], {4}, 0});
         enforce_round(&plugin);
         row_equal(r->row, plugin.set.gpus[0].enforced, r->enforced);
+        close_fixture(&f);
+    }
+}
+
+/* REGION_0 is that of 41:00. */
+static void one_present_gpu_has_an_address(void **state)
+{
+    static const struct {
+        const char *row;
+        struct {
+            const char *uuid, *pci;
+            bool gone;
+            enum gs_enforced enforced;
+        } gpus[3];
+    } rows[] = {
+        {"MIG was switched off",
+         {{"MIG-1", "0000:41:00.0", true, GS_ENFORCED_MIG},
+          {"MIG-2", "0000:41:00.0", true, GS_ENFORCED_MIG},
+          {"GPU-a", "0000:41:00.0", false, GS_ENFORCED_DMEM}}},
+        {"MIG was switched on",
+         {{"GPU-a", "0000:41:00.0", true, GS_ENFORCED_ABSENT},
+          {"MIG-1", "0000:41:00.0", false, GS_ENFORCED_MIG},
+          {"MIG-2", "0000:41:00.0", false, GS_ENFORCED_MIG}}},
+        {"a card was replaced",
+         {{"GPU-a", "0000:41:00.0", true, GS_ENFORCED_ABSENT},
+          {"GPU-b", "0000:c1:00.0", false, GS_ENFORCED_DMEM},
+          {"GPU-z", "0000:41:00.0", false, GS_ENFORCED_DMEM}}},
+        {"two that are there",
+         {{"GPU-a", "0000:41:00.0", false, GS_ENFORCED_SHARED},
+          {"GPU-b", "0000:41:00.0", false, GS_ENFORCED_SHARED},
+          {"GPU-c", "0000:c1:00.0", false, GS_ENFORCED_DMEM}}},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture f;
+        open_fixture(&f, GS_ENFORCE_REQUIRED);
+        plugin.set = (struct gs_gpu_set){.count = 3};
+        for (uint32_t i = 0; i < 3; i++) {
+            struct gs_gpu *gpu = &plugin.set.gpus[i];
+            gpu->idx = i;
+            snprintf(gpu->uuid, sizeof(gpu->uuid), "%s", r->gpus[i].uuid);
+            snprintf(gpu->pci, sizeof(gpu->pci), "%s", r->gpus[i].pci);
+            plugin.set.gone |= r->gpus[i].gone ? GS_GPU_BIT(i) : 0;
+        }
+        plugin.node.set = plugin.set;
+        enforce_round(&plugin);
+        for (uint32_t i = 0; i < 3; i++)
+            row_equal(r->row, plugin.set.gpus[i].enforced, r->gpus[i].enforced);
+        close_fixture(&f);
+    }
+}
+
+/* Whose descriptor is not read, the loop turns at full speed. */
+static void the_pods_folders_are_read_with_and_without_gpus(void **state)
+{
+    static const struct {
+        const char *row;
+        bool have_gpus, stopping;
+    } rows[] = {{"GPUs", true, false}, {"no GPU", false, false}, {"it ends", true, true}};
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture f;
+        struct gs_pod_tree tree;
+        struct gs_error err = {0};
+        open_fixture(&f, GS_ENFORCE_OFF);
+        plugin.settings.enforce = GS_ENFORCE_OBSERVE;
+        plugin.settings.cgroup_root = f.tree.mount;
+        assert_int_equal(enforce_start(&plugin, &err), 0);
+        plugin.enforce.look_due = false;
+        plugin.enforce.look_ns = INT64_MAX;
+        assert_int_equal(gs_pod_tree_learn(f.tree.mount, &tree, &err), 0);
+        gs_pod_watch_follow(plugin.enforce.watch, &tree);
+        plugin.have_gpus = r->have_gpus;
+        plugin.stopping = r->stopping;
+        tree_mkdir(&f.tree, POD);
+        assert_int_equal(gs_loop_step(plugin.loop, GS_NS_PER_S, &err), 0);
+        enforce_round(&plugin);
+        struct pollfd fd = {.fd = gs_pod_watch_fd(plugin.enforce.watch), .events = POLLIN};
+        row_equal(r->row, poll(&fd, 1, 0), 0);
+        row_equal(r->row, plugin.enforce.look_due, !r->have_gpus || r->stopping);
         close_fixture(&f);
     }
 }
@@ -232,6 +312,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_gpu_has_the_word_that_is_true),
         cmocka_unit_test(an_instance_has_its_word_from_who_is_in_it),
+        cmocka_unit_test(one_present_gpu_has_an_address),
+        cmocka_unit_test(the_pods_folders_are_read_with_and_without_gpus),
         cmocka_unit_test(a_pod_is_held_and_people_are_told),
         cmocka_unit_test(every_container_has_its_overhead_beside_the_share),
         cmocka_unit_test(a_start_of_nobody_known_waits_only_where_limits_are_required),
