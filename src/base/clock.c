@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/base/clock.h"
 
-#include <stddef.h>
+#include <errno.h>
 
 static int64_t read_clock(clockid_t id)
 {
@@ -22,8 +22,19 @@ static int64_t wall_ns(void *ctx)
 
 const struct gs_clock *gs_clock_system(void)
 {
-    static const struct gs_clock system = {monotonic_ns, wall_ns, NULL};
+    static const struct gs_clock system = {.monotonic_ns = monotonic_ns, .wall_ns = wall_ns};
     return &system;
+}
+
+void gs_clock_sleep(const struct gs_clock *clock, int64_t ns)
+{
+    struct timespec left = {.tv_sec = ns / GS_NS_PER_S, .tv_nsec = ns % GS_NS_PER_S};
+    if (clock->sleep) {
+        clock->sleep(clock->ctx, ns);
+        return;
+    }
+    while (nanosleep(&left, &left) < 0 && errno == EINTR)
+        ;
 }
 
 struct timespec gs_clock_wait_until(int64_t at_ns)

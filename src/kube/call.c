@@ -35,7 +35,10 @@ static bool wait_within(struct call *call, int64_t ns)
         return false;
     for (int64_t part_ns; ns > 0 && !is_stopped(call); ns -= part_ns) {
         part_ns = ns < LOOK_EVERY_NS ? ns : LOOK_EVERY_NS;
-        gs_runner_sleep(call->runner, part_ns);
+        if (call->runner)
+            gs_runner_sleep(call->runner, part_ns);
+        else
+            gs_clock_sleep(call->client->options.clock, part_ns);
     }
     return !is_stopped(call);
 }

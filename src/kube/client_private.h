@@ -77,7 +77,7 @@ int gs_runner_open(struct gs_kube_client *client, const atomic_bool *stop, struc
                    struct gs_error *err);
 void gs_runner_close(struct gs_kube_client *client, struct gs_runner *runner);
 
-/* Waits; a runner's flags end it early. NULL: a plain sleep. */
+/* Waits; the runner's flags end it early. */
 void gs_runner_sleep(const struct gs_runner *runner, int64_t ns);
 
 static inline bool gs_client_canceled(const struct gs_kube_client *client)

@@ -43,12 +43,7 @@ void gs_runner_sleep(const struct gs_runner *runner, int64_t ns)
     for (int64_t left = ns;
          left > 0 && !gs_runner_stopped(runner) && !gs_runner_list_wanted(runner);
          left = until_ns - gs_clock_now_ns(clock)) {
-        if (runner) {
-            int64_t ms = left / GS_NS_PER_MS + 1;
-            curl_multi_poll(runner->multi, NULL, 0, ms > LOOK_MS ? LOOK_MS : (int)ms, NULL);
-        } else {
-            struct timespec span = {.tv_sec = left / GS_NS_PER_S, .tv_nsec = left % GS_NS_PER_S};
-            nanosleep(&span, NULL);
-        }
+        int64_t ms = left / GS_NS_PER_MS + 1;
+        curl_multi_poll(runner->multi, NULL, 0, ms > LOOK_MS ? LOOK_MS : (int)ms, NULL);
     }
 }

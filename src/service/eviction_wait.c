@@ -116,6 +116,7 @@ static bool begin_wait(struct gs_eviction_waits *eviction_waits)
     pthread_mutex_lock(&eviction_waits->lock);
     bool room = eviction_waits->waiters < GS_EVICTION_WAITERS_MAX;
     eviction_waits->waiters += room;
+    eviction_waits->waits += room;
     pthread_mutex_unlock(&eviction_waits->lock);
     return room;
 }

@@ -28,6 +28,7 @@ struct gs_eviction_waits {
     } items[GS_EVICTION_WAITS_MAX]; /* the oldest makes room */
     uint32_t next;
     uint32_t waiters; /* now */
+    uint64_t waits;   /* begun ever */
 };
 
 void gs_eviction_waits_init(struct gs_eviction_waits *eviction_waits);

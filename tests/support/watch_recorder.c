@@ -188,24 +188,21 @@ size_t recorder_position(struct watch_recorder *recorder)
     return count;
 }
 
-long recorder_stop(struct watch_recorder *recorder)
+int recorder_stop(struct watch_recorder *recorder)
 {
     replace_running(recorder, NULL);
-    int64_t begun_ns = gs_clock_now_ns(gs_clock_system());
     atomic_store(&recorder->stop, true);
     recorder->kube.ops->wake(recorder->kube.ctx);
     pthread_join(recorder->thread, NULL);
-    long took_ms = (long)((gs_clock_now_ns(gs_clock_system()) - begun_ns) / GS_NS_PER_MS);
-    if (recorder->result != 0) {
+    int result = recorder->result;
+    if (result != 0)
         fprintf(stderr, "the watch failed: %s\n", recorder->err.msg);
-        took_ms = -1;
-    }
     for (size_t i = 0; i < recorder->count; i++)
         free(recorder->lines[i]);
     pthread_cond_destroy(&recorder->more);
     pthread_mutex_destroy(&recorder->lock);
     free(recorder);
-    return took_ms;
+    return result == 0 ? 0 : -1;
 }
 
 void recorder_stop_all(void)

@@ -45,9 +45,9 @@ size_t recorder_count(struct watch_recorder *recorder, const char *text);
 /* Where the record ends now. */
 size_t recorder_position(struct watch_recorder *recorder);
 
-/* Stops the watch, joins, frees. Returns how many milliseconds the watch took to end, or -1 when
- * it failed. */
-long recorder_stop(struct watch_recorder *recorder);
+/* Stops the watch, joins, frees. -1 when the watch failed. A watch that does not end when it is
+ * told to runs into the test's own limit. */
+int recorder_stop(struct watch_recorder *recorder);
 
 /* Stops what a test that failed left running, before its cluster goes away. */
 void recorder_stop_all(void);

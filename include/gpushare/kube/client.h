@@ -40,7 +40,8 @@ struct gs_kube_client;
 struct gs_kube_options {
     const char *program;          /* User-Agent gpushare-PROGRAM/VERSION; copied ["client"] */
     const struct gs_names *names; /* borrowed for the client's life; needed for the port */
-    const struct gs_clock *clock; /* borrowed; [the machine's] */
+    const struct gs_clock *clock; /* borrowed; deadlines, and pauses between attempts of a request
+                                     [the machine's] */
     int64_t connect_timeout_ns;   /* [5 s] */
     int64_t request_timeout_ns;   /* one call with all its retries [15 s] */
     int64_t list_timeout_ns;      /* one page of a list that a watch makes [60 s] */

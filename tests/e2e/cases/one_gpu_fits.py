@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""300 nodes whose sums all fit and exactly one GPU that does: bound in the first cycle."""
+"""300 nodes whose sums all fit and exactly one GPU that does: bound in the first cycle, where
+kube-scheduler looks at all nodes (case sampling_offers: where it does not)."""
+
+import os
 
 from harness.case import check, run
 from harness.cluster import Cluster
@@ -17,6 +20,7 @@ def taken(index, gpu_idx, units):
 
 
 def body():
+    os.environ["GPUSHARE_ALL_NODES"] = "1"
     nodes = [node(f"node-{i:03}", [16, 16, 16]) for i in range(NODES)]
     with Cluster(nodes=nodes) as cluster:
         # Every GPU keeps 6 free, so each node's sum of 18 would take the 12 that will be asked.

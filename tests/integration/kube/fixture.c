@@ -15,7 +15,7 @@ struct gs_kube_options fixture_options(const struct fixture *f)
         .names = &f->names,
         .connect_timeout_ns = patience_ns,
         .request_timeout_ns = patience_ns,
-        .list_timeout_ns = 3 * GS_NS_PER_S,
+        .list_timeout_ns = f->patience_ns ? f->patience_ns : 3 * GS_NS_PER_S,
         .retry_after_max_ns = f->retry_after_max_ns ? f->retry_after_max_ns : 400 * GS_NS_PER_MS,
         .body_max_bytes = 64 << 10,
         .event_max_bytes = 4 << 10,

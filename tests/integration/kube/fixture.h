@@ -16,7 +16,7 @@ struct fixture {
     struct fake_api *api;
     struct gs_kube_client *client;
     struct gs_kube kube;
-    int64_t patience_ns; /* for a connection, for a request; 0: 2 s each */
+    int64_t patience_ns; /* for a connection, a request, a page; 0: 2 s, 2 s, 3 s */
     int64_t stall_ns;    /* set before the start; 0: never in a test */
     uint32_t qps, burst;
     int64_t retry_after_max_ns;   /* likewise; 0: 400 ms */

@@ -188,21 +188,38 @@ static void what_may_be_tried_again_is(void **state)
     }
 }
 
+/* A clock whose sleeps take no time, and are added up. */
+static _Atomic int64_t slept_ns;
+
+static int64_t now_and_slept(void *ctx)
+{
+    return gs_clock_now_ns(gs_clock_system()) + atomic_load(&slept_ns);
+}
+
+static void add_sleep(void *ctx, int64_t ns)
+{
+    atomic_fetch_add(&slept_ns, ns);
+}
+
+static const struct gs_clock sleepless = {
+    .monotonic_ns = now_and_slept, .wall_ns = now_and_slept, .sleep = add_sleep};
+
 static void a_retry_after_behind_the_deadline_is_not_waited_for(void **state)
 {
     static const struct fake_rule rules[] = {
-        {.match = "", .status = 429, .headers = "Retry-After: 1\r\n"}};
-    struct fixture f = {0};
+        {.match = "", .status = 429, .headers = "Retry-After: 1000\r\n"}};
+    struct fixture f = {.clock = &sleepless, .retry_after_max_ns = 1000 * GS_NS_PER_S};
     struct gs_error err = {0};
+    atomic_store(&slept_ns, 0);
     fixture_start(&f, rules, 1);
     struct gs_kube_request request = {
-        .method = "GET", .path = "/x", .timeout_ns = 300 * GS_NS_PER_MS};
+        .method = "GET", .path = "/x", .timeout_ns = 900 * GS_NS_PER_S};
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(100);
     int status = 0;
-    int64_t begun_ns = gs_clock_now_ns(gs_clock_system());
     assert_int_equal(gs_kube_request(f.client, &request, &status, &body, &err), 0);
     assert_int_equal(status, 429);
-    assert_true(gs_clock_now_ns(gs_clock_system()) - begun_ns < 250 * GS_NS_PER_MS);
+    assert_int_equal(atomic_load(&slept_ns), 0);
+    assert_int_equal(fake_api_count(f.api, ""), 1);
     fixture_stop(&f);
 }
 
@@ -211,17 +228,17 @@ static void a_long_retry_after_is_cut_to_the_bound(void **state)
     static const struct fake_rule rules[] = {
         {.match = "", .times = 1, .status = 429, .headers = "Retry-After: 86400\r\n"},
         {.match = "", .body = "{}"}};
-    struct fixture f = {0};
+    struct fixture f = {.clock = &sleepless, .patience_ns = 900 * GS_NS_PER_S};
     struct gs_error err = {0};
+    atomic_store(&slept_ns, 0);
     fixture_start(&f, rules, 2);
     struct gs_kube_request request = {.method = "GET", .path = "/x"};
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(100);
     int status = 0;
-    int64_t begun_ns = gs_clock_now_ns(gs_clock_system());
     assert_int_equal(gs_kube_request(f.client, &request, &status, &body, &err), 0);
-    int64_t took_ns = gs_clock_now_ns(gs_clock_system()) - begun_ns;
     assert_int_equal(status, 200);
-    assert_in_range(took_ns / GS_NS_PER_MS, 400, 1500);
+    /* what the option says, and a jitter of at most 50 ms */
+    assert_in_range(atomic_load(&slept_ns) / GS_NS_PER_MS, 400, 450);
     fixture_stop(&f);
 }
 
@@ -383,21 +400,22 @@ static void every_status_has_its_code_and_words(void **state)
     }
 }
 
-/* Two at once, then one in an hour, as far as this test is concerned. */
+/* Two at once, then one a second: a Lease waits for nobody. */
 static void requests_beyond_the_rate_are_not_sent_and_leases_are(void **state)
 {
     static const struct fake_rule rules[] = {
         {.match = "/leases/", .body = "{\"metadata\":{\"name\":\"l\"},\"spec\":{}}"},
         {.match = "/version", .body = "{}"},
     };
-    struct fixture f = {.qps = 1, .burst = 2};
+    struct fixture f = {.qps = 1, .burst = 2, .clock = &sleepless};
     struct gs_error err = {0};
+    atomic_store(&slept_ns, 0);
     fixture_start(&f, rules, 2);
     struct gs_kube_request request = {
         .method = "GET", .path = "/version", .timeout_ns = 100 * GS_NS_PER_MS};
     struct gs_kube_request lease = {.method = "GET",
                                     .path = "/apis/coordination.k8s.io/v1/namespaces/n/leases/l",
-                                    .timeout_ns = 100 * GS_NS_PER_MS};
+                                    .timeout_ns = 900 * GS_NS_PER_S};
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(1000);
     int status = 0, sent = 0, refused = 0;
     for (int i = 0; i < 10; i++) {
@@ -406,14 +424,16 @@ static void requests_beyond_the_rate_are_not_sent_and_leases_are(void **state)
             sent++;
         else if (why.code == GS_EBUSY && strstr(why.msg, "--kube-api-qps"))
             refused++;
-        lease.timeout_ns = 5 * GS_NS_PER_S;
         assert_int_equal(gs_kube_request(f.client, &lease, &status, &body, &err), 0);
     }
     assert_true(sent >= 1);
     assert_true(refused >= 1);
+    assert_int_equal(atomic_load(&slept_ns), 0); /* nobody waited for a turn, no Lease either */
     /* one that has the time waits for its turn */
-    request.timeout_ns = 15 * GS_NS_PER_S;
+    request.timeout_ns = 900 * GS_NS_PER_S;
     assert_int_equal(gs_kube_request(f.client, &request, &status, &body, &err), 0);
+    assert_int_equal(gs_kube_request(f.client, &request, &status, &body, &err), 0);
+    assert_true(atomic_load(&slept_ns) > 0);
     fixture_stop(&f);
 }
 

