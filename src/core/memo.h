@@ -13,7 +13,8 @@
  * recognised (the lockless transposition table of computer chess; Hyatt and Mann, 2002).
  *
  * The key stands for the thing: two things with the same 64 mixed bits would be confused. With the
- * 2^19 entries here that is one chance in 2^45 per look-up at most.
+ * 2^19 entries here that is one chance in 2^45 per look-up at most, of numbers that are counted
+ * here; mixing is no secret, so nothing that a tenant writes belongs into a key (policy_kinds.h).
  */
 struct gs_memo_entry {
     _Atomic uint64_t check;

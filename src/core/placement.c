@@ -361,3 +361,23 @@ enum gs_reason gs_fit_beside_holds_when(const struct gs_ledger *ledger,
         *ret_view = seating.seated ? copy : *view;
     return gs_fit(&copy, ask) ? GS_REASON_NOMINATED : GS_FITS;
 }
+
+enum gs_reason gs_fit_chosen(const struct gs_ledger *ledger, const struct gs_node_view *view,
+                             const struct gs_ask *ask, gs_gpu_mask gpus, const struct gs_claim *own)
+{
+    struct gs_gpu_state without[GS_GPUS_MAX], room[GS_GPUS_MAX];
+    struct gs_node_view copy = *view, now;
+    if (own) {
+        memcpy(without, view->gpus, view->gpu_count * sizeof(*without));
+        copy.gpus = without;
+        copy.version = 0; /* no state of the ledger */
+        gs_view_charge(&copy, own->charged, -(int64_t)own->units, -(int32_t)own->cores_pct);
+        gs_view_summarise(&copy);
+    }
+    const enum gs_reason reason = gs_fit_beside_holds(ledger, &copy, ask, room, &now);
+    if (reason != GS_FITS)
+        return reason;
+    const bool fits =
+        gs_gpu_mask_count(gpus) == ask->gpu_count && !(gpus & ~gs_fit_candidates(&now, ask));
+    return fits ? GS_FITS : GS_REASON_NO_ROOM;
+}

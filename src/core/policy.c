@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 enum { CHOICE_BITS = 19, STATE_BITS = 17, ROW_BITS = CHOICE_BITS - 6 };
-_Static_assert((1 << (CHOICE_BITS - ROW_BITS)) == GS_CHOICE_ROWS, "a row for each");
+_Static_assert((1 << (CHOICE_BITS - ROW_BITS)) == GS_KINDS_MAX, "a row for each");
 
 struct gs_policies *gs_policies_new(void)
 {
@@ -14,6 +14,7 @@ struct gs_policies *gs_policies_new(void)
     pthread_mutex_init(&policies->table_lock, NULL);
     pthread_mutex_init(&policies->learn_lock, NULL);
     pthread_mutex_init(&policies->refresh_lock, NULL);
+    pthread_mutex_init(&policies->kinds.lock, NULL);
     policies->due_at = GS_LEARN_MIN;
     if (gs_memo_init(&policies->choices, CHOICE_BITS) < 0 ||
         gs_memo_init(&policies->states, STATE_BITS) < 0) {
@@ -36,66 +37,24 @@ void gs_policies_free(struct gs_policies *policies)
     pthread_mutex_destroy(&policies->table_lock);
     pthread_mutex_destroy(&policies->learn_lock);
     pthread_mutex_destroy(&policies->refresh_lock);
+    pthread_mutex_destroy(&policies->kinds.lock);
     free(policies);
 }
 
 /* --- choosing --- */
 
-static uint64_t mix_text(uint64_t hash, struct gs_slice text)
-{
-    hash = gs_mix(hash, text.len);
-    for (; text.len >= 8; text.at += 8, text.len -= 8) {
-        uint64_t word;
-        memcpy(&word, text.at, sizeof(word));
-        hash = gs_mix(hash, word);
-    }
-    uint64_t tail = 0;
-    if (text.len)
-        memcpy(&tail, text.at, text.len);
-    return gs_mix(hash, tail);
-}
-
-/* All that a choice depends on, besides the node and the table: what is not mixed in here must not
- * be looked at by a policy. */
-static uint64_t ask_key(enum gs_placement placement, bool leaving, const struct gs_ask *ask)
-{
-    uint64_t hash = gs_mix(GS_MIX_START, (uint64_t)placement << 1 | leaving);
-    hash = gs_mix(hash, (uint64_t)ask->units << 32 | ask->gpu_count);
-    hash = gs_mix(hash, (uint64_t)ask->cpu_milli);
-    if (ask->cores_pct)
-        hash = gs_mix(hash, ask->cores_pct);
-    if (ask->selects) {
-        hash = mix_text(hash, ask->model);
-        hash = mix_text(hash, ask->model_deny);
-        hash = mix_text(hash, ask->uuid);
-        hash = mix_text(hash, ask->uuid_deny);
-    }
-    return gs_mix_end(hash);
-}
-
 /*
- * Where the results of one kind of pod begin. They lie in a row by node slot, because a request
- * names the nodes in about that order: scattered over megabytes, each would cost a cache miss. Rows
- * are found again by their key; a kind too many takes another's place. Nodes beyond a row's length
- * use the next row's: nothing is wrong then, only forgotten, since every entry has its whole key.
+ * What is remembered is advice: it orders nodes, and says which GPU bind tries first
+ * (gs_fit_chosen() has the last word). Results of one kind of pod lie in a row by node slot,
+ * because a request names the nodes in about that order: scattered over megabytes, each would cost
+ * a cache miss. Nodes beyond a row's length use the next row's: nothing is wrong then, only
+ * forgotten, since every entry has its whole key, of numbers that nobody outside chooses.
  */
-static uint64_t row_of(struct gs_policies *policies, uint64_t ask)
-{
-    enum { PROBES = 16 };
-    for (unsigned probe = 0; probe < PROBES; probe++) {
-        uint64_t row = (ask + probe) % GS_CHOICE_ROWS, owner = 0;
-        if (atomic_load_explicit(&policies->rows[row], memory_order_relaxed) == ask ||
-            atomic_compare_exchange_strong(&policies->rows[row], &owner, ask) || owner == ask)
-            return row << ROW_BITS;
-    }
-    atomic_store_explicit(&policies->rows[ask % GS_CHOICE_ROWS], ask, memory_order_relaxed);
-    return ask % GS_CHOICE_ROWS << ROW_BITS;
-}
-
 static uint64_t choice_key(const struct gs_chooser *chooser, const struct gs_node_view *view,
                            uint64_t generation)
 {
-    return gs_mix_end(gs_mix(gs_mix(chooser->kind, generation), view->version));
+    return gs_mix_end(
+        gs_mix(gs_mix(gs_mix(GS_MIX_START, chooser->kind), generation), view->version));
 }
 
 static bool remembers(const struct gs_chooser *chooser, const struct gs_node_view *view,
@@ -116,7 +75,7 @@ static void choose_remembered(struct gs_chooser *chooser, const struct gs_node_v
 {
     struct gs_policies *policies = chooser->policies;
     uint64_t generation = atomic_load_explicit(&policies->generation, memory_order_acquire);
-    if (!generation || !view->version) {
+    if (!generation || !view->version || !chooser->kind) {
         gs_policy_by_state(chooser, view, ret);
         return;
     }
@@ -146,8 +105,9 @@ void gs_chooser_init(struct gs_chooser *ret, struct gs_policies *policies,
     if (is_remembered(placement)) {
         ret->leaving = placement == GS_PLACEMENT_ROLLOUT &&
                        atomic_load_explicit(&policies->leaving, memory_order_relaxed);
-        ret->kind = ask_key(placement, ret->leaving, ask);
-        ret->row = row_of(policies, ret->kind);
+        uint32_t row = 0;
+        ret->kind = gs_kinds_find(&policies->kinds, placement, ret->leaving, ask, &row);
+        ret->row = (uint64_t)row << ROW_BITS;
     }
 }
 

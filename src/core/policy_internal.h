@@ -9,11 +9,9 @@
 
 #include "classes.h"
 #include "memo.h"
+#include "policy_kinds.h"
 #include "state.h"
 #include "table.h"
-
-/* Kinds of pods whose choices are remembered at a time. */
-enum { GS_CHOICE_ROWS = 64 };
 
 struct gs_policies {
     pthread_mutex_t table_lock; /* guards the pointer and refs: held for a few instructions */
@@ -32,9 +30,9 @@ struct gs_policies {
 
     pthread_mutex_t refresh_lock; /* one refresh at a time */
 
-    struct gs_memo choices;                /* by ask and node version */
-    _Atomic uint64_t rows[GS_CHOICE_ROWS]; /* whose results lie in which part of choices */
-    struct gs_memo states;                 /* by node state */
+    struct gs_kinds kinds;
+    struct gs_memo choices; /* by kind, table and node version */
+    struct gs_memo states;  /* by node state */
 };
 
 /* policy_learn.c: the table in service, or NULL; give it back with gs_policies_unpin(). */

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <time.h>
 
+#include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
 #include "gpushare/base/num.h"
 #include "gpushare/codec/annotation.h"
@@ -68,21 +69,44 @@ static bool settled(struct gs_service *service, const struct gs_binding_args *ar
     return ret_claim->state == GS_CLAIM_CONFIRMED || outcome->words[0];
 }
 
+/* The policy advises, and may remember; gs_fit_chosen() has the last word. */
 static gs_gpu_mask choose(struct gs_service *service, const struct gs_node_view *view,
                           const struct gs_ask *ask, enum gs_reason *ret_reason)
 {
+    const struct gs_ledger *ledger = service->store.ledger;
     struct gs_gpu_state room[GS_GPUS_MAX];
     struct gs_node_view now;
     struct gs_choice choice;
-    *ret_reason = gs_fit_beside_holds(service->store.ledger, view, ask, room, &now);
+    *ret_reason = gs_fit_beside_holds(ledger, view, ask, room, &now);
     if (*ret_reason != GS_FITS)
         return 0;
-    if (!gs_policy_choose(service->store.policies, gs_service_placement(service, ask), &now, ask,
-                          &choice)) {
-        *ret_reason = GS_REASON_NO_ROOM;
-        return 0;
+    if (gs_policy_choose(service->store.policies, gs_service_placement(service, ask), &now, ask,
+                         &choice) &&
+        gs_fit_chosen(ledger, view, ask, choice.gpus, NULL) == GS_FITS)
+        return choice.gpus;
+    const gs_gpu_mask tightest = gs_pick_tightest(&now, ask);
+    *ret_reason = gs_fit_chosen(ledger, view, ask, tightest, NULL);
+    return *ret_reason == GS_FITS ? tightest : 0;
+}
+
+/* The GPUs of an earlier attempt without an answer, whose request may still be carried out: that it
+ * is repeated as it was, or not. Of a pod that has changed since, the bind is a new one, and waits
+ * until the earlier one has an outcome. */
+static gs_gpu_mask choose_again(struct gs_service *service, const struct gs_node_view *view,
+                                const struct gs_ask *ask, const struct gs_claim *before,
+                                struct outcome *outcome)
+{
+    const bool same = before->units == ask->units && before->gpu_count == ask->gpu_count &&
+                      before->cores_pct == ask->cores_pct;
+    if (same && gs_fit_chosen(service->store.ledger, view, ask, before->gpus, before) == GS_FITS &&
+        gs_open_binds_repeat_begin(service->open_binds, before->uid)) {
+        outcome->repeats = true;
+        return before->gpus;
     }
-    return choice.gpus;
+    say(outcome, GS_BIND_REFUSED,
+        "an earlier bind of this pod has no known outcome yet, and the pod or its GPUs have "
+        "changed since");
+    return 0;
 }
 
 /* Working the choice out may take a millisecond: done before everybody else is locked out, it is
@@ -113,6 +137,29 @@ static uint32_t known_size(const struct gs_service *service, const struct gs_cla
     return view ? gpu_size(view, claim->gpus) : 0;
 }
 
+/* What was reserved is charged where it was chosen, and no GPU there has more than it holds: so
+ * gs_fit_chosen() said a moment ago. A pod that the node says is elsewhere is bound already, and
+ * its bind will say so. */
+static bool is_sound(const struct gs_ledger *ledger, uint32_t slot, const char *uid,
+                     gs_gpu_mask gpus)
+{
+    const struct gs_node_view *view = gs_ledger_view_at(ledger, slot);
+    struct gs_claim claim = {0};
+    bool sound = GS_INVARIANT(view && gs_ledger_find_claim(ledger, uid, &claim) &&
+                                  (claim.from_moved || (claim.charged == gpus && !claim.unplaced)),
+                              "a reservation is charged on the GPUs that were chosen");
+    for (uint32_t i = 0; sound && !claim.from_moved && i < view->gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &view->gpus[i];
+        sound = !(gpus & GS_GPU_BIT(gpu->idx)) ||
+                GS_INVARIANT(gpu->used_units <= gpu->total_units &&
+                                 gpu->used_cores_pct <= GS_CORES_PCT &&
+                                 (!gpu->max_pods || gpu->pods <= gpu->max_pods),
+                             "a GPU has room for what was reserved on it");
+    }
+    return sound && GS_INVARIANT(gs_ledger_audit(ledger, slot) == 0,
+                                 "a node's sums are those of its claims");
+}
+
 /* Locked part: fills *record and leaves a reservation (true), or says why not. */
 static bool reserve(struct gs_service *service, const struct gs_binding_args *args,
                     const struct gs_pod *pod, const struct gs_ask *ask,
@@ -122,21 +169,18 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
     struct gs_claim before;
     if (settled(service, args, outcome, &before))
         return false;
-    gs_gpu_mask gpus = before.gpus;
-    outcome->repeats = gpus && gs_open_binds_repeat_begin(service->open_binds, args->uid);
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(args->node));
     if (!view) {
         say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(GS_REASON_UNKNOWN_NODE));
         return false;
     }
-    if (!gpus) {
-        enum gs_reason reason;
-        gpus = choose(service, view, ask, &reason);
-        if (!gpus) {
-            say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(reason));
-            return false;
-        }
-    }
+    enum gs_reason reason = GS_FITS;
+    const gs_gpu_mask gpus = before.gpus ? choose_again(service, view, ask, &before, outcome)
+                                         : choose(service, view, ask, &reason);
+    if (reason != GS_FITS)
+        say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(reason));
+    if (!gpus)
+        return false;
     record->gpus = gpus;
     record->dev_units = gpu_size(view, gpus);
     record->charge = (struct gs_charge){ask->units, ask->gpu_count, ask->cores_pct};
@@ -159,7 +203,12 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
         say(outcome, GS_BIND_FAILED, "%s", err.msg);
         return false;
     }
-    return true;
+    if (is_sound(ledger, view->slot, pod->uid, gpus))
+        return true;
+    if (!before.gpus) /* an earlier attempt may be carried out yet: its place stays its own */
+        gs_ledger_undo(ledger, args->uid);
+    say(outcome, GS_BIND_FAILED, "an invariant is broken: see the extender's log");
+    return false;
 }
 
 static bool definitely_failed(enum gs_code code)

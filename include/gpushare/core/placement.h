@@ -39,6 +39,7 @@ struct gs_ask {
     struct gs_slice model, model_deny, uuid, uuid_deny;
     const struct gs_match *match; /* of these lists, borrowed; NULL: not matched */
     const char *uid;              /* borrowed; its own hold does not stand in its way */
+    const char *ns;               /* borrowed; NULL: nobody's. Whose memory it may take */
 };
 
 /* Reads a pod's ask; every broken annotation ends in ask->broken. */
@@ -90,6 +91,15 @@ enum gs_reason gs_fit_beside_holds_when(const struct gs_ledger *ledger,
                                         const struct gs_leaving *leaving,
                                         struct gs_gpu_state *scratch,
                                         struct gs_node_view *ret_view);
+
+/*
+ * The last word on a choice, whoever made it, and whenever: GS_FITS if these GPUs are as many as
+ * the ask wants and each of them takes the pod now, beside the holds. `own` is the pod's own claim
+ * there, which is not in its way, or NULL. Nothing is reserved without it.
+ */
+enum gs_reason gs_fit_chosen(const struct gs_ledger *ledger, const struct gs_node_view *view,
+                             const struct gs_ask *ask, gs_gpu_mask gpus,
+                             const struct gs_claim *own);
 
 /*
  * Best fit: the gpu_count candidates with the least free memory, lowest index on ties (for an ask

@@ -36,7 +36,7 @@
  *   if (gs_policies_refresh_due(policies))
  *       gs_policies_refresh(policies, &err);                  without any lock; milliseconds
  *
- * A gs_policies object belongs to one ledger (results are remembered by node version) and takes 17
+ * A gs_policies object belongs to one ledger (results are remembered by node version) and takes 18
  * MiB at most, little of it while neither fgd nor rollout are used. All functions may be called
  * from several threads at once; none waits for a refresh, choosing allocates nothing. A choice of
  * fgd or rollout takes up to a millisecond for a large node in a new state, 10 ns once remembered.

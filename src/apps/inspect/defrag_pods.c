@@ -58,6 +58,7 @@ static int note_bound(struct defrag_run *run, const struct gs_pod *pod)
         made.age_s = clock_unix_s(run->app->clock) - pod->created_s;
     gs_ask_of_pod(&made.ask, pod);
     made.ask.uid = made.uid;
+    made.ask.ns = made.ns;
     if (!made.uid || !made.ns || !made.name || !node || !keep_list(run, &made.ask.model) ||
         !keep_list(run, &made.ask.model_deny) || !keep_list(run, &made.ask.uuid) ||
         !keep_list(run, &made.ask.uuid_deny))

@@ -254,7 +254,7 @@ static void results_are_remembered_by_all_of_the_ask(void **state)
  * next kind's: forgotten at worst, never taken for another's. */
 static void more_kinds_than_rows_get_their_own_results(void **state)
 {
-    enum { MANY = 3 * GS_CHOICE_ROWS, PLACES = 5 };
+    enum { MANY = 3 * GS_KINDS_MAX, PLACES = 5 };
     static const char *const gpus[] = {"255:255 255:200 255 255:100", "255:17 255:55"};
     static const uint32_t slots[PLACES] = {0, 1, 2, 8191, 8192}; /* a row has 8,192 places */
     static struct test_node t;

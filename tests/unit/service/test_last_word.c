@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What bind reserves is what the ledger says fits then and for that pod, whatever was remembered of
+ * other pods, or chosen for this one before.
+ */
+#include "gpushare/base/invariant.h"
+#include "rows.h"
+#include "service_rig.h"
+
+#include "../../../src/core/policy_internal.h"
+#include "../../../src/service/service_internal.h"
+
+static struct rig rig;
+
+static int start_with(enum gs_placement policy)
+{
+    rig_start_as(&rig, (struct gs_service_config){.policy = policy});
+    rig_lists(&rig);
+    rig_node_moved(&rig, "n1", "16,16,16", "{}");
+    return 0;
+}
+
+static int setup(void **state)
+{
+    *state = &rig;
+    return start_with(GS_PLACEMENT_BINPACK);
+}
+
+/* A waiting pod with these words in its metadata. */
+static const char *waiting(char *json, size_t size, const char *labels, const char *annotations)
+{
+    snprintf(json, size,
+             "{'metadata':{'name':'p','namespace':'default','uid':'u1','resourceVersion':'%llu',"
+             "'labels':{%s},'annotations':{%s}},'spec':{'containers':[{'name':'c','resources':{"
+             "'limits':{'aliyun.com/gpu-mem':'16'}}}]},'status':{'phase':'Pending'}}",
+             (unsigned long long)++rig.revision, labels, annotations);
+    rig_quote(json);
+    return json;
+}
+
+/* --- what is remembered --- */
+
+/* Every result that is kept says now that the pod goes to these GPUs. */
+static void spoil(struct gs_memo *memo, gs_gpu_mask gpus)
+{
+    for (uint64_t i = 0; i <= memo->mask; i++) {
+        struct gs_memo_entry *entry = &memo->entries[i];
+        if (!atomic_load(&entry->check))
+            continue;
+        atomic_store(&entry->check, atomic_load(&entry->check) ^ entry->second ^ gpus);
+        atomic_store(&entry->second, gpus);
+    }
+}
+
+static void a_spoiled_memory_reserves_nothing_that_does_not_fit(void **state)
+{
+    static const struct {
+        const char *row;
+        gs_gpu_mask remembered;
+        const char *idx;
+    } rows[] = {
+        {"a full GPU", 1, "IDX=1;"}, {"one that has room", 4, "IDX=2;"},     {"two", 6, "IDX=1;"},
+        {"none", 0, "IDX=1;"},       {"one that is not there", 8, "IDX=1;"},
+    };
+    static const enum gs_placement policies[] = {GS_PLACEMENT_ROLLOUT, GS_PLACEMENT_FGD};
+    GS_FOR_EACH_ROW (r, rows) {
+        for (size_t p = 0; p < GS_COUNT_OF(policies); p++) {
+            char json[2048];
+            rig_stop(&rig);
+            start_with(policies[p]);
+            for (int i = 0; i < GS_LEARN_MIN; i++) { /* until the policy remembers */
+                char uid[16];
+                snprintf(uid, sizeof(uid), "seen-%d", i);
+                rig_pod(&rig, uid, uid, 4, NULL, NULL, "Pending");
+            }
+            assert_int_equal(gs_policies_refresh(rig.service->store.policies, NULL), 0);
+            rig_pod(&rig, "full", "full", 16, "n1", "0", "Running");
+            rig_feed(&rig, waiting(json, sizeof(json), "", ""), false);
+            char body[4096];
+            snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"n1\"]}", json);
+            free(rig_ask(&rig, gs_service_prioritize, body));
+            spoil(&rig.service->store.policies->choices, r->remembered);
+            rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+            row_true(r->row, strstr(rig.annotations, r->idx) != NULL);
+            for (unsigned gpu = 0; gpu < 3; gpu++)
+                row_true(r->row, rig_used(&rig, "n1", gpu) <= 16);
+        }
+    }
+}
+
+/* --- a bind that is repeated --- */
+
+/* As JSON of the node: GPU 0 with this number of units and this health. */
+static void node_changes(const char *gpu)
+{
+    char json[2048];
+    snprintf(json, sizeof(json),
+             "{'metadata':{'name':'n1','annotations':{'aliyun.com/gpu-moved':'{}',"
+             "'aliyun.com/gpu-inventory':'{\\'v\\':1,\\'moved\\':true,\\'unit\\':\\'GiB\\',"
+             "\\'gpus\\':[{\\'idx\\':0,%s},{\\'idx\\':1,\\'mem\\':16},{\\'idx\\':2,\\'mem\\':16}]}'"
+             "}},'status':{'capacity':{'aliyun.com/gpu-mem':'48','aliyun.com/gpu-count':'3'},"
+             "'allocatable':{'cpu':'64'}}}",
+             gpu);
+    rig_quote(json);
+    struct gs_node node = {0};
+    struct gs_error err = {0};
+    if (gs_codec_node(&rig.names, gs_slice_of(json), &node, &err) < 0)
+        fail_msg("%s in %s", err.msg, json);
+    assert_int_equal(rig.sink.node(rig.sink.ctx, &node), 0);
+    gs_node_release(&node);
+}
+
+static void nothing_happens(void)
+{
+}
+
+static void the_gpu_falls_ill(void)
+{
+    node_changes("\\'mem\\':16,\\'healthy\\':false");
+}
+
+static void the_gpu_shrinks(void)
+{
+    node_changes("\\'mem\\':12");
+}
+
+/* Past this service. */
+static void the_gpu_is_taken(void)
+{
+    rig_pod(&rig, "thief", "thief", 1, "n1", "0", "Running");
+}
+
+static void a_bind_is_repeated_as_it_was_or_not_at_all(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *labels, *annotations; /* of the pod, by the time of the repetition */
+        void (*happens)(void);
+        bool repeated;
+        const char *later; /* the new bind's index, once the first can be carried out no more */
+    } rows[] = {
+        {"nothing", "", "", nothing_happens, true, ""},
+        {"a word that is not asked about", "'app':'x'", "", nothing_happens, true, ""},
+        {"gpu-count: 2", "'aliyun.com/gpu-count':'2'", "", nothing_happens, false, "IDX=0,1;"},
+        {"a count that is none", "'aliyun.com/gpu-count':'x'", "", nothing_happens, false, NULL},
+        {"a list that excludes the GPU", "", "'aliyun.com/gpu-uuid':'GPU-x'", nothing_happens,
+         false, NULL},
+        {"the GPU fell ill", "", "", the_gpu_falls_ill, false, "IDX=1;"},
+        {"the GPU became smaller", "", "", the_gpu_shrinks, false, "IDX=1;"},
+        {"the GPU was taken", "", "", the_gpu_is_taken, false, "IDX=1;"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        char json[2048];
+        rig_stop(&rig);
+        setup(state);
+        rig_feed(&rig, waiting(json, sizeof(json), "", ""), false);
+        rig.bind_code = GS_EIO;
+        rig.bind_answered = true;
+        rig.get_json = json;
+        rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
+        rig_feed(&rig, waiting(json, sizeof(json), r->labels, r->annotations), false);
+        r->happens();
+        rig.bind_code = GS_OK;
+        rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), r->repeated ? "{\"Error\":\"\"}" : "Error");
+        row_equal(r->row, rig.binds, r->repeated ? 2 : 1);
+        if (r->repeated) {
+            row_true(r->row, strstr(rig.annotations, "IDX=0;") != NULL);
+            continue;
+        }
+        rig_tick(&rig, GS_NS_PER_S); /* that which may be carried out is charged as it was */
+        row_true(r->row, rig_used(&rig, "n1", 0) >= 16);
+        rig_tick(&rig, 6 * GS_NS_PER_S);
+        free(rig_try_bind(&rig, "p", "u1", "n1"));
+        row_equal(r->row, rig.binds, r->later ? 2 : 1);
+        if (r->later)
+            row_true(r->row, strstr(rig.annotations, r->later) != NULL);
+    }
+}
+
+/* Two replicas, and an owner who edits in between: ours chose for two GPUs, the other for one. */
+static void another_replicas_choice_is_charged_by_its_own_number(void **state)
+{
+    char json[2048];
+    rig_feed(&rig, waiting(json, sizeof(json), "'aliyun.com/gpu-count':'2'", ""), false);
+    rig.bind_code = GS_EIO;
+    rig.get_json = json;
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+    rig_pod(&rig, "p", "u1", 16, "n1", "2", "Pending");
+    assert_int_equal(rig_used(&rig, "n1", 2), 16);
+}
+
+/* --- what must never be --- */
+
+static void a_reservation_that_breaks_an_invariant_is_refused_and_counted(void **state)
+{
+#ifndef GS_FATAL_INVARIANTS /* a sanitizer's build ends here, as it should */
+    const uint64_t before = gs_invariants_broken();
+    unsetenv("GPUSHARE_INVARIANTS");
+    gs_invariants_survive();
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    const struct gs_node_view *view = gs_ledger_view(rig.service->store.ledger, GS_SLICE("n1"));
+    view->gpus[2].used_units++; /* by a bug, say */
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "an invariant is broken");
+    assert_int_equal(gs_invariants_broken(), before + 1);
+    assert_int_equal(rig.binds, 0);
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+    view->gpus[2].used_units--;
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+#endif
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
+    const struct CMUnitTest tests[] = {
+        T(a_spoiled_memory_reserves_nothing_that_does_not_fit),
+        T(a_bind_is_repeated_as_it_was_or_not_at_all),
+        T(another_replicas_choice_is_charged_by_its_own_number),
+        T(a_reservation_that_breaks_an_invariant_is_refused_and_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
