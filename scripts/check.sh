@@ -57,11 +57,17 @@ steps=(
     "fuzz     every fuzz target for a few seconds (--long: a minute)"
 )
 
+# Not among those of a run without names.
+by_name=(
+    "opinion  gpushare-extender in a second, independent world: one replica and two, a minute (--long: 10)"
+)
+
 usage() {
     echo "Usage: scripts/check.sh [--long] [STEP]..."
     echo "       scripts/check.sh --prepare     build what these need, and judge nothing"
     echo
     printf '  %s\n' "${steps[@]}"
+    printf '  %s (by name only)\n' "${by_name[@]}"
 }
 
 # --- steps ---
@@ -225,6 +231,15 @@ step_world() {
         xargs -P 2 -I{} build/tests/service_world --rounds "$half" --first {} --seed "$seed"
 }
 
+step_opinion() {
+    local seconds=60
+    ((fuzz_seconds == 5)) || seconds=600
+    apt_need python3
+    build_project "$root" release gpushare-extender
+    printf '%s\n' 1 2 | xargs -P 2 -I{} tests/integration/second_opinion/run.py \
+        build/gpushare-extender --replicas {} --seed {} --seconds "$seconds"
+}
+
 step_callgrind() {
     apt_need valgrind
     build_project "$root" release filter_once
@@ -310,7 +325,7 @@ parse() {
         --long) fuzz_seconds=60 ;;
         --help | -h) usage && exit 0 ;;
         *)
-            grep -q "^$1 " <<<"$(printf '%s\n' "${steps[@]}")" || { usage >&2 && exit 2; }
+            grep -q "^$1 " <<<"$(printf '%s\n' "${steps[@]}" "${by_name[@]}")" || { usage >&2 && exit 2; }
             only+=("$1")
             ;;
         esac
