@@ -5,6 +5,7 @@
 
 #include "gpushare/base/num.h"
 #include "gpushare/codec/node.h"
+#include "inspect/calm.h"
 #include "inspect/fetch.h"
 #include "inspect/terminal.h"
 #include "inspect/what_if.h"
@@ -219,8 +220,10 @@ static int add_nodes(struct what_if *run, struct gs_error *err)
     struct gs_node node = {0};
     int result =
         gs_codec_node(&run->common.names, (struct gs_slice){body.data, body.len}, &node, err);
-    if (result == 0)
+    if (result == 0) {
+        calm_node(&node.arena, &node);
         result = add_copies(run, &node, count, err);
+    }
     gs_node_release(&node);
     return result;
 }

@@ -4,6 +4,7 @@
 
 #include "gpushare/base/utf8.h"
 #include "gpushare/codec/pod.h"
+#include "inspect/calm.h"
 #include "inspect/fetch.h"
 #include "inspect/lookup.h"
 #include "inspect/own.h"
@@ -115,7 +116,11 @@ static int fetch_pod(struct why *why, struct gs_error *err)
     }
     json_auto_t *tree = json_loadb(body.data, body.len, 0, NULL);
     read_words(why, json_object_get(tree, "status"));
-    return gs_codec_pod(&why->common.names, (struct gs_slice){body.data, body.len}, &why->pod, err);
+    const struct gs_slice text = {body.data, body.len};
+    if (gs_codec_pod(&why->common.names, text, &why->pod, err) < 0)
+        return -1;
+    calm_pod(&why->pod.arena, &why->pod);
+    return 0;
 }
 
 static int fetch_all(struct why *why, struct gs_error *err)

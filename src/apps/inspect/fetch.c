@@ -6,6 +6,7 @@
 #include "gpushare/codec/list.h"
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/pod.h"
+#include "inspect/calm.h"
 #include "inspect/terminal.h"
 
 /* A page of 500 pods is a few megabytes. One that is too large is asked for in smaller ones; a list
@@ -53,9 +54,13 @@ static int on_item(void *ctx, struct gs_scan *scan)
         list->broken++;
         return 0;
     }
-    if (result == 0)
-        result = is_node ? list->sink->node(list->sink->ctx, &list->node)
-                         : list->sink->pod(list->sink->ctx, &list->pod);
+    if (result == 0 && is_node) {
+        calm_node(&list->node.arena, &list->node);
+        result = list->sink->node(list->sink->ctx, &list->node);
+    } else if (result == 0) {
+        calm_pod(&list->pod.arena, &list->pod);
+        result = list->sink->pod(list->sink->ctx, &list->pod);
+    }
     return result < 0 ? gs_fail_nomem(list->err) : 0;
 }
 

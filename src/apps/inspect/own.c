@@ -9,6 +9,7 @@
 
 #include "gpushare/base/utf8.h"
 #include "gpushare/codec/pod.h"
+#include "inspect/calm.h"
 #include "inspect/grid.h"
 #include "inspect/lookup.h"
 #include "inspect/waits.h"
@@ -63,6 +64,7 @@ static int take(const struct own_query *query, const json_t *item, struct own *o
         release_pod(&pod);
         return 0;
     }
+    calm_pod(&pod.pod.arena, &pod.pod);
     if (own->count == OWN_PODS_MAX) {
         own->left_out++;
         release_pod(&pod);

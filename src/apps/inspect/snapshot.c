@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpushare/base/utf8.h"
 #include "gpushare/core/placement.h"
 
 int snapshot_init(struct snapshot *snapshot, struct gs_error *err)
@@ -140,32 +139,17 @@ static struct snap_node *add_node(struct snapshot *snapshot, const char *name)
     return node;
 }
 
-/* What a node writes about its GPUs may be anybody's words: they end on a terminal. */
-static int set_ledger_node(struct gs_ledger *ledger, const struct gs_node *from)
-{
-    struct gs_gpu gpus[GS_GPUS_MAX];
-    struct gs_node calm = *from;
-    calm.gpus = gpus;
-    for (uint32_t i = 0; i < from->gpu_count; i++) {
-        gpus[i] = from->gpus[i];
-        gs_utf8_calm(gpus[i].uuid);
-        gs_utf8_calm(gpus[i].model);
-    }
-    return gs_ledger_set_node(ledger, &calm, NULL);
-}
-
 static int on_node(void *ctx, const struct gs_node *from)
 {
     struct snapshot *snapshot = ctx;
     struct snap_node *node = snapshot_node(snapshot, from->name);
-    if (set_ledger_node(snapshot->ledger, from) < 0)
+    if (gs_ledger_set_node(snapshot->ledger, from, NULL) < 0)
         return -1;
     if (!node)
         node = add_node(snapshot, from->name);
     if (!node || !set_text(&node->address, from->address) ||
         !set_text(&node->inventory_error, from->inventory_error ? from->inventory_error : ""))
         return -1;
-    gs_utf8_calm(node->address);
     node->unit = from->unit;
     node->capacity_units = from->capacity_units;
     node->allocatable_units = from->allocatable_units;

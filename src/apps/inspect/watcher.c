@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "common/signals.h"
+#include "gpushare/base/cleanup.h"
+#include "inspect/calm.h"
 
 static int locked(struct watcher *watcher, bool node, int result)
 {
@@ -14,18 +16,27 @@ static int locked(struct watcher *watcher, bool node, int result)
     return result;
 }
 
-#define FORWARD(name, type, is_node)                                                               \
-    static int on_##name(void *ctx, type arg)                                                      \
+#define FORWARD(name, kind, is_node)                                                               \
+    static int on_##name(void *ctx, const struct gs_##kind *from)                                  \
     {                                                                                              \
         struct watcher *watcher = ctx;                                                             \
+        struct gs_##kind calm = *from;                                                             \
+        _cleanup_(gs_arena_release) struct gs_arena arena = {0};                                   \
+        calm_##kind(&arena, &calm);                                                                \
         pthread_mutex_lock(&watcher->lock);                                                        \
-        return locked(watcher, is_node, watcher->inner.name(watcher->inner.ctx, arg));             \
+        return locked(watcher, is_node, watcher->inner.name(watcher->inner.ctx, &calm));           \
     }
-FORWARD(list_begin, enum gs_kind, false)
-FORWARD(node, const struct gs_node *, true)
-FORWARD(node_gone, const struct gs_node *, true)
-FORWARD(pod, const struct gs_pod *, false)
-FORWARD(pod_gone, const struct gs_pod *, false)
+FORWARD(node, node, true)
+FORWARD(node_gone, node, true)
+FORWARD(pod, pod, false)
+FORWARD(pod_gone, pod, false)
+
+static int on_list_begin(void *ctx, enum gs_kind kind)
+{
+    struct watcher *watcher = ctx;
+    pthread_mutex_lock(&watcher->lock);
+    return locked(watcher, false, watcher->inner.list_begin(watcher->inner.ctx, kind));
+}
 
 static int on_list_end(void *ctx, enum gs_kind kind)
 {
