@@ -38,7 +38,7 @@ steps=(
     "spdx     every file names its licence"
     "todo     nothing is left for later"
     "guards   header guards are right and unique"
-    "alerts   metrics, alert rules and dashboard agree; every alert fires when it should, and only then"
+    "alerts   metrics, alert rules and dashboard agree; every alert fires when it should, and only then; queries have rows"
     "reference docs/reference.md says what the programs say"
     "clang    clang builds it without a warning, clang-tidy agrees"
     "analyze  gcc's static analyser finds no double free, use after free or unchecked allocation"
@@ -86,7 +86,7 @@ step_shell() {
 
 step_alerts() {
     local promtool dir page
-    apt_need python3 curl openssl
+    apt_need python3 python3-yaml curl openssl
     promtool=$(tests/e2e/prometheus_fetch.sh)/promtool
     build_project "$root" release gpushare-extender gpushare-device-plugin gpushare-sim
     dir=$(mktemp -d)
@@ -100,6 +100,7 @@ step_alerts() {
     "$promtool" check rules manifests/monitoring/rules.yaml
     scripts/monitoring.sh --stdout | diff - manifests/monitoring/prometheusrule.yaml
     python3 tests/monitoring/rules.py "$promtool" "$root/manifests/monitoring/rules.yaml"
+    python3 tests/monitoring/scrape.py "$root/build" "${promtool%/*}/prometheus"
 }
 
 # Rings are seen in the objects' symbols.
