@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "device_plugin/trash.h"
+#include "common/trash.h"
 #include "gpushare/allocate/allocator.h"
 #include "gpushare/base/arena.h"
 #include "gpushare/grpc/device_plugin.h"

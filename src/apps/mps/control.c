@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mps/control.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -8,11 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/clock.h"
+#include "gpushare/base/log.h"
 #include "gpushare/base/num.h"
 
 #define ANSWER_NS (2 * GS_NS_PER_S)
@@ -222,6 +225,26 @@ int control_ask(const struct control_daemon *daemon, struct control_answer *ret,
     }
     *ret = answer;
     return 0;
+}
+
+/* Who does not append goes on behind a hole, so it is the blocks that count. */
+static void bound(int folder, const char *name)
+{
+    struct stat st;
+    _cleanup_close_ int fd = openat(folder, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+        (int64_t)st.st_blocks * 512 > CONTROL_LOG_BYTES_MAX)
+        gs_log(GS_LOG_INFO, "a log of the MPS daemon is emptied", GS_STR("file", name),
+               GS_INT("failed", ftruncate(fd, 0) < 0));
+}
+
+void control_bound_logs(const struct control_daemon *daemon)
+{
+    DIR *folder = opendir(strchr(daemon->log, '=') + 1);
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        bound(dirfd(folder), entry->d_name);
+    if (folder)
+        closedir(folder);
 }
 
 void control_quit(const struct control_daemon *daemon)

@@ -18,7 +18,7 @@
  * The program and the driver's libraries are those of the driver root, where they are run after a
  * chroot, as NVIDIA's charts do: its nvidia-cuda-mps-server is then found as on the host.
  */
-enum { CONTROL_CLIENTS_MAX = 128, CONTROL_PATH_BYTES = 64 };
+enum { CONTROL_PATH_BYTES = 64, CONTROL_LOG_BYTES_MAX = 4 << 20 };
 
 struct control {
     const char *driver_root;          /* "/": no chroot; borrowed */
@@ -51,6 +51,10 @@ int control_start(const struct control_daemon *daemon, pid_t *ret, struct gs_err
  * not answer; GS_EIO: it is not there, or says what is not understood. */
 int control_ask(const struct control_daemon *daemon, struct control_answer *ret,
                 struct gs_error *err);
+
+/* Empties those of its logs that are too long: each question of ours is a line of it, and it keeps
+ * them for ever, in the memory of the node (/run). */
+void control_bound_logs(const struct control_daemon *daemon);
 
 /* Asks it to end. */
 void control_quit(const struct control_daemon *daemon);

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mps/supervise.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "gpushare/base/backoff.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/log.h"
+#include "mps/pipes.h"
 
 #define LOOK_NS        (500 * GS_NS_PER_MS) /* is the child still there? */
 #define ASK_NS         (3 * GS_NS_PER_S)
@@ -25,6 +23,7 @@
 
 struct supervisor {
     struct control_daemon daemon;
+    struct pipes pipes;
     const char *root;
     char uuid[GS_UUID_BYTES];
     pthread_t thread;
@@ -63,17 +62,6 @@ static void tell(struct supervisor *supervisor, bool ready, const char *why)
 
 /* ---- the daemon ---- */
 
-/* What a daemon that was killed left behind stands in the way of the next. The folder itself stays:
- * containers have it mounted. */
-static void clear_folder(const char *path)
-{
-    DIR *folder = opendir(path);
-    for (struct dirent *entry; folder && (entry = readdir(folder));)
-        unlinkat(dirfd(folder), entry->d_name, 0);
-    if (folder)
-        closedir(folder);
-}
-
 static void put_off(struct supervisor *supervisor)
 {
     int64_t pause_ns = gs_pause_ns(supervisor->failures, FIRST_PAUSE_NS, LAST_PAUSE_NS);
@@ -86,7 +74,7 @@ static void put_off(struct supervisor *supervisor)
 static void start_daemon(struct supervisor *supervisor)
 {
     struct gs_error err = {0};
-    clear_folder(strchr(supervisor->daemon.pipe, '=') + 1);
+    pipes_clear(&supervisor->pipes);
     if (control_start(&supervisor->daemon, &supervisor->pid, &err) < 0) {
         tell(supervisor, false, err.msg);
         put_off(supervisor);
@@ -142,25 +130,39 @@ static void take_silence(struct supervisor *supervisor, const struct gs_error *w
         tell(supervisor, false, "its MPS daemon is starting");
 }
 
+/* It was not asked: that is no silence of its own, and its clients are well. */
+static void take_loss(struct supervisor *supervisor, const struct gs_error *why)
+{
+    supervisor->answered_ns = now();
+    tell(supervisor, false, why->msg);
+}
+
 static void ask_daemon(struct supervisor *supervisor)
 {
     struct control_answer answer;
     struct gs_error err = {0};
-    if (control_ask(&supervisor->daemon, &answer, &err) == 0)
+    bool found = pipes_guard(&supervisor->pipes, supervisor->pid, &err) == 0;
+    if (found && control_ask(&supervisor->daemon, &answer, &err) == 0)
         take_answer(supervisor, &answer);
-    else
+    else if (found || !supervisor->answered_ns)
         take_silence(supervisor, &err);
+    else
+        take_loss(supervisor, &err);
     supervisor->ask_ns = now() + (supervisor->answered_ns ? ASK_NS : LOOK_NS);
 }
 
 static void look(struct supervisor *supervisor)
 {
+    struct gs_error ignored = {0};
     if (supervisor->pid && control_ended(supervisor->pid)) {
         control_stop(supervisor->pid); /* its servers */
         put_off(supervisor);
         tell(supervisor, false, "its MPS daemon has ended, and is started anew");
     } else if (supervisor->pid && now() >= supervisor->ask_ns) {
         ask_daemon(supervisor);
+        control_bound_logs(&supervisor->daemon);
+    } else if (supervisor->pid && supervisor->answered_ns) {
+        pipes_guard(&supervisor->pipes, supervisor->pid, &ignored);
     } else if (!supervisor->pid && now() >= supervisor->again_ns) {
         start_daemon(supervisor);
     }
@@ -192,32 +194,14 @@ static void *run(void *ctx)
     return NULL;
 }
 
-/* All of a path's folders; those that are there stay as they are. */
-static bool make_folders(char *path, mode_t mode)
-{
-    for (char *at = strchr(path + 1, '/');; at = strchr(at + 1, '/')) {
-        if (at)
-            *at = '\0';
-        bool made = mkdir(path, 0755) == 0 || errno == EEXIST;
-        if (!at)
-            return made && chmod(path, mode) == 0;
-        *at = '/';
-        if (!made)
-            return false;
-    }
-}
-
 static int make_names(struct supervisor *supervisor, const char *root, struct gs_error *err)
 {
-    char pipe[MPS_PATH_BYTES], log[MPS_PATH_BYTES], shm[MPS_PATH_BYTES];
+    char log[MPS_PATH_BYTES];
     struct control_daemon *daemon = &supervisor->daemon;
-    if (!mps_path(root, supervisor->uuid, "pipe", pipe) ||
-        !mps_path(root, supervisor->uuid, "log", log) || !mps_path(root, NULL, "shm", shm) ||
-        strlen(pipe) > MPS_PIPE_MAX)
-        return gs_fail(err, GS_EINVAL, "%.60s/%.60s is too long a folder for a socket, or no name",
-                       root, supervisor->uuid);
-    if (!make_folders(pipe, 0755) || !make_folders(log, 0755) || !make_folders(shm, 01777))
-        return gs_fail_errno(err, GS_EIO, errno, "%.100s cannot be made", pipe);
+    const char *pipe = supervisor->pipes.folder;
+    if (pipes_make(&supervisor->pipes, root, supervisor->uuid, err) < 0)
+        return -1;
+    mps_path(root, supervisor->uuid, "log", log);
     snprintf(daemon->visible, sizeof(daemon->visible), "CUDA_VISIBLE_DEVICES=%s", supervisor->uuid);
     snprintf(daemon->pipe, sizeof(daemon->pipe), "CUDA_MPS_PIPE_DIRECTORY=%.200s", pipe);
     snprintf(daemon->log, sizeof(daemon->log), "CUDA_MPS_LOG_DIRECTORY=%.200s", log);
@@ -257,6 +241,7 @@ void supervisor_ask_to_stop(struct supervisor *supervisor)
 void supervisor_free(struct supervisor *supervisor)
 {
     pthread_join(supervisor->thread, NULL);
+    pipes_release(&supervisor->pipes);
     pthread_mutex_destroy(&supervisor->lock);
     pthread_cond_destroy(&supervisor->wake);
     free(supervisor);

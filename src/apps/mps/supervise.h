@@ -16,8 +16,9 @@
  *                            └──FAULT──▶ away ──┴ no client left: recycled
  *
  * Whoever stops a daemon stops its clients: so a fault is waited out, and a daemon that is silent
- * while it has clients has a minute to come back. A daemon that ended is started again after a
- * pause that doubles from one second to a minute.
+ * while it has clients has a minute to come back. Silent is who does not answer; that a client took
+ * its socket away is undone (pipes.h). A daemon that ended is started again after a pause that
+ * doubles from one second to a minute.
  */
 struct supervisor;
 

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
@@ -208,6 +209,114 @@ def one_that_never_starts_is_tried_more_and_more_rarely(node):
     is_let_alone(node, GPUS[1], other)
 
 
+def reaches(node, gpu):
+    """A new client gets to the daemon, and to no one else."""
+    def tries():
+        try:
+            return Client(node.root, gpu, 78)
+        except (OSError, Failed):
+            return None
+    return until(f"a new client reaches the daemon of {gpu}", tries)
+
+
+def what_a_client_does_to_the_socket_is_undone(node):
+    node.wait_ready()
+    first, pid = Client(node.root, GPUS[0], 77), node.pid(GPUS[0])
+    pipe = node.root / GPUS[0] / "pipe"
+    inode = (pipe / "control").stat().st_ino
+    held = []  # sockets of a liar: they listen, and answer to nobody
+
+    def remove():
+        (pipe / "control").unlink()
+
+    def folder():
+        remove()
+        (pipe / "control/in/it").mkdir(parents=True)
+        (pipe / "control/file").touch()
+
+    def liar():
+        remove()
+        held.append(socket.socket(socket.AF_UNIX))
+        held[-1].bind(str(pipe / "control"))
+        held[-1].listen(8)
+
+    def link():
+        remove()
+        (pipe / "control").symlink_to(node.root / GPUS[1] / "pipe/control")
+
+    def locked():
+        os.chmod(pipe / "control", 0)
+        os.chmod(pipe, 0)
+
+    mode = (pipe / "control").stat().st_mode
+    for attack in (remove, folder, liar, link, locked):
+        attack()
+        until(f"undone: {attack.__name__}", lambda: (pipe / "control").is_socket() and
+              (pipe / "control").stat().st_ino == inode and
+              ((pipe / "control").stat().st_mode, pipe.stat().st_mode & 0o777) == (mode, 0o755))
+        reaches(node, GPUS[0])
+        is_let_alone(node, GPUS[0], pid)
+    expect("the client is connected", first.connected(), True)
+    until("the trash is empty", lambda: not os.listdir(node.root / GPUS[0] / "trash"))
+
+
+def only_the_daemon_itself_is_ready(node):
+    """A stranger answers in its place before it was met."""
+    node.wait_ready()
+    pipe, log = node.root / GPUS[0] / "pipe", node.root / GPUS[0] / "log"
+    (log / "late").touch()  # the next one has its socket late
+    node.ask(GPUS[0], "die")
+    until("it was started again", lambda: len(node.starts(GPUS[0])) == 2)
+    stranger = socket.socket(socket.AF_UNIX)
+    stranger.bind(str(pipe / "control"))
+    stranger.listen(8)
+
+    def answer():
+        """As a daemon without servers does."""
+        try:
+            while True:
+                connection, _ = stranger.accept()
+                connection.recv(4096)
+                connection.close()
+        except OSError:
+            pass
+    threading.Thread(target=answer, daemon=True).start()
+    time.sleep(4)
+    expect("ready", node.ready(GPUS[0]), False)
+    (log / "late").unlink()
+    node.wait_ready(GPUS[0])
+    reaches(node, GPUS[0])
+
+
+def what_is_left_behind_is_in_no_daemons_way(node):
+    node.wait_ready()
+    pipe = node.root / GPUS[0] / "pipe"
+    (pipe / "control_lock").unlink()  # a daemon does not start where it cannot make it
+    (pipe / "control_lock/in/it").mkdir(parents=True)
+    (pipe / "other/in/it").mkdir(parents=True)
+    node.ask(GPUS[0], "die")
+    until("it was started again", lambda: len(node.starts(GPUS[0])) == 2)
+    node.wait_ready(GPUS[0])
+    expect("starts", len(node.starts(GPUS[0])), 2)
+    expect("what is in its folder", sorted(os.listdir(pipe)), ["control", "control_lock"])
+
+
+def its_logs_are_bounded(node):
+    node.wait_ready()
+    log = node.root / GPUS[0] / "log/control.log"
+    (log.parent / "small.log").write_bytes(b"x" * 1000)
+    with open(log, "wb") as file:
+        file.write(b"x" * (5 << 20))
+        file.flush()
+        until("emptied", lambda: log.stat().st_size == 0)
+        file.write(b"y" * 10)  # behind a hole, as who does not append
+        file.flush()
+        time.sleep(4)
+        expect("its blocks", log.stat().st_blocks < 100, True)
+    expect("a small one", (log.parent / "small.log").stat().st_size, 1000)
+    expect("starts", len(node.starts(GPUS[0])), 1)
+
+
 def its_end_is_theirs(node):
     node.wait_ready()
     Client(node.root, GPUS[0], 77)
@@ -230,7 +339,9 @@ CASES = (each_gpu_has_a_daemon_of_its_own, one_that_dies_is_started_again_and_no
          one_that_hangs_without_clients_is_started_again,
          one_that_hangs_keeps_its_clients_for_a_while,
          one_that_failed_is_recycled_when_its_clients_have_gone,
-         one_that_never_starts_is_tried_more_and_more_rarely, its_end_is_theirs,
+         one_that_never_starts_is_tried_more_and_more_rarely,
+         what_a_client_does_to_the_socket_is_undone, only_the_daemon_itself_is_ready,
+         what_is_left_behind_is_in_no_daemons_way, its_logs_are_bounded, its_end_is_theirs,
          killed_it_leaves_no_daemon)
 
 

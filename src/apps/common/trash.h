@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_TRASH_H
-#define GPUSHARE_APPS_DEVICE_PLUGIN_TRASH_H
+#ifndef GPUSHARE_APPS_COMMON_TRASH_H
+#define GPUSHARE_APPS_COMMON_TRASH_H
 
 #include <dirent.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device_plugin/trash.h"
+#include "common/trash.h"
 
 #include <assert.h>
 #include <errno.h>
