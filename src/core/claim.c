@@ -6,6 +6,8 @@ void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
 {
     struct gs_charge charge;
     const gs_gpu_mask gpus = gs_pod_recorded(pod);
+    const uint32_t named = gs_gpu_mask_count(pod->recorded_gpus);
+    const uint32_t asked = gs_pod_asked_gpus(pod);
     gs_pod_charge(pod, &charge);
     *ret = (struct gs_claim){
         .uid = pod->uid,
@@ -17,6 +19,7 @@ void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
         .exchanged = pod->exchanged,
         .units = charge.units,
         .gpu_count = charge.gpu_count,
+        .gpus_max = named > asked ? named : asked,
         .cores_pct = charge.cores_pct,
         .total_units = gs_pod_total_units(pod),
         .priority = pod->priority,
@@ -58,6 +61,7 @@ void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim)
     claim->exchanged |= known.exchanged; /* of several exchanges the last alone may be seen */
     claim->units = known.units;
     claim->gpu_count = known.gpu_count;
+    claim->gpus_max = known.gpus_max;
     claim->cores_pct = known.cores_pct;
     claim->total_units = known.total_units;
     if (known.from_moved || said == known.gpus)

@@ -31,13 +31,11 @@ struct gpus {
     gs_gpu_mask could_hold; /* as large as the least that it may have there */
 };
 
-/* The claim's count of GPUs and a record that cannot be may contradict each other: then its memory
- * may lie on as many as the larger of them says. */
+/* Of a claim that is not believed: the least that it may have on a GPU. */
 static uint32_t least_units(const struct gs_ledger_claim *claim)
 {
-    const uint32_t named = gs_gpu_mask_count(claim->gpus | claim->also);
-    const uint32_t least =
-        claim->total_units / (named > claim->gpu_count ? named : claim->gpu_count);
+    const uint32_t gpus = claim->gpus_max > claim->gpu_count ? claim->gpus_max : claim->gpu_count;
+    const uint32_t least = claim->total_units / gpus;
     return least < claim->units ? least : claim->units;
 }
 
@@ -232,6 +230,7 @@ static void fill(struct gs_ledger_claim *to, const struct gs_claim *from)
     to->cpu_milli = from->cpu_milli;
     to->priority = from->priority;
     to->gpu_count = (uint8_t)from->gpu_count;
+    to->gpus_max = (uint8_t)from->gpus_max;
     to->cores_pct = (uint8_t)(from->cores_pct < GS_CORES_PCT ? from->cores_pct : GS_CORES_PCT);
     to->state = (uint8_t)from->state;
     to->leaving = from->leaving;
@@ -279,7 +278,7 @@ int gs_ledger_set_claim(struct gs_ledger *ledger, const struct gs_claim *claim,
                         struct gs_error *err)
 {
     if (!claim->uid || !claim->uid[0] || !claim->node || !claim->node[0] || !claim->units ||
-        !claim->gpu_count || claim->gpu_count > GS_GPUS_MAX)
+        !claim->gpu_count || claim->gpu_count > GS_GPUS_MAX || claim->gpus_max > GS_GPUS_MAX)
         return gs_fail(err, GS_EINVAL, "a claim needs a UID, a node, units and 1 to %d GPUs",
                        GS_GPUS_MAX);
     uint32_t node = gs_ledger_node_need(ledger, gs_slice_of(claim->node));
@@ -363,6 +362,7 @@ static struct gs_claim claim_out(const struct gs_ledger *ledger, uint32_t slot)
         .exchanged = from->exchanged,
         .units = from->units,
         .gpu_count = from->gpu_count,
+        .gpus_max = from->gpus_max,
         .cores_pct = from->cores_pct,
         .total_units = from->total_units,
         .priority = from->priority,

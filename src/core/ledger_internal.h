@@ -39,6 +39,7 @@ struct gs_ledger_claim {
     uint32_t cpu_milli;
     int32_t priority;
     uint8_t gpu_count;
+    uint8_t gpus_max;
     uint8_t cores_pct;
     uint8_t state;
     bool seen;

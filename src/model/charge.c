@@ -76,6 +76,13 @@ static enum gs_charge_result read_count(const struct gs_pod *pod, uint32_t *ret)
     return GS_CHARGE_OK;
 }
 
+uint32_t gs_pod_asked_gpus(const struct gs_pod *pod)
+{
+    uint32_t gpus = 1;
+    read_count(pod, &gpus);
+    return gpus;
+}
+
 /* What is promised of compute is promised of a GPU that the container has. */
 static bool has_cores_alone(const struct gs_pod *pod)
 {

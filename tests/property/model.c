@@ -176,8 +176,8 @@ gs_gpu_mask m_charged(const struct model *model, uint32_t uid, bool *unplaced)
     const struct m_node *node = &model->nodes[claim->node];
     bool reported = has_gpus(model, claim->node);
     uint32_t named = (uint32_t)__builtin_popcountll(claim->gpus);
-    uint32_t all_named = (uint32_t)__builtin_popcountll(claim->gpus | claim->also);
-    uint32_t least = claim->total / (all_named > claim->gpu_count ? all_named : claim->gpu_count);
+    uint32_t on = claim->gpus_max > claim->gpu_count ? claim->gpus_max : claim->gpu_count;
+    uint32_t least = claim->total / on;
     gs_gpu_mask there = 0, large = 0, could_hold = 0;
     least = least < claim->units ? least : claim->units; /* if it is spread over as many */
     for (uint32_t i = 0; reported && i < node->gpu_count; i++) {

@@ -14,6 +14,7 @@ void put_claim(struct world *world, uint32_t uid, const struct m_claim *claim)
         .exchanged = claim->exchanged,
         .units = claim->units,
         .gpu_count = claim->gpu_count,
+        .gpus_max = claim->gpus_max,
         .cores_pct = claim->cores,
         .total_units = claim->total,
         .priority = claim->priority,
@@ -84,6 +85,8 @@ struct m_claim random_claim(struct world *world, struct rng *rng)
         claim.gpu_count = 2 + rng_below(rng, 2);
     if (rng_once_in(rng, 8))
         claim.total = 1 + rng_below(rng, 40);
+    if (rng_once_in(rng, 4))
+        claim.gpus_max = rng_below(rng, 5);
     claim.exchanged = rng_once_in(rng, 8);
     claim.cores = random_cores(rng);
     for (uint32_t tries = 0; tries < 20; tries++) {

@@ -44,16 +44,18 @@ struct gs_claim {
     const char *ns;
     const char *name;
     const char *node;
-    gs_gpu_mask gpus;     /* as recorded; 0: none that can be */
-    gs_gpu_mask also;     /* where else it may be: charged too, and it counts as unplaced */
-    gs_gpu_mask charged;  /* out only: where it counts now */
-    bool unplaced;        /* out only: the recorded GPUs are not believed */
-    bool exchanged;       /* by a plugin that tells so on the pod alone: it may be on any GPU, as
-                             long as its node's plugin does not tell of moved pods */
-    bool from_moved;      /* gpus are those of gs_node.moved: believed whatever their size */
-    uint32_t units;       /* per GPU, at least 1 */
-    uint32_t gpu_count;   /* at least 1 */
-    uint32_t cores_pct;   /* per GPU, at most GS_CORES_PCT */
+    gs_gpu_mask gpus;    /* as recorded; 0: none that can be */
+    gs_gpu_mask also;    /* where else it may be: charged too, and it counts as unplaced */
+    gs_gpu_mask charged; /* out only: where it counts now */
+    bool unplaced;       /* out only: the recorded GPUs are not believed */
+    bool exchanged;      /* by a plugin that tells so on the pod alone: it may be on any GPU, as
+                            long as its node's plugin does not tell of moved pods */
+    bool from_moved;     /* gpus are those of gs_node.moved: believed whatever their size */
+    uint32_t units;      /* per GPU, at least 1 */
+    uint32_t gpu_count;  /* at least 1 */
+    uint32_t gpus_max;  /* where it is not believed, it may lie on so many: what record or gpu-count
+                           says, the larger; 0: gpu_count */
+    uint32_t cores_pct; /* per GPU, at most GS_CORES_PCT */
     uint32_t total_units; /* of all its GPUs, to be divided anew when it is told where it is; 0:
                              units times gpu_count */
     int32_t priority;

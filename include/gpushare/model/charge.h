@@ -62,6 +62,9 @@ struct gs_charge gs_pod_charge_on(const struct gs_pod *pod, gs_gpu_mask gpus);
 /* Where its record says that it is; 0: not bound, no record, or one that cannot be. */
 gs_gpu_mask gs_pod_recorded(const struct gs_pod *pod);
 
+/* Over how many GPUs its gpu-count asks to spread it; 1 where that cannot be honoured. */
+uint32_t gs_pod_asked_gpus(const struct gs_pod *pod);
+
 /* The whole of what it asks for, of all its GPUs together, saturated at 2^31 - 1. */
 uint32_t gs_pod_total_units(const struct gs_pod *pod);
 

@@ -1,2 +1,2 @@
 # src/core/ledger_claims.c: its memory is not divided by the GPUs it is told to be on
-s/claim->units = claim->total_units .*/(void)count;/
+s/claim->units = gs_units_each(.*/(void)gpus;/

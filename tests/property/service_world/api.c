@@ -16,6 +16,16 @@ bool sw_runs(const struct sw_pod *pod)
     return pod->exists && !pod->ended && pod->node >= 0;
 }
 
+unsigned sw_share_of(const struct sw_pod *pod, unsigned gpus)
+{
+    return gpus && pod->total % gpus == 0 ? pod->total / gpus : 0;
+}
+
+unsigned sw_share(const struct sw_pod *pod)
+{
+    return sw_share_of(pod, gs_gpu_mask_count(pod->runs_on));
+}
+
 void sw_format_gpus(gs_gpu_mask gpus, char out[32])
 {
     size_t len = 0;
@@ -30,6 +40,10 @@ static void put_notes(struct gs_buf *out, const struct sw_pod *pod)
     const char *joint = "";
     if (pod->record[0]) {
         gs_buf_printf(out, "\"ALIYUN_COM_GPU_MEM_IDX\":\"%s\"", pod->record);
+        joint = ",";
+    }
+    if (pod->deny[0]) {
+        gs_buf_printf(out, "%s\"aliyun.com/gpu-uuid-deny\":\"%s\"", joint, pod->deny);
         joint = ",";
     }
     if (pod->swap_with)
@@ -57,7 +71,7 @@ char *sw_pod_json(int p)
     gs_buf_printf(&out,
                   "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{"
                   "\"aliyun.com/gpu-mem\":\"%u\"}}}]},\"status\":{\"phase\":\"%s\"",
-                  pod->units * pod->gpus,
+                  pod->total,
                   pod->ended       ? "Failed"
                   : pod->node >= 0 ? "Running"
                                    : "Pending");
@@ -165,6 +179,8 @@ enum gs_code sw_carry_out(int p, unsigned uid, int n, gs_gpu_mask gpus)
         return GS_ECONFLICT;
     pod->node = n;
     pod->runs_on = gpus;
+    if (!sw_share(pod))
+        sw_fail("p%d was bound to GPUs over which it does not divide", p);
     sw_format_gpus(gpus, pod->record);
     pod->bound_at = sw.history[GS_KIND_POD].count;
     sw_tell_pod(p, false);

@@ -58,7 +58,7 @@ static void begin(uint64_t seed, int replicas, const struct sw_counts *counts)
     if (gs_names_init(&sw.names, "aliyun.com", NULL) < 0)
         abort();
     for (int p = 0; p < SW_PODS; p++)
-        sw.pods[p] = (struct sw_pod){.node = -1, .partner = -1};
+        sw.pods[p] = (struct sw_pod){.node = -1, .partner = -1, .deny = ""};
     static const unsigned sizes[SW_NODES][SW_GPUS] = {{16, 16, 16}, {8, 16, 24}, {12, 12, 12}};
     for (int n = 0; n < SW_NODES; n++) {
         sw.nodes[n] = (struct sw_node){.exists = true, .inventory = true, .speaks = n != 2};
@@ -127,11 +127,12 @@ static void print_counts(const struct options *options, uint64_t rounds,
 {
     printf(
         "seed %llu: %llu rounds, %lu steps: %lu binds (%lu at once, %lu answers lost, %lu late), "
-        "%lu lists, %lu restarts, %lu terms, %lu exchanges, %lu edits, %lu pods by hand; %lu GPUs "
+        "%lu lists, %lu restarts, %lu terms, %lu exchanges, %lu edits, %lu pods by hand, "
+        "%lu choices spoiled; %lu GPUs "
         "charged for what could not be known\n",
         (unsigned long long)options->seed, (unsigned long long)rounds, counts->steps, counts->binds,
         counts->bound, counts->lost, counts->late, counts->lists, counts->restarts, counts->terms,
-        counts->exchanges, counts->edits, counts->by_hand, counts->doubts);
+        counts->exchanges, counts->edits, counts->by_hand, counts->spoiled, counts->doubts);
 }
 
 int main(int argc, char **argv)

@@ -5,13 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "gpushare/codec/annotation.h"
+
 static unsigned used_truly(int n, unsigned g)
 {
     unsigned used = 0;
     for (int p = 0; p < SW_PODS; p++) {
         const struct sw_pod *pod = &sw.pods[p];
         if (sw_runs(pod) && pod->node == n && pod->runs_on >> g & 1)
-            used += pod->units;
+            used += sw_share(pod);
     }
     return used;
 }
@@ -20,10 +22,10 @@ static bool says_the_truth(const struct sw_pod *pod)
 {
     char right[32];
     sw_format_gpus(pod->runs_on, right);
-    return strcmp(pod->record, right) == 0 && (pod->label ? pod->label : 1) == pod->gpus;
+    return strcmp(pod->record, right) == 0;
 }
 
-/* First on the node, then the pods' own records; the label is the owner's. */
+/* First on the node, then the pods' own records. The label is the owner's, and says nothing. */
 static void look(int n)
 {
     bool news = false, wrong[SW_PODS] = {false};
@@ -54,7 +56,7 @@ void sw_plugins_look(void)
     }
 }
 
-static bool has_room(int n, gs_gpu_mask gpus, unsigned units)
+bool sw_has_room(int n, gs_gpu_mask gpus, unsigned units)
 {
     uint32_t idx;
     GS_FOR_EACH_GPU (idx, gpus) {
@@ -64,20 +66,21 @@ static bool has_room(int n, gs_gpu_mask gpus, unsigned units)
     return true;
 }
 
-/* What its record says, if that can be; else any that have the room; else it fails. */
+/* What its record says, if that can be; else any that have the room. Or it fails. */
 static void allocate(int p)
 {
     struct sw_pod *pod = &sw.pods[p];
     const int n = pod->node;
-    unsigned idx;
-    char rest;
-    if (pod->gpus == 1 && sscanf(pod->record, "%u%c", &idx, &rest) == 1 && idx < SW_GPUS &&
-        has_room(n, GS_GPU_BIT(idx), pod->units))
-        pod->runs_on = GS_GPU_BIT(idx);
-    for (gs_gpu_mask gpus = 1; !pod->runs_on && gpus < 1u << SW_GPUS; gpus++) {
-        if (gs_gpu_mask_count(gpus) == pod->gpus && has_room(n, gpus, pod->units))
-            pod->runs_on = gpus;
-    }
+    const unsigned asked = sw_share_of(pod, pod->label) ? pod->label : 1;
+    gs_gpu_mask said = 0;
+    if (gs_codec_idx_parse(gs_slice_of(pod->record), &said) && said < 1u << SW_GPUS &&
+        sw_share_of(pod, gs_gpu_mask_count(said)))
+        pod->runs_on = sw_has_room(n, said, sw_share_of(pod, gs_gpu_mask_count(said))) ? said : 0;
+    else
+        for (gs_gpu_mask gpus = 1; !pod->runs_on && gpus < 1u << SW_GPUS; gpus++) {
+            if (gs_gpu_mask_count(gpus) == asked && sw_has_room(n, gpus, sw_share_of(pod, asked)))
+                pod->runs_on = gpus;
+        }
     pod->ended = !pod->runs_on;
     pod->listed = pod->runs_on;
     if (pod->runs_on)
@@ -111,8 +114,8 @@ static bool is_exchanged(int p)
 static bool may_exchange(int i, int k)
 {
     const struct sw_pod *a = &sw.pods[i], *b = &sw.pods[k];
-    return i != k && sw_runs(a) && sw_runs(b) && a->node == b->node && a->units == b->units &&
-           a->gpus == b->gpus && a->runs_on && b->runs_on && a->runs_on != b->runs_on &&
+    return i != k && sw_runs(a) && sw_runs(b) && a->node == b->node && a->total == b->total &&
+           sw_share(a) == sw_share(b) && a->runs_on && b->runs_on && a->runs_on != b->runs_on &&
            sw.nodes[a->node].inventory && !is_exchanged(i) && !is_exchanged(k);
 }
 

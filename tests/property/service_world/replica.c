@@ -10,6 +10,9 @@
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/pod.h"
 
+#include "../../../src/core/policy_internal.h"
+#include "../../../src/service/service_internal.h"
+
 enum { LATE_MAX_S = 60 };
 
 bool sw_paused(const struct sw_replica *replica)
@@ -155,6 +158,8 @@ static void edit_at_once(int p)
     snprintf(pod->record, sizeof(pod->record), "%u", sw_random(SW_GPUS + 1));
     if (sw_once_in(4))
         pod->record[0] = '\0';
+    if (sw_once_in(3))
+        pod->label = sw_random(5);
     sw.counts.edits++;
     sw_tell_pod(p, false);
 }
@@ -368,18 +373,50 @@ void sw_replica_stop(struct sw_replica *replica)
 void sw_bind_something(struct sw_replica *replica)
 {
     const int p = (int)sw_random(SW_PODS);
-    const struct sw_pod *pod = &sw.pods[p];
+    struct sw_pod *pod = &sw.pods[p];
     char body[256];
     if (!pod->exists || pod->node >= 0 || pod->ended || sw_paused(replica))
         return;
+    if (sw_once_in(2))
+        pod->asked = (int)sw_random(SW_NODES);
     snprintf(body, sizeof(body),
-             "{\"PodName\":\"p%d\",\"PodNamespace\":\"d\",\"PodUID\":\"u%u\",\"Node\":\"n%u\"}", p,
-             pod->uid, sw_random(SW_NODES));
+             "{\"PodName\":\"p%d\",\"PodNamespace\":\"d\",\"PodUID\":\"u%u\",\"Node\":\"n%d\"}", p,
+             pod->uid, pod->asked);
     struct gs_buf answer = GS_BUF(1 << 16);
     struct gs_error err = {0};
     gs_service_bind(replica->service, body, strlen(body), &answer, &err);
     gs_buf_release(&answer);
     sw_check("after a bind");
+}
+
+void sw_ask_something(struct sw_replica *replica)
+{
+    const int p = (int)sw_random(SW_PODS);
+    struct gs_buf answer = GS_BUF(1 << 16), body = GS_BUF(1 << 16);
+    if (sw.pods[p].exists && sw.pods[p].node < 0 && !sw_paused(replica)) {
+        char *json = sw_pod_json(p);
+        gs_buf_printf(&body, "{\"Pod\":%s,\"NodeNames\":[\"n0\",\"n1\",\"n2\"]}", json);
+        free(json);
+        gs_service_prioritize(replica->service, body.data, body.len, &answer, NULL);
+    }
+    gs_buf_release(&body);
+    gs_buf_release(&answer);
+}
+
+/* As a collision would: what is kept of a kind of pod says another GPU. */
+void sw_spoil(struct sw_replica *replica)
+{
+    struct gs_policies *policies = replica->service ? replica->service->store.policies : NULL;
+    const uint64_t row = policies ? (policies->choices.mask + 1) / GS_KINDS_MAX : 0;
+    for (uint64_t i = 0; policies && i < GS_KINDS_MAX * SW_NODES; i++) {
+        struct gs_memo_entry *entry = &policies->choices.entries[i / SW_NODES * row + i % SW_NODES];
+        const uint64_t gpus = sw_random(1u << SW_GPUS);
+        if (!entry->check)
+            continue;
+        entry->check ^= entry->second ^ gpus;
+        entry->second = gpus;
+        sw.counts.spoiled++;
+    }
 }
 
 void sw_pass(int64_t ns)

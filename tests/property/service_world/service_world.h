@@ -6,9 +6,11 @@
 
 /*
  * A cluster in one thread: an API server with its history, one or two replicas of the service that
- * follow it, a device plugin on every node, and tenants. Everything that can be late, lost, doubled
- * or edited is, by a seed. What is asserted (sw_check, sw_settle): no GPU ever holds more than it
- * has, where the pods truly are; and in the end every ledger is what the API says.
+ * follow it, a device plugin on every node, and tenants, who edit their pods while they wait, while
+ * they are bound and while they run. Everything that can be late, lost, doubled, edited or, of what
+ * a policy remembers, wrong is, by a seed. What is asserted (sw_check, sw_settle): no GPU ever
+ * holds more than it has, where the pods truly are; and in the end every ledger is what the API
+ * says.
  *
  * Late in here means what it means outside: an answer that is lost, a binding that is carried out
  * after its caller gave up, a watch that stands still while others go on, a list that began before
@@ -29,18 +31,19 @@ enum {
 
 struct sw_pod {
     bool exists, ended, deleting;
-    bool by_hand;              /* nodeName was set when it was created */
-    bool edited;               /* its object may say something else than the truth */
-    unsigned uid, units, gpus; /* units on each of so many GPUs */
-    int node;                  /* -1: not bound */
-    int nominated;             /* node + 1; 0: none */
-    gs_gpu_mask runs_on;       /* 0: the kubelet has not given it any yet */
-    gs_gpu_mask listed;        /* in the node's list of moved pods; 0: not */
-    char record[32];           /* ALIYUN_COM_GPU_MEM_IDX */
-    unsigned label;            /* gpu-count; 0: none */
-    unsigned swap_with;        /* an older plugin's exchange; 0: none */
-    int partner;               /* whose record that plugin has still to patch; -1: nobody's */
-    size_t bound_at;           /* in the history of pods: the event that bound it */
+    bool by_hand;        /* nodeName was set when it was created */
+    unsigned uid, total; /* units of all its GPUs together */
+    int node;            /* -1: not bound */
+    int asked;           /* the node that it was last to be bound to */
+    int nominated;       /* node + 1; 0: none */
+    gs_gpu_mask runs_on; /* 0: the kubelet has not given it any yet */
+    gs_gpu_mask listed;  /* in the node's list of moved pods; 0: not */
+    char record[32];     /* ALIYUN_COM_GPU_MEM_IDX */
+    unsigned label;      /* gpu-count; 0: none. Its owner's, at any time */
+    const char *deny;    /* gpu-uuid-deny; "": none */
+    unsigned swap_with;  /* an older plugin's exchange; 0: none */
+    int partner;         /* whose record that plugin has still to patch; -1: nobody's */
+    size_t bound_at;     /* in the history of pods: the event that bound it */
 };
 
 struct sw_node {
@@ -103,7 +106,7 @@ struct sw_world {
     char what[200]; /* went wrong */
     struct sw_counts {
         unsigned long steps, binds, bound, lost, late, lists, exchanges, edits, by_hand, terms,
-            restarts, doubts;
+            restarts, spoiled, doubts;
     } counts;
 };
 
@@ -117,8 +120,11 @@ bool sw_once_in(unsigned n);
 void sw_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- the API server --- */
-bool sw_runs(const struct sw_pod *pod); /* bound, and not ended */
-char *sw_pod_json(int p);               /* *caller frees* */
+bool sw_runs(const struct sw_pod *pod);      /* bound, and not ended */
+unsigned sw_share(const struct sw_pod *pod); /* on each GPU that it runs on; 0: on none */
+/* Of so many GPUs; 0: the total does not divide. */
+unsigned sw_share_of(const struct sw_pod *pod, unsigned gpus);
+char *sw_pod_json(int p); /* *caller frees* */
 char *sw_node_json(int n);
 void sw_tell_pod(int p, bool gone);
 void sw_tell_node(int n, bool gone);
@@ -138,8 +144,12 @@ void sw_deliver_nodes(struct sw_replica *replica); /* all there are */
 void sw_list_pods(struct sw_replica *replica);
 void sw_list_nodes(struct sw_replica *replica);
 bool sw_paused(const struct sw_replica *replica);
-/* kube-scheduler asks for some pod on some node. */
+/* kube-scheduler asks for some pod on some node, or on the same one again. */
 void sw_bind_something(struct sw_replica *replica);
+/* kube-scheduler asks how good all nodes are for a pod; and what is remembered of that is spoiled.
+ */
+void sw_ask_something(struct sw_replica *replica);
+void sw_spoil(struct sw_replica *replica);
 void sw_pass(int64_t ns);
 
 /* --- the plugins --- */
@@ -149,6 +159,7 @@ void sw_plugins_allocate(void); /* to what was bound by hand */
 void sw_exchange(void);
 void sw_finish_exchange(int p); /* an older plugin's second patch */
 void sw_upgrade(int n);
+bool sw_has_room(int n, gs_gpu_mask gpus, unsigned units); /* truly */
 
 /* --- steps and checks --- */
 void sw_step(void);

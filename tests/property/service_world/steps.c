@@ -16,16 +16,43 @@ static struct sw_replica *any_replica(void)
 
 /* --- pods --- */
 
+/*
+ * Lists that deny nothing. Before kinds of pods were compared, results were remembered under a hash
+ * of the lists that anybody could compute: these pairs of units and text are one there.
+ */
+static void write_list(struct sw_pod *pod, bool made)
+{
+    static const struct {
+        unsigned units;
+        const char *deny;
+    } lists[] = {
+        {2, "zzzzzzz1qqqqqqq2xxxxxxx3"},
+        {12, "dFazzzzz$dH<D_SRxxxxxxx3"},
+        {12, "dWdzzzzzzo5TdB~qxxxxxxx3"},
+    };
+    const unsigned i = sw_random(sizeof(lists) / sizeof(lists[0]));
+    pod->deny = lists[i].deny;
+    if (made)
+        pod->total = lists[i].units;
+    if (made)
+        pod->label = 0;
+}
+
 static void create_pod(int p)
 {
     struct sw_pod *pod = &sw.pods[p];
     *pod = (struct sw_pod){.exists = true,
                            .uid = ++sw.uids,
-                           .units = sw_once_in(2) ? 4 : 2 + sw_random(11),
-                           .gpus = sw_once_in(4) ? 2 : 1,
+                           .total = sw_once_in(2) ? 4 : 2 + sw_random(11),
                            .node = -1,
+                           .deny = "",
                            .partner = -1};
-    pod->label = pod->gpus > 1 ? pod->gpus : 0;
+    if (sw_once_in(4)) {
+        pod->label = 2;
+        pod->total *= 2;
+    }
+    if (sw_once_in(8))
+        write_list(pod, true);
     sw_tell_pod(p, false);
 }
 
@@ -35,6 +62,18 @@ static bool any_open_bind(void)
     for (int r = 0; r < sw.replica_count; r++)
         any |= gs_service_open_binds(sw.replicas[r].service) != 0;
     return any;
+}
+
+/* One that cannot be; or one that can, where there is room. */
+static void forge(int p)
+{
+    struct sw_pod *pod = &sw.pods[p];
+    const gs_gpu_mask gpus = 1 + sw_random((1u << SW_GPUS) - 1);
+    const unsigned share = sw_share_of(pod, gs_gpu_mask_count(gpus));
+    if (!share || sw_once_in(2))
+        snprintf(pod->record, sizeof(pod->record), "%u", SW_GPUS + sw_random(3));
+    else if (sw_has_room(pod->node, gpus, share))
+        sw_format_gpus(gpus, pod->record);
 }
 
 /* With nodeName set by hand, and now and then a record of its owner's. Seen by all at once, and
@@ -49,7 +88,7 @@ static void create_by_hand(int p)
     pod->by_hand = true;
     pod->node = n;
     if (sw_once_in(3))
-        snprintf(pod->record, sizeof(pod->record), "%u", SW_GPUS + sw_random(3));
+        forge(p);
     pod->bound_at = sw.history[GS_KIND_POD].count;
     sw_tell_pod(p, false);
     sw.counts.by_hand++;
@@ -84,19 +123,31 @@ static bool all_saw(const struct sw_pod *pod)
     return true;
 }
 
+/* gpu-count, whenever its owner likes: of a pod that was bound by hand and has no GPU yet it is
+ * what it will be given. */
+static void edit_count(int p)
+{
+    struct sw_pod *pod = &sw.pods[p];
+    if (pod->ended || (pod->node >= 0 && !pod->runs_on))
+        return;
+    sw.counts.edits++;
+    pod->label = sw_random(5);
+    if (pod->node < 0 && sw_once_in(4))
+        write_list(pod, false);
+    sw_tell_pod(p, false);
+}
+
 /* A tenant with the right to patch his pods. */
 static void edit(int p)
 {
     static const char *const records[] = {"0", "1", "2", "0,1", "1,2", "0,1,2", "7", "x", "", "63"};
     struct sw_pod *pod = &sw.pods[p];
-    if (!sw_runs(pod) || !sw.nodes[pod->node].exists || !sw.nodes[pod->node].speaks ||
-        !all_saw(pod))
+    if (!sw_runs(pod) || !pod->runs_on || !sw.nodes[pod->node].exists ||
+        !sw.nodes[pod->node].speaks || !all_saw(pod))
         return;
     sw.counts.edits++;
     if (!sw_once_in(3))
         snprintf(pod->record, sizeof(pod->record), "%s", records[sw_random(10)]);
-    if (sw_once_in(3))
-        pod->label = sw_random(5);
     if (sw_once_in(4))
         pod->swap_with = 1 + sw_random(sw.uids);
     sw_tell_pod(p, false);
@@ -112,9 +163,12 @@ static void step_of_pod(int p)
             create_pod(p);
         return;
     }
-    switch (sw_random(4)) {
+    switch (sw_random(5)) {
     case 0:
         sw_end_pod(p, true);
+        break;
+    case 3:
+        edit_count(p);
         break;
     case 1:
         if (pod->node >= 0 && !pod->ended)
@@ -237,8 +291,12 @@ void sw_step(void)
     case 3:
     case 4:
     case 5:
-        for (int i = 0; i < 8; i++)
+        for (int i = 0; i < 8; i++) {
+            sw_ask_something(any_replica());
+            if (sw_once_in(4))
+                sw_spoil(any_replica());
             sw_bind_something(any_replica());
+        }
         break;
     case 6:
     case 7:
@@ -281,7 +339,7 @@ static void count(unsigned used[SW_NODES][SW_GPUS])
     for (int p = 0; p < SW_PODS; p++) {
         const struct sw_pod *pod = &sw.pods[p];
         for (unsigned g = 0; sw_runs(pod) && g < SW_GPUS; g++)
-            used[pod->node][g] += pod->runs_on >> g & 1 ? pod->units : 0;
+            used[pod->node][g] += pod->runs_on >> g & 1 ? sw_share(pod) : 0;
     }
 }
 

@@ -50,7 +50,8 @@ static void a_claim_counts_where_it_was_recorded_if_that_can_be(void **state)
                                  .node = "n1",
                                  .gpus = r->gpus,
                                  .units = r->units,
-                                 .gpu_count = r->gpu_count};
+                                 .gpu_count = r->gpu_count,
+                                 .gpus_max = gs_gpu_mask_count(r->gpus)};
         row_equal(r->row, gs_ledger_set_claim(ledger, &claim, NULL), 0);
         row_true(r->row, test_charged(ledger, "a") == r->charged);
         row_equal(r->row, test_stats(ledger).unplaced_claims, r->unplaced);

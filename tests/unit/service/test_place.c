@@ -134,6 +134,14 @@ static void a_bound_pod_that_is_seen_first_is_its_record(void **state)
     }
 }
 
+/* Nobody knows then whether the plugin gives it one GPU or two. */
+static void a_record_that_is_not_on_the_node_is_charged_by_the_larger_number(void **state)
+{
+    rig_node_moved(&rig, "n1", "8,16,7", "{}");
+    edited("'aliyun.com/gpu-count':'2'", "'ALIYUN_COM_GPU_MEM_IDX':'7'");
+    expect_used("half of it fits there", "16 16 0");
+}
+
 /* The original's extender wrote it and died, or an owner did. */
 static void a_record_on_a_pod_that_is_not_bound_is_nothing(void **state)
 {
@@ -308,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(no_edit_of_a_pod_moves_or_resizes_its_claim),
         T(a_bound_pod_that_is_seen_first_is_its_record),
+        T(a_record_that_is_not_on_the_node_is_charged_by_the_larger_number),
         T(a_record_on_a_pod_that_is_not_bound_is_nothing),
         T(a_pod_made_anew_is_another_pod),
         T(an_exchange_moves_both_on_the_nodes_one_event),
