@@ -26,6 +26,7 @@ import urllib.request
 
 import cluster
 from chromium import Chromium
+from servers import MayNotListNodes, Plugins
 
 LARGE = "nodes=5000,gpus=8,mem=80,pods=50000,pod_mem=8,pending=40"
 # Of the first page of 200 nodes with 1,600 GPUs and 2,000 pods.
@@ -183,25 +184,12 @@ def a_stream_that_ended_is_taken_up_again(browser, stack):
     page.wait("document.querySelector('#n-t4-1 [aria-label^=\"research/notebook-max\"]')", 30)
 
 
-class MayNotListNodes(http.server.BaseHTTPRequestHandler):
-    """Between the page's server and the API server, for one of few rights."""
-    def do_GET(self):
-        if self.path.startswith("/api/v1/nodes"):
-            status, body = 403, b'{"kind":"Status","message":"nodes is forbidden","code":403}'
-        else:
-            with urllib.request.urlopen(self.server.api + self.path, timeout=30) as answer:
-                status, body = answer.status, answer.read()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *words):
-        pass
-
-
 def who_may_not_list_nodes_sees_the_pods(browser, stack):
-    world = World(stack, cluster.text())
+    said = "0/6 nodes: <img src=x onerror=alert(1)></td>\"'&"
+    items = json.loads(cluster.text())
+    waits = [item for item in items["items"] if item["metadata"]["name"] == "notebook-max"][0]
+    waits["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "message": said}]
+    world = World(stack, json.dumps(items))
     api = stack.enter_context(http.server.ThreadingHTTPServer(("127.0.0.1", 0), MayNotListNodes))
     api.api, address = world.api, f"http://127.0.0.1:{api.server_port}"
     threading.Thread(target=api.serve_forever, daemon=True).start()
@@ -216,30 +204,14 @@ def who_may_not_list_nodes_sees_the_pods(browser, stack):
     page.wait(f"{rows} == 32")
     equal(page.run("document.querySelectorAll('script, #totals, article').length"), 0, "what he may not see")
     equal("may not list nodes" in page.run("document.querySelector('#lost').textContent"), True, "the note")
+    equal(page.run("[...document.querySelectorAll('td')].some((one) => one.textContent == "
+                   f"{json.dumps(said)})"), True, "the words of kube-scheduler, as they are")
+    equal(page.run("document.querySelectorAll('img').length"), 0, "markup of others")
     page = browser.page(web[1] + "?q=a10-2")
     page.wait(f"{rows} == 6")
     equal(page.complaints(), [], "what the browser complains of")
     world.bind("research", "notebook-max", "a10-2", "2")
     page.wait(f"{rows} == 7", 30) # the browser loads it again by itself
-
-
-class Plugins(http.server.BaseHTTPRequestHandler):
-    """Before the API server: its proxy to the device plugins, whose page is server.usage by node."""
-    def do_GET(self):
-        found = re.fullmatch(r"/api/v1/namespaces/gpushare-system/pods/plugin-(.*):39997/proxy/usage", self.path)
-        self.send_response(200)
-        self.end_headers()
-        if found:
-            self.server.asked += 1
-            self.wfile.write(json.dumps(self.server.usage[found[1]]).encode())
-            return
-        with contextlib.suppress(OSError), urllib.request.urlopen(
-                self.server.api + self.path, timeout=600) as answer:
-            while data := answer.read1(65536): # a watch does not end
-                self.wfile.write(data)
-
-    def log_message(self, *words):
-        pass
 
 
 def plugin_pod(node):
@@ -392,6 +364,10 @@ def it_works_without_a_script(browser, stack):
     equal(page.run("document.querySelector('[name=q]').value"), "whisper", "the search")
 
 
+def other_at(token, i):
+    return token[:i] + ("1" if token[i] == "0" else "0") + token[i + 1:]
+
+
 def who_may_not_look_is_refused(_, stack):
     world = World(stack, cluster.text())
     port = urllib.parse.urlsplit(world.url).port
@@ -401,9 +377,16 @@ def who_may_not_look_is_refused(_, stack):
             ("its head", 200, {"method": "HEAD"}),
             ("no token", 403, {"tail": "/"}),
             ("another token", 403, {"tail": "/" + "0" * 32 + "/"}),
+            *((f"a token of which letter {i} is another", 403, {"tail": f"/{other_at(token, i)}/"})
+              for i in range(len(token))),
             ("half a token", 403, {"tail": f"/{token[:16]}/"}),
+            ("a token and more", 403, {"tail": f"/{token}0/"}),
             ("the script without a token", 403, {"tail": "/app.js"}),
             ("a name that points here", 403, {"Host": f"gpus.example:{port}"}),
+            ("a name that begins as loopback's", 403, {"Host": f"localhost.gpus.example:{port}"}),
+            ("a name that begins with its address", 403, {"Host": f"127.0.0.1.gpus.example:{port}"}),
+            ("a name that ends as loopback's", 403, {"Host": f"gpus.localhost:{port}"}),
+            ("no name", 403, {"Host": ""}),
             ("another name of loopback", 200, {"Host": f"localhost:{port}"}),
             ("a port that is forwarded", 200, {"Host": "localhost:8080"}),
             ("a page of others", 403, {"Origin": "http://gpus.example"}),

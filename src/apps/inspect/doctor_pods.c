@@ -99,8 +99,7 @@ static void name_waits(const struct doctor *doctor, const struct waits *waits,
         if (is_elsewhere(doctor, waits, wait))
             doctor_add_name(elsewhere, name);
         *ret_fragmented +=
-            wait->obstacle == OBSTACLE_GPU &&
-            (wait->reason == GS_REASON_FRAGMENTED || wait->reason == GS_REASON_TOO_FEW_FREE);
+            wait->reason == GS_REASON_FRAGMENTED || wait->reason == GS_REASON_TOO_FEW_FREE;
     }
 }
 

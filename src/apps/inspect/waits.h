@@ -16,7 +16,7 @@ struct wait {
     struct gs_ask ask;
     uint32_t fits;              /* nodes that could take it now */
     enum obstacle obstacle;     /* of the nearest node */
-    enum gs_reason reason;      /* when that is OBSTACLE_GPU */
+    enum gs_reason reason;      /* when that is OBSTACLE_GPU, else GS_FITS */
     bool never;                 /* no GPU of this cluster could ever take it */
     struct verdict_group group; /* the nodes of that reason, and the nearest of them */
     bool other_scheduler;       /* it names another scheduler than all that have their GPU */
