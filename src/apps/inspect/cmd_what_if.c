@@ -183,7 +183,6 @@ static int add_copies(struct what_if *run, struct gs_node *node, uint32_t count,
                       struct gs_error *err)
 {
     const char *like = node->name;
-    node->moved_count = 0; /* its pods stay where they are */
     node->ready = true;
     node->unschedulable = false;
     for (uint32_t i = 1; i <= count; i++) {
