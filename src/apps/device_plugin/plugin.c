@@ -155,7 +155,7 @@ static void tell_usage(struct plugin *plugin)
 
 /* Each part reads what the callbacks and those before it have changed. Where one changes what an
  * earlier one reads, it wants a next round at once. */
-static void plugin_round(struct plugin *plugin)
+void plugin_round(struct plugin *plugin)
 {
     tick(plugin);
     gpu_thread_round(plugin);    /* GPUs that were read, or cannot be */

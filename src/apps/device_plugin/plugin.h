@@ -121,5 +121,7 @@ void plugin_release(struct plugin *plugin);
 
 /* Steps the loop, with a round after every step, until the program is to end. */
 int plugin_run(struct plugin *plugin, struct gs_error *err);
+/* One of these rounds, for who steps the loop by himself. */
+void plugin_round(struct plugin *plugin);
 
 #endif

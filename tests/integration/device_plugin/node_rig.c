@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_rig.h"
+
+#include "device_plugin/gpu_thread.h"
+#include "device_plugin/kubelet_calls.h"
+#include "device_plugin/pod_watch.h"
+#include "gpushare/base/log.h"
+#include "gpushare/codec/node.h"
+#include "gpushare/grpc/pod_resources.h"
+#include "gpushare/kube/base64.h"
+
+/* The edges that --wrap names have no header. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+#define STEP_NS (50 * GS_NS_PER_MS)
+
+struct plugin plugin;
+static struct node *here; /* the edges have no context of their own */
+
+/* ---- the API server ---- */
+
+static int away(bool is_away, struct gs_error *err)
+{
+    return is_away ? gs_fail(err, GS_EIO, "the API server is away") : 0;
+}
+
+static void put_key(struct gs_buf *out, const char *key, const char *value, bool *first)
+{
+    if (!value[0])
+        return;
+    gs_buf_printf(out, "%s\"%s\":", *first ? "" : ",", key);
+    gs_buf_json_string(out, value, strlen(value));
+    *first = false;
+}
+
+static int get_node(void *ctx, const char *name, struct gs_node *ret, struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(1 << 20);
+    bool first = true;
+    if (away(here->node_away, err) < 0)
+        return -1;
+    gs_buf_puts(&text, "{\"metadata\":{\"name\":\"n1\",\"annotations\":{");
+    put_key(&text, plugin.names.inventory, here->inventory, &first);
+    put_key(&text, plugin.names.moved, here->moved, &first);
+    gs_buf_puts(&text, "}},\"status\":{}}");
+    return gs_codec_node(&plugin.names, (struct gs_slice){text.data, text.len}, ret, err);
+}
+
+static int patch_node(void *ctx, const struct gs_meta_patch *patch, struct gs_error *err)
+{
+    if (away(here->node_away, err) < 0)
+        return -1;
+    for (size_t i = 0; i < patch->annotation_count; i++) {
+        const struct gs_kv *kv = &patch->annotations[i];
+        if (strcmp(kv->key, plugin.names.inventory) == 0)
+            snprintf(here->inventory, sizeof(here->inventory), "%s", kv->value);
+        else
+            snprintf(here->moved, sizeof(here->moved), "%s", kv->value);
+    }
+    here->node_patches++;
+    return 0;
+}
+
+static int patch_node_status(void *ctx, const struct gs_node_status_patch *patch,
+                             struct gs_error *err)
+{
+    return away(here->node_away, err);
+}
+
+static int patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs_error *err)
+{
+    here->pod_patches++;
+    return away(here->pods_away, err);
+}
+
+static int create_event(void *ctx, const struct gs_event *event, struct gs_error *err)
+{
+    if (away(here->node_away, err) < 0)
+        return -1;
+    if (here->event_count < NODE_EVENT_TEXTS)
+        snprintf(here->events[here->event_count++], sizeof(here->events[0]), "%s %s: %s",
+                 event->name, event->reason, event->message);
+    return 0;
+}
+
+static void describe_pod(const struct node_pod *pod, struct gs_container *container,
+                         struct gs_pod *ret)
+{
+    *container = (struct gs_container){
+        .name = "c", .kind = GS_CONTAINER_MAIN, .gpu_units = pod->units};
+    gs_pod_reset(ret);
+    ret->uid = ret->name = pod->name;
+    ret->ns = "ns";
+    ret->node_name = "n1";
+    ret->phase = pod->running ? GS_PHASE_RUNNING : GS_PHASE_PENDING;
+    ret->qos = GS_QOS_BEST_EFFORT;
+    ret->containers = container;
+    ret->container_count = 1;
+    ret->recorded = pod->record ? GS_RECORDED_VALID : GS_RECORDED_NONE;
+    ret->recorded_gpus = pod->record;
+    ret->count_kind = pod->count ? GS_COUNT_VALID : GS_COUNT_ABSENT;
+    ret->gpu_count = pod->count;
+    ret->created_s = 1;
+}
+
+static int list_pods(void *ctx, const char *name, int64_t timeout_ns,
+                     int (*each)(void *each_ctx, const struct gs_pod *pod), void *each_ctx,
+                     struct gs_error *err)
+{
+    if (away(here->pods_away, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < here->pod_count; i++) {
+        struct gs_container container;
+        struct gs_pod pod = {0};
+        describe_pod(&here->pods[i], &container, &pod);
+        if (here->pods[i].bound && each(each_ctx, &pod) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static const struct gs_kube_ops ops = {.get_node = get_node,
+                                       .patch_node = patch_node,
+                                       .patch_node_status = patch_node_status,
+                                       .patch_pod = patch_pod,
+                                       .create_event = create_event,
+                                       .list_pods = list_pods};
+
+int __wrap_gs_kube_request(struct gs_kube_client *client, const struct gs_kube_request *request,
+                           int *ret_status, struct gs_buf *body, struct gs_error *err)
+{
+    if (away(here->slices_away, err) < 0)
+        return -1;
+    *ret_status = 200;
+    gs_buf_printf(body,
+                  "{\"kind\":\"ResourceSliceList\",\"apiVersion\":\"resource.k8s.io/v1\","
+                  "\"metadata\":{},\"items\":[%s]}",
+                  here->slices);
+    return 0;
+}
+
+/* The watch: a whole list. */
+void node_list_pods(struct node *node)
+{
+    struct gs_error err = {0};
+    if (node->pods_away || !node->runs)
+        return;
+    gs_allocator_list_begin(plugin.alloc);
+    for (uint32_t i = 0; i < node->pod_count; i++) {
+        struct gs_container container;
+        struct gs_pod pod = {0};
+        describe_pod(&node->pods[i], &container, &pod);
+        if (node->pods[i].bound && gs_allocator_pod(plugin.alloc, &pod, &err) < 0)
+            fail_msg("%s", err.msg);
+    }
+    gs_allocator_list_end(plugin.alloc);
+    plugin.pods_listed = plugin.pods_changed = true;
+}
+
+/* ---- the kubelet ---- */
+
+int __wrap_gs_kubelet_link_new(struct gs_loop *loop, struct gs_dp *dp,
+                               const struct gs_kubelet_link_options *options,
+                               struct gs_kubelet_link **ret, struct gs_error *err)
+{
+    *ret = (struct gs_kubelet_link *)here;
+    here->linked = true;
+    options->event(options->ctx, GS_KUBELET_LINK_REGISTERED, NULL);
+    return 0;
+}
+
+size_t __wrap_gs_dp_streams(const struct gs_dp *dp)
+{
+    return here->linked;
+}
+
+int __wrap_gs_dp_set_devices(struct gs_dp *dp, const struct gs_dp_device *devices, size_t count,
+                             struct gs_error *err)
+{
+    assert_in_range(count, 0, GS_COUNT_OF(here->devices));
+    for (size_t i = 0; i < count; i++)
+        snprintf(here->devices[i], sizeof(here->devices[0]), "%s", devices[i].id);
+    here->device_count = count;
+    return 0;
+}
+
+int __wrap_gs_podres_list_start(struct gs_loop *loop, const char *socket_path, int64_t timeout_ns,
+                                gs_podres_fn *done, void *ctx, struct gs_podres_call **ret,
+                                struct gs_error *err)
+{
+    static const char *ids[NODE_PODS][NODE_IDS];
+    static struct gs_podres_devices devices[NODE_PODS];
+    static struct gs_podres_container containers[NODE_PODS];
+    static struct gs_podres_pod pods[NODE_PODS];
+    struct gs_podres_list list = {.pods = pods};
+    if (here->kubelet_away)
+        return gs_fail(err, GS_EIO, "the kubelet is away");
+    for (uint32_t i = 0; i < here->pod_count; i++) {
+        const struct node_pod *pod = &here->pods[i];
+        size_t at = list.pod_count;
+        if (!pod->admitted)
+            continue;
+        bool holds = pod->env[0];
+        for (uint32_t n = 0; n < pod->units; n++)
+            ids[at][n] = pod->ids[n];
+        devices[at] = (struct gs_podres_devices){plugin.names.gpu_mem, ids[at], pod->units};
+        containers[at] = (struct gs_podres_container){"c", &devices[at], holds};
+        pods[at] = (struct gs_podres_pod){"ns", pod->name, &containers[at], 1};
+        list.pod_count++;
+    }
+    *ret = NULL;
+    done(ctx, &list, NULL);
+    return 0;
+}
+
+void __wrap_gs_dp_allocate_reply(struct gs_dp_call *call, const struct gs_dp_container *containers,
+                                 size_t count)
+{
+    struct node_pod *pod = here->calling;
+    size_t at = 0;
+    for (size_t i = 0; i < containers[0].env_count; i++)
+        at += (size_t)snprintf(pod->env + at, sizeof(pod->env) - at, "%s=%s\n",
+                               containers[0].envs[i].key, containers[0].envs[i].value);
+    here->answered = true;
+}
+
+void __wrap_gs_dp_pre_start_reply(struct gs_dp_call *call)
+{
+    here->answered = here->starts = true;
+}
+
+void __wrap_gs_dp_call_fail(struct gs_dp_call *call, const struct gs_error *why)
+{
+    snprintf(here->calling->why, sizeof(here->calling->why), "%s", why->msg);
+    here->answered = true;
+}
+
+/* protobuf by hand: field 1 of the answer is a map entry (api.proto). */
+static void put_env(struct gs_buf *out, const char *line, size_t len)
+{
+    size_t key = (size_t)(strchr(line, '=') - line), value = len - key - 1;
+    assert_true(key + value + 4 < 128);
+    gs_buf_printf(out, "%c%c%c%c%.*s%c%c%.*s", 0x0a, (int)(key + value + 4), 0x0a, (int)key,
+                  (int)key, line, 0x12, (int)value, (int)value, line + key + 1);
+}
+
+static void put_entry(struct gs_buf *out, const struct node_pod *pod, bool first)
+{
+    struct gs_buf answer = GS_BUF(2048);
+    for (const char *line = pod->env; *line; line = strchr(line, '\n') + 1)
+        put_env(&answer, line, strcspn(line, "\n"));
+    gs_buf_printf(out,
+                  "%s{\"PodUID\":\"%s\",\"ContainerName\":\"c\",\"ResourceName\":\"%s\","
+                  "\"DeviceIDs\":{\"-1\":[",
+                  first ? "" : ",", pod->name, plugin.names.gpu_mem);
+    for (uint32_t n = 0; n < pod->units; n++)
+        gs_buf_printf(out, "%s\"%s\"", n ? "," : "", pod->ids[n]);
+    gs_buf_puts(out, "]},\"AllocResp\":\"");
+    gs_base64_encode(answer.data ? answer.data : "", answer.len, out);
+    gs_buf_puts(out, "\"}");
+    gs_buf_release(&answer);
+}
+
+static void write_checkpoint(const struct node *node)
+{
+    struct gs_buf text = GS_BUF(1 << 20);
+    char path[128];
+    bool first = true;
+    gs_buf_puts(&text, "{\"Data\":{\"PodDeviceEntries\":[");
+    gs_buf_puts(&text, node->checkpoint);
+    first = !node->checkpoint[0];
+    for (uint32_t i = 0; i < node->pod_count; i++) {
+        if (!node->pods[i].admitted || !node->pods[i].env[0])
+            continue;
+        put_entry(&text, &node->pods[i], first);
+        first = false;
+    }
+    gs_buf_puts(&text, "],\"RegisteredDevices\":{}},\"Checksum\":1}");
+    snprintf(path, sizeof(path), "%s/kubelet_internal_checkpoint", node->dir);
+    if (node->no_checkpoint)
+        unlink(path);
+    else
+        put_text(path, text.data);
+    gs_buf_release(&text);
+}
+
+/* ---- the plugin ---- */
+
+void __wrap_gpu_thread_round(struct plugin *unused)
+{
+}
+
+int __wrap_worker_start(struct gs_loop *loop, struct worker **ret, struct gs_error *err)
+{
+    return 0;
+}
+
+void __wrap_worker_submit(struct worker *worker, const struct worker_job *job)
+{
+    static struct gs_loop_task tasks[4]; /* there are two workers, each with a job at a time */
+    static uint32_t next;
+    struct gs_loop_task *task = &tasks[next++ % GS_COUNT_OF(tasks)];
+    job->work(job->ctx);
+    *task = (struct gs_loop_task){.fn = job->done, .ctx = job->ctx};
+    gs_loop_post(plugin.loop, task);
+}
+
+static int64_t now(void *ctx)
+{
+    return here->now_ns;
+}
+
+static void take_gpus(struct node *node)
+{
+    struct gs_error err = {0};
+    if (devices_take_gpus(&plugin, &node->gpus, &err) < 0)
+        fail_msg("%s", err.msg);
+    if (!plugin.have_gpus)
+        plugin.gpus_since_ns = node->now_ns;
+    plugin.have_gpus = node->gpus.count > 0;
+    plugin.node.due = plugin.devices.log_due = true;
+}
+
+void node_set_gpus(struct node *node, const struct gs_gpu *gpus, uint32_t count)
+{
+    node->gpus = (struct gs_gpu_set){.count = count};
+    memcpy(node->gpus.gpus, gpus, count * sizeof(*gpus));
+    if (node->runs)
+        take_gpus(node);
+}
+
+static void start_enforce(struct node *node)
+{
+    const struct gs_limiter_options options = {node->tree.mount, &node->tree.host};
+    if (node->settings.enforce == GS_ENFORCE_OFF)
+        return;
+    assert_int_equal(gs_limiter_new(&options, &plugin.enforce.limiter, NULL), 0);
+    const struct gs_keeper_options rules = {plugin.enforce.limiter, node->settings.enforce,
+                                            GIB / 2, node->settings.deny_foreign_gpus};
+    plugin.enforce.keeper = gs_keeper_new(&rules);
+    assert_non_null(plugin.enforce.keeper);
+}
+
+void node_start(struct node *node)
+{
+    here = node;
+    node->clock = (struct gs_clock){.monotonic_ns = now, .wall_ns = now, .ctx = node};
+    node->settings.device_plugin_dir = node->dir;
+    plugin = (struct plugin){.settings = node->settings, .kube = {&ops, node}};
+    assert_int_equal(gs_names_init(&plugin.names, "aliyun.com", NULL), 0);
+    const struct gs_allocator_config config = {
+        .names = &plugin.names, .node = "n1", .clock = &node->clock};
+    plugin.alloc = gs_allocator_new(&config);
+    assert_int_equal(gs_loop_new(&node->clock, &plugin.loop, NULL), 0);
+    plugin_start(&plugin);
+    start_enforce(node);
+    pages_init(&plugin.pages, NULL);
+    node->runs = true;
+    take_gpus(node);
+    node_list_pods(node);
+    node_run(node, 1);
+}
+
+void node_kill(struct node *node)
+{
+    kubelet_calls_free(&plugin);
+    gs_loop_step(plugin.loop, 0, NULL);
+    plugin_release(&plugin);
+    pages_release(&plugin.pages);
+    gs_allocator_free(plugin.alloc);
+    gs_loop_free(plugin.loop);
+    node->runs = node->linked = false;
+}
+
+void node_run(struct node *node, int seconds)
+{
+    for (int64_t end_ns = node->now_ns + seconds * GS_NS_PER_S; node->now_ns < end_ns;
+         node->now_ns += STEP_NS) {
+        plugin_round(&plugin);
+        gs_loop_step(plugin.loop, 0, NULL);
+    }
+    plugin_round(&plugin);
+}
+
+/* ---- pods ---- */
+
+struct node_pod *node_bind(struct node *node, const char *name, uint32_t units, gs_gpu_mask gpus,
+                           uint32_t count)
+{
+    assert_in_range(node->pod_count, 0, NODE_PODS - 1);
+    struct node_pod *pod = &node->pods[node->pod_count++];
+    *pod = (struct node_pod){.units = units, .count = count, .record = gpus, .bound = true};
+    snprintf(pod->name, sizeof(pod->name), "%s", name);
+    node_list_pods(node);
+    return pod;
+}
+
+static void finish_call(struct node *node)
+{
+    for (int i = 0; i < 40 && !node->answered; i++)
+        node_run(node, 1);
+    assert_true(node->answered);
+}
+
+bool node_admit(struct node *node, struct node_pod *pod)
+{
+    const char *ids[NODE_IDS];
+    char folder[64];
+    pod->admitted = true;
+    assert_in_range(pod->units, 1, node->device_count);
+    for (uint32_t i = 0; i < pod->units; i++) {
+        snprintf(pod->ids[i], sizeof(pod->ids[0]), "%s",
+                 node->devices[node->next_id++ % node->device_count]);
+        ids[i] = pod->ids[i];
+    }
+    snprintf(folder, sizeof(folder), "/kubepods/besteffort/pod%s", pod->name);
+    tree_mkdirs(&node->tree, folder, true);
+    const struct gs_dp_ids wanted = {ids, pod->units};
+    node->calling = pod;
+    node->answered = false;
+    kubelet_calls_ops.allocate(&plugin, (struct gs_dp_call *)node, &wanted, 1);
+    finish_call(node);
+    pod->failed = !pod->env[0];
+    pod->admitted = !pod->failed;
+    write_checkpoint(node);
+    return !pod->failed;
+}
+
+bool node_starts(struct node *node, struct node_pod *pod)
+{
+    const char *ids[NODE_IDS];
+    for (uint32_t i = 0; i < pod->units; i++)
+        ids[i] = pod->ids[i];
+    const struct gs_dp_ids wanted = {ids, pod->units};
+    node->calling = pod;
+    node->answered = node->starts = false;
+    kubelet_calls_ops.pre_start(&plugin, (struct gs_dp_call *)node, &wanted);
+    finish_call(node);
+    return node->starts;
+}
+
+struct node_pod *node_pod(struct node *node, const char *name, uint32_t units, uint32_t gpu)
+{
+    struct node_pod *pod = node_bind(node, name, units, GS_GPU_BIT(gpu), 0);
+    if (!node_admit(node, pod) || !node_starts(node, pod))
+        fail_msg("%s: %s", name, pod->why);
+    pod->running = true;
+    node_list_pods(node);
+    node_run(node, 1);
+    return pod;
+}
+
+void node_end(struct node *node, struct node_pod *pod)
+{
+    char folder[64];
+    snprintf(folder, sizeof(folder), "/kubepods/besteffort/pod%s", pod->name);
+    tree_rmdir(&node->tree, folder);
+    pod->bound = pod->admitted = false;
+    write_checkpoint(node);
+    node_list_pods(node);
+}
+
+/* ---- what came of it ---- */
+
+uint64_t node_limit(struct node *node, const struct node_pod *pod, const char *region)
+{
+    char folder[64];
+    snprintf(folder, sizeof(folder), "/kubepods/besteffort/pod%s", pod->name);
+    const char *line = strstr(tree_get(&node->tree, folder, "dmem.max"), region);
+    assert_non_null(line);
+    line += strlen(region) + 1;
+    return strncmp(line, "max", 3) == 0 ? UINT64_MAX : strtoull(line, NULL, 10);
+}
+
+const char *node_env(const struct node_pod *pod, const char *name)
+{
+    static char value[256];
+    size_t len = strlen(name);
+    for (const char *line = pod->env; *line; line = strchr(line, '\n') + 1) {
+        if (strncmp(line, name, len) != 0 || line[len] != '=')
+            continue;
+        snprintf(value, sizeof(value), "%.*s", (int)(strcspn(line, "\n") - len - 1),
+                 line + len + 1);
+        return value;
+    }
+    return "";
+}
+
+bool node_told(const struct node *node, const char *reason, const char *words)
+{
+    for (uint32_t i = 0; i < node->event_count; i++) {
+        if (strstr(node->events[i], reason) && strstr(node->events[i], words))
+            return true;
+    }
+    return false;
+}
+
+void node_make(struct node *node)
+{
+    const struct gs_gpu cards[] = {
+        {.idx = 0, .uuid = "GPU-a", .mem_mib = 16384, .pci = "0000:41:00.0", .healthy = true, .schedulable = true, .numa = GS_NUMA_NONE},
+        {.idx = 1, .uuid = "GPU-b", .mem_mib = 16384, .pci = "0000:c1:00.0", .healthy = true, .schedulable = true, .numa = GS_NUMA_NONE},
+    };
+    *node = (struct node){.dir = "/tmp/gs-node-XXXXXX", .now_ns = 1000 * GS_NS_PER_S};
+    here = node;
+    gs_log_init(getenv("NODE_LOG") ? GS_LOG_DEBUG : GS_LOG_ERROR, GS_LOG_TEXT);
+    assert_non_null(mkdtemp(node->dir));
+    node->settings = (struct settings){.node_name = "n1",
+                                       .domain = "aliyun.com",
+                                       .unit = GS_UNIT_GIB,
+                                       .pod_resources_socket = "none",
+                                       .device_lists = DEVICE_LIST_ENVVAR,
+                                       .nvidia_dev_root = "/nonexistent",
+                                       .enforce = GS_ENFORCE_PREFERRED};
+    tree_make(&node->tree);
+    tree_mkdirs(&node->tree, "/kubepods/besteffort/other", true);
+    node_set_gpus(node, cards, 2);
+}
+
+void node_free(struct node *node)
+{
+    if (node->runs)
+        node_kill(node);
+    tree_rmdir(&node->tree, "");
+    nftw(node->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_TESTS_NODE_RIG_H
+#define GPUSHARE_TESTS_NODE_RIG_H
+
+/*
+ * The device plugin in this process, all of it but main.c, settings.c and the GPUs' thread, against an API
+ * server, a kubelet, a tree of cgroups, GPUs and a clock that are variables. The edges are replaced
+ * at link time (--wrap, CMakeLists.txt); the two workers do their jobs at once.
+ *
+ *   node_make(&node);                    two cards of 16 GiB, GPU-a (0) and GPU-b (1); all answers
+ *   node_start(&node);                   the plugin; set node.settings before
+ *   node_pod(&node, "p", 8, 0);          bound to GPU 0, admitted, its container starts, it runs
+ *   node_kill(&node);  node_start(&node);
+ *   node_run(&node, 15);                 seconds
+ */
+#include "cgroup_tree.h"
+#include "device_plugin/plugin.h"
+
+enum { NODE_PODS = 8, NODE_IDS = 64, NODE_EVENT_TEXTS = 64 };
+
+struct node_pod {
+    char name[16]; /* and UID */
+    uint32_t units, count; /* count: gpu-count, 0: none */
+    gs_gpu_mask record;
+    bool bound;   /* the API has it */
+    bool running;
+    bool admitted; /* the kubelet has it */
+    char ids[NODE_IDS][40];
+    char env[512]; /* KEY=VALUE lines of the answer */
+    bool failed;   /* Allocate failed; why */
+    char why[256];
+};
+
+struct node {
+    char dir[64];
+    struct settings settings;
+    struct cgroup_tree tree;
+    int64_t now_ns;
+    struct gs_clock clock;
+    /* GPUs, as the driver counts them */
+    struct gs_gpu_set gpus;
+    /* the API server */
+    bool node_away, pods_away, slices_away;
+    char inventory[8192], moved[2048], slices[1024];
+    uint32_t counts[2]; /* capacity: GPUs, cores */
+    char events[NODE_EVENT_TEXTS][600];
+    uint32_t event_count;
+    int node_patches, pod_patches;
+    /* the kubelet */
+    bool linked, kubelet_away;
+    bool no_checkpoint;
+    char checkpoint[512]; /* entries beside those of its pods */
+    char devices[4096][24];
+    size_t device_count;
+    struct node_pod pods[NODE_PODS];
+    uint32_t pod_count;
+    uint32_t next_id;
+    /* the call under way */
+    struct node_pod *calling;
+    bool answered, starts;
+    bool runs; /* the plugin */
+};
+
+extern struct plugin plugin;
+
+void node_make(struct node *node);
+void node_free(struct node *node);
+
+void node_start(struct node *node);
+/* As SIGKILL: nothing is said to anybody. */
+void node_kill(struct node *node);
+void node_run(struct node *node, int seconds);
+/* The driver's list changed. */
+void node_set_gpus(struct node *node, const struct gs_gpu *gpus, uint32_t count);
+/* The watch brings all pods. */
+void node_list_pods(struct node *node);
+
+/* The extender binds it to these GPUs. */
+struct node_pod *node_bind(struct node *node, const char *name, uint32_t units, gs_gpu_mask gpus,
+                           uint32_t count);
+/* The kubelet takes it in and makes its cgroup. False: Allocate failed. */
+bool node_admit(struct node *node, struct node_pod *pod);
+/* Its container starts; false: it was held back. */
+bool node_starts(struct node *node, struct node_pod *pod);
+/* All of that, and it runs. */
+struct node_pod *node_pod(struct node *node, const char *name, uint32_t units, uint32_t gpu);
+void node_end(struct node *node, struct node_pod *pod);
+
+/* Its limit on a region: bytes, UINT64_MAX without one. */
+uint64_t node_limit(struct node *node, const struct node_pod *pod, const char *region);
+/* The value of a variable of its container; "" without it. */
+const char *node_env(const struct node_pod *pod, const char *name);
+bool node_told(const struct node *node, const char *reason, const char *words);
+
+#endif
