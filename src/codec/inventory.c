@@ -49,6 +49,20 @@ static void put_gpu(struct gs_buf *out, const struct gs_gpu *gpu)
     gs_buf_putc(out, '}');
 }
 
+static void put_owner(struct gs_buf *out, const struct gs_inventory *inventory)
+{
+    if (inventory->node) {
+        gs_buf_puts(out, ",\"node\":");
+        gs_buf_json_string(out, inventory->node, strlen(inventory->node));
+    }
+    for (uint32_t i = 0; i < inventory->other_count; i++) {
+        gs_buf_puts(out, i ? "," : ",\"others\":[");
+        gs_buf_json_string(out, inventory->others[i], strlen(inventory->others[i]));
+    }
+    if (inventory->other_count)
+        gs_buf_putc(out, ']');
+}
+
 void gs_codec_inventory_encode(struct gs_buf *out, const struct gs_inventory *inventory)
 {
     gs_buf_printf(out, "{\"v\":%d,\"unit\":\"%s\",\"gpus\":[", VERSION,
@@ -58,7 +72,13 @@ void gs_codec_inventory_encode(struct gs_buf *out, const struct gs_inventory *in
             gs_buf_putc(out, ',');
         put_gpu(out, &inventory->gpus[i]);
     }
-    gs_buf_puts(out, inventory->tells_moved ? "],\"moved\":true}" : "]}");
+    gs_buf_puts(out, inventory->tells_moved ? "],\"moved\":true" : "]");
+    if (inventory->unit_doubted)
+        gs_buf_puts(out, ",\"unitDoubted\":true");
+    if (inventory->rev)
+        gs_buf_printf(out, ",\"rev\":%" PRId64, inventory->rev);
+    put_owner(out, inventory);
+    gs_buf_putc(out, '}');
 }
 
 /* What is being read: GPUs by index, so that they end up sorted. */
@@ -67,8 +87,8 @@ struct draft {
     struct gs_gpu gpus[GS_GPUS_MAX];
     gs_gpu_mask present;
     int64_t version;
-    bool has_version, has_gpus, tells_moved;
-    enum gs_unit unit;
+    bool has_version, has_gpus;
+    struct gs_inventory rest; /* what stands beside the GPUs */
 };
 
 static bool read_u31(struct gs_reader *reader, const char *what, uint32_t *ret)
@@ -213,7 +233,7 @@ static void read_unit(struct draft *draft)
     if (!gs_scan_string(&draft->reader.scan, "unit", &text))
         return;
     if (!gs_scan_text_copy(text, word, sizeof(word)) ||
-        !gs_unit_parse(word, strlen(word), &draft->unit))
+        !gs_unit_parse(word, strlen(word), &draft->rest.unit))
         gs_scan_refuse(&draft->reader.scan, "unit", "is none of MiB, 64MiB, 256MiB, GiB");
 }
 
@@ -224,6 +244,33 @@ static void read_gpus(struct draft *draft)
     gs_scan_array(&draft->reader.scan, "gpus");
     while (gs_scan_element(&draft->reader.scan))
         read_gpu(draft);
+}
+
+static void read_rev(struct draft *draft)
+{
+    struct gs_scan *scan = &draft->reader.scan;
+    if (gs_scan_i64(scan, "rev", &draft->rest.rev) && draft->rest.rev < 0)
+        gs_scan_refuse(scan, "rev", "is negative");
+}
+
+static void read_others(struct draft *draft)
+{
+    struct gs_reader *reader = &draft->reader;
+    const char **others = NULL;
+    uint32_t count = 0;
+    gs_scan_array(&reader->scan, "others");
+    while (gs_scan_element(&reader->scan)) {
+        const char **grown =
+            gs_read_grow(reader, others, count, sizeof(*others), "others", GS_INVENTORY_OTHERS_MAX);
+        if (!grown)
+            return;
+        others = grown;
+        if (!gs_read_string(reader, "others", &grown[count]) || !grown[count])
+            gs_scan_refuse(&reader->scan, "others", "holds what is no UUID");
+        count++;
+    }
+    draft->rest.others = others;
+    draft->rest.other_count = count;
 }
 
 static void read_inventory(struct draft *draft)
@@ -239,13 +286,21 @@ static void read_inventory(struct draft *draft)
         else if (gs_scan_text_is(key, "gpus"))
             read_gpus(draft);
         else if (gs_scan_text_is(key, "moved"))
-            gs_read_bool(&draft->reader, "moved", &draft->tells_moved);
+            gs_read_bool(&draft->reader, "moved", &draft->rest.tells_moved);
+        else if (gs_scan_text_is(key, "unitDoubted"))
+            gs_read_bool(&draft->reader, "unitDoubted", &draft->rest.unit_doubted);
+        else if (gs_scan_text_is(key, "rev"))
+            read_rev(draft);
+        else if (gs_scan_text_is(key, "node"))
+            gs_read_string(&draft->reader, "node", &draft->rest.node);
+        else if (gs_scan_text_is(key, "others"))
+            read_others(draft);
         else
             gs_scan_skip(scan);
     }
     if (!draft->has_version || draft->version != VERSION)
         gs_scan_refuse(scan, "v", "is not 1");
-    if (draft->unit == GS_UNIT_UNKNOWN)
+    if (draft->rest.unit == GS_UNIT_UNKNOWN)
         gs_scan_refuse(scan, "unit", "is missing");
     if (!draft->has_gpus)
         gs_scan_refuse(scan, "gpus", "is missing");
@@ -257,13 +312,13 @@ int gs_codec_inventory_decode(struct gs_slice text, struct gs_arena *arena,
     struct draft draft;
     draft.reader = (struct gs_reader){.arena = arena};
     draft.present = 0;
-    draft.has_version = draft.has_gpus = draft.tells_moved = false;
-    draft.unit = GS_UNIT_UNKNOWN;
+    draft.has_version = draft.has_gpus = false;
+    draft.rest = (struct gs_inventory){0};
     gs_scan_init(&draft.reader.scan, text);
     read_inventory(&draft);
     if (gs_reader_finish(&draft.reader, err) < 0)
         return -1;
-    struct gs_inventory inventory = {.unit = draft.unit, .tells_moved = draft.tells_moved};
+    struct gs_inventory inventory = draft.rest;
     if (draft.present) {
         inventory.gpus =
             gs_arena_calloc(arena, gs_gpu_mask_count(draft.present), sizeof(*inventory.gpus));

@@ -319,6 +319,8 @@ static int take_inventory(struct node_reader *nr, struct gs_error *err)
     node->gpus = inventory.gpus;
     node->gpu_count = inventory.gpu_count;
     node->tells_moved = inventory.tells_moved;
+    node->unit_doubted = inventory.unit_doubted;
+    node->inventory_rev = inventory.rev;
     return 0;
 }
 

@@ -57,6 +57,9 @@ EVENTS = {
     "GpuMemoryUnitHeld": ("node, by the device plugin", "Warning",
                           "--memory-unit waits until the pods that hold units of the old one are "
                           "gone"),
+    "GpuMemoryOverPromised": ("node, by the device plugin", "Warning",
+                              "pods hold more than their GPU offers now: they keep it, and it gets no "
+                              "other pod"),
 }
 
 INTRO = """# Reference

@@ -47,6 +47,8 @@ struct gs_node {
     gs_gpu_mask cordoned;        /* of these, by an administrator; they are not schedulable */
     uint32_t cordon_unknown;     /* words of gpu-cordon that name none of gpus[] */
     bool tells_moved;            /* by the inventory: the plugin keeps moved[] true */
+    bool unit_doubted;           /* by the inventory: it is not what the plugin was told */
+    int64_t inventory_rev;       /* 0: it does not say */
     const char *moved_error; /* why that annotation was not believed, "" when it was or absent */
     struct gs_moved *moved;  /* ascending UID, none twice; NULL when moved_count is 0 */
     uint32_t moved_count;

@@ -117,6 +117,9 @@ static void name_own(struct plan *plan, const struct gs_gpu_set *set)
         for (uint32_t n = 0; n < set->gpus[g].mem_units && at < plan->own_count; n++)
             snprintf(plan->own[at++].id, ADVERTISE_ID_BYTES, "%08x-%u", prefixes[g], n);
     }
+    for (uint32_t n = set->count ? set->gpus[0].mem_units : 0; set->count && at < plan->own_count;
+         n++)
+        snprintf(plan->own[at++].id, ADVERTISE_ID_BYTES, "%08x-%u", prefixes[0], n);
     plan->own_count = at;
 }
 
@@ -189,6 +192,7 @@ int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
     if (advertise_check(set, unit, err) < 0)
         return -1;
     struct plan plan = {.in_use = in_use ? in_use : &nothing, .own_count = count_units(set, unit)};
+    plan.own_count += plan.in_use->above;
     _cleanup_free_ struct own *own = calloc(plan.own_count + 1, sizeof(*own));
     _cleanup_free_ bool *ours = calloc(plan.in_use->count + 1, sizeof(*ours));
     if (!own || !ours)
@@ -207,7 +211,7 @@ int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
     return 0;
 }
 
-void advertise_inventory(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_buf *out)
+static void print_inventory(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_buf *out)
 {
     const struct gs_inventory inventory = {.unit = unit,
                                            .gpus = (struct gs_gpu *)set->gpus,
@@ -235,6 +239,6 @@ void advertise_print(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_
     gs_buf_printf(out, "%u GPUs, %llu devices for the kubelet\n", set->count,
                   (unsigned long long)count_units(set, unit));
     gs_buf_puts(out, "annotation: ");
-    advertise_inventory(set, unit, out);
+    print_inventory(set, unit, out);
     gs_buf_putc(out, '\n');
 }

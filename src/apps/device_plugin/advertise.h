@@ -47,9 +47,6 @@ int advertise_devices(const struct gs_gpu_set *set, enum gs_unit unit,
                       const struct ids_in_use *in_use, struct advertised *ret,
                       struct gs_error *err);
 
-/* The inventory annotation's text. */
-void advertise_inventory(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_buf *out);
-
 /* What --print-inventory prints: one line per GPU and what would be advertised. */
 void advertise_print(const struct gs_gpu_set *set, enum gs_unit unit, struct gs_buf *out);
 

@@ -5,6 +5,7 @@
 
 #include "device_plugin/plugin.h"
 #include "gpushare/base/log.h"
+#include "gpushare/base/num.h"
 #include "gpushare/base/stream.h"
 #include "gpushare/codec/annotation.h"
 #include "gpushare/codec/checkpoint.h"
@@ -35,24 +36,31 @@ static const char *list_of(struct gs_arena *arena, const char *bytes, size_t len
     return gpus;
 }
 
-/* Where a container's answer points to, in today's indices; 0: it does not say, or to a GPU that
- * nobody knows. Its own index is that of the day on which it was given. */
-static gs_gpu_mask gpus_of(struct gs_slice answer, const struct gs_names *names,
-                           const struct gs_gpu_set *set)
+/* A container's answer, as far as it is understood. */
+struct told {
+    gs_gpu_mask gpus; /* where it points to, in today's indices: its own index is that of the day on
+                         which it was given. 0: to a GPU that nobody knows, or it does not say */
+    uint32_t units;   /* of one of them; 0: it does not say */
+};
+
+static void understand(struct gs_slice answer, const struct gs_names *names,
+                       const struct gs_gpu_set *set, struct told *ret)
 {
     struct gs_arena scratch = {0};
-    const char *idx = NULL, *list = NULL;
+    const char *idx = NULL, *list = NULL, *dev = NULL;
     char *bytes = NULL;
     size_t len;
     gs_gpu_mask gpus = 0;
+    *ret = (struct told){0};
     if (gs_base64_decode(answer.at, answer.len, &bytes, &len) &&
         gs_dp_answer_env(&scratch, bytes, len, names->idx, &idx, NULL) == 0 && idx &&
         (list = list_of(&scratch, bytes, len, names)) &&
         gs_codec_idx_parse(gs_slice_of(idx), &gpus))
-        gpus = numbers_of_visible(set, list);
+        ret->gpus = numbers_of_visible(set, list);
+    if (bytes && gs_dp_answer_env(&scratch, bytes, len, names->dev, &dev, NULL) == 0 && dev)
+        gs_parse_u32(dev, strlen(dev), &ret->units);
     free(bytes);
     gs_arena_release(&scratch);
-    return gpus;
 }
 
 static int build(const struct gs_names *names, const struct gs_gpu_set *set, struct gs_slice json,
@@ -68,33 +76,91 @@ static int build(const struct gs_names *names, const struct gs_gpu_set *set, str
     if (!given)
         return gs_fail_nomem(err);
     for (uint32_t i = 0; i < count; i++) {
-        gs_gpu_mask gpus = gpus_of(entries[i].answer, names, set);
-        if (gpus && entries[i].id_count)
+        struct told told;
+        understand(entries[i].answer, names, set, &told);
+        if (told.gpus && entries[i].id_count)
             given[kept++] =
                 (struct gs_given){.uid = entries[i].pod_uid,
                                   .key = gs_allocate_key(entries[i].ids, entries[i].id_count),
                                   .units = entries[i].id_count,
-                                  .gpus = gpus};
+                                  .gpus = told.gpus};
     }
     *ret = given;
     *ret_count = kept;
     return 0;
 }
 
+static int load_from(const char *dir, struct gs_buf *text, struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
+    gs_buf_printf(&path, "%s/kubelet_internal_checkpoint", dir);
+    return gs_buf_failed(&path) ? gs_fail(err, GS_ETOOBIG, "the folder's name is too long")
+                                : load(path.data, text, err);
+}
+
 int checkpoint_read(const char *dir, const struct gs_names *names, const struct gs_gpu_set *set,
                     struct gs_arena *arena, struct gs_given **ret, size_t *ret_count,
                     struct gs_error *err)
 {
-    struct gs_buf path = GS_BUF(4096), text = GS_BUF(FILE_MAX_BYTES);
-    gs_buf_printf(&path, "%s/kubelet_internal_checkpoint", dir);
-    int result = gs_buf_failed(&path) ? gs_fail(err, GS_ETOOBIG, "the folder's name is too long")
-                                      : load(path.data, &text, err);
-    if (result == 0)
-        result =
-            build(names, set, (struct gs_slice){text.data, text.len}, arena, ret, ret_count, err);
-    gs_buf_release(&path);
-    gs_buf_release(&text);
-    return result;
+    _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(FILE_MAX_BYTES);
+    if (load_from(dir, &text, err) < 0)
+        return -1;
+    return build(names, set, (struct gs_slice){text.data, text.len}, arena, ret, ret_count, err);
+}
+
+/* Ids of ours and of the original's end in a number: "6e1a0b2c-17", "GPU-8f3c…-_-17". */
+static void count_ids(const struct gs_checkpoint_entry *entry, struct unit_note *note)
+{
+    for (uint32_t i = 0; i < entry->id_count; i++) {
+        const char *dash = strrchr(entry->ids[i], '-');
+        uint32_t number;
+        if (dash && gs_parse_u32(dash + 1, strlen(dash + 1), &number) && number < UINT32_MAX &&
+            number + 1 > note->units)
+            note->units = number + 1;
+        note->original |= strstr(entry->ids[i], "-_-") != NULL;
+    }
+}
+
+static bool take_note(const struct gs_checkpoint_entry *entry, const struct gs_names *names,
+                      const struct gs_gpu_set *set, struct unit_note *ret)
+{
+    struct told told;
+    understand(entry->answer, names, set, &told);
+    if (!told.gpus)
+        return false;
+    const struct gs_gpu *gpu =
+        gs_gpu_find(set->gpus, set->count, (uint32_t)__builtin_ctzll(told.gpus));
+    *ret = (struct unit_note){.mib = gpu ? gpu->mem_mib : 0, .units = told.units};
+    count_ids(entry, ret);
+    if (!ret->mib || !ret->units)
+        return false;
+    memcpy(ret->uuid, gpu->uuid, sizeof(ret->uuid));
+    return true;
+}
+
+int checkpoint_units(const char *dir, const struct gs_names *names, const struct gs_gpu_set *set,
+                     struct gs_arena *arena, struct unit_note **ret, size_t *ret_count,
+                     size_t *ret_unclear, struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(FILE_MAX_BYTES);
+    struct gs_checkpoint_entry *entries = NULL;
+    uint32_t count = 0;
+    size_t kept = 0;
+    struct gs_error why = {0};
+    if (load_from(dir, &text, &why) < 0 && why.code != GS_ENOENT)
+        return gs_fail(err, why.code, "%s", why.msg);
+    if (text.len && gs_codec_checkpoint_decode((struct gs_slice){text.data, text.len},
+                                               names->gpu_mem, arena, &entries, &count, err) < 0)
+        return -1;
+    struct unit_note *notes = gs_arena_calloc(arena, (size_t)count + 1, sizeof(*notes));
+    if (!notes)
+        return gs_fail_nomem(err);
+    for (uint32_t i = 0; i < count; i++)
+        kept += take_note(&entries[i], names, set, &notes[kept]);
+    *ret = notes;
+    *ret_count = kept;
+    *ret_unclear = count - kept;
+    return 0;
 }
 
 void checkpoint_restore(struct plugin *plugin)
@@ -105,12 +171,14 @@ void checkpoint_restore(struct plugin *plugin)
     struct gs_error err = {0};
     struct gs_allocator_stats stats;
     gs_allocator_stats(plugin->alloc, &stats);
-    if (plugin->restored || !plugin->have_gpus || !plugin->devices.node_read ||
+    if (plugin->restored || !plugin->have_gpus || !devices_known(&plugin->devices) ||
         !(stats.pods || plugin->pods_listed))
         return;
     plugin->restored = plugin->pods_listed;
-    if (plugin->restored)
+    if (plugin->restored) {
+        plugin->enforce.look_due = true; /* pods' cgroups that came meanwhile are told again */
         plugin_wake_at(plugin, 0);
+    }
     if (checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->set, &arena,
                         &given, &count, &err) == 0)
         gs_allocator_restore(plugin->alloc, given, count);

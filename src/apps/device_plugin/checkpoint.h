@@ -2,6 +2,7 @@
 #ifndef GPUSHARE_APPS_DEVICE_PLUGIN_CHECKPOINT_H
 #define GPUSHARE_APPS_DEVICE_PLUGIN_CHECKPOINT_H
 
+#include "device_plugin/unit.h"
 #include "gpushare/allocate/allocator.h"
 #include "gpushare/base/arena.h"
 #include "gpushare/base/error.h"
@@ -17,6 +18,15 @@
 int checkpoint_read(const char *dir, const struct gs_names *names, const struct gs_gpu_set *set,
                     struct gs_arena *arena, struct gs_given **ret, size_t *ret_count,
                     struct gs_error *err);
+
+/*
+ * Into how many units the GPUs were divided that containers were given, by any plugin: what its
+ * answer says, and at least as many as the number of the last of its ids. *ret_unclear: answers
+ * that tell nothing of a GPU of the set. No file is none. Errors as above.
+ */
+int checkpoint_units(const char *dir, const struct gs_names *names, const struct gs_gpu_set *set,
+                     struct gs_arena *arena, struct unit_note **ret, size_t *ret_count,
+                     size_t *ret_unclear, struct gs_error *err);
 
 struct plugin;
 

@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "device_plugin/advertise.h"
+#include "device_plugin/checkpoint.h"
 #include "device_plugin/device_nodes.h"
 #include "device_plugin/plugin.h"
 #include "device_plugin/unit.h"
 #include "gpushare/base/index.h"
+#include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
 
 #define SOON_NS          (500 * GS_NS_PER_MS)
@@ -46,18 +48,26 @@ void devices_ask_soon(struct plugin *plugin)
 
 /* ---- the unit ---- */
 
-static enum gs_unit choose_unit(const struct plugin *plugin, const struct gs_allocator_stats *stats)
+/* Once it is in force it is what is recorded. */
+static struct unit_choice choose_unit(const struct plugin *plugin,
+                                      const struct gs_allocator_stats *stats)
 {
     const struct devices *devices = &plugin->devices;
+    const struct gs_inventory *record = record_now(devices->record);
     bool synced = plugin->pods_listed && (devices->ids_observed || plugin->link);
+    bool chosen = devices_known(devices);
     const struct unit_facts facts = {
         .wanted = plugin->settings.unit,
-        .inventory = devices->inventory,
-        .node_read = devices->node_read,
-        .in_use = !synced || stats->placed || devices->in_use.count,
-        .largest_share = stats->largest_share,
+        .recorded = chosen ? devices->unit : record->unit,
+        .noted = chosen ? GS_UNIT_UNKNOWN : devices->noted,
+        .read = devices->remembered && devices->noted_read,
+        .held = !synced || stats->placed || devices->in_use.count,
+        .doubted = chosen ? devices->unit_state == UNIT_DOUBTED : record->unit_doubted,
     };
-    return unit_in_force(&facts, &devices->found);
+    struct unit_choice choice = unit_choose(&facts);
+    GS_INVARIANT(!chosen || choice.unit == devices->unit || choice.state == UNIT_FREE,
+                 "the unit changes only on an empty node");
+    return choice;
 }
 
 static void tell_unit_waits(struct plugin *plugin)
@@ -66,11 +76,20 @@ static void tell_unit_waits(struct plugin *plugin)
     gs_allocator_name_placed(plugin->alloc, 0, &pods);
     const char *names = gs_buf_failed(&pods) || !pods.len ? "pods" : pods.data;
     const char *unit = gs_unit_name(plugin->devices.unit);
-    node_events_add(
-        plugin, true, "GpuMemoryUnitHeld",
-        "--memory-unit %s is not taken up while pods hold units of %s: %s. It is once they are "
-        "deleted; to keep them as they are, start the device plugin with --memory-unit %s",
-        gs_unit_name(plugin->settings.unit), unit, names, unit);
+    const char *wanted = gs_unit_name(plugin->settings.unit);
+    if (plugin->devices.unit_state == UNIT_DOUBTED)
+        node_events_add(
+            plugin, true, "GpuMemoryUnitHeld",
+            "by the kubelet's checkpoint pods hold units of %s, --memory-unit says %s, and this "
+            "plugin has recorded neither: nothing new is offered until these pods are deleted, or "
+            "the device plugin is started with --memory-unit %s: %s",
+            unit, wanted, unit, names);
+    else
+        node_events_add(plugin, true, "GpuMemoryUnitHeld",
+                        "--memory-unit %s is not taken up while pods hold units of %s: %s. It is "
+                        "once they are deleted; to keep them as they are, start the device plugin "
+                        "with --memory-unit %s",
+                        wanted, unit, names, unit);
 }
 
 /* Says once that the wanted unit has to wait, and once that it is there. */
@@ -87,6 +106,33 @@ static void tell_unit(struct plugin *plugin)
         gs_log(GS_LOG_INFO, "the unit of memory has changed",
                GS_STR("unit", gs_unit_name(devices->unit)));
     }
+}
+
+/* Pods that hold more than their GPU offers since its memory, or --overhead-mib, has changed. */
+static void tell_overfull(struct plugin *plugin, const struct gs_allocator_stats *stats)
+{
+    _cleanup_(gs_buf_release) struct gs_buf pods = GS_BUF(EVENT_PODS_BYTES);
+    gs_gpu_mask overfull = 0;
+    size_t above = 0;
+    for (uint32_t i = 0; plugin->restored && i < plugin->set.count; i++) {
+        const struct gs_gpu *gpu = &plugin->set.gpus[i];
+        if (stats->used_units[gpu->idx] <= gpu->mem_units)
+            continue;
+        overfull |= GS_GPU_BIT(gpu->idx);
+        above += stats->used_units[gpu->idx] - gpu->mem_units;
+    }
+    plugin->devices.due |= above != plugin->devices.above;
+    plugin->devices.above = above;
+    bool more = overfull & ~plugin->devices.overfull;
+    plugin->devices.overfull = overfull;
+    if (!more)
+        return;
+    gs_allocator_name_placed(plugin->alloc, overfull, &pods);
+    node_events_add(plugin, true, "GpuMemoryOverPromised",
+                    "these pods hold more than their GPU offers now (its size less "
+                    "--overhead-mib): they keep what they were given, and no other pod comes to "
+                    "it: %s",
+                    gs_buf_failed(&pods) || !pods.len ? "not known" : pods.data);
 }
 
 /* ---- the list ---- */
@@ -138,35 +184,60 @@ static int tell_allocator(struct plugin *plugin, const struct gs_gpu_set *set, s
     struct gs_gpu gpus[GS_GPUS_MAX];
     memcpy(gpus, set->gpus, set->count * sizeof(*gpus));
     for (uint32_t i = 0; i < set->count; i++)
-        gpus[i].schedulable &= !(plugin->devices.cordoned & GS_GPU_BIT(gpus[i].idx));
+        gpus[i].schedulable &= !(plugin->devices.cordoned & GS_GPU_BIT(gpus[i].idx)) &&
+                               plugin->devices.unit_state != UNIT_DOUBTED;
     return gs_allocator_set_gpus(plugin->alloc, gpus, set->count, set->gone, err);
 }
 
-static int apply(struct plugin *plugin, enum gs_unit unit, struct gs_error *err)
+/* On the host first: what is given out after it is known to the next start. */
+static void keep_record(struct plugin *plugin, const struct gs_gpu_set *set,
+                        struct unit_choice choice)
+{
+    const char *others[GS_INVENTORY_OTHERS_MAX];
+    const struct gs_inventory now = {.unit = choice.unit,
+                                     .unit_doubted = choice.state == UNIT_DOUBTED,
+                                     .gpus = (struct gs_gpu *)set->gpus,
+                                     .gpu_count = set->count,
+                                     .others = others,
+                                     .other_count = ownership_others(plugin, others)};
+    if (choice.state == UNIT_UNREAD)
+        return;
+    int64_t rev = record_keep(plugin->devices.record, &now);
+    plugin->node.due |= rev != plugin->node.rev;
+    plugin->node.rev = rev;
+}
+
+static int apply(struct plugin *plugin, struct unit_choice choice, struct gs_error *err)
 {
     struct devices *devices = &plugin->devices;
     struct numbers numbers = devices->numbers;
     struct gs_gpu_set set = number_gpus(plugin, &numbers);
     struct advertised made;
-    advertise_divide(&set, unit);
-    if (advertise_devices(&set, unit, &devices->in_use, &made, err) < 0)
+    advertise_divide(&set, choice.unit);
+    devices->in_use.above = devices->above;
+    if (advertise_devices(&set, choice.unit, &devices->in_use, &made, err) < 0)
         return -1;
+    keep_record(plugin, &set, choice);
+    const struct unit_choice before = {devices->unit, devices->unit_state};
+    devices->unit = choice.unit;
+    devices->unit_state = choice.state;
     int result = gs_dp_set_devices(plugin->dp, made.devices, made.count, err);
     free(made.devices);
     if (result == 0)
         result = tell_allocator(plugin, &set, err);
-    if (result < 0)
+    if (result < 0) {
+        devices->unit = before.unit;
+        devices->unit_state = before.state;
         return -1;
+    }
     tell_foreign(devices, &made);
     devices->foreign = made.foreign;
     devices->dropped = made.dropped;
-    devices->unit = unit;
     devices->numbers = numbers;
     devices->tell_gpus = true;
-    if (devices->node_read)
-        devices->inventory = unit;
     plugin->set = plugin->node.set = set;
-    plugin->node.unit = unit;
+    plugin->node.unit = choice.unit;
+    plugin->node.unit_doubted = choice.state == UNIT_DOUBTED;
     plugin->enforce.look_due = true;
     return 0;
 }
@@ -176,14 +247,19 @@ static int renew(struct plugin *plugin, struct gs_error *err)
 {
     struct gs_allocator_stats stats;
     gs_allocator_stats(plugin->alloc, &stats);
-    enum gs_unit unit = choose_unit(plugin, &stats);
-    bool changed = unit != plugin->devices.unit;
+    struct unit_choice choice = choose_unit(plugin, &stats);
+    bool changed = choice.unit != plugin->devices.unit;
     plugin->devices.due = false;
-    plugin->devices.tried = unit;
-    if (apply(plugin, unit, err) < 0)
+    plugin->devices.tried = choice;
+    if (apply(plugin, choice, err) < 0)
         return -1;
     plugin->node.due = plugin->node.due || changed;
     return 0;
+}
+
+static bool is_tried(const struct devices *devices, struct unit_choice choice)
+{
+    return choice.unit == devices->tried.unit && choice.state == devices->tried.state;
 }
 
 static void renew_if_due(struct plugin *plugin)
@@ -195,12 +271,81 @@ static void renew_if_due(struct plugin *plugin)
     if (stats.pods < devices->pods)
         devices_ask_soon(plugin);
     devices->pods = stats.pods;
+    tell_overfull(plugin, &stats);
     if (plugin->restored && numbers_forget(&devices->numbers, placed_on(&stats)))
         devices->due = plugin->node.due = true;
-    if (!plugin->have_gpus || (!devices->due && choose_unit(plugin, &stats) == devices->tried))
+    if (!plugin->have_gpus || (!devices->due && is_tried(devices, choose_unit(plugin, &stats))))
         return;
     if (renew(plugin, &err) < 0)
         gs_log(GS_LOG_ERROR, "the list of devices stays as it was", GS_STR("why", err.msg));
+}
+
+/* ---- what was before ---- */
+
+/* The file counts once the API server had its time: the node's object may be newer. */
+static void remember(struct plugin *plugin)
+{
+    struct devices *devices = &plugin->devices;
+    const struct gs_inventory *record = record_now(devices->record);
+    int64_t until_ns = plugin->gpus_since_ns + DEVICES_PATIENCE_NS;
+    bool late = gs_loop_now_ns(plugin->loop) >= until_ns;
+    if (devices->remembered || !plugin->have_gpus)
+        return;
+    if (!devices->node_read && !(late && record_on_host(devices->record))) {
+        plugin_wake_at(plugin, late ? INT64_MAX : until_ns);
+        return;
+    }
+    devices->numbers = (struct numbers){.boot = devices->numbers.boot};
+    numbers_remember(&devices->numbers, record->gpus, record->gpu_count);
+    devices->remembered = devices->due = devices->log_due = true;
+}
+
+/* Where there is no record, what pods hold says in which unit it is. */
+static void read_notes(struct plugin *plugin)
+{
+    struct devices *devices = &plugin->devices;
+    const struct gs_inventory *record = record_now(devices->record);
+    struct numbers numbers = devices->numbers;
+    struct gs_arena arena = {0};
+    struct unit_note *notes = NULL;
+    size_t count = 0, unclear = 0;
+    struct gs_error err = {0};
+    int64_t now_ns = gs_loop_now_ns(plugin->loop);
+    if (!devices->remembered || devices->noted_read || !plugin->have_gpus)
+        return;
+    if (now_ns < devices->notes_again_ns) {
+        plugin_wake_at(plugin, devices->notes_again_ns);
+        return;
+    }
+    devices->notes_again_ns = now_ns + DEVICES_PATIENCE_NS;
+    struct gs_gpu_set set = number_gpus(plugin, &numbers);
+    advertise_divide(&set, plugin->settings.unit);
+    bool read = checkpoint_units(plugin->settings.device_plugin_dir, &plugin->names, &set, &arena,
+                                 &notes, &count, &unclear, &err) == 0;
+    devices->noted = unit_noted(notes, count, record, &set, plugin->settings.unit);
+    devices->noted_read = record->unit || (read && (count || !unclear));
+    devices->due |= devices->noted_read;
+    gs_arena_release(&arena);
+}
+
+/* What a start waits for, said once. */
+static void tell_waiting(struct plugin *plugin)
+{
+    struct devices *devices = &plugin->devices;
+    bool waits = plugin->have_gpus && !devices_known(devices) &&
+                 gs_loop_now_ns(plugin->loop) >= plugin->gpus_since_ns + DEVICES_PATIENCE_NS;
+    const char *why =
+        !devices->remembered
+            ? "waiting for the node's object: which GPU has which index, and the unit that pods "
+              "hold, are known neither from it nor from the record on the host"
+            : "waiting: pods hold units, and neither the node's record nor the kubelet's "
+              "checkpoint tells of which size";
+    if (waits == devices->waits_told)
+        return;
+    devices->waits_told = waits;
+    pages_set_node_error(&plugin->pages, waits ? why : "");
+    if (waits)
+        gs_log(GS_LOG_ERROR, "not serving", GS_STR("why", why));
 }
 
 static void log_node(const struct settings *settings, const struct gs_gpu *gpu)
@@ -221,7 +366,7 @@ static void log_node(const struct settings *settings, const struct gs_gpu *gpu)
 static void log_gpus(struct plugin *plugin)
 {
     const struct gs_gpu_set *set = &plugin->set;
-    if (!plugin->devices.log_due || !(plugin->devices.node_read || plugin->link))
+    if (!plugin->devices.log_due || !devices_known(&plugin->devices))
         return;
     plugin->devices.log_due = false;
     for (uint32_t i = 0; i < set->count; i++) {
@@ -241,7 +386,10 @@ static void log_gpus(struct plugin *plugin)
 
 void devices_round(struct plugin *plugin)
 {
+    remember(plugin);
+    read_notes(plugin);
     renew_if_due(plugin);
+    tell_waiting(plugin);
     tell_unit(plugin);
     tell_gpus(plugin);
     log_gpus(plugin);
@@ -265,22 +413,23 @@ int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, str
     return 0;
 }
 
-/* Indices that were given out without the node's memory, while the API was away, and differ from
- * it are in containers by now: the next start reads the memory first, and what the kubelet noted.
- */
+/* Indices and unit that were given out by the file, while the API was away, and differ from a newer
+ * record on the node are in containers by now: the next start reads the node first. */
 void devices_take_node(struct plugin *plugin, const struct node_facts *facts)
 {
     struct devices *devices = &plugin->devices;
-    if (!plugin->link)
-        devices->numbers = (struct numbers){.boot = devices->numbers.boot};
-    if (!numbers_remember(&devices->numbers, facts->gpus, facts->gpu_count)) {
-        gs_log(GS_LOG_ERROR, "GPUs have other indices than this node's inventory says: ending, to "
-                             "start anew with those");
-        plugin_stop(plugin, 1);
+    devices->node_read = true;
+    record_take_node(devices->record, facts);
+    const struct gs_inventory *record = record_now(devices->record);
+    if (!devices->remembered)
         return;
+    if (!numbers_remember(&devices->numbers, record->gpus, record->gpu_count) ||
+        (devices_known(devices) && record->unit && record->unit != devices->unit)) {
+        gs_log(GS_LOG_ERROR, "the node's object has a newer record, of other indices or another "
+                             "unit: ending, to start anew with that");
+        plugin_stop(plugin, 1);
     }
-    devices->inventory = facts->unit;
-    devices->node_read = devices->due = devices->log_due = true;
+    devices->due = true;
 }
 
 void devices_take_cordon(struct plugin *plugin, gs_gpu_mask cordoned)
@@ -330,15 +479,22 @@ static uint32_t read_boot(void)
     return (uint32_t)(gs_hash_lasting(id, len) & INT32_MAX);
 }
 
-void devices_start(struct plugin *plugin)
+int devices_start(struct plugin *plugin, struct gs_error *err)
 {
+    const struct settings *settings = &plugin->settings;
+    plugin->devices.record =
+        record_open(settings->device_plugin_dir, settings->domain, settings->node_name);
+    if (!plugin->devices.record)
+        return gs_fail_nomem(err);
     plugin->devices.numbers.boot = read_boot();
-    plugin->devices.unit = plugin->devices.tried = plugin->settings.unit;
+    plugin->devices.unit = plugin->devices.tried.unit = settings->unit;
     plugin->devices.ask_pause_ns = FIRST_ASK_NS;
     plugin->devices.ask_at_ns = INT64_MAX;
+    return 0;
 }
 
 void devices_release(struct devices *devices)
 {
     ids_in_use_release(&devices->in_use);
+    record_free(devices->record);
 }

@@ -5,9 +5,14 @@
 #include "device_plugin/ids_in_use.h"
 #include "device_plugin/node_object.h"
 #include "device_plugin/numbers.h"
+#include "device_plugin/record.h"
+#include "device_plugin/unit.h"
 #include "gpushare/port/gpu_source.h"
 
 struct plugin;
+
+/* How long the API server is waited for at a start. */
+#define DEVICES_PATIENCE_NS (5 * GS_NS_PER_S)
 
 /*
  * The list of devices, made of the GPUs, the unit of memory and the ids that pods hold, and brought
@@ -18,9 +23,17 @@ struct devices {
     struct numbers numbers;     /* which are ours */
     struct gs_gpu_set reported; /* what node events were about last */
     bool tell_gpus;             /* the set has changed since */
+    struct record *record;      /* of the node: what was so, and is */
+    bool remembered;            /* numbers come from it, or it is known that there is none */
+    bool node_read;             /* the node's object */
+    bool noted_read;            /* the kubelet's checkpoint, or the record needs none */
+    int64_t notes_again_ns;     /* it is read again then */
+    enum gs_unit noted;         /* by that */
     enum gs_unit unit;          /* in force (unit.h) */
-    enum gs_unit inventory;     /* the node's, when it was read; then what we make of it */
-    bool node_read;
+    enum unit_state unit_state;
+    gs_gpu_mask overfull; /* more is promised of them than they offer, as told last */
+    size_t above;         /* see struct ids_in_use */
+    bool waits_told;      /* what has to be read before anything is said */
     gs_gpu_mask cordoned; /* by an administrator, when the node was last read */
     struct ids_in_use in_use;
     bool ids_observed; /* in_use was observed */
@@ -28,9 +41,9 @@ struct devices {
     size_t dropped;    /* see struct advertised */
     uint32_t pods;     /* seen last */
     bool unit_waits;
-    enum gs_unit tried; /* the unit of the last list that was made, or could not be */
-    bool due;           /* the list is to be made anew */
-    bool log_due;       /* the GPUs are to be logged */
+    struct unit_choice tried; /* that of the last list that was made, or could not be */
+    bool due;                 /* the list is to be made anew */
+    bool log_due;             /* the GPUs are to be logged */
     int64_t
         ask_at_ns; /* when the kubelet is asked whose ids are whose; INT64_MAX: nobody wants it */
     int64_t ask_pause_ns;
@@ -50,10 +63,17 @@ void devices_ask_soon(struct plugin *plugin);
 /* Makes the list anew when something that it is made of has changed. */
 void devices_round(struct plugin *plugin);
 
+/* Record and unit are known: what was read before decides, and nobody is moved. Until then nothing
+ * is written, and the kubelet is told nothing. */
+static inline bool devices_known(const struct devices *devices)
+{
+    return devices->unit_state != UNIT_UNREAD;
+}
+
 /* Enough is observed for a list that the kubelet can be given for the first time. */
 bool devices_synced(const struct plugin *plugin);
 
-void devices_start(struct plugin *plugin);
+int devices_start(struct plugin *plugin, struct gs_error *err);
 void devices_release(struct devices *devices);
 
 #endif

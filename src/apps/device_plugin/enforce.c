@@ -174,7 +174,7 @@ static void take_pods(struct plugin *plugin)
 
 static bool may_keep(const struct plugin *plugin)
 {
-    return plugin->have_gpus && !plugin->stopping;
+    return plugin->have_gpus && !plugin->stopping && devices_known(&plugin->devices);
 }
 
 static void on_pod(void *ctx, const char *uid, enum gs_qos qos)
@@ -251,13 +251,16 @@ static void keep(struct plugin *plugin)
 {
     struct enforce *enforce = &plugin->enforce;
     look_when_due(plugin);
-    take_pods(plugin);
+    plugin_wake_at(plugin, enforce->look_ns);
+    if (plugin->restored) /* until then what stands in the kernel holds */
+        take_pods(plugin);
     read_watch(plugin);
+    if (!plugin->restored)
+        return;
     if (enforce->pass_due)
         gs_keeper_pass(enforce->keeper);
     enforce->pass_due = false;
     tell_people(plugin);
-    plugin_wake_at(plugin, enforce->look_ns);
 }
 
 void enforce_round(struct plugin *plugin)

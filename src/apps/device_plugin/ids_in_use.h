@@ -22,7 +22,9 @@ struct ids_in_use {
     struct ids_in_use_id *ids; /* ascending, none twice */
     size_t count;
     size_t unlistable; /* left out: an id that no list may carry (over 63 bytes, not UTF-8) */
-    size_t named;      /* pods known to the allocator that the kubelet named with some */
+    size_t above; /* units that pods hold beyond what their GPUs offer now: they take no place of
+                     others; the caller's */
+    size_t named; /* pods known to the allocator that the kubelet named with some */
 };
 
 /*

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "device_plugin/advertise.h"
 #include "gpushare/base/cleanup.h"
+#include "gpushare/codec/inventory.h"
 #include "gpushare/codec/moved.h"
 
 enum { INVENTORY_BYTES_MAX = 64 << 10 };
@@ -26,6 +26,7 @@ static bool inventory_matches(const struct gs_node *node, const struct node_obje
     if (!desired->written || desired->leaving || desired->upgrading)
         return false;
     if (!node->inventory || !node->tells_moved || node->unit != desired->unit ||
+        node->unit_doubted != desired->unit_doubted || node->inventory_rev != desired->rev ||
         node->gpu_count != desired->set.count)
         return false;
     for (uint32_t i = 0; i < node->gpu_count; i++) {
@@ -68,9 +69,16 @@ static int write_annotations(const struct gs_kube *kube, const struct gs_names *
 {
     _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(INVENTORY_BYTES_MAX);
     struct gs_gpu_set set = desired->set;
-    for (uint32_t i = 0; (desired->leaving || desired->upgrading) && i < set.count; i++)
+    bool closed = desired->leaving || desired->upgrading || desired->unit_doubted;
+    for (uint32_t i = 0; closed && i < set.count; i++)
         set.gpus[i].schedulable = false;
-    advertise_inventory(&set, desired->unit, &text);
+    const struct gs_inventory inventory = {.unit = desired->unit,
+                                           .gpus = set.gpus,
+                                           .gpu_count = set.count,
+                                           .tells_moved = true,
+                                           .unit_doubted = desired->unit_doubted,
+                                           .rev = desired->rev};
+    gs_codec_inventory_encode(&text, &inventory);
     if (gs_buf_failed(&text))
         return gs_fail_nomem(err);
     const struct gs_kv annotations[] = {{names->inventory, text.data},
@@ -117,6 +125,8 @@ static void note_facts(const struct gs_node *node, struct node_facts *ret)
     if (!node->inventory)
         return;
     ret->unit = node->unit;
+    ret->unit_doubted = node->unit_doubted;
+    ret->rev = node->inventory_rev;
     ret->gpu_count = node->gpu_count;
     memcpy(ret->gpus, node->gpus, node->gpu_count * sizeof(*node->gpus));
 }

@@ -16,6 +16,8 @@ struct node_object {
     bool missing; /* the API server has no such node */
     bool upgrading;    /* nothing new may come: somebody replaces the driver */
     bool leaving;      /* nothing new may come: nobody will serve the kubelet for a while */
+    bool unit_doubted; /* nothing new may come: the unit is not the one that was asked for */
+    int64_t rev;       /* of the record (record.h) */
     const char *moved; /* the text of gpu-moved */
 };
 
@@ -24,6 +26,8 @@ struct node_facts {
     enum gs_unit unit; /* of the inventory; unknown: it has none that can be believed */
     struct gs_gpu gpus[GS_GPUS_MAX]; /* of the inventory */
     uint32_t gpu_count;
+    bool unit_doubted;
+    int64_t rev;            /* of the inventory; 0: it does not say */
     bool driver_upgrade;    /* the label */
     uint32_t whole_gpus;    /* nvidia.com/gpu in its capacity */
     gs_gpu_mask cordoned;   /* by an administrator */

@@ -66,6 +66,38 @@ void ownership_take_node(struct plugin *plugin, const struct node_facts *facts)
     share_anew(plugin);
 }
 
+int ownership_start(struct plugin *plugin, const struct gs_inventory *record, struct gs_error *err)
+{
+    struct ownership *ownership = &plugin->ownership;
+    ownership->asked = plugin->settings.share_with_others;
+    ownership->due = !ownership->asked;
+    if (ownership->asked)
+        return 0;
+    struct gs_sliced_gpu *sliced =
+        gs_arena_calloc(&ownership->arena, record->other_count + 1, sizeof(*sliced));
+    if (!sliced)
+        return gs_fail_nomem(err);
+    for (uint32_t i = 0; i < record->other_count; i++) {
+        const char *uuid = record->others[i];
+        sliced[i].node = plugin->settings.node_name;
+        sliced[i].uuid = gs_arena_strndup(&ownership->arena, uuid, strlen(uuid));
+        if (!sliced[i].uuid)
+            return gs_fail_nomem(err);
+    }
+    ownership->sliced = sliced;
+    ownership->sliced_count = record->other_count;
+    return 0;
+}
+
+uint32_t ownership_others(const struct plugin *plugin, const char *others[GS_INVENTORY_OTHERS_MAX])
+{
+    const struct ownership *ownership = &plugin->ownership;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ownership->sliced_count && count < GS_INVENTORY_OTHERS_MAX; i++)
+        others[count++] = ownership->sliced[i].uuid;
+    return count;
+}
+
 static bool same_slices(const struct ownership *ownership, const struct gs_sliced_gpu *sliced,
                         uint32_t count)
 {
@@ -79,13 +111,14 @@ void ownership_take_slices(struct plugin *plugin, struct gs_arena *arena,
                            struct gs_sliced_gpu *sliced, uint32_t count)
 {
     struct ownership *ownership = &plugin->ownership;
-    bool same = same_slices(ownership, sliced, count);
+    bool known = same_slices(ownership, sliced, count) && (ownership->asked || !count);
     gs_arena_release(&ownership->arena);
     ownership->arena = *arena;
     *arena = (struct gs_arena){0};
     ownership->sliced = sliced;
     ownership->sliced_count = count;
-    if (same)
+    ownership->asked = true;
+    if (known)
         return;
     tell_owner(plugin);
     share_anew(plugin);

@@ -4,6 +4,7 @@
 
 #include "gpushare/base/arena.h"
 #include "gpushare/codec/gpu_slices.h"
+#include "gpushare/codec/inventory.h"
 #include "gpushare/port/gpu_source.h"
 
 /*
@@ -21,8 +22,14 @@ struct ownership {
     struct gs_sliced_gpu *sliced; /* of its DRA driver */
     uint32_t sliced_count;
     bool due;   /* slices are to be asked for */
-    bool asked; /* they were, and something was answered */
+    bool asked; /* they were answered; until then those count that the record names */
 };
+
+/* Until slices are answered, those of the record are another driver's. GS_ENOMEM. */
+int ownership_start(struct plugin *plugin, const struct gs_inventory *record, struct gs_error *err);
+
+/* Their UUIDs, for the record; *borrowed* until the next slices. Returns how many. */
+uint32_t ownership_others(const struct plugin *plugin, const char *others[GS_INVENTORY_OTHERS_MAX]);
 
 /* The node's object was read. */
 void ownership_take_node(struct plugin *plugin, const struct node_facts *facts);

@@ -12,11 +12,9 @@
 #include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
 
-/* How long the kubelet waits for a list of pods that the API does not give. */
-#define PODS_PATIENCE_NS (5 * GS_NS_PER_S)
 /* A sign of life, and every so many of them a look at everything. */
 #define TICK_NS (10 * GS_NS_PER_S)
-enum { TICKS_PER_LOOK = 6, TICKS_PER_SLICES = 60 };
+enum { TICKS_PER_LOOK = 6 };
 
 static void refresh_pages(struct plugin *plugin)
 {
@@ -83,12 +81,14 @@ static void link_kubelet(struct plugin *plugin)
 
 /* Not before it is known what runs here already: an Allocate now would be answered blindly, and ids
  * that pods hold would leave the list. But the API may be away for long, and pods without the
- * device list are refused for good. */
+ * device list are refused for good: then the record on the host has to do. */
 static bool may_link(struct plugin *plugin)
 {
     if (plugin->link || plugin->stopping || !plugin->have_gpus || plugin->node.missing)
         return false;
-    int64_t until_ns = plugin->gpus_since_ns + PODS_PATIENCE_NS;
+    int64_t until_ns = plugin->gpus_since_ns + DEVICES_PATIENCE_NS;
+    if (!devices_known(&plugin->devices))
+        return false;
     if (devices_synced(plugin) || gs_loop_now_ns(plugin->loop) >= until_ns)
         return true;
     plugin_wake_at(plugin, until_ns);
@@ -113,6 +113,7 @@ static void look_around(struct plugin *plugin)
     if (++plugin->ticks == 1)
         footprint_trim();
     end_if_folder_is_removed(plugin);
+    plugin->ownership.due |= !plugin->ownership.asked;
     devices_ask_soon(plugin);
     gs_allocator_put_right(plugin->alloc);
     plugin->enforce.pass_due = plugin->usage_due = true;
@@ -120,8 +121,7 @@ static void look_around(struct plugin *plugin)
     if (plugin->ticks % TICKS_PER_LOOK != 0)
         return;
     plugin->node.due = plugin->have_gpus;
-    plugin->ownership.due =
-        !plugin->settings.share_with_others && plugin->ticks % TICKS_PER_SLICES == 0;
+    plugin->ownership.due |= !plugin->settings.share_with_others;
     plugin->reconcile_due = true;
 }
 
@@ -199,14 +199,14 @@ static void on_wake(void *ctx)
     /* the round follows */
 }
 
-void plugin_start(struct plugin *plugin)
+int plugin_start(struct plugin *plugin, struct gs_error *err)
 {
     plugin->wake = (struct gs_loop_timer){.fn = on_wake};
     plugin->tick_ns = gs_loop_now_ns(plugin->loop) + TICK_NS;
-    devices_start(plugin);
+    if (devices_start(plugin, err) < 0)
+        return -1;
     plugin->usage_due = true; /* the pages have the families from the start */
-    plugin->ownership.asked = plugin->settings.share_with_others;
-    plugin->ownership.due = !plugin->ownership.asked;
+    return ownership_start(plugin, record_now(plugin->devices.record), err);
 }
 
 void plugin_release(struct plugin *plugin)

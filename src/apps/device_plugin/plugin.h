@@ -116,7 +116,7 @@ static inline void plugin_stop(struct plugin *plugin, int result)
 }
 
 /* Once there is a loop, and before it is freed. */
-void plugin_start(struct plugin *plugin);
+int plugin_start(struct plugin *plugin, struct gs_error *err);
 void plugin_release(struct plugin *plugin);
 
 /* Steps the loop, with a round after every step, until the program is to end. */

@@ -1,20 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device_plugin/unit.h"
 
-static bool fits_a_gpu(uint32_t share, const struct gs_gpu_set *set, enum gs_unit unit)
+static bool is_near(uint64_t a, uint64_t b)
 {
-    for (uint32_t i = 0; i < set->count; i++) {
-        if (share <= gs_gpu_set_units(set, i, unit))
-            return true;
-    }
-    return false;
+    return a <= 2 * b && b <= 2 * a;
 }
 
-enum gs_unit unit_in_force(const struct unit_facts *facts, const struct gs_gpu_set *set)
+/* By its size, or by what was kept of it for pods. */
+static bool agrees(const struct unit_note *note, enum gs_unit unit, const struct gs_gpu *gpus,
+                   uint32_t count)
 {
-    if (!facts->in_use || !facts->node_read || !set->count)
-        return facts->wanted;
-    enum gs_unit unit = facts->inventory ? facts->inventory : GS_UNIT_GIB;
-    /* An inventory may be older than a time under the original's plugin, which left it alone. */
-    return fits_a_gpu(facts->largest_share, set, unit) ? unit : GS_UNIT_MIB;
+    bool offered = false;
+    if (note->original && unit != GS_UNIT_GIB && unit != GS_UNIT_MIB)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        offered |= strcmp(gpus[i].uuid, note->uuid) == 0 && gpus[i].mem_units == note->units;
+    return offered || is_near(note->units, note->mib / gs_unit_mib(unit));
+}
+
+static enum gs_unit nearest(const struct unit_note *note)
+{
+    enum gs_unit best = GS_UNIT_GIB;
+    double least = 0;
+    for (int unit = GS_UNIT_GIB; unit >= GS_UNIT_MIB; unit--) {
+        if (note->original && unit != GS_UNIT_GIB && unit != GS_UNIT_MIB)
+            continue;
+        double ratio = (double)note->units * gs_unit_mib((enum gs_unit)unit) / note->mib;
+        double distance = ratio < 1 ? 1 / ratio : ratio;
+        if (unit == GS_UNIT_GIB || distance < least) {
+            best = (enum gs_unit)unit;
+            least = distance;
+        }
+    }
+    return best;
+}
+
+enum gs_unit unit_noted(const struct unit_note *notes, size_t count,
+                        const struct gs_inventory *record, const struct gs_gpu_set *set,
+                        enum gs_unit wanted)
+{
+    enum gs_unit noted = GS_UNIT_UNKNOWN;
+    for (size_t i = 0; i < count; i++) {
+        enum gs_unit unit;
+        if (record && record->unit &&
+            agrees(&notes[i], record->unit, record->gpus, record->gpu_count))
+            unit = record->unit;
+        else if (agrees(&notes[i], wanted, set->gpus, set->count))
+            unit = wanted;
+        else
+            unit = nearest(&notes[i]);
+        noted = unit > noted ? unit : noted;
+    }
+    return noted;
+}
+
+struct unit_choice unit_choose(const struct unit_facts *facts)
+{
+    struct unit_choice choice = {facts->wanted, UNIT_UNREAD};
+    if (facts->recorded)
+        choice.unit = facts->recorded;
+    if (!facts->read)
+        return choice;
+    if (!facts->held)
+        return (struct unit_choice){facts->wanted, UNIT_FREE};
+    bool recorded = facts->recorded && (!facts->noted || facts->noted == facts->recorded);
+    if (!recorded && facts->noted)
+        choice.unit = facts->noted;
+    bool doubted = recorded ? facts->doubted : facts->noted != GS_UNIT_UNKNOWN;
+    choice.state = doubted && choice.unit != facts->wanted ? UNIT_DOUBTED : UNIT_HELD;
+    return choice;
 }

@@ -3,24 +3,55 @@
 #define GPUSHARE_APPS_DEVICE_PLUGIN_UNIT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
+#include "gpushare/codec/inventory.h"
 #include "gpushare/port/gpu_source.h"
 
 /*
  * Which unit of memory is in force on this node. --memory-unit counts only while no pod holds
- * units: a pod of 8 GiB must not turn into one of 8 MiB. Until then the unit goes on that the
- * node's inventory names; a node without one was served by the original's plugin, which knows GiB
- * (its default) and MiB. Pure.
+ * units: a pod of 8 GiB must not turn into one of 8 MiB. Until then the unit goes on that this
+ * plugin recorded (record.h), whatever pods say and whichever GPUs are there. A node without a
+ * record was served by the original's plugin, or its record was deleted: what the kubelet wrote
+ * down then says into how many units a GPU was divided. States: docs/device-plugin.md. Pure.
  */
-struct unit_facts {
-    enum gs_unit wanted;    /* --memory-unit */
-    enum gs_unit inventory; /* unknown: the node has none */
-    bool node_read;         /* inventory is known */
-    bool in_use;            /* pods hold units */
-    uint32_t largest_share; /* units that the largest pod that runs here has on one GPU: a unit in
-                               which no GPU is that large is not the one its author meant */
+enum unit_state {
+    UNIT_UNREAD,  /* record and checkpoint are not known: nothing is told to anybody */
+    UNIT_FREE,    /* no pod holds units: --memory-unit */
+    UNIT_HELD,    /* pods hold units, of this one */
+    UNIT_DOUBTED, /* likewise, by the checkpoint alone, and --memory-unit is another: nothing new is
+                     offered */
 };
 
-enum gs_unit unit_in_force(const struct unit_facts *facts, const struct gs_gpu_set *set);
+/* A container's answer in the checkpoint: so many units its GPU was divided into. */
+struct unit_note {
+    char uuid[GS_UUID_BYTES];
+    uint32_t mib, units;
+    bool original; /* an id of the original's plugin, which knows GiB and MiB */
+};
+
+/* The notes' unit: the record's, if they agree with that (NULL: there is none); else that of the
+ * option, whose units the set has, if they agree with that; else the one that makes about as many.
+ * Overhead takes units away, so half and double agree. Notes that contradict each other: the
+ * largest, in which no limit is too small. Unknown: there are none. */
+enum gs_unit unit_noted(const struct unit_note *notes, size_t count,
+                        const struct gs_inventory *record, const struct gs_gpu_set *set,
+                        enum gs_unit wanted);
+
+struct unit_facts {
+    enum gs_unit wanted;   /* --memory-unit */
+    enum gs_unit recorded; /* unknown: nothing is */
+    enum gs_unit noted;    /* by the kubelet; unknown: nothing is */
+    bool read;             /* these are known */
+    bool held;             /* pods hold units */
+    bool doubted;          /* was it, when it was recorded */
+};
+
+struct unit_choice {
+    enum gs_unit unit;
+    enum unit_state state;
+};
+
+struct unit_choice unit_choose(const struct unit_facts *facts);
 
 #endif

@@ -205,7 +205,8 @@ static void writing_free(struct writing *writing)
 
 static void take_slices(struct plugin *plugin, struct writing *writing)
 {
-    plugin->ownership.asked = true;
+    if (writing->err.code == GS_EDENIED) /* who has no right to read them is never told */
+        plugin->ownership.asked = true;
     if (writing->result == 0 && !plugin->stopping)
         ownership_take_slices(plugin, &writing->arena, writing->sliced, writing->sliced_count);
 }

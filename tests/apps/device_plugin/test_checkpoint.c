@@ -189,7 +189,7 @@ static void it_is_recalled_once_pods_and_gpus_are_known(void **state)
                                 .settings.device_plugin_dir = folder.dir,
                                 .have_gpus = r->gpus,
                                 .set = set,
-                                .devices.node_read = r->node,
+                                .devices.unit_state = r->node ? UNIT_HELD : UNIT_UNREAD,
                                 .pods_listed = r->listed,
                                 .restored = r->restored};
         checkpoint_restore(&plugin);

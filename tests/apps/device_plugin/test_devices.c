@@ -291,6 +291,31 @@ static void a_pod_that_lives_keeps_its_ids(void **state)
     }
 }
 
+/* A pod of 4 units on a GPU that offers 2 by now, with whatever ids: the other GPU's 2 are there
+ * for others. */
+static void what_a_pod_has_above_its_gpu_is_no_ones_place(void **state)
+{
+    static const struct {
+        const char *row;
+        size_t above, count;
+        const char *in_use[IDS];
+    } rows[] = {{"not told", 0, 4, {"a0", "a1", "a2", "a3"}},
+                {"told", 2, 6, {"a0", "a1", "a2", "a3"}},
+                {"ids of both GPUs", 2, 6, {"a0", "b1", "b0", "a1"}},
+                {"the original's", 2, 6, {OLD(0), OLD(7), OLD(8), OLD(9)}}};
+    GS_FOR_EACH_ROW (r, rows) {
+        const struct gs_gpu_set set = make_set((uint32_t[2]){2048, 2048}, 0, GS_UNIT_GIB);
+        struct ids_in_use in_use = {0};
+        struct advertised made;
+        hold(r->in_use, &in_use);
+        in_use.above = r->above;
+        row_equal(r->row, advertise_devices(&set, GS_UNIT_GIB, &in_use, &made, NULL), 0);
+        row_equal(r->row, made.count, r->count);
+        free(made.devices);
+        ids_in_use_release(&in_use);
+    }
+}
+
 static size_t distinct_ids(const struct gs_gpu_set *set)
 {
     struct advertised made;
@@ -433,33 +458,90 @@ static void the_unit_changes_only_while_nothing_is_held(void **state)
 {
     static const struct {
         const char *row;
-        enum gs_unit wanted, inventory;
-        bool node_read, in_use;
-        uint32_t largest_share;
-        enum gs_unit expected;
+        enum gs_unit wanted, recorded, noted;
+        bool read, held, doubted;
+        enum gs_unit unit;
+        enum unit_state state;
     } rows[] = {
-        {"a new node", GS_UNIT_MIB, 0, true, false, 0, GS_UNIT_MIB},
-        {"nothing held", GS_UNIT_MIB, GS_UNIT_GIB, true, false, 0, GS_UNIT_MIB},
-        {"held, no change", GS_UNIT_GIB, GS_UNIT_GIB, true, true, 8, GS_UNIT_GIB},
-        {"held, to a finer unit", GS_UNIT_MIB, GS_UNIT_GIB, true, true, 8, GS_UNIT_GIB},
-        {"held, to a coarser unit", GS_UNIT_GIB, GS_UNIT_256MIB, true, true, 8, GS_UNIT_256MIB},
-        {"held, API away", GS_UNIT_MIB, 0, false, true, 8, GS_UNIT_MIB},
-        {"the original's GiB", GS_UNIT_MIB, 0, true, true, 8, GS_UNIT_GIB},
-        {"the original's GiB, a whole GPU", GS_UNIT_MIB, 0, true, true, 24, GS_UNIT_GIB},
-        {"the original's MiB", GS_UNIT_GIB, 0, true, true, 25, GS_UNIT_MIB},
-        {"the original's MiB under an old inventory", GS_UNIT_GIB, GS_UNIT_GIB, true, true, 2048,
-         GS_UNIT_MIB},
+        {"nothing was read", GS_UNIT_GIB, 0, 0, false, true, false, GS_UNIT_GIB, UNIT_UNREAD},
+        {"nothing was read, a record", GS_UNIT_GIB, GS_UNIT_MIB, 0, false, false, false,
+         GS_UNIT_MIB, UNIT_UNREAD},
+        {"a new node", GS_UNIT_MIB, 0, 0, true, false, false, GS_UNIT_MIB, UNIT_FREE},
+        {"nothing held", GS_UNIT_MIB, GS_UNIT_GIB, GS_UNIT_GIB, true, false, true, GS_UNIT_MIB,
+         UNIT_FREE},
+        {"held, no change", GS_UNIT_GIB, GS_UNIT_GIB, 0, true, true, false, GS_UNIT_GIB, UNIT_HELD},
+        {"held, to a finer unit", GS_UNIT_MIB, GS_UNIT_GIB, GS_UNIT_GIB, true, true, false,
+         GS_UNIT_GIB, UNIT_HELD},
+        {"held, to a coarser unit", GS_UNIT_GIB, GS_UNIT_256MIB, 0, true, true, false,
+         GS_UNIT_256MIB, UNIT_HELD},
+        {"no record, as wanted", GS_UNIT_GIB, 0, GS_UNIT_GIB, true, true, false, GS_UNIT_GIB,
+         UNIT_HELD},
+        {"no record, another", GS_UNIT_GIB, 0, GS_UNIT_MIB, true, true, false, GS_UNIT_MIB,
+         UNIT_DOUBTED},
+        {"no record, and the kubelet gave nothing", GS_UNIT_GIB, 0, 0, true, true, false,
+         GS_UNIT_GIB, UNIT_HELD},
+        {"recorded while in doubt", GS_UNIT_GIB, GS_UNIT_MIB, GS_UNIT_MIB, true, true, true,
+         GS_UNIT_MIB, UNIT_DOUBTED},
+        {"the operator gave in", GS_UNIT_MIB, GS_UNIT_MIB, GS_UNIT_MIB, true, true, true,
+         GS_UNIT_MIB, UNIT_HELD},
+        {"a record that nobody was given by", GS_UNIT_GIB, GS_UNIT_GIB, GS_UNIT_MIB, true, true,
+         false, GS_UNIT_MIB, UNIT_DOUBTED},
     };
-    const struct gs_gpu_set set = make_set((uint32_t[2]){16384, 24576}, 0, GS_UNIT_GIB);
-    const struct gs_gpu_set none = {0};
     GS_FOR_EACH_ROW (r, rows) {
-        const struct unit_facts facts = {.wanted = r->wanted,
-                                         .inventory = r->inventory,
-                                         .node_read = r->node_read,
-                                         .in_use = r->in_use,
-                                         .largest_share = r->largest_share};
-        row_equal(r->row, unit_in_force(&facts, &set), r->expected);
-        row_equal(r->row, unit_in_force(&facts, &none), r->wanted);
+        const struct unit_facts facts = {r->wanted, r->recorded, r->noted,
+                                         r->read,   r->held,     r->doubted};
+        const struct unit_choice choice = unit_choose(&facts);
+        row_equal(r->row, choice.unit, r->unit);
+        row_equal(r->row, choice.state, r->state);
+    }
+}
+
+/* One GPU of 16 GiB, which the record has with so many units. */
+static void what_the_kubelet_noted_tells_the_unit(void **state)
+{
+    static const struct {
+        const char *row;
+        uint32_t units[2];
+        bool original;
+        enum gs_unit recorded;
+        uint32_t offered, reserved_mib;
+        enum gs_unit wanted, noted;
+    } rows[] = {
+        {"nothing", {0}, false, GS_UNIT_GIB, 16, 0, GS_UNIT_MIB, GS_UNIT_UNKNOWN},
+        {"as recorded", {16}, false, GS_UNIT_GIB, 16, 0, GS_UNIT_MIB, GS_UNIT_GIB},
+        {"less overhead", {12}, false, GS_UNIT_GIB, 16, 3200, GS_UNIT_MIB, GS_UNIT_GIB},
+        {"much overhead then and now",
+         {25},
+         false,
+         GS_UNIT_256MIB,
+         25,
+         9900,
+         GS_UNIT_GIB,
+         GS_UNIT_256MIB},
+        {"another than recorded", {16384}, false, GS_UNIT_GIB, 16, 0, GS_UNIT_GIB, GS_UNIT_MIB},
+        {"no record, as wanted", {256}, false, 0, 0, 0, GS_UNIT_64MIB, GS_UNIT_64MIB},
+        {"no record, overhead as wanted", {25}, false, 0, 0, 9984, GS_UNIT_256MIB, GS_UNIT_256MIB},
+        {"no record, GiB", {15}, false, 0, 0, 0, GS_UNIT_MIB, GS_UNIT_GIB},
+        {"no record, 256MiB", {64}, false, 0, 0, 0, GS_UNIT_MIB, GS_UNIT_256MIB},
+        {"no record, MiB", {9000}, false, 0, 0, 0, GS_UNIT_GIB, GS_UNIT_MIB},
+        {"the original's, of a larger card", {64}, true, 0, 0, 0, GS_UNIT_256MIB, GS_UNIT_GIB},
+        {"they contradict each other", {16384, 16}, false, 0, 0, 0, GS_UNIT_MIB, GS_UNIT_GIB},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_gpu_set set = make_set((uint32_t[2]){16384, 0}, 0, GS_UNIT_GIB);
+        struct gs_gpu recorded = set.gpus[0];
+        const struct gs_inventory record = {.unit = r->recorded, .gpus = &recorded, .gpu_count = 1};
+        struct unit_note notes[2] = {{.mib = 16384}, {.mib = 16384}};
+        size_t count = 0;
+        set.reserved_mib = r->reserved_mib;
+        advertise_divide(&set, r->wanted);
+        recorded.mem_units = r->offered;
+        for (; count < 2 && r->units[count]; count++) {
+            notes[count].units = r->units[count];
+            notes[count].original = r->original;
+            snprintf(notes[count].uuid, GS_UUID_BYTES, "%s", set.gpus[0].uuid);
+        }
+        row_equal(r->row, unit_noted(notes, count, &record, &set, r->wanted), r->noted);
     }
 }
 
@@ -467,6 +549,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(held_ids_stay_listed_in_place_of_as_many_free_ones),
+        cmocka_unit_test(what_a_pod_has_above_its_gpu_is_no_ones_place),
         cmocka_unit_test(a_pod_that_lives_keeps_its_ids),
         cmocka_unit_test(no_two_gpus_share_an_id),
         cmocka_unit_test(a_list_grows_back_as_ids_are_freed),
@@ -474,6 +557,7 @@ int main(void)
         cmocka_unit_test(a_long_list_fits_the_kubelet),
         cmocka_unit_test(a_unit_that_does_not_fit_is_refused),
         cmocka_unit_test(the_unit_changes_only_while_nothing_is_held),
+        cmocka_unit_test(what_the_kubelet_noted_tells_the_unit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

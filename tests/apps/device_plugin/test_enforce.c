@@ -21,9 +21,11 @@ static void open_fixture(struct fixture *f, enum gs_enforce mode)
     tree_make(&f->tree);
     tree_mkdirs(&f->tree, "/kubepods/besteffort/other", true);
     rig_up(&f->rig);
-    plugin = (struct plugin){.alloc = f->rig.alloc, .have_gpus = true, .wake_ns = INT64_MAX};
+    plugin = (struct plugin){
+        .alloc = f->rig.alloc, .have_gpus = true, .restored = true, .wake_ns = INT64_MAX};
     plugin.settings.enforce = mode;
     plugin.devices.unit = GS_UNIT_GIB;
+    plugin.devices.unit_state = UNIT_HELD;
     assert_int_equal(gs_loop_new(gs_clock_system(), &plugin.loop, NULL), 0);
     plugin.set = (struct gs_gpu_set){
         .count = 1, .gpus = {{.idx = 0, .uuid = "GPU-a", .pci = "0000:41:00.0", .healthy = true}}};

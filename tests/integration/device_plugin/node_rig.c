@@ -39,10 +39,14 @@ static int get_node(void *ctx, const char *name, struct gs_node *ret, struct gs_
     bool first = true;
     if (away(here->node_away, err) < 0)
         return -1;
-    gs_buf_puts(&text, "{\"metadata\":{\"name\":\"n1\",\"annotations\":{");
+    gs_buf_puts(&text, "{\"metadata\":{\"name\":\"n1\",\"labels\":{");
+    put_key(&text, plugin.names.enforced, here->label, &first);
+    gs_buf_puts(&text, "},\"annotations\":{");
+    first = true;
     put_key(&text, plugin.names.inventory, here->inventory, &first);
     put_key(&text, plugin.names.moved, here->moved, &first);
-    gs_buf_puts(&text, "}},\"status\":{}}");
+    gs_buf_printf(&text, "}},\"status\":{\"capacity\":{\"%s\":\"%u\",\"%s\":\"%u\"}}}",
+                  plugin.names.gpu_count, here->counts[0], plugin.names.gpu_cores, here->counts[1]);
     return gs_codec_node(&plugin.names, (struct gs_slice){text.data, text.len}, ret, err);
 }
 
@@ -57,6 +61,9 @@ static int patch_node(void *ctx, const struct gs_meta_patch *patch, struct gs_er
         else
             snprintf(here->moved, sizeof(here->moved), "%s", kv->value);
     }
+    if (patch->label_count)
+        snprintf(here->label, sizeof(here->label), "%s",
+                 patch->labels[0].value ? patch->labels[0].value : "");
     here->node_patches++;
     return 0;
 }
@@ -64,7 +71,11 @@ static int patch_node(void *ctx, const struct gs_meta_patch *patch, struct gs_er
 static int patch_node_status(void *ctx, const struct gs_node_status_patch *patch,
                              struct gs_error *err)
 {
-    return away(here->node_away, err);
+    if (away(here->node_away, err) < 0)
+        return -1;
+    for (size_t i = 0; i < patch->capacity_count; i++)
+        here->counts[i] = (uint32_t)strtoul(patch->capacity[i].value, NULL, 10);
+    return 0;
 }
 
 static int patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs_error *err)
@@ -86,8 +97,8 @@ static int create_event(void *ctx, const struct gs_event *event, struct gs_error
 static void describe_pod(const struct node_pod *pod, struct gs_container *container,
                          struct gs_pod *ret)
 {
-    *container = (struct gs_container){
-        .name = "c", .kind = GS_CONTAINER_MAIN, .gpu_units = pod->units};
+    *container =
+        (struct gs_container){.name = "c", .kind = GS_CONTAINER_MAIN, .gpu_units = pod->units};
     gs_pod_reset(ret);
     ret->uid = ret->name = pod->name;
     ret->ns = "ns";
@@ -261,14 +272,12 @@ static void put_entry(struct gs_buf *out, const struct node_pod *pod, bool first
     gs_buf_release(&answer);
 }
 
-static void write_checkpoint(const struct node *node)
+void node_write_checkpoint(const struct node *node)
 {
     struct gs_buf text = GS_BUF(1 << 20);
     char path[128];
     bool first = true;
     gs_buf_puts(&text, "{\"Data\":{\"PodDeviceEntries\":[");
-    gs_buf_puts(&text, node->checkpoint);
-    first = !node->checkpoint[0];
     for (uint32_t i = 0; i < node->pod_count; i++) {
         if (!node->pods[i].admitted || !node->pods[i].env[0])
             continue;
@@ -277,10 +286,7 @@ static void write_checkpoint(const struct node *node)
     }
     gs_buf_puts(&text, "],\"RegisteredDevices\":{}},\"Checksum\":1}");
     snprintf(path, sizeof(path), "%s/kubelet_internal_checkpoint", node->dir);
-    if (node->no_checkpoint)
-        unlink(path);
-    else
-        put_text(path, text.data);
+    put_text(path, text.data);
     gs_buf_release(&text);
 }
 
@@ -335,8 +341,8 @@ static void start_enforce(struct node *node)
     if (node->settings.enforce == GS_ENFORCE_OFF)
         return;
     assert_int_equal(gs_limiter_new(&options, &plugin.enforce.limiter, NULL), 0);
-    const struct gs_keeper_options rules = {plugin.enforce.limiter, node->settings.enforce,
-                                            GIB / 2, node->settings.deny_foreign_gpus};
+    const struct gs_keeper_options rules = {plugin.enforce.limiter, node->settings.enforce, GIB / 2,
+                                            node->settings.deny_foreign_gpus};
     plugin.enforce.keeper = gs_keeper_new(&rules);
     assert_non_null(plugin.enforce.keeper);
 }
@@ -352,7 +358,7 @@ void node_start(struct node *node)
         .names = &plugin.names, .node = "n1", .clock = &node->clock};
     plugin.alloc = gs_allocator_new(&config);
     assert_int_equal(gs_loop_new(&node->clock, &plugin.loop, NULL), 0);
-    plugin_start(&plugin);
+    assert_int_equal(plugin_start(&plugin, NULL), 0);
     start_enforce(node);
     pages_init(&plugin.pages, NULL);
     node->runs = true;
@@ -422,7 +428,7 @@ bool node_admit(struct node *node, struct node_pod *pod)
     finish_call(node);
     pod->failed = !pod->env[0];
     pod->admitted = !pod->failed;
-    write_checkpoint(node);
+    node_write_checkpoint(node);
     return !pod->failed;
 }
 
@@ -456,7 +462,7 @@ void node_end(struct node *node, struct node_pod *pod)
     snprintf(folder, sizeof(folder), "/kubepods/besteffort/pod%s", pod->name);
     tree_rmdir(&node->tree, folder);
     pod->bound = pod->admitted = false;
-    write_checkpoint(node);
+    node_write_checkpoint(node);
     node_list_pods(node);
 }
 
@@ -498,8 +504,20 @@ bool node_told(const struct node *node, const char *reason, const char *words)
 void node_make(struct node *node)
 {
     const struct gs_gpu cards[] = {
-        {.idx = 0, .uuid = "GPU-a", .mem_mib = 16384, .pci = "0000:41:00.0", .healthy = true, .schedulable = true, .numa = GS_NUMA_NONE},
-        {.idx = 1, .uuid = "GPU-b", .mem_mib = 16384, .pci = "0000:c1:00.0", .healthy = true, .schedulable = true, .numa = GS_NUMA_NONE},
+        {.idx = 0,
+         .uuid = "GPU-a",
+         .mem_mib = 16384,
+         .pci = "0000:41:00.0",
+         .healthy = true,
+         .schedulable = true,
+         .numa = GS_NUMA_NONE},
+        {.idx = 1,
+         .uuid = "GPU-b",
+         .mem_mib = 16384,
+         .pci = "0000:c1:00.0",
+         .healthy = true,
+         .schedulable = true,
+         .numa = GS_NUMA_NONE},
     };
     *node = (struct node){.dir = "/tmp/gs-node-XXXXXX", .now_ns = 1000 * GS_NS_PER_S};
     here = node;

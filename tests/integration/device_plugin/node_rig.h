@@ -3,9 +3,9 @@
 #define GPUSHARE_TESTS_NODE_RIG_H
 
 /*
- * The device plugin in this process, all of it but main.c, settings.c and the GPUs' thread, against an API
- * server, a kubelet, a tree of cgroups, GPUs and a clock that are variables. The edges are replaced
- * at link time (--wrap, CMakeLists.txt); the two workers do their jobs at once.
+ * The device plugin in this process, all of it but main.c, settings.c and the GPUs' thread, against
+ * an API server, a kubelet, a tree of cgroups, GPUs and a clock that are variables. The edges are
+ * replaced at link time (--wrap, CMakeLists.txt); the two workers do their jobs at once.
  *
  *   node_make(&node);                    two cards of 16 GiB, GPU-a (0) and GPU-b (1); all answers
  *   node_start(&node);                   the plugin; set node.settings before
@@ -19,10 +19,10 @@
 enum { NODE_PODS = 8, NODE_IDS = 64, NODE_EVENT_TEXTS = 64 };
 
 struct node_pod {
-    char name[16]; /* and UID */
+    char name[16];         /* and UID */
     uint32_t units, count; /* count: gpu-count, 0: none */
     gs_gpu_mask record;
-    bool bound;   /* the API has it */
+    bool bound; /* the API has it */
     bool running;
     bool admitted; /* the kubelet has it */
     char ids[NODE_IDS][40];
@@ -42,15 +42,14 @@ struct node {
     /* the API server */
     bool node_away, pods_away, slices_away;
     char inventory[8192], moved[2048], slices[1024];
+    char label[32];     /* gpu-enforced */
     uint32_t counts[2]; /* capacity: GPUs, cores */
     char events[NODE_EVENT_TEXTS][600];
     uint32_t event_count;
     int node_patches, pod_patches;
     /* the kubelet */
     bool linked, kubelet_away;
-    bool no_checkpoint;
-    char checkpoint[512]; /* entries beside those of its pods */
-    char devices[4096][24];
+    char devices[40000][24];
     size_t device_count;
     struct node_pod pods[NODE_PODS];
     uint32_t pod_count;
@@ -84,6 +83,8 @@ bool node_admit(struct node *node, struct node_pod *pod);
 bool node_starts(struct node *node, struct node_pod *pod);
 /* All of that, and it runs. */
 struct node_pod *node_pod(struct node *node, const char *name, uint32_t units, uint32_t gpu);
+/* A pod changed by hand. */
+void node_write_checkpoint(const struct node *node);
 void node_end(struct node *node, struct node_pod *pod);
 
 /* Its limit on a region: bytes, UINT64_MAX without one. */

@@ -2,9 +2,27 @@
 /* What the plugin makes of a node: its unit, and what is read before anything is written. */
 #include "node_rig.h"
 
-static const struct gs_gpu large = {.idx = 0, .uuid = "GPU-a", .mem_mib = 81920, .pci = "0000:41:00.0", .healthy = true, .schedulable = true, .numa = -1};
-static const struct gs_gpu card_a = {.idx = 0, .uuid = "GPU-a", .mem_mib = 16384, .pci = "0000:41:00.0", .healthy = true, .schedulable = true, .numa = -1};
-static const struct gs_gpu card_b = {.idx = 1, .uuid = "GPU-b", .mem_mib = 16384, .pci = "0000:c1:00.0", .healthy = true, .schedulable = true, .numa = -1};
+static const struct gs_gpu large = {.idx = 0,
+                                    .uuid = "GPU-a",
+                                    .mem_mib = 81920,
+                                    .pci = "0000:41:00.0",
+                                    .healthy = true,
+                                    .schedulable = true,
+                                    .numa = -1};
+static const struct gs_gpu card_a = {.idx = 0,
+                                     .uuid = "GPU-a",
+                                     .mem_mib = 16384,
+                                     .pci = "0000:41:00.0",
+                                     .healthy = true,
+                                     .schedulable = true,
+                                     .numa = -1};
+static const struct gs_gpu card_b = {.idx = 1,
+                                     .uuid = "GPU-b",
+                                     .mem_mib = 16384,
+                                     .pci = "0000:c1:00.0",
+                                     .healthy = true,
+                                     .schedulable = true,
+                                     .numa = -1};
 
 static struct gs_gpu at(struct gs_gpu gpu, uint32_t idx)
 {
@@ -50,7 +68,8 @@ static void a_pod_is_given_what_it_was_bound_to(void **state)
     node_free(&node);
 }
 
-/* A pod that has a whole card when a part of each is kept back: it is larger than any GPU offers. */
+/* A pod that has a whole card when a part of each is kept back: it is larger than any GPU offers.
+ */
 static void overhead_changes_no_unit(void **state)
 {
     struct node node;
@@ -65,6 +84,7 @@ static void overhead_changes_no_unit(void **state)
     expect_limit(&node, idle, REGION_1, 8192 + 800);
     assert_true(node_told(&node, "GpuMemoryOverPromised", "ns/big"));
     assert_false(node_told(&node, "GpuMemoryOverPromised", "ns/idle"));
+    assert_int_equal(node.device_count, 24 + 4); /* GPU-b's free ones are there */
     struct node_pod *next = node_bind(&node, "next", 1, GS_GPU_BIT(0), 0);
     assert_true(node_admit(&node, next)); /* where there is room */
     assert_string_equal(node_env(next, "NVIDIA_VISIBLE_DEVICES"), "GPU-b");
@@ -179,6 +199,220 @@ static void nothing_is_written_before_the_node_was_read(void **state)
     node_free(&node);
 }
 
+/* ---- no record ---- */
+
+static void remove_file(const struct node *node)
+{
+    char path[160];
+    snprintf(path, sizeof(path), "%s/gpushare-aliyun.com/record.json", node->dir);
+    unlink(path);
+}
+
+static void put_file(const struct node *node, const char *text)
+{
+    char path[160];
+    snprintf(path, sizeof(path), "%s/gpushare-aliyun.com/record.json", node->dir);
+    put_text(path, text);
+}
+
+/* What is left of a node that has a pod of 8 GiB, and the next start is told MiB. */
+static void a_pod_keeps_its_unit_while_anything_tells_it(void **state)
+{
+    static const struct {
+        const char *row;
+        bool no_inventory, no_file, no_checkpoint;
+        const char *file; /* in place of the file */
+        const char *unit;
+        bool doubted;
+    } rows[] = {
+        {"all is there", false, false, false, NULL, "GiB", false},
+        {"the annotation was deleted", true, false, false, NULL, "GiB", false},
+        {"the file was deleted", false, true, false, NULL, "GiB", false},
+        {"the file is torn", false, false, false, "{\"v\":1,\"unit\":\"Mi", "GiB", false},
+        {"another node's file", false, false, false,
+         "{\"v\":1,\"unit\":\"256MiB\",\"gpus\":[],\"node\":\"n2\",\"rev\":99}", "GiB", false},
+        {"a file that says what nobody was given", false, false, false,
+         "{\"v\":1,\"unit\":\"256MiB\",\"gpus\":[],\"node\":\"n1\",\"rev\":99}", "GiB", true},
+        {"an old file", false, false, false,
+         "{\"v\":1,\"unit\":\"256MiB\",\"gpus\":[],\"node\":\"n1\",\"rev\":0}", "GiB", false},
+        {"both were deleted", true, true, false, NULL, "GiB", true},
+        {"no record, no checkpoint: nobody holds anything", true, true, true, NULL, "MiB", false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct node node;
+        node_make(&node);
+        node_start(&node);
+        struct node_pod *p = node_pod(&node, "p", 8, 1);
+        node_kill(&node);
+        if (r->no_inventory)
+            node.inventory[0] = '\0';
+        if (r->no_file)
+            remove_file(&node);
+        if (r->file)
+            put_file(&node, r->file);
+        if (r->no_checkpoint) {
+            char path[128];
+            snprintf(path, sizeof(path), "%s/kubelet_internal_checkpoint", node.dir);
+            unlink(path);
+            node.kubelet_away = true;
+        }
+        node.settings.unit = GS_UNIT_MIB;
+        node_start(&node);
+        node_run(&node, 15);
+        if (!strstr(node.inventory, r->unit))
+            fail_msg("%s: %s", r->row, node.inventory);
+        row_equal(r->row, strstr(node.inventory, "\"unitDoubted\":true") != NULL, r->doubted);
+        row_equal(r->row, strstr(node.inventory, "\"schedulable\":true") == NULL, r->doubted);
+        row_true(r->row, r->no_checkpoint || node_told(&node, "GpuMemoryUnitHeld", "ns/p"));
+        row_true(r->row, !r->doubted || node_told(&node, "GpuMemoryUnitHeld", "MiB, and"));
+        if (!r->no_checkpoint)
+            expect_limit(&node, p, REGION_1, 8192);
+        restart(&node); /* and it stays so */
+        row_equal(r->row, strstr(node.inventory, "\"unitDoubted\":true") != NULL, r->doubted);
+        node_end(&node, p);
+        node_run(&node, 15);
+        expect_unit(&node, "MiB");
+        row_true(r->row, strstr(node.inventory, "\"schedulable\":true") != NULL);
+        node_free(&node);
+    }
+}
+
+/* A pod that the original's plugin served: its ids, its answer, and no record of the node. */
+static struct node_pod *of_the_original(struct node *node, uint32_t units, uint32_t dev)
+{
+    struct node_pod *pod = &node->pods[node->pod_count++];
+    *pod = (struct node_pod){.name = "old",
+                             .units = units,
+                             .record = GS_GPU_BIT(1),
+                             .bound = true,
+                             .running = true,
+                             .admitted = true};
+    for (uint32_t i = 0; i < units; i++)
+        snprintf(pod->ids[i], sizeof(pod->ids[0]), "GPU-b-_-%u", i * (dev / units));
+    snprintf(pod->env, sizeof(pod->env),
+             "NVIDIA_VISIBLE_DEVICES=GPU-b\nALIYUN_COM_GPU_MEM_IDX=1\nALIYUN_COM_GPU_MEM_DEV=%u\n",
+             dev);
+    tree_mkdirs(&node->tree, "/kubepods/besteffort/podold", true);
+    node_write_checkpoint(node);
+    return pod;
+}
+
+static void the_originals_pods_keep_their_unit(void **state)
+{
+    static const char gib[] =
+        "{\"v\":1,\"unit\":\"GiB\",\"gpus\":[{\"idx\":0,\"uuid\":\"GPU-a\",\"mem\":16},"
+        "{\"idx\":1,\"uuid\":\"GPU-b\",\"mem\":16}]}";
+    static const struct {
+        const char *row;
+        enum gs_unit wanted;
+        uint32_t units, dev;
+        const char *inventory; /* older than the original's time */
+        const char *unit;
+        bool doubted;
+        uint64_t mib;
+    } rows[] = {
+        {"GiB, and so says the option", GS_UNIT_GIB, 8, 16, "", "GiB", false, 8192},
+        {"MiB, and so says the option", GS_UNIT_MIB, 64, 16384, "", "MiB", false, 64},
+        {"MiB, the option says GiB", GS_UNIT_GIB, 64, 16384, "", "MiB", true, 64},
+        {"GiB, the option says MiB", GS_UNIT_MIB, 8, 16, "", "GiB", true, 8192},
+        {"GiB, the option says 256MiB", GS_UNIT_256MIB, 8, 16, "", "GiB", true, 8192},
+        {"MiB under an old inventory", GS_UNIT_GIB, 64, 16384, gib, "MiB", true, 64},
+        {"GiB, of a node whose first card is larger", GS_UNIT_GIB, 8, 80, "", "GiB", false, 8192},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct node node;
+        node_make(&node);
+        snprintf(node.inventory, sizeof(node.inventory), "%s", r->inventory);
+        node.settings.unit = r->wanted;
+        struct node_pod *old = of_the_original(&node, r->units, r->dev);
+        node_start(&node);
+        node_run(&node, 15);
+        for (int restarts = 0; restarts < 2; restarts++) {
+            if (!strstr(node.inventory, r->unit))
+                fail_msg("%s: %s", r->row, node.inventory);
+            row_equal(r->row, strstr(node.inventory, "\"unitDoubted\":true") != NULL, r->doubted);
+            row_equal(r->row, strstr(node.inventory, "\"schedulable\":true") == NULL, r->doubted);
+            row_equal(r->row, node_told(&node, "GpuMemoryUnitHeld", gs_unit_name(r->wanted)),
+                      r->doubted);
+            expect_limit(&node, old, REGION_1, r->mib);
+            restart(&node);
+        }
+        struct node_pod *next = node_bind(&node, "next", 1, 0, 0); /* without a bind of ours */
+        row_equal(r->row, node_admit(&node, next), !r->doubted);
+        node_end(&node, old);
+        node_end(&node, next);
+        node_run(&node, 15);
+        expect_unit(&node, gs_unit_name(r->wanted));
+        row_true(r->row, strstr(node.inventory, "\"schedulable\":true") != NULL);
+        node_free(&node);
+    }
+}
+
+/* ---- a start while the API server is away ---- */
+
+static void the_record_on_the_host_serves_while_the_api_is_away(void **state)
+{
+    static const struct {
+        const char *row;
+        bool no_file;
+    } rows[] = {{"a record", false}, {"none", true}};
+    GS_FOR_EACH_ROW (r, rows) {
+        struct node node;
+        node_make(&node);
+        node_start(&node);
+        struct node_pod *p = node_pod(&node, "p", 8, 1);
+        node_kill(&node);
+        if (r->no_file)
+            remove_file(&node);
+        node.node_away = node.pods_away = node.slices_away = true;
+        node.settings.unit = GS_UNIT_MIB;
+        node_set_gpus(&node, (struct gs_gpu[]){at(card_b, 0)}, 1);
+        node_start(&node);
+        node_run(&node, 20);
+        row_equal(r->row, node.linked, !r->no_file);
+        row_equal(r->row, strstr(plugin.pages.state.node_error, "waiting for the node") != NULL,
+                  r->no_file);
+        expect_limit(&node, p, REGION_1, 8192);
+        if (!r->no_file)
+            row_true(r->row, node_starts(&node, p));
+        node.node_away = node.pods_away = node.slices_away = false;
+        node_list_pods(&node);
+        node_run(&node, 40);
+        row_true(r->row, node.linked && !plugin.stopping);
+        row_equal(r->row, plugin.pages.state.node_error[0], '\0');
+        expect_unit(&node, "GiB");
+        expect_limit(&node, p, REGION_1, 8192);
+        assert_string_equal(node.moved, "{}");
+        row_true(r->row, node_starts(&node, p));
+        node_free(&node);
+    }
+}
+
+/* ---- GPUs of a DRA driver ---- */
+
+#define SLICE                                                                                      \
+    "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"driver\":\"gpu.nvidia.com\",\"nodeName\":\"n1\","  \
+    "\"devices\":[{\"name\":\"g\",\"attributes\":{\"uuid\":{\"string\":\"GPU-b\"}}}]}}"
+
+static void what_slices_named_is_not_offered_before_they_answer(void **state)
+{
+    struct node node;
+    node_make(&node);
+    snprintf(node.slices, sizeof(node.slices), "%s", SLICE);
+    node_start(&node);
+    node_run(&node, 5);
+    assert_null(strstr(node.inventory, "GPU-b"));
+    node.slices_away = true;
+    restart(&node);
+    assert_null(strstr(node.inventory, "GPU-b"));
+    assert_int_equal(node.device_count, 16);
+    node.slices_away = false;
+    node.slices[0] = '\0';
+    node_run(&node, 15);
+    assert_non_null(strstr(node.inventory, "GPU-b"));
+    node_free(&node);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +422,10 @@ int main(void)
         cmocka_unit_test(the_only_card_lost_changes_no_unit),
         cmocka_unit_test(a_tenants_edit_changes_nothing),
         cmocka_unit_test(nothing_is_written_before_the_node_was_read),
+        cmocka_unit_test(a_pod_keeps_its_unit_while_anything_tells_it),
+        cmocka_unit_test(the_originals_pods_keep_their_unit),
+        cmocka_unit_test(the_record_on_the_host_serves_while_the_api_is_away),
+        cmocka_unit_test(what_slices_named_is_not_offered_before_they_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,28 @@ static void every_field_is_read_and_gpus_are_sorted(void **state)
     assert_int_equal(gpu->numa, GS_NUMA_NONE);
 }
 
+static void the_record_on_the_host_comes_back(void **state)
+{
+    _cleanup_(gs_arena_release) struct gs_arena arena = {0};
+    _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(4096);
+    struct gs_inventory back;
+    struct gs_gpu gpu = {.idx = 2, .uuid = "GPU-a", .mem_units = 16};
+    const struct gs_inventory record = {.unit = GS_UNIT_MIB,
+                                        .gpus = &gpu,
+                                        .gpu_count = 1,
+                                        .unit_doubted = true,
+                                        .rev = INT64_MAX,
+                                        .node = "n\"1",
+                                        .others = (const char *const[]){"GPU-b", "GPU-c"},
+                                        .other_count = 2};
+    gs_codec_inventory_encode(&text, &record);
+    assert_int_equal(
+        gs_codec_inventory_decode((struct gs_slice){text.data, text.len}, &arena, &back, NULL), 0);
+    assert_true(back.unit_doubted && back.rev == INT64_MAX && back.other_count == 2);
+    assert_string_equal(back.node, "n\"1");
+    assert_string_equal(back.others[1], "GPU-c");
+}
+
 static void long_models_are_cut_and_long_uuids_refused(void **state)
 {
     _cleanup_(gs_arena_release) struct gs_arena arena = {0};
@@ -126,6 +148,16 @@ static void what_is_no_inventory_is_refused_with_a_reason(void **state)
          "gpus.healthy is not true or false"},
         {"moved is no flag", "{'v':1,'unit':'GiB','gpus':[],'moved':{}}",
          "moved is not true or false"},
+        {"unitDoubted is no flag", "{'v':1,'unit':'GiB','gpus':[],'unitDoubted':1}",
+         "unitDoubted is not true or false"},
+        {"rev negative", "{'v':1,'unit':'GiB','gpus':[],'rev':-1}", "rev is negative"},
+        {"rev too large", "{'v':1,'unit':'GiB','gpus':[],'rev':9223372036854775808}",
+         "rev is not a whole number that fits"},
+        {"node is no text", "{'v':1,'unit':'GiB','gpus':[],'node':7}", "node is not a string"},
+        {"others is no list", "{'v':1,'unit':'GiB','gpus':[],'others':'GPU-a'}",
+         "others is not an array"},
+        {"others holds null", "{'v':1,'unit':'GiB','gpus':[],'others':[null]}",
+         "others holds what is no UUID"},
         {"cut", "{'v':1,'unit':'GiB','gpus':[{'idx':1,'mem':1}", "JSON: text ends too early"},
         {"more", IN("") "x", "JSON: more text after the value"},
     };
@@ -234,6 +266,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field_is_read_and_gpus_are_sorted),
+        cmocka_unit_test(the_record_on_the_host_comes_back),
         cmocka_unit_test(long_models_are_cut_and_long_uuids_refused),
         cmocka_unit_test(what_is_no_inventory_is_refused_with_a_reason),
         cmocka_unit_test(an_inventory_is_written_as_the_contract_shows),

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_RECORD_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_RECORD_H
+
+#include "device_plugin/node_object.h"
+#include "gpushare/codec/inventory.h"
+
+/*
+ * What this plugin recorded of its node: the unit in force, which index is whose, and which GPUs a
+ * DRA driver's slices named. It stands in the node's object and, so that it is known while the API
+ * server is away, in a file on the host:
+ *   DEVICE_PLUGIN_DIR/gpushare-DOMAIN/record.json      in the form of the inventory
+ * (codec/inventory.h) in a folder, because kubelets up to 1.20 delete every file beside their own
+ * when they start. The one with the larger rev counts, the node's if it has none: an older plugin
+ * wrote it since. A file that is torn, or another node's, counts as absent. Loop thread.
+ */
+struct record;
+
+/* Reads the file. *caller frees*; NULL when out of memory. */
+struct record *record_open(const char *dir, const char *domain, const char *node);
+void record_free(struct record *record);
+
+/* There is one in the file. */
+bool record_on_host(const struct record *record);
+
+/* The node's object was read: false, it contradicts what record_known() said before. */
+void record_take_node(struct record *record, const struct node_facts *facts);
+
+/* The one that counts. unit is unknown where there is none, or only an original's. *Borrowed* until
+ * the next call. */
+const struct gs_inventory *record_now(const struct record *record);
+
+/* What is so now, of GPUs by our indices. Where that is another unit or other indices than
+ * recorded, it is written to the file, with a larger rev. Returns the rev. */
+int64_t record_keep(struct record *record, const struct gs_inventory *now);
+
+#endif
