@@ -61,11 +61,11 @@ static void share_out(struct zones *zones, uint32_t named)
             open += zones->of[i].named < zones->of[i].fitting;
         if (!open)
             return;
+        uint32_t share = named < open ? 1 : named / open;
         for (uint32_t i = 0; i < zones->count && named; i++) {
             struct zone *zone = &zones->of[i];
             uint32_t room = zone->fitting - zone->named;
-            uint32_t part = named < open ? 1 : named / open;
-            part = part < room ? part : room;
+            uint32_t part = share < room ? share : room;
             zone->named += part;
             named -= part;
         }
