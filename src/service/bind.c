@@ -286,18 +286,6 @@ static void log_bind(const struct gs_binding_args *args, const struct gs_bind_re
                GS_INT("units", record->charge.units), GS_INT("size", record->dev_units));
 }
 
-static bool is_among(const char *list, const char *name)
-{
-    size_t len = strlen(name);
-    while (list) {
-        if (strncmp(list, name, len) == 0 && (list[len] == ',' || !list[len]))
-            return true;
-        list = strchr(list, ',');
-        list = list ? list + 1 : NULL;
-    }
-    return false;
-}
-
 /* Whoever reaches a port that is open to others than kube-scheduler can have pods bound: not those
  * at least with which this service has nothing to do. */
 static bool is_ours(const struct gs_service *service, const struct gs_pod *pod,
@@ -308,7 +296,8 @@ static bool is_ours(const struct gs_service *service, const struct gs_pod *pod,
         say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(ask->broken));
     else if (config->gpu_pods_only && !ask->units)
         say(outcome, GS_BIND_REFUSED, "the pod asks for no GPU memory: it is not bound here");
-    else if (config->scheduler_name && !is_among(config->scheduler_name, pod->scheduler_name))
+    else if (config->scheduler_name &&
+             !gs_askers_among(config->scheduler_name, pod->scheduler_name))
         say(outcome, GS_BIND_REFUSED, "the pod is another scheduler's: it is not bound here");
     return !outcome->words[0];
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What became of a bind, whoever tells: the API's answer, the pod read back, or time. */
 #include "bind.h"
+#include "holds.h"
 
 #include "gpushare/base/log.h"
 
@@ -10,7 +11,7 @@ static void wait_again(struct gs_service *service, const char *uid)
 {
     struct gs_pod pod = {0};
     if (gs_pending_get(service->pending, uid, &pod, NULL) == 0)
-        (void)gs_sync_hold(service, &pod, NULL); /* no memory: none until its next event */
+        (void)gs_holds_follow(service, &pod, NULL); /* no memory: none until its next event */
     gs_pending_anywhere(service->pending, uid, gs_clock_now_ns(service->config.clock));
     gs_pod_release(&pod);
 }

@@ -162,6 +162,7 @@ static int filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
     uint64_t epoch;
     bool known_all = true;
     struct gs_match match;
+    gs_askers_asked(&service->askers, pod->scheduler_name);
     gs_ask_match(ask, service->store.ledger, &match);
     if (judge_locked(service, ask, scratch, &known_all, &epoch, err) < 0)
         return -1;
@@ -173,13 +174,14 @@ static int filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
     if (fitting == 0 && known_all && count > 0) {
         /* asked again about every waiting pod whenever something changes: told once */
         bool news = gs_sync_refused(service, pod, why, epoch);
-        gs_offers_look(service, pod->uid, ask);
         gs_log(news ? GS_LOG_INFO : GS_LOG_DEBUG, "no node fits", GS_STR("pod", pod->name),
                GS_STR("namespace", pod->ns), GS_INT("units", ask->units),
                GS_INT("gpus", ask->gpu_count), GS_INT("nodes", count),
                GS_STR("why", gs_reason_text(why)));
     } else {
         uint32_t named = gs_candidates_choose(service, ask, scratch, fitting);
+        if (fitting && known_all)
+            gs_pending_named(service->pending, pod->uid, gs_clock_now_ns(service->config.clock));
         gs_log(GS_LOG_DEBUG, "filtered", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
                GS_INT("nodes", count), GS_INT("fit", fitting), GS_INT("named", named));
     }

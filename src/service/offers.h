@@ -4,61 +4,106 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "gpushare/base/clock.h"
+#include "gpushare/model/pod.h"
 
 /*
  * Where kube-scheduler stops looking once it has found enough nodes (percentageOfNodesToScore), it
  * may have asked about none that has room: it knows the sum of a node's GPU memory, not its GPUs.
  * A pod so refused is nominated by us (status.nominatedNodeName) to a node of the ledger where it
- * fits, and woken: kube-scheduler 1.22 and newer tries that node first, with all its other filters
- * (pkg/scheduler/schedule_one.go: evaluateNominatedNode). When these refuse it (a taint, CPU, the
- * pod's own affinity), which is not known here, the next refusal brings the next node: each once,
- * and all of them again after GS_OFFERS_AGAIN_NS.
+ * fits and that it may use (model/eligible.h), and woken: kube-scheduler 1.22 and newer tries that
+ * node first, with all its other filters (pkg/scheduler/schedule_one.go: evaluateNominatedNode).
  *
- * While an offer is young nobody is evicted for the pod. A nomination of ours that led nowhere is
- * taken back, one of kube-scheduler's own (it evicted somebody there) never changed.
+ * | state | what is so | who leads out |
+ * | --- | --- | --- |
+ * | none | no offer stands, the pod does not bear our mark | waker: due, a node found: offered |
+ * | offered | the ledger holds its place on `node`, from before the patch is sent | bound; or
+ * gs_offers_tick(): over | | over | no offer stands, the pod bears the mark | gs_offers_tick():
+ * mark and nomination taken off: none |
+ *
+ * An offer is over after GS_OFFER_NS, when kube-scheduler tried the node in vain, when the place is
+ * none any more, when somebody else nominated the pod, and when pods are nominated no more. The
+ * mark is an annotation, written in the same patch of pods/status as the nomination; so "over" is
+ * read from the pod alone, and whoever leads next takes back what was left. Each patch says which
+ * resourceVersion it was decided on: after 409 the next event of the pod decides anew. A nomination
+ * that is not the mark's is another's, and never touched.
+ *
+ * `preempt` names nobody while a node has room that the pod was not offered yet: at most
+ * GS_OFFER_QUESTIONS times in a pod's life, none later than GS_OFFER_NS after the first. When that
+ * is over, or no node is left, the pod is woken at once. A node that led nowhere is offered again
+ * when its labels, taints, allocatable or free GPU memory are not what they were.
  */
-#define GS_OFFER_YOUNG_NS  (5 * GS_NS_PER_S)
-#define GS_OFFERS_AGAIN_NS (300 * GS_NS_PER_S)
+#define GS_OFFER_NS (3 * GS_NS_PER_S)
+enum { GS_OFFER_QUESTIONS = 2, GS_OFFERS_TRIED_MAX = 256 };
 
 struct gs_service;
 struct gs_ask;
-struct gs_ledger;
+struct gs_victims;
 struct gs_waiter;
 
 /* Of one waiting pod. */
 struct gs_offers {
-    bool refused;          /* by filter, of this process: nobody is nominated for a kube-scheduler
-                              that does not ask here */
-    uint32_t next_slot;    /* the nodes before it were offered */
-    uint32_t offered_slot; /* the last offer, while offered_ns is not 0 */
-    int64_t offered_ns;    /* when it was made, or taken back last; 0: none may stand in the pod's
-                              status */
-    int64_t ended_ns;      /* since when no node is left; 0: one may be */
-    int64_t young_until_ns;
-    uint64_t given_up_at; /* the count of frees when the place of its nomination came free; 0 */
+    char *node;       /* where it is offered a place; NULL: no offer stands */
+    int64_t since_ns; /* that was decided */
+    bool refused;     /* by filter, of this process: kube-scheduler asks here */
+    bool failed;      /* kube-scheduler tried that node, and did not take it */
+    bool awaited;     /* it was written, and the watch has not shown it */
+    bool left;        /* kube-scheduler may have nominated it to the marked node itself */
+    bool owed;        /* preempt named nobody for the offer's sake: it is woken when that is over */
+    bool cleaned;     /* a mark without its nomination was taken off */
+    uint32_t questions;   /* of preempt, so answered, … */
+    int64_t first_ns;     /* … the first of them */
+    uint64_t stale;       /* the revision on which a patch was decided in vain; 0: none */
+    int64_t retry_ns;     /* no taking back before */
+    uint64_t given_up_at; /* the count of frees when its own place came free; 0 */
+    struct gs_tried {
+        uint32_t slot;
+        uint64_t print; /* of the node, as it was */
+    } * tried;          /* of the nodes that it was offered, the last ones */
+    uint32_t tried_count;
 };
 
-/* After filter refused the pod on every node that it was asked about: finds the node that it is
- * offered next. Takes the store's lock. */
-void gs_offers_look(struct gs_service *service, const char *uid, const struct gs_ask *ask);
+enum { GS_NODE_NAME_BYTES = 254 };
 
-/* An offer to this pod is young. */
-bool gs_offers_young(struct gs_service *service, const char *uid);
+static inline void gs_offers_release(struct gs_offers *offers)
+{
+    free(offers->node);
+    free(offers->tried);
+}
 
-/* kube-scheduler may nominate the pod itself from now on. */
-void gs_offers_leave(struct gs_service *service, const char *uid);
+/* It is to be found by gs_pending_each_offered(). */
+static inline bool gs_offers_concern(const struct gs_offers *offers, const struct gs_pod *pod)
+{
+    return offers->node || offers->awaited || pod->offer[0];
+}
 
-/* The place that was held for the pod's nomination came free: no news to the pod itself. Store
- * locked. */
-void gs_offers_given_up(struct gs_service *service, const char *uid);
+/* For preempt. True: nobody is to be named now. Takes the store's lock. */
+bool gs_offers_hold_up(struct gs_service *service, const struct gs_pod *pod);
+/* These are named. */
+void gs_offers_leave(struct gs_service *service, const char *uid, const struct gs_victims *nodes,
+                     uint32_t count);
 
-/* For the waker, with the store locked: whether the pod may be offered waiter->slot, which is then
- * counted as done; … */
-bool gs_offers_make(const struct gs_ledger *ledger, struct gs_waiter *waiter, int64_t now_ns);
-/* … and whether its last offer led nowhere and is to be taken back, likewise: again each
- * GS_OFFER_YOUNG_NS while the pod is shown with it. */
-bool gs_offers_take_back(const struct gs_ledger *ledger, struct gs_waiter *waiter, int64_t now_ns);
+/* For the waker, under the store's and the table's lock: may be offered a node, now; which one
+ * (GS_INDEX_NONE: none; *work: so many nodes are looked at, and are taken off); offers it (lock for
+ * writing), false: there is none, or no memory. */
+bool gs_offers_stale(const struct gs_waiter *waiter); /* its next event decides */
+bool gs_offers_may(const struct gs_service *service, const struct gs_waiter *waiter);
+uint32_t gs_offers_find(const struct gs_service *service, const struct gs_waiter *waiter,
+                        const struct gs_ask *ask, int64_t *work);
+bool gs_offers_decide(struct gs_service *service, struct gs_waiter *waiter, int64_t now_ns);
+
+/* Writes an offer that was decided, in one patch with the annotation that wakes. */
+enum gs_offer_sent {
+    GS_OFFER_WRITTEN,
+    GS_OFFER_STALE,   /* the pod is not what it was: its next event decides */
+    GS_OFFER_REFUSED, /* it may not be written: the offer does not stand */
+};
+enum gs_offer_sent gs_offers_send(struct gs_service *service, const struct gs_pod *pod,
+                                  const char *node, int64_t wall_ns);
+
+/* Ends offers that are over, and takes marks off. */
+void gs_offers_tick(struct gs_service *service, int64_t now_ns);
 
 #endif

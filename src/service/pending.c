@@ -26,6 +26,8 @@ struct entry {
     UT_hash_handle hh;
     struct entry *prev_waiting, *next_waiting; /* while it waits */
     struct entry *prev_unseen, *next_unseen;   /* until the watch shows it */
+    struct entry *prev_offered, *next_offered; /* while gs_offers_concern() */
+    bool offered;
 };
 
 /* The waker comes ten times a second, and pods may be many: it looks at those alone that concern
@@ -35,6 +37,7 @@ struct gs_pending {
     struct entry *entries;
     struct entry *waiting; /* the longest wait first */
     struct entry *unseen;  /* the oldest first */
+    struct entry *offered; /* few */
     size_t bytes;          /* of all entries */
     struct entry *look;    /* the pass over those that wait comes to this one next; NULL: done */
 };
@@ -63,10 +66,24 @@ static void mark_shown(struct gs_pending *pending, struct entry *entry)
     entry->from_watch = true;
 }
 
+/* Its offer or its pod may have changed. */
+static void note_offer(struct gs_pending *pending, struct entry *entry)
+{
+    bool offered = gs_offers_concern(&entry->waiter.offers, &entry->pod);
+    if (offered && !entry->offered)
+        DL_APPEND2(pending->offered, entry, prev_offered, next_offered);
+    else if (!offered && entry->offered)
+        DL_DELETE2(pending->offered, entry, prev_offered, next_offered);
+    entry->offered = offered;
+}
+
 static void forget(struct gs_pending *pending, struct entry *entry)
 {
     wait_no_more(pending, entry);
     mark_shown(pending, entry);
+    if (entry->offered)
+        DL_DELETE2(pending->offered, entry, prev_offered, next_offered);
+    gs_offers_release(&entry->waiter.offers);
     pending->bytes -= entry->bytes;
     gs_pod_release(&entry->pod);
     free(entry);
@@ -125,6 +142,7 @@ static struct entry *add(struct gs_pending *pending, struct gs_pod *pod)
         return NULL;
     }
     entry->pod = *pod;
+    entry->waiter.pod = &entry->pod;
     entry->waiter.slot = GS_INDEX_NONE;
     HASH_ADD_KEYPTR(hh, pending->entries, entry->pod.uid, strlen(entry->pod.uid), entry);
     if (!entry->hh.tbl) {
@@ -164,6 +182,8 @@ static bool renew(struct gs_pending *pending, struct entry *entry, struct gs_pod
     HASH_ADD_KEYPTR(hh, pending->entries, entry->pod.uid, strlen(entry->pod.uid), entry);
     if (!entry->hh.tbl)
         forget(pending, entry);
+    else
+        note_offer(pending, entry);
     return true;
 }
 
@@ -186,6 +206,7 @@ int gs_pending_put(struct gs_pending *pending, const struct gs_pod *pod, struct 
         if (entry) {
             entry->seen = true;
             mark_shown(pending, entry);
+            note_offer(pending, entry);
         }
     }
     pthread_mutex_unlock(&pending->lock);
@@ -231,8 +252,8 @@ static void let_wait(struct gs_pending *pending, struct entry *entry, enum gs_re
     entry->waits = true;
     entry->why = why;
     entry->since_ns = entry->since_ns ? entry->since_ns : now_ns;
-    entry->waiter.pod = &entry->pod;
     entry->waiter.epoch = epoch;
+    entry->waiter.anywhere = !epoch;
     entry->waiter.refused_ns = now_ns;
     entry->waiter.slot = GS_INDEX_NONE;
 }
@@ -243,10 +264,24 @@ bool gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, en
     pthread_mutex_lock(&pending->lock);
     struct entry *entry = need(pending, pod);
     bool news = !entry || !entry->waits || entry->why != why;
-    if (entry)
+    if (entry) {
+        struct gs_offers *offers = &entry->waiter.offers;
         let_wait(pending, entry, why, epoch, now_ns);
+        entry->waiter.anywhere = true; /* others may have asked about nodes that have room */
+        offers->refused = true;
+        offers->failed |= offers->node && strcmp(pod->nominated_node, offers->node) == 0;
+    }
     pthread_mutex_unlock(&pending->lock);
     return news;
+}
+
+void gs_pending_named(struct gs_pending *pending, const char *uid, int64_t now_ns)
+{
+    pthread_mutex_lock(&pending->lock);
+    struct entry *entry = find(pending, uid);
+    if (entry)
+        entry->waiter.named_ns = now_ns;
+    pthread_mutex_unlock(&pending->lock);
 }
 
 void gs_pending_all_wait(struct gs_pending *pending, int64_t now_ns)
@@ -322,16 +357,53 @@ void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pend
     *ret = stats;
 }
 
-bool gs_pending_waiter(struct gs_pending *pending, const char *uid,
-                       void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
+static bool lend(struct gs_pending *pending, const char *uid, bool waiting,
+                 void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
 {
     pthread_mutex_lock(&pending->lock);
     struct entry *entry = find(pending, uid);
-    bool waits = entry && entry->waits;
-    if (waits)
+    bool lent = entry && (entry->waits || !waiting);
+    if (lent) {
         each(ctx, &entry->waiter);
+        note_offer(pending, entry);
+    }
     pthread_mutex_unlock(&pending->lock);
-    return waits;
+    return lent;
+}
+
+bool gs_pending_waiter(struct gs_pending *pending, const char *uid,
+                       void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
+{
+    return lend(pending, uid, true, each, ctx);
+}
+
+bool gs_pending_known(struct gs_pending *pending, const char *uid,
+                      void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
+{
+    return lend(pending, uid, false, each, ctx);
+}
+
+void gs_pending_each_offered(struct gs_pending *pending,
+                             bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx)
+{
+    pthread_mutex_lock(&pending->lock);
+    struct entry *entry, *next;
+    DL_FOREACH_SAFE2(pending->offered, entry, next, next_offered)
+    {
+        bool more = each(ctx, &entry->waiter);
+        note_offer(pending, entry);
+        if (!more)
+            break;
+    }
+    pthread_mutex_unlock(&pending->lock);
+}
+
+bool gs_pending_offered(struct gs_pending *pending)
+{
+    pthread_mutex_lock(&pending->lock);
+    bool any = pending->offered != NULL;
+    pthread_mutex_unlock(&pending->lock);
+    return any;
 }
 
 void gs_pending_first_waiter(struct gs_pending *pending, int64_t now_ns)
@@ -353,7 +425,7 @@ bool gs_pending_next_waiters(struct gs_pending *pending, uint32_t count,
         pending->look = entry->next_waiting;
         more = each(ctx, &entry->waiter);
     }
-    more = more && pending->look;
+    more = pending->look != NULL;
     pthread_mutex_unlock(&pending->lock);
     return more;
 }

@@ -43,6 +43,8 @@ void gs_pending_sweep(struct gs_pending *pending);
  */
 bool gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, enum gs_reason why,
                         uint64_t epoch, int64_t now_ns);
+/* Filter named a node for the pod: its scheduler is at work. */
+void gs_pending_named(struct gs_pending *pending, const char *uid, int64_t now_ns);
 /* Every pod of the table, with epoch 0: kube-scheduler had no answer about them for a while. */
 void gs_pending_all_wait(struct gs_pending *pending, int64_t now_ns);
 /* One pod, likewise, if it is there: what it was refused for is over. */
@@ -69,9 +71,11 @@ void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pend
 /* A pod that waits, as the waker sees it; lent for the call. */
 struct gs_waiter {
     const struct gs_pod *pod;
-    uint64_t epoch;       /* of its last refusal; 0: look at every node */
+    uint64_t epoch;       /* of its last refusal; 0: it was none for want of memory */
     int64_t refused_ns;   /* time of its last refusal */
     uint32_t slot;        /* node where it may fit now, or GS_INDEX_NONE */
+    bool anywhere;        /* every node is to be looked at: room need not have come free */
+    int64_t named_ns;     /* filter named a node for it last; 0: never */
     int64_t last_wake_ns; /* 0: never woken */
     uint32_t wakes;       /* so far; sets the pause to the next */
     struct gs_offers offers;
@@ -81,14 +85,24 @@ struct gs_waiter {
 bool gs_pending_waiter(struct gs_pending *pending, const char *uid,
                        void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
 
+/* The same for one that is known, whether it waits or not. */
+bool gs_pending_known(struct gs_pending *pending, const char *uid,
+                      void (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
+
+/* Calls each for every pod that is offered a node or bears the mark of one, likewise; whether there
+ * is any. each may end or begin offers. */
+void gs_pending_each_offered(struct gs_pending *pending,
+                             bool (*each)(void *ctx, struct gs_waiter *waiter), void *ctx);
+bool gs_pending_offered(struct gs_pending *pending);
+
 /*
  * A pass over the waiting pods, those that began to wait first in front. It is made in parts,
  * because filter and bind wait for the lock meanwhile: tens of thousands of pods may wait. One
  * thread's at a time.
  *
  * first begins it, and expires pods that the watch never showed. next calls each for at most
- * `count` more; each may write slot, last_wake_ns and wakes, and ends the pass by returning false.
- * Returns whether some are left.
+ * `count` more; each may write to all but the pod, and ends this part by returning false. Returns
+ * whether some are left.
  */
 void gs_pending_first_waiter(struct gs_pending *pending, int64_t now_ns);
 bool gs_pending_next_waiters(struct gs_pending *pending, uint32_t count,

@@ -99,7 +99,7 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
     int64_t kept = args->node_count;
     if (gs_service_refuses(service)) {
         kept = 0; /* this answer has no Error: nobody is evicted on our word */
-    } else if (gs_offers_young(service, args->pod.uid)) {
+    } else if (gs_offers_hold_up(service, &args->pod)) {
         kept = 0; /* a node has room without that */
     } else if (ask.units || ask.broken) {
         gs_store_read(&service->store);
@@ -109,7 +109,7 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
         if (kept > 0) {
             gs_eviction_waits_add(&service->eviction_waits, args->pod.uid, args->nodes,
                                   (uint32_t)kept);
-            gs_offers_leave(service, args->pod.uid);
+            gs_offers_leave(service, args->pod.uid, args->nodes, (uint32_t)kept);
         }
     }
     if (kept < 0)

@@ -67,6 +67,7 @@ void gs_service_free(struct gs_service *service)
     gs_reconcile_release(&service->reconcile);
     gs_new_nodes_release(&service->new_nodes);
     gs_warnings_release(&service->warnings);
+    gs_arena_release(&service->waker.arena);
     gs_store_release(&service->store);
     pthread_mutex_destroy(&service->scratch_lock);
     free(service);
@@ -173,6 +174,18 @@ atomic_bool *gs_service_list_wanted(struct gs_service *service)
 void gs_service_nominate(struct gs_service *service, bool nominates)
 {
     atomic_store(&service->nominates, nominates);
+}
+
+void gs_service_withdraw(struct gs_service *service)
+{
+    atomic_store(&service->withdrawn, true);
+    if (gs_pending_offered(service->pending)) /* until a tick has looked */
+        atomic_store(&service->offers_out, 1);
+}
+
+uint32_t gs_service_offers(const struct gs_service *service)
+{
+    return atomic_load(&service->offers_out);
 }
 
 uint32_t gs_service_open_binds(const struct gs_service *service)

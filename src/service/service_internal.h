@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "askers.h"
 #include "eviction_wait.h"
 #include "gpushare/base/index.h"
 #include "gpushare/codec/extender.h"
@@ -21,6 +22,7 @@
 #include "reconcile.h"
 #include "store.h"
 #include "term.h"
+#include "waker.h"
 #include "warnings.h"
 
 /* What the verbs, the sync and the tick share. */
@@ -71,11 +73,7 @@ struct gs_service {
     bool pods_begun;       /* the first list of pods has begun; guarded by the store's lock */
 
     /* Of the thread that ticks, alone. */
-    uint64_t woken_epoch; /* gains up to here were looked at */
-    uint64_t gain_epoch;  /* gains up to here will have been, after this pass */
-    uint32_t gain_cursor;
-    uint64_t lost_epoch; /* a pod lost its node that was refused then; 0: none did */
-    int64_t next_again_ns;
+    struct gs_waker waker;
     bool answered; /* at the last tick: ready and leading */
     int64_t next_audit_ns;
     int64_t next_refresh_ns;
@@ -88,7 +86,10 @@ struct gs_service {
     } recent[GS_RECENT_BINDS]; /* guarded by the store's lock */
     uint32_t recent_next;
 
+    struct gs_askers askers;
     atomic_bool nominates;
+    atomic_bool withdrawn;      /* no offers any more: the process ends */
+    atomic_uint offers_out;     /* nominations of ours that may stand, at the last tick */
     atomic_uint turns;          /* filter: of equal nodes others are named each time */
     atomic_llong rest_until_ns; /* prioritize: no more choices that take long before */
     struct gs_meter meters[GS_VERBS];
@@ -114,9 +115,6 @@ void gs_sync_pod_gone(struct gs_service *service, const struct gs_pod *last);
  * may be behind). Takes the store's lock. */
 bool gs_sync_refused(struct gs_service *service, const struct gs_pod *pod, enum gs_reason why,
                      uint64_t epoch);
-
-/* The place of a nominated pod that is not bound. Store locked for writing. */
-int gs_sync_hold(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err);
 
 /* Remembers a bind that the API confirmed, until a pod of that name is shown bound. shown: true
  * when a pod of another UID was meant by such a bind (an API server that ignores the Binding's UID,

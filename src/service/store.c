@@ -33,6 +33,7 @@ void gs_store_release(struct gs_store *store)
 {
     gs_ledger_free(store->ledger);
     gs_policies_free(store->policies);
+    gs_node_facts_release(&store->facts);
     gs_recent_release(&store->ended);
     gs_recent_release(&store->ended_before);
     free(store->freed_at);

@@ -9,6 +9,7 @@
 #include "gpushare/base/recent.h"
 #include "gpushare/core/ledger.h"
 #include "gpushare/core/policy.h"
+#include "node_facts.h"
 
 /*
  * The one lock and what it guards. Never held over I/O.
@@ -20,6 +21,7 @@ struct gs_store {
     pthread_rwlock_t lock;
     struct gs_ledger *ledger;
     struct gs_policies *policies;  /* has its own synchronisation */
+    struct gs_node_facts facts;    /* by slot of the ledger */
     struct gs_recent ended;        /* since the last list of pods began */
     struct gs_recent ended_before; /* and between the one before and that */
     uint64_t frees;

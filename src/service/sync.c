@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the watches tell goes into the ledger. */
 #include "gpushare/base/log.h"
+#include "holds.h"
 #include "service_internal.h"
 
 /* Outside a list an event older than what the ledger knows is a repetition or came late. */
@@ -49,6 +50,8 @@ static int sync_claim(struct gs_service *service, const struct gs_pod *pod, stru
 {
     struct gs_store *store = &service->store;
     struct gs_claim claim;
+    if (pod->assume_time_ns)
+        gs_askers_bound(&service->askers, pod->scheduler_name);
     bool was_pending = gs_pending_remove(service->pending, pod->uid);
     gs_open_binds_remove(service->open_binds, pod->uid);
     gs_claim_of_pod(pod, &claim);
@@ -79,41 +82,6 @@ static void end_pod(struct gs_service *service, const struct gs_pod *pod)
     gs_preferences_pod_gone(&service->preferences, pod->uid);
     gs_pending_remove(service->pending, pod->uid);
     gs_open_binds_remove(service->open_binds, pod->uid);
-}
-
-/* The pod holds that place no more: news to every pod but itself. */
-static void give_place_up(struct gs_service *service, const char *uid, uint32_t slot)
-{
-    gs_store_freed(&service->store, slot);
-    gs_offers_given_up(service, uid);
-}
-
-int gs_sync_hold(struct gs_service *service, const struct gs_pod *pod, struct gs_error *err)
-{
-    struct gs_store *store = &service->store;
-    struct gs_ask ask;
-    gs_ask_of_pod(&ask, pod);
-    uint32_t before = gs_ledger_hold_slot(store->ledger, pod->uid);
-    if (!pod->nominated_node[0] || ask.broken) {
-        if (gs_ledger_release_hold(store->ledger, pod->uid))
-            give_place_up(service, pod->uid, before);
-        return 0;
-    }
-    const struct gs_hold hold = {.uid = pod->uid,
-                                 .node = pod->nominated_node,
-                                 .units = ask.units,
-                                 .gpu_count = ask.gpu_count,
-                                 .cores_pct = ask.cores_pct,
-                                 .priority = ask.priority,
-                                 .model = pod->gpu_model,
-                                 .model_deny = pod->gpu_model_deny,
-                                 .uuid = pod->gpu_uuid,
-                                 .uuid_deny = pod->gpu_uuid_deny};
-    if (gs_ledger_hold(store->ledger, &hold, err) < 0)
-        return -1;
-    if (before != GS_INDEX_NONE && gs_ledger_hold_slot(store->ledger, pod->uid) != before)
-        give_place_up(service, pod->uid, before);
-    return 0;
 }
 
 /* It ended, as far as this source can tell: what was read while a list was taken in may be older
@@ -155,7 +123,7 @@ static int sync_pod(struct gs_service *service, const struct gs_pod *pod, bool r
     }
     if (!wants)
         return 0;
-    if (gs_sync_hold(service, pod, err) < 0)
+    if (gs_holds_follow(service, pod, err) < 0)
         return -1;
     int is_new = gs_pending_put(service->pending, pod, err);
     if (is_new > 0)
@@ -232,7 +200,8 @@ static int on_node(void *ctx, const struct gs_node *node)
         view = gs_ledger_view(store->ledger, gs_slice_of(node->name));
         if (service->config.candidates)
             gs_preferences_node(&service->preferences, view->slot, node);
-        if (!same || node->moved_count) /* who is told to be elsewhere may have made room */
+        bool news = gs_node_facts_set(&store->facts, view->slot, node);
+        if (!same || news || node->moved_count) /* who is told to be elsewhere may have made room */
             gs_store_freed(store, view->slot);
         if (view->gpu_count && !had_gpus && service->pods_begun)
             gs_new_nodes_add(&service->new_nodes, node->name);
@@ -256,6 +225,8 @@ static int on_node_gone(void *ctx, const struct gs_node *last)
     struct gs_ledger *ledger = service->store.ledger;
     gs_store_write(&service->store);
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(last->name));
+    if (view)
+        gs_node_facts_set(&service->store.facts, view->slot, NULL);
     if (view && service->config.candidates)
         gs_preferences_node(&service->preferences, view->slot, NULL);
     gs_ledger_drop_node(ledger, last->name);

@@ -45,6 +45,9 @@ struct rig {
     char annotations[1024]; /* of the last bind: "KEY=value;…" */
     char patched[256];      /* of the last patch: "ns/name KEY" */
     char nominated[64]; /* likewise: the node, "" when it takes it back, "-" when it says none */
+    char marked[64];    /* likewise, of the mark of an offer */
+    char expected[32];  /* likewise: the resourceVersion that it is for */
+    void (*during_patch)(struct rig *rig, const struct gs_meta_patch *patch);
     enum gs_code nominate_code;
     enum gs_code patch_code;
     uint64_t patch_revision; /* what a patch makes of its object */
@@ -104,6 +107,16 @@ static int rig_patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs
              patch->annotation_count ? patch->annotations[0].key : "");
     snprintf(rig->nominated, sizeof(rig->nominated), "%s",
              patch->nominated_node ? patch->nominated_node : "-");
+    snprintf(rig->expected, sizeof(rig->expected), "%s",
+             patch->resource_version ? patch->resource_version : "");
+    snprintf(rig->marked, sizeof(rig->marked), "-");
+    for (size_t i = 0; i < patch->annotation_count; i++) {
+        const struct gs_kv *kv = &patch->annotations[i];
+        if (strcmp(kv->key, rig->names.offer) == 0)
+            snprintf(rig->marked, sizeof(rig->marked), "%s", kv->value ? kv->value : "");
+    }
+    if (rig->during_patch)
+        rig->during_patch(rig, patch);
     if (patch->nominated_node && rig->nominate_code)
         return gs_fail(err, rig->nominate_code, "scripted");
     const char *label = patch->label_count ? patch->labels[0].value : "";

@@ -87,6 +87,10 @@ atomic_bool *gs_service_list_wanted(struct gs_service *service);
 
 /* config.nominates, when it is known later only. */
 void gs_service_nominate(struct gs_service *service, bool nominates);
+/* The process ends: nobody is nominated any more, and the next ticks take back what was.
+ * gs_service_offers(): so many may stand still. */
+void gs_service_withdraw(struct gs_service *service);
+uint32_t gs_service_offers(const struct gs_service *service);
 
 /* Binds that were sent, or may have been, and whose outcome is not known yet. */
 uint32_t gs_service_open_binds(const struct gs_service *service);

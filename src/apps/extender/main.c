@@ -16,7 +16,8 @@
 
 /* gpushare-extender: starts its parts in order, serves until SIGTERM, and stops them in reverse. */
 
-#define RESIGN_NS (5 * GS_NS_PER_S)
+#define RESIGN_NS   (5 * GS_NS_PER_S)
+#define WITHDRAW_NS (1 * GS_NS_PER_S)
 
 /* Everything that lives as long as the program, in the order it is built. */
 struct app {
@@ -128,6 +129,19 @@ static int serve(struct app *app, struct gs_error *err)
     return 0;
 }
 
+/* Places that are held for nominated pods are nobody's any more. What is not taken back in time is
+ * left to the next leader. */
+static void withdraw_offers(const struct app *app)
+{
+    const struct timespec pause = {.tv_nsec = 10 * GS_NS_PER_MS};
+    int64_t until_ns = gs_clock_now_ns(gs_clock_system()) + WITHDRAW_NS;
+    if (!app->service || !app->feed)
+        return;
+    gs_service_withdraw(app->service);
+    while (gs_service_offers(app->service) > 0 && gs_clock_now_ns(gs_clock_system()) < until_ns)
+        nanosleep(&pause, NULL);
+}
+
 /* Whoever takes a lease that is given back believes that no bind of ours can still be carried out.
  * False: one can, and the lease has to run out. */
 static bool settle_binds(const struct app *app)
@@ -152,10 +166,11 @@ static void resign(struct app *app)
     gs_service_term_tick(app->service); /* the label */
 }
 
-/* In the opposite order: nobody may ask what is gone. An API server that does not answer holds up
- * nothing but binds that have begun. */
+/* In the opposite order, but for offers, which take ticks: nobody may ask what is gone. An API
+ * server that does not answer holds up nothing but binds that have begun. */
 static void tear_down(struct app *app)
 {
+    withdraw_offers(app);
     if (app->server)
         gs_http_server_stop(app->server, app->settings.grace_ns);
     resign(app);

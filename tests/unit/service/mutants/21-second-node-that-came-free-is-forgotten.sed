@@ -1,2 +1,2 @@
-# src/service/wake.c, found by test_wake
-s/service->lost_epoch = waiter->epoch;/(void)service;/
+# src/service/waker.c, found by test_wake
+s/waker->lost_epoch = waiter->epoch;/(void)waker;/

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "askers.h"
+
+#include <string.h>
+
+#include "gpushare/base/index.h"
+
+static unsigned long long hash_of(const char *name)
+{
+    unsigned long long hash = gs_hash_text(name);
+    return hash ? hash : 1;
+}
+
+/* Those above the ceiling are not noted. */
+static void note(atomic_ullong *names, const char *name)
+{
+    unsigned long long hash = hash_of(name);
+    for (int i = 0; i < GS_ASKERS_MAX; i++) {
+        unsigned long long there = atomic_load_explicit(&names[i], memory_order_relaxed);
+        if (there == hash ||
+            (!there && (atomic_compare_exchange_strong(&names[i], &there, hash) || there == hash)))
+            return;
+    }
+}
+
+void gs_askers_asked(struct gs_askers *askers, const char *name)
+{
+    note(askers->asked, name);
+}
+
+void gs_askers_bound(struct gs_askers *askers, const char *name)
+{
+    note(askers->bound, name);
+}
+
+static bool has(atomic_ullong *names, unsigned long long hash)
+{
+    for (int i = 0; i < GS_ASKERS_MAX; i++) {
+        if (atomic_load_explicit(&names[i], memory_order_relaxed) == hash)
+            return true;
+    }
+    return false;
+}
+
+bool gs_askers_know(struct gs_askers *askers, const char *list, const char *name)
+{
+    if (list)
+        return gs_askers_among(list, name);
+    unsigned long long hash = hash_of(name);
+    bool none = !atomic_load(&askers->asked[0]) && !atomic_load(&askers->bound[0]);
+    return none || has(askers->asked, hash) || has(askers->bound, hash);
+}
+
+bool gs_askers_among(const char *list, const char *name)
+{
+    size_t len = strlen(name);
+    for (const char *at = list; *at; at += *at == ',') {
+        size_t word = strcspn(at, ",");
+        if (word == len && memcmp(at, name, len) == 0)
+            return true;
+        at += word;
+    }
+    return false;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node_facts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void gs_node_facts_release(struct gs_node_facts *facts)
+{
+    for (uint32_t slot = 0; slot < facts->cap; slot++)
+        free(facts->of[slot].rules);
+    free(facts->of);
+    *facts = (struct gs_node_facts){0};
+}
+
+static struct gs_node_fact *need(struct gs_node_facts *facts, uint32_t slot)
+{
+    if (slot >= facts->cap) {
+        uint32_t cap = slot + slot / 2 + 64;
+        struct gs_node_fact *wider = reallocarray(facts->of, cap, sizeof(*wider));
+        if (!wider)
+            return NULL;
+        memset(wider + facts->cap, 0, (cap - facts->cap) * sizeof(*wider));
+        facts->of = wider;
+        facts->cap = cap;
+    }
+    return &facts->of[slot];
+}
+
+static uint64_t hash_of(const struct gs_node *node)
+{
+    uint64_t hash = gs_node_rules_hash(&node->rules);
+    hash = hash * 31 + node->allocatable_units;
+    hash = hash * 31 + (uint64_t)node->cpu_milli;
+    hash = hash * 31 + (uint64_t)node->memory_bytes;
+    return hash ? hash : 1;
+}
+
+bool gs_node_facts_set(struct gs_node_facts *facts, uint32_t slot, const struct gs_node *node)
+{
+    struct gs_node_fact *fact = !node && slot >= facts->cap ? NULL : need(facts, slot);
+    uint64_t hash = node ? hash_of(node) : 0;
+    if (!fact || fact->hash == hash)
+        return false;
+    struct gs_node_rules *rules = node ? gs_node_rules_dup(&node->rules) : NULL;
+    if (node && !rules)
+        return false;
+    free(fact->rules);
+    *fact = (struct gs_node_fact){rules, hash};
+    return true;
+}
+
+enum gs_eligible gs_node_facts_eligible(const struct gs_node_facts *facts, uint32_t slot,
+                                        const struct gs_pod *pod)
+{
+    if (slot >= facts->cap || !facts->of[slot].rules)
+        return GS_ELIGIBLE_UNKNOWN;
+    return gs_eligible(&pod->rules, facts->of[slot].rules);
+}
+
+uint64_t gs_node_facts_hash(const struct gs_node_facts *facts, uint32_t slot)
+{
+    return slot < facts->cap ? facts->of[slot].hash : 0;
+}

@@ -1,0 +1,2 @@
+# src/service/askers.c, found by test_waker
+s/return none || .*/return true;/

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is woken first, and who is not. */
+#include "rows.h"
+#include "service_rig.h"
+
+static struct rig rig;
+
+/* In the order in which they were woken: "ns/name ". */
+static char woken[4096];
+
+static void note_wake(struct rig *r, const struct gs_meta_patch *patch)
+{
+    size_t len = strlen(woken);
+    snprintf(woken + len, sizeof(woken) - len, "%s/%s ", patch->ns, patch->name);
+}
+
+static int setup(void **state)
+{
+    rig_start_as(&rig, (struct gs_service_config){.reconcile_ns = INT64_MAX / 2});
+    rig_lists(&rig);
+    rig_node(&rig, "n1", "16");
+    rig_pod(&rig, "old", "u0", 16, "n1", "0", "Running");
+    gs_service_tick(rig.service);
+    rig.during_patch = note_wake;
+    woken[0] = '\0';
+    *state = &rig;
+    return 0;
+}
+
+struct waiting {
+    const char *ns, *name;
+    int priority;
+    const char *spec;
+    unsigned units;
+};
+
+static const char *pod_json(const struct waiting *pod)
+{
+    static char json[1024];
+    snprintf(json, sizeof(json),
+             "{'metadata':{'name':'%s','namespace':'%s','uid':'%s/%s','resourceVersion':'%llu'},"
+             "'spec':{'priority':%d,%s'containers':[{'name':'c','resources':{'limits':{"
+             "'aliyun.com/gpu-mem':'%u'}}}]},'status':{'phase':'Pending'}}",
+             pod->name, pod->ns, pod->ns, pod->name, (unsigned long long)++rig.revision,
+             pod->priority, pod->spec ? pod->spec : "", pod->units ? pod->units : 1);
+    rig_quote(json);
+    return json;
+}
+
+/* It is shown, and refused on n1. */
+static void refuse(const struct waiting *pod)
+{
+    rig_feed(&rig, pod_json(pod), false);
+    rig_expect(rig_filter(&rig, pod_json(pod), "\"n1\""), "\"NodeNames\":[]");
+}
+
+static void tick(int times)
+{
+    for (int i = 0; i < times; i++)
+        rig_tick(&rig, GS_NS_PER_S / 10);
+}
+
+static void the_highest_priority_and_every_namespace_have_their_turn(void **state)
+{
+    char name[8], namespaces[5] = "";
+    for (int i = 0; i < 16; i++) {
+        const char ns[] = {(char)('a' + i / 4), '\0'};
+        snprintf(name, sizeof(name), "p%d", i % 4);
+        refuse(&(struct waiting){ns, name, 0});
+    }
+    refuse(&(struct waiting){"z", "p0", 9});
+    refuse(&(struct waiting){"z", "p1", 9});
+    tick(4);
+    rig_pod_gone(&rig, "old", "u0");
+    tick(1);
+    assert_int_equal(rig.patches, 5);
+    tick(1);
+    assert_int_equal(rig.patches, 10);
+    /* "z/p1 z/p0 …"; the fifth of each tick is whoever was woken least */
+    assert_true(woken[0] == 'z' && woken[5] == 'z');
+    const int turns[] = {2, 3, 5, 6};
+    for (int i = 0; i < 4; i++) {
+        char ns = woken[turns[i] * 5];
+        assert_in_range(ns, 'a', 'd');
+        assert_null(strchr(namespaces, ns));
+        namespaces[i] = ns;
+    }
+}
+
+static void who_was_woken_least_goes_first(void **state)
+{
+    char name[8];
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof(name), "p%d", i);
+        refuse(&(struct waiting){"a", name, 0});
+    }
+    rig_pod_gone(&rig, "old", "u0");
+    tick(100); /* all were, some three times */
+    rig_pod(&rig, "again", "u9", 16, "n1", "0", "Running");
+    refuse(&(struct waiting){"a", "late", 0});
+    tick(10);
+    rig_pod_gone(&rig, "again", "u9");
+    woken[0] = '\0';
+    tick(1);
+    assert_memory_equal(woken, "a/late", 6);
+}
+
+static void who_cannot_be_placed_is_not_woken(void **state)
+{
+    static const struct {
+        const char *row, *spec;
+        bool named;
+        int wakes;
+    } rows[] = {
+        {"nothing is against it", "'schedulerName':'own',", false, 1},
+        {"a gate", "'schedulerName':'own','schedulingGates':[{'name':'g'}],", false, 0},
+        {"another scheduler", "'schedulerName':'other',", false, 0},
+        {"filter named a node", "'schedulerName':'own',", true, 0},
+        {"no node that it selects", "'schedulerName':'own','nodeSelector':{'a':'b'},", false, 0},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        rig_stop(&rig);
+        setup(state);
+        const struct waiting known = {"k", "known", 0, "'schedulerName':'own',", 1},
+                             pod = {"a", "p", 0, r->spec, 8};
+        refuse(&known);
+        rig_pod_gone(&rig, "known", "k/known");
+        /* it waits since a bind failed, or nobody answered: no scheduler asked */
+        rig_feed(&rig, pod_json(&pod), false);
+        rig_expect(rig_try_bind(&rig, "p", "a/p", "n1"), "insufficient");
+        rig_pod_gone(&rig, "old", "u0");
+        tick(2);
+        if (r->named)
+            rig_expect(rig_filter(&rig, pod_json(&pod), "\"n1\""), "\"n1\"");
+        tick(5);
+        row_equal(r->row, rig.patches, r->wakes);
+        tick(10);
+        row_equal(r->row, rig.patches > 0, r->wakes || r->named);
+    }
+}
+
+static void until_a_scheduler_is_known_everybody_is_woken(void **state)
+{
+    const struct waiting pod = {"a", "p", 0, "'schedulerName':'other',", 8};
+    rig_feed(&rig, pod_json(&pod), false);
+    rig_expect(rig_try_bind(&rig, "p", "a/p", "n1"), "insufficient");
+    rig_pod_gone(&rig, "old", "u0");
+    tick(5);
+    assert_int_equal(rig.patches, 1);
+}
+
+/* The crowd fits by GPU on n2, and is refused by other filters for ever. */
+static void crowd(unsigned count, int priority, const char *ns)
+{
+    char name[16];
+    rig_node(&rig, "n2", "4");
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "c%u", i);
+        refuse(&(struct waiting){ns, name, priority});
+    }
+    rig_pod(&rig, "x", "ux", 4, "n2", "0", "Running");
+    rig_pod_gone(&rig, "x", "ux");
+}
+
+/* Some 8 s: the waker takes breath. */
+static void whose_memory_came_free_is_woken_beside_ten_thousand_others(void **state)
+{
+    static const struct {
+        const char *row;
+        int priority;
+        const char *ns;
+        int warm_ticks;
+    } rows[] = {
+        {"woken all of them", 0, "a", 2100},
+        {"just begun", 0, "a", 20},
+        {"another namespace's", 0, "b", 20},
+        {"of higher priority", 9, "b", 20},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        rig_stop(&rig);
+        setup(state);
+        crowd(10000, r->priority, r->ns);
+        tick(r->warm_ticks);
+        refuse(&(struct waiting){"a", "honest", 0, NULL, 16});
+        tick(10);
+        rig_pod_gone(&rig, "old", "u0");
+        woken[0] = '\0';
+        tick(20);
+        row_true(r->row, strstr(woken, "a/honest ") != NULL);
+    }
+}
+
+/* The work of a tick is bounded: who stands at the end of a long line is not seen in the first. */
+static void a_tick_looks_at_some_thousands(void **state)
+{
+    char name[16];
+    for (unsigned i = 0; i < 9000; i++) {
+        snprintf(name, sizeof(name), "c%u", i);
+        refuse(&(struct waiting){"a", name, 0});
+    }
+    refuse(&(struct waiting){"z", "last", 9});
+    tick(10); /* the pass that was under way is over */
+    rig_pod_gone(&rig, "old", "u0");
+    tick(1);
+    assert_null(strstr(woken, "z/last"));
+    tick(3);
+    assert_non_null(strstr(woken, "z/last"));
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
+    const struct CMUnitTest tests[] = {
+        T(the_highest_priority_and_every_namespace_have_their_turn),
+        T(who_was_woken_least_goes_first),
+        T(who_cannot_be_placed_is_not_woken),
+        T(until_a_scheduler_is_known_everybody_is_woken),
+        T(whose_memory_came_free_is_woken_beside_ten_thousand_others),
+        T(a_tick_looks_at_some_thousands),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
