@@ -235,6 +235,7 @@ def what_is_used_stands_beside_what_was_given(browser, stack):
     world = World(stack, json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     api = stack.enter_context(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Plugins))
     api.api, api.daemon_threads, api.asked = world.api, True, 0
+    api.lie = b'"train-vit"', b'"train-vit\\u001b[2J\\u202e"' # no honest API server lets it through
     api.usage = {"a100-2": {"v": 1, "gpus": [{"id": 0, "usedBytes": 21 << 30}],
                             "pods": [usage_of(items, "rerank-0", 1, 3)]}}
     threading.Thread(target=api.serve_forever, daemon=True).start()
@@ -256,6 +257,8 @@ def what_is_used_stands_beside_what_was_given(browser, stack):
     equal("21.0 GiB in use" in page.run("document.querySelector('#n-a100-2 .bar').title"), True,
           "what the GPU's bar says")
     equal(page.run("document.querySelectorAll('.p s').length"), 1, "pods whose use is known")
+    equal(page.run("!!document.querySelector('[aria-label^=\"vision/train-vit??2J???: \"]')"), True,
+          "a name that speaks to terminals, made fit to print")
     page.wait("document.querySelector('#totals').textContent.includes('21.0 GiBtruly used')")
     api.usage["a100-2"]["pods"] = [usage_of(items, "rerank-0", given + 1, given + 1)]
     page.wait(f"{pod} && {pod}.querySelector('s.over')", 30)

@@ -26,7 +26,8 @@ class MayNotListNodes(http.server.BaseHTTPRequestHandler):
 
 
 class Plugins(http.server.BaseHTTPRequestHandler):
-    """Before the API server: its proxy to the device plugins, whose page is server.usage by node."""
+    """Before the API server: its proxy to the device plugins, whose page is server.usage by node. Of
+    server.lie it says the second for the first."""
     def do_GET(self):
         found = re.fullmatch(r"/api/v1/namespaces/gpushare-system/pods/plugin-(.*):39997/proxy/usage", self.path)
         self.send_response(200)
@@ -37,8 +38,8 @@ class Plugins(http.server.BaseHTTPRequestHandler):
             return
         with contextlib.suppress(OSError), urllib.request.urlopen(
                 self.server.api + self.path, timeout=600) as answer:
-            while data := answer.read1(65536): # a watch does not end
-                self.wfile.write(data)
+            for line in answer: # a watch does not end
+                self.wfile.write(line.replace(*self.server.lie))
 
     def log_message(self, *words):
         pass
