@@ -42,11 +42,11 @@ struct gs_ledger_claim {
     uint8_t gpus_max;
     uint8_t cores_pct;
     uint8_t state;
-    bool seen;
     bool unplaced;
-    bool from_moved;
-    bool exchanged;
-    bool leaving;
+    bool seen : 1;
+    bool from_moved : 1;
+    bool exchanged : 1;
+    bool leaving : 1;
 };
 
 /* 24 bytes, plus 8 in the index */

@@ -22,8 +22,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WEB = "nodes=5000,gpus=8,mem=80,pods=50000,pod_mem=8,pending=40"
 FULL = "nodes=5000,gpus=8,mem=80,pods=100000,other=400000"
 PARTS = ("start", "filter", "growth", "prioritize", "bind", "concurrency", "hostile", "web",
-         "defrag", "scale")
-APART = {"hostile", "defrag", "web", "scale"}  # parts with a cluster of their own, or none
+         "defrag", "choice", "scale")
+APART = {"hostile", "defrag", "choice", "web", "scale"}  # parts with a cluster of their own, or none
 P50_MS = {100: 0.08, 1000: 0.15, 5000: 0.6}
 
 
@@ -248,6 +248,11 @@ class Bench:
         few, many = self.alternate(lambda: cost(50), lambda: cost(5000))
         self.row(f"watch event: 5000 nodes ({many / 1000:.1f} us) / 50", many / few, 1.2)
 
+    def last_words(self):
+        done = subprocess.run([str(self.build / "tests" / "bind_once")], check=True,
+                              capture_output=True, text=True)
+        self.row("bind: the check of a choice, 200 pods on the node", float(done.stdout), 20, "us")
+
     def plans(self):
         done = subprocess.run([str(self.build / "tests" / "defrag_once")], check=True,
                               capture_output=True, text=True)
@@ -299,6 +304,8 @@ class Bench:
                 hostile.rows(self)
             if "defrag" in parts:
                 self.plans()
+            if "choice" in parts:
+                self.last_words()
             if "web" in parts:
                 self.web()
             if "scale" in parts:
