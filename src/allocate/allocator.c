@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/invariant.h"
 #include "internal.h"
 
 struct gs_allocator *gs_allocator_new(const struct gs_allocator_config *config)
@@ -163,6 +164,8 @@ int gs_claimant_charge(struct gs_allocator *alloc, struct claimant *claimant, st
 {
     gs_claimant_note_move(alloc, claimant, false);
     gs_gpu_mask place = gs_claimant_place(alloc, claimant);
+    GS_INVARIANT(!place || gs_gpu_mask_count(place) == claimant->charge.gpu_count,
+                 "a pod's share is that of the GPUs where it is");
     if (!place && !claimant->done) { /* it gets what fits when the kubelet asks, not before */
         gs_ledger_remove(alloc->ledger, claimant->pod.uid, NULL);
         return 0;

@@ -67,8 +67,9 @@ void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim)
     if (known.from_moved || said == known.gpus)
         return;
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(claim->node));
+    const bool shows_gpus = view && view->gpu_count; /* else nothing contradicts what is known */
     const bool placed = gs_gpu_mask_count(known.gpus) == known.gpu_count &&
-                        !(view && known.gpus & ~gs_view_present(view));
+                        !(shows_gpus && known.gpus & ~gs_view_present(view));
     if (known.state == GS_CLAIM_RESERVED)
         doubt(claim, said);
     else if (!said || (view && gs_ledger_node_tells_moved(ledger, view->slot)))

@@ -146,6 +146,7 @@ static bool is_sound(const struct gs_ledger *ledger, uint32_t slot, const char *
     const struct gs_node_view *view = gs_ledger_view_at(ledger, slot);
     struct gs_claim claim = {0};
     bool sound = GS_INVARIANT(view && gs_ledger_find_claim(ledger, uid, &claim) &&
+                                  gs_gpu_mask_count(claim.gpus) == claim.gpu_count &&
                                   (claim.from_moved || (claim.charged == gpus && !claim.unplaced)),
                               "a reservation is charged on the GPUs that were chosen");
     for (uint32_t i = 0; sound && !claim.from_moved && i < view->gpu_count; i++) {
@@ -262,8 +263,11 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
     case GS_BIND_UNKNOWN:
         break;
     }
+    struct gs_claim claim;
     gs_store_write(&service->store);
-    if (!refused || !open)
+    const bool reserved = gs_ledger_find_claim(service->store.ledger, args->uid, &claim) &&
+                          claim.state == GS_CLAIM_RESERVED;
+    if (reserved && (!refused || !open)) /* else the watch was faster: bound, or gone */
         gs_open_binds_add(service->open_binds, args->ns, args->name, args->uid, now_ns,
                           now_ns + (answered ? GS_OPEN_BIND_ANSWERED_NS : GS_OPEN_BIND_NS));
     gs_store_unlock(&service->store);

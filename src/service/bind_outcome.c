@@ -3,6 +3,7 @@
 #include "bind.h"
 #include "holds.h"
 
+#include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
 
 /* A pod whose bind was given up waits like any other: it may fit on any node, where it was refused
@@ -40,7 +41,12 @@ void gs_bind_undo(struct gs_service *service, const char *uid)
 
 void gs_bind_expire(struct gs_service *service, const char *uid, int64_t now_ns)
 {
+    struct gs_claim claim;
     gs_store_write(&service->store);
+    GS_INVARIANT(!gs_open_binds_has(service->open_binds, uid) ||
+                     (gs_ledger_find_claim(service->store.ledger, uid, &claim) &&
+                      claim.state == GS_CLAIM_RESERVED),
+                 "an open bind has a reservation");
     if (gs_open_binds_over(service->open_binds, uid, now_ns))
         undo(service, uid);
     gs_store_unlock(&service->store);

@@ -237,6 +237,19 @@ static void what_comes_after_a_newer_plugins_first_word_frees_nothing(void **sta
     expect_used("told", "16 0 0");
 }
 
+/* The node's object was made anew, and its plugin has not written to it yet. */
+static void an_edit_while_the_node_shows_no_gpus_moves_nobody(void **state)
+{
+    rig_node_moved(&rig, "n1", "16,16,16", "{}");
+    edited("", "'ALIYUN_COM_GPU_MEM_IDX':'0'");
+    rig_node(&rig, "n1", "");
+    edited("", "'ALIYUN_COM_GPU_MEM_IDX':'2'");
+    rig_node_moved(&rig, "n1", "16,16,16", "{}");
+    expect_used("before the plugin's word", "16 0 16");
+    rig_node_moved(&rig, "n1", "16,16,16", "{\\\"u1\\\":[0]}");
+    expect_used("told", "16 0 0");
+}
+
 /* Which one of the two it is was seen by nobody who still runs. */
 static void an_older_plugins_exchange_that_was_not_seen_is_charged_everywhere(void **state)
 {
@@ -324,6 +337,7 @@ int main(void)
         T(the_word_of_the_plugin_places_what_it_placed_itself),
         T(an_older_plugins_exchange_is_charged_on_all_gpus),
         T(what_comes_after_a_newer_plugins_first_word_frees_nothing),
+        T(an_edit_while_the_node_shows_no_gpus_moves_nobody),
         T(an_older_plugins_exchange_that_was_not_seen_is_charged_everywhere),
         T(an_older_plugins_record_places_what_had_no_place),
         T(the_answer_to_our_own_bind_is_believed_before_any_record),
