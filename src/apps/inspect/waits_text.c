@@ -180,7 +180,7 @@ static int print_narrow(struct shape *shape, uint32_t width)
 {
     _cleanup_free_ char *table = NULL;
     shape->narrow = true;
-    for (shape->cap = width < NAME_MOST ? width : NAME_MOST;; shape->cap -= shape->cap / 8) {
+    for (shape->cap = NAME_MOST;; shape->cap -= shape->cap / 8) {
         table = table_of(shape);
         if (!table)
             return -1;
