@@ -214,6 +214,7 @@ step_node() {
     ((fuzz_seconds == 5)) || seconds=600
     build_project "$root" release gpushare-device-plugin gpushare-sim
     tests/integration/device_plugin/node_limits.sh "$root/build"
+    python3 tests/integration/device_plugin/node_memory.py build # 22 s
     tests/integration/device_plugin/node_random.sh "$root/build" --seconds "$seconds"
 }
 

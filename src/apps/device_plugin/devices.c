@@ -108,18 +108,29 @@ static void tell_unit(struct plugin *plugin)
     }
 }
 
+/* Of those that run: where a pod that is only bound ends up is not known yet. */
+static void add_held(void *ctx, const struct gs_placed *pod)
+{
+    uint64_t *held = ctx;
+    uint32_t idx;
+    GS_FOR_EACH_GPU (idx, pod->runs ? pod->gpus : 0)
+        held[idx] += pod->units;
+}
+
 /* Pods that hold more than their GPU offers since its memory, or --overhead-mib, has changed. */
-static void tell_overfull(struct plugin *plugin, const struct gs_allocator_stats *stats)
+static void tell_overfull(struct plugin *plugin)
 {
     _cleanup_(gs_buf_release) struct gs_buf pods = GS_BUF(EVENT_PODS_BYTES);
+    uint64_t held[GS_GPUS_MAX] = {0};
     gs_gpu_mask overfull = 0;
+    gs_allocator_each_placed(plugin->alloc, add_held, held);
     size_t above = 0;
     for (uint32_t i = 0; plugin->restored && i < plugin->set.count; i++) {
         const struct gs_gpu *gpu = &plugin->set.gpus[i];
-        if (stats->used_units[gpu->idx] <= gpu->mem_units)
+        if (held[gpu->idx] <= gpu->mem_units)
             continue;
         overfull |= GS_GPU_BIT(gpu->idx);
-        above += stats->used_units[gpu->idx] - gpu->mem_units;
+        above += held[gpu->idx] - gpu->mem_units;
     }
     plugin->devices.due |= above != plugin->devices.above;
     plugin->devices.above = above;
@@ -271,7 +282,7 @@ static void renew_if_due(struct plugin *plugin)
     if (stats.pods < devices->pods)
         devices_ask_soon(plugin);
     devices->pods = stats.pods;
-    tell_overfull(plugin, &stats);
+    tell_overfull(plugin);
     if (plugin->restored && numbers_forget(&devices->numbers, placed_on(&stats)))
         devices->due = plugin->node.due = true;
     if (!plugin->have_gpus || (!devices->due && is_tried(devices, choose_unit(plugin, &stats))))

@@ -18,6 +18,10 @@
 #include "gpushare/base/log.h"
 #include "gpushare/http/server.h"
 
+/* Of one answer. A pod is 3 MiB at most (the API server's own limit on a request); a page of a list
+ * that would be larger is asked for in parts, so that no tenant's pods cost more than this. */
+enum { ANSWER_BYTES_MAX = 4 << 20, PAGE_LIMIT = 25 };
+
 /* What only the start and the end know. */
 struct ends {
     struct plugin *plugin;
@@ -157,7 +161,11 @@ static void tear_down(struct plugin *plugin, struct ends *ends)
 static int serve(struct plugin *plugin, struct gs_error *err)
 {
     struct ends ends = {.plugin = plugin, .signal_fd = -1};
-    const struct gs_kube_options options = {.program = "device-plugin", .names = &plugin->names};
+    const struct gs_kube_options options = {.program = "device-plugin",
+                                            .names = &plugin->names,
+                                            .body_max_bytes = ANSWER_BYTES_MAX,
+                                            .event_max_bytes = ANSWER_BYTES_MAX,
+                                            .page_limit = PAGE_LIMIT};
     int result = connect_api(plugin->settings.kubeconfig, plugin->settings.context, &options,
                              &plugin->client, err);
     if (result == 0) {

@@ -50,10 +50,24 @@ static void batch_free(struct pod_batch *batch)
     free(batch);
 }
 
+/* What the allocator asks a pod for: of those without GPU memory who they are. Their authors may
+ * make the rest as large as the API server lets them. */
+static struct gs_pod needed(const struct gs_pod *pod)
+{
+    struct gs_pod plain = *pod;
+    plain.rules = (struct gs_pod_rules){0};
+    if (!gs_pod_wants_gpu(pod)) {
+        plain.container_count = 0;
+        plain.gpu_model = plain.gpu_model_deny = plain.gpu_uuid = plain.gpu_uuid_deny = "";
+    }
+    return plain;
+}
+
 static int batch_add(struct pod_batch *batch, const struct gs_pod *pod, bool gone)
 {
     struct pod_entry *entry = calloc(1, sizeof(*entry));
-    if (!entry || gs_pod_copy(&entry->pod, pod) < 0) {
+    const struct gs_pod plain = needed(pod);
+    if (!entry || gs_pod_copy(&entry->pod, &plain) < 0) {
         free(entry);
         return -1;
     }
