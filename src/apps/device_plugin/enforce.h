@@ -20,6 +20,8 @@ struct enforce {
     struct gs_keeper *keeper; /* NULL: off */
     struct gs_pod_watch *watch;
     struct gs_loop_fd fd;
+    struct gs_limit_gpu gpus[GS_GPUS_MAX]; /* by index, as looked at last */
+    size_t gpu_count;
     bool look_due;                       /* the GPUs changed */
     bool pass_due;                       /* all pods are looked at */
     bool appeared;                       /* the watch has something */

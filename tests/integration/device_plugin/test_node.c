@@ -388,6 +388,34 @@ static void the_record_on_the_host_serves_while_the_api_is_away(void **state)
     }
 }
 
+/* Its limit stands in the kernel, and the kubelet's checkpoint says whose ids these are. */
+static void what_the_kernel_limits_starts_again_while_the_api_is_away(void **state)
+{
+    static const struct {
+        const char *row, *limit;
+        bool starts;
+    } rows[] = {
+        {"its limit stands", REGION_0 " max\n" REGION_1 " 8589934592\n", true},
+        {"none, it was lost", REGION_0 " max\n" REGION_1 " max\n", false},
+        {"another GPU's", REGION_0 " 8589934592\n" REGION_1 " max\n", false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct node node;
+        node_make(&node);
+        node.settings.enforce = GS_ENFORCE_REQUIRED;
+        node_start(&node);
+        struct node_pod *p = node_pod(&node, "p", 8, 1);
+        node_kill(&node);
+        tree_put(&node.tree, "/kubepods/besteffort/podp", "dmem.max", r->limit);
+        node.node_away = node.pods_away = node.slices_away = true;
+        node_start(&node);
+        node_run(&node, 10);
+        row_true(r->row, node.linked);
+        row_equal(r->row, node_starts(&node, p), r->starts);
+        node_free(&node);
+    }
+}
+
 /* ---- GPUs of a DRA driver ---- */
 
 #define SLICE                                                                                      \
@@ -425,6 +453,7 @@ int main(void)
         cmocka_unit_test(a_pod_keeps_its_unit_while_anything_tells_it),
         cmocka_unit_test(the_originals_pods_keep_their_unit),
         cmocka_unit_test(the_record_on_the_host_serves_while_the_api_is_away),
+        cmocka_unit_test(what_the_kernel_limits_starts_again_while_the_api_is_away),
         cmocka_unit_test(what_slices_named_is_not_offered_before_they_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
