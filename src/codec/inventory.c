@@ -55,6 +55,8 @@ static void put_owner(struct gs_buf *out, const struct gs_inventory *inventory)
         gs_buf_puts(out, ",\"node\":");
         gs_buf_json_string(out, inventory->node, strlen(inventory->node));
     }
+    if (inventory->mps)
+        gs_buf_puts(out, ",\"mps\":true");
     for (uint32_t i = 0; i < inventory->other_count; i++) {
         gs_buf_puts(out, i ? "," : ",\"others\":[");
         gs_buf_json_string(out, inventory->others[i], strlen(inventory->others[i]));
@@ -293,6 +295,8 @@ static void read_inventory(struct draft *draft)
             read_rev(draft);
         else if (gs_scan_text_is(key, "node"))
             gs_read_string(&draft->reader, "node", &draft->rest.node);
+        else if (gs_scan_text_is(key, "mps"))
+            gs_read_bool(&draft->reader, "mps", &draft->rest.mps);
         else if (gs_scan_text_is(key, "others"))
             read_others(draft);
         else

@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         FUZZ_CHECK(first.unit == second.unit && first.gpu_count == second.gpu_count);
         FUZZ_CHECK(first.tells_moved == second.tells_moved);
         FUZZ_CHECK(first.unit_doubted == second.unit_doubted && first.rev == second.rev);
-        FUZZ_CHECK(!first.node == !second.node);
+        FUZZ_CHECK(!first.node == !second.node && first.mps == second.mps);
         FUZZ_CHECK(!first.node || strcmp(first.node, second.node) == 0);
         FUZZ_CHECK(first.other_count == second.other_count);
         for (uint32_t i = 0; i < first.other_count; i++)

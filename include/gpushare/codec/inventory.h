@@ -16,8 +16,8 @@
  *   {"v":1,"unit":"GiB","gpus":[{"idx":0,"uuid":"GPU-…","mem":79,"memMiB":81559,
  *    "model":"…","healthy":true,"numa":0,"schedulable":true,"enforced":"dmem","maxPods":48}],
  *    "moved":true,"rev":7}
- * and the device plugin's own copy of it on the host, which names "node" and "others" as well.
- * Pure: any thread, no state.
+ * and the device plugin's own copy of it on the host, which names "node", "mps" and "others" as
+ * well. Pure: any thread, no state.
  */
 struct gs_inventory {
     enum gs_unit unit;
@@ -28,6 +28,7 @@ struct gs_inventory {
                           another: nothing new is placed in it */
     int64_t rev;       /* "rev": grows with every change of unit or indices; 0: it does not say */
     const char *node;  /* whose it is; NULL: it does not say */
+    bool mps;          /* "mps": it had the label that chooses MPS, of the copy on the host */
     const char *const *others; /* UUIDs of GPUs that a DRA driver's slices named */
     uint32_t other_count;
 };
@@ -40,8 +41,8 @@ void gs_codec_inventory_encode(struct gs_buf *out, const struct gs_inventory *in
 
 /*
  * *ret lies in the arena and does not borrow from text. "v" must be 1; "unit", and of each GPU
- * "idx" and "mem" must be there; healthy and schedulable default to true, moved and unitDoubted to
- * false, numa to GS_NUMA_NONE.
+ * "idx" and "mem" must be there; healthy and schedulable default to true, moved, unitDoubted and
+ * mps to false, numa to GS_NUMA_NONE.
  * Keys not known are passed over; a model that is too long is cut at a character's end.
  * GS_EPROTO: no such JSON, an index that comes twice or is not below GS_GPUS_MAX, a UUID that comes
  * twice or is too long, a PCI address that is too long, a number above 2^31 - 1, a NUMA node

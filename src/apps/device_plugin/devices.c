@@ -207,6 +207,8 @@ static void keep_record(struct plugin *plugin, const struct gs_gpu_set *set,
     const char *others[GS_INVENTORY_OTHERS_MAX];
     const struct gs_inventory now = {.unit = choice.unit,
                                      .unit_doubted = choice.state == UNIT_DOUBTED,
+                                     .mps =
+                                         plugin->settings.mps_by_label && plugin->settings.mps_root,
                                      .gpus = (struct gs_gpu *)set->gpus,
                                      .gpu_count = set->count,
                                      .others = others,
@@ -432,6 +434,11 @@ void devices_take_node(struct plugin *plugin, const struct node_facts *facts)
     devices->node_read = true;
     record_take_node(devices->record, facts);
     const struct gs_inventory *record = record_now(devices->record);
+    if (plugin->settings.mps_by_label && facts->mps != (plugin->settings.mps_root != NULL)) {
+        gs_log(GS_LOG_ERROR, "the node's label for MPS is not what the record on the host says: "
+                             "ending, to start anew");
+        plugin_stop(plugin, 1);
+    }
     if (!devices->remembered)
         return;
     if (!numbers_remember(&devices->numbers, record->gpus, record->gpu_count) ||
@@ -490,18 +497,20 @@ static uint32_t read_boot(void)
     return (uint32_t)(gs_hash_lasting(id, len) & INT32_MAX);
 }
 
-int devices_start(struct plugin *plugin, struct gs_error *err)
+int devices_open_record(struct plugin *plugin, struct gs_error *err)
 {
     const struct settings *settings = &plugin->settings;
     plugin->devices.record =
         record_open(settings->device_plugin_dir, settings->domain, settings->node_name);
-    if (!plugin->devices.record)
-        return gs_fail_nomem(err);
+    return plugin->devices.record ? 0 : gs_fail_nomem(err);
+}
+
+void devices_start(struct plugin *plugin)
+{
     plugin->devices.numbers.boot = read_boot();
-    plugin->devices.unit = plugin->devices.tried.unit = settings->unit;
+    plugin->devices.unit = plugin->devices.tried.unit = plugin->settings.unit;
     plugin->devices.ask_pause_ns = FIRST_ASK_NS;
     plugin->devices.ask_at_ns = INT64_MAX;
-    return 0;
 }
 
 void devices_release(struct devices *devices)

@@ -73,7 +73,9 @@ static inline bool devices_known(const struct devices *devices)
 /* Enough is observed for a list that the kubelet can be given for the first time. */
 bool devices_synced(const struct plugin *plugin);
 
-int devices_start(struct plugin *plugin, struct gs_error *err);
+/* Before anything is asked of the API server. GS_ENOMEM. */
+int devices_open_record(struct plugin *plugin, struct gs_error *err);
+void devices_start(struct plugin *plugin);
 void devices_release(struct devices *devices);
 
 #endif

@@ -170,8 +170,10 @@ static int serve(struct plugin *plugin, struct gs_error *err)
                              &plugin->client, err);
     if (result == 0) {
         plugin->kube = gs_kube_client_port(plugin->client);
-        result = mps_choose(plugin, err);
+        result = devices_open_record(plugin, err);
     }
+    if (result == 0)
+        result = mps_choose(plugin, err);
     if (result == 0) {
         result = build(plugin, err);
     }

@@ -28,8 +28,18 @@ int mps_choose(struct plugin *plugin, struct gs_error *err)
     struct gs_node node = {0};
     if (!settings->mps_by_label)
         return 0;
-    if (plugin->kube.ops->get_node(plugin->kube.ctx, settings->node_name, &node, err) < 0)
+    struct gs_error why = {0};
+    bool read = plugin->kube.ops->get_node(plugin->kube.ctx, settings->node_name, &node, &why) == 0;
+    bool away = why.code == GS_EIO || why.code == GS_ETIMEOUT || why.code == GS_EBUSY;
+    if (!read && !(away && record_on_host(plugin->devices.record))) {
+        gs_fail(err, why.code, "%s", why.msg);
         return gs_error_prefix(err, "--mps-by-label");
+    }
+    if (!read) {
+        gs_log(GS_LOG_WARN, "--mps-by-label: as the record on the host says",
+               GS_STR("why", why.msg));
+        node.mps = record_now(plugin->devices.record)->mps;
+    }
     if (node.mps)
         settings->enforce = GS_ENFORCE_OFF;
     else

@@ -24,8 +24,9 @@ struct mps {
 };
 
 /* At the start, before anything is told to anybody: with --mps-by-label the node's object says
- * whether there is --mps-root; where there is, the kernel's limits are off. Errors are the port's:
- * a guess would start containers without limits. */
+ * whether there is --mps-root; where there is, the kernel's limits are off. While the API server is
+ * away the record on the host says what it was. Errors are the port's: a guess would start
+ * containers without limits. */
 int mps_choose(struct plugin *plugin, struct gs_error *err);
 
 /* Looks at the daemons every two seconds; GPUs are told anew when one came or went. */

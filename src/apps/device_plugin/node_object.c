@@ -120,6 +120,7 @@ static int write_counts(const struct gs_kube *kube, const struct gs_names *names
 static void note_facts(const struct gs_node *node, struct node_facts *ret)
 {
     *ret = (struct node_facts){.driver_upgrade = node->driver_upgrade,
+                               .mps = node->mps,
                                .whole_gpus = node->whole_gpus,
                                .cordoned = node->cordoned};
     if (!node->inventory)

@@ -29,6 +29,7 @@ struct node_facts {
     bool unit_doubted;
     int64_t rev;            /* of the inventory; 0: it does not say */
     bool driver_upgrade;    /* the label */
+    bool mps;               /* the label */
     uint32_t whole_gpus;    /* nvidia.com/gpu in its capacity */
     gs_gpu_mask cordoned;   /* by an administrator */
     struct gs_moved *moved; /* gpu-moved, in the arena; only of node_object_read() */

@@ -203,8 +203,7 @@ int plugin_start(struct plugin *plugin, struct gs_error *err)
 {
     plugin->wake = (struct gs_loop_timer){.fn = on_wake};
     plugin->tick_ns = gs_loop_now_ns(plugin->loop) + TICK_NS;
-    if (devices_start(plugin, err) < 0)
-        return -1;
+    devices_start(plugin);
     plugin->usage_due = true; /* the pages have the families from the start */
     return ownership_start(plugin, record_now(plugin->devices.record), err);
 }

@@ -115,7 +115,7 @@ static inline void plugin_stop(struct plugin *plugin, int result)
     plugin->give_up_ns = gs_loop_now_ns(plugin->loop) + PLUGIN_ANSWERS_NS;
 }
 
-/* Once there is a loop, and before it is freed. */
+/* Once there are a loop and the record, and before the loop is freed. GS_ENOMEM. */
 int plugin_start(struct plugin *plugin, struct gs_error *err);
 void plugin_release(struct plugin *plugin);
 

@@ -69,7 +69,7 @@ void record_free(struct record *record)
 
 bool record_on_host(const struct record *record)
 {
-    return record->on_host;
+    return record && record->on_host;
 }
 
 const struct gs_inventory *record_now(const struct record *record)
@@ -111,6 +111,7 @@ void record_take_node(struct record *record, const struct node_facts *facts)
                                        .gpu_count = facts->gpu_count,
                                        .unit_doubted = facts->unit_doubted,
                                        .rev = facts->rev,
+                                       .mps = record->now.mps,
                                        .others = record->now.others,
                                        .other_count = record->now.other_count};
     bool newer = facts->unit && (!facts->rev || facts->rev >= record->now.rev);
@@ -131,8 +132,8 @@ static bool same_gpus(const struct gs_inventory *a, const struct gs_inventory *b
 
 static bool same(const struct gs_inventory *a, const struct gs_inventory *b)
 {
-    if (a->unit != b->unit || a->unit_doubted != b->unit_doubted || a->gpu_count != b->gpu_count ||
-        a->other_count != b->other_count || !same_gpus(a, b))
+    if (a->unit != b->unit || a->mps != b->mps || a->unit_doubted != b->unit_doubted ||
+        a->gpu_count != b->gpu_count || a->other_count != b->other_count || !same_gpus(a, b))
         return false;
     for (uint32_t i = 0; i < a->other_count; i++) {
         if (strcmp(a->others[i], b->others[i]) != 0)

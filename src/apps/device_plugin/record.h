@@ -6,9 +6,9 @@
 #include "gpushare/codec/inventory.h"
 
 /*
- * What this plugin recorded of its node: the unit in force, which index is whose, and which GPUs a
- * DRA driver's slices named. It stands in the node's object and, so that it is known while the API
- * server is away, in a file on the host:
+ * What this plugin recorded of its node: the unit in force, which index is whose, which GPUs a DRA
+ * driver's slices named, and whether MPS was chosen by the node's label. It stands in the node's
+ * object and, so that it is known while the API server is away, in a file on the host:
  *   DEVICE_PLUGIN_DIR/gpushare-DOMAIN/record.json      in the form of the inventory
  * (codec/inventory.h) in a folder, because kubelets up to 1.20 delete every file beside their own
  * when they start. The one with the larger rev counts, the node's if it has none: an older plugin
@@ -20,7 +20,7 @@ struct record;
 struct record *record_open(const char *dir, const char *domain, const char *node);
 void record_free(struct record *record);
 
-/* There is one in the file. */
+/* There is one in the file. NULL: no. */
 bool record_on_host(const struct record *record);
 
 /* The node's object was read: false, it contradicts what record_known() said before. */

@@ -41,6 +41,7 @@ static int get_node(void *ctx, const char *name, struct gs_node *ret, struct gs_
         return -1;
     gs_buf_puts(&text, "{\"metadata\":{\"name\":\"n1\",\"labels\":{");
     put_key(&text, plugin.names.enforced, here->label, &first);
+    put_key(&text, plugin.names.mps, here->mps ? "true" : "", &first);
     gs_buf_puts(&text, "},\"annotations\":{");
     first = true;
     put_key(&text, plugin.names.inventory, here->inventory, &first);
@@ -338,7 +339,7 @@ void node_set_gpus(struct node *node, const struct gs_gpu *gpus, uint32_t count)
 static void start_enforce(struct node *node)
 {
     const struct gs_limiter_options options = {node->tree.mount, &node->tree.host};
-    if (node->settings.enforce == GS_ENFORCE_OFF)
+    if (plugin.settings.enforce == GS_ENFORCE_OFF)
         return;
     assert_int_equal(gs_limiter_new(&options, &plugin.enforce.limiter, NULL), 0);
     const struct gs_keeper_options rules = {plugin.enforce.limiter, node->settings.enforce, GIB / 2,
@@ -347,13 +348,18 @@ static void start_enforce(struct node *node)
     assert_non_null(plugin.enforce.keeper);
 }
 
-void node_start(struct node *node)
+bool node_start(struct node *node)
 {
     here = node;
     node->clock = (struct gs_clock){.monotonic_ns = now, .wall_ns = now, .ctx = node};
     node->settings.device_plugin_dir = node->dir;
     plugin = (struct plugin){.settings = node->settings, .kube = {&ops, node}};
     assert_int_equal(gs_names_init(&plugin.names, "aliyun.com", NULL), 0);
+    assert_int_equal(devices_open_record(&plugin, NULL), 0);
+    if (mps_choose(&plugin, NULL) < 0) {
+        devices_release(&plugin.devices);
+        return false;
+    }
     const struct gs_allocator_config config = {
         .names = &plugin.names, .node = "n1", .clock = &node->clock};
     plugin.alloc = gs_allocator_new(&config);
@@ -365,6 +371,7 @@ void node_start(struct node *node)
     take_gpus(node);
     node_list_pods(node);
     node_run(node, 1);
+    return true;
 }
 
 void node_kill(struct node *node)

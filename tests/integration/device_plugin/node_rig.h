@@ -43,6 +43,7 @@ struct node {
     bool node_away, pods_away, slices_away;
     char inventory[8192], moved[2048], slices[1024];
     char label[32];     /* gpu-enforced */
+    bool mps;           /* the label */
     uint32_t counts[2]; /* capacity: GPUs, cores */
     char events[NODE_EVENT_TEXTS][600];
     uint32_t event_count;
@@ -65,7 +66,8 @@ extern struct plugin plugin;
 void node_make(struct node *node);
 void node_free(struct node *node);
 
-void node_start(struct node *node);
+/* False: it ends at once. */
+bool node_start(struct node *node);
 /* As SIGKILL: nothing is said to anybody. */
 void node_kill(struct node *node);
 void node_run(struct node *node, int seconds);

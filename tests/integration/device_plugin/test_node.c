@@ -388,6 +388,47 @@ static void the_record_on_the_host_serves_while_the_api_is_away(void **state)
     }
 }
 
+/* With --mps-by-label. */
+static void the_record_knows_whether_mps_was_chosen(void **state)
+{
+    static const struct {
+        const char *row;
+        bool label, no_file, changed;
+        bool starts, ends;
+    } rows[] = {
+        {"chosen", true, false, false, true, false},
+        {"not chosen", false, false, false, true, false},
+        {"no record: a guess would limit nobody", true, true, false, false, false},
+        {"the label was changed meanwhile", false, false, true, true, true},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct node node;
+        node_make(&node);
+        node.mps = r->label;
+        node.settings.mps_by_label = true;
+        node.settings.mps_root = "/nonexistent";
+        row_true(r->row, node_start(&node));
+        node_run(&node, 5);
+        node_kill(&node);
+        if (r->no_file)
+            remove_file(&node);
+        node.mps ^= r->changed;
+        node.node_away = node.pods_away = node.slices_away = true;
+        bool starts = node_start(&node);
+        row_equal(r->row, starts, r->starts);
+        if (starts) {
+            node_run(&node, 10);
+            row_true(r->row, node.linked);
+            row_equal(r->row, plugin.settings.mps_root != NULL, r->label);
+            node.node_away = node.pods_away = node.slices_away = false;
+            node_list_pods(&node);
+            node_run(&node, 40);
+            row_equal(r->row, plugin.stopping, r->ends);
+        }
+        node_free(&node);
+    }
+}
+
 /* Its limit stands in the kernel, and the kubelet's checkpoint says whose ids these are. */
 static void what_the_kernel_limits_starts_again_while_the_api_is_away(void **state)
 {
@@ -453,6 +494,7 @@ int main(void)
         cmocka_unit_test(a_pod_keeps_its_unit_while_anything_tells_it),
         cmocka_unit_test(the_originals_pods_keep_their_unit),
         cmocka_unit_test(the_record_on_the_host_serves_while_the_api_is_away),
+        cmocka_unit_test(the_record_knows_whether_mps_was_chosen),
         cmocka_unit_test(what_the_kernel_limits_starts_again_while_the_api_is_away),
         cmocka_unit_test(what_slices_named_is_not_offered_before_they_answer),
     };
