@@ -51,6 +51,7 @@ static void on_link(void *ctx, enum gs_kubelet_link_event event, const struct gs
         pthread_mutex_unlock(&plugin->pages.lock);
         plugin->node.due = true; /* a kubelet that starts anew may have reset the node */
         plugin->reconcile_due = true;
+        ownership_ask_often(plugin);
         break;
     case GS_KUBELET_LINK_LOST:
         gs_log(GS_LOG_WARN, "the kubelet is gone");
@@ -113,15 +114,14 @@ static void look_around(struct plugin *plugin)
     if (++plugin->ticks == 1)
         footprint_trim();
     end_if_folder_is_removed(plugin);
-    plugin->ownership.due |= !plugin->ownership.asked;
     devices_ask_soon(plugin);
     gs_allocator_put_right(plugin->alloc);
     plugin->enforce.pass_due = plugin->usage_due = true;
     pages_set_pods(&plugin->pages, plugin->alloc, &plugin->set);
+    ownership_tick(plugin, plugin->ticks % TICKS_PER_LOOK == 0);
     if (plugin->ticks % TICKS_PER_LOOK != 0)
         return;
     plugin->node.due = plugin->have_gpus;
-    plugin->ownership.due |= !plugin->settings.share_with_others;
     plugin->reconcile_due = true;
 }
 

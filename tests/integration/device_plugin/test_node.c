@@ -141,35 +141,68 @@ static void the_only_card_lost_changes_no_unit(void **state)
     node_free(&node);
 }
 
-/* The owner takes gpu-count off his pod of two GPUs, or writes one on a pod of one, while no plugin
- * is there. */
+/* The owner takes gpu-count off his pod of two GPUs, or writes one on a pod of one: while it runs,
+ * while no plugin is there, or between its bind and its Allocate. */
 static void a_tenants_edit_changes_nothing(void **state)
 {
+    enum moment { AWAY, RUNS, BOUND };
+    static const char *const regions[] = {REGION_0, REGION_1};
     static const struct {
         const char *row;
+        enum moment moment;
         uint32_t units, count, edited;
         gs_gpu_mask gpus;
-        uint64_t mib;
+        const char *visible;
+        uint32_t each; /* units */
     } rows[] = {
-        {"taken off", 24, 2, 0, 3, 12288},
-        {"raised", 16, 0, 2, 1, 16384},
+        {"taken off while the plugin is away", AWAY, 24, 2, 0, 3, "GPU-a,GPU-b", 12},
+        {"raised while the plugin is away", AWAY, 16, 0, 2, 1, "GPU-a", 16},
+        {"taken off while it runs", RUNS, 24, 2, 0, 3, "GPU-a,GPU-b", 12},
+        {"raised while it runs", RUNS, 8, 0, 2, 1, "GPU-a", 8},
+        {"taken off once it is bound", BOUND, 24, 2, 0, 3, "GPU-a,GPU-b", 12},
+        {"raised once it is bound", BOUND, 8, 0, 2, 1, "GPU-a", 8},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct node node;
         node_make(&node);
         node_start(&node);
-        struct node_pod *victim = node_pod(&node, "victim", 4, r->gpus == 1);
+        struct node_pod *victim = node_pod(&node, "victim", 4, 1);
         struct node_pod *tenant = node_bind(&node, "tenant", r->units, r->gpus, r->count);
+        if (r->moment == BOUND) {
+            tenant->count = r->edited;
+            node_list_pods(&node);
+        }
         row_true(r->row, node_admit(&node, tenant) && node_starts(&node, tenant));
         tenant->running = true;
+        node_list_pods(&node);
         node_run(&node, 1);
-        node_kill(&node);
+        if (r->moment == AWAY)
+            node_kill(&node);
         tenant->count = r->edited;
+        node_list_pods(&node);
+        if (r->moment == RUNS)
+            node_run(&node, 15);
+        if (r->moment != AWAY)
+            node_kill(&node);
+        /* and the kernel has forgotten */
+        tree_put(&node.tree, "/kubepods/besteffort/podtenant", "dmem.max",
+                 REGION_0 " max\n" REGION_1 " max\n");
         node_start(&node);
         node_run(&node, 15);
         expect_unit(&node, "GiB");
-        expect_limit(&node, victim, r->gpus == 1 ? REGION_1 : REGION_0, 4096);
-        expect_limit(&node, tenant, REGION_0, r->mib);
+        row_true(r->row, strcmp(node_env(tenant, "NVIDIA_VISIBLE_DEVICES"), r->visible) == 0);
+        expect_limit(&node, victim, REGION_1, 4096);
+        for (uint32_t gpu = 0; gpu < 2; gpu++) {
+            if (r->gpus & GS_GPU_BIT(gpu))
+                expect_limit(&node, tenant, regions[gpu], (uint64_t)r->each << 10);
+            else
+                row_true(r->row, node_limit(&node, tenant, regions[gpu]) == UINT64_MAX);
+        }
+        struct gs_allocator_stats stats;
+        gs_allocator_stats(plugin.alloc, &stats);
+        row_equal(r->row, stats.used_units[0], r->each);
+        row_equal(r->row, stats.used_units[1], 4 + (r->gpus & 2 ? r->each : 0));
+        row_true(r->row, !node_told(&node, "GpuMemoryOverPromised", ""));
         node_free(&node);
     }
 }
@@ -482,6 +515,25 @@ static void what_slices_named_is_not_offered_before_they_answer(void **state)
     node_free(&node);
 }
 
+/* A kubelet that starts wipes the slices of its node until their driver has registered again. */
+static void slices_that_come_late_are_seen_soon(void **state)
+{
+    struct node node;
+    node_make(&node);
+    node_start(&node);
+    node_run(&node, 2);
+    assert_non_null(strstr(node.inventory, "GPU-b"));
+    snprintf(node.slices, sizeof(node.slices), "%s", SLICE);
+    node_run(&node, 11);
+    assert_null(strstr(node.inventory, "GPU-b"));
+    assert_true(node_told(&node, "GpuOwnedByOthers", "ResourceSlice"));
+    node_run(&node, 130);
+    node.slices[0] = '\0';
+    node_run(&node, 61);
+    assert_non_null(strstr(node.inventory, "GPU-b"));
+    node_free(&node);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -496,6 +548,7 @@ int main(void)
         cmocka_unit_test(the_record_on_the_host_serves_while_the_api_is_away),
         cmocka_unit_test(the_record_knows_whether_mps_was_chosen),
         cmocka_unit_test(what_the_kernel_limits_starts_again_while_the_api_is_away),
+        cmocka_unit_test(slices_that_come_late_are_seen_soon),
         cmocka_unit_test(what_slices_named_is_not_offered_before_they_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
