@@ -6,6 +6,7 @@
 
 #include "device_plugin/checkpoint.h"
 #include "device_plugin/plugin.h"
+#include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
 
 /* A pod that ran before its limit was written keeps at least so much room above what it uses. */
@@ -141,6 +142,8 @@ static uint64_t limit_of(const struct plugin *plugin, const struct gs_placed *po
 
 static int take_pod(struct plugin *plugin, const struct gs_placed *pod, struct gs_error *err)
 {
+    GS_INVARIANT(devices_known(&plugin->devices),
+                 "no limit is written before the unit and whose index is whose are known");
     const struct gs_share share = {
         .uid = pod->cgroup_uid,
         .qos = pod->qos,

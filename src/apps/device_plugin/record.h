@@ -23,7 +23,7 @@ void record_free(struct record *record);
 /* There is one in the file. NULL: no. */
 bool record_on_host(const struct record *record);
 
-/* The node's object was read: false, it contradicts what record_known() said before. */
+/* The node's object was read. Which of the two counts from now on says record_now(). */
 void record_take_node(struct record *record, const struct node_facts *facts);
 
 /* The one that counts. unit is unknown where there is none, or only an original's. *Borrowed* until

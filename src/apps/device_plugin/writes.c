@@ -6,6 +6,7 @@
 
 #include "common/gpu_slices.h"
 #include "gpushare/base/backoff.h"
+#include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
 #include "gpushare/codec/moved.h"
 
@@ -295,10 +296,11 @@ static bool next_node_event(const struct plugin *plugin, struct writing *writing
     return true;
 }
 
+/* Not before it is known where all pods are. */
 static bool next_of_pods(const struct plugin *plugin, struct writing *writing)
 {
     writing->job = JOB_POD;
-    return gs_allocator_next_write(plugin->alloc, &writing->write);
+    return plugin->restored && gs_allocator_next_write(plugin->alloc, &writing->write);
 }
 
 static bool next_of_node(struct plugin *plugin, struct writing *writing)
@@ -316,6 +318,8 @@ static bool next_of_node(struct plugin *plugin, struct writing *writing)
     plugin->node.due = false;
     if (writing->job == JOB_READ_NODE)
         return true;
+    GS_INVARIANT(plugin->restored && devices_known(&plugin->devices),
+                 "nothing is written to the node before everything was read");
     writing->moved = GS_BUF(GS_MOVED_TEXT_MAX);
     writing->moved_state = gs_allocator_moved_print(plugin->alloc, &writing->moved);
     writing->desired.moved = writing->moved.data;

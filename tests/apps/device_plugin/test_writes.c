@@ -178,7 +178,10 @@ static void events_that_are_refused_keep_no_record_waiting(void **state)
         struct api api = {.events = r->events};
         struct gs_error err = {0};
         gs_log_init(GS_LOG_ERROR, GS_LOG_TEXT);
-        plugin = (struct plugin){.kube = {&ops, &api}, .settings.node_name = "n"};
+        plugin = (struct plugin){.kube = {&ops, &api},
+                                 .settings.node_name = "n",
+                                 .restored = true,
+                                 .devices.unit_state = UNIT_HELD};
         queue.sent = 0;
         queue.under_way = false;
         assert_int_equal(gs_loop_new(gs_clock_system(), &plugin.loop, &err), 0);
@@ -217,7 +220,10 @@ static void a_node_that_is_not_there_is_found(void **state)
         struct api api = {.node = r->node};
         struct gs_error err = {0};
         gs_log_init(GS_LOG_ERROR + 1, GS_LOG_TEXT);
-        plugin = (struct plugin){.kube = {&ops, &api}, .settings.node_name = "n"};
+        plugin = (struct plugin){.kube = {&ops, &api},
+                                 .settings.node_name = "n",
+                                 .restored = true,
+                                 .devices.unit_state = UNIT_HELD};
         plugin.link = r->linked ? (void *)&plugin : NULL;
         queue.sent = PODS;
         node_error[0] = '\0';
@@ -252,7 +258,10 @@ static void gpus_are_opened_after_a_drivers_upgrade(void **state)
         static struct plugin plugin;
         struct api api = {0};
         gs_log_init(GS_LOG_ERROR + 1, GS_LOG_TEXT);
-        plugin = (struct plugin){.kube = {&ops, &api}, .settings.node_name = "n"};
+        plugin = (struct plugin){.kube = {&ops, &api},
+                                 .settings.node_name = "n",
+                                 .restored = true,
+                                 .devices.unit_state = UNIT_HELD};
         plugin.devices.node_read = plugin.restored = true;
         plugin.node.due = true;
         plugin.node.upgrading = r->upgrading;
