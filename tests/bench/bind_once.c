@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the last word on a bind costs, in process: gs_fit_chosen() for a repeated bind (its own claim
- * taken out) of a pod with a full list of UUIDs, on a node of 16 GPUs with 200 pods and four
+ * What the last word on a bind costs, in process: gs_fit_chosen() for a repeated bind (its own
+ * claim taken out) of a pod with a full list of UUIDs, on a node of 16 GPUs with 200 pods and four
  * nominated ones, and the account of that node recounted (the invariant behind it). Processor time
  * of this thread, the least of 20 rounds, in µs. scripts/bench.sh has it as a row.
  *
