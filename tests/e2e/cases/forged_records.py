@@ -18,7 +18,8 @@ ROWS = (
     ("a smaller allocation", {IDX: "0", ALLOCATION: '{"0":{"0":1}}'}, (8, 0)),
     ("a GPU that is too small", original_annotations(1, 8, 4), (8, 8)),
     ("a GPU that is not there", original_annotations(7, 8, 16), (8, 0)),
-    ("more GPUs than it asked for", {IDX: "0,1", POD: "8"}, (8, 8)),
+    ("more GPUs than it asked for", {IDX: "0,1", POD: "8"}, (4, 4)),
+    ("more GPUs than it divides by", {IDX: "0,1,2", POD: "8"}, (8, 8)),
     ("nonsense", {IDX: "x", POD: "-1"}, (8, 0)),
     ("nothing", {}, (8, 0)),
 )

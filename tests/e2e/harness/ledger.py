@@ -93,9 +93,9 @@ def pod_peak(pod):
     return max(peak, sidecars + sum(asks(c) for c in spec["containers"]))
 
 
-def divisible(pod):
+def divisible(pod, count=None):
     every = (pod["spec"].get("initContainers") or []) + pod["spec"]["containers"]
-    return all(asks(c) % gpu_count(pod) == 0 for c in every)
+    return all(asks(c) % (count or gpu_count(pod)) == 0 for c in every)
 
 
 def per_gpu(pod):
@@ -132,12 +132,14 @@ def where(node, pod):
     told = node.moved.get(pod["metadata"].get("uid"))
     if told:
         return [(idx, -(-pod_peak(pod) // len(told))) for idx in told]
-    units, written = per_gpu(pod), [idx for idx in written_gpus(pod) if idx in node.gpus]
-    if (written_gpus(pod) == written and len(written) == gpu_count(pod) and
-            all(node.gpus[idx].size >= units for idx in written)):
+    named = written_gpus(pod)
+    written = [idx for idx in named if idx in node.gpus]
+    can_be = bool(named) and divisible(pod, len(named))
+    units = pod_peak(pod) // len(named) if can_be else per_gpu(pod)
+    if can_be and named == written and all(node.gpus[idx].size >= units for idx in written):
         return [(idx, units) for idx in written]
     node.unknown.append(key(pod))
-    least = pod_peak(pod) // max(len(written_gpus(pod)), gpu_count(pod))  # it may be spread so far
+    least = pod_peak(pod) // max(len(named), gpu_count(pod))  # it may be spread so far
     could = [gpu.idx for gpu in node.gpus.values() if gpu.size >= least]
     return [(idx, units) for idx in sorted({*could, *written}) or node.gpus]
 
