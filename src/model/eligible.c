@@ -231,6 +231,36 @@ int gs_pod_rules_copy(struct gs_arena *arena, struct gs_pod_rules *to,
     return whole ? 0 : -1;
 }
 
+static uint64_t mix_text(uint64_t hash, const char *text)
+{
+    return hash * 31 + gs_hash_text(text ? text : "");
+}
+
+static uint64_t mix_term(uint64_t hash, const struct gs_term_of_nodes *term)
+{
+    hash = hash * 31 + term->count;
+    for (uint32_t i = 0; i < term->count; i++) {
+        const struct gs_requirement *one = &term->all[i];
+        hash = mix_text(hash * 31 + (uint64_t)one->op * 2 + one->field, one->key);
+        hash = hash * 31 + one->value_count;
+        for (uint32_t v = 0; v < one->value_count; v++)
+            hash = mix_text(hash, one->values[v]);
+    }
+    return hash;
+}
+
+uint64_t gs_pod_rules_hash(const struct gs_pod_rules *rules)
+{
+    uint64_t hash = mix_term(rules->affine, &rules->selector) * 31 + rules->term_count;
+    for (uint32_t i = 0; i < rules->term_count; i++)
+        hash = mix_term(hash, &rules->terms[i]);
+    for (uint32_t i = 0; i < rules->toleration_count; i++) {
+        const struct gs_toleration *one = &rules->tolerations[i];
+        hash = mix_text(mix_text(mix_text(hash * 31 + one->op, one->key), one->value), one->effect);
+    }
+    return hash;
+}
+
 /* Puts a text behind those that stand there. */
 static const char *put(char **at, const char *text)
 {
@@ -282,12 +312,10 @@ uint64_t gs_node_rules_hash(const struct gs_node_rules *rules)
 {
     uint64_t hash = rules->unschedulable + 2ULL * rules->label_count;
     for (uint32_t i = 0; i < rules->label_count; i++)
-        hash = (hash * 31 + gs_hash_text(rules->labels[i].key)) * 31 +
-               gs_hash_text(rules->labels[i].value);
-    for (uint32_t i = 0; i < rules->taint_count; i++)
-        hash = ((hash * 31 + gs_hash_text(rules->taints[i].key)) * 31 +
-                gs_hash_text(rules->taints[i].value)) *
-                   31 +
-               gs_hash_text(rules->taints[i].effect);
+        hash = mix_text(mix_text(hash, rules->labels[i].key), rules->labels[i].value);
+    for (uint32_t i = 0; i < rules->taint_count; i++) {
+        const struct gs_taint *taint = &rules->taints[i];
+        hash = mix_text(mix_text(mix_text(hash, taint->key), taint->value), taint->effect);
+    }
     return hash;
 }

@@ -117,6 +117,9 @@ void gs_node_labels_sort(struct gs_kv *labels, size_t count);
 int gs_pod_rules_copy(struct gs_arena *arena, struct gs_pod_rules *to,
                       const struct gs_pod_rules *from);
 
+/* Of all that it says (base/index.h). */
+uint64_t gs_pod_rules_hash(const struct gs_pod_rules *rules);
+
 /*
  * A copy in one piece of memory of its own; caller frees. NULL: out of memory. What is the same in
  * two nodes but for their names has the same gs_node_rules_hash(): of labels, taints and

@@ -279,7 +279,7 @@ static void judge(struct what_if *run, struct order *order)
                          .uuid_deny = GS_SLICE("")};
     if (order->has_pod)
         gs_ask_of_pod(&ask, &order->pod);
-    verdict_of(&run->snapshot, &ask, &order->verdict);
+    verdict_of(&run->snapshot, &ask, NULL, &order->verdict);
 }
 
 static int by_place(const void *a, const void *b)

@@ -15,6 +15,7 @@ int snapshot_init(struct snapshot *snapshot, struct gs_error *err)
 
 static void free_node(struct snap_node *node)
 {
+    free(node->rules);
     free(node->name);
     free(node->address);
     free(node->inventory_error);
@@ -150,6 +151,11 @@ static int on_node(void *ctx, const struct gs_node *from)
     if (!node || !set_text(&node->address, from->address) ||
         !set_text(&node->inventory_error, from->inventory_error ? from->inventory_error : ""))
         return -1;
+    struct gs_node_rules *rules = gs_node_rules_dup(&from->rules);
+    if (!rules)
+        return -1;
+    free(node->rules);
+    node->rules = rules;
     node->unit = from->unit;
     node->capacity_units = from->capacity_units;
     node->allocatable_units = from->allocatable_units;

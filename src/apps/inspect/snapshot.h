@@ -25,8 +25,9 @@ struct snap_node {
     uint32_t cordon_unknown; /* words of gpu-cordon that name no GPU of it */
     uint32_t whole_gpus;     /* that NVIDIA's device plugin gives out */
     bool ready, unschedulable, labelled, inventory;
-    bool says_enforced; /* label gpu-enforced is "dmem" */
-    bool selected;      /* by --selector; true without one */
+    struct gs_node_rules *rules; /* which pods may use it */
+    bool says_enforced;          /* label gpu-enforced is "dmem" */
+    bool selected;               /* by --selector; true without one */
     uint32_t round;
     UT_hash_handle hh; /* by name */
 };

@@ -10,6 +10,8 @@ static const char *const obstacle_words[] = {
     [OBSTACLE_CORDONED] = "the node is cordoned (kubectl uncordon)",
     [OBSTACLE_NO_PLUGIN] = "the node's device plugin does not run: nothing is advertised",
     [OBSTACLE_CPU] = "the node has too little CPU left",
+    [OBSTACLE_TAINT] = "the node has a taint that the pod does not tolerate",
+    [OBSTACLE_AFFINITY] = "the pod's nodeSelector or node affinity excludes the node",
     [OBSTACLE_NONE] = NULL,
 };
 
@@ -19,9 +21,17 @@ const char *obstacle_text(enum obstacle obstacle)
 }
 
 enum obstacle verdict_of_node(const struct snapshot *snapshot, const struct snap_node *node,
-                              const struct gs_ask *ask, enum gs_reason *ret_reason)
+                              const struct gs_ask *ask, const struct gs_pod_rules *rules,
+                              enum gs_reason *ret_reason)
 {
     struct gs_gpu_state room[GS_GPUS_MAX];
+    enum gs_eligible eligible =
+        rules && node->rules ? gs_eligible(rules, node->rules) : GS_ELIGIBLE;
+    *ret_reason = GS_FITS;
+    if (eligible == GS_ELIGIBLE_NOT_TAINTED)
+        return OBSTACLE_TAINT;
+    if (eligible == GS_ELIGIBLE_NOT_SELECTED || eligible == GS_ELIGIBLE_NOT_AFFINE)
+        return OBSTACLE_AFFINITY;
     const struct gs_node_view *view = gs_ledger_view(snapshot->ledger, gs_slice_of(node->name));
     *ret_reason =
         view ? gs_fit_beside_holds(snapshot->ledger, view, ask, room, NULL) : GS_REASON_NO_GPUS;
@@ -80,12 +90,13 @@ static void count(const struct snapshot *snapshot, const struct snap_node *node,
     group->nearest_free_units = free_units;
 }
 
-void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struct verdict *ret)
+void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask,
+                const struct gs_pod_rules *rules, struct verdict *ret)
 {
     *ret = (struct verdict){0};
     for (const struct snap_node *node = snapshot->nodes; node; node = node->hh.next) {
         enum gs_reason reason;
-        enum obstacle obstacle = verdict_of_node(snapshot, node, ask, &reason);
+        enum obstacle obstacle = verdict_of_node(snapshot, node, ask, rules, &reason);
         ret->nodes++;
         count(snapshot, node, ask,
               obstacle == OBSTACLE_GPU ? &ret->gpu[reason] : &ret->other[obstacle]);

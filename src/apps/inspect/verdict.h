@@ -16,6 +16,8 @@ enum obstacle {
     OBSTACLE_CORDONED,
     OBSTACLE_NO_PLUGIN, /* an inventory, but nothing advertised */
     OBSTACLE_CPU,
+    OBSTACLE_TAINT, /* these two whatever the GPUs: model/eligible.h */
+    OBSTACLE_AFFINITY,
     OBSTACLE_NONE, /* fits */
     OBSTACLES,
 };
@@ -37,11 +39,14 @@ struct verdict {
     uint32_t nodes;
 };
 
-void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struct verdict *ret);
+/* rules: which nodes the pod may use; NULL: nothing is known of it. */
+void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask,
+                const struct gs_pod_rules *rules, struct verdict *ret);
 
 /* What stands in the way of one node, and, when OBSTACLE_GPU, why. */
 enum obstacle verdict_of_node(const struct snapshot *snapshot, const struct snap_node *node,
-                              const struct gs_ask *ask, enum gs_reason *ret_reason);
+                              const struct gs_ask *ask, const struct gs_pod_rules *rules,
+                              enum gs_reason *ret_reason);
 
 /* Prints the groups, one line each, those of most nodes first; nothing for nodes that fit. */
 void verdict_print(const struct verdict *verdict, const struct gs_ask *ask, const char *unit);

@@ -31,6 +31,7 @@ static int order_asks(const void *left, const void *right)
     COMPARE(a->cpu_milli, b->cpu_milli);
     COMPARE(a->priority, b->priority);
     COMPARE(a->broken, b->broken);
+    COMPARE(x->rules, y->rules);
     const struct gs_slice pairs[][2] = {{a->model, b->model},
                                         {a->model_deny, b->model_deny},
                                         {a->uuid, b->uuid},
@@ -59,11 +60,13 @@ static int order_since(const void *left, const void *right)
 /* Nodes where GPUs would do come nearer than any where they do not; CPU comes free by itself. */
 static const enum obstacle from_near_to_far[] = {OBSTACLE_NONE, OBSTACLE_CPU, OBSTACLE_CORDONED,
                                                  OBSTACLE_NOT_READY, OBSTACLE_NO_PLUGIN};
+/* Where the GPUs were not looked at. */
+static const enum obstacle farthest[] = {OBSTACLE_TAINT, OBSTACLE_AFFINITY};
 
 static void judge(const struct snapshot *snapshot, struct wait *wait)
 {
     struct verdict verdict;
-    verdict_of(snapshot, &wait->ask, &verdict);
+    verdict_of(snapshot, &wait->ask, &wait->waiting->pod.rules, &verdict);
     wait->fits = verdict.other[OBSTACLE_NONE].nodes;
     for (size_t i = 0; i < sizeof(from_near_to_far) / sizeof(from_near_to_far[0]); i++) {
         wait->obstacle = from_near_to_far[i];
@@ -79,6 +82,12 @@ static void judge(const struct snapshot *snapshot, struct wait *wait)
     }
     wait->group = verdict.gpu[wait->reason];
     wait->never = gs_reason_unresolvable(wait->reason);
+    for (size_t i = 0; i < sizeof(farthest) / sizeof(farthest[0]) && !wait->group.nodes; i++) {
+        wait->obstacle = farthest[i];
+        wait->reason = GS_FITS;
+        wait->never = false;
+        wait->group = verdict.other[farthest[i]];
+    }
 }
 
 static void judge_all(const struct snapshot *snapshot, struct waits *waits)
@@ -111,6 +120,7 @@ int waits_find(const struct snapshot *snapshot, const char *ns, struct waits *re
         struct wait *wait = &ret->all[ret->count++];
         wait->waiting = pod;
         gs_ask_of_pod(&wait->ask, &pod->pod);
+        wait->rules = gs_pod_rules_hash(&pod->pod.rules);
         ret->units += (uint64_t)pod->charge.units * pod->charge.gpu_count;
     }
     qsort(ret->all, ret->count, sizeof(*ret->all), order_asks);

@@ -15,6 +15,7 @@ struct wait {
     const struct snap_waiting *waiting;
     struct gs_ask ask;
     uint32_t fits;              /* nodes that could take it now */
+    uint64_t rules;             /* hash of what the pod says about nodes */
     enum obstacle obstacle;     /* of the nearest node */
     enum gs_reason reason;      /* when that is OBSTACLE_GPU, else GS_FITS */
     bool never;                 /* no GPU of this cluster could ever take it */

@@ -13,7 +13,8 @@
 static const char *const obstacle_labels[] = {
     [OBSTACLE_NOT_READY] = "not_ready", [OBSTACLE_CORDONED] = "cordoned",
     [OBSTACLE_NO_PLUGIN] = "no_plugin", [OBSTACLE_CPU] = "no_cpu",
-    [OBSTACLE_NONE] = "fits",
+    [OBSTACLE_NONE] = "fits",           [OBSTACLE_TAINT] = "tainted",
+    [OBSTACLE_AFFINITY] = "excluded",
 };
 
 const char *waits_label(const struct wait *wait)

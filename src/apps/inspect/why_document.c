@@ -35,7 +35,7 @@ static void put_waiting(struct doc *doc, const struct why *why)
     struct verdict verdict;
     const char *scheduler = snapshot_scheduler(&why->snapshot);
     gs_ask_of_pod(&ask, &why->pod);
-    verdict_of(&why->snapshot, &ask, &verdict);
+    verdict_of(&why->snapshot, &ask, &why->pod.rules, &verdict);
     doc_number(doc, "requestedGPU", ask.units);
     if (ask.cores_pct)
         doc_number(doc, "requestedCorePercentage", ask.cores_pct);

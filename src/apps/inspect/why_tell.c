@@ -77,7 +77,7 @@ static void tell_waiting(const struct why *why)
     struct verdict verdict;
     const char *unit = verdict_unit(&why->snapshot);
     gs_ask_of_pod(&ask, &why->pod);
-    verdict_of(&why->snapshot, &ask, &verdict);
+    verdict_of(&why->snapshot, &ask, &why->pod.rules, &verdict);
     uint32_t fits = verdict.other[OBSTACLE_NONE].nodes;
     printf("%s/%s waits for ", why->pod.ns, why->pod.name);
     if (ask.broken)
