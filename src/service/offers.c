@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
 #include "holds.h"
 #include "service_internal.h"
@@ -73,6 +74,20 @@ static bool note_try(struct gs_offers *offers, uint32_t slot, uint64_t print)
     return true;
 }
 
+/* Its bind is done, or under way. */
+static bool has_claim(const struct gs_service *service, const char *uid)
+{
+    struct gs_claim claim;
+    return gs_ledger_find_claim(service->store.ledger, uid, &claim);
+}
+
+static bool holds_place(const struct gs_store *store, const struct gs_waiter *waiter)
+{
+    uint32_t slot = gs_ledger_hold_slot(store->ledger, waiter->pod->uid);
+    return slot != GS_INDEX_NONE &&
+           strcmp(gs_ledger_node_name(store->ledger, slot), waiter->offers.node) == 0;
+}
+
 /* Somebody may nominate it, and would do it some good. */
 static bool is_offerable(const struct gs_service *service, const struct gs_waiter *waiter)
 {
@@ -83,7 +98,8 @@ static bool is_offerable(const struct gs_service *service, const struct gs_waite
 
 bool gs_offers_may(const struct gs_service *service, const struct gs_waiter *waiter)
 {
-    return is_offerable(service, waiter) && !waiter->offers.node && !gs_offers_stale(waiter);
+    return is_offerable(service, waiter) && waiter->shown && !waiter->offers.node &&
+           !gs_offers_stale(waiter) && !has_claim(service, waiter->pod->uid);
 }
 
 uint32_t gs_offers_find(const struct gs_service *service, const struct gs_waiter *waiter,
@@ -136,6 +152,8 @@ static void ask_whether(void *ctx, struct gs_waiter *waiter)
         return;
     offers->first_ns = offers->questions ? offers->first_ns : question->now_ns;
     offers->questions++;
+    GS_INVARIANT(offers->questions <= GS_OFFER_QUESTIONS,
+                 "preemption is held up twice in a pod's life at most");
 }
 
 bool gs_offers_hold_up(struct gs_service *service, const struct gs_pod *pod)
@@ -207,7 +225,8 @@ bool gs_offers_decide(struct gs_service *service, struct gs_waiter *waiter, int6
         offers->since_ns = now_ns;
         offers->failed = offers->left = offers->cleaned = false;
         waiter->slot = GS_INDEX_NONE;
-        return true;
+        if (GS_INVARIANT(holds_place(store, waiter), "the ledger holds the place of an offer"))
+            return true;
     }
     free(offers->node);
     offers->node = NULL;
@@ -315,12 +334,6 @@ static bool is_over(const struct gs_service *service, const struct gs_waiter *wa
            gs_node_facts_eligible(&store->facts, view->slot, waiter->pod) != GS_ELIGIBLE;
 }
 
-static bool is_bound(const struct gs_service *service, const char *uid)
-{
-    struct gs_claim claim;
-    return gs_ledger_find_claim(service->store.ledger, uid, &claim);
-}
-
 /* It shows a nomination of ours. */
 static bool is_marked(const struct gs_waiter *waiter)
 {
@@ -343,9 +356,11 @@ static bool look_back(void *ctx, struct gs_waiter *waiter)
 {
     struct back *back = ctx;
     struct gs_offers *offers = &waiter->offers;
-    bool bound = is_bound(back->service, waiter->pod->uid), nominated;
+    bool bound = has_claim(back->service, waiter->pod->uid), nominated;
     if (offers->node && (bound || is_over(back->service, waiter, back->now_ns)))
         end_offer(back->service, waiter);
+    GS_INVARIANT(!offers->node || holds_place(&back->service->store, waiter),
+                 "the ledger holds the place of every offer that stands");
     if (waiter->pod->offer[0] || back->now_ns - offers->since_ns >= 2 * GS_OFFER_NS)
         offers->awaited = false; /* it was shown, or was not carried out */
     bool due = !bound && is_due_back(waiter, back->now_ns, &nominated);

@@ -63,7 +63,7 @@ static void mark_shown(struct gs_pending *pending, struct entry *entry)
 {
     if (!entry->from_watch)
         DL_DELETE2(pending->unseen, entry, prev_unseen, next_unseen);
-    entry->from_watch = true;
+    entry->from_watch = entry->waiter.shown = true;
 }
 
 /* Its offer or its pod may have changed. */

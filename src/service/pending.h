@@ -74,6 +74,7 @@ struct gs_waiter {
     uint64_t epoch;       /* of its last refusal; 0: it was none for want of memory */
     int64_t refused_ns;   /* time of its last refusal */
     uint32_t slot;        /* node where it may fit now, or GS_INDEX_NONE */
+    bool shown;           /* by the watch; else filter alone told of it */
     bool anywhere;        /* every node is to be looked at: room need not have come free */
     int64_t named_ns;     /* filter named a node for it last; 0: never */
     int64_t last_wake_ns; /* 0: never woken */

@@ -119,7 +119,8 @@ static void find_node(struct round *round, struct gs_waiter *waiter)
         waiter->wakes = DOUBLINGS_AFTER_GAIN;
     if (waiter->slot == GS_INDEX_NONE && waiter->anywhere) {
         waiter->slot = find_anywhere(round, waiter, &ask);
-        waiter->anywhere = waiter->slot != GS_INDEX_NONE;
+        /* one that the watch has not shown yet is offered a node when it has */
+        waiter->anywhere = waiter->slot != GS_INDEX_NONE || !waiter->shown;
         if (!waiter->anywhere && !waiter->epoch)
             waiter->epoch = store->frees; /* nowhere now: from here on it waits for memory */
     }

@@ -229,6 +229,12 @@ static void copies_have_memory_of_their_own_and_say_the_same(void **state)
     assert_true(to.terms != &term && to.terms[0].all != &one &&
                 to.terms[0].all[0].values != one.values && to.tolerations != &toleration);
     assert_int_equal(to.selector.count, 1);
+    assert_int_equal(gs_pod_rules_hash(&to), gs_pod_rules_hash(&pod));
+    to.tolerations[0].value = "y";
+    assert_int_not_equal(gs_pod_rules_hash(&to), gs_pod_rules_hash(&pod));
+    to.tolerations[0].value = "x";
+    to.terms[0].all[0].op = GS_OPERATOR_NOT_IN;
+    assert_int_not_equal(gs_pod_rules_hash(&to), gs_pod_rules_hash(&pod));
     gs_arena_release(&arena);
 }
 

@@ -473,6 +473,7 @@ static void one_place_is_offered_to_one_pod(void **state)
     for (int i = 0; i < 4; i++) {
         char name[8];
         snprintf(name, sizeof(name), "q%d", i);
+        rig_feed(&rig, other_json(name, name), false);
         rig_expect(rig_filter(&rig, other_json(name, name), SAMPLE), "\"NodeNames\":[]");
     }
     for (int i = 0; i < 20; i++)
@@ -519,6 +520,16 @@ static void eviction_is_held_up_for_three_seconds_once(void **state)
     rig.now_ns += 3 * GS_NS_PER_S;
     refuse();
     assert_true(evicts());
+}
+
+/* kube-scheduler's watch may be ahead of ours. */
+static void a_pod_that_filter_alone_told_of_is_offered_a_node_when_it_is_shown(void **state)
+{
+    refuse();
+    assert_false(evicts());
+    assert_false(patched_within(GS_NS_PER_S));
+    show("", "");
+    is_offered("n2", GS_NS_PER_S / 2);
 }
 
 static void no_node_to_offer_holds_nothing_up(void **state)
@@ -678,6 +689,7 @@ int main(void)
         T(nobody_is_evicted_while_a_node_may_be_offered),
         T(nobody_is_evicted_right_after_an_offer),
         T(eviction_is_held_up_for_three_seconds_once),
+        T(a_pod_that_filter_alone_told_of_is_offered_a_node_when_it_is_shown),
         T(no_node_to_offer_holds_nothing_up),
         T(whoever_was_held_up_is_woken_though_nothing_fits_any_more),
         T(whoever_was_held_up_is_woken_when_the_time_is_over),
