@@ -91,6 +91,7 @@ static bool find_annotation(struct gs_pod_reader *pr, struct gs_scan_text key,
         {names->enforce, "annotation gpu-enforce", &pr->enforce},
         {names->offer, "annotation gpu-offer", &pr->offer},
         {GS_MIRROR_KEY, "annotation " GS_MIRROR_KEY, &pr->mirror},
+        {GS_TERM_KEY, "annotation " GS_TERM_KEY, &pr->term},
         {names->model, "annotation gpu-model", &pr->model},
         {names->model_deny, "annotation gpu-model-deny", &pr->model_deny},
         {names->uuid, "annotation gpu-uuid", &pr->uuid},
@@ -339,7 +340,7 @@ static int keep_lists(const struct gs_pod_reader *pr)
     } kept[] = {
         {pr->model, &pod->gpu_model}, {pr->model_deny, &pod->gpu_model_deny},
         {pr->uuid, &pod->gpu_uuid},   {pr->uuid_deny, &pod->gpu_uuid_deny},
-        {pr->offer, &pod->offer},
+        {pr->offer, &pod->offer},     {pr->term, &pod->term},
     };
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
         if (!kept[i].text.at)

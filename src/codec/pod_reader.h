@@ -24,7 +24,7 @@ struct gs_pod_reader {
     /* annotations and the label, judged when all of the text was read */
     struct gs_scan_text count_label, count_annotation;
     struct gs_scan_text idx, allocation, assigned, assume_time, placement, swap_with, enforce,
-        mirror, offer;
+        mirror, offer, term;
     uint32_t rules, rule_values; /* of pod_rules.c: how many were kept */
     struct gs_scan_text model, model_deny, uuid, uuid_deny;
 };

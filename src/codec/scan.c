@@ -443,7 +443,8 @@ bool gs_scan_skip(struct gs_scan *scan)
     struct gs_scan_text text;
     struct gs_slice number;
     const char c = look(scan);
-    if (scan->trusting && (c == '{' || c == '['))
+    const bool too_deep = scan->unread && scan->depth == GS_SCAN_DEPTH_MAX;
+    if ((scan->trusting || too_deep) && (c == '{' || c == '['))
         return pass(scan);
     switch (c) {
     case '"':
@@ -451,8 +452,12 @@ bool gs_scan_skip(struct gs_scan *scan)
     case '{':
         if (!enter(scan))
             return false;
-        while (next_key(scan, &text))
+        while (next_key(scan, &text)) {
+            const bool unread = scan->unread;
+            scan->unread |= gs_scan_text_is(text, "managedFields");
             gs_scan_skip(scan);
+            scan->unread = unread;
+        }
         return !scan->failed;
     case '[':
         if (!enter(scan))

@@ -140,17 +140,6 @@ static int op_get_node(void *ctx, const char *name, struct gs_node *ret, struct 
     return gs_codec_node(client->options.names, slice_of(&answer), ret, err);
 }
 
-/* The object's resourceVersion; 0 when it has none that is a number. */
-static uint64_t revision_of(const struct gs_buf *answer)
-{
-    char rv[GS_RV_BYTES];
-    uint64_t revision;
-    if (gs_codec_object_rv(slice_of(answer), rv, NULL) < 0 ||
-        !gs_parse_u64(rv, strlen(rv), &revision))
-        return 0;
-    return revision;
-}
-
 /* An API server takes another UID for an attempt to change it, and says 422 "metadata.uid: … field
  * is immutable" (apimachinery: ValidateObjectMetaAccessorUpdate): to us it is a precondition. */
 static int patch_meta(struct gs_kube_client *client, const char *ns, const char *kind,
@@ -165,11 +154,8 @@ static int patch_meta(struct gs_kube_client *client, const char *ns, const char 
         return -1;
     gs_codec_meta_patch(&body, meta);
     if (send_until(client, meta->deadline_ns, "PATCH", &path, GS_TYPE_MERGE_PATCH, &body, &answer,
-                   &why) == 0) {
-        if (meta->ret_revision)
-            *meta->ret_revision = revision_of(&answer);
+                   &why) == 0)
         return 0;
-    }
     bool other = why.code == GS_EINVAL && meta->uid && meta->uid[0] && answer.data &&
                  strstr(answer.data, "metadata.uid") != NULL;
     return gs_fail(err, other ? GS_ECONFLICT : why.code, "%s", why.msg);

@@ -144,6 +144,10 @@ static void judge_failure(struct gs_watcher *watcher, const struct gs_exchange *
         GS_COUNT(client, watch_stalls, 1);
     if (watcher->must_list || why->code == GS_ETOOBIG)
         watcher->rv[0] = '\0';
+    /* Our place is in this server's future (apiserver, storage/errors.go): it is behind another
+     * for a moment, or its history was restored from a backup, and then the place is no place. */
+    if (strstr(why->msg, "Too large resource version") && watcher->barren > 0)
+        watcher->rv[0] = '\0';
     /* A server that is not there says nothing about our place. */
     if (!exchange->unsent && ++watcher->barren >= BARREN_STREAMS_MAX)
         watcher->rv[0] = '\0';

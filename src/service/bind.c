@@ -153,7 +153,7 @@ static bool is_sound(const struct gs_ledger *ledger, uint32_t slot, const char *
         const struct gs_gpu_state *gpu = &view->gpus[i];
         sound = !(gpus & GS_GPU_BIT(gpu->idx)) ||
                 GS_INVARIANT(gpu->used_units <= gpu->total_units &&
-                                 gpu->used_cores_pct <= GS_CORES_PCT &&
+                                 (!claim.cores_pct || gpu->used_cores_pct <= GS_CORES_PCT) &&
                                  (!gpu->max_pods || gpu->pods <= gpu->max_pods),
                              "a GPU has room for what was reserved on it");
     }

@@ -6,15 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/num.h"
+
 struct gs_election {
     struct gs_election_config config;
     atomic_llong leads_until_ns; /* monotonic; 0: does not lead */
     atomic_ullong terms;
+    atomic_ullong falls;
     /* The lease as it was last seen, and when it last changed by our clock: other replicas' clocks
      * are not trusted. */
     struct gs_lease seen;
     int64_t changed_ns;
     bool known;
+    int64_t taken_until_ns; /* what another holds, as it was last seen, has run out then; 0: none */
     /* Following. */
     bool renewed;       /* it changed since the first look, so that renewed_ns means something */
     int64_t renewed_ns; /* its last renewal was not before this */
@@ -50,6 +54,18 @@ uint64_t gs_election_terms(const struct gs_election *election)
     return atomic_load(&election->terms);
 }
 
+uint64_t gs_election_falls(const struct gs_election *election)
+{
+    return atomic_load(&election->falls);
+}
+
+static bool is_older(const struct gs_lease *a, const struct gs_lease *b)
+{
+    uint64_t version, than;
+    return gs_parse_u64(a->resource_version, strlen(a->resource_version), &version) &&
+           gs_parse_u64(b->resource_version, strlen(b->resource_version), &than) && version < than;
+}
+
 static bool same_lease(const struct gs_lease *a, const struct gs_lease *b)
 {
     return strcmp(a->holder, b->holder) == 0 && a->renew_ns == b->renew_ns &&
@@ -57,10 +73,36 @@ static bool same_lease(const struct gs_lease *a, const struct gs_lease *b)
            strcmp(a->resource_version, b->resource_version) == 0;
 }
 
+static bool is_ours(const struct gs_election *election, const struct gs_lease *lease)
+{
+    const char *identity = election->config.identity;
+    size_t len = strlen(identity);
+    if (election->config.follows)
+        return strncmp(lease->holder, identity, len) == 0 && lease->holder[len] == '_';
+    return strcmp(lease->holder, identity) == 0;
+}
+
+static int64_t duration_of(const struct gs_lease *lease)
+{
+    return lease->duration_s > 0 ? lease->duration_s * GS_NS_PER_S : GS_ELECTION_LEASE_NS;
+}
+
+/* By its holder, who leads no more: client-go's LeaderElector.release() leaves one second, too. */
+static bool is_given_back(const struct gs_lease *lease)
+{
+    return lease->resource_version[0] && !lease->holder[0] && lease->duration_s <= 1;
+}
+
 static void note(struct gs_election *election, const struct gs_lease *lease, int64_t now_ns)
 {
     if (!election->known || !same_lease(&election->seen, lease))
         election->changed_ns = now_ns;
+    if (is_ours(election, lease) || is_given_back(lease))
+        election->taken_until_ns = 0;
+    else if (lease->holder[0])
+        election->taken_until_ns = election->changed_ns + duration_of(lease);
+    if (election->known && is_older(lease, &election->seen))
+        atomic_fetch_add(&election->falls, 1);
     election->seen = *lease;
     election->known = true;
 }
@@ -79,27 +121,11 @@ static int look(struct gs_election *election, struct gs_lease *ret, struct gs_er
     return 0;
 }
 
-static bool is_ours(const struct gs_election *election, const struct gs_lease *lease)
+/* Somebody else holds it, and may still believe so: also when the Lease was deleted or emptied by
+ * hand, of which its holder learns when it renews. */
+static bool is_taken(const struct gs_election *election, int64_t now_ns)
 {
-    const char *identity = election->config.identity;
-    size_t len = strlen(identity);
-    if (election->config.follows)
-        return strncmp(lease->holder, identity, len) == 0 && lease->holder[len] == '_';
-    return strcmp(lease->holder, identity) == 0;
-}
-
-static int64_t duration_of(const struct gs_lease *lease)
-{
-    return lease->duration_s > 0 ? lease->duration_s * GS_NS_PER_S : GS_ELECTION_LEASE_NS;
-}
-
-/* Somebody else holds it, and may still believe so. */
-static bool is_taken(const struct gs_election *election, const struct gs_lease *lease,
-                     int64_t now_ns)
-{
-    if (!lease->holder[0] || is_ours(election, lease))
-        return false;
-    return now_ns - election->changed_ns < duration_of(lease);
+    return now_ns < election->taken_until_ns;
 }
 
 static int take(struct gs_election *election, struct gs_lease *lease, struct gs_error *err)
@@ -187,7 +213,7 @@ int64_t gs_election_step(struct gs_election *election, struct gs_error *err)
     /* What is new may have been written while the answer was under way: its time counts from
      * after the answer, or a slow API server would shorten it. */
     note(election, &lease, now_ns);
-    if (is_taken(election, &lease, now_ns)) {
+    if (is_taken(election, now_ns)) {
         atomic_store(&election->leads_until_ns, 0);
         return next_ns;
     }

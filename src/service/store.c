@@ -36,6 +36,7 @@ void gs_store_release(struct gs_store *store)
     gs_node_facts_release(&store->facts);
     gs_recent_release(&store->ended);
     gs_recent_release(&store->ended_before);
+    gs_recent_release(&store->ended_by_phase);
     free(store->freed_at);
     pthread_rwlock_destroy(&store->lock);
     pthread_mutex_destroy(&store->gain_lock);

@@ -20,10 +20,12 @@
 struct gs_store {
     pthread_rwlock_t lock;
     struct gs_ledger *ledger;
-    struct gs_policies *policies;  /* has its own synchronisation */
-    struct gs_node_facts facts;    /* by slot of the ledger */
-    struct gs_recent ended;        /* since the last list of pods began */
-    struct gs_recent ended_before; /* and between the one before and that */
+    struct gs_policies *policies;    /* has its own synchronisation */
+    struct gs_node_facts facts;      /* by slot of the ledger */
+    struct gs_recent ended;          /* since the last list of pods began */
+    struct gs_recent ended_before;   /* and between the one before and that */
+    struct gs_recent ended_by_phase; /* as the watch showed it, and the objects are there: such a
+                                        pod may run again */
     uint64_t frees;
     uint64_t *freed_at;
     uint32_t freed_cap;

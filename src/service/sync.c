@@ -84,6 +84,14 @@ static void end_pod(struct gs_service *service, const struct gs_pod *pod)
     gs_open_binds_remove(service->open_binds, pod->uid);
 }
 
+/* The phase went back. The watch's events come in order: this one is the newer. */
+static void begin_again(struct gs_store *store, const char *uid)
+{
+    gs_recent_remove(&store->ended_by_phase, uid);
+    gs_recent_remove(&store->ended, uid);
+    gs_recent_remove(&store->ended_before, uid);
+}
+
 /* It ended, as far as this source can tell: what was read while a list was taken in may be older
  * than the list. */
 static bool has_ended(const struct gs_store *store, const char *uid, bool read)
@@ -108,8 +116,12 @@ static int sync_pod(struct gs_service *service, const struct gs_pod *pod, bool r
     struct gs_store *store = &service->store;
     if (gs_pod_terminal(pod)) {
         end_pod(service, pod);
+        if (!read)
+            gs_recent_add(&store->ended_by_phase, pod->uid);
         return 0;
     }
+    if (!read && gs_recent_has(&store->ended_by_phase, pod->uid))
+        begin_again(store, pod->uid);
     if (has_ended(store, pod->uid, read) || is_stale(store->ledger, pod, gs_pod_revision(pod)))
         return 0;
     if (service->config.candidates && gs_preferences_pod(&service->preferences, pod) < 0)
@@ -152,6 +164,7 @@ void gs_sync_pod_gone(struct gs_service *service, const struct gs_pod *last)
 {
     gs_store_write(&service->store);
     end_pod(service, last);
+    gs_recent_remove(&service->store.ended_by_phase, last->uid);
     gs_store_unlock(&service->store);
 }
 
@@ -179,8 +192,8 @@ static bool same_gpus(const struct gs_node_view *view, const struct gs_node *nod
     for (uint32_t i = 0; i < node->gpu_count; i++) {
         const struct gs_gpu *old = &view->inventory[i], *new = &node->gpus[i];
         if (old->idx != new->idx || old->mem_units != new->mem_units ||
-            gs_gpu_usable(old) != gs_gpu_usable(new) || strcmp(old->uuid, new->uuid) != 0 ||
-            strcmp(old->model, new->model) != 0)
+            old->max_pods != new->max_pods || gs_gpu_usable(old) != gs_gpu_usable(new) ||
+            strcmp(old->uuid, new->uuid) != 0 || strcmp(old->model, new->model) != 0)
             return false;
     }
     return true;

@@ -11,6 +11,7 @@ void gs_term_init(struct gs_term *term)
     pthread_mutex_init(&term->turn, NULL);
     pthread_mutex_init(&term->lock, NULL);
     term->labelled = -1;
+    atomic_init(&term->looked_ns, -GS_TERM_FALL_NS);
     atomic_init(&term->listed_ns, INT64_MIN);
     atomic_init(&term->asked_ns, INT64_MIN);
 }
@@ -24,7 +25,8 @@ void gs_term_release(struct gs_term *term)
 bool gs_term_caught_up(const struct gs_service *service)
 {
     const struct gs_election *election = service->config.election;
-    return !election || atomic_load(&service->term.caught_up) == gs_election_terms(election);
+    return !atomic_load(&service->term.fell_ns) &&
+           (!election || atomic_load(&service->term.caught_up) == gs_election_terms(election));
 }
 
 static int64_t now_ns(const struct gs_service *service)
@@ -65,15 +67,44 @@ static void bind_shown(struct gs_term *term, const char *uid)
     pthread_mutex_unlock(&term->lock);
 }
 
+static bool is_own(const struct gs_service *service, const struct gs_pod *pod)
+{
+    const struct gs_service_config *config = &service->config;
+    return config->pod_name && strcmp(pod->name, config->pod_name) == 0 &&
+           strcmp(pod->ns, config->pod_ns) == 0;
+}
+
+/* An API server that is behind another says so for a moment, too: once in a while is enough. */
+static void went_back(struct gs_service *service)
+{
+    struct gs_term *term = &service->term;
+    int64_t now = now_ns(service), last = atomic_load(&term->looked_ns);
+    if (now - last >= GS_TERM_FALL_NS &&
+        atomic_compare_exchange_strong(&term->looked_ns, &last, now))
+        atomic_store(&term->fell_ns, now);
+}
+
+/* The events of one watch come in the order of their versions, and a watch goes on where the one
+ * before ended; objects of a list come in no order. */
+static void note_version(struct gs_service *service, uint64_t version)
+{
+    struct gs_term *term = &service->term;
+    bool fell = version && version < term->version && !atomic_load(&term->listing_ns);
+    if (fell)
+        went_back(service);
+    if (fell || version > term->version)
+        term->version = version;
+}
+
 void gs_term_shown(struct gs_service *service, const struct gs_pod *pod, bool gone)
 {
     struct gs_term *term = &service->term;
-    uint64_t revision = gs_pod_revision(pod);
-    if (atomic_load(&term->listing_ns)) { /* objects of a list come in no order */
-        if (revision > term->listing_shown)
-            term->listing_shown = revision;
-    } else if (revision > atomic_load(&term->shown)) {
-        atomic_store(&term->shown, revision);
+    note_version(service, gs_pod_revision(pod));
+    if (pod->term[0] && !atomic_load(&term->listing_ns) && is_own(service, pod)) {
+        pthread_mutex_lock(&term->lock);
+        if (strcmp(pod->term, term->mark) == 0)
+            atomic_store(&term->mark_shown, true);
+        pthread_mutex_unlock(&term->lock);
     }
     if (atomic_load(&term->awaits) && (gone || pod->node_name[0]))
         bind_shown(term, pod->uid);
@@ -82,15 +113,16 @@ void gs_term_shown(struct gs_service *service, const struct gs_pod *pod, bool go
 void gs_term_list_begins(struct gs_service *service)
 {
     atomic_store(&service->term.listing_ns, now_ns(service));
-    service->term.listing_shown = 0;
+    service->term.version = 0;
 }
 
 void gs_term_list_ends(struct gs_service *service)
 {
     struct gs_term *term = &service->term;
     int64_t begun_ns = atomic_exchange(&term->listing_ns, 0);
-    atomic_store(&term->shown, term->listing_shown);
     atomic_store(&term->listed_ns, begun_ns);
+    if (atomic_load(&term->fell_ns) <= begun_ns)
+        atomic_store(&term->fell_ns, 0);
     pthread_mutex_lock(&term->lock);
     if (term->last.uid && term->last.done_ns < begun_ns)
         term->last = (struct gs_term_bind){0};
@@ -121,15 +153,13 @@ static int patch_own_pod(struct gs_service *service, const struct gs_kv *mark,
 {
     const struct gs_service_config *config = &service->config;
     struct gs_term *term = &service->term;
-    uint64_t revision = 0;
     const struct gs_meta_patch patch = {.ns = config->pod_ns,
                                         .name = config->pod_name,
                                         .annotations = mark,
                                         .annotation_count = mark != NULL,
                                         .labels = label,
                                         .label_count = label != NULL,
-                                        .deadline_ns = now_ns(service) + GS_TERM_MARK_NS,
-                                        .ret_revision = &revision};
+                                        .deadline_ns = now_ns(service) + GS_TERM_MARK_NS};
     struct gs_error why = {0};
     int result = config->kube.ops->patch_pod(config->kube.ctx, &patch, &why);
     if (result < 0 && term->failure != (int)why.code) /* once, not every second */
@@ -138,8 +168,6 @@ static int patch_own_pod(struct gs_service *service, const struct gs_kv *mark,
     term->failure = (int)why.code;
     if (label)
         term->labelled = result < 0 ? -1 : label->value != NULL;
-    if (mark)
-        term->mark = revision;
     return result < 0 ? gs_fail(err, why.code, "%s", why.msg) : 0;
 }
 
@@ -165,18 +193,21 @@ static void begin(struct gs_service *service, uint64_t number)
     const struct gs_clock *clock = service->config.clock;
     const struct gs_kv label = {GS_LEADER_LABEL, "true"};
     struct gs_error err = {0};
-    char value[32];
-    snprintf(value, sizeof(value), "%lld", (long long)clock->wall_ns(clock->ctx));
-    const struct gs_kv mark = {GS_TERM_KEY, value};
+    const struct gs_kv mark = {GS_TERM_KEY, term->mark};
     term->number = number;
     term->begun_ns = now_ns(service);
-    term->mark = 0;
+    pthread_mutex_lock(&term->lock);
+    snprintf(term->mark, sizeof(term->mark), "%lld-%llu", (long long)clock->wall_ns(clock->ctx),
+             (unsigned long long)number);
+    atomic_store(&term->mark_shown, false);
+    pthread_mutex_unlock(&term->lock);
+    term->marked = false;
     if (!service->config.pod_name)
         want_list(service, term->begun_ns, "a term begins, and no pod of our own is known");
     else if (patch_own_pod(service, &mark, has_label(service) ? &label : NULL, &err) < 0)
         want_list(service, term->begun_ns, err.msg);
-    else if (!term->mark)
-        want_list(service, term->begun_ns, "resourceVersions are no numbers");
+    else
+        term->marked = true;
 }
 
 static void catch_up(struct gs_service *service)
@@ -184,7 +215,7 @@ static void catch_up(struct gs_service *service)
     struct gs_term *term = &service->term;
     if (atomic_load(&term->caught_up) == term->number)
         return;
-    bool marked = term->mark && atomic_load(&term->shown) >= term->mark;
+    bool marked = term->marked && atomic_load(&term->mark_shown);
     if (marked || atomic_load(&term->listed_ns) > term->begun_ns) {
         atomic_store(&term->caught_up, term->number);
         gs_log(GS_LOG_INFO, "the ledger has seen the terms before this one",
@@ -220,5 +251,12 @@ void gs_service_term_tick(struct gs_service *service)
             catch_up(service);
     }
     await_binds(service);
+    if (election && term->falls != gs_election_falls(election)) {
+        term->falls = gs_election_falls(election);
+        went_back(service);
+    }
+    int64_t fell_ns = atomic_load(&term->fell_ns);
+    if (fell_ns)
+        want_list(service, fell_ns - 1, "the API server's history went back");
     pthread_mutex_unlock(&term->turn);
 }

@@ -76,13 +76,13 @@ void gs_service_tick(struct gs_service *service)
     if (gs_service_loaded(service)) { /* a standby's ledger shall be right when it leads */
         gs_reconcile_tick(service, now_ns);
         gs_new_nodes_tick(service, now_ns);
+        if (gs_open_binds_count(service->open_binds))
+            settle_open_bind(service, now_ns);
     }
     if (!answers)
         return;
     gs_offers_tick(service, now_ns);
     gs_waker_tick(service, now_ns);
-    if (gs_open_binds_count(service->open_binds))
-        settle_open_bind(service, now_ns);
     gs_warnings_tick(service, now_ns);
     refresh(service, now_ns);
     audit(service, now_ns);

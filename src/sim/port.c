@@ -71,8 +71,6 @@ static int patch_meta(struct gs_sim_port *port, enum gs_sim_kind kind,
                      GS_SIM_PATCH_MERGE, kind == GS_SIM_PODS ? patch->ns : "", patch->name, text,
                      &object, &own) < 0)
         return gs_sim_port_fail(&own, err);
-    if (patch->ret_revision)
-        *patch->ret_revision = object->version;
     return 0;
 }
 

@@ -249,25 +249,6 @@ static void a_watch_that_is_told_to_lists_anew(void **state)
     stop_promptly(recorder);
 }
 
-static void a_patch_tells_the_version_that_the_watch_will_show(void **state)
-{
-    struct gs_kube_fixture *f = *state;
-    const struct gs_kv touch = {"gpushare/term", "1"};
-    uint64_t revision = 0;
-    const struct gs_meta_patch patch = {.ns = "default",
-                                        .name = "p1",
-                                        .annotations = &touch,
-                                        .annotation_count = 1,
-                                        .ret_revision = &revision};
-    struct gs_pod pod = {0};
-    make_pod(f, "default", "p1", 0, "n1");
-    assert_int_equal(f->kube.ops->patch_pod(f->kube.ctx, &patch, NULL), 0);
-    assert_int_equal(f->kube.ops->get_pod(f->kube.ctx, "default", "p1", &pod, NULL), 0);
-    assert_true(revision > 0);
-    assert_int_equal(gs_pod_revision(&pod), revision);
-    gs_pod_release(&pod);
-}
-
 const struct CMUnitTest contract_watch_tests[] = {
     CONTRACT_TEST(a_watch_lists_and_then_follows),
     CONTRACT_TEST(a_watch_of_an_empty_cluster_goes_live),
@@ -282,6 +263,5 @@ const struct CMUnitTest contract_watch_tests[] = {
     CONTRACT_TEST(two_watches_stop_with_one_wake),
     CONTRACT_TEST(a_wake_alone_stops_nothing),
     CONTRACT_TEST(a_watch_that_is_told_to_lists_anew),
-    CONTRACT_TEST(a_patch_tells_the_version_that_the_watch_will_show),
 };
 const size_t contract_watch_test_count = GS_COUNT_OF(contract_watch_tests);

@@ -50,9 +50,9 @@ struct rig {
     void (*during_patch)(struct rig *rig, const struct gs_meta_patch *patch);
     enum gs_code nominate_code;
     enum gs_code patch_code;
-    uint64_t patch_revision; /* what a patch makes of its object */
-    int64_t patch_ns;        /* how long a patch takes */
-    char patched_label[16];  /* of the last patch: the label's value, "-" when it took it off */
+    char patched_value[64]; /* of the first annotation */
+    int64_t patch_ns;       /* how long a patch takes */
+    char patched_label[16]; /* of the last patch: the label's value, "-" when it took it off */
     int lists, events, watch_wakes;
     char event[256]; /* the last one: "ns/name Reason" */
 };
@@ -105,6 +105,8 @@ static int rig_patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs
     rig->patches++;
     snprintf(rig->patched, sizeof(rig->patched), "%s/%s %s", patch->ns, patch->name,
              patch->annotation_count ? patch->annotations[0].key : "");
+    if (patch->annotation_count)
+        snprintf(rig->patched_value, sizeof(rig->patched_value), "%s", patch->annotations[0].value);
     snprintf(rig->nominated, sizeof(rig->nominated), "%s",
              patch->nominated_node ? patch->nominated_node : "-");
     snprintf(rig->expected, sizeof(rig->expected), "%s",
@@ -124,8 +126,6 @@ static int rig_patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs
     rig->now_ns += rig->patch_ns;
     if (rig->patch_code)
         return gs_fail(err, rig->patch_code, "scripted");
-    if (patch->ret_revision)
-        *patch->ret_revision = rig->patch_revision;
     return 0;
 }
 

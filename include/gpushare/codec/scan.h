@@ -46,6 +46,8 @@ struct gs_scan {
     bool failed;      /* see gs_scan_finish() */
     bool trusting;    /* set after init, for what an API server wrote: objects and arrays that are
                          skipped are not judged, only followed to their closing bracket */
+    bool unread;      /* in metadata.managedFields, whose depth its owner may choose: what lies
+                         deeper than GS_SCAN_DEPTH_MAX is skipped so, too */
     const char *what; /* of the failure; NULL when only `why` counts */
     const char *why;
 };

@@ -86,8 +86,8 @@ struct gs_names {
 /* pod label: "true" on the extender's replica that leads */
 #define GS_LEADER_LABEL "gpushare/leader"
 
-/* pod annotation: on the extender's own pod, by itself: when its last term as the leader began. It
- * binds when its watch has shown that */
+/* pod annotation: on the extender's own pod, by itself: when its last term as the leader began, in
+ * Unix nanoseconds, and its number. It binds when its watch has shown that */
 #define GS_TERM_KEY "gpushare/term"
 
 /* pod annotation, by the kubelet: on the mirror of a static pod, the hash that is in place of its

@@ -96,7 +96,8 @@ struct gs_pod {
     /* Of a static pod's mirror: what the kubelet calls it in place of a UID; else "". The API
      * server lets nobody add that annotation to a pod. */
     const char *static_uid;
-    enum gs_qos qos; /* BestEffort when it is not said */
+    const char *term; /* annotation gpushare/term, or "" */
+    enum gs_qos qos;  /* BestEffort when it is not said */
     enum gs_pod_phase phase;
     bool deleting;     /* metadata.deletionTimestamp is set: frees nothing by itself */
     int32_t priority;  /* spec.priority, 0 when absent */

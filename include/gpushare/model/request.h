@@ -29,8 +29,7 @@ struct gs_binding {
 };
 
 /* A JSON merge patch of metadata, and of a pod's nomination. uid and resource_version, when not
- * NULL or "", are preconditions: GS_ECONFLICT when the object has others. *ret_revision becomes the
- * object's resourceVersion as a number, 0 when it is none; NULL: nobody asks. */
+ * NULL or "", are preconditions: GS_ECONFLICT when the object has others. */
 struct gs_meta_patch {
     const char *ns; /* NULL for a node */
     const char *name;
@@ -44,7 +43,6 @@ struct gs_meta_patch {
      * which takes annotations as well. NULL: it stays. */
     const char *nominated_node;
     int64_t deadline_ns; /* monotonic: nothing is sent later; 0: the port's own */
-    uint64_t *ret_revision;
 };
 
 /* Merge patch of a node's status: extended resources go into capacity and allocatable. */

@@ -66,6 +66,10 @@ bool gs_election_leads(const struct gs_election *election);
 /* How often it began to lead. Any thread. */
 uint64_t gs_election_terms(const struct gs_election *election);
 
+/* How often the Lease was seen in a lower version than before: an API server whose etcd was
+ * restored from a backup, or one behind another. Any thread. */
+uint64_t gs_election_falls(const struct gs_election *election);
+
 /* The monotonic time until which it leads if it cannot renew; 0: it does not lead. Any thread. */
 int64_t gs_election_until_ns(const struct gs_election *election);
 

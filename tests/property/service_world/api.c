@@ -163,9 +163,10 @@ void sw_tell_own_pod(const struct sw_replica *replica)
     sw.revision++;
     if (asprintf(&json,
                  "{\"metadata\":{\"name\":\"r%d\",\"namespace\":\"own\",\"uid\":\"r%d\","
-                 "\"resourceVersion\":\"%llu\"},\"spec\":{\"nodeName\":\"control\"},"
-                 "\"status\":{\"phase\":\"Running\"}}",
-                 replica->number, replica->number, (unsigned long long)sw.revision) < 0)
+                 "\"resourceVersion\":\"%llu\",\"annotations\":{\"gpushare/term\":\"%s\"}},"
+                 "\"spec\":{\"nodeName\":\"control\"},\"status\":{\"phase\":\"Running\"}}",
+                 replica->number, replica->number, (unsigned long long)sw.revision,
+                 replica->term) < 0)
         abort();
     append(GS_KIND_POD, json, false);
 }

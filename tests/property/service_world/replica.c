@@ -271,12 +271,13 @@ static int port_patch_pod(void *ctx, const struct gs_meta_patch *patch, struct g
     struct sw_replica *replica = ctx;
     if (!sw.quiet && sw_once_in(8))
         return gs_fail(err, GS_EIO, "scripted");
-    if (patch->name[0] == 'r')
+    if (patch->name[0] == 'r') {
+        if (patch->annotation_count)
+            snprintf(replica->term, sizeof(replica->term), "%s", patch->annotations[0].value);
         sw_tell_own_pod(replica);
-    else
+    } else {
         patch_waiting(atoi(patch->name + 1), patch->nominated_node);
-    if (patch->ret_revision)
-        *patch->ret_revision = sw.revision;
+    }
     return 0;
 }
 

@@ -76,6 +76,7 @@ struct sw_replica {
     int number;
     unsigned process; /* a new one after each restart */
     char identity[32];
+    char term[64]; /* what its own pod is marked with */
     struct gs_service *service;
     struct gs_election *election;
     struct gs_watch_sink sink;

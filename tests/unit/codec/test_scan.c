@@ -113,6 +113,34 @@ static void nesting_ends_at_its_ceiling(void **state)
     }
 }
 
+/* A pod's owner chooses how deep its managedFields are: nobody reads them. */
+static void only_managed_fields_may_be_deeper(void **state)
+{
+    static const struct {
+        const char *row, *key;
+        int levels;
+        bool closed, taken;
+    } rows[] = {
+        {"managedFields", "managedFields", 5000, true, true},
+        {"not closed", "managedFields", 5000, false, false},
+        {"another key", "managedField", GS_SCAN_DEPTH_MAX, true, false},
+        {"another key's", "labels", 5000, true, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        char *deep = test_calloc(2 * (size_t)r->levels + 1, 1);
+        memset(deep, '[', (size_t)r->levels);
+        memset(deep + r->levels, r->closed ? ']' : ' ', (size_t)r->levels);
+        char *text = NULL;
+        assert_true(asprintf(&text, "{\"a\":{\"%s\":%s,\"b\":1}}", r->key, deep) > 0);
+        struct gs_scan scan;
+        gs_scan_init(&scan, gs_slice_of(text));
+        gs_scan_skip(&scan);
+        row_equal(r->row, gs_scan_finish(&scan, NULL) == 0, r->taken);
+        free(text);
+        test_free(deep);
+    }
+}
+
 /* Every length and alignment, so that each byte meets each place of the wide comparison. */
 static void strings_end_wherever_they_stand(void **state)
 {
@@ -511,6 +539,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_is_accepted_by_its_grammar_only),
         cmocka_unit_test(nesting_ends_at_its_ceiling),
+        cmocka_unit_test(only_managed_fields_may_be_deeper),
         cmocka_unit_test(strings_end_wherever_they_stand),
         cmocka_unit_test(what_is_skipped_on_trust_ends_where_it_ends),
         cmocka_unit_test(a_value_of_another_type_fails_with_its_name),

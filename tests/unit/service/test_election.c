@@ -123,6 +123,34 @@ static void a_dead_leader_is_followed_after_the_lease_ran_out(void **state)
     assert_int_equal(api.lease.transitions, 1);
 }
 
+/* Nobody but its holder gives it back. */
+static void a_lease_that_was_deleted_or_emptied_by_hand_is_waited_out(void **state)
+{
+    for (int emptied = 0; emptied < 2; emptied++) {
+        teardown(NULL);
+        setup(NULL);
+        pass(0, true, true);
+        api.exists = emptied;
+        api.lease.holder[0] = '\0';
+        snprintf(api.lease.resource_version, sizeof(api.lease.resource_version), "%d",
+                 ++api.version);
+        pass(GS_NS_PER_S, false, true);
+        assert_false(gs_election_leads(b));
+        pass(GS_NS_PER_S, true, true); /* its holder takes it again, and goes on */
+        assert_true(gs_election_leads(a));
+        assert_int_equal(gs_election_terms(a), 1);
+        api.exists = emptied;
+        api.lease.holder[0] = '\0';
+        for (int i = 0; i < 12; i++) {
+            pass(GS_NS_PER_S, false, true);
+            assert_false(gs_election_leads(b));
+        }
+        for (int i = 0; i < 5; i++)
+            pass(GS_NS_PER_S, false, true);
+        assert_true(gs_election_leads(b)); /* a is dead */
+    }
+}
+
 static void a_frozen_leader_knows_at_once_that_it_leads_no_more(void **state)
 {
     pass(0, true, true);
@@ -465,6 +493,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(the_first_takes_a_free_lease_and_keeps_it),
         T(a_dead_leader_is_followed_after_the_lease_ran_out),
+        T(a_lease_that_was_deleted_or_emptied_by_hand_is_waited_out),
         T(a_frozen_leader_knows_at_once_that_it_leads_no_more),
         T(a_leader_without_the_api_stops_before_another_can_begin),
         T(resigning_lets_the_next_begin_at_once),

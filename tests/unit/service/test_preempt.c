@@ -267,7 +267,7 @@ static void a_nominated_pod_keeps_the_gpu_of_its_victim(void **state)
     feed_all("a@n2:0:10!0~");
     rig_feed(&rig, nominated, false);
     rig_expect(rig_filter(&rig, small, "\"n2\""), "held for a nominated pod");
-    rig_feed(&rig, small, false);
+    rig_pod(&rig, "s", "us", 4, NULL, NULL, "Pending");
     rig_expect(rig_try_bind(&rig, "s", "us", "n2"), "held for a nominated pod");
     assert_int_equal(rig.binds, 0);
     rig_pod_gone(&rig, "a", "a");

@@ -47,6 +47,19 @@ static void terminal_phases_free_memory(void **state)
     assert_int_equal(rig_used(&rig, "n1", 0), 0);
 }
 
+/* The watch's events come in order: what it shows after an end is newer. */
+static void a_phase_that_goes_back_is_charged_again(void **state)
+{
+    rig_pod(&rig, "p", "u1", 8, "n1", "0", "Failed");
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+    rig_pod(&rig, "p", "u1", 8, "n1", "0", "Running");
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+    rig_pod(&rig, "p", "u1", 8, "n1", "0", "Failed");
+    rig_pod_gone(&rig, "p", "u1");
+    rig_pod(&rig, "p", "u1", 8, "n1", "0", "Running"); /* an object that is gone does not */
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+}
+
 static void a_late_event_of_an_ended_pod_charges_nothing(void **state)
 {
     rig_pod(&rig, "p", "u1", 8, "n1", "0", "Running");
@@ -246,6 +259,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_bound_pod_is_charged_until_it_ends_whatever_deletion_timestamp_says),
         T(terminal_phases_free_memory),
+        T(a_phase_that_goes_back_is_charged_again),
         T(a_late_event_of_an_ended_pod_charges_nothing),
         T(an_older_event_does_not_move_a_claim_back),
         T(a_full_list_is_believed_even_when_it_is_older),

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
 #include "service_rig.h"
 
 static struct rig rig;
@@ -7,8 +9,7 @@ static struct gs_election *election;
 static const struct gs_service_config with_pod = {
     .pod_ns = "kube", .pod_name = "own", .labels_leader = true};
 
-/* A replica that stood by until now; its own pod is at version 50, and the next patch makes it 100.
- */
+/* A replica that stood by until now. */
 static void start(struct gs_service_config config)
 {
     election = rig_election(&rig);
@@ -17,7 +18,6 @@ static void start(struct gs_service_config config)
     rig_lists(&rig);
     rig_node(&rig, "n1", "16");
     rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
-    rig.patch_revision = 100;
 }
 
 static void stop(void)
@@ -80,10 +80,20 @@ static void show(const char *revision)
     assert_int_equal(rig.sink.pod(rig.sink.ctx, &pod), 0);
 }
 
-static void show_gone(const char *revision)
+/* A pod with this mark. */
+static void show_marked(const char *ns, const char *name, const char *mark, const char *revision)
 {
     struct gs_pod pod = other_pod(revision);
-    assert_int_equal(rig.sink.pod_gone(rig.sink.ctx, &pod), 0);
+    pod.ns = ns;
+    pod.name = name;
+    pod.term = mark;
+    assert_int_equal(rig.sink.pod(rig.sink.ctx, &pod), 0);
+}
+
+/* Our own, as it was patched last. */
+static void show_mark(void)
+{
+    show_marked("kube", "own", rig.patched_value, "");
 }
 
 static void list_begin(void)
@@ -104,32 +114,106 @@ static void a_term_begins_when_the_watch_shows_its_mark(void **state)
     assert_string_equal(rig.patched, "kube/own gpushare/term");
     assert_string_equal(rig.patched_label, "true");
     expect_bind(false);
-    show("99");
-    pass(GS_NS_PER_S / 10);
-    expect_bind(false);
-    show("100");
+    show_mark();
     pass(GS_NS_PER_S / 10);
     expect_bind(true);
     assert_int_equal(rig.patches, 1);
     assert_false(list_wanted());
 }
 
-static void a_mark_that_the_watch_showed_before_its_answer_came_counts(void **state)
+static void nothing_else_is_the_mark(void **state)
 {
-    show_gone("100"); /* any event of that version, or later */
+    static const struct {
+        const char *row, *ns, *name, *mark;
+    } rows[] = {
+        {"any pod, however late", "d", "other", ""},
+        {"our pod, as it was", "kube", "own", "1"},
+        {"no mark any more", "kube", "own", ""},
+        {"the mark on another pod", "d", "own", NULL},
+        {"on another replica's", "kube", "other", NULL},
+    };
+    pass(0);
+    GS_FOR_EACH_ROW (r, rows) {
+        show_marked(r->ns, r->name, r->mark ? r->mark : rig.patched_value, "");
+        pass(GS_NS_PER_S / 10);
+        print_message("%s\n", r->row);
+        expect_bind(false);
+    }
+    show_mark();
     pass(0);
     expect_bind(true);
+}
+
+static void show_it(struct rig *patched, const struct gs_meta_patch *patch)
+{
+    show_mark();
+}
+
+static void a_mark_that_the_watch_showed_before_its_answer_came_counts(void **state)
+{
+    rig.during_patch = show_it;
+    pass(0);
+    expect_bind(true);
+}
+
+/* An etcd that was restored from a backup, and a watch that stands still: whatever version the
+ * patch answers, the watch has shown a higher one. */
+static void versions_are_not_compared(void **state)
+{
+    show("100000");
+    pass(0);
+    expect_bind(false);
+    pass(2 * GS_NS_PER_S);
+    assert_true(list_wanted());
+    expect_bind(false);
+    list_begin();
+    list_end();
+    pass(0);
+    expect_bind(true);
+}
+
+static void a_version_that_falls_makes_it_list_anew_once_in_ten_seconds(void **state)
+{
+    pass(0);
+    show_mark();
+    show("100");
+    pass(GS_NS_PER_S);
+    show("50");
+    expect_bind(false);
+    assert_false(list_wanted()); /* the tick orders it */
+    pass(0);
+    assert_true(list_wanted());
+    atomic_store(gs_service_list_wanted(rig.service), false); /* the watch took the order */
+    pass(GS_NS_PER_S);
+    assert_false(list_wanted());
+    list_begin();
+    list_end();
+    pass(0);
+    expect_bind(true);
+    show("70");
+    show("60"); /* again, within ten seconds */
+    pass(GS_NS_PER_S);
+    assert_false(list_wanted());
+    pass(8 * GS_NS_PER_S);
+    show("65");
+    show("64");
+    pass(0);
+    assert_true(list_wanted());
 }
 
 /* What is read elsewhere says nothing about the watch: the API answered it, not its cache. */
 static void a_pod_that_was_read_does_not_end_the_wait(void **state)
 {
-    static const char read[] =
-        "{\"metadata\":{\"name\":\"r\",\"namespace\":\"d\",\"uid\":\"ur\",\"resourceVersion\":"
-        "\"500\"},\"spec\":{\"nodeName\":\"n9\",\"containers\":[{\"name\":\"c\",\"resources\":{"
-        "\"limits\":{\"aliyun.com/gpu-mem\":\"2\"}}}]},\"status\":{\"phase\":\"Running\"}}";
-    rig.listed[0] = read;
+    char read[1024];
     pass(0);
+    snprintf(read, sizeof(read),
+             "{'metadata':{'name':'own','namespace':'kube','uid':'ur','annotations':{"
+             "'gpushare/term':'%s'}},'spec':{'nodeName':'n9','containers':[{'name':'c',"
+             "'resources':{'limits':{'aliyun.com/gpu-mem':'2'}}}]},"
+             "'status':{'phase':'Running'}}",
+             rig.patched_value);
+    rig_quote(read);
+    rig.listed[0] = read;
     rig_node(&rig, "n9", "16"); /* a newcomer: its pods are listed */
     gs_service_tick(rig.service);
     assert_int_equal(rig.lists, 1);
@@ -141,8 +225,9 @@ static void a_pod_that_was_read_does_not_end_the_wait(void **state)
 static void a_list_counts_when_it_is_complete(void **state)
 {
     pass(0);
+    rig.now_ns++;
     list_begin();
-    show("200");
+    show_mark();
     pass(GS_NS_PER_S / 10);
     expect_bind(false); /* what was bound before may be further on in the list */
     list_end();
@@ -170,24 +255,21 @@ static void without_a_mark_the_pods_are_listed_anew(void **state)
         const char *row;
         const struct gs_service_config *config;
         enum gs_code patch_code;
-        uint64_t revision;
         int64_t patch_ns;
         int64_t after_ns; /* the list is asked for then, and not before */
         int patches;
     } rows[] = {
-        {"no pod of our own is known", &without, 0, 100, 0, 0, 0},
-        {"no right to patch it", &with_pod, GS_EDENIED, 100, 0, 0, 1},
-        {"it does not exist", &with_pod, GS_ENOENT, 100, 0, 0, 1},
-        {"no answer", &with_pod, GS_ETIMEOUT, 100, GS_NS_PER_S, 0, 1},
-        {"versions are no numbers", &with_pod, 0, 0, 0, 0, 1},
-        {"not shown in time", &with_pod, 0, 100, 0, 2 * GS_NS_PER_S, 1},
+        {"no pod of our own is known", &without, 0, 0, 0, 0},
+        {"no right to patch it", &with_pod, GS_EDENIED, 0, 0, 1},
+        {"it does not exist", &with_pod, GS_ENOENT, 0, 0, 1},
+        {"no answer", &with_pod, GS_ETIMEOUT, GS_NS_PER_S, 0, 1},
+        {"not shown in time", &with_pod, 0, 0, 2 * GS_NS_PER_S, 1},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         stop();
         print_message("%s\n", rows[i].row);
         start(*rows[i].config);
         rig.patch_code = rows[i].patch_code;
-        rig.patch_revision = rows[i].revision;
         rig.patch_ns = rows[i].patch_ns;
         pass(0);
         assert_int_equal(list_wanted(), !rows[i].after_ns);
@@ -214,13 +296,12 @@ static void without_a_mark_the_pods_are_listed_anew(void **state)
 static void each_term_begins_so(void **state)
 {
     pass(0);
-    show("100");
+    show_mark();
     pass(0);
     rig.now_ns += GS_ELECTION_DEADLINE_NS;
-    rig.patch_revision = 300;
     pass(0);
     expect_bind(false);
-    show("300");
+    show_mark();
     pass(0);
     expect_bind(true);
 }
@@ -277,7 +358,7 @@ static void a_follower_has_no_label(void **state)
 static void lead_and_bind(void)
 {
     pass(0);
-    show("100");
+    show_mark();
     pass(0);
     expect_bind(true);
     pass(4900 * GS_NS_PER_MS);
@@ -332,6 +413,27 @@ static void a_bind_that_does_not_come_back_makes_it_list_anew(void **state)
     }
 }
 
+/* A standby reads, too: what the next leader begins with is true. */
+static void an_open_bind_is_settled_after_the_lead_was_lost(void **state)
+{
+    char json[2048];
+    lead_and_bind();
+    show_bound();
+    rig_pod_json(&rig, json, sizeof(json), "q", "u2", 4, NULL, NULL, "Pending");
+    rig_feed(&rig, json, false);
+    rig.bind_code = GS_ETIMEOUT;
+    rig.get_json = json;
+    rig_expect(rig_try_bind(&rig, "q", "u2", "n1"), "no known outcome");
+    assert_int_equal(rig_used(&rig, "n1", 0), 12);
+    rig.now_ns += GS_ELECTION_DEADLINE_NS; /* nobody renews */
+    for (int i = 0; i < 400; i++) {
+        rig.now_ns += GS_NS_PER_S / 4;
+        gs_service_tick(rig.service);
+    }
+    assert_false(gs_election_leads(election));
+    assert_int_equal(rig_used(&rig, "n1", 0), 8);
+}
+
 static void of_many_binds_the_last_is_waited_for_too(void **state)
 {
     static const char *const uids[] = {"u2", "u3", "u4"};
@@ -368,6 +470,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_term_begins_when_the_watch_shows_its_mark),
         T(a_mark_that_the_watch_showed_before_its_answer_came_counts),
+        T(nothing_else_is_the_mark),
+        T(versions_are_not_compared),
+        T(a_version_that_falls_makes_it_list_anew_once_in_ten_seconds),
         T(a_pod_that_was_read_does_not_end_the_wait),
         T(a_list_counts_when_it_is_complete),
         T(a_list_that_began_before_the_term_is_none),
@@ -377,6 +482,7 @@ int main(void)
         T(a_standby_takes_the_label_off_and_a_failure_is_tried_again),
         T(a_follower_has_no_label),
         T(a_bind_that_does_not_come_back_makes_it_list_anew),
+        T(an_open_bind_is_settled_after_the_lead_was_lost),
         T(of_many_binds_the_last_is_waited_for_too),
         T(a_bind_of_a_single_replica_comes_back_too),
     };

@@ -1,2 +1,2 @@
 # src/service/term.c, found by test_term
-s/if (atomic_load(&term->listing_ns)) {/if (false) {/
+s/ && !atomic_load(&term->listing_ns) && is_own/ \&\& is_own/
