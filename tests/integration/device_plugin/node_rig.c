@@ -331,7 +331,8 @@ static void take_gpus(struct node *node)
 void node_set_gpus(struct node *node, const struct gs_gpu *gpus, uint32_t count)
 {
     node->gpus = (struct gs_gpu_set){.count = count};
-    memcpy(node->gpus.gpus, gpus, count * sizeof(*gpus));
+    if (count)
+        memcpy(node->gpus.gpus, gpus, count * sizeof(*gpus));
     if (node->runs)
         take_gpus(node);
 }
