@@ -14,6 +14,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/scripts/lib/build.sh"
 # shellcheck source=scripts/lib/rootfs.sh
 . "$root/scripts/lib/rootfs.sh"
+# shellcheck source=scripts/lib/security_pocket.sh
+. "$root/scripts/lib/security_pocket.sh"
 
 out=$root/build/release
 url=https://gpushare.invalid/releases
@@ -36,7 +38,8 @@ Writes DIR (default: build/release, emptied first but for what scripts/cross.sh 
   sbom.spdx.json, NOTES.md, SHA256SUMS
 
 --url      where the files will lie, in ADDRESS/vVERSION/; krew's manifest names it
---draft    also from a changed tree, and without a date in CHANGELOG.md
+--draft    also from a changed tree, without a date in CHANGELOG.md, and where Debian has corrections
+           of what is linked and bundled that this machine lacks
 
   GPUSHARE_BUILD_DIR  a configured build folder with the programs, built already (default: build)
   SOURCE_DATE_EPOCH   time of every file (default: the commit's)
@@ -62,6 +65,19 @@ obstacles() {
     tagged=$(git -C "$root" rev-parse -q --verify "v$version^{commit}") || tagged=$revision
     [[ $tagged == "$revision" || $draft == yes ]] || echo "the tag v$version is another commit"
     [[ -n $(notes) ]] || echo "CHANGELOG.md says nothing of $version"
+}
+
+# What is linked and bundled is as old as this machine's packages.
+uncorrected() {
+    "$root/scripts/sbom.sh" --out "$tmp/linked.json"
+    "$root/scripts/sbom.sh" --image "${programs[0]}" --out "$tmp/bundled.json"
+    [[ $draft == yes ]] || apt_update
+    newer_in_security_pocket "$tmp/linked.json" "$tmp/bundled.json"
+}
+
+complain() {
+    printf 'release.sh: %s\n' "${1//$'\n'/$'\n'release.sh: }" >&2
+    [[ $draft == yes ]] || exit 1
 }
 
 # --- what it consists of ---
@@ -161,10 +177,7 @@ main() {
     apt_need "${rootfs_packages[@]}" cmake dpkg-dev
     release_facts
     why=$(obstacles)
-    if [[ -n $why && $draft == no ]]; then
-        printf 'release.sh: %s\n' "${why//$'\n'/$'\n'release.sh: }" >&2
-        exit 1
-    fi
+    [[ -z $why || $draft == yes ]] || complain "$why"
     export GPUSHARE_BUILD_DIR=${GPUSHARE_BUILD_DIR:-}
     if [[ -z $GPUSHARE_BUILD_DIR ]]; then
         build_project "$root" release "${programs[@]}"
@@ -172,6 +185,8 @@ main() {
     fi
     tmp=$(mktemp -d)
     trap 'rm -rf "$tmp"' EXIT
+    why=$(uncorrected)
+    [[ -z $why ]] || complain "$why"
     mkdir -p "$out"
     find "$out" -maxdepth 1 -type f ! -name '*arm64*' ! -name "gpushare-*-$version.tar" -delete
     source_archive
