@@ -19,6 +19,7 @@ RIGHTS = (
     ("gpushare-extender", "patch", "pods", "default", True),
     ("gpushare-extender", "create", "pods/binding", "default", True),
     ("gpushare-extender", "create", "events", "default", True),
+    ("gpushare-extender", "patch", "events", "default", False),
     ("gpushare-extender", "create", "leases.coordination.k8s.io", "gpushare-system", True),
     ("gpushare-extender", "create", "leases.coordination.k8s.io", "kube-system", False),
     ("gpushare-extender", "update", "leases.coordination.k8s.io", "kube-system", False),

@@ -9,6 +9,17 @@ from harness.objects import NAMESPACE
 STRATEGIC = "application/strategic-merge-patch+json"
 
 
+class Impersonator(Api):
+    """An administrator in the name of another user; a ServiceAccount's groups are its own."""
+
+    def __init__(self, plane, user, group=None):
+        super().__init__(plane.host, plane.port, plane.tokens["admin"], plane.ca_file)
+        self.names = {"Impersonate-User": user, **({"Impersonate-Group": group} if group else {})}
+
+    def headers(self, content_type="application/json"):
+        return {**super().headers(content_type), **self.names}
+
+
 def client_of(cluster, account, pod=None, namespace=EXTENDER_NAMESPACE):
     """With a token of this account; of this pod, as the kubelet asks for it."""
     spec = {"expirationSeconds": 7200}
@@ -41,7 +52,7 @@ def refusal(client, method, path, body, content_type=None):
     """"" when it is let in, else the API server's words. Nothing is kept."""
     content_type = content_type or (MERGE_PATCH if method == "PATCH" else "application/json")
     try:
-        client.call(method, f"{path}?dryRun=All", body, content_type)
+        client.call(method, f"{path}{'&' if '?' in path else '?'}dryRun=All", body, content_type)
     except ApiError as error:
         return str(error)
     return ""
