@@ -148,6 +148,8 @@ SHOWN = (
     ([f"image.digests.extender=sha256:{'0' * 64}"], f"gpushare-extender:0.1.0@sha256:{'0' * 64}\n"),
     (["web.enabled=true", f"image.digests.inspect=sha256:{'2' * 64}"],
      f"kubectl-inspect-gpushare:0.1.0@sha256:{'2' * 64}\n"),
+    (["web.enabled=true", "web.namespace=gpu-page"],
+     "  name: gpushare-web\n  namespace: gpu-page\n"),
     (["web.enabled=true", "domain=example.com"], "- --no-token\n        - --domain=example.com"),
     ([f"image.digests.devicePlugin=sha256:{'1' * 64}"],
      f"gpushare-device-plugin:0.1.0@sha256:{'1' * 64}\n"),
@@ -182,6 +184,7 @@ REFUSED = (
     (["extender.logLevel=loud"], "logLevel"),
     (["extender.nodeSelector.a=1"], "nodeSelector"),
     (["networkPolicy.enabled=true"], "networkPolicy.nodes"),
+    (["web.enabled=true", f"web.namespace={NAMESPACE}"], "web.namespace"),
     (["networkPolicy.nodes={everybody}"], "/networkPolicy/nodes/0"),
 )
 

@@ -13,10 +13,10 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* Of a workload's own object: (list . NAME VALUES) */}}
+{{/* Of a workload's own object: (list . NAME VALUES); VALUES may have a namespace */}}
 {{- define "gpushare.workloadMeta" -}}
 name: {{ index . 1 }}
-namespace: {{ (index . 0).Release.Namespace }}
+namespace: {{ (index . 2).namespace | default (index . 0).Release.Namespace }}
 labels:
   app.kubernetes.io/name: {{ index . 1 }}
   {{- include "gpushare.labels" (index . 0) | nindent 2 }}

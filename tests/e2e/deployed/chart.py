@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The chart as Helm installs, tests ("helm test") and uninstalls it; and the page for a team
-(manifests/web), which who may forward ports reaches and nobody else. 35 s; a minute on a busy
+(manifests/web), which who has its Role reaches and nobody else, and nothing beside it. 35 s; a minute on a busy
 machine."""
 
 import http.client
@@ -22,6 +22,7 @@ from harness.processes import wait_for
 FETCH = os.path.join(ROOT, "tests/charts/helm_fetch.sh")
 CHART = os.path.join(ROOT, "manifests/chart")
 WEB = os.path.join(ROOT, "manifests/web")
+PAGE = "gpushare-web" # its namespace
 KUBECTL_IMAGE = "registry.k8s.io/kubectl"
 # (verb, resource, expected) of the page's account, in any namespace
 RIGHTS = (("list", "nodes", True), ("watch", "pods", True), ("get", "secrets", False),
@@ -88,15 +89,27 @@ def connects(address, port):
         return False
 
 
+def viewer(cluster):
+    """Somebody who may look (gpushare-web-viewer), and nothing else."""
+    cluster.kubectl("-n", "default", "create", "serviceaccount", "viewer")
+    cluster.kubectl("-n", PAGE, "create", "rolebinding", "viewers", "--role=gpushare-web-viewer",
+                    "--serviceaccount=default:viewer")
+    return cluster.control_plane.service_account_kubeconfig("default", "viewer")
+
+
 def show_page(cluster):
     cluster.kubectl("apply", "-k", WEB)
-    cluster.kubectl("-n", SYSTEM, "rollout", "status", "deployment/gpushare-web", "--timeout=60s")
+    cluster.kubectl("-n", PAGE, "rollout", "status", "deployment/gpushare-web", "--timeout=60s")
+    kubectl = [kube_program("kubectl"), f"--kubeconfig={viewer(cluster)}"]
     forward = cluster.processes.start("port-forward", [
-        kube_program("kubectl"), f"--kubeconfig={cluster.control_plane.kubeconfig('admin')}",
-        "-n", SYSTEM, "port-forward", "deployment/gpushare-web", "8080"])
+        *kubectl, "-n", PAGE, "port-forward", "deployment/gpushare-web", "8080"])
     shown = wait_for("the page is there", lambda: page(8080), 30)
     check(NODE in shown and "default/on-the-page: 8 GiB" in shown, f"the page: {shown}")
     forward.stop()
+    refused = subprocess.run([*kubectl, "-n", SYSTEM, "port-forward", "deployment/gpushare-scheduler",
+                              "39999"], capture_output=True, text=True, check=False, timeout=30)
+    check(refused.returncode and "orbidden" in refused.stderr,
+          f"who may see the page reaches the extender: {refused.stdout} {refused.stderr}")
     pod = cluster.api.pods(labelSelector="app.kubernetes.io/name=gpushare-web")[0]
     for address in (pod["status"]["podIP"], seclusion.ADDRESS):
         check(not connects(address, 8080), f"others reach the page on {address}")
@@ -110,7 +123,7 @@ def allowed(cluster, verb, resource):
     name, _, sub = resource.partition("/")
     answer = cluster.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {
         "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
-            "user": f"system:serviceaccount:{SYSTEM}:gpushare-web",
+            "user": f"system:serviceaccount:{PAGE}:gpushare-web",
             "groups": ["system:serviceaccounts", "system:authenticated"],
             "resourceAttributes": {"verb": verb, "resource": name, "subresource": sub}}})
     return answer["status"]["allowed"]
