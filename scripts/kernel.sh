@@ -17,7 +17,7 @@ kernel_tests=$root/tests/kernel
 # One boot each: the chapter, and what the kernel is told.
 boots=(all cost "none cgroup_disable=dmem" hybrid node)
 accel=${KERNEL_ACCEL:-tcg}
-boot_limit_s=420
+boot_limit_s=600
 kernel=""
 work=""
 

@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/limit/keeper.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct pod {
     char uid[GS_POD_UID_BYTES];
-    enum gs_qos qos;
     gs_gpu_mask gpus;
     uint64_t bytes;
     bool required;
     bool one_user;
     bool adopted; /* it ran before it was limited here */
+    bool awaited; /* one of its containers starts or runs, so it has to have a cgroup */
+    bool seen;    /* it had one */
     bool was_held;
     bool listed;   /* in the list under way */
     unsigned told; /* verdicts, as bits */
     /* as last seen */
     bool has_cgroup, held;
+    enum gs_limit_outcome outcome;
     enum gs_verdict verdict;
     const char *reason;
     uint64_t used_bytes, peak_bytes;
     gs_gpu_mask counted;
     uint64_t used_on[GS_GPUS_MAX], peak_on[GS_GPUS_MAX]; /* by GPU index */
+    uint64_t
+        caps[GS_GPUS_MAX]; /* while it is adopted: its limit there, never raised; 0: none yet */
 };
 
 struct gs_keeper {
@@ -92,11 +97,41 @@ static enum gs_enforced allowed_on(const struct gs_keeper *keeper, uint32_t gpu)
     return gs_region_state_enforced(keeper->gpus[gpu].region.state);
 }
 
+/* Of a pod that is above its share the limit stands. */
+static enum gs_enforced word_of_outcome(enum gs_limit_outcome outcome)
+{
+    switch (outcome) {
+    case GS_LIMIT_HELD:
+    case GS_LIMIT_OTHER:
+        return GS_ENFORCED_DMEM;
+    case GS_LIMIT_READ_ONLY:
+        return GS_ENFORCED_READ_ONLY;
+    case GS_LIMIT_DENIED:
+        return GS_ENFORCED_DENIED;
+    default:
+        return GS_ENFORCED_NOT_HELD;
+    }
+}
+
+/* What was read back of the pods there when it was last looked. */
+static enum gs_enforced verified_on(const struct gs_keeper *keeper, uint32_t gpu)
+{
+    enum gs_enforced word = GS_ENFORCED_DMEM;
+    for (size_t i = 0; i < keeper->pod_count && word == GS_ENFORCED_DMEM; i++) {
+        const struct pod *pod = &keeper->pods[i];
+        if (pod->verdict == GS_VERDICT_NOT_HELD && (pod->gpus & GS_GPU_BIT(gpu)))
+            word = word_of_outcome(pod->outcome);
+    }
+    return word;
+}
+
 enum gs_enforced gs_keeper_enforces(const struct gs_keeper *keeper, uint32_t gpu)
 {
     enum gs_enforced allowed = allowed_on(keeper, gpu);
     bool on = keeper->options.mode >= GS_ENFORCE_PREFERRED;
-    return allowed == GS_ENFORCED_DMEM && !on ? GS_ENFORCED_NOT_ON : allowed;
+    if (allowed != GS_ENFORCED_DMEM)
+        return allowed;
+    return on ? verified_on(keeper, gpu) : GS_ENFORCED_NOT_ON;
 }
 
 /* ---- one pod ---- */
@@ -145,7 +180,7 @@ static void look_at_use(struct gs_keeper *keeper, struct pod *pod)
     uint64_t used[GS_GPUS_MAX], peak[GS_GPUS_MAX];
     uint32_t gpus[GS_GPUS_MAX], gpu;
     size_t count = 0;
-    const struct gs_limit_pod of = {pod->uid, pod->qos};
+    const struct gs_limit_pod of = {pod->uid};
     GS_FOR_EACH_GPU (gpu, pod->gpus)
         if (has_region(keeper, gpu)) {
             gpus[count] = gpu;
@@ -161,6 +196,24 @@ static void look_at_use(struct gs_keeper *keeper, struct pod *pod)
         note_use(pod, gpus[i], used[i], has_peak ? &peak[i] : NULL);
 }
 
+/* Its share; of a pod that ran above it before it was limited what it used then, or the least that
+ * it used since: nothing is taken from it, and it gets no more. */
+static uint64_t limit_on(const struct pod *pod, uint32_t gpu)
+{
+    return pod->adopted && pod->caps[gpu] > pod->bytes ? pod->caps[gpu] : pod->bytes;
+}
+
+static void lower_caps(struct pod *pod)
+{
+    uint32_t gpu;
+    GS_FOR_EACH_GPU (gpu, pod->counted) {
+        uint64_t used = pod->used_on[gpu] ? pod->used_on[gpu] : 1, old = pod->caps[gpu];
+        if (!old || used < old)
+            pod->caps[gpu] = used;
+        assert(pod->caps[gpu] && (!old || pod->caps[gpu] <= old));
+    }
+}
+
 static size_t limits_of(const struct gs_keeper *keeper, const struct pod *pod,
                         struct gs_limit limits[GS_GPUS_MAX])
 {
@@ -169,7 +222,7 @@ static size_t limits_of(const struct gs_keeper *keeper, const struct pod *pod,
         bool own = (pod->gpus & GS_GPU_BIT(gpu)) != 0;
         if (has_region(keeper, gpu) && (own || keeper->options.deny_foreign))
             limits[count++] =
-                (struct gs_limit){keeper->gpus[gpu].region.name, own ? pod->bytes : 0};
+                (struct gs_limit){keeper->gpus[gpu].region.name, own ? limit_on(pod, gpu) : 0};
     }
     return count;
 }
@@ -196,53 +249,67 @@ static void count_writes(struct gs_keeper *keeper, const struct pod *pod,
     }
 }
 
-/* A pod that ran before is limited only where that takes nothing away from it; one that is above
- * its share by then must not be cut off in the middle of its work. */
-static bool may_limit(const struct gs_keeper *keeper, const struct pod *pod)
-{
-    uint64_t wanted;
-    return !pod->adopted || pod->was_held || !pod->used_bytes ||
-           (!__builtin_add_overflow(pod->used_bytes, keeper->options.margin_bytes, &wanted) &&
-            wanted <= pod->bytes);
-}
-
+/* A kernel before 7.3 keeps its limit when more is in use than the new one allows: then what is in
+ * use by the next look is the limit. */
 static const char *limit(struct gs_keeper *keeper, struct pod *pod)
 {
     struct gs_limit limits[GS_GPUS_MAX];
     struct gs_limit_result results[GS_GPUS_MAX];
-    const struct gs_limit_pod of = {pod->uid, pod->qos};
+    const struct gs_limit_pod of = {pod->uid};
+    if (pod->adopted)
+        lower_caps(pod);
     size_t count = limits_of(keeper, pod, limits);
-    enum gs_limit_outcome outcome =
-        may_limit(keeper, pod)
-            ? gs_limiter_hold(keeper->options.limiter, &of, limits, count, results)
-            : gs_limiter_verify(keeper->options.limiter, &of, limits, count, results);
+    pod->outcome = gs_limiter_hold(keeper->options.limiter, &of, limits, count, results);
     count_writes(keeper, pod, results, count);
-    if (outcome == GS_LIMIT_OTHER)
+    if (pod->outcome == GS_LIMIT_OTHER) {
+        pod->adopted = true;
+        memset(pod->caps, 0, sizeof(pod->caps));
         return used_before;
-    pod->was_held |= outcome == GS_LIMIT_HELD;
-    if (outcome == GS_LIMIT_HELD && pod->used_bytes > pod->bytes)
+    }
+    pod->was_held |= pod->outcome == GS_LIMIT_HELD;
+    if (pod->outcome == GS_LIMIT_HELD && pod->used_bytes > pod->bytes)
         return used_before;
-    return gs_limit_outcome_reason(outcome);
+    return gs_limit_outcome_reason(pod->outcome);
+}
+
+/* The kernel counts the memory of all its GPUs: that limits may not be written is no excuse. */
+static bool could_be_held(const struct gs_keeper *keeper, const struct pod *pod)
+{
+    bool could = keeper->host == GS_LIMIT_HOST_READY || keeper->host == GS_LIMIT_HOST_READ_ONLY ||
+                 keeper->host == GS_LIMIT_HOST_DENIED;
+    uint32_t gpu;
+    GS_FOR_EACH_GPU (gpu, pod->gpus)
+        could = could && has_region(keeper, gpu);
+    return could;
 }
 
 static enum gs_verdict judge(const struct gs_keeper *keeper, const struct pod *pod)
 {
-    if (!pod->has_cgroup || pod->held)
+    if (pod->held || (!pod->has_cgroup && !pod->awaited))
         return GS_VERDICT_FINE;
-    bool possible = *reason_of_pod(keeper, pod) == '\0';
-    if (writes(keeper, pod) && (possible || insists(keeper, pod)))
+    if (writes(keeper, pod) && (could_be_held(keeper, pod) || insists(keeper, pod)))
         return GS_VERDICT_NOT_HELD;
     return pod->used_bytes > pod->bytes ? GS_VERDICT_WOULD_BE_REFUSED : GS_VERDICT_FINE;
 }
 
-/* Whether the pod is held now, and if not why; with what it uses. */
-static void settle(struct gs_keeper *keeper, struct pod *pod)
+static void settle_without_cgroup(struct pod *pod)
+{
+    pod->was_held = false;
+    pod->outcome = GS_LIMIT_NO_POD;
+    pod->reason = pod->awaited ? gs_limit_outcome_reason(GS_LIMIT_NO_POD) : not_started;
+}
+
+/* Whether the pod is held now, and if not why; with what it uses. awaited: it has to have a cgroup.
+ */
+static void settle(struct gs_keeper *keeper, struct pod *pod, bool awaited)
 {
     look_at_use(keeper, pod);
+    pod->seen |= pod->has_cgroup;
+    pod->awaited = !pod->has_cgroup && (pod->awaited || awaited);
     pod->reason = reason_of_pod(keeper, pod);
+    pod->outcome = GS_LIMIT_HELD;
     if (!pod->has_cgroup) {
-        pod->was_held = false;
-        pod->reason = not_started;
+        settle_without_cgroup(pod);
     } else if (writes(keeper, pod)) {
         if (*pod->reason == '\0')
             pod->reason = limit(keeper, pod);
@@ -250,6 +317,7 @@ static void settle(struct gs_keeper *keeper, struct pod *pod)
         pod->reason = gs_enforced_reason(GS_ENFORCED_NOT_ON);
     }
     pod->held = *pod->reason == '\0';
+    assert(!pod->held || pod->has_cgroup);
     pod->verdict = judge(keeper, pod);
 }
 
@@ -280,15 +348,14 @@ static struct pod *add(struct gs_keeper *keeper, const char *uid, struct gs_erro
 /* Its first share has GPUs. That it runs is news only of a pod that is new. */
 static bool is_known(const struct pod *pod, const struct gs_share *share)
 {
-    return pod->gpus && pod->qos == share->qos && pod->gpus == share->gpus &&
-           pod->bytes == share->bytes && pod->required == share->required &&
-           pod->one_user == share->one_user;
+    return pod->gpus && pod->gpus == share->gpus && pod->bytes == share->bytes &&
+           pod->required == share->required && pod->one_user == share->one_user;
 }
 
 int gs_keeper_share(struct gs_keeper *keeper, const struct gs_share *share, struct gs_error *err)
 {
     char path[GS_CGROUP_PATH_BYTES];
-    if (gs_pod_tree_path("", share->uid, share->qos, path, err) < 0)
+    if (gs_pod_tree_path("", share->uid, GS_QOS_GUARANTEED, path, err) < 0)
         return -1;
     struct pod *pod = find(keeper, share->uid);
     if (!pod)
@@ -299,14 +366,13 @@ int gs_keeper_share(struct gs_keeper *keeper, const struct gs_share *share, stru
     if (is_known(pod, share))
         return 0;
     bool is_new = !pod->gpus;
-    pod->qos = share->qos;
     pod->gpus = share->gpus;
     pod->bytes = share->bytes;
     pod->required = share->required;
     pod->one_user = share->one_user;
     pod->adopted = pod->adopted || (is_new && share->runs);
     if (keeper->options.mode != GS_ENFORCE_OFF)
-        settle(keeper, pod);
+        settle(keeper, pod, false);
     return 0;
 }
 
@@ -328,7 +394,7 @@ void gs_keeper_list_end(struct gs_keeper *keeper)
 static void show(struct gs_keeper *keeper, const struct pod *pod)
 {
     struct gs_limit limits[GS_GPUS_MAX];
-    const struct gs_limit_pod of = {pod->uid, pod->qos};
+    const struct gs_limit_pod of = {pod->uid};
     size_t count = limits_of(keeper, pod, limits);
     gs_limiter_show(keeper->options.limiter, &of, limits, count);
 }
@@ -338,7 +404,7 @@ void gs_keeper_appeared(struct gs_keeper *keeper, const char *uid)
     struct pod *pod = find(keeper, uid);
     if (!pod || keeper->options.mode == GS_ENFORCE_OFF)
         return;
-    settle(keeper, pod);
+    settle(keeper, pod, false);
     if (pod->held && pod->one_user)
         show(keeper, pod);
 }
@@ -349,15 +415,17 @@ bool gs_keeper_may_start(struct gs_keeper *keeper, const char *uid, const char *
     *ret_reason = "";
     if (!pod || keeper->options.mode == GS_ENFORCE_OFF)
         return true;
-    settle(keeper, pod);
-    *ret_reason = pod->has_cgroup ? pod->reason : gs_limit_outcome_reason(GS_LIMIT_NO_POD);
+    settle(keeper, pod, true);
+    *ret_reason = pod->reason;
     return pod->held || !insists(keeper, pod);
 }
 
 void gs_keeper_pass(struct gs_keeper *keeper)
 {
-    for (size_t i = 0; i < keeper->pod_count && keeper->options.mode != GS_ENFORCE_OFF; i++)
-        settle(keeper, &keeper->pods[i]);
+    for (size_t i = 0; i < keeper->pod_count && keeper->options.mode != GS_ENFORCE_OFF; i++) {
+        struct pod *pod = &keeper->pods[i];
+        settle(keeper, pod, pod->adopted && !pod->seen);
+    }
 }
 
 static struct gs_kept describe(const struct pod *pod)
@@ -365,6 +433,7 @@ static struct gs_kept describe(const struct pod *pod)
     return (struct gs_kept){.uid = pod->uid,
                             .gpus = pod->gpus,
                             .has_cgroup = pod->has_cgroup,
+                            .outcome = pod->outcome,
                             .held = pod->held,
                             .reason = pod->reason,
                             .bytes = pod->bytes,

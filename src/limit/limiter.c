@@ -14,8 +14,15 @@ enum { MOUNT_MAX_BYTES = 256 };
 struct gs_limiter {
     const struct gs_limit_host *host;
     char mount[MOUNT_MAX_BYTES];
+    bool writes;
     struct gs_pod_tree tree;
     struct limit_text text; /* of the file that was read last */
+};
+
+/* Where a pod's cgroups are. */
+struct places {
+    size_t count;
+    char paths[GS_POD_TREE_PLACES_MAX][GS_CGROUP_PATH_BYTES];
 };
 
 int gs_limiter_new(const struct gs_limiter_options *options, struct gs_limiter **ret,
@@ -28,6 +35,7 @@ int gs_limiter_new(const struct gs_limiter_options *options, struct gs_limiter *
     if (!limiter)
         return gs_fail_nomem(err);
     limiter->host = options->host ? options->host : &gs_limit_host_kernel;
+    limiter->writes = options->writes;
     memcpy(limiter->mount, options->mount, len);
     *ret = limiter;
     return 0;
@@ -58,20 +66,6 @@ static enum gs_limit_host_state look_at_host(struct gs_limiter *limiter)
                                                   : GS_LIMIT_HOST_NO_CONTROLLER;
 }
 
-/* A limit would be a write to a file beside this one. */
-static enum gs_limit_host_state look_at_pods(struct gs_limiter *limiter)
-{
-    char path[GS_CGROUP_PATH_BYTES + 32];
-    gs_pod_tree_learn(limiter->mount, &limiter->tree, NULL);
-    if (limiter->tree.root_count == 0)
-        return GS_LIMIT_HOST_NO_PODS;
-    snprintf(path, sizeof(path), "%s/cgroup.subtree_control", limiter->tree.roots[0]);
-    int error = limiter->host->may_put(limiter->host->ctx, path);
-    if (error == EROFS)
-        return GS_LIMIT_HOST_READ_ONLY;
-    return error ? GS_LIMIT_HOST_DENIED : GS_LIMIT_HOST_READY;
-}
-
 static size_t read_lines(struct gs_limiter *limiter, const char *folder, const char *file,
                          struct gs_dmem_line *lines, int *ret_error)
 {
@@ -83,6 +77,49 @@ static size_t read_lines(struct gs_limiter *limiter, const char *folder, const c
     return count;
 }
 
+/* A security module refuses at open(2) what access(2) lets through: so a line that sets no limit is
+ * written as it is. 0 or an errno; ENOENT: there is no such line. */
+static int rewrite(struct gs_limiter *limiter, const char *root)
+{
+    struct gs_dmem_line lines[GS_DMEM_LINES_MAX];
+    char path[GS_CGROUP_PATH_BYTES + 32], text[GS_DMEM_WRITE_BYTES], region[GS_DMEM_REGION_BYTES];
+    int error;
+    size_t count = read_lines(limiter, root, "dmem.max", lines, &error);
+    for (size_t i = 0; i < count && !error; i++) {
+        if (lines[i].bytes != GS_DMEM_NO_LIMIT)
+            continue;
+        snprintf(region, sizeof(region), "%.*s", (int)lines[i].region.len, lines[i].region.at);
+        gs_dmem_format(region, GS_DMEM_NO_LIMIT, text);
+        snprintf(path, sizeof(path), "%s/dmem.max", root);
+        return limiter->host->put(limiter->host->ctx, path, text, strlen(text));
+    }
+    return ENOENT;
+}
+
+/* A limit would be a write to a file beside this one. */
+static int try_to_write(struct gs_limiter *limiter, const char *root)
+{
+    char path[GS_CGROUP_PATH_BYTES + 32];
+    int error = limiter->writes ? rewrite(limiter, root) : ENOENT;
+    if (error != ENOENT)
+        return error;
+    snprintf(path, sizeof(path), "%s/cgroup.subtree_control", root);
+    return limiter->host->may_put(limiter->host->ctx, path);
+}
+
+/* An earlier cgroup driver may have left a tree behind that is not ours to write. */
+static enum gs_limit_host_state look_at_pods(struct gs_limiter *limiter)
+{
+    enum gs_limit_host_state state = GS_LIMIT_HOST_NO_PODS;
+    gs_pod_tree_learn(limiter->mount, &limiter->tree, NULL);
+    for (size_t i = 0; i < limiter->tree.root_count && state != GS_LIMIT_HOST_READY; i++) {
+        int error = try_to_write(limiter, limiter->tree.roots[i]);
+        state = error == EROFS ? GS_LIMIT_HOST_READ_ONLY
+                               : (error ? GS_LIMIT_HOST_DENIED : GS_LIMIT_HOST_READY);
+    }
+    return state;
+}
+
 enum gs_limit_host_state gs_limiter_look(struct gs_limiter *limiter, const char *const *addresses,
                                          size_t count, struct gs_limit_gpu *ret)
 {
@@ -91,8 +128,8 @@ enum gs_limit_host_state gs_limiter_look(struct gs_limiter *limiter, const char 
     int error;
     enum gs_limit_host_state state = look_at_host(limiter);
     if (state == GS_LIMIT_HOST_READY) {
-        line_count = read_lines(limiter, limiter->mount, "dmem.capacity", lines, &error);
         state = look_at_pods(limiter);
+        line_count = read_lines(limiter, limiter->mount, "dmem.capacity", lines, &error);
     }
     for (size_t i = 0; i < count; i++) {
         ret[i] =
@@ -133,12 +170,12 @@ static enum gs_limit_outcome outcome_of_enabling(int error)
 }
 
 /* A kubelet that is new on its host may have made its tree after the last look. */
-static bool find_pod(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
-                     char path[GS_CGROUP_PATH_BYTES])
+static bool find_pod(struct gs_limiter *limiter, const struct gs_limit_pod *pod, struct places *ret)
 {
     if (limiter->tree.root_count == 0)
         gs_pod_tree_learn(limiter->mount, &limiter->tree, NULL);
-    return gs_pod_tree_find(&limiter->tree, pod->uid, pod->qos, path, NULL) == 0;
+    ret->count = gs_pod_tree_find(&limiter->tree, pod->uid, ret->paths);
+    return ret->count > 0;
 }
 
 /* Files of the pod that are missing: either the pod has gone meanwhile, or nobody passes dmem on.
@@ -241,14 +278,17 @@ static enum gs_limit_outcome work_at(struct gs_limiter *limiter, const char *pat
 
 static enum gs_limit_outcome work(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
                                   const struct gs_limit *limits, size_t count,
-                                  struct gs_limit_result *results, bool may_write)
+                                  struct gs_limit_result *results, bool writing)
 {
-    char path[GS_CGROUP_PATH_BYTES];
+    struct places at;
+    enum gs_limit_outcome outcome = GS_LIMIT_NO_POD;
     if (count > GS_LIMITS_MAX)
         return all_alike(GS_LIMIT_FAILED, count, results);
-    if (!find_pod(limiter, pod, path))
+    if (!find_pod(limiter, pod, &at))
         return all_alike(GS_LIMIT_NO_POD, count, results);
-    return work_at(limiter, path, limits, count, results, may_write);
+    for (size_t i = 0; i < at.count; i++)
+        outcome = work_at(limiter, at.paths[i], limits, count, results, writing);
+    return at.count == 1 ? outcome : all_alike(GS_LIMIT_TWICE, count, results);
 }
 
 enum gs_limit_outcome gs_limiter_hold(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
@@ -269,15 +309,16 @@ void gs_limiter_show(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
                      const struct gs_limit *limits, size_t count)
 {
     struct gs_limit_result results[GS_LIMITS_MAX];
-    char path[GS_CGROUP_PATH_BYTES], leaf[GS_CGROUP_PATH_BYTES];
-    if (count > GS_LIMITS_MAX || !find_pod(limiter, pod, path))
+    char leaf[GS_CGROUP_PATH_BYTES];
+    struct places at;
+    if (count > GS_LIMITS_MAX || !find_pod(limiter, pod, &at) || at.count > 1)
         return;
-    DIR *dir = opendir(path);
+    DIR *dir = opendir(at.paths[0]);
     struct dirent *entry;
     while (dir && (entry = readdir(dir))) {
         if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
             continue;
-        int len = snprintf(leaf, sizeof(leaf), "%s/%s", path, entry->d_name);
+        int len = snprintf(leaf, sizeof(leaf), "%s/%s", at.paths[0], entry->d_name);
         if (len > 0 && (size_t)len < sizeof(leaf))
             work_at(limiter, leaf, limits, count, results, true);
     }
@@ -285,24 +326,40 @@ void gs_limiter_show(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
         closedir(dir);
 }
 
-/* Of a file with one line for each region. */
-static enum gs_limit_outcome read_bytes(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
-                                        const char *file, const char *const *regions, size_t count,
-                                        uint64_t *ret_bytes)
+/* Of a file with one line for each region, added to what is there. */
+static enum gs_limit_outcome add_bytes(struct gs_limiter *limiter, const char *path,
+                                       const char *file, const char *const *regions, size_t count,
+                                       uint64_t *sums)
 {
     struct gs_dmem_line lines[GS_DMEM_LINES_MAX];
-    char path[GS_CGROUP_PATH_BYTES];
     int error;
-    if (!find_pod(limiter, pod, path))
-        return GS_LIMIT_NO_POD;
     size_t line_count = read_lines(limiter, path, file, lines, &error);
     if (error)
         return error == ENOENT ? missing_files(limiter, path) : outcome_of(error);
     for (size_t i = 0; i < count; i++) {
         const struct gs_dmem_line *line = gs_dmem_find(lines, line_count, regions[i]);
-        ret_bytes[i] = line ? line->bytes : 0;
+        if (line && __builtin_add_overflow(sums[i], line->bytes, &sums[i]))
+            sums[i] = UINT64_MAX;
     }
     return GS_LIMIT_HELD;
+}
+
+static enum gs_limit_outcome read_bytes(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
+                                        const char *file, const char *const *regions, size_t count,
+                                        uint64_t *ret_bytes)
+{
+    uint64_t sums[GS_LIMITS_MAX] = {0};
+    struct places at;
+    enum gs_limit_outcome outcome = GS_LIMIT_HELD;
+    if (!find_pod(limiter, pod, &at))
+        return GS_LIMIT_NO_POD;
+    if (count > GS_LIMITS_MAX)
+        return GS_LIMIT_FAILED;
+    for (size_t i = 0; i < at.count && outcome == GS_LIMIT_HELD; i++)
+        outcome = add_bytes(limiter, at.paths[i], file, regions, count, sums);
+    if (outcome == GS_LIMIT_HELD && count)
+        memcpy(ret_bytes, sums, count * sizeof(*sums));
+    return outcome;
 }
 
 enum gs_limit_outcome gs_limiter_use(struct gs_limiter *limiter, const struct gs_limit_pod *pod,

@@ -143,32 +143,45 @@ static bool is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-int gs_pod_tree_find(const struct gs_pod_tree *tree, const char *uid, enum gs_qos qos,
-                     char ret[GS_CGROUP_PATH_BYTES], struct gs_error *err)
+size_t gs_pod_tree_find(const struct gs_pod_tree *tree, const char *uid,
+                        char ret[GS_POD_TREE_PLACES_MAX][GS_CGROUP_PATH_BYTES])
 {
-    char path[GS_CGROUP_PATH_BYTES];
-    for (size_t i = 0; i < tree->root_count; i++) {
-        if (gs_pod_tree_path(tree->roots[i], uid, qos, path, err) < 0)
-            return -1;
-        if (is_folder(path)) {
-            memcpy(ret, path, sizeof(path));
-            return 0;
-        }
-    }
-    return gs_fail(err, GS_ENOENT, "pod %.64s has no cgroup", uid);
+    size_t count = 0;
+    for (size_t i = 0; i < tree->root_count; i++)
+        for (enum gs_qos qos = 0; qos < GS_QOS_COUNT && count < GS_POD_TREE_PLACES_MAX; qos++)
+            if (gs_pod_tree_path(tree->roots[i], uid, qos, ret[count], NULL) == 0)
+                count += is_folder(ret[count]);
+    return count;
 }
 
 /* ---- the search ---- */
 
 struct search {
     struct gs_pod_tree tree;
+    int depths[GS_POD_TREE_ROOTS_MAX];
     size_t folders; /* looked into so far */
 };
 
 static bool search_full(const struct search *search)
 {
-    return search->tree.root_count == GS_POD_TREE_ROOTS_MAX ||
-           search->folders >= GS_POD_TREE_FOLDERS_MAX;
+    return search->folders >= GS_POD_TREE_FOLDERS_MAX;
+}
+
+static void add_root(struct search *search, const char *path, int depth)
+{
+    size_t at = search->tree.root_count;
+    if (at == GS_POD_TREE_ROOTS_MAX) {
+        at = 0;
+        for (size_t i = 1; i < GS_POD_TREE_ROOTS_MAX; i++)
+            if (search->depths[i] > search->depths[at])
+                at = i;
+        if (search->depths[at] <= depth)
+            return;
+    } else {
+        search->tree.root_count++;
+    }
+    memcpy(search->tree.roots[at], path, strlen(path) + 1);
+    search->depths[at] = depth;
 }
 
 static void search_below(struct search *search, const char *path, int depth);
@@ -184,7 +197,7 @@ static void search_entry(struct search *search, const char *path, const struct d
     if (!folder && (entry->d_type != DT_UNKNOWN || !is_folder(child)))
         return;
     if (is_pods_folder(entry->d_name))
-        memcpy(search->tree.roots[search->tree.root_count++], child, sizeof(child));
+        add_root(search, child, depth);
     else
         search_below(search, child, depth + 1);
 }

@@ -120,11 +120,11 @@ static void made_in(struct gs_pod_watch *watch, size_t root, enum gs_qos qos, co
  * such a watch keeps its inode. */
 static void forget_gone_pods(struct gs_pod_watch *watch)
 {
-    char path[GS_CGROUP_PATH_BYTES];
+    char paths[GS_POD_TREE_PLACES_MAX][GS_CGROUP_PATH_BYTES];
     size_t kept = 0;
     for (size_t i = 0; i < watch->pod_count; i++) {
         const struct watched_pod *pod = &watch->pods[i];
-        if (gs_pod_tree_find(&watch->tree, pod->uid, pod->qos, path, NULL) == 0)
+        if (gs_pod_tree_find(&watch->tree, pod->uid, paths))
             watch->pods[kept++] = *pod;
         else
             inotify_rm_watch(watch->inotify, pod->wd);
@@ -135,12 +135,12 @@ static void forget_gone_pods(struct gs_pod_watch *watch)
 /* inotify gives out the number that it gave before for a folder that is watched already. */
 void gs_pod_watch_containers(struct gs_pod_watch *watch, const char *uid, enum gs_qos qos)
 {
-    char path[GS_CGROUP_PATH_BYTES];
+    char paths[GS_POD_TREE_PLACES_MAX][GS_CGROUP_PATH_BYTES];
     forget_gone_pods(watch);
     if (watch->pod_count == GS_POD_WATCH_PODS_MAX ||
-        gs_pod_tree_find(&watch->tree, uid, qos, path, NULL) < 0)
+        gs_pod_tree_find(&watch->tree, uid, paths) != 1)
         return;
-    int wd = inotify_add_watch(watch->inotify, path, IN_CREATE | IN_ONLYDIR);
+    int wd = inotify_add_watch(watch->inotify, paths[0], IN_CREATE | IN_ONLYDIR);
     for (size_t i = 0; i < watch->pod_count; i++)
         if (watch->pods[i].wd == wd)
             return;

@@ -31,6 +31,8 @@ static const struct {
 } outcomes[GS_LIMIT_OUTCOME_COUNT] = {
     [GS_LIMIT_HELD] = {"held", ""},
     [GS_LIMIT_NO_POD] = {"no-pod", "the pod has no cgroup on this node"},
+    [GS_LIMIT_TWICE] = {"twice", "the pod has several cgroups on this node: the kubelet's cgroup "
+                                 "driver was changed while it ran"},
     [GS_LIMIT_OTHER] = {"other-limit", "the kernel has another limit for this pod: more was in use "
                                        "than the limit allows"},
     [GS_LIMIT_NO_REGION] = {"no-region",

@@ -23,6 +23,7 @@ static const char *const reasons[GS_ENFORCED_COUNT] = {
     [GS_ENFORCED_NO_ADDRESS] = "the GPU's PCI address is not known",
     [GS_ENFORCED_INSTANCE] =
         "this GPU is an instance of a card (MIG), whose memory the driver does not limit",
+    [GS_ENFORCED_NOT_HELD] = "a pod there is not kept to its share",
     [GS_ENFORCED_MPS_AWAY] = "the GPU's MPS daemon does not answer",
     [GS_ENFORCED_HOOK_AWAY] =
         "the hook's library is missing, or not what was pinned (--hook-sha256)",

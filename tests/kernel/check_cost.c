@@ -24,7 +24,7 @@ static enum gs_limit_outcome do_pod(struct gs_limiter *limiter, int pod, size_t 
 {
     char uid[GS_POD_UID_BYTES];
     name(pod, uid);
-    const struct gs_limit_pod of = {uid, GS_QOS_BURSTABLE};
+    const struct gs_limit_pod of = {uid};
     return gs_limiter_hold(limiter, &of, limits, count, results);
 }
 
@@ -76,7 +76,7 @@ static void use_of_all_pods(struct gs_limiter *limiter)
     int64_t started_ns = now_ns();
     for (int pod = 0; pod < PODS; pod++) {
         name(pod, uid);
-        const struct gs_limit_pod of = {uid, GS_QOS_BURSTABLE};
+        const struct gs_limit_pod of = {uid};
         read = gs_limiter_use(limiter, &of, regions, GPUS, used) == GS_LIMIT_HELD && read;
         gs_limiter_peak(limiter, &of, regions, GPUS, used); /* since 7.3 */
     }

@@ -10,7 +10,7 @@ void check_host_without(enum gs_limit_host_state expected)
     struct gs_limiter *limiter = NULL;
     struct gs_limit_gpu gpu;
     const struct gs_limiter_options options = {.mount = MOUNT};
-    const struct gs_limit_pod pod = {"a", GS_QOS_GUARANTEED};
+    const struct gs_limit_pod pod = {"a"};
     const struct gs_limit limit = {REGION_0, GIB};
     struct gs_limit_result result;
     gs_limiter_new(&options, &limiter, NULL);

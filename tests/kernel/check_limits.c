@@ -18,7 +18,7 @@ static struct gs_limiter *limiter_new(void)
 static enum gs_limit_outcome hold(struct gs_limiter *limiter, const char *uid, const char *region,
                                   uint64_t bytes)
 {
-    const struct gs_limit_pod pod = {uid, GS_QOS_BURSTABLE};
+    const struct gs_limit_pod pod = {uid};
     const struct gs_limit limit = {region, bytes};
     struct gs_limit_result result;
     return gs_limiter_hold(limiter, &pod, &limit, 1, &result);
@@ -57,7 +57,7 @@ static void above_the_limit_the_driver_refuses(struct gs_limiter *limiter, bool 
     check(user_take(&two, GIB) == 0 && user_take(&two, 1) == EAGAIN,
           "it takes 1 GiB, and not a byte more");
     check(user_take(&neighbour, 10 * GIB) == 0, "the neighbour takes 10 GiB on the same GPU");
-    const struct gs_limit_pod of[] = {{"a", GS_QOS_BURSTABLE}, {"b", GS_QOS_BURSTABLE}};
+    const struct gs_limit_pod of[] = {{"a"}, {"b"}};
     const char *const regions[] = {REGION_0, REGION_1};
     uint64_t a[2] = {0}, b[2] = {0};
     gs_limiter_use(limiter, &of[0], regions, 2, a);
@@ -77,7 +77,7 @@ static void above_the_limit_the_driver_refuses(struct gs_limiter *limiter, bool 
 static void the_other_gpu_can_be_closed(struct gs_limiter *limiter)
 {
     const char *pod = pod_make("c", GS_QOS_BURSTABLE);
-    const struct gs_limit_pod of = {"c", GS_QOS_BURSTABLE};
+    const struct gs_limit_pod of = {"c"};
     const struct gs_limit limits[] = {{REGION_0, 2 * GIB}, {REGION_1, 0}};
     struct gs_limit_result results[2];
     check(gs_limiter_hold(limiter, &of, limits, 2, results) == GS_LIMIT_HELD,
@@ -113,7 +113,7 @@ static void lowered_below_use(struct gs_limiter *limiter)
     hold(limiter, "e", REGION_0, 4 * GIB);
     struct user user = user_start(container_make(pod, "e1", true), 0);
     user_take(&user, 3 * GIB);
-    const struct gs_limit_pod of = {"e", GS_QOS_BURSTABLE};
+    const struct gs_limit_pod of = {"e"};
     const struct gs_limit limit = {REGION_0, 2 * GIB};
     struct gs_limit_result result;
     enum gs_limit_outcome outcome = gs_limiter_hold(limiter, &of, &limit, 1, &result);

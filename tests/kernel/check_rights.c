@@ -18,7 +18,7 @@ static enum gs_limit_outcome hold_at(const char *mount_point)
 {
     struct gs_limiter *limiter = NULL;
     const struct gs_limiter_options options = {.mount = mount_point};
-    const struct gs_limit_pod pod = {"rights", GS_QOS_BURSTABLE};
+    const struct gs_limit_pod pod = {"rights"};
     const struct gs_limit limit = {REGION_0, 3 * GIB};
     struct gs_limit_result result;
     gs_limiter_new(&options, &limiter, NULL);

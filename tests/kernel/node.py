@@ -396,6 +396,46 @@ def read_only(node):
     node.stop_plugin()
 
 
+def adopted(node):
+    print("\n== preferred, and a pod ran above its share before", flush=True)
+    node.start_plugin("observe")
+    pod = Pod(node, "e", 4).admit(4).make_cgroup()
+    first = pod.run("first")
+    check(pod.start() is None and first.take(6) == "given", "where it is observed it has 6 of 4 GiB")
+    node.stop_plugin()
+    node.start_plugin("preferred")
+    in_time(lambda: pod.limit() == str(6 * GIB), "what it has is its limit")
+    check(pod.run("more").take(1) == "refused", "it gets no more")
+    in_time(lambda: node.metric('pods_by_limit{state="over_share"}') == 1, "the pages tell it")
+    first.give_back()
+    in_time(lambda: pod.is_limited(4), "once it gives it back, its share is")
+    check(first.take(5) == "refused" and first.take(4) == "given", "which holds")
+    in_time(lambda: node.label() == "dmem", "and the node has the label")
+    pod.remove()
+    node.stop_plugin()
+
+
+def two_trees(node):
+    print("\n== a pod in two trees", flush=True)
+    old = f"{ROOT}/kubepods"
+    os.makedirs(f"{old}/burstable")
+    node.start_plugin("preferred")
+    pod = Pod(node, "t", 4).admit(4).make_cgroup()
+    in_time(lambda: node.label() == "dmem" and pod.is_limited(4), "it is limited")
+    again = f"{old}/burstable/pod{pod.uid}"
+    os.mkdir(again)
+    check(pod.start() is None, "another container of it starts")
+    in_time(lambda: node.label() is None and "not kept" in node.reason(0),
+            "a second cgroup of it, in the tree of another driver, takes the label off")
+    in_time(lambda: any("several cgroups" in text for text in node.events("GpuMemoryLimitNotSet")),
+            "and is told in an Event")
+    os.rmdir(again)
+    in_time(lambda: node.label() == "dmem", "without it the label is back")
+    pod.remove()
+    node.stop_plugin()
+    os.removedirs(f"{old}/burstable")
+
+
 def show(node):
     """For docs/enforce.md."""
     node.start_plugin("preferred", "--pod-usage=on")
@@ -429,6 +469,8 @@ def main(build, *options):
         observe(node)
         required(node)
         read_only(node)
+        adopted(node)
+        two_trees(node)
     except AssertionError as error:
         check(False, str(error))
     finally:

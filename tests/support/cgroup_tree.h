@@ -24,14 +24,15 @@
 struct cgroup_tree {
     char mount[64];
     struct gs_limit_host host;
-    int check_error;   /* what the mount is, 0: cgroup v2 */
-    int may_put_error; /* of the question whether writes to it are let through */
-    int put_error;     /* of the next writes to dmem.max */
-    int put_errors;    /* how many of them fail; -1: all */
-    bool lies;         /* they succeed and change nothing */
-    int writes;        /* to dmem.max, tried */
-    int enablings;     /* to cgroup.subtree_control, tried */
-    char written[160]; /* the last text */
+    int check_error;    /* what the mount is, 0: cgroup v2 */
+    int may_put_error;  /* of the question whether writes to it are let through */
+    int put_error;      /* of the next writes to dmem.max */
+    int put_errors;     /* how many of them fail; -1: all */
+    bool lies;          /* they succeed and change nothing */
+    const char *locked; /* folders with this in their path are read-only */
+    int writes;         /* to dmem.max, tried */
+    int enablings;      /* to cgroup.subtree_control, tried */
+    char written[160];  /* the last text */
 };
 
 static inline void tree_path(const struct cgroup_tree *tree, const char *folder, const char *file,
@@ -150,6 +151,8 @@ static inline int enable_in(struct cgroup_tree *tree, const char *path)
 static inline int host_put(void *ctx, const char *path, const char *text, size_t len)
 {
     struct cgroup_tree *tree = ctx;
+    if (tree->locked && strstr(path, tree->locked))
+        return EROFS;
     if (strstr(path, "/cgroup.subtree_control"))
         return tree->put_error && tree->put_errors ? tree->put_error : enable_in(tree, path);
     tree->writes++;
@@ -166,6 +169,8 @@ static inline int host_put(void *ctx, const char *path, const char *text, size_t
 static inline int host_may_put(void *ctx, const char *path)
 {
     const struct cgroup_tree *tree = ctx;
+    if (tree->locked && strstr(path, tree->locked))
+        return EROFS;
     return access(path, F_OK) == 0 ? tree->may_put_error : ENOENT;
 }
 

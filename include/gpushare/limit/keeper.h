@@ -12,6 +12,18 @@
  * its own; the caller brings events and calls gs_keeper_pass() every some seconds. Used by one
  * thread.
  *
+ *   a pod           comes by                            is told     leaves by
+ *   known           gs_keeper_share(), no cgroup yet    -           its cgroup, or a start
+ *   not found       a start, or it runs: no cgroup      not held    its cgroup is found: any look
+ *   limited         read back, in its only cgroup       held        a look that reads something
+ * else over its share  ran above it before its limit       not held    it uses less: the limit
+ * follows not limited     refused, several cgroups, no file   not held    any look at which it is
+ * written gone            its cgroup was there and is not     -           a start; the list without
+ * it
+ *
+ * A look is every event below, and each pass: what is told is what the last one read, and a GPU
+ * with a pod that is not found or not limited has not the word dmem.
+ *
  *   gs_keeper_gpus(keeper, host, gpus, count);             after gs_limiter_look()
  *   gs_keeper_list_begin(keeper);                          the pods that have GPUs, when they
  * changed gs_keeper_share(keeper, &share, &err); ... gs_keeper_list_end(keeper);
@@ -36,8 +48,7 @@ bool gs_enforce_parse(const char *text, size_t len, enum gs_enforce *ret);
 struct gs_keeper_options {
     struct gs_limiter *limiter; /* borrowed */
     enum gs_enforce mode;
-    uint64_t margin_bytes; /* room that a pod which runs already must have to be limited */
-    bool deny_foreign;     /* 0 for every GPU of the node that is not the pod's */
+    bool deny_foreign; /* 0 for every GPU of the node that is not the pod's */
 };
 
 enum { GS_KEEPER_PODS_MAX = 4096 };
@@ -52,17 +63,18 @@ GS_DEFINE_CLEANUP(struct gs_keeper *, gs_keeper_free)
 void gs_keeper_gpus(struct gs_keeper *keeper, enum gs_limit_host_state host,
                     const struct gs_limit_gpu *gpus, size_t count);
 
-/* Whether limits are written and hold on this GPU, or why not. */
+/* Whether limits are written and hold on this GPU, or why not: what was read back of the pods there
+ * when they were last looked at. */
 enum gs_enforced gs_keeper_enforces(const struct gs_keeper *keeper, uint32_t gpu);
 
 struct gs_share {
     const char *uid; /* as its cgroup has it; of a static pod its config hash. Copied */
-    enum gs_qos qos;
     gs_gpu_mask gpus;
     uint64_t bytes; /* on each of them */
     bool required;  /* the pod itself insists, whatever the mode */
     bool one_user;  /* one container at a time uses GPUs: its own cgroup shows the limit, too */
-    bool runs;      /* some container of it runs already: it is limited only where it has room */
+    bool runs;      /* some container of it runs already: what it uses above its share by now is not
+                       taken from it, nor does it get more */
 };
 
 /* A pod and what it was given. One that is new, or was given something else, is limited if its
@@ -88,6 +100,7 @@ struct gs_kept {
     const char *uid; /* *borrowed* until the keeper is changed */
     gs_gpu_mask gpus;
     bool has_cgroup;
+    enum gs_limit_outcome outcome; /* of the last look at its cgroup */
     bool held;           /* all its limits were read back, and it uses no more than they allow */
     const char *reason;  /* why not; "" when held */
     uint64_t bytes;      /* its share on each GPU */
@@ -106,8 +119,8 @@ bool gs_keeper_find(const struct gs_keeper *keeper, const char *uid, struct gs_k
 enum gs_verdict {
     GS_VERDICT_FINE,
     GS_VERDICT_WOULD_BE_REFUSED, /* it uses more than its share, and nothing holds it */
-    GS_VERDICT_NOT_HELD,         /* it should be held and is not, where its GPUs allow it or it
-                                    insists */
+    GS_VERDICT_NOT_HELD,         /* it should be held and is not, though the kernel counts its GPUs'
+                                    memory or it insists; also when it has no cgroup and starts */
 };
 
 /* A pod about which there is something to say; each verdict is told once of a pod. */

@@ -19,7 +19,7 @@
  * GPU's driver charges what a process takes to the process's cgroup; above the pod's limit it is
  * refused. The limit binds the sum over all processes and containers of the pod.
  *
- * It knows pods by UID and QoS class, GPUs by region, sizes in bytes, and nothing of Kubernetes'
+ * It knows pods by UID, GPUs by region, sizes in bytes, and nothing of Kubernetes'
  * API, of units or of a vendor: any front end can call it. Whether a write took effect is found out
  * by reading, because before 7.3 a limit below what is in use is accepted and ignored. It has no
  * thread, no timer and no log of its own. Used by one thread.
@@ -28,7 +28,7 @@
  *   gs_limiter_look(limiter, addresses, gpu_count, regions);     at start, after driver events
  *   if (regions[0].region.state == GS_REGION_USABLE) ...
  *   struct gs_limit limit = {regions[0].region.name, 8ULL << 30};
- *   struct gs_limit_pod pod = {uid, GS_QOS_BURSTABLE};
+ *   struct gs_limit_pod pod = {uid};
  *   switch (gs_limiter_hold(limiter, &pod, &limit, 1, &result)) ...   as soon as its cgroup appears
  *   gs_limiter_verify(limiter, &pod, &limit, 1, &result);             before a container starts
  *   gs_limiter_hold(...)                                              every some seconds: repairs
@@ -41,6 +41,8 @@ struct gs_limiter;
 struct gs_limiter_options {
     const char *mount; /* of cgroup v2; copied. At most 256 bytes, no "/" at its end */
     const struct gs_limit_host *host; /* borrowed; NULL: gs_limit_host_kernel */
+    bool
+        writes; /* gs_limiter_look() tries a write, which changes nothing, to know whether it may */
 };
 
 /* *caller frees*. GS_EINVAL: the mount's name; GS_ENOMEM. Whether there is such a mount is what
@@ -58,8 +60,8 @@ enum gs_limit_host_state {
     GS_LIMIT_HOST_NO_CGROUP2,    /* cgroup v1, or hybrid */
     GS_LIMIT_HOST_NO_CONTROLLER, /* the kernel has no dmem controller, or it is off */
     GS_LIMIT_HOST_NO_PODS,       /* no kubelet keeps pods below this mount (yet) */
-    GS_LIMIT_HOST_READ_ONLY,     /* of the last two: use can be read, limits cannot be written */
-    GS_LIMIT_HOST_DENIED,
+    GS_LIMIT_HOST_READ_ONLY, /* of the last two: use can be read, limits can be written in none */
+    GS_LIMIT_HOST_DENIED,    /* of the pods' folders */
 };
 
 /* "ready", "no-mount", …; and what it means for every GPU: GS_ENFORCED_DMEM when ready. */
@@ -85,7 +87,6 @@ const struct gs_pod_tree *gs_limiter_tree(const struct gs_limiter *limiter);
 
 struct gs_limit_pod {
     const char *uid; /* of a static pod: its config hash */
-    enum gs_qos qos;
 };
 
 struct gs_limit {
@@ -97,6 +98,8 @@ struct gs_limit {
 enum gs_limit_outcome {
     GS_LIMIT_HELD,      /* read back: the kernel has this limit, to the byte */
     GS_LIMIT_NO_POD,    /* the pod has no cgroup: not yet, or not any more */
+    GS_LIMIT_TWICE,     /* it has several, in two trees or under two classes. Each is given the
+                           limit, but together they are not held */
     GS_LIMIT_OTHER,     /* the kernel has another limit. After a write: what is in use is above
                            the new one, and this kernel (before 7.3) keeps the old one then */
     GS_LIMIT_NO_REGION, /* the driver has let go of the GPU, or never had it */

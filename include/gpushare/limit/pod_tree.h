@@ -27,8 +27,10 @@
 enum {
     GS_CGROUP_PATH_BYTES = 768, /* of a path below the mount, its NUL included */
     GS_POD_UID_BYTES = 64,
-    GS_POD_TREE_ROOTS_MAX = 4, /* a kubelet whose driver was changed leaves its old tree behind */
-    GS_POD_TREE_DEPTH_MAX = 5, /* folders above the pods' that are searched */
+    /* A kubelet whose driver was changed leaves its old tree behind; each node of kind has one */
+    GS_POD_TREE_ROOTS_MAX = 16,
+    GS_POD_TREE_PLACES_MAX = 4, /* of one pod */
+    GS_POD_TREE_DEPTH_MAX = 5,  /* folders above the pods' that are searched */
     GS_POD_TREE_FOLDERS_MAX = 4096
 };
 
@@ -39,8 +41,10 @@ struct gs_pod_tree {
 };
 
 /* Looks for the pods' folders below the mount (a path without "/" at its end, copied), at most
- * GS_POD_TREE_DEPTH_MAX deep and through GS_POD_TREE_FOLDERS_MAX folders. None found is no error:
- * the kubelet has not made them yet. GS_EIO: the mount cannot be read. *ret is untouched then. */
+ * GS_POD_TREE_DEPTH_MAX deep and through GS_POD_TREE_FOLDERS_MAX folders. Of more than there is
+ * room for those that lie deepest are left out: the node's own kubelet is not below others'
+ * containers. None found is no error: the kubelet has not made them yet. GS_EIO: the mount cannot
+ * be read. *ret is untouched then. */
 int gs_pod_tree_learn(const char *mount, struct gs_pod_tree *ret, struct gs_error *err);
 
 /* The path of a pod's cgroup below one of the roots, whether it is there or not. GS_EINVAL: a UID
@@ -56,9 +60,11 @@ bool gs_pod_tree_folder(const char *root, enum gs_qos qos, char ret[GS_CGROUP_PA
 bool gs_pod_tree_uid(const char *root, enum gs_qos qos, const char *name,
                      char ret_uid[GS_POD_UID_BYTES]);
 
-/* The path of the pod's cgroup that is there. GS_ENOENT: it is below none of the roots (yet, or any
- * more); GS_EINVAL as above. */
-int gs_pod_tree_find(const struct gs_pod_tree *tree, const char *uid, enum gs_qos qos,
-                     char ret[GS_CGROUP_PATH_BYTES], struct gs_error *err);
+/* The paths of the pod's cgroups that are there: in every root, under every class. An API server
+ * and a kubelet of another version may not agree on the class, and a kubelet whose driver was
+ * changed makes a second one for a pod that runs. Returns how many; 0: none (yet, or any more), or
+ * a UID that cannot be one. */
+size_t gs_pod_tree_find(const struct gs_pod_tree *tree, const char *uid,
+                        char ret[GS_POD_TREE_PLACES_MAX][GS_CGROUP_PATH_BYTES]);
 
 #endif

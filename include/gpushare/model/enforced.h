@@ -27,6 +27,7 @@ enum gs_enforced {
     GS_ENFORCED_ABSENT,
     GS_ENFORCED_NO_ADDRESS,
     GS_ENFORCED_INSTANCE,
+    GS_ENFORCED_NOT_HELD,
     GS_ENFORCED_MPS_AWAY,
     GS_ENFORCED_HOOK_AWAY,
     GS_ENFORCED_OTHER, /* a reason that this version does not know */

@@ -9,8 +9,7 @@
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
 
-/* A pod that ran before its limit was written keeps at least so much room above what it uses. */
-#define MARGIN_BYTES ((uint64_t)512 << 20)
+enum { WHERE_BYTES = 256 };
 /* The kernel tells nobody when a driver registers its memory, or drops it. */
 #define LOOK_NS (60 * GS_NS_PER_S)
 
@@ -146,7 +145,6 @@ static int take_pod(struct plugin *plugin, const struct gs_placed *pod, struct g
                  "no limit is written before the unit and whose index is whose are known");
     const struct gs_share share = {
         .uid = pod->cgroup_uid,
-        .qos = pod->qos,
         .gpus = pod->gpus,
         .bytes = limit_of(plugin, pod),
         .required = pod->enforce_required,
@@ -222,20 +220,52 @@ static bool is_vouched_for(struct plugin *plugin, const struct gs_start_request 
     checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->set, &arena,
                     &given, &count, NULL);
     for (size_t i = 0; i < count; i++) {
-        for (int qos = 0; given[i].key == key && !limited && qos < GS_QOS_COUNT; qos++) {
-            const struct gs_limit_pod pod = {given[i].uid, (enum gs_qos)qos};
-            limited = is_limited(plugin, &pod, given[i].gpus);
-        }
+        const struct gs_limit_pod pod = {given[i].uid};
+        if (given[i].key == key && is_limited(plugin, &pod, given[i].gpus))
+            limited = true;
     }
     gs_arena_release(&arena);
     return limited;
+}
+
+/* In which folders a pod's cgroup was looked for, if that is the trouble. */
+static const char *where(const struct plugin *plugin, const struct gs_kept *pod,
+                         char text[WHERE_BYTES])
+{
+    const struct gs_pod_tree *tree = gs_limiter_tree(plugin->enforce.limiter);
+    size_t len = 0;
+    text[0] = '\0';
+    if (pod->outcome != GS_LIMIT_NO_POD && pod->outcome != GS_LIMIT_TWICE)
+        return text;
+    for (size_t i = 0; i < tree->root_count && len < WHERE_BYTES; i++)
+        len += (size_t)snprintf(text + len, WHERE_BYTES - len, "%s%s", i ? ", " : " (looked in ",
+                                tree->roots[i]);
+    if (len > 0 && len < WHERE_BYTES)
+        snprintf(text + len, WHERE_BYTES - len, ")");
+    return text;
+}
+
+/* A kubelet that was changed may have made its folders since the last look. */
+static bool may_start(struct plugin *plugin, const char *uid, struct gs_kept *ret)
+{
+    const char *reason;
+    struct gs_keeper *keeper = plugin->enforce.keeper;
+    bool may = gs_keeper_may_start(keeper, uid, &reason);
+    *ret = (struct gs_kept){.reason = reason};
+    if (gs_keeper_find(keeper, uid, ret) && ret->outcome == GS_LIMIT_NO_POD) {
+        look(plugin);
+        may = gs_keeper_may_start(keeper, uid, &reason);
+        gs_keeper_find(keeper, uid, ret);
+    }
+    return may;
 }
 
 bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *request,
                        struct gs_error *err)
 {
     struct gs_placed pod;
-    const char *reason;
+    struct gs_kept kept;
+    char text[WHERE_BYTES];
     if (!mps_may_start(plugin, request, err) || !hook_may_start(plugin, request, err))
         return false;
     if (!plugin->enforce.keeper || plugin->settings.enforce == GS_ENFORCE_OFF)
@@ -249,12 +279,13 @@ bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *req
     }
     if (take_pod(plugin, &pod, err) < 0)
         return false;
-    if (gs_keeper_may_start(plugin->enforce.keeper, pod.cgroup_uid, &reason)) {
+    if (may_start(plugin, pod.cgroup_uid, &kept)) {
         if (plugin->enforce.watch && pod.containers == 1) /* the container's own comes next */
             gs_pod_watch_containers(plugin->enforce.watch, pod.cgroup_uid, pod.qos);
         return true;
     }
-    gs_fail(err, GS_EBUSY, "held back until the kernel keeps this pod to its share: %s", reason);
+    gs_fail(err, GS_EBUSY, "held back until the kernel keeps this pod to its share: %s%s",
+            kept.reason, where(plugin, &kept, text));
     return false;
 }
 
@@ -269,7 +300,7 @@ static void tell_people(struct plugin *plugin)
 {
     struct gs_kept pod;
     enum gs_verdict verdict;
-    char words[256];
+    char words[512], text[WHERE_BYTES];
     while (gs_keeper_next_news(plugin->enforce.keeper, &pod, &verdict)) {
         bool refused = verdict == GS_VERDICT_WOULD_BE_REFUSED;
         if (refused)
@@ -278,8 +309,8 @@ static void tell_people(struct plugin *plugin)
                      "more than its share where limits are switched on (--enforce)",
                      gib(pod.used_bytes), gib(pod.bytes));
         else
-            snprintf(words, sizeof(words), "nothing keeps this pod to its share of %.1f GiB: %s",
-                     gib(pod.bytes), pod.reason);
+            snprintf(words, sizeof(words), "nothing keeps this pod to its share of %.1f GiB: %s%s",
+                     gib(pod.bytes), pod.reason, where(plugin, &pod, text));
         gs_allocator_tell(plugin->alloc, pod.uid, true,
                           refused ? "GpuMemoryWouldBeRefused" : "GpuMemoryLimitNotSet", words);
     }
@@ -351,12 +382,12 @@ int enforce_start(struct plugin *plugin, struct gs_error *err)
     const struct settings *settings = &plugin->settings;
     if (settings->enforce == GS_ENFORCE_OFF)
         return 0;
-    const struct gs_limiter_options options = {.mount = settings->cgroup_root};
+    const struct gs_limiter_options options = {.mount = settings->cgroup_root,
+                                               .writes = settings->enforce >= GS_ENFORCE_PREFERRED};
     if (gs_limiter_new(&options, &enforce->limiter, err) < 0)
         return gs_error_prefix(err, "--cgroup-root");
     const struct gs_keeper_options rules = {.limiter = enforce->limiter,
                                             .mode = settings->enforce,
-                                            .margin_bytes = MARGIN_BYTES,
                                             .deny_foreign = settings->deny_foreign_gpus};
     enforce->keeper = gs_keeper_new(&rules);
     if (!enforce->keeper)

@@ -274,9 +274,9 @@ static void print_limits(const struct pages_state *state, struct gs_buf *out)
     }
     name = PREFIX "pods_by_limit";
     gs_metric_family(out, name, "gauge",
-                     "Pods with GPU memory that have a cgroup: held to their share by the kernel; "
-                     "not_held, though they should be; over_share, use more than their share and "
-                     "are refused more, or would be.");
+                     "Pods with GPU memory: held to their share by the kernel; not_held, though "
+                     "they should be, also when their cgroup is not found; over_share, use more "
+                     "than their share and are refused more, or would be.");
     gs_metric_sample(out, name, "state", "held", state->kept.held);
     gs_metric_sample(out, name, "state", "not_held", state->kept.unheld);
     gs_metric_sample(out, name, "state", "over_share", state->kept.over);

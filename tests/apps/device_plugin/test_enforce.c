@@ -35,7 +35,7 @@ static void open_fixture(struct fixture *f, enum gs_enforce mode)
         return;
     const struct gs_limiter_options options = {f->tree.mount, &f->tree.host};
     assert_int_equal(gs_limiter_new(&options, &plugin.enforce.limiter, NULL), 0);
-    const struct gs_keeper_options rules = {plugin.enforce.limiter, mode, GIB / 2, false};
+    const struct gs_keeper_options rules = {plugin.enforce.limiter, mode, false};
     plugin.enforce.keeper = gs_keeper_new(&rules);
     assert_non_null(plugin.enforce.keeper);
 }
@@ -257,6 +257,49 @@ static void a_pod_is_held_and_people_are_told(void **state)
     }
 }
 
+/* It is looked for anew, too: a kubelet that was changed has made its folders since. */
+static void a_start_without_a_cgroup_says_where_it_was_looked_for(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_enforce mode;
+        const char *made; /* after the last look */
+        bool may_start, told;
+    } rows[] = {
+        {"preferred", GS_ENFORCE_PREFERRED, NULL, true, true},
+        {"required", GS_ENFORCE_REQUIRED, NULL, false, true},
+        {"required, in a new tree", GS_ENFORCE_REQUIRED, "/kubepods.slice/kubepods-podp.slice",
+         true, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture f;
+        char texts[64][24];
+        const char *ids[64];
+        struct gs_error err = {0};
+        open_fixture(&f, r->mode);
+        enforce_round(&plugin);
+        give_pod(&f.rig, &(struct given_pod){"p", {4}, 0});
+        row_equal(r->row, allocate(&f.rig, 4, NULL, 0, NULL, NULL), 0);
+        plugin.calls.answered++;
+        enforce_round(&plugin);
+        says(&f.rig, "");
+        if (r->made)
+            tree_mkdirs(&f.tree, r->made, true);
+        make_ids(0, 4, texts, ids);
+        const struct gs_start_request request = {.ids = ids, .id_count = 4};
+        row_equal(r->row, enforce_may_start(&plugin, &request, &err), r->may_start);
+        row_equal(r->row,
+                  strstr(err.msg, "no cgroup on this node (looked in /tmp/") != NULL &&
+                      strstr(err.msg, "/kubepods)") != NULL,
+                  !r->may_start);
+        enforce_round(&plugin);
+        row_equal(r->row, plugin.set.gpus[0].enforced,
+                  r->told ? GS_ENFORCED_NOT_HELD : GS_ENFORCED_DMEM);
+        row_equal(r->row, says(&f.rig, "GpuMemoryLimitNotSet"), r->told);
+        close_fixture(&f);
+    }
+}
+
 /* A pod of two containers with 3 and 1 GiB. */
 static void every_container_has_its_overhead_beside_the_share(void **state)
 {
@@ -317,6 +360,7 @@ int main(void)
         cmocka_unit_test(one_present_gpu_has_an_address),
         cmocka_unit_test(the_pods_folders_are_read_with_and_without_gpus),
         cmocka_unit_test(a_pod_is_held_and_people_are_told),
+        cmocka_unit_test(a_start_without_a_cgroup_says_where_it_was_looked_for),
         cmocka_unit_test(every_container_has_its_overhead_beside_the_share),
         cmocka_unit_test(a_start_of_nobody_known_waits_only_where_limits_are_required),
     };

@@ -358,7 +358,7 @@ static void a_used_pod(struct usage *usage, bool names_pods, gs_gpu_mask elsewhe
     tree_put(tree, "/kubepods/besteffort/podhash", "dmem.current",
              REGION_0 " 2147483648\n" REGION_1 " 1073741824\n");
     assert_int_equal(gs_limiter_new(&options, &limiter, NULL), 0);
-    const struct gs_keeper_options rules = {limiter, GS_ENFORCE_OBSERVE, 0, false};
+    const struct gs_keeper_options rules = {limiter, GS_ENFORCE_OBSERVE, false};
     struct gs_keeper *keeper = gs_keeper_new(&rules);
     gs_keeper_gpus(keeper, gs_limiter_look(limiter, addresses, 3, gpus), gpus, 3);
     const struct gs_placed pod = {.ns = "team",
@@ -369,8 +369,7 @@ static void a_used_pod(struct usage *usage, bool names_pods, gs_gpu_mask elsewhe
                                   .qos = GS_QOS_BEST_EFFORT,
                                   .gpus = GS_GPU_BIT(0) | GS_GPU_BIT(2) | GS_GPU_BIT(4),
                                   .units = 4};
-    const struct gs_share share = {
-        .uid = "hash", .qos = GS_QOS_BEST_EFFORT, .gpus = pod.gpus, .bytes = 4 * GIB};
+    const struct gs_share share = {.uid = "hash", .gpus = pod.gpus, .bytes = 4 * GIB};
     assert_int_equal(gs_keeper_share(keeper, &share, NULL), 0);
     usage_init(usage);
     usage->keeper = keeper;

@@ -66,7 +66,11 @@ static int processes_in(const char *pod)
 static int processes_of(const char *uid, enum gs_qos qos)
 {
     char path[GS_CGROUP_PATH_BYTES];
-    return gs_pod_tree_find(&tree, uid, qos, path, NULL) == 0 ? processes_in(path) : 0;
+    int count = 0;
+    for (size_t i = 0; i < tree.root_count; i++)
+        if (gs_pod_tree_path(tree.roots[i], uid, qos, path, NULL) == 0)
+            count += processes_in(path);
+    return count;
 }
 
 static void on_pod(void *ctx, const char *uid, enum gs_qos qos)

@@ -343,7 +343,7 @@ static void start_enforce(struct node *node)
     if (plugin.settings.enforce == GS_ENFORCE_OFF)
         return;
     assert_int_equal(gs_limiter_new(&options, &plugin.enforce.limiter, NULL), 0);
-    const struct gs_keeper_options rules = {plugin.enforce.limiter, node->settings.enforce, GIB / 2,
+    const struct gs_keeper_options rules = {plugin.enforce.limiter, node->settings.enforce,
                                             node->settings.deny_foreign_gpus};
     plugin.enforce.keeper = gs_keeper_new(&rules);
     assert_non_null(plugin.enforce.keeper);

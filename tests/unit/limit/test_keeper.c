@@ -26,7 +26,7 @@ static void open_keeper(struct fixture *f, enum gs_enforce mode, bool deny_forei
     tree_mkdirs(&f->tree, "/kubepods/burstable/other", true);
     const struct gs_limiter_options options = {f->tree.mount, &f->tree.host};
     assert_int_equal(gs_limiter_new(&options, &f->limiter, NULL), 0);
-    const struct gs_keeper_options rules = {f->limiter, mode, GIB / 2, deny_foreign};
+    const struct gs_keeper_options rules = {f->limiter, mode, deny_foreign};
     f->keeper = gs_keeper_new(&rules);
     assert_non_null(f->keeper);
     look(f);
@@ -52,7 +52,7 @@ static void make_pod_use_less(struct fixture *f)
     tree_put(&f->tree, POD, "dmem.current", REGION_0 " 4096\n" REGION_1 " 0\n");
 }
 
-static const struct gs_share four = {"a", GS_QOS_BURSTABLE, 1, 4 * GIB};
+static const struct gs_share four = {"a", 1, 4 * GIB};
 
 static struct gs_kept kept(struct fixture *f)
 {
@@ -177,31 +177,305 @@ static void a_start_is_decided_by_what_is_read_then(void **state)
     close_keeper(&f);
 }
 
-/* The margin is half a GiB. */
+static bool has_limit(struct fixture *f, uint64_t bytes)
+{
+    char line[96];
+    snprintf(line, sizeof(line), REGION_0 " %llu\n", (unsigned long long)bytes);
+    return strstr(tree_get(&f->tree, POD, "dmem.max"), line) != NULL;
+}
+
+static void use(struct fixture *f, uint64_t bytes)
+{
+    char text[256];
+    snprintf(text, sizeof(text), REGION_0 " %llu\n" REGION_1 " 0\n", (unsigned long long)bytes);
+    tree_put(&f->tree, POD, "dmem.current", text);
+}
+
+/* Nothing is taken from it, and it gets no more. */
 static void a_pod_that_runs_already_keeps_what_it_has(void **state)
 {
     static const struct {
         const char *row;
-        uint64_t used;
-        bool limited;
+        uint64_t used, limit;
+        bool starts; /* another container of it, where limits are required */
     } rows[] = {
-        {"uses nothing", 0, true},
-        {"just enough room", 7 * GIB / 2, true},
-        {"a byte too little room", 7 * GIB / 2 + 1, false},
-        {"above its share", 9 * GIB, false},
+        {"uses nothing", 0, 4 * GIB, true},
+        {"less than its share", 4 * GIB - 1, 4 * GIB, true},
+        {"its share", 4 * GIB, 4 * GIB, true},
+        {"a byte more", 4 * GIB + 1, 4 * GIB + 1, false},
+        {"above its share", 9 * GIB, 9 * GIB, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        for (enum gs_enforce mode = GS_ENFORCE_PREFERRED; mode <= GS_ENFORCE_REQUIRED; mode++) {
+            struct fixture f;
+            struct gs_share share = four;
+            const char *reason;
+            share.runs = true;
+            open_keeper(&f, mode, false);
+            make_pod(&f, r->used);
+            gs_keeper_share(f.keeper, &share, NULL);
+            row_true(r->row, has_limit(&f, r->limit));
+            row_text(r->row, kept(&f).reason, r->starts ? "" : "used before limited");
+            row_equal(r->row, gs_keeper_may_start(f.keeper, "a", &reason),
+                      r->starts || mode == GS_ENFORCE_PREFERRED);
+            row_equal(r->row, gs_keeper_enforces(f.keeper, 0), GS_ENFORCED_DMEM);
+            make_pod_use_less(&f);
+            gs_keeper_pass(f.keeper);
+            row_true(r->row, limited(&f) && kept(&f).held);
+            use(&f, r->used); /* it had it once: that is no right to it */
+            gs_keeper_pass(f.keeper);
+            row_true(r->row, limited(&f));
+            close_keeper(&f);
+        }
+    }
+}
+
+static void what_a_pod_has_above_its_share_only_shrinks(void **state)
+{
+    static const struct {
+        uint64_t used, limit;
+    } steps[] = {{9, 9}, {9, 9}, {7, 7}, {8, 7}, {5, 5}, {6, 5}, {3, 4}, {9, 4}};
+    struct fixture f;
+    struct gs_share share = four;
+    share.runs = true;
+    open_keeper(&f, GS_ENFORCE_PREFERRED, false);
+    make_pod(&f, 9 * GIB);
+    gs_keeper_share(f.keeper, &share, NULL);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        use(&f, steps[i].used * GIB);
+        gs_keeper_pass(f.keeper);
+        assert_true(has_limit(&f, steps[i].limit * GIB));
+        assert_int_equal(kept(&f).held, steps[i].used <= 4);
+    }
+    close_keeper(&f);
+}
+
+/* Before 7.3 a limit below what is in use is accepted and ignored: it grew between look and write.
+ */
+static void a_kernel_that_ignored_a_limit_is_asked_for_what_is_in_use_then(void **state)
+{
+    struct fixture f;
+    open_keeper(&f, GS_ENFORCE_PREFERRED, false);
+    gs_keeper_share(f.keeper, &four, NULL);
+    make_pod(&f, 5 * GIB);
+    f.tree.lies = true;
+    gs_keeper_appeared(f.keeper, "a");
+    assert_true(has_limit(&f, UINT64_MAX) || !limited(&f));
+    f.tree.lies = false;
+    use(&f, 6 * GIB);
+    gs_keeper_pass(f.keeper);
+    assert_true(has_limit(&f, 6 * GIB));
+    tree_put(&f.tree, POD, "dmem.max", REGION_1 " max\n" REGION_0 " max\n"); /* lost, and it grew */
+    f.tree.lies = true;
+    use(&f, 7 * GIB);
+    gs_keeper_pass(f.keeper);
+    f.tree.lies = false;
+    gs_keeper_pass(f.keeper);
+    assert_true(has_limit(&f, 7 * GIB));
+    close_keeper(&f);
+}
+
+/* A start, or a container that runs, and no cgroup; or several; or writes that are refused. */
+static void where_nothing_holds_a_pod_it_is_told(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_enforce mode;
+        bool runs, asks, region; /* of the pod; whether its GPU's memory is counted */
+        const char *folders[2];
+        int put_error;
+        bool starts, told;
+        enum gs_enforced word;
+        enum gs_limit_outcome outcome;
+    } rows[] = {
+        {"it does not start yet",
+         GS_ENFORCE_PREFERRED,
+         false,
+         false,
+         true,
+         {NULL},
+         0,
+         true,
+         false,
+         GS_ENFORCED_DMEM,
+         GS_LIMIT_NO_POD},
+        {"not found",
+         GS_ENFORCE_PREFERRED,
+         false,
+         true,
+         true,
+         {NULL},
+         0,
+         true,
+         true,
+         GS_ENFORCED_NOT_HELD,
+         GS_LIMIT_NO_POD},
+        {"not found, required",
+         GS_ENFORCE_REQUIRED,
+         false,
+         true,
+         true,
+         {NULL},
+         0,
+         false,
+         true,
+         GS_ENFORCED_NOT_HELD,
+         GS_LIMIT_NO_POD},
+        {"not found, observed",
+         GS_ENFORCE_OBSERVE,
+         false,
+         true,
+         true,
+         {NULL},
+         0,
+         true,
+         false,
+         GS_ENFORCED_NOT_ON,
+         GS_LIMIT_NO_POD},
+        {"not found, and it runs",
+         GS_ENFORCE_PREFERRED,
+         true,
+         false,
+         true,
+         {NULL},
+         0,
+         true,
+         true,
+         GS_ENFORCED_NOT_HELD,
+         GS_LIMIT_NO_POD},
+        {"not found, no region",
+         GS_ENFORCE_PREFERRED,
+         false,
+         true,
+         false,
+         {NULL},
+         0,
+         true,
+         false,
+         GS_ENFORCED_ABSENT,
+         GS_LIMIT_NO_POD},
+        {"another class",
+         GS_ENFORCE_REQUIRED,
+         false,
+         true,
+         true,
+         {"/kubepods/poda"},
+         0,
+         true,
+         false,
+         GS_ENFORCED_DMEM,
+         GS_LIMIT_HELD},
+        {"another tree",
+         GS_ENFORCE_REQUIRED,
+         false,
+         true,
+         true,
+         {"/kubepods.slice/kubepods-poda.slice"},
+         0,
+         true,
+         false,
+         GS_ENFORCED_DMEM,
+         GS_LIMIT_HELD},
+        {"two trees",
+         GS_ENFORCE_PREFERRED,
+         false,
+         true,
+         true,
+         {POD, "/kubepods.slice/kubepods-poda.slice"},
+         0,
+         true,
+         true,
+         GS_ENFORCED_NOT_HELD,
+         GS_LIMIT_TWICE},
+        {"two trees, required",
+         GS_ENFORCE_REQUIRED,
+         true,
+         true,
+         true,
+         {POD, "/kubepods.slice/kubepods-poda.slice"},
+         0,
+         false,
+         true,
+         GS_ENFORCED_NOT_HELD,
+         GS_LIMIT_TWICE},
+        {"refused",
+         GS_ENFORCE_PREFERRED,
+         false,
+         true,
+         true,
+         {POD},
+         EACCES,
+         true,
+         true,
+         GS_ENFORCED_DENIED,
+         GS_LIMIT_DENIED},
+        {"read-only",
+         GS_ENFORCE_PREFERRED,
+         false,
+         true,
+         true,
+         {POD},
+         EROFS,
+         true,
+         true,
+         GS_ENFORCED_READ_ONLY,
+         GS_LIMIT_READ_ONLY},
+        {"the disk",
+         GS_ENFORCE_PREFERRED,
+         false,
+         true,
+         true,
+         {POD},
+         EIO,
+         true,
+         true,
+         GS_ENFORCED_NOT_HELD,
+         GS_LIMIT_FAILED},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct fixture f;
         struct gs_share share = four;
-        share.runs = true;
-        open_keeper(&f, GS_ENFORCE_PREFERRED, false);
-        make_pod(&f, r->used);
+        struct gs_kept news;
+        struct gs_keeper_stats stats;
+        enum gs_verdict verdict;
+        const char *reason = "";
+        share.runs = r->runs;
+        open_keeper(&f, r->mode, false);
+        if (!r->region)
+            tree_put(&f.tree, "", "dmem.capacity", REGION_1 " 17179869184\n");
+        tree_mkdirs(&f.tree, "/kubepods.slice/x", true);
+        look(&f);
+        f.tree.put_error = r->put_error;
+        f.tree.put_errors = -1;
+        for (size_t i = 0; i < 2 && r->folders[i]; i++)
+            tree_mkdir(&f.tree, r->folders[i]);
         gs_keeper_share(f.keeper, &share, NULL);
-        row_equal(r->row, limited(&f), r->limited);
-        row_text(r->row, kept(&f).reason, r->limited ? "" : "used before limited");
-        make_pod_use_less(&f);
+        if (r->asks)
+            row_equal(r->row, gs_keeper_may_start(f.keeper, "a", &reason), r->starts);
         gs_keeper_pass(f.keeper);
-        row_true(r->row, limited(&f) && kept(&f).held);
+        row_equal(r->row, kept(&f).outcome, r->outcome);
+        row_equal(r->row, gs_keeper_next_news(f.keeper, &news, &verdict), r->told);
+        gs_keeper_stats(f.keeper, &stats);
+        row_equal(r->row, stats.unheld, r->told);
+        row_equal(r->row, stats.held, r->outcome == GS_LIMIT_HELD);
+        row_equal(r->row, gs_keeper_enforces(f.keeper, 0), r->word);
+        row_equal(r->row, gs_keeper_enforces(f.keeper, 1),
+                  r->mode == GS_ENFORCE_OBSERVE ? GS_ENFORCED_NOT_ON : GS_ENFORCED_DMEM);
+        /* what was in the way goes, and the word is true again */
+        f.tree.put_error = 0;
+        tree_rmdir(&f.tree, "/kubepods.slice");
+        look(&f);
+        if (!tree_has(&f.tree, POD, NULL) && !tree_has(&f.tree, "/kubepods/poda", NULL))
+            tree_mkdir(&f.tree, POD);
+        gs_keeper_pass(f.keeper);
+        row_equal(r->row, kept(&f).held, r->mode != GS_ENFORCE_OBSERVE && r->region);
+        if (r->region && r->mode != GS_ENFORCE_OBSERVE)
+            row_equal(r->row, gs_keeper_enforces(f.keeper, 0), GS_ENFORCED_DMEM);
+        /* the pod ends: that its cgroup is gone is no news */
+        tree_rmdir(&f.tree, tree_has(&f.tree, POD, NULL) ? POD : "/kubepods/poda");
+        gs_keeper_pass(f.keeper);
+        gs_keeper_stats(f.keeper, &stats);
+        row_equal(r->row, stats.unheld, 0);
         close_keeper(&f);
     }
 }
@@ -336,7 +610,7 @@ static void the_kernel_remembers_a_better_peak_than_looks_find(void **state)
 
 static void use_is_known_of_each_gpu_that_the_kernel_counts(void **state)
 {
-    const struct gs_share both = {"a", GS_QOS_BURSTABLE, 7, 4 * GIB};
+    const struct gs_share both = {"a", 7, 4 * GIB};
     struct fixture f;
     struct gs_kept pod;
     open_keeper(&f, GS_ENFORCE_OBSERVE, false);
@@ -484,6 +758,9 @@ int main(void)
         cmocka_unit_test(a_share_that_is_told_late_limits_at_once),
         cmocka_unit_test(a_start_is_decided_by_what_is_read_then),
         cmocka_unit_test(a_pod_that_runs_already_keeps_what_it_has),
+        cmocka_unit_test(what_a_pod_has_above_its_share_only_shrinks),
+        cmocka_unit_test(a_kernel_that_ignored_a_limit_is_asked_for_what_is_in_use_then),
+        cmocka_unit_test(where_nothing_holds_a_pod_it_is_told),
         cmocka_unit_test(a_limit_of_an_earlier_run_is_recognised),
         cmocka_unit_test(a_pass_repairs_what_was_lost_and_counts_it),
         cmocka_unit_test(people_are_told_once_of_each_trouble),

@@ -5,8 +5,9 @@
 
 #define UID_A "0a1b2c3d-0000-4000-8000-00000000000a"
 #define POD_A "/kubepods/burstable/pod" UID_A
+#define AGAIN "/kubepods.slice/kubepods-pod0a1b2c3d_0000_4000_8000_00000000000a.slice"
 
-static const struct gs_limit_pod pod_a = {UID_A, GS_QOS_BURSTABLE};
+static const struct gs_limit_pod pod_a = {UID_A};
 static const char *const addresses[] = {"00000000:41:00.0", "00000000:C1:00.0"};
 
 struct fixture {
@@ -126,13 +127,110 @@ static void a_host_whose_pods_cannot_be_limited_says_why(void **state)
     }
 }
 
+/* A security module lets access(2) through and refuses open(2). */
+static void whether_limits_can_be_written_is_tried(void **state)
+{
+    static const struct {
+        const char *row, *max; /* of the pods' folder; NULL: it has none */
+        int put_error, may_put_error;
+        bool writes;
+        enum gs_limit_host_state host;
+        int tried;
+    } rows[] = {
+        {"it can", REGION_0 " max\n", 0, 0, true, GS_LIMIT_HOST_READY, 1},
+        {"refused", REGION_0 " max\n", EACCES, 0, true, GS_LIMIT_HOST_DENIED, 1},
+        {"read-only", REGION_0 " max\n", EROFS, 0, true, GS_LIMIT_HOST_READ_ONLY, 1},
+        {"refused, by one that only observes", REGION_0 " max\n", EACCES, 0, false,
+         GS_LIMIT_HOST_READY, 0},
+        {"a limit of others is not touched", REGION_0 " 77\n", EACCES, 0, true, GS_LIMIT_HOST_READY,
+         0},
+        {"the one without a limit is", REGION_0 " 77\n" REGION_1 " max\n", EACCES, 0, true,
+         GS_LIMIT_HOST_DENIED, 1},
+        {"no such file", NULL, EACCES, 0, true, GS_LIMIT_HOST_READY, 0},
+        {"no such file, not permitted", NULL, 0, EPERM, true, GS_LIMIT_HOST_DENIED, 0},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct cgroup_tree tree;
+        struct gs_limiter *limiter;
+        struct gs_limit_gpu gpus[2];
+        char path[128];
+        tree_make(&tree);
+        tree_mkdirs(&tree, "/kubepods/burstable", true);
+        tree_path(&tree, "/kubepods", "dmem.max", path, sizeof(path));
+        unlink(path);
+        if (r->max)
+            tree_put(&tree, "/kubepods", "dmem.max", r->max);
+        tree.put_error = r->put_error;
+        tree.put_errors = -1;
+        tree.may_put_error = r->may_put_error;
+        const struct gs_limiter_options options = {tree.mount, &tree.host, r->writes};
+        assert_int_equal(gs_limiter_new(&options, &limiter, NULL), 0);
+        enum gs_limit_host_state host = gs_limiter_look(limiter, addresses, 2, gpus);
+        row_text(r->row, gs_limit_host_name(host), gs_limit_host_name(r->host));
+        row_equal(r->row, tree.writes, r->tried);
+        row_equal(r->row, gpus[0].region.state, GS_REGION_USABLE);
+        row_equal(r->row, gpus[1].region.state, GS_REGION_USABLE);
+        row_text(r->row, tree_get(&tree, "/kubepods", "dmem.max"), r->max ? r->max : "");
+        gs_limiter_free(limiter);
+        tree_rmdir(&tree, "");
+    }
+}
+
+/* An earlier driver's tree is left behind, and may come first. */
+static void one_tree_that_can_be_written_is_enough(void **state)
+{
+    static const struct {
+        const char *row, *locked;
+        enum gs_limit_host_state host;
+    } rows[] = {
+        {"both", NULL, GS_LIMIT_HOST_READY},
+        {"not that of cgroupfs", "/kubepods/", GS_LIMIT_HOST_READY},
+        {"not that of systemd", "/kubepods.slice/", GS_LIMIT_HOST_READY},
+        {"neither", "/kubepods", GS_LIMIT_HOST_READ_ONLY},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        void *own = NULL;
+        struct gs_limit_gpu gpus[2];
+        assert_int_equal(setup(&own), 0);
+        struct fixture *f = own;
+        tree_mkdirs(&f->tree, "/kubepods.slice", true);
+        f->tree.locked = r->locked;
+        row_equal(r->row, gs_limiter_look(f->limiter, addresses, 2, gpus), r->host);
+        teardown(&own);
+    }
+}
+
+/* Its processes may be in either, and what they use is that of both. */
+static void a_pod_with_two_cgroups_is_limited_in_both_and_held_by_none(void **state)
+{
+    static const char *const regions[] = {REGION_0};
+    struct fixture *f = *state;
+    struct gs_limit_gpu gpus[2];
+    struct gs_limit_result result;
+    const struct gs_limit limit = {REGION_0, GIB};
+    uint64_t used = 77;
+    tree_mkdirs(&f->tree, "/kubepods.slice", true);
+    tree_put(&f->tree, "/kubepods.slice", "cgroup.subtree_control", "memory pids dmem\n");
+    tree_mkdir(&f->tree, AGAIN);
+    tree_put(&f->tree, AGAIN, "dmem.current", REGION_0 " 5\n");
+    tree_put(&f->tree, POD_A, "dmem.current", REGION_0 " 7\n");
+    gs_limiter_look(f->limiter, addresses, 2, gpus);
+    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, &limit, 1, &result), GS_LIMIT_TWICE);
+    assert_int_equal(result.outcome, GS_LIMIT_TWICE);
+    assert_non_null(strstr(tree_get(&f->tree, POD_A, "dmem.max"), REGION_0 " 1073741824\n"));
+    assert_non_null(strstr(tree_get(&f->tree, AGAIN, "dmem.max"), REGION_0 " 1073741824\n"));
+    assert_int_equal(gs_limiter_use(f->limiter, &pod_a, regions, 1, &used), GS_LIMIT_HELD);
+    assert_int_equal(used, 12);
+    tree_rmdir(&f->tree, AGAIN);
+    assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, &limit, 1, &result), GS_LIMIT_HELD);
+}
+
 /* Every row begins with a pod whose first GPU has no limit. */
 static void a_limit_is_held_only_when_the_kernel_says_so(void **state)
 {
     static const struct {
         const char *row;
         const char *uid;
-        enum gs_qos qos;
         const char *region;
         uint64_t bytes;
         int put_error, put_errors;
@@ -141,38 +239,34 @@ static void a_limit_is_held_only_when_the_kernel_says_so(void **state)
         bool written;
         int writes;
     } rows[] = {
-        {"set", UID_A, GS_QOS_BURSTABLE, REGION_0, GIB, 0, 0, false, GS_LIMIT_HELD, GS_LIMIT_HELD,
-         true, 1},
-        {"nothing allowed", UID_A, GS_QOS_BURSTABLE, REGION_0, 0, 0, 0, false, GS_LIMIT_HELD,
-         GS_LIMIT_HELD, true, 1},
-        {"no limit wanted, none there", UID_A, GS_QOS_BURSTABLE, REGION_0, GS_DMEM_NO_LIMIT, 0, 0,
-         false, GS_LIMIT_HELD, GS_LIMIT_HELD, false, 0},
-        {"a write that changes nothing", UID_A, GS_QOS_BURSTABLE, REGION_0, GIB, 0, 0, true,
-         GS_LIMIT_OTHER, GS_LIMIT_OTHER, true, 1},
-        {"another class", UID_A, GS_QOS_GUARANTEED, REGION_0, GIB, 0, 0, false, GS_LIMIT_NO_POD,
-         GS_LIMIT_NO_POD, false, 0},
-        {"another pod", "b", GS_QOS_BURSTABLE, REGION_0, GIB, 0, 0, false, GS_LIMIT_NO_POD,
-         GS_LIMIT_NO_POD, false, 0},
-        {"no UID", "../burstable", GS_QOS_BURSTABLE, REGION_0, GIB, 0, 0, false, GS_LIMIT_NO_POD,
-         GS_LIMIT_NO_POD, false, 0},
-        {"a region that is gone", UID_A, GS_QOS_BURSTABLE, "nvidia/0000:42:00/vidmem", GIB, 0, 0,
-         false, GS_LIMIT_NO_REGION, GS_LIMIT_NO_REGION, false, 0},
-        {"a region that goes during the write", UID_A, GS_QOS_BURSTABLE, REGION_0, GIB, EINVAL, -1,
-         false, GS_LIMIT_NO_REGION, GS_LIMIT_OTHER, false, 1},
-        {"not permitted", UID_A, GS_QOS_BURSTABLE, REGION_0, GIB, EACCES, -1, false,
+        {"set", UID_A, REGION_0, GIB, 0, 0, false, GS_LIMIT_HELD, GS_LIMIT_HELD, true, 1},
+        {"nothing allowed", UID_A, REGION_0, 0, 0, 0, false, GS_LIMIT_HELD, GS_LIMIT_HELD, true, 1},
+        {"no limit wanted, none there", UID_A, REGION_0, GS_DMEM_NO_LIMIT, 0, 0, false,
+         GS_LIMIT_HELD, GS_LIMIT_HELD, false, 0},
+        {"a write that changes nothing", UID_A, REGION_0, GIB, 0, 0, true, GS_LIMIT_OTHER,
+         GS_LIMIT_OTHER, true, 1},
+        {"another pod", "b", REGION_0, GIB, 0, 0, false, GS_LIMIT_NO_POD, GS_LIMIT_NO_POD, false,
+         0},
+        {"no UID", "../burstable", REGION_0, GIB, 0, 0, false, GS_LIMIT_NO_POD, GS_LIMIT_NO_POD,
+         false, 0},
+        {"a region that is gone", UID_A, "nvidia/0000:42:00/vidmem", GIB, 0, 0, false,
+         GS_LIMIT_NO_REGION, GS_LIMIT_NO_REGION, false, 0},
+        {"a region that goes during the write", UID_A, REGION_0, GIB, EINVAL, -1, false,
+         GS_LIMIT_NO_REGION, GS_LIMIT_OTHER, false, 1},
+        {"not permitted", UID_A, REGION_0, GIB, EACCES, -1, false, GS_LIMIT_DENIED, GS_LIMIT_OTHER,
+         false, 1},
+        {"not permitted in a cgroup namespace", UID_A, REGION_0, GIB, EPERM, -1, false,
          GS_LIMIT_DENIED, GS_LIMIT_OTHER, false, 1},
-        {"not permitted in a cgroup namespace", UID_A, GS_QOS_BURSTABLE, REGION_0, GIB, EPERM, -1,
-         false, GS_LIMIT_DENIED, GS_LIMIT_OTHER, false, 1},
-        {"read-only", UID_A, GS_QOS_BURSTABLE, REGION_0, GIB, EROFS, -1, false, GS_LIMIT_READ_ONLY,
-         GS_LIMIT_OTHER, false, 1},
-        {"the disk", UID_A, GS_QOS_BURSTABLE, REGION_0, GIB, EIO, -1, false, GS_LIMIT_FAILED,
-         GS_LIMIT_OTHER, false, 1},
+        {"read-only", UID_A, REGION_0, GIB, EROFS, -1, false, GS_LIMIT_READ_ONLY, GS_LIMIT_OTHER,
+         false, 1},
+        {"the disk", UID_A, REGION_0, GIB, EIO, -1, false, GS_LIMIT_FAILED, GS_LIMIT_OTHER, false,
+         1},
     };
     GS_FOR_EACH_ROW (r, rows) {
         void *own = NULL;
         assert_int_equal(setup(&own), 0);
         struct fixture *f = own;
-        const struct gs_limit_pod pod = {r->uid, r->qos};
+        const struct gs_limit_pod pod = {r->uid};
         const struct gs_limit limit = {r->region, r->bytes};
         struct gs_limit_result result = {.found_bytes = 77}, seen;
         f->tree.put_error = r->put_error;
@@ -239,7 +333,7 @@ static void a_pod_that_comes_later_is_limited_then(void **state)
 {
     struct fixture *f = *state;
     const struct gs_limit limit = {REGION_0, GIB};
-    const struct gs_limit_pod later = {"b", GS_QOS_GUARANTEED};
+    const struct gs_limit_pod later = {"b"};
     struct gs_limit_result result;
     assert_int_equal(gs_limiter_hold(f->limiter, &later, &limit, 1, &result), GS_LIMIT_NO_POD);
     tree_mkdirs(&f->tree, "/kubepods/podb", true);
@@ -313,7 +407,7 @@ static void use_is_read_whether_there_is_a_limit_or_not(void **state)
 {
     static const char *const regions[] = {REGION_1, "gone", REGION_0};
     struct fixture *f = *state;
-    const struct gs_limit_pod other = {"b", GS_QOS_BURSTABLE};
+    const struct gs_limit_pod other = {"b"};
     uint64_t bytes[] = {77, 77, 77};
     assert_int_equal(gs_limiter_use(f->limiter, &other, regions, 3, bytes), GS_LIMIT_NO_POD);
     assert_int_equal(bytes[0], 77);
@@ -369,7 +463,7 @@ static void containers_are_shown_the_limits_of_their_pod(void **state)
     assert_int_equal(f->tree.enablings, 1);
     gs_limiter_show(f->limiter, &pod_a, limits, 2);
     assert_int_equal(f->tree.writes, 4); /* nothing twice */
-    const struct gs_limit_pod nobody = {"b", GS_QOS_BURSTABLE};
+    const struct gs_limit_pod nobody = {"b"};
     gs_limiter_show(f->limiter, &nobody, limits, 2);
     gs_limiter_show(f->limiter, &pod_a, limits, GS_LIMITS_MAX + 1);
     assert_int_equal(f->tree.writes, 4);
@@ -383,6 +477,10 @@ int main(void)
         cmocka_unit_test(a_mount_has_a_name),
         in_tree(a_host_can_limit_or_says_why_not),
         cmocka_unit_test(a_host_whose_pods_cannot_be_limited_says_why),
+        cmocka_unit_test(whether_limits_can_be_written_is_tried),
+        cmocka_unit_test(one_tree_that_can_be_written_is_enough),
+        cmocka_unit_test_setup_teardown(a_pod_with_two_cgroups_is_limited_in_both_and_held_by_none,
+                                        setup, teardown),
         cmocka_unit_test(a_limit_is_held_only_when_the_kernel_says_so),
         in_tree(other_regions_keep_what_they_have),
         in_tree(the_worst_of_several_is_told),

@@ -3,9 +3,10 @@
 
 #include "gpushare/limit/pod_tree.h"
 
-#define UID_A  "0a1b2c3d-0000-4000-8000-00000000000a"
-#define UID_A_ "0a1b2c3d_0000_4000_8000_00000000000a"
-#define HASH   "5f1e5b3c9a6b4b1f8f0e8f5d3c2b1a09"
+#define UID_A   "0a1b2c3d-0000-4000-8000-00000000000a"
+#define UID_A_  "0a1b2c3d_0000_4000_8000_00000000000a"
+#define SLICE_A "kubepods-burstable-pod" UID_A_ ".slice"
+#define HASH    "5f1e5b3c9a6b4b1f8f0e8f5d3c2b1a09"
 
 static void a_pod_lies_where_its_kubelet_puts_it(void **state)
 {
@@ -112,10 +113,7 @@ static void the_folder_of_pods_is_found_wherever_it_is(void **state)
          {"/xkubepods", "/kubepods.scope", "/xkubepods.slice", "/kubepods-burstable.slice"},
          0,
          ""},
-        {"more than are followed",
-         {"/a/kubepods", "/b/kubepods", "/kubepods/x", "/kubepods.slice"},
-         4,
-         NULL},
+        {"several", {"/a/kubepods", "/b/kubepods", "/kubepods/x", "/kubepods.slice"}, 4, NULL},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct cgroup_tree tree;
@@ -136,22 +134,67 @@ static void the_folder_of_pods_is_found_wherever_it_is(void **state)
     assert_int_equal(found.root_count, 77);
 }
 
-static void a_pod_is_found_in_either_tree_of_a_changed_driver(void **state)
+/* Whatever class the API says: a kubelet of another version may see another. */
+static void a_pod_is_found_in_every_tree_and_class(void **state)
+{
+    static const struct {
+        const char *row;
+        const char *folders[3];
+        size_t count;
+    } rows[] = {
+        {"nowhere", {"/kubepods/burstable"}, 0},
+        {"burstable", {"/kubepods/burstable/pod" UID_A}, 1},
+        {"besteffort", {"/kubepods/besteffort/pod" UID_A}, 1},
+        {"guaranteed", {"/kubepods/pod" UID_A}, 1},
+        {"the other tree, of a changed driver",
+         {"/kubepods", "/kubepods.slice/kubepods-burstable.slice/" SLICE_A},
+         1},
+        {"both trees",
+         {"/kubepods/pod" UID_A, "/kubepods.slice/kubepods-burstable.slice/" SLICE_A},
+         2},
+        {"two classes", {"/kubepods/pod" UID_A, "/kubepods/burstable/pod" UID_A}, 2},
+        {"another pod's", {"/kubepods/burstable/podb"}, 0},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct cgroup_tree tree;
+        struct gs_pod_tree found;
+        char paths[GS_POD_TREE_PLACES_MAX][GS_CGROUP_PATH_BYTES];
+        size_t matched = 0;
+        tree_make(&tree);
+        for (size_t i = 0; i < 3 && r->folders[i]; i++)
+            tree_mkdirs(&tree, r->folders[i], false);
+        assert_int_equal(gs_pod_tree_learn(tree.mount, &found, NULL), 0);
+        row_equal(r->row, gs_pod_tree_find(&found, UID_A, paths), r->count);
+        for (size_t i = 0; i < r->count; i++)
+            for (size_t j = 0; j < 3 && r->folders[j]; j++)
+                matched += strcmp(paths[i] + strlen(tree.mount), r->folders[j]) == 0;
+        row_equal(r->row, matched, r->count);
+        row_equal(r->row, gs_pod_tree_find(&found, "../" UID_A, paths), 0);
+        tree_rmdir(&tree, "");
+    }
+}
+
+/* As with many nodes of kind on one host, whose folders come first or last. */
+static void the_nodes_own_folder_is_among_those_that_are_kept(void **state)
 {
     struct cgroup_tree tree;
     struct gs_pod_tree found;
-    struct gs_error err = {0};
-    char path[GS_CGROUP_PATH_BYTES] = "untouched";
+    char folder[64];
+    int own = 0, owns = 8; /* one of them comes behind the others, whatever the order */
     tree_make(&tree);
-    tree_mkdirs(&tree, "/kubepods/besteffort/pod" UID_A, false);
-    tree_mkdirs(&tree, "/kubepods.slice", false);
+    for (int i = 0; i < 2 * GS_POD_TREE_ROOTS_MAX; i++) {
+        snprintf(folder, sizeof(folder), "/other-%d/a/kubelet/kubepods", i);
+        tree_mkdirs(&tree, folder, false);
+    }
+    for (int i = 0; i < owns; i++) {
+        snprintf(folder, sizeof(folder), "/own-%d/kubepods", i);
+        tree_mkdirs(&tree, folder, false);
+    }
     assert_int_equal(gs_pod_tree_learn(tree.mount, &found, NULL), 0);
-    assert_int_equal(found.root_count, 2);
-    assert_int_equal(gs_pod_tree_find(&found, UID_A, GS_QOS_BURSTABLE, path, &err), -1);
-    assert_int_equal(err.code, GS_ENOENT);
-    assert_string_equal(path, "untouched");
-    assert_int_equal(gs_pod_tree_find(&found, UID_A, GS_QOS_BEST_EFFORT, path, NULL), 0);
-    assert_string_equal(path + strlen(tree.mount), "/kubepods/besteffort/pod" UID_A);
+    assert_int_equal(found.root_count, GS_POD_TREE_ROOTS_MAX);
+    for (size_t i = 0; i < found.root_count; i++)
+        own += strstr(found.roots[i], "/own-") != NULL;
+    assert_int_equal(own, owns);
     tree_rmdir(&tree, "");
 }
 
@@ -161,7 +204,8 @@ int main(void)
         cmocka_unit_test(a_pod_lies_where_its_kubelet_puts_it),
         cmocka_unit_test(other_folders_are_no_pods),
         cmocka_unit_test(the_folder_of_pods_is_found_wherever_it_is),
-        cmocka_unit_test(a_pod_is_found_in_either_tree_of_a_changed_driver),
+        cmocka_unit_test(a_pod_is_found_in_every_tree_and_class),
+        cmocka_unit_test(the_nodes_own_folder_is_among_those_that_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
