@@ -26,9 +26,21 @@ static bool is_anothers(const struct gs_waiter *waiter)
     return waiter->pod->nominated_node[0] && !is_ours(&waiter->offers, waiter->pod);
 }
 
-bool gs_offers_stale(const struct gs_waiter *waiter)
+/* It shows a nomination of ours. */
+static bool is_marked(const struct gs_waiter *waiter)
+{
+    const struct gs_pod *pod = waiter->pod;
+    return pod->offer[0] && !waiter->offers.left && strcmp(pod->nominated_node, pod->offer) == 0;
+}
+
+static bool is_stale(const struct gs_waiter *waiter)
 {
     return waiter->offers.stale && waiter->offers.stale == gs_pod_revision(waiter->pod);
+}
+
+bool gs_offers_wait(const struct gs_waiter *waiter)
+{
+    return !waiter->offers.node && (is_stale(waiter) || is_marked(waiter));
 }
 
 /* What of a node changes before it is offered again. */
@@ -99,7 +111,8 @@ static bool is_offerable(const struct gs_service *service, const struct gs_waite
 bool gs_offers_may(const struct gs_service *service, const struct gs_waiter *waiter)
 {
     return is_offerable(service, waiter) && waiter->shown && !waiter->offers.node &&
-           !gs_offers_stale(waiter) && !has_claim(service, waiter->pod->uid);
+           !gs_offers_wait(waiter) && !has_claim(service, waiter->pod->uid) &&
+           gs_ledger_hold_slot(service->store.ledger, waiter->pod->uid) == GS_INDEX_NONE;
 }
 
 uint32_t gs_offers_find(const struct gs_service *service, const struct gs_waiter *waiter,
@@ -334,13 +347,6 @@ static bool is_over(const struct gs_service *service, const struct gs_waiter *wa
            gs_node_facts_eligible(&store->facts, view->slot, waiter->pod) != GS_ELIGIBLE;
 }
 
-/* It shows a nomination of ours. */
-static bool is_marked(const struct gs_waiter *waiter)
-{
-    const struct gs_pod *pod = waiter->pod;
-    return pod->offer[0] && !waiter->offers.left && strcmp(pod->nominated_node, pod->offer) == 0;
-}
-
 /* Of a mark that is not an offer's: nobody's nomination is there, or another's; once, since owners
  * may write it too. */
 static bool is_due_back(const struct gs_waiter *waiter, int64_t now_ns, bool *ret_nominated)
@@ -349,7 +355,7 @@ static bool is_due_back(const struct gs_waiter *waiter, int64_t now_ns, bool *re
     const struct gs_pod *pod = waiter->pod;
     *ret_nominated = is_marked(waiter);
     return pod->offer[0] && !offers->node && (*ret_nominated || !offers->cleaned) &&
-           !gs_offers_stale(waiter) && now_ns >= offers->retry_ns;
+           !is_stale(waiter) && now_ns >= offers->retry_ns;
 }
 
 static bool look_back(void *ctx, struct gs_waiter *waiter)

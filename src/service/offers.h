@@ -88,7 +88,7 @@ void gs_offers_leave(struct gs_service *service, const char *uid, const struct g
 /* For the waker, under the store's and the table's lock: may be offered a node, now; which one
  * (GS_INDEX_NONE: none; *work: so many nodes are looked at, and are taken off); offers it (lock for
  * writing), false: there is none, or no memory. */
-bool gs_offers_stale(const struct gs_waiter *waiter); /* its next event decides */
+bool gs_offers_wait(const struct gs_waiter *waiter); /* its next event decides */
 bool gs_offers_may(const struct gs_service *service, const struct gs_waiter *waiter);
 uint32_t gs_offers_find(const struct gs_service *service, const struct gs_waiter *waiter,
                         const struct gs_ask *ask, int64_t *work);

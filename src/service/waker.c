@@ -169,7 +169,7 @@ static bool consider(void *ctx, struct gs_waiter *waiter)
     round->work--;
     if (is_passed_over(round->service, waiter, round->now_ns))
         return true;
-    if (!waiter->offers.node && !gs_offers_stale(waiter))
+    if (!waiter->offers.node && !gs_offers_wait(waiter))
         find_node(round, waiter);
     if (!is_due(waiter, round->now_ns))
         return round->work > 0;

@@ -313,6 +313,24 @@ static void it_is_taken_back_when_its_place_is_none(void **state)
     is_taken_back(GS_NS_PER_S / 5);
 }
 
+/* The old one's place is held as long as the pod shows it. */
+static void nothing_is_offered_before_the_last_offer_is_taken_back(void **state)
+{
+    show("", "");
+    refuse();
+    is_offered("n2", GS_NS_PER_S);
+    refuse();
+    rig.nominate_code = GS_EIO;
+    for (int i = 0; i < 100; i++) {
+        rig_tick(&rig, GS_NS_PER_S / 10);
+        assert_string_equal(rig.marked, rig.patches > 1 ? "" : "n2");
+    }
+    rig.nominate_code = GS_OK;
+    is_taken_back(2 * GS_NS_PER_S);
+    show("", "");
+    is_offered("n3", 2 * GS_NS_PER_S);
+}
+
 static void it_is_taken_back_again_until_it_is_gone(void **state)
 {
     show("", "");
@@ -676,6 +694,7 @@ int main(void)
         T(who_cannot_use_an_offer_gets_none),
         T(an_offer_that_led_nowhere_is_taken_back),
         T(it_is_taken_back_when_its_place_is_none),
+        T(nothing_is_offered_before_the_last_offer_is_taken_back),
         T(it_is_taken_back_again_until_it_is_gone),
         T(what_another_replica_offered_is_taken_back),
         T(a_mark_that_its_owner_writes_again_is_taken_off_once),
