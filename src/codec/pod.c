@@ -10,7 +10,7 @@
 #include "gpushare/codec/rfc3339.h"
 #include "pod_reader.h"
 
-enum { STATIC_UID_DIGITS = 32 };
+enum { STATIC_UID_BYTES = 64, API_UID_LEN = 36 };
 
 static void read_created(struct gs_reader *reader, int64_t *ret_s)
 {
@@ -283,17 +283,21 @@ static void judge_words(const struct gs_pod_reader *pr)
         pod->qos = GS_QOS_BURSTABLE;
 }
 
-/* 32 hexadecimal digits, which no UID is: a limit that is meant for this pod never hits another. */
-static bool is_static_uid(const char *hash)
+/* The hash of its manifest, or the UID that its manifest names (pkg/kubelet/config/common.go). None
+ * of the length of those that the API server gives: a limit that is meant for this pod never hits
+ * another.
+ */
+static bool is_static_uid(const char *uid)
 {
-    return strlen(hash) == STATIC_UID_DIGITS &&
-           strspn(hash, "0123456789abcdef") == STATIC_UID_DIGITS;
+    size_t len = strlen(uid);
+    return len > 0 && len != API_UID_LEN &&
+           strspn(uid, "0123456789-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == len;
 }
 
 static int keep_static_uid(const struct gs_pod_reader *pr)
 {
-    char hash[STATIC_UID_DIGITS + 1];
-    if (!gs_scan_text_copy(pr->mirror, hash, sizeof(hash)) || !is_static_uid(hash))
+    char uid[STATIC_UID_BYTES];
+    if (!gs_scan_text_copy(pr->mirror, uid, sizeof(uid)) || !is_static_uid(uid))
         return 0;
     const char *copy = gs_scan_string_dup(&pr->pod->arena, pr->mirror);
     if (!copy)
