@@ -60,6 +60,16 @@ static void print_pending(struct gs_service *service, struct gs_buf *out)
     gs_metric_seconds(out, "gpushare_refused_pod_oldest_seconds", "gauge",
                       "Since the first refusal of the pending pod that waits longest; 0: none.",
                       (double)stats.oldest_ns / 1e9);
+    const struct gs_clock *clock = service->config.clock;
+    int64_t wall_s = clock->wall_ns(clock->ctx) / GS_NS_PER_S;
+    int64_t unasked_s = stats.unasked_since_s ? wall_s - stats.unasked_since_s : 0;
+    gs_metric_gauge(out, "gpushare_unasked_pods",
+                    "Pending pods without scheduling gates about which no scheduler asked this "
+                    "replica since it started.",
+                    stats.unasked);
+    gs_metric_seconds(out, "gpushare_unasked_pod_oldest_seconds", "gauge",
+                      "Since the creation of the oldest of them; 0: none.",
+                      unasked_s > 0 ? (double)unasked_s : 0);
     gs_metric_counter(out, "gpushare_wakes_total", "Refused pods woken because memory came free.",
                       atomic_load(&service->wakes));
     gs_metric_counter(out, "gpushare_nominations_total",

@@ -340,6 +340,24 @@ size_t gs_pending_bytes(struct gs_pending *pending)
     return bytes;
 }
 
+/* A scheduler is at work on it, or it waits for something else than a scheduler. */
+static bool is_asked(const struct entry *entry)
+{
+    const struct gs_waiter *waiter = &entry->waiter;
+    return waiter->named_ns || waiter->offers.refused || !entry->from_watch || entry->pod.gated ||
+           entry->pod.deleting;
+}
+
+static void count_unasked(const struct entry *entry, struct gs_pending_stats *stats)
+{
+    int64_t created_s = entry->pod.created_s;
+    if (is_asked(entry))
+        return;
+    stats->unasked++;
+    if (created_s && (!stats->unasked_since_s || created_s < stats->unasked_since_s))
+        stats->unasked_since_s = created_s;
+}
+
 void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pending_stats *ret)
 {
     struct gs_pending_stats stats = {0};
@@ -353,6 +371,8 @@ void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pend
         if (now_ns - entry->since_ns > stats.oldest_ns)
             stats.oldest_ns = now_ns - entry->since_ns;
     }
+    for (entry = pending->entries; entry; entry = entry->hh.next)
+        count_unasked(entry, &stats);
     pthread_mutex_unlock(&pending->lock);
     *ret = stats;
 }

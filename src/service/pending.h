@@ -65,6 +65,9 @@ size_t gs_pending_bytes(struct gs_pending *pending);
 struct gs_pending_stats {
     uint32_t refused[GS_REASONS];
     int64_t oldest_ns; /* since the first refusal of the one that waits longest; 0: none waits */
+    uint32_t
+        unasked; /* pods without scheduling gates about which no scheduler asked this service */
+    int64_t unasked_since_s; /* the oldest one's creation, Unix seconds; 0: none */
 };
 void gs_pending_stats(struct gs_pending *pending, int64_t now_ns, struct gs_pending_stats *ret);
 

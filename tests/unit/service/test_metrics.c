@@ -85,6 +85,42 @@ static void ask_filter(const char *name, const char *uid, const char *mem)
 }
 
 /* Nodes without GPUs are most, and say nothing about why. */
+static void show_pending(const char *uid, const char *meta, const char *gates)
+{
+    char json[1024];
+    snprintf(json, sizeof(json),
+             "{'metadata':{'name':'%s','namespace':'d','uid':'%s'%s},'spec':{%s'containers':[{"
+             "'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'4'}}}]},'status':{'phase':"
+             "'Pending'}}",
+             uid, uid, meta, gates);
+    rig_quote(json);
+    rig_feed(&rig, json, false);
+}
+
+/* A forgotten schedulerName, a kube-scheduler that is down or does not call this extender. */
+static void pods_that_nobody_asks_about_are_told(void **state)
+{
+    static const char born[] = ",'creationTimestamp':'1970-01-01T00:00:07Z'";
+    static const char dying[] = ",'creationTimestamp':'1970-01-01T00:00:01Z',"
+                                "'deletionTimestamp':'1970-01-01T00:00:02Z'";
+    char line[96];
+    snprintf(line, sizeof(line), "\ngpushare_unasked_pod_oldest_seconds %lld.000\n",
+             (long long)(rig.clock.wall_ns(&rig) / GS_NS_PER_S - 7));
+    expect(NULL, "\ngpushare_unasked_pods 0\n");
+    expect(NULL, "\ngpushare_unasked_pod_oldest_seconds 0.000\n");
+    show_pending("a", born, "");
+    show_pending("b", "", "");
+    show_pending("gated", born, "'schedulingGates':[{'name':'g'}],");
+    show_pending("dying", dying, "");
+    expect(NULL, "\ngpushare_unasked_pods 2\n");
+    expect(NULL, line);
+    ask_filter("b", "b", "4"); /* a node is named */
+    expect(NULL, "\ngpushare_unasked_pods 1\n");
+    ask_filter("a", "a", "20"); /* refused: asked all the same */
+    expect(NULL, "\ngpushare_unasked_pods 0\n");
+    expect(NULL, "\ngpushare_unasked_pod_oldest_seconds 0.000\n");
+}
+
 static void refused_pods_are_counted_by_reason_until_they_fit(void **state)
 {
     ask_filter("huge", "h", "20");
@@ -227,6 +263,7 @@ int main(void)
         T(a_full_cluster_has_nothing_free),
         T(stranded_memory_is_not_told_before_it_is_known),
         T(what_no_known_pod_can_use_is_stranded),
+        T(pods_that_nobody_asks_about_are_told),
         T(refused_pods_are_counted_by_reason_until_they_fit),
         T(a_refused_pod_counts_under_its_most_hopeful_reason),
         T(a_namespace_has_what_its_pods_were_given),
