@@ -43,7 +43,8 @@ class Extender:
             command = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"',
                        f"host-{self.number}", *command]
         self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log,
-                                        stdin=subprocess.DEVNULL)
+                                        stdin=subprocess.DEVNULL,
+                                        env={**os.environ, "GPUSHARE_INVARIANTS": "fatal"})
         self.world.trace("start", self.name, self.process.pid)
 
     def stop(self):

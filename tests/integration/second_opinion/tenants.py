@@ -255,7 +255,8 @@ class Tenants:
         pod["metadata"]["annotations"]['odd"\\\u2028'] = "a\u0000b\\\"{}[]" * 30
         pod["status"]["containerStatuses"] = [{"name": "c", "resources": {"limits": {MEM: "99"}},
                                                "allocatedResources": {MEM: "99"}}]
-        pod["spec"]["containers"][0]["resources"].setdefault("limits", {})["cpu"] = \
+        box = pod["spec"]["containers"][0]
+        box.setdefault("resources", {}).setdefault("limits", {})["cpu"] = \
             self.rng.choice(["100m", "1e-3", "9E", "1e30", "0.5"])
         self.api.touch(pod)
         return pod["metadata"]["name"]

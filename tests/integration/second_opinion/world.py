@@ -12,7 +12,7 @@ from api import KINDS, Api
 from extenders import Extender, Service
 from faults import Faults
 from nodes import Nodes
-from objects import (CORES, MEM, WAKE, allowed, annotation, asked, boxes, count_of, inventory, peak,
+from objects import (CORES, COUNT, MEM, WAKE, allowed, asked, boxes, count_of, inventory, peak,
                      usable)
 from oracle import OPEN_S, Oracle
 from scheduler import WORKERS, Scheduler
@@ -326,8 +326,8 @@ class World:
                        for one in self.api.pods.values())
             loose = any(place.loose and place.node == node_name
                         for place, _ in self.oracle.standing())
-            odd = any(annotation(pod, key) for key in list(pod["metadata"]["annotations"])
-                      if key.startswith("aliyun.com/") and key != WAKE) or cores and (
+            odd = any(key.startswith("aliyun.com/") and key not in (WAKE, COUNT)
+                      for key in pod["metadata"]["annotations"]) or cores and (
                           cores > 100 or count > 1) or any(
                               asked(box, CORES) and not asked(box, MEM)
                               for box in boxes(pod["spec"]))
