@@ -82,6 +82,7 @@ def parse():
     parser.add_argument("--go-on", action="store_true")
     parser.add_argument("--only", action="append", metavar="TROUBLE")
     parser.add_argument("--without", action="append", metavar="EVENT")
+    parser.add_argument("--flag", action="append", default=[], help="of the extender")
     parser.add_argument("--folder")
     parser.add_argument("--sabotage", choices=["all", *sabotage.ALL],
                         help="this is wrong on purpose, and must be found")

@@ -50,6 +50,7 @@ class World:
             self.oracle.lease_key = (NAMESPACE, "gpushare-extender")
         elif self.way == "scheduler":
             flags += ["--scheduler-lease", NAMESPACE + "/kube-scheduler"]
+        flags += args.flag
         self.trace("world", args.seed, self.way, self.api.release, *flags)
         self.extenders = [Extender(self, at, args.program, flags, args.port + 2 * at)
                           for at in range(args.replicas)]
