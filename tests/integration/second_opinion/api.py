@@ -34,7 +34,7 @@ def merge(to, patch):
 
 
 class Client:
-    """One listener, its faults, and what the process behind it was told."""
+    """One listener, its faults, and the process behind it."""
 
     def __init__(self, name, port):
         self.name, self.port = name, port
@@ -52,28 +52,34 @@ class Client:
         self.lease_fails = False
 
     def begin(self, seq):
-        """A new process. What was so before, its first lists tell it, before it binds anything."""
+        self.process = Process(seq)
+
+
+class Process:
+    """What it was told. What was so before it began, its first lists tell it, before it binds."""
+
+    def __init__(self, seq):
         self.told = {kind: [(0, seq)] for kind in KINDS}    # (time, seq)
         self.heard = set()          # kinds of which it has had a list
-        self.late_told = None                               # while it is stopped
+        self.late = None            # what it is told while it is stopped
         self.seen = {}              # UID -> the record with which it first saw the pod bound
 
     def stop(self):
-        self.late_told = {}
+        self.late = {}
 
     def go_on(self):
-        late, self.late_told = self.late_told or {}, None
+        late, self.late = self.late or {}, None
         for kind, seq in late.items():
-            self.note_told(kind, seq)
+            self.tell(kind, seq)
 
     def see(self, uid, node, record):
         if uid and node:
             self.seen.setdefault(uid, record)
 
-    def note_told(self, kind, seq):
+    def tell(self, kind, seq):
         self.heard.add(kind)
-        if self.late_told is not None:
-            self.late_told[kind] = max(seq, self.late_told.get(kind, 0))
+        if self.late is not None:
+            self.late[kind] = max(seq, self.late.get(kind, 0))
         elif seq > self.told[kind][-1][1]:
             self.told[kind].append((time.monotonic(), seq))
             del self.told[kind][:-5000]
@@ -267,7 +273,7 @@ class Api:
             return await self.watch(client, kind, query, writer)
         if client.down[kind]:
             return None
-        version = query.get("resourceVersion", "")
+        process, version = client.process, query.get("resourceVersion", "")
         rev, seq, texts = self.rev, self.seq, dict(self.text[kind])
         if version == "0" and client.stale_list and self.snapshots[kind]:
             rev, seq, texts = self.rng.choice(self.snapshots[kind])
@@ -277,10 +283,10 @@ class Api:
             texts = {key: text for key, text in texts.items() if selected(text, selector)}
         await asyncio.sleep(client.slow.get("list", 0) * self.rng.random())
         if not query.get("fieldSelector"):
-            client.note_told(kind, seq)
+            process.tell(kind, seq)
             if kind == "pods":
                 for text in texts.values():
-                    client.see(*gist(json.loads(text)))
+                    process.see(*gist(json.loads(text)))
         return 200, ('{"kind":"List","apiVersion":"v1","metadata":{"resourceVersion":"%d"},'
                      '"items":[%s]}' % (rev, ",".join(texts.values())))
 
@@ -304,7 +310,7 @@ class Api:
         return None
 
     async def stream(self, watch, at, until, writer):
-        client, kind = watch.client, watch.kind
+        client, kind, process = watch.client, watch.kind, watch.process
         bookmark = time.monotonic() + BOOKMARK_S
         while not watch.end and not writer.is_closing() and not client.down[kind]:
             watch.clear()
@@ -324,8 +330,8 @@ class Api:
                     await writer.drain()
                     at = events[-1][0]
                     for event in events:
-                        client.see(*event[4])
-                    client.note_told(kind, events[-1][1])
+                        process.see(*event[4])
+                    process.tell(kind, events[-1][1])
                     if len(events) == 500:
                         continue
                 elif now > bookmark:
@@ -336,7 +342,7 @@ class Api:
                          "metadata": {"resourceVersion": str(at)}})))
                     await writer.drain()
                 if at >= self.floor and (not hist or hist[-1][0] <= at):
-                    client.note_told(kind, self.last[kind])
+                    process.tell(kind, self.last[kind])
             if now > until and not client.hold[kind]:
                 writer.write(b"0\r\n\r\n")
                 return
@@ -380,7 +386,7 @@ class Api:
         return 200, pod
 
     async def binding(self, client, key, sent):
-        arrived = time.monotonic()
+        arrived = (time.monotonic(), client.process)
         self.on_binding(client, key)
         fate, chance = "done", self.rng.random()
         for name, share in client.fates.items():
@@ -470,6 +476,7 @@ class Watch(asyncio.Event):
     def __init__(self, client, kind, restored):
         super().__init__()
         self.client, self.kind, self.restored = client, kind, restored
+        self.process = client.process
         self.end, self.last_words = False, b""
 
 

@@ -49,13 +49,13 @@ class Extender:
 
     def stop(self):
         self.frozen = True
-        self.client.stop()
+        self.client.process.stop()
         self.process.send_signal(signal.SIGSTOP)
 
     def go_on(self):
         self.frozen = False
         self.process.send_signal(signal.SIGCONT)
-        self.client.go_on()
+        self.client.process.go_on()
 
     async def end(self, how):
         """Its exit status; None if it does not end at SIGTERM."""

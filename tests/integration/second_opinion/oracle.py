@@ -100,9 +100,9 @@ class Oracle:
 
     # ---- what a process could know
 
-    def excuse(self, node, client, moment):
-        pods = client.told_at("pods", moment - MARGIN_S)
-        nodes = client.told_at("nodes", moment - MARGIN_S)
+    def excuse(self, node, moment, process):
+        pods = process.told_at("pods", moment - MARGIN_S)
+        nodes = process.told_at("nodes", moment - MARGIN_S)
         for kind, seq in self.touches.get(node, ()):
             if seq > (pods if kind == "pods" else nodes):
                 return f"{kind} {seq} not told"
@@ -110,7 +110,7 @@ class Oracle:
             return "gpu-moved cannot be read"
         for place, _ in self.standing():
             if place.node == node and (place.loose or place.disputed and
-                                       client.seen.get(place.uid, place.record) != place.record):
+                                       process.seen.get(place.uid, place.record) != place.record):
                 return f"{place.name} was edited"
             if place.node == node and place.disputed and place.by is None:
                 return f"{place.name} was bound by hand"
@@ -132,6 +132,7 @@ class Oracle:
 
     def on_bound(self, client, pod, before, arrived, seq, other):
         uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]
+        moment, process = arrived
         self.offers.pop(uid, None)
         self.nominated.pop(uid, None)
         if not peak(pod["spec"], MEM):
@@ -151,14 +152,14 @@ class Oracle:
             self.touch(place.node, "pods", seq)
         if not node:
             return
-        edited = self.edited.get(uid, 0) > client.told_at("pods", arrived - MARGIN_S)
+        edited = self.edited.get(uid, 0) > process.told_at("pods", moment - MARGIN_S)
         if not other and not edited:
             self.judge_record(pod, before, gpus, place, about)
         for gpu in gpus:
             fault = self.judge_gpu(node, before, gpu, place, sums, other or edited)
             if not fault:
                 continue
-            why = "bound to another UID" if other else self.excuse(place.node, client, arrived)
+            why = "bound to another UID" if other else self.excuse(place.node, moment, process)
             self.trace("excused" if why else "fault", about, fault, why or "")
             if why:
                 self.excuses += 1

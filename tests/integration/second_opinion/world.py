@@ -230,7 +230,7 @@ class World:
             if one.frozen or one.ending or one.process.poll() is not None:
                 return one.name + " does not run"
             for kind in KINDS:
-                if not one.client.up_to_date(kind, self.api.last[kind]):
+                if not one.client.process.up_to_date(kind, self.api.last[kind]):
                     return f"{one.name} was not told of {kind}"
         return ""
 
