@@ -57,9 +57,7 @@ def count_of(pod):
         text = annotation(pod, COUNT)
     if text is None:
         return 1
-    if not text.isdecimal() or not text.isascii() or not 1 <= int(text) <= 64:
-        return None
-    return int(text)
+    return int(text) if text in map(str, range(1, 65)) else None
 
 
 def record_of(pod):
