@@ -167,10 +167,9 @@ int64_t record_keep(struct record *record, const struct gs_inventory *now)
 {
     struct gs_inventory next = *now;
     struct gs_error err = {0};
-    if (record->now.rev && record->on_host && same(&record->now, now))
-        return record->now.rev;
+    bool changed = !record->now.rev || !same(&record->now, now);
     next.rev = record->now.rev < INT64_MAX ? record->now.rev + 1 : INT64_MAX;
-    if (!copy(record, &next))
+    if ((changed && !copy(record, &next)) || (!changed && record->on_host))
         return record->now.rev;
     record->on_host = write_file(record, &err) == 0;
     if (!record->on_host && !record->write_failed)

@@ -421,6 +421,26 @@ static void the_record_on_the_host_serves_while_the_api_is_away(void **state)
     }
 }
 
+static void a_host_that_takes_no_record_costs_no_writes(void **state)
+{
+    struct node node;
+    char path[160];
+    node_make(&node);
+    snprintf(path, sizeof(path), "%s/gpushare-aliyun.com", node.dir);
+    put_text(path, "in the way");
+    node_start(&node);
+    struct node_pod *p = node_pod(&node, "p", 8, 1);
+    expect_limit(&node, p, REGION_1, 8192);
+    node_run(&node, 30);
+    int patches = node.node_patches;
+    node_run(&node, 200);
+    assert_int_equal(node.node_patches, patches);
+    assert_non_null(strstr(node.inventory, "\"rev\":1}"));
+    restart(&node);
+    expect_limit(&node, p, REGION_1, 8192);
+    node_free(&node);
+}
+
 /* With --mps-by-label. */
 static void the_record_knows_whether_mps_was_chosen(void **state)
 {
@@ -546,6 +566,7 @@ int main(void)
         cmocka_unit_test(a_pod_keeps_its_unit_while_anything_tells_it),
         cmocka_unit_test(the_originals_pods_keep_their_unit),
         cmocka_unit_test(the_record_on_the_host_serves_while_the_api_is_away),
+        cmocka_unit_test(a_host_that_takes_no_record_costs_no_writes),
         cmocka_unit_test(the_record_knows_whether_mps_was_chosen),
         cmocka_unit_test(what_the_kernel_limits_starts_again_while_the_api_is_away),
         cmocka_unit_test(slices_that_come_late_are_seen_soon),
