@@ -158,8 +158,11 @@ static void ask_whether(void *ctx, struct gs_waiter *waiter)
     bool may = offers->questions < GS_OFFER_QUESTIONS &&
                (!offers->questions || question->now_ns - offers->first_ns < GS_OFFER_NS) &&
                is_offerable(question->service, waiter);
-    question->held_up = may && ((offers->node && !offers->failed) ||
-                                find_for(question->service, waiter) != GS_INDEX_NONE);
+    /* once a node was tried in vain, each more would cost another back-off of kube-scheduler's */
+    question->held_up =
+        may && (offers->node
+                    ? !offers->failed
+                    : !offers->tried_count && find_for(question->service, waiter) != GS_INDEX_NONE);
     offers->owed = question->held_up;
     if (!question->held_up)
         return;

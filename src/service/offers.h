@@ -30,7 +30,7 @@
  * resourceVersion it was decided on: after 409 the next event of the pod decides anew. A nomination
  * that is not the mark's is another's, and never touched.
  *
- * `preempt` names nobody while a node has room that the pod was not offered yet: at most
+ * `preempt` names nobody until a node that has room was offered and tried: at most
  * GS_OFFER_QUESTIONS times in a pod's life, none later than GS_OFFER_NS after the first. When that
  * is over, or no node is left, the pod is woken at once. A node that led nowhere is offered again
  * when its labels, taints, allocatable or free GPU memory are not what they were.
