@@ -49,7 +49,8 @@ static bool moved_matches(const struct gs_node *node, const struct node_object *
 static const char *label_of(const struct node_object *desired)
 {
     const struct gs_gpu_set *set = &desired->set;
-    bool all = set->count > 0 && !desired->leaving && !desired->upgrading;
+    bool all =
+        set->count > gs_gpu_mask_count(set->gone) && !desired->leaving && !desired->upgrading;
     for (uint32_t i = 0; i < set->count; i++)
         all = all && (set->gpus[i].enforced == GS_ENFORCED_DMEM ||
                       (set->gone & GS_GPU_BIT(set->gpus[i].idx)));

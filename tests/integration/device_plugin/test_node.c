@@ -68,6 +68,28 @@ static void a_pod_is_given_what_it_was_bound_to(void **state)
     node_free(&node);
 }
 
+/* A card that is gone has no say in the label; where all are gone nobody is kept to anything. */
+static void without_a_card_the_node_has_no_label(void **state)
+{
+    struct node node;
+    node_make(&node);
+    node_start(&node);
+    struct node_pod *p = node_pod(&node, "p", 8, 1);
+    node_run(&node, 15);
+    assert_string_equal(node.label, "dmem");
+    node_set_gpus(&node, &card_b, 1);
+    node_run(&node, 15);
+    assert_string_equal(node.label, "dmem");
+    node_set_gpus(&node, NULL, 0);
+    node_run(&node, 15);
+    assert_string_equal(node.label, "");
+    node_set_gpus(&node, &card_b, 1);
+    node_run(&node, 75);
+    assert_string_equal(node.label, "dmem");
+    expect_limit(&node, p, REGION_1, 8192);
+    node_free(&node);
+}
+
 /* A pod that has a whole card when a part of each is kept back: it is larger than any GPU offers.
  */
 static void overhead_changes_no_unit(void **state)
@@ -558,6 +580,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pod_is_given_what_it_was_bound_to),
+        cmocka_unit_test(without_a_card_the_node_has_no_label),
         cmocka_unit_test(overhead_changes_no_unit),
         cmocka_unit_test(a_lost_card_changes_no_unit),
         cmocka_unit_test(the_only_card_lost_changes_no_unit),
