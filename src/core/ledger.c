@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/invariant.h"
+
 struct gs_ledger *gs_ledger_new(void)
 {
     struct gs_ledger *ledger = calloc(1, sizeof(*ledger));
@@ -34,7 +36,6 @@ void gs_ledger_free(struct gs_ledger *ledger)
     free(ledger->claims);
     free(ledger->others);
     free(ledger->holds);
-    free(ledger->models);
     gs_index_release(&ledger->by_name);
     gs_index_release(&ledger->by_claim);
     gs_index_release(&ledger->by_other);
@@ -126,32 +127,62 @@ void gs_ledger_node_touch(struct gs_ledger *ledger, struct gs_ledger_node *node)
     node->view.version = ++ledger->version;
 }
 
-/* The number of a model name; 0 when there is none or no room for one more. -1: out of memory. */
-static int intern_model(struct gs_ledger *ledger, const char *name, uint16_t *ret)
+/* The number of a model, a free one when it has none yet; 0 when there is no room for one more. */
+static uint16_t model_number(struct gs_ledger *ledger, const char *name)
 {
-    uint16_t count = gs_ledger_model_count(ledger);
-    uint16_t at = 0;
-    while (at < count && strcmp(ledger->models[at], name) != 0)
+    uint16_t at = 0, unused = GS_MODELS_MAX;
+    while (at < ledger->model_count && strcmp(ledger->models[at], name) != 0) {
+        if (!ledger->model_gpus[at] && at < unused)
+            unused = at;
         at++;
-    if (!name[0] || at == GS_MODELS_MAX) {
-        *ret = 0;
+    }
+    if (at < ledger->model_count)
+        return (uint16_t)(at + 1);
+    at = unused < at ? unused : at;
+    if (at == GS_MODELS_MAX)
         return 0;
+    memcpy(ledger->models[at], name, GS_MODEL_BYTES);
+    if (at == ledger->model_count)
+        ledger->model_count++;
+    return (uint16_t)(at + 1);
+}
+
+/* A node has these GPUs now. */
+static void number_models(struct gs_ledger *ledger, const struct gs_node *node,
+                          struct gs_gpu_state *states)
+{
+    uint32_t models = 0;
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        uint32_t first = 0;
+        while (strcmp(node->gpus[first].model, node->gpus[i].model) != 0)
+            first++;
+        if (first < i)
+            states[i].model = states[first].model;
+        else if (node->gpus[i].model[0] && models++ < GS_NODE_MODELS_MAX)
+            states[i].model = model_number(ledger, node->gpus[i].model);
+        if (states[i].model)
+            ledger->model_gpus[states[i].model - 1]++;
     }
-    if (at == count) {
-        if (!ledger->models)
-            ledger->models = calloc(GS_MODELS_MAX, sizeof(*ledger->models));
-        if (!ledger->models)
-            return -1;
-        memcpy(ledger->models[count], name, GS_MODEL_BYTES);
-        atomic_store_explicit(&ledger->model_count, count + 1, memory_order_release);
+}
+
+/* A node has these GPUs no more. */
+static void forget_models(struct gs_ledger *ledger, const struct gs_node_view *view)
+{
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        uint16_t model = view->gpus[i].model;
+        if (!model ||
+            !GS_INVARIANT(ledger->model_gpus[model - 1] > 0, "a model that a GPU has is counted"))
+            continue;
+        if (--ledger->model_gpus[model - 1] == 0)
+            memset(ledger->models[model - 1], 0, GS_MODEL_BYTES);
     }
-    *ret = (uint16_t)(at + 1);
-    return 0;
+    while (ledger->model_count && !ledger->model_gpus[ledger->model_count - 1])
+        ledger->model_count--;
 }
 
 uint16_t gs_ledger_model_count(const struct gs_ledger *ledger)
 {
-    return atomic_load_explicit(&ledger->model_count, memory_order_acquire);
+    return ledger->model_count;
 }
 
 const char *gs_ledger_model_name(const struct gs_ledger *ledger, uint16_t model)
@@ -202,16 +233,15 @@ int gs_ledger_set_node(struct gs_ledger *ledger, const struct gs_node *node, str
         return gs_fail_nomem(err);
     struct gs_node_view view;
     gs_view_of_node(&view, node, states);
-    for (uint32_t i = 0; i < node->gpu_count; i++) {
-        inventory[i] = node->gpus[i];
-        if (intern_model(ledger, node->gpus[i].model, &states[i].model) < 0)
-            return gs_fail_nomem(err);
-    }
+    if (node->gpu_count)
+        memcpy(inventory, node->gpus, node->gpu_count * sizeof(*inventory));
     uint32_t slot = gs_ledger_node_need(ledger, gs_slice_of(node->name));
     if (slot == GS_INDEX_NONE)
         return gs_fail_nomem(err);
 
     struct gs_ledger_node *entry = &ledger->nodes[slot];
+    number_models(ledger, node, states);
+    forget_models(ledger, &entry->view);
     free(entry->view.gpus);
     free(entry->inventory);
     entry->inventory = gs_steal(&inventory);
@@ -237,6 +267,7 @@ static void drop_node(struct gs_ledger *ledger, uint32_t slot)
     free(entry->moved);
     entry->moved = NULL;
     entry->moved_count = 0;
+    forget_models(ledger, &entry->view);
     entry->view.gpu_count = 0;
     entry->view.cpu_milli = 0;
     gs_ledger_forget_others(ledger, slot);

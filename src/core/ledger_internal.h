@@ -2,8 +2,6 @@
 #ifndef GPUSHARE_CORE_LEDGER_INTERNAL_H
 #define GPUSHARE_CORE_LEDGER_INTERNAL_H
 
-#include <stdatomic.h>
-
 #include "gpushare/base/index.h"
 #include "gpushare/core/ledger.h"
 
@@ -82,10 +80,11 @@ struct gs_ledger {
     struct gs_ledger_hold *holds;
     struct gs_pool node_pool, claim_pool, other_pool, hold_pool;
     struct gs_index by_name, by_claim, by_other, by_hold;
-    char (*models)[GS_MODEL_BYTES]; /* room for all from the first on, and none ever changes: */
-    _Atomic uint16_t model_count;   /* read without the lock */
-    uint64_t version;               /* the last one given to a view */
-    uint64_t names_epoch;           /* changes when a name gets or loses a slot */
+    char models[GS_MODELS_MAX][GS_MODEL_BYTES]; /* "": a number that is free */
+    uint32_t model_gpus[GS_MODELS_MAX];         /* GPUs of that number; 0: free */
+    uint16_t model_count;                       /* the highest number in use */
+    uint64_t version;                           /* the last one given to a view */
+    uint64_t names_epoch;                       /* changes when a name gets or loses a slot */
     uint64_t hold_order;
     uint32_t unplaced;
     uint32_t reserved;

@@ -58,8 +58,7 @@ void gs_policies_learn(struct gs_policies *policies, const struct gs_ask *ask)
 
 /* --- supply --- */
 
-/* GPU memory by model number, and one past the highest number. Numbers are the ledger's: few, and
- * they never change. */
+/* GPU memory by model number, and one past the highest number. Numbers are the ledger's: few. */
 static uint32_t count_supply(const struct gs_ledger *ledger, uint64_t *units, uint32_t room)
 {
     uint32_t models = 1;
@@ -81,7 +80,7 @@ static bool moved(uint64_t then, uint64_t now)
     return change > then / 8;
 }
 
-static int grow_supply(struct gs_supply *supply, uint32_t models, const struct gs_ledger *ledger)
+static int grow_supply(struct gs_supply *supply, uint32_t models)
 {
     void *units = reallocarray(supply->units, models, sizeof(*supply->units));
     if (!units)
@@ -91,14 +90,24 @@ static int grow_supply(struct gs_supply *supply, uint32_t models, const struct g
     if (!names)
         return -1;
     supply->names = names;
-    for (uint32_t m = supply->models; m < models; m++) {
-        const char *name = gs_ledger_model_name(ledger, (uint16_t)m);
-        memset(supply->names[m], 0, GS_MODEL_BYTES);
-        memcpy(supply->names[m], name, strnlen(name, GS_MODEL_BYTES - 1));
-        supply->units[m] = 0;
-    }
+    memset(supply->names + supply->models, 0, (models - supply->models) * sizeof(*supply->names));
     supply->models = models;
     return 0;
+}
+
+/* True when a number is another model's than it was. */
+static bool name_supply(struct gs_supply *supply, const struct gs_ledger *ledger)
+{
+    bool renamed = false;
+    for (uint32_t m = 1; m < supply->models; m++) {
+        const char *name = gs_ledger_model_name(ledger, (uint16_t)m);
+        if (!name[0] || strcmp(supply->names[m], name) == 0)
+            continue;
+        renamed = renamed || supply->names[m][0];
+        memset(supply->names[m], 0, GS_MODEL_BYTES);
+        memcpy(supply->names[m], name, strnlen(name, GS_MODEL_BYTES - 1));
+    }
+    return renamed;
 }
 
 void gs_policies_supply(struct gs_policies *policies, const struct gs_ledger *ledger)
@@ -109,8 +118,9 @@ void gs_policies_supply(struct gs_policies *policies, const struct gs_ledger *le
     pthread_mutex_lock(&policies->learn_lock);
     struct gs_supply *supply = &policies->supply;
     uint32_t known = supply->models;
-    if (models > known && grow_supply(supply, models, ledger) < 0)
+    if (models > known && grow_supply(supply, models) < 0)
         models = known;
+    bool renamed = name_supply(supply, ledger);
     for (uint32_t m = 0; m < supply->models; m++)
         supply->units[m] = units[m];
     pthread_mutex_unlock(&policies->learn_lock);
@@ -118,7 +128,7 @@ void gs_policies_supply(struct gs_policies *policies, const struct gs_ledger *le
     struct gs_policy_table *table = gs_policies_pin(policies);
     if (!table)
         return;
-    bool news = table->constrained && models > table->models;
+    bool news = table->constrained && (renamed || models > table->models);
     for (uint32_t m = 0; table->constrained && m < table->models; m++)
         news = news || moved(table->model_units[m], units[m]);
     gs_policies_unpin(policies, table);

@@ -111,10 +111,12 @@ static gs_gpu_mask choose_again(struct gs_service *service, const struct gs_node
 
 /* Working the choice out may take a millisecond: done before everybody else is locked out, it is
  * remembered then. */
-static void choose_ahead(struct gs_service *service, const char *node, const struct gs_ask *ask)
+static void choose_ahead(struct gs_service *service, const char *node, struct gs_ask *ask,
+                         struct gs_match *match)
 {
     enum gs_reason reason;
     gs_store_read(&service->store);
+    gs_ask_match(ask, service->store.ledger, match);
     const struct gs_node_view *view = gs_ledger_view(service->store.ledger, gs_slice_of(node));
     if (view)
         choose(service, view, ask, &reason);
@@ -385,11 +387,11 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
         return;
     }
     gs_ask_of_pod(&ask, pod);
-    gs_ask_match(&ask, service->store.ledger, &match);
     bool ours = is_ours(service, pod, &ask, outcome), go = ours;
     if (ours && ask.units) {
-        choose_ahead(service, args->node, &ask);
+        choose_ahead(service, args->node, &ask, &match);
         gs_store_write(&service->store);
+        gs_ask_match(&ask, service->store.ledger, &match);
         go = reserve(service, args, pod, &ask, &record, outcome);
         gs_store_unlock(&service->store);
     }

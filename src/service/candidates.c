@@ -124,7 +124,7 @@ static void choose_in(struct gs_scratch *scratch, const struct zone *zone, uint3
     }
 }
 
-uint32_t gs_candidates_choose(struct gs_service *service, const struct gs_ask *ask,
+uint32_t gs_candidates_choose(struct gs_service *service, struct gs_ask *ask,
                               struct gs_scratch *scratch, uint32_t fitting)
 {
     uint32_t named = service->config.candidates;
@@ -134,6 +134,7 @@ uint32_t gs_candidates_choose(struct gs_service *service, const struct gs_ask *a
     gs_store_read(&service->store);
     bool all = must_name_all(service, &scratch->args);
     if (!all) {
+        gs_ask_match(ask, service->store.ledger, &scratch->match);
         gs_rate(service, ask, scratch, scratch->verdicts);
         all = !find_zones(&service->preferences, scratch, &zones);
     }

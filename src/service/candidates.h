@@ -21,8 +21,9 @@ struct gs_scratch;
  * about.
  */
 /* Makes those of scratch->verdicts that fit and are not named GS_VERDICT_LEFT_OUT; `fitting` is how
- * many fit. Takes the store's lock. Returns how many are named. */
-uint32_t gs_candidates_choose(struct gs_service *service, const struct gs_ask *ask,
+ * many fit. Takes the store's lock, and
+ * matches the ask anew. Returns how many are named. */
+uint32_t gs_candidates_choose(struct gs_service *service, struct gs_ask *ask,
                               struct gs_scratch *scratch, uint32_t fitting);
 
 #endif

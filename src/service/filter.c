@@ -112,12 +112,12 @@ static uint32_t count_verdicts(struct gs_service *service, const uint8_t *verdic
     return by_reason[GS_FITS];
 }
 
-static int judge_locked(struct gs_service *service, const struct gs_ask *ask,
-                        struct gs_scratch *scratch, bool *known_all, uint64_t *ret_epoch,
-                        struct gs_error *err)
+static int judge_locked(struct gs_service *service, struct gs_ask *ask, struct gs_scratch *scratch,
+                        bool *known_all, uint64_t *ret_epoch, struct gs_error *err)
 {
     gs_store_read(&service->store);
     *ret_epoch = service->store.frees;
+    gs_ask_match(ask, service->store.ledger, &scratch->match);
     int result = judge_all(service, ask, scratch, known_all, err);
     gs_store_unlock(&service->store);
     return result;
@@ -134,7 +134,7 @@ static bool fits_none(const uint8_t *verdicts, uint32_t count)
 
 /* Judges again, as often as memory comes free meanwhile, when others were evicted for this pod on
  * one of the nodes and kube-scheduler may have seen them go before we did. */
-static void judge_after_eviction(struct gs_service *service, const struct gs_ask *ask,
+static void judge_after_eviction(struct gs_service *service, struct gs_ask *ask,
                                  struct gs_scratch *scratch, uint64_t *epoch, bool *waits)
 {
     const struct gs_filter_args *args = &scratch->args;
@@ -161,9 +161,7 @@ static int filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
     uint32_t count = gs_filter_args_count(&scratch->args);
     uint64_t epoch;
     bool known_all = true;
-    struct gs_match match;
     gs_askers_asked(&service->askers, pod->scheduler_name);
-    gs_ask_match(ask, service->store.ledger, &match);
     if (judge_locked(service, ask, scratch, &known_all, &epoch, err) < 0)
         return -1;
     judge_after_eviction(service, ask, scratch, &epoch, waits);

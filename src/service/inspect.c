@@ -32,7 +32,7 @@ static void print_dev(const struct gs_ledger *ledger, const struct gs_node_view 
                       struct gs_buf *out)
 {
     const struct gs_gpu_state *gpu = &view->gpus[i];
-    const char *model = gs_ledger_model_name(ledger, gpu->model);
+    const char *model = view->inventory[i].model;
     gs_buf_printf(out, "%s{\"id\":%u,\"totalGPU\":%u,\"usedGPU\":%llu,\"usable\":%s,\"model\":",
                   i ? "," : "", gpu->idx, gpu->total_units, (unsigned long long)gpu->used_units,
                   gpu->usable ? "true" : "false");

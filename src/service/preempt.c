@@ -95,7 +95,6 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
     struct gs_ask ask;
     struct gs_match match;
     gs_ask_of_pod(&ask, &args->pod);
-    gs_ask_match(&ask, service->store.ledger, &match);
     int64_t kept = args->node_count;
     if (gs_service_refuses(service)) {
         kept = 0; /* this answer has no Error: nobody is evicted on our word */
@@ -103,6 +102,7 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
         kept = 0; /* a node has room without that */
     } else if (ask.units || ask.broken) {
         gs_store_read(&service->store);
+        gs_ask_match(&ask, service->store.ledger, &match);
         kept = has_a_place(service->store.ledger, args->pod.uid) ? 0
                                                                  : keep_useful(service, &ask, args);
         gs_store_unlock(&service->store);

@@ -32,11 +32,11 @@ static int prioritize(struct gs_service *service, struct gs_slice body, struct g
     struct gs_ask ask;
     struct gs_match match;
     gs_ask_of_pod(&ask, &scratch->args.pod);
-    gs_ask_match(&ask, service->store.ledger, &match);
     if (gs_service_refuses(service)) { /* this answer has no Error: nobody is preferred */
         memset(scratch->verdicts, 0, count);
     } else {
         gs_store_read(&service->store);
+        gs_ask_match(&ask, service->store.ledger, &match);
         score(service, &ask, scratch);
         gs_store_unlock(&service->store);
     }

@@ -48,9 +48,10 @@ struct gs_scratch {
     uint8_t *verdicts; /* one byte per candidate: reasons or scores */
     int64_t *losses;
     bool *fits;
-    uint32_t *slots;   /* of args.names, see gs_scratch_find_nodes() */
-    uint8_t *zones;    /* for candidates.c, and … */
-    int64_t *gathered; /* … losses of one zone */
+    struct gs_match match; /* of args.pod */
+    uint32_t *slots;       /* of args.names, see gs_scratch_find_nodes() */
+    uint8_t *zones;        /* for candidates.c, and … */
+    int64_t *gathered;     /* … losses of one zone */
     uint64_t found_id, found_epoch;
     uint32_t cap;
 };

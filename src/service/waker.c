@@ -95,6 +95,13 @@ static void lose_node(struct gs_waker *waker, struct gs_waiter *waiter)
         waker->lost_epoch = waiter->epoch;
 }
 
+/* What matching its lists takes, in nodes: the longest take as long as some hundred per model. */
+static int64_t match_work(const struct gs_store *store, const struct gs_ask *ask)
+{
+    int64_t bytes = (int64_t)(ask->model.len + ask->model_deny.len);
+    return ask->broken ? 0 : gs_ledger_model_count(store->ledger) * bytes / 2;
+}
+
 /* Looks for a node: among those that gained memory, or among all for a pod that need not wait for
  * memory. Most pods want more than what came free: they are done with one comparison. */
 static void find_node(struct round *round, struct gs_waiter *waiter)
@@ -109,7 +116,7 @@ static void find_node(struct round *round, struct gs_waiter *waiter)
     if (waiter->slot == GS_INDEX_NONE && !waiter->anywhere && ask.units > waker->gained_units)
         return;
     gs_ask_match(&ask, store->ledger, &match);
-    round->work -= ask.selects ? gs_ledger_model_count(store->ledger) : 0;
+    round->work -= match_work(store, &ask);
     if (waiter->slot != GS_INDEX_NONE && !fits_now(store, waiter, &ask, waiter->slot))
         lose_node(waker, waiter);
     if (waiter->slot != GS_INDEX_NONE)

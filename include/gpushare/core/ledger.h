@@ -120,13 +120,15 @@ const char *gs_ledger_node_name(const struct gs_ledger *ledger, uint32_t slot);
 enum gs_unit gs_ledger_node_unit(const struct gs_ledger *ledger, uint32_t slot);
 bool gs_ledger_node_tells_moved(const struct gs_ledger *ledger, uint32_t slot);
 
-/* Models are numbered from 1 in the order in which they came; there are at most so many. */
-enum { GS_MODELS_MAX = 1024 };
+/* Models are numbered from 1; there are at most so many, in all and of one node, whose further ones
+ * have number 0. A number is free again, and may become another model's, when no node has a GPU of
+ * it. */
+enum { GS_MODELS_MAX = 1024, GS_NODE_MODELS_MAX = 16 };
 
-/* How many there are so far. These two may be asked while another thread changes the ledger. */
+/* The highest number in use. */
 uint16_t gs_ledger_model_count(const struct gs_ledger *ledger);
-/* The name of a model number of gs_gpu_state, "" for 0. Numbers stay valid for the ledger's life.
- */
+/* The name of a model number of gs_gpu_state, "" for 0 and for a free one. Borrowed until the
+ * ledger changes. */
 const char *gs_ledger_model_name(const struct gs_ledger *ledger, uint16_t model);
 
 /*

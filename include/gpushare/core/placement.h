@@ -45,8 +45,8 @@ struct gs_ask {
 /* Reads a pod's ask; every broken annotation ends in ask->broken. */
 void gs_ask_of_pod(struct gs_ask *ret, const struct gs_pod *pod);
 
-/* Matches the lists of an ask that has any and is not broken: *room is the ask's from then on. The
- * ledger need not be locked; of its models those count that it has at this moment. */
+/* Matches the lists of an ask that has any and is not broken: *room is the ask's from then on. It
+ * is of the models that the ledger has now: after its lock was let go, match again. */
 void gs_ask_match(struct gs_ask *ask, const struct gs_ledger *ledger, struct gs_match *room);
 
 /* The GPUs of a node that the ask's selectors allow; all of them without selectors. */

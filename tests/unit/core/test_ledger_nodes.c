@@ -140,17 +140,60 @@ static void the_inventory_and_models_are_copied(void **state)
     assert_int_equal(view->cpu_milli, 8000);
 }
 
+/* A node whose GPUs are of the models "model `from`" and on. */
+static const struct gs_node_view *set_models(struct gs_ledger *ledger, const char *name, int from,
+                                             uint32_t count)
+{
+    struct gs_gpu gpus[GS_GPUS_MAX] = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        gpus[i] = (struct gs_gpu){.idx = i, .mem_units = 8};
+        snprintf(gpus[i].model, sizeof(gpus[i].model), "model %u", (unsigned)from + i);
+    }
+    struct gs_node node = {.name = name, .gpus = gpus, .gpu_count = count};
+    assert_int_equal(gs_ledger_set_node(ledger, &node, NULL), 0);
+    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(name));
+    for (uint32_t i = 0; i < count; i++) {
+        uint16_t model = view->gpus[i].model;
+        assert_string_equal(gs_ledger_model_name(ledger, model), model ? gpus[i].model : "");
+    }
+    return view;
+}
+
 static void more_models_than_there_are_numbers_are_unknown(void **state)
 {
-    struct gs_ledger *ledger = *state;
+    char name[16];
     for (int i = 0; i < 1100; i++) {
-        struct gs_gpu gpu = {.mem_units = 8};
-        snprintf(gpu.model, sizeof(gpu.model), "model %d", i);
-        struct gs_node node = {.name = "n1", .gpus = &gpu, .gpu_count = 1};
-        assert_int_equal(gs_ledger_set_node(ledger, &node, NULL), 0);
-        uint16_t model = gs_ledger_view(ledger, GS_SLICE("n1"))->gpus[0].model;
-        assert_string_equal(gs_ledger_model_name(ledger, model), model ? gpu.model : "");
-        assert_int_equal(model != 0, i < 1024);
+        snprintf(name, sizeof(name), "n%d", i);
+        assert_int_equal(set_models(*state, name, i, 1)->gpus[0].model != 0, i < 1024);
+    }
+    gs_ledger_drop_node(*state, "n500");
+    assert_int_equal(set_models(*state, "n1099", 1099, 1)->gpus[0].model, 501);
+}
+
+static void a_model_is_forgotten_with_its_last_gpu(void **state)
+{
+    set_models(*state, "n1", 0, 1);
+    set_models(*state, "n2", 0, 2);
+    for (int i = 0; i < 2000; i++)
+        assert_int_equal(set_models(*state, "n3", i + 2, 1)->gpus[0].model, i % 2 ? 4 : 3);
+    gs_ledger_drop_node(*state, "n3");
+    assert_int_equal(gs_ledger_model_count(*state), 2);
+    gs_ledger_drop_node(*state, "n2");
+    assert_int_equal(gs_ledger_model_count(*state), 1);
+    assert_string_equal(gs_ledger_model_name(*state, 1), "model 0");
+    set_models(*state, "n1", 7, 1);
+    assert_int_equal(gs_ledger_model_count(*state), 2); /* the old went when the new had come */
+    set_models(*state, "n1", 0, 0);
+    assert_int_equal(gs_ledger_model_count(*state), 0);
+}
+
+static void a_node_brings_sixteen_models_at_most(void **state)
+{
+    for (int turn = 0; turn < 16; turn++) {
+        const struct gs_node_view *view = set_models(*state, "n1", turn * 64, 64);
+        for (uint32_t i = 0; i < 64; i++)
+            assert_int_equal(view->gpus[i].model != 0, i < 16);
+        assert_true(gs_ledger_model_count(*state) <= 32);
     }
 }
 
@@ -334,6 +377,8 @@ int main(void)
         WITH_LEDGER(a_slot_names_its_node),
         WITH_LEDGER(the_inventory_and_models_are_copied),
         WITH_LEDGER(more_models_than_there_are_numbers_are_unknown),
+        WITH_LEDGER(a_model_is_forgotten_with_its_last_gpu),
+        WITH_LEDGER(a_node_brings_sixteen_models_at_most),
         cmocka_unit_test(claims_count_anew_when_the_inventory_changes),
         WITH_LEDGER(claims_outlive_their_node),
         WITH_LEDGER(a_claim_may_come_before_its_node),

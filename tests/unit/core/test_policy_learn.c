@@ -309,6 +309,15 @@ static void new_models_make_a_refresh_due(void **state)
     const struct gs_node_view *common = gs_ledger_view(ledger, GS_SLICE("n1"));
     assert_true(test_choose(policies, GS_PLACEMENT_ROLLOUT, common, &ask).loss <
                 test_choose(policies, GS_PLACEMENT_ROLLOUT, scarce, &ask).loss);
+
+    /* its number becomes another model's, of as much memory */
+    uint16_t number = scarce->gpus[0].model;
+    snprintf(t.gpus[0].model, sizeof(t.gpus[0].model), "Tesla T5");
+    gs_ledger_drop_node(ledger, "n2");
+    assert_int_equal(gs_ledger_set_node(ledger, &t.node, &err), 0);
+    assert_int_equal(gs_ledger_view(ledger, GS_SLICE("n2"))->gpus[0].model, number);
+    gs_policies_supply(policies, ledger);
+    assert_true(gs_policies_refresh_due(policies));
 }
 
 /* --- threads --- */

@@ -103,11 +103,63 @@ static void lists_past_the_ceiling_are_compared_with_nothing(void **state)
     }
 }
 
+/* GPUs of sixteen models, all of which begin as every entry of the pods' lists does. */
+static void give_models(struct rig *rig, const char *name)
+{
+    struct gs_gpu gpus[GS_NODE_MODELS_MAX] = {0};
+    for (uint32_t i = 0; i < GS_NODE_MODELS_MAX; i++) {
+        gpus[i] = (struct gs_gpu){.idx = i, .mem_units = 1, .healthy = true};
+        memset(gpus[i].model, 'q', 60);
+        gpus[i].model[60] = (char)('a' + i);
+    }
+    struct gs_node node = {.name = name, .gpus = gpus, .gpu_count = GS_NODE_MODELS_MAX};
+    assert_int_equal(rig->sink.node(rig->sink.ctx, &node), 0);
+}
+
+static void refuse(struct rig *rig, const char *deny, int pod)
+{
+    snprintf(body, sizeof(body),
+             "{'metadata':{'name':'p%d','namespace':'a','uid':'p%d','resourceVersion':'%llu',"
+             "'annotations':{'aliyun.com/gpu-model-deny':'%s'}},'spec':{'containers':[{'name':'c',"
+             "'resources':{'limits':{'aliyun.com/gpu-mem':'1'}}}]},'status':{'phase':'Pending'}}",
+             pod, pod, (unsigned long long)++rig->revision, deny);
+    rig_quote(body);
+    rig_feed(rig, body, false);
+    rig_expect(rig_filter(rig, body, "\"n1\""), "\"NodeNames\":[]");
+}
+
+static void a_tick_matches_few_of_the_longest_lists(void **state)
+{
+    enum { PODS = 300 };
+    static struct rig rig;
+    char deny[GS_LIST_BYTES_MAX + 1] = "";
+    for (int i = 0; i < GS_LIST_ENTRIES_MAX; i++)
+        snprintf(deny + strlen(deny), sizeof(deny) - strlen(deny), "%sqqqqqqqqqqqqqqqqqqqqqqqqx",
+                 i ? "," : "");
+    rig_start(&rig);
+    rig_lists(&rig);
+    rig_node(&rig, "n1", "16");
+    rig_pod(&rig, "old", "u0", 16, "n1", "0", "Running");
+    give_models(&rig, "m");
+    compared = 0;
+    for (int i = 0; i < PODS; i++)
+        refuse(&rig, deny, i);
+    unsigned long each = compared / PODS;
+    for (int i = 0; i < 10; i++)
+        rig_tick(&rig, GS_NS_PER_S / 10);
+    rig_pod_gone(&rig, "old", "u0");
+    compared = 0;
+    rig_tick(&rig, GS_NS_PER_S / 10);
+    assert_in_range(compared, 1, PODS / 4 * each);
+    rig_stop(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_does_not_grow_with_the_cluster),
         cmocka_unit_test(lists_past_the_ceiling_are_compared_with_nothing),
+        cmocka_unit_test(a_tick_matches_few_of_the_longest_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
