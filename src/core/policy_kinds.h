@@ -24,6 +24,7 @@ struct gs_ask_kind {
     uint32_t units, gpu_count, cores_pct;
     uint32_t placement, leaving;
     uint32_t list_bytes[4];
+    uint32_t zero; /* no byte is padding: kinds are compared as bytes */
 };
 
 struct gs_ask_kind_row {

@@ -78,7 +78,7 @@ static bool is_own(const struct gs_service *service, const struct gs_pod *pod)
 static void went_back(struct gs_service *service)
 {
     struct gs_term *term = &service->term;
-    int64_t now = now_ns(service), last = atomic_load(&term->looked_ns);
+    long long now = now_ns(service), last = atomic_load(&term->looked_ns);
     if (now - last >= GS_TERM_FALL_NS &&
         atomic_compare_exchange_strong(&term->looked_ns, &last, now))
         atomic_store(&term->fell_ns, now);

@@ -727,14 +727,14 @@ static void pods_come_and_go_up_to_a_ceiling(void **state)
     open_keeper(&f, GS_ENFORCE_REQUIRED, false);
     for (int i = 0; i <= GS_KEEPER_PODS_MAX; i++) {
         snprintf(uid, sizeof(uid), "p%d", i);
-        const struct gs_share share = {uid, GS_QOS_GUARANTEED, 1, GIB};
+        const struct gs_share share = {uid, 1, GIB};
         assert_int_equal(gs_keeper_share(f.keeper, &share, &err), i < GS_KEEPER_PODS_MAX ? 0 : -1);
     }
     assert_int_equal(err.code, GS_ETOOBIG);
     gs_keeper_list_begin(f.keeper);
     for (int i = 1; i < GS_KEEPER_PODS_MAX; i++) {
         snprintf(uid, sizeof(uid), "p%d", i);
-        const struct gs_share share = {uid, GS_QOS_GUARANTEED, 1, GIB};
+        const struct gs_share share = {uid, 1, GIB};
         assert_int_equal(gs_keeper_share(f.keeper, &share, NULL), 0);
     }
     gs_keeper_list_end(f.keeper);
@@ -744,7 +744,7 @@ static void pods_come_and_go_up_to_a_ceiling(void **state)
     assert_false(gs_keeper_may_start(f.keeper, "p1", &reason));
     assert_string_equal(reason, "the pod has no cgroup on this node");
     gs_error_clear(&err);
-    const struct gs_share wrong = {"../x", GS_QOS_GUARANTEED, 1, GIB};
+    const struct gs_share wrong = {"../x", 1, GIB};
     assert_int_equal(gs_keeper_share(f.keeper, &wrong, &err), -1);
     assert_int_equal(err.code, GS_EINVAL);
     close_keeper(&f);
