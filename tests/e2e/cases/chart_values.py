@@ -61,6 +61,8 @@ def body():
         # a dry run of the pod of "helm test" wants its account
         cluster.control_plane.kubectl("-n", EXTENDER_NAMESPACE, "create", "serviceaccount",
                                       "gpushare-test")
+        # the page's namespace comes with the same dry run
+        cluster.control_plane.kubectl("create", "namespace", "gpu-page")
         known = served(cluster)
         for layout in LAYOUTS:
             every = os.path.join(ROOT, "tests/charts/every-value.yaml")

@@ -57,7 +57,8 @@ def count_of(pod):
         text = annotation(pod, COUNT)
     if text is None:
         return 1
-    return int(text) if text in map(str, range(1, 65)) else None
+    # zeros before it are no harm, as for the original's strconv.Atoi
+    return int(text) if text.isascii() and text.isdecimal() and 1 <= int(text) <= 64 else None
 
 
 def record_of(pod):
