@@ -74,13 +74,16 @@ static bool is_own(const struct gs_service *service, const struct gs_pod *pod)
            strcmp(pod->ns, config->pod_ns) == 0;
 }
 
-/* An API server that is behind another says so for a moment, too: once in a while is enough. */
+/* An API server that is behind another says so for a moment, too: once in a while is enough, and
+ * what comes in between is answered then. */
 static void went_back(struct gs_service *service)
 {
     struct gs_term *term = &service->term;
     long long now = now_ns(service), last = atomic_load(&term->looked_ns);
-    if (now - last >= GS_TERM_FALL_NS &&
-        atomic_compare_exchange_strong(&term->looked_ns, &last, now))
+    bool due = now - last >= GS_TERM_FALL_NS &&
+               atomic_compare_exchange_strong(&term->looked_ns, &last, now);
+    atomic_store(&term->owes_list, !due);
+    if (due)
         atomic_store(&term->fell_ns, now);
 }
 
@@ -255,6 +258,8 @@ void gs_service_term_tick(struct gs_service *service)
         term->falls = gs_election_falls(election);
         went_back(service);
     }
+    if (atomic_load(&term->owes_list))
+        went_back(service);
     int64_t fell_ns = atomic_load(&term->fell_ns);
     if (fell_ns)
         want_list(service, fell_ns - 1, "the API server's history went back");
