@@ -92,11 +92,12 @@ static void went_back(struct gs_service *service)
 static void note_version(struct gs_service *service, uint64_t version)
 {
     struct gs_term *term = &service->term;
-    bool fell = version && version < term->version && !atomic_load(&term->listing_ns);
+    uint64_t highest = atomic_load_explicit(&term->version, memory_order_relaxed);
+    bool fell = version && version < highest && !atomic_load(&term->listing_ns);
     if (fell)
         went_back(service);
-    if (fell || version > term->version)
-        term->version = version;
+    if (fell || version > highest)
+        atomic_store_explicit(&term->version, version, memory_order_relaxed);
 }
 
 void gs_term_shown(struct gs_service *service, const struct gs_pod *pod, bool gone)
@@ -116,7 +117,7 @@ void gs_term_shown(struct gs_service *service, const struct gs_pod *pod, bool go
 void gs_term_list_begins(struct gs_service *service)
 {
     atomic_store(&service->term.listing_ns, now_ns(service));
-    service->term.version = 0;
+    atomic_store(&service->term.version, 0);
 }
 
 void gs_term_list_ends(struct gs_service *service)

@@ -54,7 +54,7 @@ struct gs_term {
 
     atomic_ullong caught_up;  /* the term in which binds are allowed */
     atomic_bool mark_shown;   /* by the watch */
-    uint64_t version;         /* of the watch's thread: the highest that it has shown */
+    atomic_ullong version;    /* the highest that the watch has shown */
     atomic_llong looked_ns;   /* when a lower one was answered by a list last */
     atomic_bool owes_list;    /* another came too soon after that */
     atomic_llong fell_ns;     /* when it showed a lower one; 0: a list was taken in since */

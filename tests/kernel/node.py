@@ -191,7 +191,10 @@ class Cli:
         api.request("POST", pods, {
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": "plugin", "namespace": "gpushare-system",
-                         "labels": {"app.kubernetes.io/name": "gpushare-device-plugin"}},
+                         "labels": {"app.kubernetes.io/name": "gpushare-device-plugin"},
+                         "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet",
+                                              "name": "gpushare-device-plugin", "uid": "ds",
+                                              "controller": True}]},
             "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}})
         api.patch(f"{pods}/plugin/status", {
             "status": {"conditions": [{"type": "Ready", "status": "True"}]}})
