@@ -31,6 +31,11 @@ static void read_amounts(struct gs_pod_reader *pr, const char *what, struct amou
     }
 }
 
+static bool names_gpu(const struct amounts *side)
+{
+    return side->gpu_units >= 0 || side->cores_pct >= 0;
+}
+
 static int64_t first_said(int64_t a, int64_t b)
 {
     int64_t amount = a >= 0 ? a : b;
@@ -52,6 +57,7 @@ static void read_resources(struct gs_pod_reader *pr, struct gs_container *contai
         else
             gs_scan_skip(&reader->scan);
     }
+    pr->pod->names_gpu |= names_gpu(&limits) || names_gpu(&requests);
     container->cpu_milli = first_said(requests.cpu_milli, limits.cpu_milli);
     container->memory_bytes = first_said(requests.memory_bytes, limits.memory_bytes);
     int64_t units = first_said(limits.gpu_units, requests.gpu_units);

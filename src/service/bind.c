@@ -292,19 +292,33 @@ static void log_bind(const struct gs_binding_args *args, const struct gs_bind_re
                GS_INT("units", record->charge.units), GS_INT("size", record->dev_units));
 }
 
-/* Whoever reaches a port that is open to others than kube-scheduler can have pods bound: not those
- * at least with which this service has nothing to do. */
+/* Others than kube-scheduler may reach the port, on loopback too (pods/portforward), and have pods
+ * bound: not those at least with which this service has nothing to do. */
 static bool is_ours(const struct gs_service *service, const struct gs_pod *pod,
                     const struct gs_ask *ask, struct outcome *outcome)
 {
     const struct gs_service_config *config = &service->config;
     if (ask->broken && !ask->units)
         say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(ask->broken));
-    else if (config->gpu_pods_only && !ask->units)
+    else if (!pod->names_gpu)
         say(outcome, GS_BIND_REFUSED, "the pod asks for no GPU memory: it is not bound here");
     else if (config->scheduler_name &&
              !gs_askers_among(config->scheduler_name, pod->scheduler_name))
         say(outcome, GS_BIND_REFUSED, "the pod is another scheduler's: it is not bound here");
+    return !outcome->words[0];
+}
+
+/* Nor to a node that the pod may not use. kube-scheduler saw to it; taints and labels that have
+ * changed since refuse, and the pod is tried again. Store locked for reading. */
+static bool may_use(const struct gs_service *service, const struct gs_pod *pod, const char *node,
+                    struct outcome *outcome)
+{
+    const struct gs_store *store = &service->store;
+    const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(node));
+    enum gs_eligible verdict =
+        view ? gs_node_facts_eligible(&store->facts, view->slot, pod) : GS_ELIGIBLE_UNKNOWN;
+    if (!gs_eligible_perhaps(verdict))
+        say(outcome, GS_BIND_REFUSED, "%s", gs_eligible_text(verdict));
     return !outcome->words[0];
 }
 
@@ -387,8 +401,11 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
         return;
     }
     gs_ask_of_pod(&ask, pod);
-    bool ours = is_ours(service, pod, &ask, outcome), go = ours;
-    if (ours && ask.units) {
+    gs_store_read(&service->store);
+    bool ours = is_ours(service, pod, &ask, outcome);
+    bool go = ours && may_use(service, pod, args->node, outcome);
+    gs_store_unlock(&service->store);
+    if (go && ask.units) {
         choose_ahead(service, args->node, &ask, &match);
         gs_store_write(&service->store);
         gs_ask_match(&ask, service->store.ledger, &match);

@@ -105,8 +105,10 @@ struct gs_pod {
 
     struct gs_container *containers; /* initContainers in order, then containers in order */
     uint32_t container_count;
-    bool own_shm;            /* some container mounts a volume of its own at /dev/shm */
-    bool sets_mps;           /* some container's env sets a variable CUDA_MPS_* itself */
+    bool own_shm;   /* some container mounts a volume of its own at /dev/shm */
+    bool sets_mps;  /* some container's env sets a variable CUDA_MPS_* itself */
+    bool names_gpu; /* some container names a resource of ours, if with 0: kube-scheduler asks about
+                       such pods (managedResources) */
     bool gpu_units_overflow; /* a container asks for more than 2^31 units: fits nowhere */
     int64_t overhead_cpu_milli;
     /* spec.resources (1.34 or newer): what the pod asks for as a whole, in place of what its

@@ -59,7 +59,6 @@ struct gs_service_config {
     bool labels_leader;         /* that pod is labelled gpushare/leader=true while it leads */
     int64_t first_bind_ns;      /* monotonic: binds wait until then; 0: for nothing */
     int64_t reconcile_ns;       /* between full comparisons with the API; 0: 5 minutes */
-    bool gpu_pods_only;         /* bind refuses pods without GPU memory */
     const char *scheduler_name; /* comma list of spec.schedulerName: it refuses others' pods; NULL:
                                    none. Borrowed */
     bool no_gpu_metrics;        /* gs_service_metrics() leaves out the series per GPU */

@@ -78,7 +78,6 @@ static int start_service(struct app *app, struct gs_error *err)
         .sparse_scores = set->sparse_scores,
         .candidates = set->candidates,
         .reconcile_ns = set->reconcile_ns,
-        .gpu_pods_only = !set->loopback,
         .scheduler_name = set->scheduler_name,
         .no_gpu_metrics = !set->gpu_metrics,
     };

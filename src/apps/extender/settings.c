@@ -191,8 +191,7 @@ void settings_read(struct settings *settings, int argc, char **argv)
         OPT_FLAG("any-client-anywhere", &settings->any_client_anywhere,
                  "allow TLS without --tls-client-ca on an address that is not loopback"),
         OPT_STRING("scheduler-name", &settings->scheduler_name, "NAMES",
-                   "comma list of spec.schedulerName: bind refuses other schedulers' pods (any); "
-                   "beyond loopback it refuses pods without GPU memory in any case"),
+                   "comma list of spec.schedulerName: bind refuses other schedulers' pods (any)"),
         OPT_FLAG("leader-elect", &settings->leader_elect,
                  "one of several replicas behind a Service answers: needs a Lease"),
         OPT_STRING("lease-name", &settings->lease_name, "NAME",
@@ -232,6 +231,5 @@ void settings_read(struct settings *settings, int argc, char **argv)
     };
     gs_options_parse(&command, argc, argv);
     apply_port(settings);
-    settings->loopback = gs_http_is_loopback(settings->listen);
     check(settings);
 }

@@ -28,7 +28,6 @@ struct settings {
     bool any_client_anywhere;
     const char *scheduler_name;
     uint32_t kube_api_qps, kube_api_burst;
-    bool loopback; /* listen is: nobody but this host asks */
     bool leader_elect;
     const char *lease_name;
     const char *scheduler_lease;    /* NAMESPACE/NAME of kube-scheduler's, or NULL */

@@ -148,6 +148,9 @@ def new_node(name, sizes, original=False, max_pods=None):
     return node
 
 
+CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
 def tolerates(pod, taint):
     for one in pod["spec"].get("tolerations") or []:
         same = one.get("key") in (None, taint["key"])
@@ -159,7 +162,7 @@ def tolerates(pod, taint):
 
 def may_use(pod, node):
     """What kube-scheduler's own filters say, as far as this world plays them."""
-    if node["spec"].get("unschedulable"):
+    if node["spec"].get("unschedulable") and not tolerates(pod, CORDONED):
         return False
     labels = node["metadata"].get("labels") or {}
     wanted = pod["spec"].get("nodeSelector") or {}

@@ -37,7 +37,7 @@ A seed gives the same draws again; which of them meets which moment is the machi
 | a replica binds only while the Lease is its own | at a Binding |
 | its nominations stay; gates and bound pods are left alone; wakes are few | at a patch |
 | inspect and metrics are the API's truth, on every replica | 5 s after all is quiet |
-| filter by names is filter by objects; its yes is bind's; its no is right | when quiet |
+| filter by names is filter by objects; its yes is bind's, where the pod may use the node; its no is right | when quiet |
 | holds are given back at SIGTERM, and by the next leader | then; when quiet |
 | it never dies, and ends at SIGTERM with 0 | always |
 

@@ -12,8 +12,8 @@ from api import KINDS, Api
 from extenders import Extender, Service
 from faults import Faults
 from nodes import Nodes
-from objects import (CORES, COUNT, MEM, WAKE, allowed, asked, boxes, count_of, inventory, peak,
-                     usable)
+from objects import (CORES, COUNT, MEM, WAKE, allowed, asked, boxes, count_of, inventory, may_use,
+                     peak, usable)
 from oracle import OPEN_S, Oracle
 from scheduler import WORKERS, Scheduler
 from tenants import Tenants
@@ -300,11 +300,17 @@ class World:
         body["Node"] = self.rng.choice(first)
         for _ in range(2):
             answer = await self.world_verb("bind", body)
-            if answer is None or not answer["Error"]:
+            if answer is None:
                 return
+            may = may_use(pod, self.api.nodes[body["Node"]])
+            if may == (not answer["Error"]):
+                return
+            if not may:
+                break
             if body["Node"] not in (await ask(pod, names, objects=False) or []):
                 return      # an offer holds the room by now
-        self.oracle.wrong("filter says yes, bind says no", f"{name}: {body['Node']} {answer}")
+        self.oracle.wrong("filter says yes, bind says no" if may else
+                          "bind goes where the pod may not", f"{name}: {body['Node']} {answer}")
 
     async def world_verb(self, verb, body):
         return await self.service.verb(verb, body, 12)

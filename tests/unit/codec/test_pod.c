@@ -211,6 +211,8 @@ static void amounts_come_from_limits_or_requests(void **state)
         row_equal(r->row, pod.containers[0].cpu_milli, r->cpu_milli);
         row_equal(r->row, pod.containers[0].memory_bytes, r->memory_bytes);
         row_equal(r->row, pod.gpu_units_overflow, r->overflow);
+        row_equal(r->row, pod.names_gpu,
+                  strstr(r->resources, "aliyun.com") && !strstr(r->resources, "gpu-mem':null"));
         row_equal(r->row, pod.containers[0].cores_pct, r->cores_pct);
         gs_pod_release(&pod);
     }

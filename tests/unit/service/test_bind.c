@@ -239,43 +239,112 @@ static void a_pod_that_only_the_api_knows_yet_is_read_from_it(void **state)
     assert_int_equal(rig.binds, 1);
 }
 
-/* A port that others than kube-scheduler reach. */
-static void strangers_pods_are_refused_where_that_is_asked_for(void **state)
+#define GPU(units) "'aliyun.com/gpu-mem':'" #units "'"
+
+/* Others than kube-scheduler reach the port: bind looks at pod and node by itself. */
+static void strangers_pods_are_refused(void **state)
 {
+    static const char ok[] = "{\"Error\":\"\"}";
     static const struct {
         const char *row;
-        bool gpu_pods_only;
-        const char *schedulers;
-        unsigned units;
+        const char *schedulers; /* of --scheduler-name */
+        const char *limits;
         const char *scheduler; /* of the pod */
         const char *answer;
     } rows[] = {
-        {"a plain pod on loopback", false, NULL, 0, "x", "{\"Error\":\"\"}"},
-        {"a plain pod", true, NULL, 0, "x", "no GPU memory"},
-        {"a GPU pod", true, NULL, 4, "x", "{\"Error\":\"\"}"},
-        {"of this scheduler", true, "a,x", 4, "x", "{\"Error\":\"\"}"},
-        {"of another", true, "a,xx,yx", 4, "x", "another scheduler's"},
-        {"of none", true, "a", 4, "", "another scheduler's"},
-        {"of another, on loopback", false, "a", 4, "x", "another scheduler's"},
-        {"plain and of another, on loopback", false, "a", 0, "x", "another scheduler's"},
+        {"nothing of ours", NULL, "'cpu':'1'", "x", "no GPU memory"},
+        {"no limits", NULL, "", "x", "no GPU memory"},
+        {"of another domain", NULL, "'example.com/gpu-mem':'4'", "x", "no GPU memory"},
+        {"no GPU memory, said", NULL, GPU(0), "x", ok},
+        {"compute alone", NULL, "'aliyun.com/gpu-core.percentage':'10'", "x", "gpu-core"},
+        {"GPU memory", NULL, GPU(4), "x", ok},
+        {"GPU memory, of no scheduler", NULL, GPU(4), "", ok},
+        {"of this scheduler", "a,x", GPU(4), "x", ok},
+        {"of another", "a,xx,yx", GPU(4), "x", "another scheduler's"},
+        {"of none", "a", GPU(4), "", "another scheduler's"},
+        {"nothing of ours, of another", "a", "", "x", "not bound here"},
+        {"no GPU memory, said, of another", "a", GPU(0), "x", "another scheduler's"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct rig open;
         char json[512];
         print_message("  %s\n", rows[i].row);
-        rig_start_as(&open, (struct gs_service_config){.gpu_pods_only = rows[i].gpu_pods_only,
-                                                       .scheduler_name = rows[i].schedulers});
+        rig_start_as(&open, (struct gs_service_config){.scheduler_name = rows[i].schedulers});
         rig_lists(&open);
         rig_node(&open, "n1", "16");
         snprintf(json, sizeof(json),
                  "{'metadata':{'name':'p','namespace':'default','uid':'u1'},'spec':{"
-                 "'schedulerName':'%s','containers':[{'name':'c','resources':{'limits':{"
-                 "'aliyun.com/gpu-mem':'%u'}}}]},'status':{'phase':'Pending'}}",
-                 rows[i].scheduler, rows[i].units);
+                 "'schedulerName':'%s','containers':[{'name':'c','resources':{'limits':{%s}}}]},"
+                 "'status':{'phase':'Pending'}}",
+                 rows[i].scheduler, rows[i].limits);
         rig_quote(json);
         open.get_json = json;
         rig_expect(rig_try_bind(&open, "p", "u1", "n1"), rows[i].answer);
-        assert_int_equal(open.binds, strstr(rows[i].answer, "\"\"") != NULL);
+        assert_int_equal(open.binds, rows[i].answer == ok);
+        rig_stop(&open);
+    }
+}
+
+/* The node as its object says; its GPUs are those of rig_node(). */
+static void node_says(struct rig *open, const char *labels, const char *spec)
+{
+    char json[1024];
+    struct gs_node node = {0};
+    struct gs_error err = {0};
+    snprintf(json, sizeof(json),
+             "{'metadata':{'name':'n1','labels':{%s},'annotations':{'aliyun.com/gpu-inventory':"
+             "'{\\'v\\':1,\\'unit\\':\\'GiB\\',\\'gpus\\':[{\\'idx\\':0,\\'mem\\':16}]}'}},"
+             "'spec':{%s},'status':{'capacity':{'aliyun.com/gpu-mem':'16'},'allocatable':{"
+             "'aliyun.com/gpu-mem':'16'}}}",
+             labels, spec);
+    rig_quote(json);
+    assert_int_equal(gs_codec_node(&open->names, gs_slice_of(json), &node, &err), 0);
+    assert_int_equal(open->sink.node(open->sink.ctx, &node), 0);
+    gs_node_release(&node);
+}
+
+static void no_pod_is_bound_to_a_node_that_it_may_not_use(void **state)
+{
+    static const char ok[] = "{\"Error\":\"\"}", taint[] = "untolerated taint";
+    static const char affinity[] = "node affinity/selector";
+#define AFFINITY(op)                                                                               \
+    "'affinity':{'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{"               \
+    "'nodeSelectorTerms':[{'matchExpressions':[{'key':'disk','operator':'" op "'}]}]}}},"
+    static const struct {
+        const char *row, *labels, *node, *pod, *answer;
+    } rows[] = {
+        {"any", "", "", "", ok},
+        {"cordoned", "", "'unschedulable':true", "", "unschedulable"},
+        {"cordoned, tolerated", "", "'unschedulable':true",
+         "'tolerations':[{'operator':'Exists'}],", ok},
+        {"tainted", "", "'taints':[{'key':'k','effect':'NoSchedule'}]", "", taint},
+        {"tainted, running pods too", "", "'taints':[{'key':'k','effect':'NoExecute'}]", "", taint},
+        {"rather not", "", "'taints':[{'key':'k','effect':'PreferNoSchedule'}]", "", ok},
+        {"selected", "'disk':'ssd'", "", "'nodeSelector':{'disk':'ssd'},", ok},
+        {"not selected", "'disk':'hdd'", "", "'nodeSelector':{'disk':'ssd'},", affinity},
+        {"affine", "'disk':'hdd'", "", AFFINITY("Exists"), ok},
+        {"not affine", "", "", AFFINITY("Exists"), affinity},
+        {"nobody can say", "", "", AFFINITY("Newer"), ok},
+    };
+    static const char *const limits[] = {GPU(4), GPU(0)};
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        const size_t row = i / 2;
+        struct rig open;
+        char json[1024];
+        print_message("  %s, %s\n", rows[row].row, limits[i % 2]);
+        rig_start_as(&open, (struct gs_service_config){0});
+        rig_lists(&open);
+        node_says(&open, rows[row].labels, rows[row].node);
+        snprintf(json, sizeof(json),
+                 "{'metadata':{'name':'p','namespace':'default','uid':'u1'},'spec':{%s"
+                 "'containers':[{'name':'c','resources':{'limits':{%s}}}]},'status':{'phase':"
+                 "'Pending'}}",
+                 rows[row].pod, limits[i % 2]);
+        rig_quote(json);
+        open.get_json = json;
+        rig_expect(rig_try_bind(&open, "p", "u1", "n1"), rows[row].answer);
+        assert_int_equal(open.binds, rows[row].answer == ok);
+        assert_int_equal(rig_used(&open, "n1", 0), rows[row].answer == ok && i % 2 == 0 ? 4 : 0);
         rig_stop(&open);
     }
 }
@@ -288,7 +357,7 @@ static void what_filter_was_told_of_a_pod_is_not_believed(void **state)
         "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":"
         "\"20\"}}}]}}";
     struct rig open;
-    rig_start_as(&open, (struct gs_service_config){.gpu_pods_only = true});
+    rig_start_as(&open, (struct gs_service_config){0});
     rig_lists(&open);
     rig_node(&open, "n1", "16");
     rig_node(&open, "n2", "24");
@@ -300,7 +369,7 @@ static void what_filter_was_told_of_a_pod_is_not_believed(void **state)
     rig_stop(&open);
 }
 
-static void a_pod_without_gpu_memory_is_bound_plainly(void **state)
+static void a_pod_that_asks_for_no_gpu_memory_in_so_many_words_is_bound_plainly(void **state)
 {
     char json[2048];
     rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 0, NULL, NULL, "Pending");
@@ -424,9 +493,10 @@ int main(void)
         T(two_binds_of_one_pod_at_once_make_one_call),
         T(a_bind_that_does_not_fit_any_more_changes_nothing),
         T(a_pod_that_only_the_api_knows_yet_is_read_from_it),
-        T(strangers_pods_are_refused_where_that_is_asked_for),
+        T(strangers_pods_are_refused),
+        T(no_pod_is_bound_to_a_node_that_it_may_not_use),
         T(what_filter_was_told_of_a_pod_is_not_believed),
-        T(a_pod_without_gpu_memory_is_bound_plainly),
+        T(a_pod_that_asks_for_no_gpu_memory_in_so_many_words_is_bound_plainly),
         T(malformed_requests_are_refused_and_charge_nothing),
         T(a_standby_binds_nothing),
         T(a_leader_whose_lease_ends_during_a_bind_sends_none),

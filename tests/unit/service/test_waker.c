@@ -111,12 +111,15 @@ static void who_cannot_be_placed_is_not_woken(void **state)
         const char *row, *spec;
         bool named;
         int wakes;
+        const char *refusal; /* of bind */
     } rows[] = {
-        {"nothing is against it", "'schedulerName':'own',", false, 1},
-        {"a gate", "'schedulerName':'own','schedulingGates':[{'name':'g'}],", false, 0},
-        {"another scheduler", "'schedulerName':'other',", false, 0},
-        {"filter named a node", "'schedulerName':'own',", true, 0},
-        {"no node that it selects", "'schedulerName':'own','nodeSelector':{'a':'b'},", false, 0},
+        {"nothing is against it", "'schedulerName':'own',", false, 1, "insufficient"},
+        {"a gate", "'schedulerName':'own','schedulingGates':[{'name':'g'}],", false, 0,
+         "insufficient"},
+        {"another scheduler", "'schedulerName':'other',", false, 0, "insufficient"},
+        {"filter named a node", "'schedulerName':'own',", true, 0, "insufficient"},
+        {"no node that it selects", "'schedulerName':'own','nodeSelector':{'a':'b'},", false, 0,
+         "node affinity/selector"},
     };
     GS_FOR_EACH_ROW (r, rows) {
         rig_stop(&rig);
@@ -127,7 +130,7 @@ static void who_cannot_be_placed_is_not_woken(void **state)
         rig_pod_gone(&rig, "known", "k/known");
         /* it waits since a bind failed, or nobody answered: no scheduler asked */
         rig_feed(&rig, pod_json(&pod), false);
-        rig_expect(rig_try_bind(&rig, "p", "a/p", "n1"), "insufficient");
+        rig_expect(rig_try_bind(&rig, "p", "a/p", "n1"), r->refusal);
         rig_pod_gone(&rig, "old", "u0");
         tick(2);
         if (r->named)
