@@ -18,10 +18,9 @@
  *
  * | state | what is so | who leads out |
  * | --- | --- | --- |
- * | none | no offer stands, the pod does not bear our mark | waker: due, a node found: offered |
- * | offered | the ledger holds its place on `node`, from before the patch is sent | bound; or
- * gs_offers_tick(): over | | over | no offer stands, the pod bears the mark | gs_offers_tick():
- * mark and nomination taken off: none |
+ * | none | no offer stands, the pod has no mark | the waker finds a node: offered |
+ * | offered | the ledger holds its place, also before the patch | bound; gs_offers_tick(): over |
+ * | over | no offer stands, the pod has the mark | gs_offers_tick() takes it off: none |
  *
  * An offer is over after GS_OFFER_NS, when kube-scheduler tried the node in vain, when the place is
  * none any more, when somebody else nominated the pod, and when pods are nominated no more. The
