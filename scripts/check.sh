@@ -34,6 +34,7 @@ steps=(
     "layers   includes follow the arrows of cmake/Layers.cmake"
     "foreign  foreign headers stay in their layer"
     "size     no source file over 600 lines"
+    "complexity no function with more than 20 ways through it (pmccabe; a switch counts once)"
     "rings    files that call each other in a circle are those of docs/architecture.md"
     "spdx     every file names its licence"
     "todo     nothing is left for later"
@@ -75,6 +76,12 @@ usage() {
 step_format() {
     apt_need clang-format
     c_files | xargs clang-format --dry-run -Werror
+}
+
+step_complexity() {
+    apt_need pmccabe
+    set +o pipefail
+    rule_complexity
 }
 
 step_shell() {
@@ -312,7 +319,7 @@ run_step() {
         "step_$name"
     ) >"$log" 2>&1 &
     wait $! || { (($? == cannot_run)) && word=none || word=FAIL; }
-    printf '%-4s %-9s %4d s  %s\n' "$word" "$name" "$((SECONDS - started))" \
+    printf '%-4s %-10s %4d s  %s\n' "$word" "$name" "$((SECONDS - started))" \
         "$(sed -n 's/^note: //p' "$log" | paste -sd ';')"
     [[ $word != ok ]] || passed=$((passed + 1))
     if [[ $word == FAIL ]]; then

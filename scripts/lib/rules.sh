@@ -126,6 +126,19 @@ rule_size() {
     done | no_line
 }
 
+# McCabe's number of ways through a function, a switch counted once (pmccabe).
+complexity_max=20
+rule_complexity() {
+    files_of src include -- '*.c' '*.h' | xargs pmccabe 2>/dev/null | sort -n | awk -v most="$complexity_max" '
+        { ways[NR] = $1 }
+        $1 > most { print $6 ": " $7 " has a complexity of " $1 ", more than " most }
+        END {
+            if (NR < 1000) print "pmccabe named " NR " functions"
+            printf "note: %d functions: median %d, p90 %d, p99 %d, most %d\n", NR, ways[int((NR + 1) / 2)],
+                ways[int(NR * .9)], ways[int(NR * .99)], ways[NR] >"/dev/stderr"
+        }' | no_line
+}
+
 # Apache-2.0, but for a kernel module of the tests: it is linked with the kernel.
 # shellcheck disable=SC2016  # awk's
 rule_spdx() {

@@ -1,35 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/base/utf8.h"
 
+#include <stdbool.h>
 #include <string.h>
 
-static int is_tail(unsigned char c)
+/* Well-formed sequences by their first byte (Unicode 15, table 3-7): the bounds of the second keep
+ * out overlong forms, surrogates and what lies above U+10FFFF. */
+static const struct {
+    unsigned char first, last, low, high;
+    unsigned width;
+} forms[] = {
+    {0x00, 0x7F, 0x00, 0x00, 1}, {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
+    {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
+    {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
+};
+
+static bool is_between(unsigned char byte, unsigned char low, unsigned char high)
 {
-    return (c & 0xC0) == 0x80;
+    return byte >= low && byte <= high;
 }
 
 size_t gs_utf8_width(const char *text, size_t len)
 {
     const unsigned char *s = (const unsigned char *)text;
-    if (s[0] < 0x80)
-        return 1;
-    if (s[0] >= 0xC2 && s[0] <= 0xDF)
-        return len >= 2 && is_tail(s[1]) ? 2 : 0;
-    if ((s[0] & 0xF0) == 0xE0) {
-        if (len < 3 || !is_tail(s[1]) || !is_tail(s[2]))
+    size_t form = 0, width;
+    while (form < sizeof(forms) / sizeof(forms[0]) &&
+           !is_between(s[0], forms[form].first, forms[form].last))
+        form++;
+    if (form == sizeof(forms) / sizeof(forms[0]) || forms[form].width > len)
+        return 0;
+    width = forms[form].width;
+    if (width > 1 && !is_between(s[1], forms[form].low, forms[form].high))
+        return 0;
+    for (size_t i = 2; i < width; i++) {
+        if (!is_between(s[i], 0x80, 0xBF))
             return 0;
-        if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F))
-            return 0;
-        return 3;
     }
-    if (s[0] >= 0xF0 && s[0] <= 0xF4) {
-        if (len < 4 || !is_tail(s[1]) || !is_tail(s[2]) || !is_tail(s[3]))
-            return 0;
-        if ((s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F))
-            return 0;
-        return 4;
-    }
-    return 0;
+    return width;
 }
 
 size_t gs_utf8_put(char out[4], unsigned code_point)

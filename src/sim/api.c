@@ -76,6 +76,26 @@ static bool copy_slice(struct gs_slice from, char *to, size_t size)
     return true;
 }
 
+/* What looks like a resource in a namespace and is none: namespaces/NAME/status, and the binding of
+ * any pod. */
+static bool find_odd_target(struct gs_sim_call *call, struct gs_slice last)
+{
+    if (!call->ns[0])
+        return false;
+    if (gs_slice_eq(last, GS_SLICE("bindings"))) {
+        call->kind = GS_SIM_PODS;
+        memcpy(call->sub, "binding", sizeof("binding"));
+        return true;
+    }
+    if (!gs_slice_eq(last, GS_SLICE("status")))
+        return false;
+    call->kind = GS_SIM_NAMESPACES;
+    memcpy(call->name, call->ns, sizeof(call->name));
+    call->ns[0] = 0;
+    memcpy(call->sub, "status", sizeof("status"));
+    return true;
+}
+
 /* [namespaces/NS/]PLURAL[/NAME[/SUB]] below a group and version. */
 static bool find_target(struct gs_sim_call *call, const struct gs_sim_path *path)
 {
@@ -93,22 +113,9 @@ static bool find_target(struct gs_sim_call *call, const struct gs_sim_path *path
     struct gs_slice plural = path->segments[at];
     call->kind = gs_sim_kind_of_plural(group ? path->segments[1] : empty,
                                        path->segments[core ? 1 : 2], plural);
-    /* namespaces/NAME/status is no resource in a namespace. */
-    if (call->kind == GS_SIM_KINDS && core && call->ns[0] && path->count == at + 1 &&
-        gs_slice_eq(plural, GS_SLICE("status"))) {
-        call->kind = GS_SIM_NAMESPACES;
-        memcpy(call->name, call->ns, sizeof(call->name));
-        call->ns[0] = 0;
-        memcpy(call->sub, "status", sizeof("status"));
-        return true;
-    }
-    if (call->kind == GS_SIM_KINDS && gs_slice_eq(plural, GS_SLICE("bindings")) &&
-        path->count == at + 1) {
-        call->kind = GS_SIM_PODS;
-        memcpy(call->sub, "binding", sizeof("binding"));
-        return call->ns[0] != 0;
-    }
-    if (call->kind == GS_SIM_KINDS || (call->ns[0] && !gs_sim_resource(call->kind)->namespaced))
+    if (call->kind == GS_SIM_KINDS)
+        return core && path->count == at + 1 && find_odd_target(call, plural);
+    if (call->ns[0] && !gs_sim_resource(call->kind)->namespaced)
         return false;
     size_t rest = path->count - at - 1;
     return rest <= 2 &&
