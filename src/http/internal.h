@@ -106,13 +106,12 @@ struct gs_http_conn {
     struct gs_http_request request;
     struct gs_http_response response;
     struct gs_buf body;
-    uint64_t body_claimed_bytes; /* Content-Length; 0: none or chunked */
+    uint64_t body_claimed_bytes; /* Content-Length; 0: none */
     size_t counted_bytes;        /* what of server->buffered_bytes is ours */
-    size_t discarded_bytes;
-    size_t kept_bytes; /* what of server->kept_bytes is ours */
-    bool head;         /* the method is HEAD */
-    bool last;         /* nothing that comes after the request is read */
-    bool linger;       /* the client may still be sending when we close */
+    size_t kept_bytes;           /* what of server->kept_bytes is ours */
+    bool head;                   /* the method is HEAD */
+    bool last;                   /* nothing that comes after the request is read */
+    bool linger;                 /* the client may still be sending when we close */
     STAILQ_ENTRY(gs_http_conn) in_queue;
 };
 
@@ -238,10 +237,10 @@ bool gs_conn_claim(struct gs_http_conn *conn, size_t more_bytes, size_t whole_by
 /* Gives the body's memory back, all of it or what is too much to keep. */
 void gs_conn_drop_body(struct gs_http_conn *conn);
 
-/* framing.c: NULL, or why nobody can say where the request with this head ends (static text).
- * *ret_length: of the body, 0 when there is none or it is chunked. */
-const char *gs_framing_read(struct MHD_Connection *mhd, const char *method, const char *version,
-                            bool *ret_chunked, uint64_t *ret_length);
+/* framing.c: 0, or the status with which the request with this head is refused, since nobody can
+ * say where it ends; *ret_why: static text. *ret_length: of the body, 0 when there is none. */
+unsigned gs_framing_read(struct MHD_Connection *mhd, const char *method, const char *version,
+                         uint64_t *ret_length, const char **ret_why);
 
 /* request.c: MHD_AccessHandlerCallback and the percent-decoder. */
 enum MHD_Result gs_request_access(void *cls, struct MHD_Connection *mhd, const char *url,

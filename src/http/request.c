@@ -11,7 +11,6 @@ enum {
     SKIP_BYTES = 256 << 10,
     /* What is allocated for a claimed length before its bytes come. */
     RESERVE_BYTES = 256 << 10,
-    DISCARD_BYTES = 1 << 20,
     /* A body that takes about a millisecond to read; a filter of 5,000 names is 70 KiB. */
     HEAVY_BYTES = 256 << 10,
     SMALL_BYTES = 64 << 10,
@@ -123,11 +122,10 @@ static enum MHD_Result begin(struct gs_http_conn *conn, const char *method, cons
                              const char *version)
 {
     const struct gs_http_server *server = conn->loop->server;
-    bool chunked;
+    const char *why;
     gs_conn_set_state(conn, GS_CONN_RECEIVING);
     gs_answer_prepare(conn);
     conn->phase = GS_PHASE_BODY;
-    conn->discarded_bytes = 0;
     conn->head = strcmp(method, "HEAD") == 0;
     conn->request = (struct gs_http_request){
         .method = conn->head ? "GET" : method,
@@ -135,13 +133,13 @@ static enum MHD_Result begin(struct gs_http_conn *conn, const char *method, cons
         .body = "",
         .client_name = gs_tls_conn_name(conn->tls),
     };
-    const char *unframed =
-        gs_framing_read(conn->mhd, method, version, &chunked, &conn->body_claimed_bytes);
-    conn->last = unframed != NULL;
+    unsigned unframed =
+        gs_framing_read(conn->mhd, method, version, &conn->body_claimed_bytes, &why);
+    conn->last = unframed != 0;
     if (server->tls && !gs_tls_conn_allowed(server, conn->tls))
         refuse(conn, 403, "no valid client certificate");
     else if (unframed)
-        refuse(conn, 400, unframed);
+        refuse(conn, unframed, why);
     else if (!has_host(conn, version))
         refuse(conn, 400, "the Host header is missing");
     else
@@ -150,20 +148,16 @@ static enum MHD_Result begin(struct gs_http_conn *conn, const char *method, cons
         refuse_too_large(conn);
     if (conn->phase != GS_PHASE_REFUSED)
         return MHD_YES;
-    bool body = chunked || conn->body_claimed_bytes > 0;
-    bool asks = body && lookup(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
+    bool asks = conn->body_claimed_bytes && lookup(conn, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
     if (!unframed && !asks && conn->body_claimed_bytes <= SKIP_BYTES)
         return MHD_YES;
     conn->linger = true;
     return gs_answer_send(conn);
 }
 
+/* No more comes than was claimed. */
 static void receive(struct gs_http_conn *conn, const char *bytes, size_t len)
 {
-    if (len > body_limit(conn) - conn->body.len) {
-        refuse_too_large(conn);
-        return;
-    }
     if (!gs_conn_claim(conn, len, conn->body.len + len)) {
         refuse_full(conn);
         return;
@@ -175,14 +169,6 @@ static void receive(struct gs_http_conn *conn, const char *bytes, size_t len)
     gs_buf_append(&conn->body, bytes, len);
     if (gs_buf_failed(&conn->body))
         refuse_full(conn);
-}
-
-/* False: more than anybody should have to read for an answer that stands already. */
-static bool discard(struct gs_http_conn *conn, size_t len)
-{
-    size_t limit = body_limit(conn);
-    conn->discarded_bytes += len;
-    return conn->discarded_bytes <= (limit > DISCARD_BYTES ? limit : DISCARD_BYTES);
 }
 
 /* NULL: the handler runs here. */
@@ -239,9 +225,7 @@ enum MHD_Result gs_request_access(void *cls, struct MHD_Connection *mhd, const c
         receive(conn, upload, len);
         return MHD_YES;
     case GS_PHASE_REFUSED:
-        if (len > 0)
-            return discard(conn, len) ? MHD_YES : MHD_NO;
-        return gs_answer_send(conn);
+        return len > 0 ? MHD_YES : gs_answer_send(conn); /* what still comes is thrown away */
     case GS_PHASE_HANDLED:
         return gs_answer_send(conn);
     case GS_PHASE_ANSWERED:

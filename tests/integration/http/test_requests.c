@@ -45,10 +45,6 @@ static void requests_are_answered_by_their_bytes(void **state)
          "{\"error\":\"method not allowed\"}\n", STAYS},
         {"unknown path with a body that is skipped",
          "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n12345", 404, NULL, STAYS},
-        {"wrong method with chunks that are skipped",
-         "POST /hello HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
-         "chunked\r\n\r\n5\r\n12345\r\n0\r\n\r\n",
-         405, NULL, STAYS},
         {"query, decoded", "GET /show/q?b=1&a=x%20y+z%3D HTTP/1.1\r\nHost: x\r\n\r\n", 201,
          "GET|/show/q|q|x y z=|(none)|0", STAYS},
         {"query without a value", "GET /show/q?a HTTP/1.1\r\nHost: x\r\n\r\n", 201,
@@ -72,7 +68,7 @@ static void requests_are_answered_by_their_bytes(void **state)
         {"body by chunks",
          "PUT /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
          "A;x=y\r\n0123456789\r\n0\r\nTrailer: t\r\n\r\n",
-         200, "abc0123456789", STAYS},
+         411, "{\"error\":\"the body's length is not said: no Content-Length\"}\n", CLOSES},
         {"blocking route", "POST /echo-slowly HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nok",
          200, "ok", STAYS},
         {"100-continue",
@@ -104,14 +100,7 @@ static void requests_are_answered_by_their_bytes(void **state)
          "0\r\n\r\n",
          400, "{\"error\":\"the request's length is ambiguous\"}\n", CLOSES},
         {"unknown coding", "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\nxxxx",
-         400, "{\"error\":\"the request's length is ambiguous\"}\n", CLOSES},
-        {"chunk size is no number",
-         "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400, NULL,
-         CLOSES},
-        {"chunk size overflows",
-         "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
-         "chunked\r\n\r\nfffffffffffffffff\r\n",
-         413, NULL, CLOSES},
+         411, NULL, CLOSES},
         {"far too long a body",
          "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4294967296\r\n\r\n", 413,
          "{\"error\":\"the request's body is too large\"}\n", CLOSES},
@@ -222,28 +211,15 @@ static void pipelined_requests_are_answered_in_order(void **state)
     http_probe_close(&probe);
 }
 
-/* Sends len bytes of a pattern, by length or in chunks of 1000; returns the status. */
-static int send_body(struct http_probe *probe, size_t len, bool chunked)
+/* Sends len bytes of a pattern; returns the status. */
+static int send_body(struct http_probe *probe, size_t len)
 {
     struct http_answer answer;
     char *body = test_malloc(len + 1);
     for (size_t i = 0; i < len; i++)
         body[i] = (char)('a' + i % 23);
-    if (chunked) {
-        http_probe_text(probe,
-                        "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
-        for (size_t at = 0; at < len; at += 1000) {
-            size_t piece = len - at < 1000 ? len - at : 1000;
-            http_probe_text(probe, "%zx\r\n", piece);
-            http_probe_send(probe, body + at, piece);
-            http_probe_text(probe, "\r\n");
-        }
-        http_probe_text(probe, "0\r\n\r\n");
-    } else {
-        http_probe_text(probe, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n",
-                        len);
-        http_probe_send(probe, body, len);
-    }
+    http_probe_text(probe, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n", len);
+    http_probe_send(probe, body, len);
     int status = http_probe_answer(probe, &answer) ? answer.status : 0;
     if (status == 200) {
         assert_int_equal(answer.body_len, len);
@@ -262,15 +238,13 @@ static void bodies_up_to_the_ceiling_and_not_beyond(void **state)
     } rows[] = {{1, 200},        {1000, 200},         {MAX_BODY - 1, 200},
                 {MAX_BODY, 200}, {MAX_BODY + 1, 413}, {MAX_BODY * 4, 413}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        for (int chunked = 0; chunked < 2; chunked++) {
-            struct http_probe probe;
-            print_message("  %zu bytes, %s\n", rows[i].len, chunked ? "chunked" : "by length");
-            assert_true(http_probe_open(&probe, fix->port));
-            assert_int_equal(send_body(&probe, rows[i].len, chunked), rows[i].status);
-            http_probe_close(&probe);
-        }
+        struct http_probe probe;
+        print_message("  %zu bytes\n", rows[i].len);
+        assert_true(http_probe_open(&probe, fix->port));
+        assert_int_equal(send_body(&probe, rows[i].len), rows[i].status);
+        http_probe_close(&probe);
     }
-    assert_int_equal(fixture_stats(fix).too_large, 4);
+    assert_int_equal(fixture_stats(fix).too_large, 2);
     wait_buffered(fix, 0);
 }
 
@@ -384,13 +358,13 @@ static void all_bodies_together_have_a_ceiling(void **state)
     http_probe_send(&first, half, sizeof(half));
     wait_buffered(&fix, sizeof(half));
     assert_true(http_probe_open(&second, fix.port));
-    assert_int_equal(send_body(&second, 99000, false), 503);
+    assert_int_equal(send_body(&second, 99000), 503);
     assert_int_equal(fixture_stats(&fix).memory_full, 1);
     wait_buffered(&fix, sizeof(half));
-    assert_int_equal(send_body(&second, 25000, false), 200); /* and as much in its answer */
-    http_probe_close(&first);                                /* in mid-body */
+    assert_int_equal(send_body(&second, 25000), 200); /* and as much in its answer */
+    http_probe_close(&first);                         /* in mid-body */
     wait_buffered(&fix, 0);
-    assert_int_equal(send_body(&second, 50000, false), 200);
+    assert_int_equal(send_body(&second, 50000), 200);
     assert_int_equal(fixture_stats(&fix).requests[0], 1);
     http_probe_close(&second);
     fixture_stop(&fix);
@@ -401,14 +375,11 @@ static void small_routes_take_small_bodies(void **state)
     static const struct {
         const char *name;
         size_t bytes;
-        bool chunked;
         int status;
     } rows[] = {
-        {"nothing", 0, false, 200},
-        {"as much as fits", 64 << 10, false, 200},
-        {"one too many", (64 << 10) + 1, false, 413},
-        {"as much in chunks", 64 << 10, true, 200},
-        {"one too many in chunks", (64 << 10) + 1, true, 413},
+        {"nothing", 0, 200},
+        {"as much as fits", 64 << 10, 200},
+        {"one too many", (64 << 10) + 1, 413},
     };
     const struct fixture *fix = *state;
     static const char bytes[(64 << 10) + 1];
@@ -417,14 +388,9 @@ static void small_routes_take_small_bodies(void **state)
         struct http_answer answer;
         print_message("  %s\n", rows[i].name);
         assert_true(http_probe_open(&probe, fix->port));
-        http_probe_text(&probe, "POST /small HTTP/1.1\r\nHost: x\r\n");
-        http_probe_text(&probe,
-                        rows[i].chunked ? "Transfer-Encoding: chunked\r\n\r\n%zx\r\n"
-                                        : "Content-Length: %zu\r\n\r\n",
+        http_probe_text(&probe, "POST /small HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n",
                         rows[i].bytes);
         http_probe_send(&probe, bytes, rows[i].bytes);
-        if (rows[i].chunked)
-            http_probe_text(&probe, "\r\n0\r\n\r\n");
         assert_true(http_probe_answer(&probe, &answer));
         assert_int_equal(answer.status, rows[i].status);
         http_probe_close(&probe);
@@ -485,7 +451,7 @@ static void large_bodies_leave_room_for_small_ones(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         print_message("  %s\n", rows[i].row);
         assert_true(http_probe_open(&probe, fix.port));
-        assert_int_equal(send_body(&probe, rows[i].bytes, false), rows[i].status);
+        assert_int_equal(send_body(&probe, rows[i].bytes), rows[i].status);
         http_probe_close(&probe);
     }
     for (int i = 0; i < 4; i++)
