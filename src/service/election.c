@@ -19,10 +19,10 @@ struct gs_election {
     int64_t changed_ns;
     bool known;
     int64_t taken_until_ns; /* what another holds, as it was last seen, has run out then; 0: none */
+    int64_t looked_ns;      /* when the last look that was answered began */
     /* Following. */
     bool renewed;       /* it changed since the first look, so that renewed_ns means something */
     int64_t renewed_ns; /* its last renewal was not before this */
-    int64_t looked_ns;  /* when the last look that was answered began */
     int64_t from_ns;    /* binds of the holder before are over */
 };
 
@@ -188,10 +188,17 @@ static void follow(struct gs_election *election, const struct gs_lease *lease, i
         election->renewed_ns = election->looked_ns;
     }
     note(election, lease, now_ns);
-    election->looked_ns = begun_ns;
     int64_t until_ns = election->renewed_ns + duration_of(lease) - GS_ELECTION_BIND_NS;
     bool leads = is_ours(election, lease) && election->renewed && now_ns >= election->from_ns;
     lead_until(election, now_ns, leads ? until_ns : 0);
+}
+
+/* etcd is not restored while its API servers run, and who was not told of an outage may find the
+ * versions higher than before it. Who leads knows: it alone writes its Lease. */
+static bool is_out_of_touch(const struct gs_election *election, int64_t begun_ns)
+{
+    return election->known && begun_ns - election->looked_ns > GS_ELECTION_BLIND_NS &&
+           !gs_election_leads(election);
 }
 
 int64_t gs_election_step(struct gs_election *election, struct gs_error *err)
@@ -203,8 +210,11 @@ int64_t gs_election_step(struct gs_election *election, struct gs_error *err)
     if (look(election, &lease, err) < 0)
         return next_ns; /* leads_until_ns runs out by itself */
     int64_t now_ns = gs_clock_now_ns(election->config.clock);
+    if (is_out_of_touch(election, begun_ns))
+        atomic_fetch_add(&election->falls, 1);
     if (follows) {
         follow(election, &lease, begun_ns, now_ns);
+        election->looked_ns = begun_ns;
         if (!lease.resource_version[0])
             gs_fail(err, GS_ENOENT, "there is no Lease %s/%s: does kube-scheduler elect a leader?",
                     lease.ns, lease.name);
@@ -213,6 +223,7 @@ int64_t gs_election_step(struct gs_election *election, struct gs_error *err)
     /* What is new may have been written while the answer was under way: its time counts from
      * after the answer, or a slow API server would shorten it. */
     note(election, &lease, now_ns);
+    election->looked_ns = begun_ns;
     if (is_taken(election, now_ns)) {
         atomic_store(&election->leads_until_ns, 0);
         return next_ns;

@@ -40,6 +40,7 @@ struct gs_election;
 #define GS_ELECTION_RETRY_NS    (2 * GS_NS_PER_S)
 #define GS_ELECTION_FOLLOW_NS   (1 * GS_NS_PER_S) /* between looks at a followed lease */
 #define GS_ELECTION_BIND_NS     (4 * GS_NS_PER_S)
+#define GS_ELECTION_BLIND_NS    (5 * GS_NS_PER_S) /* without the Lease: history may be another */
 
 struct gs_election_config {
     struct gs_kube kube;          /* borrowed */
@@ -66,8 +67,9 @@ bool gs_election_leads(const struct gs_election *election);
 /* How often it began to lead. Any thread. */
 uint64_t gs_election_terms(const struct gs_election *election);
 
-/* How often the Lease was seen in a lower version than before: an API server whose etcd was
- * restored from a backup, or one behind another. Any thread. */
+/* How often the API server's history may have gone back: the Lease was seen in a lower version than
+ * before (etcd was restored from a backup, or one API server is behind another), or by a standby
+ * that had not seen it for GS_ELECTION_BLIND_NS. Any thread. */
 uint64_t gs_election_falls(const struct gs_election *election);
 
 /* The monotonic time until which it leads if it cannot renew; 0: it does not lead. Any thread. */

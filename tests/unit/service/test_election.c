@@ -178,6 +178,29 @@ static void a_leader_without_the_api_stops_before_another_can_begin(void **state
     assert_int_equal(gs_election_terms(a), 2);
 }
 
+/* etcd may have been restored meanwhile, and have come further than it was. */
+static void who_was_out_of_touch_and_does_not_lead_trusts_no_history(void **state)
+{
+    static const struct {
+        int away_s, falls_of_leader, falls_of_standby;
+    } rows[] = {{4, 0, 0}, {6, 0, 1}, {12, 1, 1}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        teardown(NULL);
+        setup(NULL);
+        pass(0, true, true);
+        api.away = true;
+        for (int s = 0; s < rows[i].away_s - 1; s++)
+            pass(GS_NS_PER_S, true, true);
+        api.away = false;
+        pass(GS_NS_PER_S, true, true);
+        assert_int_equal(gs_election_falls(a), rows[i].falls_of_leader);
+        assert_int_equal(gs_election_falls(b), rows[i].falls_of_standby);
+        pass(GS_NS_PER_S, true, true);
+        assert_int_equal(gs_election_falls(a) + gs_election_falls(b),
+                         rows[i].falls_of_leader + rows[i].falls_of_standby);
+    }
+}
+
 static void resigning_lets_the_next_begin_at_once(void **state)
 {
     pass(0, true, true);
@@ -496,6 +519,7 @@ int main(void)
         T(a_lease_that_was_deleted_or_emptied_by_hand_is_waited_out),
         T(a_frozen_leader_knows_at_once_that_it_leads_no_more),
         T(a_leader_without_the_api_stops_before_another_can_begin),
+        T(who_was_out_of_touch_and_does_not_lead_trusts_no_history),
         T(resigning_lets_the_next_begin_at_once),
         T(of_two_that_try_at_once_one_wins),
         T(a_slow_answer_does_not_make_a_lease_older_than_it_is),
