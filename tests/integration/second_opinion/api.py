@@ -102,6 +102,7 @@ class Api:
         self.last = dict.fromkeys(KINDS, 0)                 # seq of the last change
         self.hist = {kind: [] for kind in KINDS}            # (rev, seq, type, text, object)
         self.floor = self.restored = 0
+        self.away = False                           # no request is answered
         self.snapshots = {kind: [] for kind in KINDS}
         self.clients, self.watches = {}, set()
         self.late = 0                                       # Bindings still to be carried out
@@ -160,7 +161,10 @@ class Api:
 
     def restore(self, back):
         """From a backup: versions fall, the history is gone; who watches is cut, but for those
-        whose watch stands frozen."""
+        whose watch stands frozen. etcd is not restored while API servers run: nobody answers for
+        some seconds (kubernetes.io/docs, "Restoring an etcd cluster")."""
+        self.away = True
+        self.later(self.rng.choice([6, 12]), setattr, self, "away", False)
         self.rev = max(1000, self.rev - back)
         for kind in KINDS:
             self.hist[kind].clear()
@@ -244,6 +248,8 @@ class Api:
         return True
 
     async def answer(self, client, method, path, query, body, writer):
+        if self.away:
+            return None
         if path == "/version":
             major, minor, _ = self.release.split(".")
             return 200, {"major": major, "minor": minor, "gitVersion": "v" + self.release}

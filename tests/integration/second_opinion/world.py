@@ -12,8 +12,8 @@ from api import KINDS, Api
 from extenders import Extender, Service
 from faults import Faults
 from nodes import Nodes
-from objects import (CORES, COUNT, MEM, WAKE, allowed, asked, boxes, count_of, inventory, may_use,
-                     peak, usable)
+from objects import (CORES, COUNT, MEM, WAKE, allowed, annotation, asked, boxes, count_of,
+                     inventory, may_use, peak, usable)
 from oracle import OPEN_S, Oracle
 from scheduler import WORKERS, Scheduler
 from tenants import Tenants
@@ -30,6 +30,7 @@ class World:
         self.rng = random.Random(f"{args.seed} world")
         self.way = "alone" if args.replicas == 1 else args.election
         self.began, self.quiet, self.away, self.twins = time.monotonic(), True, 0, []
+        self.trouble = ""                           # the one that takes its time
         self.host, self.away_until, self.orderly, self.last_change = 0, 0, False, 0
         self.expected = ""              # of a sabotage
         self.trace_file = open(os.path.join(folder, "trace"), "w", encoding="utf-8")
@@ -124,7 +125,9 @@ class World:
             self.trace("trouble", what.__name__)
             result = what()
             if asyncio.iscoroutine(result):
+                self.trouble = what.__name__
                 result = await result
+                self.trouble = ""
             self.happened(what.__name__, result)
 
     def happened(self, name, result):
@@ -220,6 +223,8 @@ class World:
         return False
 
     def under_way(self):
+        if self.trouble or self.api.away:
+            return f"{self.trouble}, the API server is {'' if self.api.away else 'not '}away"
         if self.away or self.api.late or self.scheduler.busy or self.oracle.junk:
             return f"{self.away} {self.api.late} {self.scheduler.busy} {self.oracle.junk}"
         if self.way == "scheduler" and self.away_until:
@@ -318,6 +323,7 @@ class World:
     def oracle_says(self, pod, name, names, named):
         """What fits by the API alone, where nobody holds a place and no bind is open."""
         used, count = self.oracle.used(), count_of(pod)
+        said = f"gpu-count {pod['metadata']['labels'].get(COUNT)!r} {annotation(pod, COUNT)!r}"
         if count is None or any(asked(box, MEM) % count for box in boxes(pod["spec"])):
             return
         units, cores = peak(pod["spec"], MEM) // count, peak(pod["spec"], CORES)
@@ -339,10 +345,11 @@ class World:
                               asked(box, CORES) and not asked(box, MEM)
                               for box in boxes(pod["spec"]))
             if node_name in named and units and fits < count:
-                self.oracle.wrong("filter says yes, and it does not fit", f"{name}: {node_name}")
+                self.oracle.wrong("filter says yes, and it does not fit", f"{name}: {node_name}: "
+                                  f"{said}, {units} on {fits} of {count}: {used}")
             if node_name not in named and fits >= count and not (held or loose or odd):
                 self.oracle.wrong("filter says no, and it fits", f"{name}: {node_name}: "
-                                  f"{self.scheduler.reasons.get(node_name)}")
+                                  f"{said}: {self.scheduler.reasons.get(node_name)}")
 
     # ---- the end
 
