@@ -249,10 +249,20 @@ bool gs_offers_decide(struct gs_service *service, struct gs_waiter *waiter, int6
     return false;
 }
 
-/* Nothing is sent when the lease is over, nor answered for long after. */
-static int patch_pod(struct gs_service *service, struct gs_meta_patch patch, struct gs_error *err)
+/* The pod as it was decided on, or no pod. Nothing is sent when the lease is over, nor answered for
+ * long after. nominated NULL: it stays as it is. */
+static int patch_pod(struct gs_service *service, const struct gs_pod *pod,
+                     const struct gs_kv *annotations, size_t count, const char *nominated,
+                     struct gs_error *err)
 {
     const struct gs_kube *kube = &service->config.kube;
+    struct gs_meta_patch patch = {.ns = pod->ns,
+                                  .name = pod->name,
+                                  .uid = pod->uid,
+                                  .resource_version = pod->resource_version,
+                                  .annotations = annotations,
+                                  .annotation_count = count,
+                                  .nominated_node = nominated};
     if (gs_service_refuses(service))
         return gs_fail(err, GS_ECANCELED, "another replica leads");
     if (service->config.election)
@@ -298,15 +308,7 @@ enum gs_offer_sent gs_offers_send(struct gs_service *service, const struct gs_po
     snprintf(value, sizeof(value), "%lld", (long long)wall_ns);
     const struct gs_kv annotations[] = {{names->wake, value}, {names->offer, node}};
     struct gs_error err = {0};
-    int result = patch_pod(service,
-                           (struct gs_meta_patch){.ns = pod->ns,
-                                                  .name = pod->name,
-                                                  .uid = pod->uid,
-                                                  .resource_version = pod->resource_version,
-                                                  .annotations = annotations,
-                                                  .annotation_count = 2,
-                                                  .nominated_node = node},
-                           &err);
+    int result = patch_pod(service, pod, annotations, 2, node, &err);
     /* 409: it changed, or is another pod by now; 422: it was bound just now */
     struct sent sent = {service, pod, result == 0 || !is_sure(err.code),
                         err.code == GS_ECONFLICT || err.code == GS_EINVAL};
@@ -394,15 +396,7 @@ static void take_back(struct gs_service *service, const struct gs_pod *pod, bool
 {
     const struct gs_kv off = {service->config.names->offer, NULL};
     struct gs_error err = {0};
-    int result = patch_pod(service,
-                           (struct gs_meta_patch){.ns = pod->ns,
-                                                  .name = pod->name,
-                                                  .uid = pod->uid,
-                                                  .resource_version = pod->resource_version,
-                                                  .annotations = &off,
-                                                  .annotation_count = 1,
-                                                  .nominated_node = nominated ? "" : NULL},
-                           &err);
+    int result = patch_pod(service, pod, &off, 1, nominated ? "" : NULL, &err);
     struct sent sent = {service, pod, result == 0, false};
     if (result == 0 || err.code == GS_ECONFLICT || err.code == GS_EINVAL)
         gs_pending_known(service->pending, pod->uid, note_taken, &sent);
