@@ -218,9 +218,10 @@ step_supply() {
 }
 
 step_node() {
-    local seconds=25
-    ((fuzz_seconds == 5)) || seconds=600
-    build_project "$root" release gpushare-device-plugin gpushare-sim
+    local seconds=25 worlds=(--worlds 60) # 6 s
+    ((fuzz_seconds == 5)) || seconds=600 worlds=(--seconds 600 --seed "$(date +%s)")
+    build_project "$root" release gpushare-device-plugin gpushare-sim device_plugin_node_worlds
+    build/tests/device_plugin_node_worlds "${worlds[@]}"
     tests/integration/device_plugin/node_limits.sh "$root/build"
     python3 tests/integration/device_plugin/node_memory.py build # 22 s
     tests/integration/device_plugin/node_random.sh "$root/build" --seconds "$seconds"

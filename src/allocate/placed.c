@@ -38,7 +38,8 @@ static bool describe(const struct gs_allocator *alloc, const struct claimant *cl
                               .containers = containers_at_a_time(pod),
                               .enforce_required = pod->enforce_required,
                               .sets_mps = pod->sets_mps,
-                              .runs = claimant->early || pod->phase == GS_PHASE_RUNNING};
+                              .runs = (claimant->early && claimant->done > 0) ||
+                                      pod->phase == GS_PHASE_RUNNING};
     return true;
 }
 

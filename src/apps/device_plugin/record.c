@@ -38,6 +38,8 @@ static int read_file(struct record *record, struct gs_inventory *ret, struct gs_
         return -1;
     if (!found.node || strcmp(found.node, record->node) != 0)
         return gs_fail(err, GS_EPROTO, "is another node's");
+    if (found.gpu_count == 0)
+        return gs_fail(err, GS_EPROTO, "names no GPU");
     *ret = found;
     return 0;
 }

@@ -416,19 +416,56 @@ static void finish_call(struct node *node)
     assert_true(node->answered);
 }
 
+static bool is_in_use(const struct node *node, const char *id)
+{
+    for (uint32_t i = 0; i < node->pod_count; i++) {
+        const struct node_pod *pod = &node->pods[i];
+        for (uint32_t n = 0; pod->admitted && n < pod->units; n++) {
+            if (strcmp(pod->ids[n], id) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
+/* The kubelet gives no id twice. NULL: all are given. */
+static const char *free_id(struct node *node)
+{
+    for (size_t tries = 0; tries < node->device_count; tries++) {
+        const char *id = node->devices[node->next_id++ % node->device_count];
+        if (!is_in_use(node, id))
+            return id;
+    }
+    return NULL;
+}
+
+uint32_t node_free_ids(const struct node *node)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < node->device_count; i++)
+        count += !is_in_use(node, node->devices[i]);
+    return count;
+}
+
+const char *node_folder(const struct node_pod *pod)
+{
+    static char folder[64];
+    snprintf(folder, sizeof(folder), "/kubepods/besteffort/pod%s", pod->name);
+    return folder;
+}
+
 bool node_admit(struct node *node, struct node_pod *pod)
 {
     const char *ids[NODE_IDS];
-    char folder[64];
-    pod->admitted = true;
-    assert_in_range(pod->units, 1, node->device_count);
+    assert_in_range(pod->units, 1, node_free_ids(node));
     for (uint32_t i = 0; i < pod->units; i++) {
-        snprintf(pod->ids[i], sizeof(pod->ids[0]), "%s",
-                 node->devices[node->next_id++ % node->device_count]);
+        const char *id = free_id(node);
+        snprintf(pod->ids[i], sizeof(pod->ids[0]), "%s", id);
         ids[i] = pod->ids[i];
     }
-    snprintf(folder, sizeof(folder), "/kubepods/besteffort/pod%s", pod->name);
-    tree_mkdirs(&node->tree, folder, true);
+    pod->admitted = true;
+    if (!pod->late)
+        tree_mkdirs(&node->tree, node_folder(pod), true);
     const struct gs_dp_ids wanted = {ids, pod->units};
     node->calling = pod;
     node->answered = false;
@@ -466,9 +503,7 @@ struct node_pod *node_pod(struct node *node, const char *name, uint32_t units, u
 
 void node_end(struct node *node, struct node_pod *pod)
 {
-    char folder[64];
-    snprintf(folder, sizeof(folder), "/kubepods/besteffort/pod%s", pod->name);
-    tree_rmdir(&node->tree, folder);
+    tree_rmdir(&node->tree, node_folder(pod));
     pod->bound = pod->admitted = false;
     node_write_checkpoint(node);
     node_list_pods(node);
@@ -478,9 +513,7 @@ void node_end(struct node *node, struct node_pod *pod)
 
 uint64_t node_limit(struct node *node, const struct node_pod *pod, const char *region)
 {
-    char folder[64];
-    snprintf(folder, sizeof(folder), "/kubepods/besteffort/pod%s", pod->name);
-    const char *line = strstr(tree_get(&node->tree, folder, "dmem.max"), region);
+    const char *line = strstr(tree_get(&node->tree, node_folder(pod), "dmem.max"), region);
     assert_non_null(line);
     line += strlen(region) + 1;
     return strncmp(line, "max", 3) == 0 ? UINT64_MAX : strtoull(line, NULL, 10);

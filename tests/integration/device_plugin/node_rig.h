@@ -16,13 +16,14 @@
 #include "cgroup_tree.h"
 #include "device_plugin/plugin.h"
 
-enum { NODE_PODS = 8, NODE_IDS = 64, NODE_EVENT_TEXTS = 64 };
+enum { NODE_PODS = 32, NODE_IDS = 64, NODE_EVENT_TEXTS = 64 };
 
 struct node_pod {
     char name[16];         /* and UID */
     uint32_t units, count; /* count: gpu-count, 0: none */
     gs_gpu_mask record;
     bool bound; /* the API has it */
+    bool late;  /* its cgroup is not made with it */
     bool running;
     bool admitted; /* the kubelet has it */
     char ids[NODE_IDS][40];
@@ -79,7 +80,9 @@ void node_list_pods(struct node *node);
 /* The extender binds it to these GPUs. */
 struct node_pod *node_bind(struct node *node, const char *name, uint32_t units, gs_gpu_mask gpus,
                            uint32_t count);
-/* The kubelet takes it in and makes its cgroup. False: Allocate failed. */
+/* Of the resource, that the kubelet has given nobody. */
+uint32_t node_free_ids(const struct node *node);
+/* The kubelet takes it in and makes its cgroup, if it is not late. False: Allocate failed. */
 bool node_admit(struct node *node, struct node_pod *pod);
 /* Its container starts; false: it was held back. */
 bool node_starts(struct node *node, struct node_pod *pod);
@@ -89,6 +92,8 @@ struct node_pod *node_pod(struct node *node, const char *name, uint32_t units, u
 void node_write_checkpoint(const struct node *node);
 void node_end(struct node *node, struct node_pod *pod);
 
+/* Where its cgroup is, in besteffort. */
+const char *node_folder(const struct node_pod *pod);
 /* Its limit on a region: bytes, UINT64_MAX without one. */
 uint64_t node_limit(struct node *node, const struct node_pod *pod, const char *region);
 /* The value of a variable of its container; "" without it. */

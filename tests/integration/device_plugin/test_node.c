@@ -90,6 +90,24 @@ static void without_a_card_the_node_has_no_label(void **state)
     node_free(&node);
 }
 
+/* The plugin was restarted between its bind and its Allocate: it has nothing, and needs no cgroup.
+ */
+static void a_pod_that_was_not_taken_in_yet_says_nothing(void **state)
+{
+    struct node node;
+    node_make(&node);
+    node_start(&node);
+    node_pod(&node, "p", 8, 1);
+    struct node_pod *bound = node_bind(&node, "bound", 4, GS_GPU_BIT(1), 0);
+    restart(&node);
+    node_run(&node, 75);
+    assert_string_equal(node.label, "dmem");
+    assert_null(strstr(node.inventory, "enforced_reason"));
+    assert_true(node_admit(&node, bound) && node_starts(&node, bound));
+    expect_limit(&node, bound, REGION_1, 4096);
+    node_free(&node);
+}
+
 /* A pod that has a whole card when a part of each is kept back: it is larger than any GPU offers.
  */
 static void overhead_changes_no_unit(void **state)
@@ -287,7 +305,11 @@ static void a_pod_keeps_its_unit_while_anything_tells_it(void **state)
         {"another node's file", false, false, false,
          "{\"v\":1,\"unit\":\"256MiB\",\"gpus\":[],\"node\":\"n2\",\"rev\":99}", "GiB", false},
         {"a file that says what nobody was given", false, false, false,
-         "{\"v\":1,\"unit\":\"256MiB\",\"gpus\":[],\"node\":\"n1\",\"rev\":99}", "GiB", true},
+         "{\"v\":1,\"unit\":\"256MiB\",\"gpus\":[{\"idx\":0,\"uuid\":\"GPU-a\",\"mem\":64},"
+         "{\"idx\":1,\"uuid\":\"GPU-b\",\"mem\":64}],\"node\":\"n1\",\"rev\":99}",
+         "GiB", true},
+        {"a file without GPUs", false, false, false,
+         "{\"v\":1,\"unit\":\"256MiB\",\"gpus\":[],\"node\":\"n1\",\"rev\":99}", "GiB", false},
         {"an old file", false, false, false,
          "{\"v\":1,\"unit\":\"256MiB\",\"gpus\":[],\"node\":\"n1\",\"rev\":0}", "GiB", false},
         {"both were deleted", true, true, false, NULL, "GiB", true},
@@ -581,6 +603,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pod_is_given_what_it_was_bound_to),
         cmocka_unit_test(without_a_card_the_node_has_no_label),
+        cmocka_unit_test(a_pod_that_was_not_taken_in_yet_says_nothing),
         cmocka_unit_test(overhead_changes_no_unit),
         cmocka_unit_test(a_lost_card_changes_no_unit),
         cmocka_unit_test(the_only_card_lost_changes_no_unit),

@@ -102,7 +102,7 @@ class Api:
         self.last = dict.fromkeys(KINDS, 0)                 # seq of the last change
         self.hist = {kind: [] for kind in KINDS}            # (rev, seq, type, text, object)
         self.floor = self.restored = 0
-        self.away = False                           # no request is answered
+        self.away, self.back_at = False, 0          # no request is answered until then
         self.snapshots = {kind: [] for kind in KINDS}
         self.clients, self.watches = {}, set()
         self.late = 0                                       # Bindings still to be carried out
@@ -163,8 +163,9 @@ class Api:
         """From a backup: versions fall, the history is gone; who watches is cut, but for those
         whose watch stands frozen. etcd is not restored while API servers run: nobody answers for
         some seconds (kubernetes.io/docs, "Restoring an etcd cluster")."""
-        self.away = True
-        self.later(self.rng.choice([6, 12]), setattr, self, "away", False)
+        self.away, seconds = True, self.rng.choice([6, 12])
+        self.back_at = time.monotonic() + seconds
+        self.later(seconds, setattr, self, "away", False)
         self.rev = max(1000, self.rev - back)
         for kind in KINDS:
             self.hist[kind].clear()

@@ -165,9 +165,9 @@ class Faults:
             self.given_back(one)
 
     def given_back(self, one):
-        for uid, (_, client) in self.world.oracle.offers.items():
+        for uid, (_, _, process) in self.world.oracle.offers.items():
             pod = self.world.oracle.by_uid(uid)
-            if client is one.client and pod and pod["status"].get("nominatedNodeName"):
+            if process is one.client.process and pod and pod["status"].get("nominatedNodeName"):
                 self.world.oracle.wrong("a hold is not given back at SIGTERM",
                                         f"{pod['metadata']['name']} by {one.name}")
 

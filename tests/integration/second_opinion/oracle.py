@@ -219,12 +219,14 @@ class Oracle:
             return
         to, was = status["nominatedNodeName"] or None, pod["status"].get("nominatedNodeName")
         self.trace("offer", client.name, name, was, to)
-        if was and was == self.nominated.get(uid) and to != was:
+        # that preempt named the node of an offer is known to who offered it, and dies with it
+        stranger = uid in self.offers and self.offers[uid][2] is not client.process
+        if was and was == self.nominated.get(uid) and to != was and not stranger:
             self.wrong("kube-scheduler's nomination is overwritten", f"{name}: {was} by {to}")
         if to and pod["spec"].get("nodeName"):
             self.wrong("a bound pod is nominated", name)
         if to:
-            self.offers[uid] = (now, client)
+            self.offers[uid] = (now, client, client.process)
         else:
             self.offers.pop(uid, None)
 
@@ -318,11 +320,11 @@ class Oracle:
     def old_offers(self):
         now = time.monotonic()
         found = []
-        for uid, (since, client) in list(self.offers.items()):
+        for uid, (since, client, _) in list(self.offers.items()):
             pod = self.by_uid(uid)
             if not pod or not pod["status"].get("nominatedNodeName"):
                 del self.offers[uid]
-            elif now - max(since, self.last_kill) > OFFER_S:
+            elif now - max(since, self.last_kill, self.api.back_at) > OFFER_S:
                 found.append(f"{pod['metadata']['name']} to {pod['status']['nominatedNodeName']} "
                              f"by {client.name}, {now - since:.0f} s ago")
         return found

@@ -333,7 +333,8 @@ class World:
             for gpu, has in inventory(node).items():
                 charged_units, charged_cores, pods = used.get((node_name, gpu), (0, 0, 0))
                 fits += usable(node, has) and charged_units + units <= has["mem"] and \
-                    charged_cores + cores <= 100 and pods < has.get("maxPods", 1 << 20) and \
+                    (not cores or charged_cores + cores <= 100) and \
+                    pods < has.get("maxPods", 1 << 20) and \
                     allowed(pod, has)
             held = any(one["status"].get("nominatedNodeName") == node_name
                        for one in self.api.pods.values())

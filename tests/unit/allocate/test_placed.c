@@ -90,13 +90,17 @@ static void containers_that_run_at_a_time_are_counted(void **state)
     }
 }
 
+/* If the kubelet's checkpoint says that an earlier run answered it. */
 static void a_pod_of_the_first_list_may_have_begun(void **state)
 {
     struct rig rig;
+    const struct gs_given given = {"p", 1, 8, GS_GPU_BIT(0)};
     rig_up(&rig);
     gs_allocator_list_begin(rig.alloc);
     give_pod(&rig, &(struct given_pod){"p", {8}, 0});
     gs_allocator_list_end(rig.alloc);
+    assert_false(look(&rig).pod.runs);
+    gs_allocator_restore(rig.alloc, &given, 1);
     assert_true(look(&rig).pod.runs);
     gs_allocator_pod_gone(rig.alloc, "p");
     give_pod(&rig, &(struct given_pod){"q", {8}, 0});
