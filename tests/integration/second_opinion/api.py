@@ -250,6 +250,9 @@ class Api:
 
     async def answer(self, client, method, path, query, body, writer):
         if self.away:
+            match = POD.fullmatch(path)
+            if match and match[3] == "/binding":
+                self.on_fate((match[1], match[2]))
             return None
         if path == "/version":
             major, minor, _ = self.release.split(".")
