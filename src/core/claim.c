@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/base/num.h"
 #include "gpushare/core/ledger.h"
+#include "gpushare/core/placement.h"
 
 void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
 {
@@ -78,4 +79,26 @@ void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim)
         claim->also |= said;
     else
         believe(claim, said);
+}
+
+int gs_ledger_hold_pod(struct gs_ledger *ledger, const struct gs_pod *pod, const char *node,
+                       struct gs_error *err)
+{
+    struct gs_ask ask;
+    gs_ask_of_pod(&ask, pod);
+    if (!node || !node[0] || ask.broken) {
+        gs_ledger_release_hold(ledger, pod->uid);
+        return 0;
+    }
+    const struct gs_hold hold = {.uid = pod->uid,
+                                 .node = node,
+                                 .units = ask.units,
+                                 .gpu_count = ask.gpu_count,
+                                 .cores_pct = ask.cores_pct,
+                                 .priority = ask.priority,
+                                 .model = pod->gpu_model,
+                                 .model_deny = pod->gpu_model_deny,
+                                 .uuid = pod->gpu_uuid,
+                                 .uuid_deny = pod->gpu_uuid_deny};
+    return gs_ledger_hold(ledger, &hold, err);
 }

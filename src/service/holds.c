@@ -53,25 +53,8 @@ int gs_holds_set(struct gs_service *service, const struct gs_pod *pod, const cha
                  struct gs_error *err)
 {
     struct gs_store *store = &service->store;
-    struct gs_ask ask;
-    gs_ask_of_pod(&ask, pod);
     uint32_t before = gs_ledger_hold_slot(store->ledger, pod->uid);
-    if (!node || ask.broken) {
-        if (gs_ledger_release_hold(store->ledger, pod->uid))
-            give_place_up(service, pod->uid, before);
-        return 0;
-    }
-    const struct gs_hold hold = {.uid = pod->uid,
-                                 .node = node,
-                                 .units = ask.units,
-                                 .gpu_count = ask.gpu_count,
-                                 .cores_pct = ask.cores_pct,
-                                 .priority = ask.priority,
-                                 .model = pod->gpu_model,
-                                 .model_deny = pod->gpu_model_deny,
-                                 .uuid = pod->gpu_uuid,
-                                 .uuid_deny = pod->gpu_uuid_deny};
-    if (gs_ledger_hold(store->ledger, &hold, err) < 0)
+    if (gs_ledger_hold_pod(store->ledger, pod, node, err) < 0)
         return -1;
     if (before != GS_INDEX_NONE && gs_ledger_hold_slot(store->ledger, pod->uid) != before)
         give_place_up(service, pod->uid, before);

@@ -198,6 +198,13 @@ struct gs_hold {
 };
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err);
 
+/* What a pod that is not bound holds on the node where it is nominated (its
+ * status.nominatedNodeName, or where the service is about to nominate it): all that its object asks
+ * for. NULL or "", or a pod that can be placed nowhere: nothing any more. GS_ENOMEM: nothing
+ * changed. */
+int gs_ledger_hold_pod(struct gs_ledger *ledger, const struct gs_pod *pod, const char *node,
+                       struct gs_error *err);
+
 /* The slot of the node where a pod holds a place; GS_INDEX_NONE when it holds none. */
 uint32_t gs_ledger_hold_slot(const struct gs_ledger *ledger, const char *uid);
 

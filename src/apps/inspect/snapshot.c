@@ -233,19 +233,9 @@ static int put_waiting(struct snapshot *snapshot, const struct gs_pod *pod)
     struct snap_waiting *waiting = renew_waiting(snapshot, pod);
     if (!waiting)
         return -1;
-    bool sound = gs_pod_charge(pod, &waiting->charge) == GS_CHARGE_OK;
+    gs_pod_charge(pod, &waiting->charge);
     waiting->round = snapshot->rounds[GS_KIND_POD];
-    if (!pod->nominated_node[0] || !sound) {
-        gs_ledger_release_hold(snapshot->ledger, pod->uid);
-        return 0;
-    }
-    const struct gs_hold hold = {.uid = pod->uid,
-                                 .node = pod->nominated_node,
-                                 .units = waiting->charge.units,
-                                 .gpu_count = waiting->charge.gpu_count,
-                                 .cores_pct = waiting->charge.cores_pct,
-                                 .priority = pod->priority};
-    return gs_ledger_hold(snapshot->ledger, &hold, NULL);
+    return gs_ledger_hold_pod(snapshot->ledger, pod, pod->nominated_node, NULL);
 }
 
 static int on_pod_gone(void *ctx, const struct gs_pod *last)

@@ -48,8 +48,11 @@ uint64_t web_fits(const struct view *view, uint64_t units)
 {
     uint64_t sum = 0;
     for (size_t i = 0; units && i < view->node_count; i++) {
-        for (uint32_t g = 0; g < view->nodes[i].gpu_count; g++)
-            sum += view->nodes[i].gpus[g].free_units / units;
+        for (uint32_t g = 0; g < view->nodes[i].gpu_count; g++) {
+            const struct view_gpu *gpu = &view->nodes[i].gpus[g];
+            uint64_t by_units = gpu->room_units / units;
+            sum += by_units < gpu->room_pods ? by_units : gpu->room_pods;
+        }
     }
     return sum;
 }

@@ -314,6 +314,7 @@ static void an_address_has_a_limit_of_its_own(void **state)
     for (int i = 0; i < 3; i++) {
         assert_true(http_probe_open(&probes[i], fix.port));
         expect_get(&probes[i], "/hello", 200);
+        wait_buffered(&fix, 0); /* it is idle a moment after its client has the answer */
     }
     assert_true(http_probe_open(&more, fix.port)); /* the longest idle of the address goes */
     expect_get(&more, "/hello", 200);
