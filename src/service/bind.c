@@ -39,7 +39,9 @@ static int find_pod(struct gs_service *service, const struct gs_binding_args *ar
 {
     struct gs_error miss = {0};
     if (gs_pending_get(service->pending, args->uid, ret, &miss) == 0)
-        return 0;
+        return strcmp(ret->name, args->name) == 0 && strcmp(ret->ns, args->ns) == 0
+                   ? 0 /* not every API server compares the UID with the name */
+                   : gs_fail(err, GS_ECONFLICT, "the UID is another pod's");
     const struct gs_kube *kube = &service->config.kube;
     if (kube->ops->get_pod(kube->ctx, args->ns, args->name, ret, err) < 0)
         return -1;
@@ -308,15 +310,19 @@ static bool is_ours(const struct gs_service *service, const struct gs_pod *pod,
     return !outcome->words[0];
 }
 
-/* Nor to a node that the pod may not use. kube-scheduler saw to it; taints and labels that have
+/* Nor to a node that the pod may not use, or that is none: what is bound to nothing the garbage
+ * collector of pods deletes. kube-scheduler saw to it; taints and labels that have
  * changed since refuse, and the pod is tried again. Store locked for reading. */
 static bool may_use(const struct gs_service *service, const struct gs_pod *pod, const char *node,
                     struct outcome *outcome)
 {
     const struct gs_store *store = &service->store;
     const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(node));
-    enum gs_eligible verdict =
-        view ? gs_node_facts_eligible(&store->facts, view->slot, pod) : GS_ELIGIBLE_UNKNOWN;
+    if (!view || !gs_node_facts_hash(&store->facts, view->slot)) {
+        say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(GS_REASON_UNKNOWN_NODE));
+        return false;
+    }
+    enum gs_eligible verdict = gs_node_facts_eligible(&store->facts, view->slot, pod);
     if (!gs_eligible_perhaps(verdict))
         say(outcome, GS_BIND_REFUSED, "%s", gs_eligible_text(verdict));
     return !outcome->words[0];

@@ -239,6 +239,26 @@ static void a_pod_that_only_the_api_knows_yet_is_read_from_it(void **state)
     assert_int_equal(rig.binds, 1);
 }
 
+/* API servers that ignore a Binding's uid would bind whatever has that name. */
+static void a_uid_lets_no_pod_of_another_name_be_bound(void **state)
+{
+    static const char *const bodies[] = {
+        "{\"PodName\":\"q\",\"PodNamespace\":\"default\",\"PodUID\":\"u1\",\"Node\":\"n1\"}",
+        "{\"PodName\":\"p\",\"PodNamespace\":\"other\",\"PodUID\":\"u1\",\"Node\":\"n1\"}",
+    };
+    rig_pod(&rig, "p", "u1", 8, NULL, NULL, "Pending");
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(1 << 16);
+        struct gs_error err = {0};
+        assert_int_equal(gs_service_bind(rig.service, bodies[i], strlen(bodies[i]), &answer, &err),
+                         0);
+        assert_non_null(strstr(answer.data, "another pod's"));
+    }
+    assert_int_equal(rig.binds, 0);
+    assert_int_equal(rig_used(&rig, "n1", 0), 0);
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
+}
+
 #define GPU(units) "'aliyun.com/gpu-mem':'" #units "'"
 
 /* Others than kube-scheduler reach the port: bind looks at pod and node by itself. */
@@ -373,6 +393,8 @@ static void a_pod_that_asks_for_no_gpu_memory_in_so_many_words_is_bound_plainly(
 {
     char json[2048];
     rig.get_json = rig_pod_json(&rig, json, sizeof(json), "p", "u1", 0, NULL, NULL, "Pending");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "nowhere"), "not known");
+    assert_int_equal(rig.binds, 0);
     rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "{\"Error\":\"\"}");
     assert_string_equal(rig.annotations, "");
     assert_int_equal(rig_used(&rig, "n1", 0), 0);
@@ -494,6 +516,7 @@ int main(void)
         T(a_bind_that_does_not_fit_any_more_changes_nothing),
         T(a_pod_that_only_the_api_knows_yet_is_read_from_it),
         T(strangers_pods_are_refused),
+        T(a_uid_lets_no_pod_of_another_name_be_bound),
         T(no_pod_is_bound_to_a_node_that_it_may_not_use),
         T(what_filter_was_told_of_a_pod_is_not_believed),
         T(a_pod_that_asks_for_no_gpu_memory_in_so_many_words_is_bound_plainly),

@@ -125,12 +125,12 @@ static void who_cannot_be_placed_is_not_woken(void **state)
         rig_stop(&rig);
         setup(state);
         const struct waiting known = {"k", "known", 0, "'schedulerName':'own',", 1},
-                             pod = {"a", "p", 0, r->spec, 8};
+                             pod = {"default", "p", 0, r->spec, 8};
         refuse(&known);
         rig_pod_gone(&rig, "known", "k/known");
         /* it waits since a bind failed, or nobody answered: no scheduler asked */
         rig_feed(&rig, pod_json(&pod), false);
-        rig_expect(rig_try_bind(&rig, "p", "a/p", "n1"), r->refusal);
+        rig_expect(rig_try_bind(&rig, "p", "default/p", "n1"), r->refusal);
         rig_pod_gone(&rig, "old", "u0");
         tick(2);
         if (r->named)
@@ -144,9 +144,9 @@ static void who_cannot_be_placed_is_not_woken(void **state)
 
 static void until_a_scheduler_is_known_everybody_is_woken(void **state)
 {
-    const struct waiting pod = {"a", "p", 0, "'schedulerName':'other',", 8};
+    const struct waiting pod = {"default", "p", 0, "'schedulerName':'other',", 8};
     rig_feed(&rig, pod_json(&pod), false);
-    rig_expect(rig_try_bind(&rig, "p", "a/p", "n1"), "insufficient");
+    rig_expect(rig_try_bind(&rig, "p", "default/p", "n1"), "insufficient");
     rig_pod_gone(&rig, "old", "u0");
     tick(5);
     assert_int_equal(rig.patches, 1);
