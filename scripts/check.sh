@@ -52,6 +52,7 @@ steps=(
     "hardening RELRO, PIE, stack protector, FORTIFY and the rest are in the programs"
     "supply   docs/dependencies.md lists what is linked, and under which licence; so does the SPDX document; corrections by Debian are found"
     "node     what limits containers, and the device plugin where everything happens at random, 25 s (--long: 10 minutes)"
+    "surface  random attempts on what whoever is let in a little may reach, 20 s (--long: an hour)"
     "web      the page of kubectl inspect gpushare web in a headless Chromium, on clusters of gpushare-sim"
     "world    the service in random worlds, 4 million steps (--long: 40 million)"
     "callgrind filter takes as many instructions as it did"
@@ -231,6 +232,14 @@ step_web() {
     apt_need chromium fonts-dejavu-core python3
     build_project "$root" release kubectl-inspect-gpushare gpushare-sim
     python3 tests/web/run.py build | sed '/^FAIL/!s/^/note: /'
+}
+
+step_surface() {
+    local seconds=20 seed=1
+    ((fuzz_seconds == 5)) || seconds=3600 seed=$(date +%s)
+    apt_need python3
+    build_project "$root" release gpushare-extender
+    tests/integration/hostile_surface/run.py --build build --seed "$seed" --seconds "$seconds"
 }
 
 # The same worlds in each short run, so that a failure is of the change at hand; --long takes others.
