@@ -91,7 +91,7 @@ static int write_item(struct job *job, json_t *item, bool node, struct gs_error 
     if (job->nodes + job->pods)
         fputs(",\n", job->out);
     node ? job->nodes++ : job->pods++;
-    return json_dumpf(kept, job->out, JSON_COMPACT) < 0 ? fail_output(err) : 0;
+    return json_dumpf(kept, job->out, JSON_COMPACT | JSON_ENSURE_ASCII) < 0 ? fail_output(err) : 0;
 }
 
 static int write_page(struct job *job, bool node, char **next, struct gs_error *err)

@@ -114,7 +114,7 @@ static int fetch_pod(struct why *why, struct gs_error *err)
         }
         return -1;
     }
-    json_auto_t *tree = json_loadb(body.data, body.len, 0, NULL);
+    json_auto_t *tree = lookup_parse(&body);
     read_words(why, json_object_get(tree, "status"));
     const struct gs_slice text = {body.data, body.len};
     if (gs_codec_pod(&why->common.names, text, &why->pod, err) < 0)

@@ -4,13 +4,31 @@
 #include <stdarg.h>
 #include <string.h>
 
+/* In JSON a backslash stands in strings only. The scanner (codec/scan.h) reads it so, too. */
+static void replace_nuls(char *text, size_t len)
+{
+    for (size_t i = 0; i + 6 <= len; i++) {
+        if (text[i] == '\\' && memcmp(text + i, "\\u0000", 6) == 0)
+            memcpy(text + i, "\\ufffd", 6);
+        i += text[i] == '\\';
+    }
+}
+
+json_t *lookup_parse(struct gs_buf *body)
+{
+    if (!body->len)
+        return NULL;
+    replace_nuls(body->data, body->len);
+    return json_loadb(body->data, body->len, 0, NULL);
+}
+
 json_t *lookup_json(const struct source *source, const char *path, const char *query,
                     struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
     if (source_get(source, path, query, &body, err) < 0)
         return NULL;
-    json_t *tree = json_loadb(body.data ? body.data : "", body.len, 0, NULL);
+    json_t *tree = lookup_parse(&body);
     if (!tree)
         gs_fail(err, GS_EPROTO, "the answer to %.120s is no JSON", path);
     return tree;
@@ -22,7 +40,7 @@ int lookup_allowed(const struct source *source, const char *path, const char *re
     _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(1 << 20);
     if (source_post(source, path, review, timeout_ns, &answer, err) < 0)
         return -1;
-    json_auto_t *tree = json_loadb(answer.data ? answer.data : "", answer.len, 0, NULL);
+    json_auto_t *tree = lookup_parse(&answer);
     return json_is_true(json_object_get(json_object_get(tree, "status"), "allowed"));
 }
 

@@ -8,6 +8,11 @@
 
 /* Objects of the API as trees, for the few that the model has no struct for. */
 
+/* What was answered; the caller decrefs. U+0000, which an annotation or a variable may have and
+ * which no tree takes, becomes U+FFFD, in body too: one pod's author spoils no list. NULL: no JSON.
+ */
+json_t *lookup_parse(struct gs_buf *body);
+
 /* GET of any path; the caller decrefs. NULL: the codes of ports.h, GS_EPROTO for no JSON. */
 json_t *lookup_json(const struct source *source, const char *path, const char *query,
                     struct gs_error *err);

@@ -189,7 +189,7 @@ static int list_page(struct job *job, struct gs_buf *more, struct gs_error *err)
         return gs_fail_nomem(err);
     if (get(job, path.data, query.data, &body, err) < 0)
         return -1;
-    json_auto_t *list = json_loadb(body.data ? body.data : "", body.len, 0, NULL);
+    json_auto_t *list = lookup_parse(&body);
     const json_t *pod;
     size_t i;
     json_array_foreach(json_object_get(list, "items"), i, pod)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is asked what pods use, how many at once and for how long together, and what is believed. */
 #include "gpushare/base/cleanup.h"
+#include "inspect/lookup.h"
 #include "inspect/usage.h"
 #include "rows.h"
 
@@ -319,6 +320,18 @@ static void bytes_are_told_in_the_nodes_unit(void **state)
     }
 }
 
+/* Nobody checks what a pod's author writes into a value. */
+static void a_nul_in_one_object_costs_no_list(void **state)
+{
+    static const struct source source = {.ask = ask};
+    struct gs_error err = {0};
+    world.pods = "{\"metadata\":{\"name\":\"a\\u0000b\\\\u0000\"}}";
+    json_auto_t *list = lookup_json(&source, PODS, "", &err);
+    const json_t *pod = json_array_get(json_object_get(list, "items"), 0);
+    assert_string_equal(lookup_text(pod, "metadata", "name", NULL), "a\uFFFDb\\u0000");
+    world.pods = NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -326,6 +339,7 @@ int main(void)
         cmocka_unit_test(only_pods_of_the_own_daemonset_are_asked),
         cmocka_unit_test(a_node_speaks_of_itself_only),
         cmocka_unit_test(any_page_can_be_read),
+        cmocka_unit_test(a_nul_in_one_object_costs_no_list),
         cmocka_unit_test(bytes_are_told_in_the_nodes_unit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
