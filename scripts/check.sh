@@ -238,7 +238,7 @@ step_surface() {
     local seconds=20 seed=1
     ((fuzz_seconds == 5)) || seconds=3600 seed=$(date +%s)
     apt_need python3
-    build_project "$root" release gpushare-extender
+    build_project "$root" release gpushare-extender kubectl-inspect-gpushare
     tests/integration/hostile_surface/run.py --build build --seed "$seed" --seconds "$seconds"
 }
 

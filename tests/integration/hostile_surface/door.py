@@ -48,26 +48,28 @@ def asks(pod):
     """"": nothing of ours; "bad"; "?": nobody says; else (units, count)."""
     spec, total, named, stays = pod["spec"], 0, False, 0
     words = {"bad": False, "?": False}
-    peak, parts = 0, []
+    peak, parts, compute = 0, [], False
 
     def of(box):
-        nonlocal named
+        nonlocal named, compute
         resources = box.get("resources") or {}
         found, mem, cores = [0, 0], None, None
         for part in ("requests", "limits"):
             mem = (resources.get(part) or {}).get(MEM, mem) if MEM in (resources.get(part) or {}) else mem
             cores = (resources.get(part) or {}).get(CORES, cores)
+        unclear = False
         for at, (key, value) in enumerate(((MEM, mem), (CORES, cores))):
             if not any(key in (resources.get(part) or {}) for part in ("requests", "limits")):
                 continue
             named = True
             if any(value is half or value == half and isinstance(value, type(half)) for half in HALF):
-                words["?"] = True
+                words["?"] = unclear = True
                 continue
             understood, found[at] = units(value)
             words["bad"] |= not understood
-        if found[1] and not found[0]:
+        if found[1] and not found[0] and not unclear:
             words["bad"] = True
+        compute = compute or found[1] > 0
         parts.append(found[0])
         return found[0]
 
@@ -88,7 +90,7 @@ def asks(pod):
     count = int(text) if text.isascii() and text.isdigit() else 0
     if not peak and not words["bad"] and not words["?"]:
         return 0, 1
-    if not 1 <= count <= 8 or any(part % count for part in parts):
+    if not 1 <= count <= 8 or any(part % count for part in parts) or count > 1 and compute:
         words["bad"] = True
     if words["bad"]:
         return "bad"

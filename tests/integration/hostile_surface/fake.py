@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import re
+import resource
 import socket
 import socketserver
 import subprocess
@@ -16,6 +17,7 @@ import time
 import urllib.parse
 
 HOST = "127.0.0.1"
+MEMORY_MAX = 1 << 30     # address space of the CLI: 32 threads, 32 answers of 1 MiB
 OBJECT = re.compile(r"/api/v1/(?:namespaces/([^/]*)/)?(pods|nodes)/([^/]*)(/[a-z]+)?(?:/(.*))?")
 LISTED = re.compile(r"/api/v1/(?:namespaces/([^/]*)/)?(pods|nodes)")
 
@@ -38,6 +40,12 @@ def matches(obj, selector):
         if ((at or "") == value) == bool(unequal):
             return False
     return True
+
+
+def labelled(obj, query):
+    """Of a label selector of one equality."""
+    name, _, value = query.get("labelSelector", "").partition("=")
+    return not name or (obj["metadata"].get("labels") or {}).get(name) == value
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -65,7 +73,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         url = urllib.parse.urlsplit(self.path)
         query = dict(urllib.parse.parse_qsl(url.query))
         path = url.path
-        if path == "/version":
+        if "/proxy/" in path:
+            api.proxy(self, urllib.parse.unquote(path))
+        elif path == "/version":
             self.say(200, {"major": "1", "minor": "36", "gitVersion": api.version})
         elif path.endswith("accessreviews"):
             self.say(201, {"status": {"allowed": True}})
@@ -85,7 +95,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if query.get("watch") not in ("1", "true"):
             with api.lock:
                 items = [obj for (ns, _), obj in api.objects[kind].items()
-                         if (not namespace or ns == namespace) and
+                         if (not namespace or ns == namespace) and labelled(obj, query) and
                          matches(obj, query.get("fieldSelector", ""))]
                 return self.say(200, {"kind": "List", "apiVersion": "v1", "metadata": {
                     "resourceVersion": str(api.rev)}, "items": items})
@@ -154,6 +164,7 @@ class Api:
         self.objects, self.history = {"pods": {}, "nodes": {}}, {"pods": [], "nodes": []}
         self.rev, self.version, self.message = 1, version, "no"
         self.bindings, self.ended = [], False
+        self.proxy = lambda handler, _: handler.fails(404)
         for obj in objects:
             self.put(obj)
         self.folder = tempfile.mkdtemp(prefix="hostile_surface.")
@@ -260,3 +271,13 @@ class Extender:
     def said(self):
         with open(self.log, encoding="utf-8", errors="surrogateescape") as log:
             return log.read()
+
+
+def cli(build, api, *words):
+    """(exit status, stdout, stderr) of kubectl inspect gpushare."""
+    done = subprocess.run(
+        [os.path.join(build, "kubectl-inspect-gpushare"), *words, "--kubeconfig", api.kubeconfig],
+        capture_output=True, stdin=subprocess.DEVNULL, timeout=60, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX)),
+        env={**os.environ, "GPUSHARE_INVARIANTS": "fatal"})
+    return done.returncode, done.stdout, done.stderr
