@@ -55,13 +55,9 @@ steps=(
     "surface  random attempts on what whoever is let in a little may reach, 20 s (--long: an hour)"
     "web      the page of kubectl inspect gpushare web in a headless Chromium, on clusters of gpushare-sim"
     "world    the service in random worlds, 4 million steps (--long: 40 million)"
+    "opinion  gpushare-extender in a second, independent world: one replica and two, a minute (--long: 10 minutes)"
     "callgrind filter takes as many instructions as it did"
     "fuzz     every fuzz target for a few seconds (--long: a minute)"
-)
-
-# Not among those of a run without names.
-by_name=(
-    "opinion  gpushare-extender in a second, independent world: one replica and two, a minute (--long: 10)"
 )
 
 usage() {
@@ -69,7 +65,6 @@ usage() {
     echo "       scripts/check.sh --prepare     build what these need, and judge nothing"
     echo
     printf '  %s\n' "${steps[@]}"
-    printf '  %s (by name only)\n' "${by_name[@]}"
 }
 
 # --- steps ---
@@ -252,7 +247,7 @@ step_world() {
 }
 
 step_opinion() {
-    local seconds=60
+    local seconds=30
     ((fuzz_seconds == 5)) || seconds=600
     apt_need python3
     build_project "$root" release gpushare-extender
@@ -345,7 +340,7 @@ parse() {
         --long) fuzz_seconds=60 ;;
         --help | -h) usage && exit 0 ;;
         *)
-            grep -q "^$1 " <<<"$(printf '%s\n' "${steps[@]}" "${by_name[@]}")" || { usage >&2 && exit 2; }
+            grep -q "^$1 " <<<"$(printf '%s\n' "${steps[@]}")" || { usage >&2 && exit 2; }
             only+=("$1")
             ;;
         esac

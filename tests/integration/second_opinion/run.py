@@ -41,7 +41,8 @@ A seed gives the same draws again; which of them meets which moment is the machi
 | holds are given back at SIGTERM, and by the next leader | then; when quiet |
 | it never dies, and ends at SIGTERM with 0 | always |
 
-A bind is excused by what its process had not been told two seconds before (oracle.py)."""
+A bind is excused by what its process had not been told two seconds before (oracle.py). A bind without
+an answer may stay open for a minute: runs that are no longer do not wait for that at the end."""
 
 import argparse
 import asyncio

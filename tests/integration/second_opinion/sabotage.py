@@ -66,8 +66,10 @@ def no_record(notes, world):
 
 
 def answers(verb, change):
-    """change(answer) on its way to kube-scheduler."""
+    """change(answer) on its way to kube-scheduler. Without troubles: while a bind is open nothing is
+    asked at quiet moments."""
     def sabotage(world):
+        world.troubles = []
         whole = world.service.verb
 
         async def asked(name, body, seconds=5):
@@ -89,7 +91,8 @@ def says_yes(answer, body, world):
 
 
 def says_no(answer, _, world):
-    if world.quiet and answer.get("NodeNames"):
+    """Of all of them: what is said of a single one is not always judged."""
+    while world.quiet and answer.get("NodeNames"):
         answer["FailedNodes"][answer["NodeNames"].pop()] = "insufficient free GPU memory"
 
 

@@ -174,7 +174,8 @@ class World:
             self.quiet = False
             await self.sleep(tasks, min(rng.choice([5, 10, 15, 25]),
                                         max(5, until - time.monotonic() - 10)))
-            await self.judge(tasks, last=time.monotonic() + 15 > until)
+            await self.judge(tasks, last=self.args.seconds > OPEN_S and
+                             time.monotonic() + 15 > until)
             if round_number % 20 == 0:
                 print(self.sums(), flush=True)
         await self.finish()
@@ -338,8 +339,8 @@ class World:
                     allowed(pod, has)
             held = any(one["status"].get("nominatedNodeName") == node_name
                        for one in self.api.pods.values())
-            loose = any(place.loose and place.node == node_name
-                        for place, _ in self.oracle.standing())
+            loose = any(node == node_name and not exact
+                        for node, _, _, exact in self.oracle.expected().values())
             odd = any(key.startswith("aliyun.com/") and key not in (WAKE, COUNT)
                       for key in pod["metadata"]["annotations"]) or cores and (
                           cores > 100 or count > 1) or any(
