@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+
+#include "gpushare/base/clock.h"
 
 enum { FIRST_CAPACITY = 16 };
 
@@ -10,17 +13,6 @@ void gs_index_release(struct gs_index *index)
 {
     free(index->entries);
     *index = (struct gs_index){0};
-}
-
-/*
- * An entry's home must follow from what the entry keeps, so that growing and deleting need no
- * keys: the tag is the hash's upper half, and hashes are mixed so that the lower half is a
- * function of it.
- */
-static uint32_t home_of(uint32_t tag)
-{
-    uint64_t mixed = (uint64_t)tag * 0x9E3779B97F4A7C15u;
-    return (uint32_t)(mixed >> 32);
 }
 
 /* Up to 7 bytes as one word; words of equal length differ when the bytes do. Copying a length that
@@ -43,22 +35,39 @@ static uint64_t word_at(const unsigned char *at)
     return word;
 }
 
+static uint64_t secret = 0x2545F4914F6CDD1Du, factor = 0xD6E8FEB86659FD93u;
+
+/* Early at boot the kernel may have nothing yet: then two clocks must do. */
+__attribute__((constructor)) static void draw_secret(void)
+{
+    uint64_t drawn[2];
+    if (getrandom(drawn, sizeof(drawn), GRND_NONBLOCK) != (ssize_t)sizeof(drawn)) {
+        const struct gs_clock *clock = gs_clock_system();
+        drawn[0] = (uint64_t)clock->wall_ns(clock->ctx);
+        drawn[1] = (uint64_t)clock->monotonic_ns(clock->ctx) << 20;
+    }
+    secret ^= drawn[0];
+    factor = (factor ^ drawn[1]) | 1;
+}
+
+/* Both halves of the product: with the lower one alone, what two words differ in would show at the
+ * same bits whatever the factor is, and texts that collide could be made without knowing it. */
+static uint64_t fold(uint64_t word)
+{
+    const unsigned __int128 product = (unsigned __int128)word * factor;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
 uint64_t gs_hash_bytes(const void *bytes, size_t len)
 {
     const unsigned char *at = bytes;
-    uint64_t hash = 0x2545F4914F6CDD1Du ^ (len * 0x9E3779B97F4A7C15u);
+    uint64_t hash = secret ^ (len * 0x9E3779B97F4A7C15u);
     size_t left = len;
-    for (; left > 8; at += 8, left -= 8) {
-        hash = (hash ^ word_at(at)) * 0xD6E8FEB86659FD93u;
-        hash ^= hash >> 32;
-    }
+    for (; left > 8; at += 8, left -= 8)
+        hash = fold(hash ^ word_at(at));
     /* the last word may repeat bytes of the one before it */
     uint64_t tail = len >= 8 ? word_at(at + left - 8) : short_word(at, left);
-    hash = (hash ^ tail) * 0xD6E8FEB86659FD93u;
-    hash ^= hash >> 32;
-    hash *= 0xD6E8FEB86659FD93u;
-    uint32_t tag = (uint32_t)(hash >> 32) ^ (uint32_t)hash;
-    return (uint64_t)tag << 32 | home_of(tag);
+    return fold(fold(hash ^ tail) ^ secret);
 }
 
 uint64_t gs_hash_lasting(const void *bytes, size_t len)
@@ -71,7 +80,7 @@ uint64_t gs_hash_lasting(const void *bytes, size_t len)
 
 static void place(struct gs_index *index, struct gs_index_entry entry)
 {
-    uint32_t at = home_of(entry.tag) & index->mask;
+    uint32_t at = entry.tag & index->mask;
     while (index->entries[at].slot_one)
         at = (at + 1) & index->mask;
     index->entries[at] = entry;
@@ -111,7 +120,7 @@ static void close_gap(struct gs_index *index, uint32_t gap)
 {
     for (uint32_t at = (gap + 1) & index->mask; index->entries[at].slot_one;
          at = (at + 1) & index->mask) {
-        uint32_t home = home_of(index->entries[at].tag) & index->mask;
+        uint32_t home = index->entries[at].tag & index->mask;
         if (((at - home) & index->mask) >= ((at - gap) & index->mask)) {
             index->entries[gap] = index->entries[at];
             gap = at;
@@ -124,7 +133,7 @@ void gs_index_remove(struct gs_index *index, uint64_t hash, uint32_t slot)
 {
     if (!index->entries)
         return;
-    for (uint32_t at = (uint32_t)hash & index->mask; index->entries[at].slot_one;
+    for (uint32_t at = (uint32_t)(hash >> 32) & index->mask; index->entries[at].slot_one;
          at = (at + 1) & index->mask) {
         if (index->entries[at].slot_one == slot + 1) {
             close_gap(index, at);

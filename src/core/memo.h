@@ -13,8 +13,8 @@
  * recognised (the lockless transposition table of computer chess; Hyatt and Mann, 2002).
  *
  * The key stands for the thing: two things with the same 64 mixed bits would be confused. With the
- * 2^19 entries here that is one chance in 2^45 per look-up at most, of numbers that are counted
- * here; mixing is no secret, so nothing that a tenant writes belongs into a key (policy_kinds.h).
+ * 2^19 entries here that is one chance in 2^45 per look-up at most. Mixing is no secret: a key is
+ * of numbers that are counted here (policy_kinds.h), or begins with a hash that is one (state.c).
  */
 struct gs_memo_entry {
     _Atomic uint64_t check;
@@ -60,8 +60,8 @@ static inline void gs_memo_put(struct gs_memo *memo, uint64_t place, uint64_t ke
     atomic_store_explicit(&entry->second, value.second, memory_order_relaxed);
 }
 
-/* Building a key: mix in word after word from GS_MIX_START on, then end. (Two words that were only
- * xored would make one key of many pairs.) */
+/* Building a key: mix in word after word from GS_MIX_START or a hash on, then end. (Two words that
+ * were only xored would make one key of many pairs.) */
 #define GS_MIX_START ((uint64_t)0x2545F4914F6CDD1Du)
 
 static inline uint64_t gs_mix(uint64_t hash, uint64_t word)

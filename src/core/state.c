@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "state.h"
 
+#include "gpushare/base/index.h"
 #include "memo.h"
 
 void gs_state_of_view(struct gs_state *state, const struct gs_policy_table *table,
@@ -45,7 +46,8 @@ void gs_state_take(struct gs_state *state, uint32_t free_units, uint32_t units)
 
 uint64_t gs_state_key(const struct gs_state *state, uint64_t purpose)
 {
-    uint64_t hash = gs_mix(GS_MIX_START, purpose);
+    /* tenants choose what is left: no two states can be made to have one key */
+    uint64_t hash = gs_hash_bytes(&purpose, sizeof(purpose));
     hash =
         gs_mix(hash, (uint64_t)state->cpu_milli << 32 | (uint64_t)state->group << 8 | state->gpus);
     for (uint32_t i = 0; i < state->gpus; i++)

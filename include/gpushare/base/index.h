@@ -11,7 +11,8 @@
  * An open-addressing index from a 64-bit hash to a 32-bit slot number of somebody's array. 8 bytes
  * an entry, linear probing, deletion without tombstones. The caller keeps the keys and says whether
  * a slot is the one it means. Every hash must come from gs_hash_bytes() or gs_hash_text(): an entry
- * keeps half of it, the other half follows from that. Not thread-safe; finds may run in parallel.
+ * keeps its upper half, whose lower bits say where it lies. Not thread-safe; finds may run in
+ * parallel.
  *
  *   static bool same(const void *ctx, uint32_t slot);        compares ctx's key with slot's
  *   uint32_t slot = gs_index_find(&index, hash, same, &key);  GS_INDEX_NONE when absent
@@ -43,7 +44,11 @@ void gs_index_insert(struct gs_index *index, uint64_t hash, uint32_t slot);
 /* Removes the entry of this slot; does nothing when it is not there. */
 void gs_index_remove(struct gs_index *index, uint64_t hash, uint32_t slot);
 
-/* 64-bit hash of bytes, for this process's own tables: another release may hash otherwise. */
+/*
+ * 64-bit hash of bytes, for this process alone: it depends on a secret that is drawn before main().
+ * Names and lists of pods are their authors' words, and nobody can choose two that have one hash.
+ * So texts of one hash are one text where only the hash is kept, but for chance.
+ */
 uint64_t gs_hash_bytes(const void *bytes, size_t len);
 
 /* The same of a text's bytes. */
@@ -60,7 +65,7 @@ uint64_t gs_hash_lasting(const void *bytes, size_t len);
 static inline void gs_index_prefetch(const struct gs_index *index, uint64_t hash)
 {
     if (index->entries)
-        __builtin_prefetch(&index->entries[(uint32_t)hash & index->mask]);
+        __builtin_prefetch(&index->entries[(uint32_t)(hash >> 32) & index->mask]);
 }
 
 static inline uint32_t gs_index_find(const struct gs_index *index, uint64_t hash,
@@ -69,7 +74,7 @@ static inline uint32_t gs_index_find(const struct gs_index *index, uint64_t hash
     if (!index->entries)
         return GS_INDEX_NONE;
     uint32_t tag = (uint32_t)(hash >> 32);
-    for (uint32_t at = (uint32_t)hash & index->mask;; at = (at + 1) & index->mask) {
+    for (uint32_t at = tag & index->mask;; at = (at + 1) & index->mask) {
         const struct gs_index_entry *entry = &index->entries[at];
         if (!entry->slot_one)
             return GS_INDEX_NONE;

@@ -239,7 +239,7 @@ static int list_pods(const struct load_settings *set, enum load_verb verb, json_
 static uint32_t node_of(const json_t *meta, uint32_t nodes)
 {
     const char *uid = rest_text(meta, "uid");
-    return (uint32_t)(gs_hash_text(uid) % nodes);
+    return (uint32_t)(gs_hash_lasting(uid, strlen(uid)) % nodes);
 }
 
 /* Two verbs that bind in one run share the pods: bind takes every other one. */

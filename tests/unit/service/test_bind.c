@@ -204,6 +204,18 @@ static void a_successor_that_others_bound_raises_no_alarm(void **state)
     }
 }
 
+/* Two names that anybody could compute to have one hash, before it had a secret. */
+static void a_pod_that_is_called_alike_raises_no_alarm(void **state)
+{
+    struct gs_buf metrics = GS_BUF(1 << 20);
+    rig_pod(&rig, "web-15860", "u1", 8, NULL, NULL, "Pending");
+    rig_expect(rig_try_bind(&rig, "web-15860", "u1", "n1"), "{\"Error\":\"\"}");
+    rig_pod(&rig, "web-69887", "u2", 8, "n2", "0", "Running");
+    gs_service_metrics(rig.service, &metrics);
+    assert_non_null(strstr(metrics.data, "\ngpushare_binds_to_other_uid_total 0\n"));
+    gs_buf_release(&metrics);
+}
+
 static void second_bind_during(struct rig *r)
 {
     r->during_bind = NULL;
@@ -512,6 +524,7 @@ int main(void)
         T(a_pod_bound_under_anothers_name_is_charged_as_what_it_is),
         T(the_alarm_comes_also_when_the_watch_is_faster_than_the_answer),
         T(a_successor_that_others_bound_raises_no_alarm),
+        T(a_pod_that_is_called_alike_raises_no_alarm),
         T(two_binds_of_one_pod_at_once_make_one_call),
         T(a_bind_that_does_not_fit_any_more_changes_nothing),
         T(a_pod_that_only_the_api_knows_yet_is_read_from_it),
