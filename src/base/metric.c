@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/base/metric.h"
 
+#include <stdbool.h>
+#include <string.h>
+
+#include "gpushare/base/utf8.h"
+
 void gs_metric_family(struct gs_buf *out, const char *name, const char *type, const char *help)
 {
     gs_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
@@ -9,13 +14,16 @@ void gs_metric_family(struct gs_buf *out, const char *name, const char *type, co
 void gs_metric_label(struct gs_buf *out, const char *label, const char *value)
 {
     gs_buf_printf(out, "%s=\"", label);
-    for (; *value; value++) {
+    for (size_t left = strlen(value), width; left; value += width, left -= width) {
+        width = gs_utf8_width(value, left);
+        bool calm = width && !gs_utf8_acts(value, width);
+        width = width ? width : 1;
         if (*value == '\\' || *value == '"')
             gs_buf_putc(out, '\\');
-        if (*value == '\n')
-            gs_buf_puts(out, "\\n");
+        if (calm)
+            gs_buf_append(out, value, width);
         else
-            gs_buf_putc(out, *value);
+            gs_buf_puts(out, *value == '\n' ? "\\n" : "?");
     }
     gs_buf_putc(out, '"');
 }

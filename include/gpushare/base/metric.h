@@ -27,7 +27,8 @@ void gs_metric_family(struct gs_buf *out, const char *name, const char *type, co
 void gs_metric_sample(struct gs_buf *out, const char *name, const char *label, const char *value,
                       uint64_t number);
 
-/* `label="value"`, escaped as the format wants it. */
+/* `label="value"`, escaped as the format wants it; '?' for what is no UTF-8, of which Prometheus
+ * takes none, and for what would speak to a terminal (base/utf8.h). */
 void gs_metric_label(struct gs_buf *out, const char *label, const char *value);
 
 /* A family of one sample without labels. */

@@ -38,6 +38,9 @@ static const struct label_row {
     {"quote", "a\"} 9", "m{l=\"a\\\"} 9\"} 1\n"},
     {"backslash", "a\\", "m{l=\"a\\\\\"} 1\n"},
     {"line feed", "a\nb 2", "m{l=\"a\\nb 2\"} 1\n"},
+    {"other script", "caf\u00e9", "m{l=\"caf\u00e9\"} 1\n"},
+    {"speaks to a terminal", "a\x1b[2J\r\u202e", "m{l=\"a?[2J??\"} 1\n"},
+    {"no UTF-8, which fails a scrape", "a\xff\xc3", "m{l=\"a??\"} 1\n"},
 };
 
 static void no_label_value_ends_its_line_or_its_quotes(void **state)
