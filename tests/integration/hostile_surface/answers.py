@@ -5,9 +5,8 @@ object. The model below is read from docs/inspect.md and docs/security.md."""
 
 import json
 import time
-import unicodedata
 
-from fake import Api, cli
+from fake import Api, cli, steers
 
 MEM, COUNT, INVENTORY = "aliyun.com/gpu-mem", "aliyun.com/gpu-count", "aliyun.com/gpu-inventory"
 IDX = "ALIYUN_COM_GPU_MEM_IDX"
@@ -24,14 +23,6 @@ READS = [["snapshot", "-"], ["-d"], ["-o", "wide"], ["map"], ["why"], ["defrag"]
          ["usage"], ["usage", "--by", "pod"], ["-o", "json"], ["-o", "yaml"], ["why", "-o", "json"],
          ["usage", "-o", "json"], ["doctor", "-o", "json"], ["what-if", "--gpu-mem", "2", "-o", "json"]]
 SABOTAGE = ["words pass", "others are believed", "anybody is asked"]
-
-
-def steers(char):
-    """A terminal does more with it than show it; nor is it the end of a line."""
-    code = ord(char)
-    return char != "\n" and (unicodedata.category(char) in ("Cc", "Zl", "Zp", "Cs") or 0xE0000 <= code <= 0xE0FFF or
-                             unicodedata.bidirectional(char) in ("RLO", "LRO", "RLE", "LRE", "PDF", "RLI", "LRI",
-                                                                 "FSI", "PDI"))
 
 
 class Cluster:
@@ -171,9 +162,8 @@ def judge_words(words, code, out, err):
             return where + f"{name} is no UTF-8: {why}"
         if words[0] == "snapshot":      # DEL moves nothing, and no writer of JSON escapes it
             text = text.replace("\x7f", "")
-        bad = [char for char in text if steers(char)]
-        if bad:
-            return where + f"{name} has {bad[0]!r} in {text[max(0, text.index(bad[0]) - 60):][:120]!r}"
+        if seen := steers(text):
+            return where + f"{name} has {seen}"
     if words[-1] == "json" and code == 0:
         try:
             json.loads(out)

@@ -8,7 +8,7 @@ import decimal
 import json
 import urllib.parse
 
-from fake import Api, Extender, wait_for
+from fake import Api, Extender, steers, wait_for
 
 MEM, CORES = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
 COUNT, INVENTORY, OFFER = "aliyun.com/gpu-count", "aliyun.com/gpu-inventory", "aliyun.com/gpu-offer"
@@ -463,6 +463,10 @@ def one_world(build, rng, wrong, deed):
                 api.put(node)
                 fence(world, api, extender, number)
             sent += attempt(world, api, extender, deed, wrong)
+        for what, text in (("metrics", extender.get("/metrics")[1]), ("log", extender.said()),
+                           ("inspect", extender.get("/gpushare-scheduler/inspect")[1])):
+            if seen := steers(text):
+                wrong(f"{what} has {seen}")
     if extender.status != 0:
         wrong(f"the extender ended with {extender.status}")
     return REQUESTS, sent

@@ -14,12 +14,15 @@ import subprocess
 import tempfile
 import threading
 import time
+import unicodedata
 import urllib.parse
 
 HOST = "127.0.0.1"
 MEMORY_MAX = 1 << 30     # address space of the CLI: 32 threads, 32 answers of 1 MiB
 OBJECT = re.compile(r"/api/v1/(?:namespaces/([^/]*)/)?(pods|nodes)/([^/]*)(/[a-z]+)?(?:/(.*))?")
 LISTED = re.compile(r"/api/v1/(?:namespaces/([^/]*)/)?(pods|nodes)")
+
+TURNS = ("RLO", "LRO", "RLE", "LRE", "PDF", "RLI", "LRI", "FSI", "PDI")     # of the direction of writing
 
 
 def free_port():
@@ -46,6 +49,15 @@ def labelled(obj, query):
     """Of a label selector of one equality."""
     name, _, value = query.get("labelSelector", "").partition("=")
     return not name or (obj["metadata"].get("labels") or {}).get(name) == value
+
+
+def steers(text):
+    """What of it a terminal does more with than show it, and is not the end of a line; "" without."""
+    for at, char in enumerate(text):
+        if char != "\n" and (unicodedata.category(char) in ("Cc", "Zl", "Zp", "Cs") or
+                             0xE0000 <= ord(char) <= 0xE0FFF or unicodedata.bidirectional(char) in TURNS):
+            return f"{char!r} in {text[max(0, at - 60):at + 60]!r}"
+    return ""
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

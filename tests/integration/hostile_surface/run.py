@@ -7,7 +7,7 @@
 
 | part | who tries | what is judged |
 |---|---|---|
-| door | who reaches the extender's loopback port (docs/security.md) | a Binding is sent for a pod and a node as asked for, of a pod that is ours and waits, to a node that it may use; it is sent when all that is so; never two; no `%` in an answer |
+| door | who reaches the extender's loopback port (docs/security.md) | a Binding is sent for a pod and a node as asked for, of a pod that is ours and waits, to a node that it may use; it is sent when all that is so; never two; no `%` in an answer; nothing in metrics, log and inspect steers a terminal |
 | answers | who runs a device plugin or may name things (docs/inspect.md) | who is asked for a node's use is the plugin's own pod there, once; its word counts for its node; the CLI ends well within 1 GiB, prints nothing that steers a terminal, and JSON that is JSON |
 
 Whatever is wrong is printed with the seed, and the exit status is 1. A seed gives the same worlds again.
