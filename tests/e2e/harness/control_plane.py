@@ -61,7 +61,7 @@ class ControlPlane:
         self.processes = processes
         self.run_dir = run_dir
         self.ca_file = self.path("apiserver/apiserver.crt")
-        self.port = free_port()
+        self.port, self.etcd_port = free_port(), None
         self.tokens = {user: secrets.token_hex(16) for user in ("admin", "system:kube-scheduler")}
         self.admin = None
         self.kubectl_program = kube_program("kubectl")
@@ -76,7 +76,8 @@ class ControlPlane:
         self.wait_until_ready(apiserver)
 
     def start_etcd(self):
-        client, peer = f"http://{HOST}:{free_port()}", f"http://{HOST}:{free_port()}"
+        self.etcd_port = free_port()
+        client, peer = f"http://{HOST}:{self.etcd_port}", f"http://{HOST}:{free_port()}"
         self.processes.start("etcd", [
             os.environ["ETCD"], "--data-dir", self.path("etcd"), "--unsafe-no-fsync",
             "--listen-client-urls", client, "--advertise-client-urls", client,

@@ -96,16 +96,16 @@ def says_no(answer, _, world):
         answer["FailedNodes"][answer["NodeNames"].pop()] = "insufficient free GPU memory"
 
 
-def never_binds(answer, *_):
-    answer["Error"] = "no"
+def binds(error):
+    """What bind says, without asking it."""
+    def sabotage(world):
+        world.troubles = []
+        whole = world.service.verb
 
-
-def binds_nothing(world):
-    whole = world.service.verb
-
-    async def asked(name, body, seconds=5):
-        return {"Error": ""} if name == "bind" else await whole(name, body, seconds)
-    world.service.verb = asked
+        async def asked(name, body, seconds=5):
+            return {"Error": error} if name == "bind" else await whole(name, body, seconds)
+        world.service.verb = asked
+    return sabotage
 
 
 def ledger(change):
@@ -190,8 +190,8 @@ ALL = {
     "no_record": (on_binding(no_record), "without a record"),
     "says_yes": (answers("filter", says_yes), "filter says yes, and it does not fit"),
     "says_no": (answers("filter", says_no), "filter says no, and it fits"),
-    "never_binds": (answers("bind", never_binds), "filter says yes, bind says no"),
-    "binds_nothing": (binds_nothing, "and it is not so"),
+    "never_binds": (binds("no"), "filter says yes, bind says no"),
+    "binds_nothing": (binds(""), "and it is not so"),
     "one_less": (ledger(one_less), LEDGER), "forgets": (ledger(forgets), LEDGER),
     "wakes_gated": (every_second(wakes_gated), "scheduling gates"),
     "wakes_often": (every_second(wakes_often), "wakes in"),
