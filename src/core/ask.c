@@ -100,6 +100,7 @@ void gs_ask_of_pod(struct gs_ask *ret, const struct gs_pod *pod)
         .uuid_deny = gs_slice_of(pod->gpu_uuid_deny),
         .uid = pod->uid,
         .ns = pod->ns,
+        .rules = &pod->rules,
     };
     ask.selects = ask.model.len || ask.model_deny.len || ask.uuid.len || ask.uuid_deny.len;
     if (!broken && ask.units && pod->placement == GS_PLACEMENT_BROKEN)

@@ -31,10 +31,9 @@ struct defrag_failure {
 enum { DEFRAG_FAILURES_MAX = 64 };
 
 struct gs_defrag {
-    struct gs_ledger *ledger;
-    struct gs_policies *policies;
-    enum gs_placement placement;
-    const bool *open;
+    struct gs_place *place;
+    const struct gs_ledger *ledger; /* the place's */
+    bool *refused;                  /* by slot: for gs_place_choose() */
     const struct gs_defrag_pod *pods;
     uint32_t count;
     struct defrag_tenant *tenants; /* by index of pods */
@@ -44,20 +43,11 @@ struct gs_defrag {
     uint32_t shape_count;
     struct defrag_failure failures[DEFRAG_FAILURES_MAX];
     uint32_t failure_count;
-    uint32_t made; /* new pods so far, for their UIDs */
 };
 
-/* Fits now, holds respected, CPU too. */
-bool defrag_fits(const struct gs_defrag *defrag, const struct gs_ask *ask, uint32_t slot);
-
-/* Where the policy puts a pod among the open nodes but one (GS_LEDGER_NO_NODE: none is left out).
- */
+/* Where the policy puts a pod among all nodes but one (GS_LEDGER_NO_NODE: none is left out). */
 bool defrag_place(const struct gs_defrag *defrag, const struct gs_ask *ask, uint32_t but,
                   uint32_t *ret_slot, gs_gpu_mask *ret_gpus);
-
-/* Charges a new pod with this ask there. -1: out of memory. */
-int defrag_charge(struct gs_defrag *defrag, const struct gs_ask *ask, uint32_t slot,
-                  gs_gpu_mask gpus, uint32_t *ret_number);
 
 int defrag_plan_add(struct gs_defrag_plan *plan, const struct gs_defrag_move *move);
 

@@ -205,12 +205,14 @@ static bool worth_a_look(const struct search *search)
 static void look_at_node(struct search *search, uint32_t slot)
 {
     const struct gs_node_view *view = gs_ledger_view_at(search->defrag->ledger, slot);
-    if (!search->defrag->open[slot] || !view || view->gpu_count < search->ask->gpu_count)
+    if (!view || view->gpu_count < search->ask->gpu_count ||
+        gs_place_open(search->defrag->place, search->ask, slot) != GS_OBSTACLE_NONE)
         return;
     search->view = view;
     search->slot = slot;
     search->allowed = gs_ask_allowed(search->ask, view);
-    search->free_cpu_milli = view->cpu_milli - view->cpu_used_milli;
+    search->free_cpu_milli =
+        view->cpu_milli ? view->cpu_milli - view->cpu_used_milli : INT64_MAX / 2; /* not known */
     for (uint32_t g = 0; g < view->gpu_count; g++) {
         search->free_units[g] =
             (int64_t)view->gpus[g].total_units - (int64_t)view->gpus[g].used_units;
@@ -291,7 +293,9 @@ static bool sum_suffices(const struct gs_defrag *defrag, const struct gs_ask *as
     uint64_t sum = 0;
     for (uint32_t slot = 0; slot < gs_ledger_slots(defrag->ledger); slot++) {
         const struct gs_node_view *view = gs_ledger_view_at(defrag->ledger, slot);
-        gs_gpu_mask allowed = view && defrag->open[slot] ? gs_ask_allowed(ask, view) : 0;
+        gs_gpu_mask allowed = 0;
+        if (view && gs_place_open(defrag->place, ask, slot) == GS_OBSTACLE_NONE)
+            allowed = gs_ask_allowed(ask, view);
         for (uint32_t g = 0; allowed && g < view->gpu_count; g++) {
             if (allowed & GS_GPU_BIT(view->gpus[g].idx) && view->gpus[g].usable)
                 sum += view->gpus[g].free_units;
@@ -304,10 +308,9 @@ static enum gs_defrag_result place_as_it_is(struct gs_defrag *defrag, const stru
                                             struct gs_defrag_plan *ret)
 {
     struct gs_defrag_plan plan = {0};
-    uint32_t number;
     if (!defrag_place(defrag, ask, GS_LEDGER_NO_NODE, &plan.slot, &plan.gpus))
         return GS_DEFRAG_NONE;
-    if (defrag_charge(defrag, ask, plan.slot, plan.gpus, &number) < 0)
+    if (gs_place_claim(defrag->place, ask, plan.slot, plan.gpus, NULL) < 0)
         return GS_DEFRAG_NO_MEMORY;
     defrag_forget(defrag);
     *ret = plan;

@@ -71,26 +71,6 @@ static bool settled(struct gs_service *service, const struct gs_binding_args *ar
     return ret_claim->state == GS_CLAIM_CONFIRMED || outcome->words[0];
 }
 
-/* The policy advises, and may remember; gs_fit_chosen() has the last word. */
-static gs_gpu_mask choose(struct gs_service *service, const struct gs_node_view *view,
-                          const struct gs_ask *ask, enum gs_reason *ret_reason)
-{
-    const struct gs_ledger *ledger = service->store.ledger;
-    struct gs_gpu_state room[GS_GPUS_MAX];
-    struct gs_node_view now;
-    struct gs_choice choice;
-    *ret_reason = gs_fit_beside_holds(ledger, view, ask, room, &now);
-    if (*ret_reason != GS_FITS)
-        return 0;
-    if (gs_policy_choose(service->store.policies, gs_service_placement(service, ask), &now, ask,
-                         &choice) &&
-        gs_fit_chosen(ledger, view, ask, choice.gpus, NULL) == GS_FITS)
-        return choice.gpus;
-    const gs_gpu_mask tightest = gs_pick_tightest(&now, ask);
-    *ret_reason = gs_fit_chosen(ledger, view, ask, tightest, NULL);
-    return *ret_reason == GS_FITS ? tightest : 0;
-}
-
 /* The GPUs of an earlier attempt without an answer, whose request may still be carried out: that it
  * is repeated as it was, or not. Of a pod that has changed since, the bind is a new one, and waits
  * until the earlier one has an outcome. */
@@ -120,8 +100,9 @@ static void choose_ahead(struct gs_service *service, const char *node, struct gs
     gs_store_read(&service->store);
     gs_ask_match(ask, service->store.ledger, match);
     const struct gs_node_view *view = gs_ledger_view(service->store.ledger, gs_slice_of(node));
+    const struct gs_place place = gs_service_place(service);
     if (view)
-        choose(service, view, ask, &reason);
+        gs_place_gpus(&place, view, ask, &reason);
     gs_store_unlock(&service->store);
 }
 
@@ -180,8 +161,9 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
         return false;
     }
     enum gs_reason reason = GS_FITS;
+    const struct gs_place place = gs_service_place(service);
     const gs_gpu_mask gpus = before.gpus ? choose_again(service, view, ask, &before, outcome)
-                                         : choose(service, view, ask, &reason);
+                                         : gs_place_gpus(&place, view, ask, &reason);
     if (reason != GS_FITS)
         say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(reason));
     if (!gpus)

@@ -95,7 +95,8 @@ void gs_rate(struct gs_service *service, const struct gs_ask *ask, struct gs_scr
     const struct gs_ledger *ledger = service->store.ledger;
     struct beside beside;
     struct gs_chooser chooser;
-    gs_chooser_init(&chooser, service->store.policies, gs_service_placement(service, ask), ask);
+    const struct gs_place place = gs_service_place(service);
+    gs_chooser_init(&chooser, place.policies, gs_place_policy(&place, ask), ask);
     struct work work;
     begin_work(service, &work);
     gs_scratch_find_nodes(scratch, ledger);

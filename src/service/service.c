@@ -234,7 +234,9 @@ const char *gs_service_refuses(const struct gs_service *service)
     return NULL;
 }
 
-enum gs_placement gs_service_placement(const struct gs_service *service, const struct gs_ask *ask)
+struct gs_place gs_service_place(const struct gs_service *service)
 {
-    return ask->placement == GS_PLACEMENT_DEFAULT ? service->config.policy : ask->placement;
+    const struct gs_store *store = &service->store;
+    return (struct gs_place){store->ledger, store->policies, &store->facts, service->config.policy,
+                             0};
 }

@@ -10,6 +10,7 @@
 #include "gpushare/base/index.h"
 #include "gpushare/codec/extender.h"
 #include "gpushare/core/ledger.h"
+#include "gpushare/core/place.h"
 #include "gpushare/core/placement.h"
 #include "gpushare/core/policy.h"
 #include "gpushare/service/service.h"
@@ -141,8 +142,8 @@ int gs_scratch_room(struct gs_scratch *scratch, uint32_t count);
 void gs_scratch_find_nodes(struct gs_scratch *scratch, const struct gs_ledger *ledger);
 void gs_scratch_give(struct gs_service *service, struct gs_scratch *scratch);
 
-/* The policy that counts for an ask. */
-enum gs_placement gs_service_placement(const struct gs_service *service, const struct gs_ask *ask);
+/* What the store has, to place pods on. Store locked. */
+struct gs_place gs_service_place(const struct gs_service *service);
 
 /* Memory per GPU and in the cluster. Takes the store's lock, many times for a moment. */
 void gs_service_metrics_memory(struct gs_service *service, struct gs_buf *out);

@@ -8,8 +8,8 @@
 
 #include "gpushare/base/recent.h"
 #include "gpushare/core/ledger.h"
+#include "gpushare/core/node_facts.h"
 #include "gpushare/core/policy.h"
-#include "node_facts.h"
 
 /*
  * The one lock and what it guards. Never held over I/O.

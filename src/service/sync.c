@@ -213,7 +213,8 @@ static int on_node(void *ctx, const struct gs_node *node)
         view = gs_ledger_view(store->ledger, gs_slice_of(node->name));
         if (service->config.candidates)
             gs_preferences_node(&service->preferences, view->slot, node);
-        bool news = gs_node_facts_set(&store->facts, view->slot, node);
+        bool news = false;
+        gs_node_facts_set(&store->facts, view->slot, node, &news); /* no memory: what was known */
         if (!same || news || node->moved_count) /* who is told to be elsewhere may have made room */
             gs_store_freed(store, view->slot);
         if (view->gpu_count && !had_gpus && service->pods_begun)
@@ -239,7 +240,7 @@ static int on_node_gone(void *ctx, const struct gs_node *last)
     gs_store_write(&service->store);
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(last->name));
     if (view)
-        gs_node_facts_set(&service->store.facts, view->slot, NULL);
+        gs_node_facts_set(&service->store.facts, view->slot, NULL, NULL);
     if (view && service->config.candidates)
         gs_preferences_node(&service->preferences, view->slot, NULL);
     gs_ledger_drop_node(ledger, last->name);

@@ -20,7 +20,7 @@ struct plans {
     struct gs_defrag_pod *pods; /* those that run and have GPUs */
     char (*uids)[UID_BYTES];
     uint32_t *numbers; /* of their arrivals */
-    bool *open;
+    struct gs_place place;
     uint32_t count, left; /* moves left */
     struct gs_defrag *defrag;
 };
@@ -33,7 +33,6 @@ static void release(struct plans *plans)
     free(plans->pods);
     free(plans->uids);
     free(plans->numbers);
-    free(plans->open);
 }
 
 static uint32_t row_of(const struct timed *timed, uint32_t number)
@@ -69,25 +68,22 @@ static int begin(struct plans *plans, int64_t now_ms, struct gs_error *err)
     /* The copy has no policies to teach: those of the cluster decide. */
     static const struct gs_replay_spec untaught = {.learn = true};
     struct timed *timed = plans->timed;
-    uint32_t running = timed->running.count, nodes = timed->replay.trace->node_count;
+    uint32_t running = timed->running.count;
     plans->copy = (struct replay){.trace = timed->replay.trace, .spec = &untaught};
     plans->pods = calloc(running + 1u, sizeof(*plans->pods));
     plans->uids = calloc(running + 1u, sizeof(*plans->uids));
     plans->numbers = calloc(running + 1u, sizeof(*plans->numbers));
-    plans->open = calloc(nodes + 1u, sizeof(*plans->open));
-    if (!plans->pods || !plans->uids || !plans->numbers || !plans->open)
+    if (!plans->pods || !plans->uids || !plans->numbers)
         return gs_fail_nomem(err);
     if (gs_replay_open(&plans->copy, timed->workload->rank, err) < 0)
         return -1;
-    for (uint32_t slot = 0; slot < nodes; slot++)
-        plans->open[slot] = true;
     for (uint32_t i = 0; i < running; i++) {
         if (copy_pod(plans, timed->running.all[i].number, now_ms, err) < 0)
             return -1;
     }
-    plans->defrag = gs_defrag_new(plans->copy.ledger, timed->replay.policies,
-                                  timed->spec->replay.policy->placement, plans->open, plans->pods,
-                                  plans->count);
+    plans->place = (struct gs_place){plans->copy.ledger, timed->replay.policies, NULL,
+                                     timed->spec->replay.policy->placement, 0};
+    plans->defrag = gs_defrag_new(&plans->place, plans->pods, plans->count);
     return plans->defrag ? 0 : gs_fail_nomem(err);
 }
 

@@ -116,17 +116,15 @@ int main(int argc, char **argv)
     uint32_t waiting = number(argv, argc, 3, 20), found = 0, moves = 0;
     struct gs_ledger *ledger = gs_ledger_new();
     struct gs_policies *policies = gs_policies_new();
-    bool *open = calloc(nodes + 1u, sizeof(*open));
-    need(ledger && policies && open, "out of memory");
-    memset(open, 1, nodes * sizeof(*open));
+    need(ledger && policies, "out of memory");
     add_nodes(ledger, nodes);
     struct gs_defrag_pod *pods = add_pods(ledger, policies, count);
     gs_policies_supply(policies, ledger);
     need(gs_policies_refresh(policies, NULL) == 0, "out of memory");
     struct gs_defrag_pod *asks = calloc(waiting + 1u, sizeof(*asks));
     double begun_s = processor_s(), slowest_s = 0;
-    struct gs_defrag *defrag =
-        gs_defrag_new(ledger, policies, GS_PLACEMENT_ROLLOUT, open, pods, count);
+    struct gs_place place = {ledger, policies, NULL, GS_PLACEMENT_ROLLOUT, 0};
+    struct gs_defrag *defrag = gs_defrag_new(&place, pods, count);
     need(asks && defrag, "out of memory");
     for (uint32_t i = 0; i < waiting; i++) {
         struct gs_defrag_plan plan = {0};

@@ -3,13 +3,13 @@
 #define GPUSHARE_CORE_DEFRAG_H
 
 #include "gpushare/base/arena.h"
-#include "gpushare/core/policy.h"
+#include "gpushare/core/place.h"
 
 /*
  * Which pods would have to move so that another fits, or so that a node is free. Works on a ledger
  * of the caller's own, a copy of the cluster: a plan that is found is carried out on it, so that
- * the next one begins where it ends. Everything that is placed is placed by the shipped code: fit,
- * holds of nominated pods, the policy's choice. One thread, no I/O.
+ * the next one begins where it ends. Everything that is placed is placed by core/place.h. One
+ * thread, no I/O.
  *
  * A move is: the pod is evicted, and its controller's new pod goes where the policy says, while
  * what the old one held is still charged (a container stops slowly; a ReplicaSet does not wait for
@@ -21,7 +21,7 @@
  * together. Chains (a pod of a second node moves, so that one of the first has room there) are not
  * tried.
  *
- *   struct gs_defrag *defrag = gs_defrag_new(ledger, policies, placement, open, pods, count);
+ *   struct gs_defrag *defrag = gs_defrag_new(&place, pods, count);
  *   struct gs_defrag_plan plan = {0};
  *   if (gs_defrag_make_room(defrag, &waiting, 8, &plan) == GS_DEFRAG_FOUND) ...
  *   gs_defrag_plan_release(&plan);
@@ -67,12 +67,10 @@ enum gs_defrag_result {
 
 struct gs_defrag;
 
-/* Claims of pods that are not among `pods` stay where they are. open[slot] says which nodes take
- * pods (ready and not cordoned); ledger, policies, open and pods are borrowed, and the ledger is
- * changed. NULL when out of memory. */
-struct gs_defrag *gs_defrag_new(struct gs_ledger *ledger, struct gs_policies *policies,
-                                enum gs_placement placement, const bool *open,
-                                const struct gs_defrag_pod *pods, uint32_t count);
+/* Claims of pods that are not among `pods` stay where they are. place and pods are borrowed, and
+ * the place's ledger is changed. NULL when out of memory. */
+struct gs_defrag *gs_defrag_new(struct gs_place *place, const struct gs_defrag_pod *pods,
+                                uint32_t count);
 void gs_defrag_free(struct gs_defrag *defrag);
 
 /* Room for a waiting pod (borrowed for the planner's life) by at most max_moves (up to

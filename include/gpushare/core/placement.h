@@ -37,9 +37,10 @@ struct gs_ask {
     enum gs_reason broken; /* GS_FITS, or why the pod can be placed nowhere */
     bool selects;          /* one of the four lists is not empty */
     struct gs_slice model, model_deny, uuid, uuid_deny;
-    const struct gs_match *match; /* of these lists, borrowed; NULL: not matched */
-    const char *uid;              /* borrowed; its own hold does not stand in its way */
-    const char *ns;               /* borrowed; NULL: nobody's. Whose memory it may take */
+    const struct gs_match *match;     /* of these lists, borrowed; NULL: not matched */
+    const char *uid;                  /* borrowed; its own hold does not stand in its way */
+    const char *ns;                   /* borrowed; NULL: nobody's. Whose memory it may take */
+    const struct gs_pod_rules *rules; /* the pod's, borrowed; NULL: it says nothing about nodes */
 };
 
 /* Reads a pod's ask; every broken annotation ends in ask->broken. */

@@ -142,8 +142,8 @@ static int plan(struct defrag_run *run, struct gs_error *err)
         run->free_node ? gs_ledger_view(run->snapshot.ledger, gs_slice_of(run->free_node)) : NULL;
     if (run->free_node && !view)
         return gs_fail(err, GS_ENOENT, "there is no node %.200s", run->free_node);
-    struct gs_defrag *defrag = gs_defrag_new(run->snapshot.ledger, run->snapshot.policies,
-                                             run->policy, run->open, run->pods, run->pod_count);
+    struct gs_place place = snapshot_place(&run->snapshot, run->policy);
+    struct gs_defrag *defrag = gs_defrag_new(&place, run->pods, run->pod_count);
     if (!defrag)
         return gs_fail_nomem(err);
     int result = view ? free_node(run, defrag, view->slot) : make_room(run, defrag);

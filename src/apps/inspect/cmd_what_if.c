@@ -17,7 +17,8 @@ enum { NODES_ADDED_MAX = 10000 };
 
 struct what_if {
     struct common common;
-    struct rehearsal_ask ask;
+    const char *model; /* --gpu-model */
+    struct gs_ask ask;
     const char *sizes;    /* --gpu-mem */
     const char *manifest; /* -f */
     const char *add;      /* --add-node */
@@ -28,8 +29,7 @@ struct what_if {
     bool progress;
     struct source source;
     struct snapshot snapshot;
-    struct rehearsal *rehearsal;
-    struct gs_watch_sink to[2]; /* both hear what the API says */
+    struct gs_watch_sink to; /* the snapshot's */
     struct orders orders;
     uint32_t left_out; /* nodes of --without-node that there are */
 };
@@ -49,7 +49,7 @@ static void read_options(struct what_if *run, int argc, char **argv)
         OPT_U32("gpu-core", &run->ask.cores_pct, "N", "percent of one GPU's compute per pod"),
         OPT_U32("replicas", &run->replicas, "N", "how many pods, where the size does not say (1)",
                 .key = 'r'),
-        OPT_STRING("gpu-model", &run->ask.model, "LIST",
+        OPT_STRING("gpu-model", &run->model, "LIST",
                    "only GPUs whose model has one of these words in it"),
         OPT_STRING("filename", &run->manifest, "FILE",
                    "place the pods of this manifest: Pod, Deployment, StatefulSet, Job; - is "
@@ -98,7 +98,7 @@ static int check_sizes(const struct what_if *run, struct gs_error *err)
     return result;
 }
 
-/* ---- one list, two listeners ---- */
+/* ---- the cluster, without some nodes ---- */
 
 static bool is_left_out(const struct what_if *run, const char *node)
 {
@@ -112,26 +112,16 @@ static bool is_left_out(const struct what_if *run, const char *node)
     return false;
 }
 
-#define TEE(name, type)                                                                            \
-    static int tell_##name(struct what_if *run, type arg)                                          \
-    {                                                                                              \
-        if (run->to[0].name(run->to[0].ctx, arg) < 0)                                              \
-            return -1;                                                                             \
-        return run->to[1].name(run->to[1].ctx, arg);                                               \
-    }
-TEE(list_begin, enum gs_kind)
-TEE(list_end, enum gs_kind)
-TEE(node, const struct gs_node *)
-TEE(pod, const struct gs_pod *)
-
 static int on_list_begin(void *ctx, enum gs_kind kind)
 {
-    return tell_list_begin(ctx, kind);
+    struct what_if *run = ctx;
+    return run->to.list_begin(run->to.ctx, kind);
 }
 
 static int on_list_end(void *ctx, enum gs_kind kind)
 {
-    return tell_list_end(ctx, kind);
+    struct what_if *run = ctx;
+    return run->to.list_end(run->to.ctx, kind);
 }
 
 static int on_node(void *ctx, const struct gs_node *node)
@@ -141,7 +131,7 @@ static int on_node(void *ctx, const struct gs_node *node)
         run->left_out++;
         return 0;
     }
-    return tell_node(run, node);
+    return run->to.node(run->to.ctx, node);
 }
 
 /* What ran on a node that is left out has to find another place. */
@@ -150,7 +140,7 @@ static int on_pod(void *ctx, const struct gs_pod *pod)
     struct what_if *run = ctx;
     struct gs_error ignored = {0};
     if (!is_left_out(run, pod->node_name))
-        return tell_pod(run, pod);
+        return run->to.pod(run->to.ctx, pod);
     if (!gs_pod_wants_gpu(pod) || gs_pod_terminal(pod))
         return 0;
     return orders_of_pod(&run->orders, pod, &ignored);
@@ -165,11 +155,9 @@ static int load(struct what_if *run, struct gs_error *err)
                                        .pod = on_pod};
     const struct fetch fetch = {
         .source = &run->source, .names = &run->common.names, .progress = run->progress};
-    if (snapshot_init(&run->snapshot, err) < 0 ||
-        rehearsal_new(&run->common.names, run->policy, &run->rehearsal, err) < 0)
+    if (snapshot_init(&run->snapshot, err) < 0)
         return -1;
-    run->to[0] = snapshot_sink(&run->snapshot);
-    run->to[1] = rehearsal_sink(run->rehearsal);
+    run->to = snapshot_sink(&run->snapshot);
     if (fetch_cluster(&fetch, &sink, NULL, err) < 0)
         return -1;
     if (run->without && !run->left_out)
@@ -179,20 +167,34 @@ static int load(struct what_if *run, struct gs_error *err)
 
 /* ---- more nodes ---- */
 
+/* A cordon is not copied, nor are the taints that the cluster sets itself. */
+static void open_up(struct gs_node *node)
+{
+    static const char own[] = "node.kubernetes.io/";
+    struct gs_node_rules *rules = &node->rules;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < rules->taint_count; i++) {
+        if (strncmp(rules->taints[i].key, own, strlen(own)) != 0)
+            rules->taints[kept++] = rules->taints[i];
+    }
+    rules->taint_count = kept;
+    rules->unschedulable = node->unschedulable = false;
+    node->ready = true;
+}
+
 static int add_copies(struct what_if *run, struct gs_node *node, uint32_t count,
                       struct gs_error *err)
 {
     const char *like = node->name;
-    node->ready = true;
-    node->unschedulable = false;
+    open_up(node);
     for (uint32_t i = 1; i <= count; i++) {
         char name[300];
         snprintf(name, sizeof(name), "%.253s+%u", like, i);
-        node->name = name;
-        if (tell_node(run, node) < 0)
+        node->name = node->rules.name = name;
+        if (run->to.node(run->to.ctx, node) < 0)
             return gs_fail_nomem(err);
     }
-    node->name = like;
+    node->name = node->rules.name = like;
     return 0;
 }
 
@@ -229,27 +231,11 @@ static int add_nodes(struct what_if *run, struct gs_error *err)
 
 /* ---- placing ---- */
 
-/* Nodes that kube-scheduler would not even ask about are left out. */
-static int offer_nodes(struct what_if *run, struct gs_error *err)
+static int note_place(struct order *order, const char *node, gs_gpu_mask gpus, struct gs_error *err)
 {
-    for (const struct snap_node *node = run->snapshot.nodes; node; node = node->hh.next) {
-        if (node->ready && !node->unschedulable && node->allocatable_units &&
-            rehearsal_node(run->rehearsal, node->name, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int note_place(struct what_if *run, struct order *order, const struct gs_pod *pod,
-                      struct gs_error *err)
-{
-    struct gs_claim claim;
-    /* the snapshot says afterwards what is in the way of the rest */
-    if (claim_of_pod(pod, &claim) && gs_ledger_set_claim(run->snapshot.ledger, &claim, err) < 0)
-        return -1;
     for (uint32_t i = order->place_count; i-- > 0;) { /* mostly the one before */
         struct place *place = &order->places[i];
-        if (place->gpus == gs_pod_recorded(pod) && strcmp(place->node, pod->node_name) == 0) {
+        if (place->gpus == gpus && strcmp(place->node, node) == 0) {
             place->replicas++;
             return 0;
         }
@@ -258,28 +244,8 @@ static int note_place(struct what_if *run, struct order *order, const struct gs_
     if (!more)
         return gs_fail_nomem(err);
     order->places = more;
-    struct place *place = &order->places[order->place_count];
-    *place = (struct place){strdup(pod->node_name), gs_pod_recorded(pod), 1};
-    if (!place->node)
-        return gs_fail_nomem(err);
-    order->place_count++;
+    order->places[order->place_count++] = (struct place){node, gpus, 1};
     return 0;
-}
-
-static void judge(struct what_if *run, struct order *order)
-{
-    struct gs_ask ask = {.units = order->ask.units,
-                         .gpu_count = order->ask.gpu_count,
-                         .cores_pct = order->ask.cores_pct,
-                         .cpu_milli = order->ask.cpu_milli,
-                         .selects = order->ask.model != NULL,
-                         .model = gs_slice_of(order->ask.model ? order->ask.model : ""),
-                         .model_deny = GS_SLICE(""),
-                         .uuid = GS_SLICE(""),
-                         .uuid_deny = GS_SLICE("")};
-    if (order->has_pod)
-        gs_ask_of_pod(&ask, &order->pod);
-    verdict_of(&run->snapshot, &ask, NULL, &order->verdict);
 }
 
 static int by_place(const void *a, const void *b)
@@ -289,36 +255,39 @@ static int by_place(const void *a, const void *b)
     return order ? order : (x->gpus > y->gpus) - (x->gpus < y->gpus);
 }
 
-static int place(struct what_if *run, struct order *order, struct gs_pod *pod,
+static int place(struct what_if *run, struct gs_place *place, struct order *order,
                  struct progress *progress, struct gs_error *err)
 {
-    int result = rehearsal_begin(run->rehearsal, err);
-    while (result == 0 && order->placed < order->replicas && !order->broken) {
-        int more = rehearsal_place(run->rehearsal, &order->ask, pod, err);
-        if (more <= 0) {
-            result = more;
-            break;
-        }
-        result = note_place(run, order, pod, err);
+    uint32_t slots = gs_ledger_slots(place->ledger), slot;
+    _cleanup_free_ bool *refused = calloc(slots + 1u, sizeof(*refused));
+    gs_gpu_mask gpus;
+    if (!refused)
+        return gs_fail_nomem(err);
+    if (order->ask.rules)
+        order->ask.rules = &order->pod.rules; /* orders have moved as their list grew */
+    while (order->placed < order->replicas &&
+           gs_place_choose(place, &order->ask, refused, &slot, &gpus)) {
+        if (gs_place_claim(place, &order->ask, slot, gpus, err) < 0 ||
+            note_place(order, gs_ledger_node_name(place->ledger, slot), gpus, err) < 0)
+            return -1;
         progress_tell(progress, ++order->placed, order->replicas, "pods placed");
     }
     if (order->placed < order->replicas)
-        judge(run, order);
+        verdict_of(&run->snapshot, &order->ask, &order->verdict);
     if (order->place_count)
         qsort(order->places, order->place_count, sizeof(*order->places), by_place);
-    return result;
+    return 0;
 }
 
 static int place_all(struct what_if *run, struct gs_error *err)
 {
-    struct gs_pod pod = {0};
+    struct gs_place on = snapshot_place(&run->snapshot, run->policy);
     struct progress progress;
-    int result = offer_nodes(run, err);
+    int result = snapshot_learnt(&run->snapshot, err);
     progress_begin(&progress, run->progress);
     for (size_t i = 0; result == 0 && i < run->orders.count; i++)
-        result = place(run, &run->orders.all[i], &pod, &progress, err);
+        result = place(run, &on, &run->orders.all[i], &progress, err);
     progress_end(&progress);
-    gs_pod_release(&pod);
     return result;
 }
 
@@ -339,6 +308,8 @@ static int run_all(struct what_if *run, struct gs_error *err)
 {
     if (load(run, err) < 0 || add_nodes(run, err) < 0)
         return -1;
+    run->ask.model = gs_slice_of(run->model ? run->model : "");
+    run->ask.selects = run->ask.model.len > 0;
     if (run->sizes && orders_of_sizes(&run->orders, run->sizes, &run->ask, run->replicas, err) < 0)
         return -1;
     if (run->manifest &&
@@ -364,7 +335,6 @@ int cmd_what_if(const struct app *app, int argc, char **argv)
     if (result == 0)
         result = run_all(&run, &err);
     orders_release(&run.orders);
-    rehearsal_free(run.rehearsal);
     snapshot_release(&run.snapshot);
     source_close(&run.source);
     return result == 0 ? 0 : complain(&err);

@@ -24,13 +24,12 @@ struct defrag_run {
     struct source source;
     struct snapshot snapshot;
 
-    /* defrag_pods.c: bound pods with GPU memory, and which nodes take pods */
+    /* defrag_pods.c: bound pods with GPU memory */
     struct gs_arena texts;
     struct gs_defrag_pod *pods;
     const char **nodes; /* where each is */
     gs_gpu_mask *gpus;
     uint32_t pod_count, pod_cap;
-    bool *open; /* by slot */
 
     struct defrag_entry *entries;
     uint32_t entry_count;

@@ -20,6 +20,13 @@ static bool keep_list(struct defrag_run *run, struct gs_slice *list)
     return copy != NULL;
 }
 
+static const struct gs_pod_rules *keep_rules(struct defrag_run *run,
+                                             const struct gs_pod_rules *rules)
+{
+    struct gs_pod_rules *copy = gs_arena_alloc(&run->texts, sizeof(*copy));
+    return copy && gs_pod_rules_copy(&run->texts, copy, rules) == 0 ? copy : NULL;
+}
+
 static bool comes_back_elsewhere(const struct gs_pod *pod)
 {
     return pod->owner_uid[0] && !pod->daemon && !pod->static_uid[0] && !pod->deleting;
@@ -59,9 +66,10 @@ static int note_bound(struct defrag_run *run, const struct gs_pod *pod)
     gs_ask_of_pod(&made.ask, pod);
     made.ask.uid = made.uid;
     made.ask.ns = made.ns;
-    if (!made.uid || !made.ns || !made.name || !node || !keep_list(run, &made.ask.model) ||
-        !keep_list(run, &made.ask.model_deny) || !keep_list(run, &made.ask.uuid) ||
-        !keep_list(run, &made.ask.uuid_deny))
+    made.ask.rules = keep_rules(run, &pod->rules);
+    if (!made.ask.rules || !made.uid || !made.ns || !made.name || !node ||
+        !keep_list(run, &made.ask.model) || !keep_list(run, &made.ask.model_deny) ||
+        !keep_list(run, &made.ask.uuid) || !keep_list(run, &made.ask.uuid_deny))
         return -1;
     run->nodes[run->pod_count] = node;
     run->gpus[run->pod_count] = gs_pod_recorded(pod);
@@ -102,23 +110,6 @@ static int on_pod(void *ctx, const struct gs_pod *pod)
     return to.pod(to.ctx, pod);
 }
 
-/* Nodes that kube-scheduler would not even ask about take nobody. */
-static int find_open(struct defrag_run *run, struct gs_error *err)
-{
-    const struct gs_ledger *ledger = run->snapshot.ledger;
-    uint32_t slots = gs_ledger_slots(ledger);
-    run->open = calloc(slots + 1u, sizeof(*run->open));
-    if (!run->open)
-        return gs_fail_nomem(err);
-    for (uint32_t slot = 0; slot < slots; slot++) {
-        const char *name =
-            gs_ledger_view_at(ledger, slot) ? gs_ledger_node_name(ledger, slot) : NULL;
-        const struct snap_node *node = name ? snapshot_node(&run->snapshot, name) : NULL;
-        run->open[slot] = node && node->ready && !node->unschedulable && node->allocatable_units;
-    }
-    return 0;
-}
-
 int defrag_load(struct defrag_run *run, struct gs_error *err)
 {
     const struct gs_watch_sink sink = {.ctx = run,
@@ -132,7 +123,7 @@ int defrag_load(struct defrag_run *run, struct gs_error *err)
     if (snapshot_init(&run->snapshot, err) < 0 || fetch_cluster(&fetch, &sink, NULL, err) < 0 ||
         snapshot_learnt(&run->snapshot, err) < 0)
         return -1;
-    return find_open(run, err);
+    return 0;
 }
 
 void defrag_release(struct defrag_run *run)
@@ -144,7 +135,6 @@ void defrag_release(struct defrag_run *run)
     free(run->pods);
     free(run->nodes);
     free(run->gpus);
-    free(run->open);
     gs_arena_release(&run->texts);
     snapshot_release(&run->snapshot);
     source_close(&run->source);

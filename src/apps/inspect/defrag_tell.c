@@ -164,9 +164,7 @@ int defrag_tell(const struct defrag_run *run)
     for (uint32_t i = 0; i < run->entry_count; i++)
         moves = moves || run->entries[i].plan.count;
     if (result == 0 && moves)
-        puts(
-            "\nWhere new pods go is what the extender would choose now. Node selectors, taints and "
-            "affinities\nwere not looked at, nor budgets: an eviction that one forbids is "
-            "refused.");
+        puts("\nWhere new pods go is what the extender would choose now. Affinities between pods "
+             "were not\nlooked at, nor budgets: an eviction that one forbids is refused.");
     return result;
 }

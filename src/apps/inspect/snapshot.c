@@ -15,7 +15,6 @@ int snapshot_init(struct snapshot *snapshot, struct gs_error *err)
 
 static void free_node(struct snap_node *node)
 {
-    free(node->rules);
     free(node->name);
     free(node->address);
     free(node->inventory_error);
@@ -28,8 +27,12 @@ static void free_waiting(struct snap_waiting *pod)
     free(pod);
 }
 
+/* Before the ledger forgets it. */
 static void drop_node(struct snapshot *snapshot, struct snap_node *node)
 {
+    const struct gs_node_view *view = gs_ledger_view(snapshot->ledger, gs_slice_of(node->name));
+    if (view)
+        gs_node_facts_set(&snapshot->facts, view->slot, NULL, NULL);
     HASH_DEL(snapshot->nodes, node);
     free_node(node);
 }
@@ -100,6 +103,7 @@ void snapshot_release(struct snapshot *snapshot)
         drop_node(snapshot, node);
     HASH_ITER (hh, snapshot->waiting, pod, next_pod)
         drop_waiting(snapshot, pod);
+    gs_node_facts_release(&snapshot->facts);
     if (snapshot->policies)
         gs_policies_free(snapshot->policies);
     if (snapshot->ledger)
@@ -151,11 +155,9 @@ static int on_node(void *ctx, const struct gs_node *from)
     if (!node || !set_text(&node->address, from->address) ||
         !set_text(&node->inventory_error, from->inventory_error ? from->inventory_error : ""))
         return -1;
-    struct gs_node_rules *rules = gs_node_rules_dup(&from->rules);
-    if (!rules)
+    const uint32_t slot = gs_ledger_view(snapshot->ledger, gs_slice_of(from->name))->slot;
+    if (gs_node_facts_set(&snapshot->facts, slot, from, NULL) < 0)
         return -1;
-    free(node->rules);
-    node->rules = rules;
     node->unit = from->unit;
     node->capacity_units = from->capacity_units;
     node->allocatable_units = from->allocatable_units;
@@ -176,9 +178,9 @@ static int on_node_gone(void *ctx, const struct gs_node *last)
 {
     struct snapshot *snapshot = ctx;
     struct snap_node *node = snapshot_node(snapshot, last->name);
-    gs_ledger_drop_node(snapshot->ledger, last->name);
     if (node)
         drop_node(snapshot, node);
+    gs_ledger_drop_node(snapshot->ledger, last->name);
     return 0;
 }
 
@@ -365,8 +367,8 @@ static int on_list_end(void *ctx, enum gs_kind kind)
 {
     struct snapshot *snapshot = ctx;
     if (kind == GS_KIND_NODE) {
-        gs_ledger_sweep_nodes(snapshot->ledger);
         sweep_nodes(snapshot);
+        gs_ledger_sweep_nodes(snapshot->ledger);
     } else {
         gs_ledger_sweep_pods(snapshot->ledger);
         sweep_waiting(snapshot);
@@ -391,6 +393,11 @@ struct gs_watch_sink snapshot_sink(struct snapshot *snapshot)
         .pod_gone = on_pod_gone,
         .live = on_live,
     };
+}
+
+struct gs_place snapshot_place(const struct snapshot *snapshot, enum gs_placement policy)
+{
+    return (struct gs_place){snapshot->ledger, snapshot->policies, &snapshot->facts, policy, 0};
 }
 
 int snapshot_learnt(struct snapshot *snapshot, struct gs_error *err)

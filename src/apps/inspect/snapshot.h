@@ -7,7 +7,7 @@
 #include <uthash.h>
 
 #include "gpushare/core/ledger.h"
-#include "gpushare/core/policy.h"
+#include "gpushare/core/place.h"
 #include "gpushare/port/cluster.h"
 
 /*
@@ -25,9 +25,8 @@ struct snap_node {
     uint32_t cordon_unknown; /* words of gpu-cordon that name no GPU of it */
     uint32_t whole_gpus;     /* that NVIDIA's device plugin gives out */
     bool ready, unschedulable, labelled, inventory;
-    struct gs_node_rules *rules; /* which pods may use it */
-    bool says_enforced;          /* label gpu-enforced is "dmem" */
-    bool selected;               /* by --selector; true without one */
+    bool says_enforced; /* label gpu-enforced is "dmem" */
+    bool selected;      /* by --selector; true without one */
     uint32_t round;
     UT_hash_handle hh; /* by name */
 };
@@ -57,6 +56,7 @@ struct snap_scheduler {
 struct snapshot {
     struct gs_ledger *ledger;
     struct gs_policies *policies;
+    struct gs_node_facts facts;
     struct snap_node *nodes;
     struct snap_waiting *waiting;
     bool keeps_since; /* set it after snapshot_init() */
@@ -89,6 +89,9 @@ const char *snapshot_scheduler_of(const struct gs_pod *pod);
 
 /* Lets fgd, rollout and the stranded figure know what was learnt. GS_ENOMEM. */
 int snapshot_learnt(struct snapshot *snapshot, struct gs_error *err);
+
+/* For pods to be placed on it, in memory. Borrows from the snapshot. */
+struct gs_place snapshot_place(const struct snapshot *snapshot, enum gs_placement policy);
 
 /* A bound pod with GPU memory as the ledger wants it; false: it is none. Strings are borrowed. */
 bool claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret);

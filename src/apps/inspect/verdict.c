@@ -6,46 +6,18 @@
 #include <stdlib.h>
 
 static const char *const obstacle_words[] = {
-    [OBSTACLE_NOT_READY] = "the node is not ready",
-    [OBSTACLE_CORDONED] = "the node is cordoned (kubectl uncordon)",
-    [OBSTACLE_NO_PLUGIN] = "the node's device plugin does not run: nothing is advertised",
-    [OBSTACLE_CPU] = "the node has too little CPU left",
-    [OBSTACLE_TAINT] = "the node has a taint that the pod does not tolerate",
-    [OBSTACLE_AFFINITY] = "the pod's nodeSelector or node affinity excludes the node",
-    [OBSTACLE_NONE] = NULL,
+    [GS_OBSTACLE_NOT_READY] = "the node is not ready",
+    [GS_OBSTACLE_CORDONED] = "the node is cordoned (kubectl uncordon)",
+    [GS_OBSTACLE_NO_PLUGIN] = "the node's device plugin does not run: nothing is advertised",
+    [GS_OBSTACLE_CPU] = "the node has too little CPU left",
+    [GS_OBSTACLE_TAINT] = "the node has a taint that the pod does not tolerate",
+    [GS_OBSTACLE_AFFINITY] = "the pod's nodeSelector or node affinity excludes the node",
+    [GS_OBSTACLE_NONE] = NULL,
 };
 
-const char *obstacle_text(enum obstacle obstacle)
+const char *obstacle_text(enum gs_obstacle obstacle)
 {
     return obstacle_words[obstacle] ? obstacle_words[obstacle] : "";
-}
-
-enum obstacle verdict_of_node(const struct snapshot *snapshot, const struct snap_node *node,
-                              const struct gs_ask *ask, const struct gs_pod_rules *rules,
-                              enum gs_reason *ret_reason)
-{
-    struct gs_gpu_state room[GS_GPUS_MAX];
-    enum gs_eligible eligible =
-        rules && node->rules ? gs_eligible(rules, node->rules) : GS_ELIGIBLE;
-    *ret_reason = GS_FITS;
-    if (eligible == GS_ELIGIBLE_NOT_TAINTED)
-        return OBSTACLE_TAINT;
-    if (eligible == GS_ELIGIBLE_NOT_SELECTED || eligible == GS_ELIGIBLE_NOT_AFFINE)
-        return OBSTACLE_AFFINITY;
-    const struct gs_node_view *view = gs_ledger_view(snapshot->ledger, gs_slice_of(node->name));
-    *ret_reason =
-        view ? gs_fit_beside_holds(snapshot->ledger, view, ask, room, NULL) : GS_REASON_NO_GPUS;
-    if (*ret_reason)
-        return OBSTACLE_GPU;
-    if (!node->ready)
-        return OBSTACLE_NOT_READY;
-    if (node->unschedulable)
-        return OBSTACLE_CORDONED;
-    if (!node->allocatable_units)
-        return OBSTACLE_NO_PLUGIN;
-    if (view->cpu_milli > 0 && gs_view_cpu_left_milli(view) < ask->cpu_milli)
-        return OBSTACLE_CPU;
-    return OBSTACLE_NONE;
 }
 
 /* The usable, allowed GPU with most free memory; with several GPUs asked, the scarcest of the best
@@ -72,34 +44,33 @@ static bool nearest_gpu(const struct gs_node_view *view, const struct gs_ask *as
     return true;
 }
 
-static void count(const struct snapshot *snapshot, const struct snap_node *node,
-                  const struct gs_ask *ask, struct verdict_group *group)
+static void count(const struct gs_node_view *view, const char *name, const struct gs_ask *ask,
+                  struct verdict_group *group)
 {
     uint32_t idx, free_units;
-    const struct gs_node_view *view = gs_ledger_view(snapshot->ledger, gs_slice_of(node->name));
     group->nodes++;
-    if (!view || !nearest_gpu(view, ask, &idx, &free_units))
+    if (!nearest_gpu(view, ask, &idx, &free_units))
         return;
-    bool better =
-        !group->nearest || free_units > group->nearest_free_units ||
-        (free_units == group->nearest_free_units && strverscmp(node->name, group->nearest) < 0);
+    bool better = !group->nearest || free_units > group->nearest_free_units ||
+                  (free_units == group->nearest_free_units && strverscmp(name, group->nearest) < 0);
     if (!better)
         return;
-    group->nearest = node->name;
+    group->nearest = name;
     group->nearest_gpu = idx;
     group->nearest_free_units = free_units;
 }
 
-void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask,
-                const struct gs_pod_rules *rules, struct verdict *ret)
+void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struct verdict *ret)
 {
+    const struct gs_place place = snapshot_place(snapshot, GS_PLACEMENT_ROLLOUT);
     *ret = (struct verdict){0};
     for (const struct snap_node *node = snapshot->nodes; node; node = node->hh.next) {
+        const struct gs_node_view *view = gs_ledger_view(snapshot->ledger, gs_slice_of(node->name));
         enum gs_reason reason;
-        enum obstacle obstacle = verdict_of_node(snapshot, node, ask, rules, &reason);
+        enum gs_obstacle obstacle = gs_place_judge(&place, ask, view->slot, &reason);
         ret->nodes++;
-        count(snapshot, node, ask,
-              obstacle == OBSTACLE_GPU ? &ret->gpu[reason] : &ret->other[obstacle]);
+        count(view, node->name, ask,
+              obstacle == GS_OBSTACLE_GPU ? &ret->gpu[reason] : &ret->other[obstacle]);
     }
 }
 
@@ -131,14 +102,14 @@ static void print_line(const struct line *line, const struct gs_ask *ask, const 
 
 void verdict_print(const struct verdict *verdict, const struct gs_ask *ask, const char *unit)
 {
-    struct line lines[GS_REASONS + OBSTACLES];
+    struct line lines[GS_REASONS + GS_OBSTACLES];
     size_t used = 0;
     for (int r = GS_FITS + 1; r < GS_REASONS; r++) {
         if (verdict->gpu[r].nodes)
             lines[used++] = (struct line){&verdict->gpu[r], gs_reason_text((enum gs_reason)r),
                                           r != GS_REASON_MAX_PODS};
     }
-    for (int o = 0; o < OBSTACLE_NONE; o++) {
+    for (int o = 0; o < GS_OBSTACLE_NONE; o++) {
         if (verdict->other[o].nodes)
             lines[used++] = (struct line){&verdict->other[o], obstacle_words[o], false};
     }

@@ -107,26 +107,16 @@ static void count_claim(struct view_node *node, const struct gs_claim *claim)
 }
 
 /* New pods may come: else nothing on it is free, whatever its GPUs hold. */
-static bool is_open(const struct snap_node *node)
+static bool is_open(const struct snapshot *snapshot, const struct view_node *node)
 {
-    return node->ready && !node->unschedulable && node->allocatable_units > 0;
+    const struct gs_place place = snapshot_place(snapshot, GS_PLACEMENT_ROLLOUT);
+    const struct gs_ask any = {.gpu_count = 1};
+    return gs_place_open(&place, &any, node->state->slot) == GS_OBSTACLE_NONE;
 }
 
-static uint32_t pods_left(const struct gs_gpu_state *gpu)
-{
-    if (!gpu->max_pods)
-        return UINT32_MAX;
-    return gs_gpu_is_crowded(gpu, gpu->pods) ? 0 : gpu->max_pods - gpu->pods;
-}
-
-static void fill_gpus(const struct gs_ledger *ledger, struct view_node *node, struct view_gpu *gpus)
+static void fill_gpus(struct view_node *node, struct view_gpu *gpus, bool open)
 {
     const struct gs_node_view *state = node->state;
-    const struct gs_ask smallest = {.units = 1, .gpu_count = 1};
-    struct gs_gpu_state room[GS_GPUS_MAX];
-    struct gs_node_view beside;
-    bool open = is_open(node->node);
-    gs_fit_beside_holds(ledger, state, &smallest, room, &beside);
     node->gpus = gpus;
     node->gpu_count = state->gpu_count;
     for (uint32_t i = 0; i < state->gpu_count; i++) {
@@ -137,8 +127,6 @@ static void fill_gpus(const struct gs_ledger *ledger, struct view_node *node, st
             .total_units = from->total_units,
             .used_cores_pct = from->used_cores_pct,
             .free_units = from->usable && open ? from->free_units : 0,
-            .room_units = from->usable && open ? beside.gpus[i].free_units : 0,
-            .room_pods = pods_left(&beside.gpus[i]),
             .usable = from->usable,
             .overfull = from->used_units > from->total_units,
         };
@@ -158,7 +146,8 @@ static void fill_node(const struct snapshot *snapshot, struct view_node *node,
                       struct view_gpu *gpus, struct gs_claim *claims)
 {
     struct collect collect = {.to = claims};
-    fill_gpus(snapshot->ledger, node, gpus);
+    const bool open = is_open(snapshot, node);
+    fill_gpus(node, gpus, open);
     gs_ledger_each_claim(snapshot->ledger, node->state->slot, collect_claim, &collect);
     qsort(claims, collect.count, sizeof(*claims), order_claims);
     node->claims = claims;
@@ -166,7 +155,7 @@ static void fill_node(const struct snapshot *snapshot, struct view_node *node,
     for (uint32_t i = 0; i < collect.count; i++)
         count_claim(node, &claims[i]);
     node->total_units = total_of(node);
-    if (is_open(node->node))
+    if (open)
         gs_fragmentation_of_node(snapshot->policies, node->state, &node->fragmentation);
 }
 

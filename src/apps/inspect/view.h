@@ -24,8 +24,6 @@ struct view_gpu {
     uint64_t used_units;     /* by pods that name this GPU */
     uint32_t used_cores_pct; /* what its pods ask for of its compute */
     uint64_t free_units;     /* for a new pod; 0 when the GPU or its node takes none */
-    uint64_t room_units;     /* of these, when pods that are nominated to the node have come */
-    uint32_t room_pods;      /* so many more may come then */
     bool usable;
     bool overfull;
 };

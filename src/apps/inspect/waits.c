@@ -58,23 +58,24 @@ static int order_since(const void *left, const void *right)
 /* ---- why ---- */
 
 /* Nodes where GPUs would do come nearer than any where they do not; CPU comes free by itself. */
-static const enum obstacle from_near_to_far[] = {OBSTACLE_NONE, OBSTACLE_CPU, OBSTACLE_CORDONED,
-                                                 OBSTACLE_NOT_READY, OBSTACLE_NO_PLUGIN};
+static const enum gs_obstacle from_near_to_far[] = {GS_OBSTACLE_NONE, GS_OBSTACLE_CPU,
+                                                    GS_OBSTACLE_CORDONED, GS_OBSTACLE_NOT_READY,
+                                                    GS_OBSTACLE_NO_PLUGIN};
 /* Where the GPUs were not looked at. */
-static const enum obstacle farthest[] = {OBSTACLE_TAINT, OBSTACLE_AFFINITY};
+static const enum gs_obstacle farthest[] = {GS_OBSTACLE_TAINT, GS_OBSTACLE_AFFINITY};
 
 static void judge(const struct snapshot *snapshot, struct wait *wait)
 {
     struct verdict verdict;
-    verdict_of(snapshot, &wait->ask, &wait->waiting->pod.rules, &verdict);
-    wait->fits = verdict.other[OBSTACLE_NONE].nodes;
+    verdict_of(snapshot, &wait->ask, &verdict);
+    wait->fits = verdict.other[GS_OBSTACLE_NONE].nodes;
     for (size_t i = 0; i < sizeof(from_near_to_far) / sizeof(from_near_to_far[0]); i++) {
         wait->obstacle = from_near_to_far[i];
         wait->group = verdict.other[wait->obstacle];
         if (wait->group.nodes)
             return;
     }
-    wait->obstacle = OBSTACLE_GPU;
+    wait->obstacle = GS_OBSTACLE_GPU;
     wait->reason = GS_REASON_NO_GPUS;
     for (int r = GS_FITS + 1; r < GS_REASONS; r++) {
         if (verdict.gpu[r].nodes && gs_reason_nearer((enum gs_reason)r, wait->reason))

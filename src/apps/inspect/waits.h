@@ -16,8 +16,8 @@ struct wait {
     struct gs_ask ask;
     uint32_t fits;              /* nodes that could take it now */
     uint64_t rules;             /* hash of what the pod says about nodes */
-    enum obstacle obstacle;     /* of the nearest node */
-    enum gs_reason reason;      /* when that is OBSTACLE_GPU, else GS_FITS */
+    enum gs_obstacle obstacle;  /* of the nearest node */
+    enum gs_reason reason;      /* when that is GS_OBSTACLE_GPU, else GS_FITS */
     bool never;                 /* no GPU of this cluster could ever take it */
     struct verdict_group group; /* the nodes of that reason, and the nearest of them */
     bool other_scheduler;       /* it names another scheduler than all that have their GPU */

@@ -11,16 +11,16 @@
 /* Who waits, in words: for a table, a document, a page. */
 
 static const char *const obstacle_labels[] = {
-    [OBSTACLE_NOT_READY] = "not_ready", [OBSTACLE_CORDONED] = "cordoned",
-    [OBSTACLE_NO_PLUGIN] = "no_plugin", [OBSTACLE_CPU] = "no_cpu",
-    [OBSTACLE_NONE] = "fits",           [OBSTACLE_TAINT] = "tainted",
-    [OBSTACLE_AFFINITY] = "excluded",
+    [GS_OBSTACLE_NOT_READY] = "not_ready", [GS_OBSTACLE_CORDONED] = "cordoned",
+    [GS_OBSTACLE_NO_PLUGIN] = "no_plugin", [GS_OBSTACLE_CPU] = "no_cpu",
+    [GS_OBSTACLE_NONE] = "fits",           [GS_OBSTACLE_TAINT] = "tainted",
+    [GS_OBSTACLE_AFFINITY] = "excluded",
 };
 
 const char *waits_label(const struct wait *wait)
 {
-    return wait->obstacle == OBSTACLE_GPU ? gs_reason_label(wait->reason)
-                                          : obstacle_labels[wait->obstacle];
+    return wait->obstacle == GS_OBSTACLE_GPU ? gs_reason_label(wait->reason)
+                                             : obstacle_labels[wait->obstacle];
 }
 
 /* The pod itself is wrong, whatever the cluster has. */
@@ -32,16 +32,16 @@ static bool is_broken(const struct wait *wait)
 void waits_reason(const struct waits *waits, const struct wait *wait, char to[WAIT_TEXT_BYTES])
 {
     const char *scheduler = snapshot_scheduler_of(&wait->waiting->pod);
-    if (wait->other_scheduler && wait->obstacle == OBSTACLE_NONE)
+    if (wait->other_scheduler && wait->obstacle == GS_OBSTACLE_NONE)
         snprintf(to, WAIT_TEXT_BYTES,
                  "its schedulerName is %.200s; pods with GPU memory are placed by %.200s",
                  scheduler, waits->scheduler);
-    else if (wait->obstacle == OBSTACLE_NONE)
+    else if (wait->obstacle == GS_OBSTACLE_NONE)
         snprintf(to, WAIT_TEXT_BYTES,
                  "GPU memory and CPU would do on %" PRIu32
                  " %s: taints, affinity, quota, or no scheduler of the name %.200s",
                  wait->fits, wait->fits == 1 ? "node" : "nodes", scheduler);
-    else if (wait->obstacle != OBSTACLE_GPU)
+    else if (wait->obstacle != GS_OBSTACLE_GPU)
         snprintf(to, WAIT_TEXT_BYTES, "%s", obstacle_text(wait->obstacle));
     else
         snprintf(to, WAIT_TEXT_BYTES, "%s%s",
@@ -55,7 +55,7 @@ void waits_nearest(const struct wait *wait, char to[WAIT_TEXT_BYTES])
     to[0] = '\0';
     if (!group->nearest || is_broken(wait))
         return;
-    if (wait->obstacle == OBSTACLE_GPU && wait->reason != GS_REASON_MAX_PODS &&
+    if (wait->obstacle == GS_OBSTACLE_GPU && wait->reason != GS_REASON_MAX_PODS &&
         group->nearest_free_units < wait->ask.units)
         snprintf(to, WAIT_TEXT_BYTES, "%s GPU%" PRIu32 ": %" PRIu32 " free, %" PRIu32 " missing",
                  group->nearest, group->nearest_gpu, group->nearest_free_units,

@@ -44,16 +44,13 @@ static unsigned colour_of(const struct view *view, const char *ns)
 
 /* ---- totals ---- */
 
-uint64_t web_fits(const struct view *view, uint64_t units)
+uint64_t web_fits(const struct web_state *state, uint32_t units)
 {
+    const struct gs_place place = snapshot_place(state->snapshot, GS_PLACEMENT_ROLLOUT);
+    const struct gs_ask ask = {.units = units, .gpu_count = 1};
     uint64_t sum = 0;
-    for (size_t i = 0; units && i < view->node_count; i++) {
-        for (uint32_t g = 0; g < view->nodes[i].gpu_count; g++) {
-            const struct view_gpu *gpu = &view->nodes[i].gpus[g];
-            uint64_t by_units = gpu->room_units / units;
-            sum += by_units < gpu->room_pods ? by_units : gpu->room_pods;
-        }
-    }
+    for (size_t i = 0; i < state->view->node_count; i++)
+        sum += gs_place_count(&place, &ask, state->view->nodes[i].state->slot);
     return sum;
 }
 
@@ -70,8 +67,9 @@ static uint64_t largest_gpu(const struct view *view)
 }
 
 /* 1, 2, 4, … GiB, as far as a GPU has them. */
-static void put_fits(struct gs_buf *out, const struct view *view)
+static void put_fits(struct gs_buf *out, const struct web_state *state)
 {
+    const struct view *view = state->view;
     uint64_t largest = largest_gpu(view), gib = 1;
     enum gs_unit unit = GS_UNIT_GIB;
     if (view->mixed_units ||
@@ -82,7 +80,7 @@ static void put_fits(struct gs_buf *out, const struct view *view)
     gs_buf_puts(out, "<div class=fits><span>Would fit now, on one GPU each</span>");
     for (uint64_t size = 1; size * gib <= largest && size <= 128; size *= 2)
         gs_buf_printf(out, "<div><b>%" PRIu64 "</b> of %" PRIu64 " GiB</div>",
-                      web_fits(view, size * gib), size);
+                      web_fits(state, (uint32_t)(size * gib)), size);
     gs_buf_puts(out, "</div>");
 }
 
@@ -110,8 +108,9 @@ static void put_figure(struct gs_buf *out, const char *name, uint64_t number, co
                   bad ? " bad" : "", number, unit, name);
 }
 
-static void put_totals(struct web_parts *parts, const struct view *view)
+static void put_totals(struct web_parts *parts, const struct web_state *state)
 {
+    const struct view *view = state->view;
     const struct view_sum *sum = &view->sum;
     struct gs_buf *out = &parts->html;
     begin(parts, "totals");
@@ -134,7 +133,7 @@ static void put_totals(struct web_parts *parts, const struct view *view)
         put_figure(out, "GPUs not usable", sum->unusable_gpus, "", true);
     if (sum->overfull_gpus)
         put_figure(out, "GPUs overfull", sum->overfull_gpus, "", true);
-    put_fits(out, view);
+    put_fits(out, state);
     put_shares(out, view);
     gs_buf_puts(out, "</section>\n");
     end(parts);
@@ -458,7 +457,7 @@ void web_parts_render(const struct web_state *state, const struct web_query *que
     parts->count = 0;
     view_sort(state->view, query->sort);
     put_lost(parts, state);
-    put_totals(parts, state->view);
+    put_totals(parts, state);
     put_waits(parts, state, query);
     put_nodes(parts, state, query);
 }

@@ -52,9 +52,9 @@ void web_parts_sum(const struct web_parts *parts, char to[WEB_SUM_BYTES]);
 void web_document(const struct web_state *state, const struct web_query *query,
                   const struct web_parts *parts, struct gs_buf *out);
 
-/* So many pods of that size would find a place now, one GPU each: what what-if counts one by one.
- */
-uint64_t web_fits(const struct view *view, uint64_t units);
+/* So many pods of that size would find a place on these nodes now, one GPU each, as what-if counts
+ * them. */
+uint64_t web_fits(const struct web_state *state, uint32_t units);
 
 /* Thousandths of a whole, at most 1000; and classes for a width of so many: tens, ones and tenths
  * of a percent. */

@@ -4,12 +4,11 @@
 
 #include "inspect/common.h"
 #include "inspect/formats.h"
-#include "inspect/rehearsal.h"
 #include "inspect/verdict.h"
 
 /* What is to be placed, one kind of pod after the other, and where it went. */
 struct place {
-    char *node;
+    const char *node; /* the snapshot's */
     gs_gpu_mask gpus;
     uint32_t replicas;
 };
@@ -17,9 +16,7 @@ struct place {
 struct order {
     char title[300];   /* "" for a size of the command line */
     struct gs_pod pod; /* from a manifest or a node that is left out; else zeroed */
-    bool has_pod;
-    struct rehearsal_ask ask;
-    enum gs_reason broken; /* it can be placed nowhere */
+    struct gs_ask ask; /* the pod's; broken: it can be placed nowhere */
     uint32_t replicas, placed;
     struct place *places;
     uint32_t place_count;
@@ -33,13 +30,13 @@ struct orders {
 
 enum { ORDERS_MAX = 10000, REPLICAS_MAX = 100000 };
 
-/* Appends a zeroed one; NULL: there are ORDERS_MAX, or no memory. Pointers to others become
- * invalid. */
+/* Appends a zeroed one; pods' asks borrow from their pods. NULL: there are ORDERS_MAX, or no
+ * memory. Pointers to others become invalid. */
 struct order *orders_add(struct orders *orders, struct gs_error *err);
 void orders_release(struct orders *orders);
 
 /* "6", "24x3,6x10": sizes with how many, else replicas. GS_EINVAL. */
-int orders_of_sizes(struct orders *orders, const char *text, const struct rehearsal_ask *ask,
+int orders_of_sizes(struct orders *orders, const char *text, const struct gs_ask *ask,
                     uint32_t replicas, struct gs_error *err);
 
 /* Pods, and the pods of Deployments, StatefulSets, ReplicaSets, Jobs and CronJobs, of a file as

@@ -31,8 +31,6 @@ void orders_release(struct orders *orders)
 {
     for (size_t i = 0; i < orders->count; i++) {
         struct order *order = &orders->all[i];
-        for (uint32_t k = 0; k < order->place_count; k++)
-            free(order->places[k].node);
         free(order->places);
         gs_pod_release(&order->pod);
     }
@@ -42,7 +40,7 @@ void orders_release(struct orders *orders)
 
 /* ---- sizes of the command line ---- */
 
-static int add_size(struct orders *orders, struct gs_slice text, const struct rehearsal_ask *ask,
+static int add_size(struct orders *orders, struct gs_slice text, const struct gs_ask *ask,
                     uint32_t replicas, struct gs_error *err)
 {
     const char *times = memchr(text.at, 'x', text.len);
@@ -63,7 +61,7 @@ static int add_size(struct orders *orders, struct gs_slice text, const struct re
     return 0;
 }
 
-int orders_of_sizes(struct orders *orders, const char *text, const struct rehearsal_ask *ask,
+int orders_of_sizes(struct orders *orders, const char *text, const struct gs_ask *ask,
                     uint32_t replicas, struct gs_error *err)
 {
     for (const char *at = text; *at;) {
@@ -77,23 +75,6 @@ int orders_of_sizes(struct orders *orders, const char *text, const struct rehear
 
 /* ---- pods ---- */
 
-/* The pod is the order's own by now. */
-static void ask_of_order(struct order *order)
-{
-    struct gs_ask ask;
-    gs_ask_of_pod(&ask, &order->pod);
-    order->has_pod = true;
-    order->broken = ask.broken;
-    order->ask = (struct rehearsal_ask){.units = ask.units,
-                                        .gpu_count = ask.gpu_count,
-                                        .cores_pct = ask.cores_pct,
-                                        .cpu_milli = ask.cpu_milli,
-                                        .model = order->pod.gpu_model,
-                                        .model_deny = order->pod.gpu_model_deny,
-                                        .uuid = order->pod.gpu_uuid,
-                                        .uuid_deny = order->pod.gpu_uuid_deny};
-}
-
 int orders_of_pod(struct orders *orders, const struct gs_pod *pod, struct gs_error *err)
 {
     struct order *order = orders_add(orders, err);
@@ -104,7 +85,7 @@ int orders_of_pod(struct orders *orders, const struct gs_pod *pod, struct gs_err
     snprintf(order->title, sizeof(order->title), "%.63s/%.200s of %.30s", pod->ns, pod->name,
              pod->node_name);
     order->replicas = 1;
-    ask_of_order(order);
+    gs_ask_of_pod(&order->ask, &order->pod);
     return 0;
 }
 
@@ -167,7 +148,7 @@ static int take(void *ctx, enum gs_sim_kind kind, struct gs_slice json, struct g
     snprintf(order->title, sizeof(order->title), "%.30s %.200s", lookup_text(object, "kind", NULL),
              lookup_text(object, "metadata", "name", NULL));
     order->replicas = replicas;
-    ask_of_order(order);
+    gs_ask_of_pod(&order->ask, &order->pod);
     return 0;
 }
 

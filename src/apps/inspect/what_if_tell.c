@@ -77,17 +77,8 @@ static int print_places(const struct order *order)
     return text ? 0 : -1;
 }
 
-/* What verdict_print() compares sizes with. */
-static struct gs_ask ask_of(const struct order *order)
-{
-    return (struct gs_ask){.units = order->ask.units,
-                           .gpu_count = order->ask.gpu_count,
-                           .cores_pct = order->ask.cores_pct};
-}
-
 static int print_order(const struct order *order, const char *unit, enum gs_placement policy)
 {
-    const struct gs_ask ask = ask_of(order);
     if (order->title[0])
         printf("%s: ", order->title);
     printf("%" PRIu32 " of %" PRIu32 " pods with %" PRIu32 " %s ", order->placed, order->replicas,
@@ -106,12 +97,12 @@ static int print_order(const struct order *order, const char *unit, enum gs_plac
     if (order->placed == order->replicas)
         return 0;
     puts(order->placed ? "In the way of the others:" : "In the way:");
-    if (order->broken)
-        printf("  %s\n", gs_reason_text(order->broken));
+    if (order->ask.broken)
+        printf("  %s\n", gs_reason_text(order->ask.broken));
     else if (!order->verdict.nodes)
         puts("  the cluster has no nodes");
     else
-        verdict_print(&order->verdict, &ask, unit);
+        verdict_print(&order->verdict, &order->ask, unit);
     return 0;
 }
 
@@ -180,8 +171,8 @@ static void put_order(struct doc *doc, const struct order *order)
     doc_list(doc, "reasons");
     for (int r = GS_FITS + 1; r < GS_REASONS; r++)
         put_reason(doc, gs_reason_text((enum gs_reason)r), &order->verdict.gpu[r]);
-    for (int o = 0; o < OBSTACLE_NONE; o++)
-        put_reason(doc, obstacle_text((enum obstacle)o), &order->verdict.other[o]);
+    for (int o = 0; o < GS_OBSTACLE_NONE; o++)
+        put_reason(doc, obstacle_text((enum gs_obstacle)o), &order->verdict.other[o]);
     doc_end(doc);
     doc_end(doc);
 }

@@ -8,7 +8,7 @@
 static void put_groups(struct doc *doc, const struct verdict *verdict)
 {
     doc_list(doc, "reasons");
-    for (int i = 0; i < GS_REASONS + OBSTACLES; i++) {
+    for (int i = 0; i < GS_REASONS + GS_OBSTACLES; i++) {
         bool gpu = i < GS_REASONS;
         const struct verdict_group *group =
             gpu ? &verdict->gpu[i] : &verdict->other[i - GS_REASONS];
@@ -17,7 +17,7 @@ static void put_groups(struct doc *doc, const struct verdict *verdict)
         doc_object(doc, NULL);
         doc_text(doc, "message",
                  gpu ? gs_reason_text((enum gs_reason)i)
-                     : obstacle_text((enum obstacle)(i - GS_REASONS)));
+                     : obstacle_text((enum gs_obstacle)(i - GS_REASONS)));
         doc_number(doc, "nodes", group->nodes);
         if (group->nearest) {
             doc_text(doc, "nearest", group->nearest);
@@ -35,7 +35,7 @@ static void put_waiting(struct doc *doc, const struct why *why)
     struct verdict verdict;
     const char *scheduler = snapshot_scheduler(&why->snapshot);
     gs_ask_of_pod(&ask, &why->pod);
-    verdict_of(&why->snapshot, &ask, &why->pod.rules, &verdict);
+    verdict_of(&why->snapshot, &ask, &verdict);
     doc_number(doc, "requestedGPU", ask.units);
     if (ask.cores_pct)
         doc_number(doc, "requestedCorePercentage", ask.cores_pct);
@@ -45,8 +45,8 @@ static void put_waiting(struct doc *doc, const struct why *why)
         doc_text(doc, "usualSchedulerName", scheduler);
     doc_bool(doc, "extenderAway", why_extender_is_away(why->said));
     doc_number(doc, "nodes", verdict.nodes);
-    doc_number(doc, "fittingNodes", verdict.other[OBSTACLE_NONE].nodes);
-    verdict.other[OBSTACLE_NONE].nodes = 0;
+    doc_number(doc, "fittingNodes", verdict.other[GS_OBSTACLE_NONE].nodes);
+    verdict.other[GS_OBSTACLE_NONE].nodes = 0;
     put_groups(doc, &verdict);
 }
 

@@ -77,8 +77,8 @@ static void tell_waiting(const struct why *why)
     struct verdict verdict;
     const char *unit = verdict_unit(&why->snapshot);
     gs_ask_of_pod(&ask, &why->pod);
-    verdict_of(&why->snapshot, &ask, &why->pod.rules, &verdict);
-    uint32_t fits = verdict.other[OBSTACLE_NONE].nodes;
+    verdict_of(&why->snapshot, &ask, &verdict);
+    uint32_t fits = verdict.other[GS_OBSTACLE_NONE].nodes;
     printf("%s/%s waits for ", why->pod.ns, why->pod.name);
     if (ask.broken)
         printf("%" PRIu32 " %s in all", gs_pod_total_units(&why->pod), unit);
@@ -93,7 +93,7 @@ static void tell_waiting(const struct why *why)
     if (fits)
         printf("  %" PRIu32 " %s: GPU memory and CPU would do, for example %s; if it stays "
                "Pending, look at taints, affinity and other resources\n",
-               fits, fits == 1 ? "node" : "nodes", verdict.other[OBSTACLE_NONE].nearest);
+               fits, fits == 1 ? "node" : "nodes", verdict.other[GS_OBSTACLE_NONE].nearest);
     tell_scheduler(why);
     tell_said(why);
 }

@@ -192,10 +192,12 @@ static struct planned plan_for(const struct world *world)
     struct planned planned = {.ledger = build(world)};
     struct gs_policies *policies = gs_policies_new();
     struct gs_defrag_pod pods[PODS_MAX];
-    bool open[NODES_MAX];
+    struct gs_node_facts facts = {0};
     struct gs_defrag_pod waiting = {.uid = "w", .ask = ask_of(&world->waiting)};
-    for (uint32_t n = 0; n < world->node_count; n++)
-        open[n] = !world->closed[n];
+    for (uint32_t n = 0; n < world->node_count; n++) {
+        const struct gs_node node = {.ready = !world->closed[n], .allocatable_units = 1};
+        assert_int_equal(gs_node_facts_set(&facts, n, &node, NULL), 0);
+    }
     for (uint32_t i = 0; i < world->pod_count; i++)
         pods[i] = (struct gs_defrag_pod){.uid = pod_names[i],
                                          .ns = "default",
@@ -203,14 +205,15 @@ static struct planned plan_for(const struct world *world)
                                          .ask = ask_of(&world->pods[i]),
                                          .age_s = world->pods[i].age_s,
                                          .movable = !world->pods[i].alone};
-    struct gs_defrag *defrag =
-        gs_defrag_new(planned.ledger, policies, GS_PLACEMENT_BINPACK, open, pods, world->pod_count);
+    struct gs_place place = {planned.ledger, policies, &facts, GS_PLACEMENT_BINPACK, 0};
+    struct gs_defrag *defrag = gs_defrag_new(&place, pods, world->pod_count);
     assert_non_null(defrag);
     planned.result = gs_defrag_make_room(defrag, &waiting, MOVES_MAX, &planned.plan);
     for (uint32_t i = 0; i < planned.plan.count; i++)
         planned.age_s += pods[planned.plan.moves[i].pod].age_s;
     gs_defrag_free(defrag);
     gs_policies_free(policies);
+    gs_node_facts_release(&facts);
     return planned;
 }
 
@@ -512,11 +515,11 @@ static void a_node_is_freed_as_far_as_pods_may_move(void **state)
     struct gs_ledger *ledger = build(&world);
     struct gs_policies *policies = gs_policies_new();
     struct gs_defrag_pod pods[5];
-    const bool open[] = {true, true};
     for (uint32_t i = 0; i < 5; i++)
         pods[i] = (struct gs_defrag_pod){
             .uid = pod_names[i], .ask = ask_of(&world.pods[i]), .movable = !world.pods[i].alone};
-    struct gs_defrag *defrag = gs_defrag_new(ledger, policies, GS_PLACEMENT_BINPACK, open, pods, 5);
+    struct gs_place on = {ledger, policies, NULL, GS_PLACEMENT_BINPACK, 0};
+    struct gs_defrag *defrag = gs_defrag_new(&on, pods, 5);
     struct gs_defrag_plan plan = {0};
     assert_int_equal(gs_defrag_free_node(defrag, 0, &plan), GS_DEFRAG_FOUND);
     assert_int_equal(plan.count, 3); /* 12 to the empty GPU, 8 and 4 to the other's rest */

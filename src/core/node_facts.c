@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node_facts.h"
+#include "gpushare/core/node_facts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,26 +35,34 @@ static uint64_t hash_of(const struct gs_node *node)
     return hash ? hash : 1;
 }
 
-bool gs_node_facts_set(struct gs_node_facts *facts, uint32_t slot, const struct gs_node *node)
+int gs_node_facts_set(struct gs_node_facts *facts, uint32_t slot, const struct gs_node *node,
+                      bool *ret_news)
 {
     struct gs_node_fact *fact = !node && slot >= facts->cap ? NULL : need(facts, slot);
     uint64_t hash = node ? hash_of(node) : 0;
-    if (!fact || fact->hash == hash)
-        return false;
+    bool news = fact && fact->hash != hash;
+    if (ret_news)
+        *ret_news = news;
+    if (fact && node) {
+        fact->ready = node->ready;
+        fact->advertises = node->allocatable_units > 0;
+    }
+    if (!news)
+        return fact || !node ? 0 : -1;
     struct gs_node_rules *rules = node ? gs_node_rules_dup(&node->rules) : NULL;
     if (node && !rules)
-        return false;
+        return -1;
     free(fact->rules);
-    *fact = (struct gs_node_fact){rules, hash};
-    return true;
+    fact->rules = rules;
+    fact->hash = hash;
+    return 0;
 }
 
 enum gs_eligible gs_node_facts_eligible(const struct gs_node_facts *facts, uint32_t slot,
                                         const struct gs_pod *pod)
 {
-    if (slot >= facts->cap || !facts->of[slot].rules)
-        return GS_ELIGIBLE_UNKNOWN;
-    return gs_eligible(&pod->rules, facts->of[slot].rules);
+    const struct gs_node_fact *fact = gs_node_fact(facts, slot);
+    return fact ? gs_eligible(&pod->rules, fact->rules) : GS_ELIGIBLE_UNKNOWN;
 }
 
 uint64_t gs_node_facts_hash(const struct gs_node_facts *facts, uint32_t slot)

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/core/place.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "gpushare/base/num.h"
+
+enum { UID_BYTES = 16 };
+
+/* --- one node --- */
+
+static enum gs_obstacle obstacle_of(enum gs_eligible verdict)
+{
+    switch (verdict) {
+    case GS_ELIGIBLE_NOT_CORDONED:
+        return GS_OBSTACLE_CORDONED;
+    case GS_ELIGIBLE_NOT_TAINTED:
+        return GS_OBSTACLE_TAINT;
+    case GS_ELIGIBLE_NOT_SELECTED:
+    case GS_ELIGIBLE_NOT_AFFINE:
+        return GS_OBSTACLE_AFFINITY;
+    case GS_ELIGIBLE:
+    case GS_ELIGIBLE_UNKNOWN:
+        break;
+    }
+    return GS_OBSTACLE_NONE;
+}
+
+enum gs_obstacle gs_place_open(const struct gs_place *place, const struct gs_ask *ask,
+                               uint32_t slot)
+{
+    if (!place->facts)
+        return GS_OBSTACLE_NONE;
+    const struct gs_node_fact *fact = gs_node_fact(place->facts, slot);
+    if (!fact)
+        return GS_OBSTACLE_NOT_READY;
+    enum gs_obstacle obstacle = GS_OBSTACLE_NONE;
+    if (ask->rules)
+        obstacle = obstacle_of(gs_eligible(ask->rules, fact->rules));
+    else if (fact->rules->unschedulable)
+        obstacle = GS_OBSTACLE_CORDONED;
+    if (obstacle == GS_OBSTACLE_TAINT || obstacle == GS_OBSTACLE_AFFINITY)
+        return obstacle;
+    if (!fact->ready)
+        return GS_OBSTACLE_NOT_READY;
+    return obstacle == GS_OBSTACLE_NONE && !fact->advertises ? GS_OBSTACLE_NO_PLUGIN : obstacle;
+}
+
+static bool has_cpu(const struct gs_node_view *view, const struct gs_ask *ask)
+{
+    return !view->cpu_milli || gs_view_cpu_left_milli(view) >= ask->cpu_milli;
+}
+
+enum gs_obstacle gs_place_judge(const struct gs_place *place, const struct gs_ask *ask,
+                                uint32_t slot, enum gs_reason *ret_reason)
+{
+    struct gs_gpu_state room[GS_GPUS_MAX];
+    const struct gs_node_view *view = gs_ledger_view_at(place->ledger, slot);
+    enum gs_obstacle obstacle = gs_place_open(place, ask, slot);
+    *ret_reason = GS_FITS;
+    if (obstacle == GS_OBSTACLE_TAINT || obstacle == GS_OBSTACLE_AFFINITY)
+        return obstacle;
+    *ret_reason =
+        view ? gs_fit_beside_holds(place->ledger, view, ask, room, NULL) : GS_REASON_UNKNOWN_NODE;
+    if (*ret_reason != GS_FITS)
+        return GS_OBSTACLE_GPU;
+    if (obstacle == GS_OBSTACLE_NONE && !has_cpu(view, ask))
+        return GS_OBSTACLE_CPU;
+    return obstacle;
+}
+
+/* --- all nodes --- */
+
+/* gs_place_judge() without words, what costs least first; *ret_view as it is beside the holds. */
+static bool takes(const struct gs_place *place, const struct gs_ask *ask, uint32_t slot,
+                  struct gs_gpu_state *room, struct gs_node_view *ret_view)
+{
+    const struct gs_node_view *view = gs_ledger_view_at(place->ledger, slot);
+    return view && gs_fit_beside_holds(place->ledger, view, ask, room, ret_view) == GS_FITS &&
+           has_cpu(view, ask) && gs_place_open(place, ask, slot) == GS_OBSTACLE_NONE;
+}
+
+bool gs_place_choose(const struct gs_place *place, const struct gs_ask *ask, bool *refused,
+                     uint32_t *ret_slot, gs_gpu_mask *ret_gpus)
+{
+    struct gs_ask matched = *ask;
+    struct gs_match match;
+    struct gs_chooser chooser;
+    struct gs_gpu_state room[GS_GPUS_MAX];
+    struct gs_node_view view;
+    struct gs_choice choice, best = {0};
+    enum gs_reason reason;
+    uint32_t slot = GS_INDEX_NONE;
+    gs_ask_match(&matched, place->ledger, &match);
+    gs_chooser_init(&chooser, place->policies, gs_place_policy(place, ask), &matched);
+    for (uint32_t i = 0; i < gs_ledger_slots(place->ledger); i++) {
+        if (refused[i])
+            continue;
+        refused[i] =
+            !takes(place, &matched, i, room, &view) || !gs_chooser_choose(&chooser, &view, &choice);
+        if (refused[i] || (slot != GS_INDEX_NONE && choice.loss >= best.loss))
+            continue;
+        slot = i;
+        best = choice;
+    }
+    if (slot == GS_INDEX_NONE)
+        return false;
+    gs_gpu_mask gpus =
+        gs_place_gpus(place, gs_ledger_view_at(place->ledger, slot), &matched, &reason);
+    if (!gpus)
+        return false;
+    *ret_slot = slot;
+    *ret_gpus = gpus;
+    return true;
+}
+
+gs_gpu_mask gs_place_gpus(const struct gs_place *place, const struct gs_node_view *view,
+                          const struct gs_ask *ask, enum gs_reason *ret_reason)
+{
+    const struct gs_ledger *ledger = place->ledger;
+    struct gs_gpu_state room[GS_GPUS_MAX];
+    struct gs_node_view now;
+    struct gs_choice choice;
+    *ret_reason = gs_fit_beside_holds(ledger, view, ask, room, &now);
+    if (*ret_reason != GS_FITS)
+        return 0;
+    if (gs_policy_choose(place->policies, gs_place_policy(place, ask), &now, ask, &choice) &&
+        gs_fit_chosen(ledger, view, ask, choice.gpus, NULL) == GS_FITS)
+        return choice.gpus;
+    const gs_gpu_mask tightest = gs_pick_tightest(&now, ask);
+    *ret_reason = gs_fit_chosen(ledger, view, ask, tightest, NULL);
+    return *ret_reason == GS_FITS ? tightest : 0;
+}
+
+/* --- how many --- */
+
+/* Nobody is nominated and each takes one GPU: no order of them makes a difference. */
+static uint64_t count_shares(const struct gs_node_view *view, const struct gs_ask *ask)
+{
+    gs_gpu_mask candidates = gs_fit_candidates(view, ask);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &view->gpus[i];
+        if (!(candidates & GS_GPU_BIT(gpu->idx)))
+            continue;
+        uint32_t shares = gpu->free_units / ask->units;
+        if (ask->cores_pct && gpu->free_cores_pct / ask->cores_pct < shares)
+            shares = gpu->free_cores_pct / ask->cores_pct;
+        if (gpu->max_pods && gpu->max_pods - gpu->pods < shares)
+            shares = gpu->max_pods - gpu->pods;
+        sum += shares;
+    }
+    return sum;
+}
+
+/* One after the other: each finds the seats of nominated pods moved by the one before. */
+static uint64_t count_placed(const struct gs_place *place, const struct gs_node_view *view,
+                             const struct gs_ask *ask, uint64_t most)
+{
+    struct gs_gpu_state states[GS_GPUS_MAX];
+    struct gs_node_view copy = *view;
+    enum gs_reason reason;
+    gs_gpu_mask gpus;
+    uint64_t count = 0;
+    memcpy(states, view->gpus, view->gpu_count * sizeof(*states));
+    copy.gpus = states;
+    copy.version = 0; /* no state of the ledger */
+    while (count < most && (gpus = gs_place_gpus(place, &copy, ask, &reason)) != 0) {
+        gs_view_charge(&copy, gpus, ask->units, (int32_t)ask->cores_pct);
+        gs_view_summarise(&copy);
+        copy.cpu_used_milli += ask->cpu_milli; /* a policy may look at it */
+        count++;
+    }
+    return count;
+}
+
+uint64_t gs_place_count(const struct gs_place *place, const struct gs_ask *ask, uint32_t slot)
+{
+    const struct gs_node_view *view = gs_ledger_view_at(place->ledger, slot);
+    uint64_t most = UINT64_MAX;
+    if (!view || !ask->units || ask->broken || gs_place_open(place, ask, slot) != GS_OBSTACLE_NONE)
+        return 0;
+    if (view->cpu_milli && ask->cpu_milli > 0)
+        most = (uint64_t)(gs_view_cpu_left_milli(view) / ask->cpu_milli);
+    if (view->nominated || ask->gpu_count > 1)
+        return count_placed(place, view, ask, most);
+    uint64_t shares = count_shares(view, ask);
+    return shares < most ? shares : most;
+}
+
+/* --- claims --- */
+
+static void put_uid(char uid[UID_BYTES], uint32_t number)
+{
+    snprintf(uid, UID_BYTES, "/%" PRIu32, number); /* no UID begins like this */
+}
+
+int gs_place_claim(struct gs_place *place, const struct gs_ask *ask, uint32_t slot,
+                   gs_gpu_mask gpus, struct gs_error *err)
+{
+    char uid[UID_BYTES];
+    put_uid(uid, place->made);
+    const struct gs_claim claim = {
+        .uid = uid,
+        .ns = "",
+        .name = "",
+        .node = gs_ledger_node_name(place->ledger, slot),
+        .gpus = gpus,
+        .units = ask->units,
+        .gpu_count = ask->gpu_count,
+        .cores_pct = ask->cores_pct,
+        .priority = ask->priority,
+        .cpu_milli = gs_clamp_u32(ask->cpu_milli),
+    };
+    if (gs_ledger_set_claim(place->ledger, &claim, err) < 0)
+        return -1;
+    place->made++;
+    return 0;
+}
+
+void gs_place_take_back(struct gs_place *place, uint32_t from)
+{
+    char uid[UID_BYTES];
+    while (place->made > from) {
+        put_uid(uid, --place->made);
+        gs_ledger_remove(place->ledger, uid, NULL);
+    }
+}
