@@ -110,8 +110,8 @@ static bool is_offerable(const struct gs_service *service, const struct gs_waite
 
 bool gs_offers_may(const struct gs_service *service, const struct gs_waiter *waiter)
 {
-    return is_offerable(service, waiter) && waiter->shown && !waiter->offers.node &&
-           !gs_offers_wait(waiter) && !has_claim(service, waiter->pod->uid) &&
+    return is_offerable(service, waiter) && !waiter->offers.node && !gs_offers_wait(waiter) &&
+           !has_claim(service, waiter->pod->uid) &&
            gs_ledger_hold_slot(service->store.ledger, waiter->pod->uid) == GS_INDEX_NONE;
 }
 

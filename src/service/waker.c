@@ -154,10 +154,12 @@ static bool is_owed(const struct gs_waiter *waiter, int64_t now_ns)
             (!offers->node && waiter->slot == GS_INDEX_NONE && !waiter->anywhere));
 }
 
+/* Not while filter alone told of it: who reaches the port may name there whom he likes. */
 static bool is_due(const struct gs_waiter *waiter, int64_t now_ns)
 {
-    return is_owed(waiter, now_ns) ||
-           (!waiter->offers.node && waiter->slot != GS_INDEX_NONE && due_ns(waiter) <= now_ns);
+    return waiter->shown &&
+           (is_owed(waiter, now_ns) ||
+            (!waiter->offers.node && waiter->slot != GS_INDEX_NONE && due_ns(waiter) <= now_ns));
 }
 
 /* A patch would make nobody look at it, or is not needed. */

@@ -104,6 +104,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_POST = do_PATCH = do_PUT = answer
 
     def collection(self, api, kind, namespace, query):
+        if kind in api.hidden:
+            return self.fails(403, api.message)
         if query.get("watch") not in ("1", "true"):
             with api.lock:
                 items = [obj for (ns, _), obj in api.objects[kind].items()
@@ -141,6 +143,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 api.note(kind, "MODIFIED", obj)
                 return self.say(201, {"kind": "Status", "status": "Success", "code": 201})
             if self.command == "PATCH":
+                api.patches.append((kind, key, sub, sent))
                 if not obj:
                     return self.fails(404)
                 merge(obj, {"metadata": {"annotations": (sent.get("metadata") or {}).get(
@@ -175,7 +178,8 @@ class Api:
         self.changed = threading.Condition(self.lock)
         self.objects, self.history = {"pods": {}, "nodes": {}}, {"pods": [], "nodes": []}
         self.rev, self.version, self.message = 1, version, "no"
-        self.bindings, self.ended = [], False
+        self.bindings, self.patches, self.ended = [], [], False
+        self.hidden = set()     # kinds of which nobody may list all
         self.proxy = lambda handler, _: handler.fails(404)
         for obj in objects:
             self.put(obj)
@@ -277,8 +281,11 @@ class Extender:
     def get(self, path):
         return request(self.port, "GET", path)
 
+    def ask(self, verb, said):
+        return request(self.port, "POST", f"/gpushare-scheduler/{verb}", said)
+
     def bind(self, said):
-        return request(self.port, "POST", "/gpushare-scheduler/bind", said)
+        return self.ask("bind", said)
 
     def said(self):
         with open(self.log, encoding="utf-8", errors="surrogateescape") as log:

@@ -97,6 +97,7 @@ static void many_waiting_pods_are_woken_at_a_bounded_rate(void **state)
     for (int i = 0; i < 600; i++) { /* more than are looked at under one lock */
         snprintf(name, sizeof(name), "w%d", i);
         snprintf(uid, sizeof(uid), "w%d", i);
+        rig_pod(&rig, name, uid, 2, NULL, NULL, "Pending");
         free(rig_filter(&rig,
                         rig_pod_json(&rig, json, sizeof(json), name, uid, 2, NULL, NULL, "Pending"),
                         "\"n1\""));
@@ -107,6 +108,23 @@ static void many_waiting_pods_are_woken_at_a_bounded_rate(void **state)
     for (int i = 0; i < 150; i++)
         rig_tick(&rig, GS_NS_PER_S / 500);
     assert_int_equal(rig.patches, 601);
+}
+
+/* Whoever reaches the port may call any pod one that asks for GPU memory and was refused. */
+static void a_pod_of_which_filter_alone_told_is_woken_when_the_watch_shows_it(void **state)
+{
+    char json[2048];
+    rig_pod_gone(&rig, "p", "u1");
+    free(rig_filter(&rig,
+                    rig_pod_json(&rig, json, sizeof(json), "q", "u2", 2, NULL, NULL, "Pending"),
+                    "\"n1\""));
+    rig_pod_gone(&rig, "old", "u0");
+    for (int i = 0; i < 20; i++)
+        rig_tick(&rig, GS_NS_PER_S);
+    assert_int_equal(rig.patches, 0);
+    rig_pod(&rig, "q", "u2", 2, NULL, NULL, "Pending");
+    rig_tick(&rig, GS_NS_PER_S);
+    assert_int_equal(rig.patches, 1);
 }
 
 static void a_bigger_gpu_wakes_too(void **state)
@@ -316,6 +334,7 @@ static void a_bind_that_failed_wakes_who_was_refused_for_it(void **state)
     rig_tick(&rig, GS_NS_PER_S);
     rig.bind_code = GS_EDENIED;
     rig.during_bind = refuse_another_during;
+    rig_pod(&rig, "r", "u3", 8, NULL, NULL, "Pending");
     rig_expect(rig_try_bind(&rig, "q", "u2", "n2"), "bind failed");
     rig_pod_gone(&rig, "q", "u2"); /* it frees nothing any more, and is not woken itself */
     assert_int_equal(rig.patches, 0);
@@ -333,6 +352,7 @@ static void end_q(struct rig *r)
 static void a_pod_that_ended_waits_no_more_whoever_asks(void **state)
 {
     char json[2048];
+    struct gs_buf metrics = GS_BUF(1 << 20);
     rig_pod_gone(&rig, "p", "u1");
     rig_node(&rig, "n2", "16");
     rig_pod(&rig, "q", "u2", 16, NULL, NULL, "Pending");
@@ -345,9 +365,9 @@ static void a_pod_that_ended_waits_no_more_whoever_asks(void **state)
                    rig_pod_json(&rig, json, sizeof(json), "q", "u2", 16, NULL, NULL, "Pending"),
                    "\"n1\""),
         "\"NodeNames\":[]");
-    rig_pod_gone(&rig, "old", "u0");
-    rig_tick(&rig, GS_NS_PER_S);
-    assert_int_equal(rig.patches, 0);
+    gs_service_metrics(rig.service, &metrics);
+    assert_non_null(strstr(metrics.data, "\ngpushare_pending_pods 0\n"));
+    gs_buf_release(&metrics);
 }
 
 /* It was refused elsewhere for that bind's sake alone. */
@@ -417,6 +437,7 @@ int main(void)
         T(a_bound_pod_is_not_woken),
         T(a_deleted_pod_is_not_woken),
         T(many_waiting_pods_are_woken_at_a_bounded_rate),
+        T(a_pod_of_which_filter_alone_told_is_woken_when_the_watch_shows_it),
         T(a_bigger_gpu_wakes_too),
         T(a_heartbeat_of_the_node_wakes_nobody),
         T(a_place_that_is_held_no_more_wakes),
