@@ -133,7 +133,7 @@ void gs_usage_beside(const struct gs_allocator *alloc, const struct claimant *cl
         if (!at->uid[0])
             continue;
         GS_FOR_EACH_GPU (idx, at->gpus)
-            used[idx] += at->units;
+            used[idx] += gs_call_share(at);
     }
 }
 

@@ -61,6 +61,11 @@ void gs_call_set_owner(struct gs_allocator *alloc, struct call *call, struct cla
     discharge(alloc, call); /* a pod is charged as a whole */
 }
 
+uint32_t gs_call_share(const struct call *call)
+{
+    return gs_units_each(call->units, gs_gpu_mask_count(call->gpus));
+}
+
 /* The ledger shall count a call that no pod stands for. */
 static int charge(struct gs_allocator *alloc, struct call *call, struct gs_error *err)
 {
@@ -70,7 +75,7 @@ static int charge(struct gs_allocator *alloc, struct call *call, struct gs_error
         .uid = call->uid,
         .node = alloc->config.node,
         .gpus = call->gpus,
-        .units = call->units,
+        .units = gs_call_share(call),
         .gpu_count = gs_gpu_mask_count(call->gpus),
     };
     return gs_ledger_set_claim(alloc->ledger, &claim, err);

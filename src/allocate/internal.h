@@ -48,6 +48,7 @@ struct call {
     uint64_t moment;   /* when it was answered */
     bool listed;       /* the API had listed all pods then */
     bool confirmed;    /* the kubelet said that it is the owner's */
+    bool noted;        /* an earlier run answered it: the kubelet's checkpoint has it */
     uint64_t pod_hash; /* without owner: hash of the listed pod's name, or 0 */
     uint64_t was_hash; /* without owner: hash of the name of its owner, which is gone, or 0 */
     uint32_t missed;   /* without owner: times in a row that the kubelet did not name it */
@@ -120,6 +121,8 @@ bool gs_claimant_is_recorded(const struct claimant *claimant);
 struct claimant *gs_claimant_find(struct gs_allocator *alloc, const char *uid);
 struct claimant *gs_claimant_named(const struct gs_allocator *alloc, const char *ns,
                                    const char *name);
+/* By the UID that the kubelet knows it by (gs_placed.cgroup_uid). */
+struct claimant *gs_claimant_of_cgroup(const struct gs_allocator *alloc, const char *uid);
 /* Brings the ledger's claim in line with what is allocated, or with the record before that. */
 int gs_claimant_charge(struct gs_allocator *alloc, struct claimant *claimant, struct gs_error *err);
 const struct gs_node_view *gs_allocator_view(const struct gs_allocator *alloc);
@@ -154,6 +157,8 @@ struct call *gs_call_find(struct gs_allocator *alloc, uint64_t key);
 /* Remembers an answered call; owner NULL: charges it by itself. NULL when out of memory. */
 struct call *gs_call_add(struct gs_allocator *alloc, uint64_t key, struct claimant *owner,
                          gs_gpu_mask gpus, uint32_t units, struct gs_error *err);
+/* Its units on each of its GPUs. */
+uint32_t gs_call_share(const struct call *call);
 void gs_call_drop(struct gs_allocator *alloc, struct call *call);
 void gs_calls_free(struct gs_allocator *alloc);
 void gs_call_set_owner(struct gs_allocator *alloc, struct call *call, struct claimant *owner);

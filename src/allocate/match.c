@@ -281,7 +281,7 @@ static gs_gpu_mask fit_unclaimed(const struct round *round, const struct gs_ask 
     struct gs_allocator *alloc = round->alloc;
     const struct gs_node_view *view = gs_allocator_view(alloc);
     gs_gpu_mask beside = 0;
-    if (alloc->calls && !alloc->calls->owner && !round->moved_on) {
+    if (alloc->calls && !alloc->calls->owner && !alloc->calls->noted && !round->moved_on) {
         beside = gs_fit_candidates(view, ask) & alloc->calls->gpus;
         if (beside || round->request->observed)
             return beside;

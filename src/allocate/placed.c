@@ -10,6 +10,14 @@ static const char *cgroup_uid(const struct claimant *claimant)
     return pod->static_uid[0] ? pod->static_uid : pod->uid;
 }
 
+struct claimant *gs_claimant_of_cgroup(const struct gs_allocator *alloc, const char *uid)
+{
+    struct claimant *at = alloc->first;
+    while (at && strcmp(cgroup_uid(at), uid) != 0)
+        at = at->next;
+    return at;
+}
+
 /* Init containers run one after the other, each beside the sidecars. */
 static uint32_t containers_at_a_time(const struct gs_pod *pod)
 {
@@ -38,6 +46,7 @@ static bool describe(const struct gs_allocator *alloc, const struct claimant *cl
                               .containers = containers_at_a_time(pod),
                               .enforce_required = pod->enforce_required,
                               .sets_mps = pod->sets_mps,
+                              .given = claimant->done > 0,
                               .runs = (claimant->early && claimant->done > 0) ||
                                       pod->phase == GS_PHASE_RUNNING};
     return true;
@@ -63,9 +72,7 @@ bool gs_allocator_starting(struct gs_allocator *alloc, const struct gs_start_req
 void gs_allocator_tell(struct gs_allocator *alloc, const char *uid, bool warning,
                        const char *reason, const char *message)
 {
-    for (const struct claimant *at = alloc->first; at; at = at->next)
-        if (strcmp(cgroup_uid(at), uid) == 0) {
-            gs_write_event(alloc, at, 0, warning, reason, message);
-            return;
-        }
+    const struct claimant *claimant = gs_claimant_of_cgroup(alloc, uid);
+    if (claimant)
+        gs_write_event(alloc, claimant, 0, warning, reason, message);
 }

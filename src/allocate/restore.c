@@ -7,20 +7,24 @@
 #include "internal.h"
 
 /* Notes of one pod's containers become calls; those that this run answered are there already. An
- * init container's ids, used again by a later one, are one call. */
+ * init container's ids, used again by a later one, are one call. Of a pod that nobody has told of
+ * the ids count all the same: as long as no list says that it is gone, or the kubelet. */
 static void take_note(struct gs_allocator *alloc, const struct gs_given *given)
 {
     const struct gs_node_view *view = gs_allocator_view(alloc);
     struct claimant *owner = gs_claimant_find(alloc, given->uid);
-    const struct call *observed = gs_call_find(alloc, given->key);
-    if (!owner || !view || !given->gpus || (given->gpus & ~gs_view_present(view)) ||
-        (observed && (observed->owner != owner || !owner->restored)))
+    const struct call *known = gs_call_find(alloc, given->key);
+    if (!view || !given->gpus || (given->gpus & ~gs_view_present(view)) ||
+        (known && (!known->noted || (known->owner && known->owner != owner))) ||
+        (!owner && (known || alloc->had_list)))
         return;
     struct call *call = gs_call_add(alloc, given->key, owner, given->gpus, given->units, NULL);
     if (!call)
         return;
-    call->confirmed = true;
-    owner->restored++;
+    call->noted = true;
+    call->confirmed = owner != NULL;
+    if (owner)
+        owner->restored++;
 }
 
 static bool has_run(const struct claimant *claimant)

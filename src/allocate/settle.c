@@ -268,6 +268,17 @@ void gs_allocator_observe(struct gs_allocator *alloc, const struct gs_observed_p
     count_misses(alloc, observed, count);
 }
 
+void gs_allocator_confirm(struct gs_allocator *alloc, const struct gs_given *given)
+{
+    struct claimant *claimant = gs_claimant_of_cgroup(alloc, given->uid);
+    struct call *call = gs_call_find(alloc, given->key);
+    if (!claimant || !call)
+        return;
+    if (call->owner != claimant)
+        adopt(alloc, claimant, call);
+    call->confirmed = true;
+}
+
 void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant)
 {
     uint64_t hash = gs_pod_name_hash(claimant->pod.ns, claimant->pod.name);

@@ -362,8 +362,10 @@ int gs_keeper_share(struct gs_keeper *keeper, const struct gs_share *share, stru
         pod = add(keeper, share->uid, err);
     if (!pod)
         return -1;
+    bool was_awaited = pod->awaited;
     pod->listed = true;
-    if (is_known(pod, share))
+    pod->awaited = was_awaited && (share->given || share->runs);
+    if (is_known(pod, share) && pod->awaited == was_awaited)
         return 0;
     bool is_new = !pod->gpus;
     pod->gpus = share->gpus;

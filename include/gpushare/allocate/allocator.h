@@ -99,9 +99,15 @@ struct gs_given {
 
 /* What an earlier run answered, before anything is asked of this one: where environments point to
  * is known again, records that were not written yet are made true, and a start that was given its
- * GPU on trust is held back as before. Pods and GPUs must be known, others are passed over; so are
- * calls that this run answered. May be repeated. Without it the records are believed. */
+ * GPU on trust is held back as before. GPUs must be known, others are passed over; so are calls
+ * that this run answered. Before the first full list what pods hold that nobody has told of is
+ * charged by itself, until the list or the kubelet says that they are gone. May be repeated.
+ * Without it the records are believed. */
 void gs_allocator_restore(struct gs_allocator *alloc, const struct gs_given *given, size_t count);
+
+/* The kubelet's note of a call that this run answered says whose it is, where PodResources does not
+ * answer. Nothing when pod or call are not known. */
+void gs_allocator_confirm(struct gs_allocator *alloc, const struct gs_given *given);
 
 /*
  * What the node's annotation gpu-moved has to say (docs/contract.md, section 4): an entry for every
@@ -251,6 +257,7 @@ struct gs_placed {
     uint32_t containers;   /* the most that use them at a time */
     bool enforce_required; /* it insists on its limit */
     bool sets_mps;         /* a container of it sets CUDA_MPS_ variables itself */
+    bool given;            /* the kubelet has asked for GPUs of it */
     bool runs; /* or may: some container of it may have begun before this program knew the pod */
 };
 

@@ -12,21 +12,22 @@
  * its own; the caller brings events and calls gs_keeper_pass() every some seconds. Used by one
  * thread.
  *
- *   a pod           comes by                            is told     leaves by
- *   known           gs_keeper_share(), no cgroup yet    -           its cgroup, or a start
- *   not found       a start, or it runs: no cgroup      not held    its cgroup is found: any look
- *   limited         read back, in its only cgroup       held        a look that reads something
- * else over its share  ran above it before its limit       not held    it uses less: the limit
- * follows not limited     refused, several cgroups, no file   not held    any look at which it is
- * written gone            its cgroup was there and is not     -           a start; the list without
- * it
+ *   a pod        comes by                            is told   leaves by
+ *   known        gs_keeper_share(), no cgroup yet    -         its cgroup, or a start
+ *   not found    it starts or runs: no cgroup        not held  its cgroup is found: any look
+ *                it was taken for one that starts              gs_keeper_share(), not given
+ *   limited      read back, in its only cgroup       held      a look that reads something else
+ *   over         ran above it before its limit       not held  it uses less: the limit follows
+ *   not limited  refused, several cgroups, no file   not held  any look at which it is written
+ *   gone         its cgroup was there and is not     -         a start; the list without it
  *
  * A look is every event below, and each pass: what is told is what the last one read, and a GPU
  * with a pod that is not found or not limited has not the word dmem.
  *
  *   gs_keeper_gpus(keeper, host, gpus, count);             after gs_limiter_look()
- *   gs_keeper_list_begin(keeper);                          the pods that have GPUs, when they
- * changed gs_keeper_share(keeper, &share, &err); ... gs_keeper_list_end(keeper);
+ *   gs_keeper_list_begin(keeper);                          the pods that have GPUs, as they change
+ *   gs_keeper_share(keeper, &share, &err); ...
+ *   gs_keeper_list_end(keeper);
  *   gs_keeper_appeared(keeper, uid);                       from the pod watch
  *   if (!gs_keeper_may_start(keeper, uid, &reason)) ...    PreStartContainer
  *   gs_keeper_pass(keeper);                                every some seconds
@@ -73,8 +74,10 @@ struct gs_share {
     uint64_t bytes; /* on each of them */
     bool required;  /* the pod itself insists, whatever the mode */
     bool one_user;  /* one container at a time uses GPUs: its own cgroup shows the limit, too */
-    bool runs;      /* some container of it runs already: what it uses above its share by now is not
-                       taken from it, nor does it get more */
+    bool given; /* the kubelet has asked for its GPUs: else no container of it starts, and the one
+                   that was taken for its was another pod's */
+    bool runs;  /* some container of it runs already: what it uses above its share by now is not
+                   taken from it, nor does it get more */
 };
 
 /* A pod and what it was given. One that is new, or was given something else, is limited if its

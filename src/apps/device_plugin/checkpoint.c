@@ -40,27 +40,28 @@ static const char *list_of(struct gs_arena *arena, const char *bytes, size_t len
 struct told {
     gs_gpu_mask gpus; /* where it points to, in today's indices: its own index is that of the day on
                          which it was given. 0: to a GPU that nobody knows, or it does not say */
-    uint32_t units;   /* of one of them; 0: it does not say */
+    gs_gpu_mask idx;  /* in its own */
+    const char *names; /* NVIDIA_VISIBLE_DEVICES, in the arena; "": it does not say */
+    uint32_t units;    /* of one of them; 0: it does not say */
 };
 
 static void understand(struct gs_slice answer, const struct gs_names *names,
-                       const struct gs_gpu_set *set, struct told *ret)
+                       const struct gs_gpu_set *set, struct gs_arena *arena, struct told *ret)
 {
-    struct gs_arena scratch = {0};
     const char *idx = NULL, *list = NULL, *dev = NULL;
     char *bytes = NULL;
     size_t len;
-    gs_gpu_mask gpus = 0;
-    *ret = (struct told){0};
+    *ret = (struct told){.names = ""};
     if (gs_base64_decode(answer.at, answer.len, &bytes, &len) &&
-        gs_dp_answer_env(&scratch, bytes, len, names->idx, &idx, NULL) == 0 && idx &&
-        (list = list_of(&scratch, bytes, len, names)) &&
-        gs_codec_idx_parse(gs_slice_of(idx), &gpus))
+        gs_dp_answer_env(arena, bytes, len, names->idx, &idx, NULL) == 0 && idx &&
+        (list = list_of(arena, bytes, len, names)) &&
+        gs_codec_idx_parse(gs_slice_of(idx), &ret->idx)) {
+        ret->names = list;
         ret->gpus = numbers_of_visible(set, list);
-    if (bytes && gs_dp_answer_env(&scratch, bytes, len, names->dev, &dev, NULL) == 0 && dev)
+    }
+    if (bytes && gs_dp_answer_env(arena, bytes, len, names->dev, &dev, NULL) == 0 && dev)
         gs_parse_u32(dev, strlen(dev), &ret->units);
     free(bytes);
-    gs_arena_release(&scratch);
 }
 
 static int build(const struct gs_names *names, const struct gs_gpu_set *set, struct gs_slice json,
@@ -77,7 +78,7 @@ static int build(const struct gs_names *names, const struct gs_gpu_set *set, str
         return gs_fail_nomem(err);
     for (uint32_t i = 0; i < count; i++) {
         struct told told;
-        understand(entries[i].answer, names, set, &told);
+        understand(entries[i].answer, names, set, arena, &told);
         if (told.gpus && entries[i].id_count)
             given[kept++] =
                 (struct gs_given){.uid = entries[i].pod_uid,
@@ -121,11 +122,30 @@ static void count_ids(const struct gs_checkpoint_entry *entry, struct unit_note 
     }
 }
 
+/* Index by index, UUID by UUID. Those that contradict an earlier one are passed over. */
+static void take_indices(const struct told *told, struct numbers *indices)
+{
+    uint32_t idx;
+    const char *name = told->names;
+    GS_FOR_EACH_GPU (idx, told->idx) {
+        struct gs_gpu gpu = {.idx = idx, .mem_units = told->units, .numa = GS_NUMA_NONE};
+        size_t len = strcspn(name, ",");
+        uint32_t number;
+        if (len && len < sizeof(gpu.uuid) && !gs_parse_u32(name, len, &number)) {
+            memcpy(gpu.uuid, name, len);
+            numbers_remember(indices, &gpu, 1);
+        }
+        name += len + (name[len] == ',');
+    }
+}
+
 static bool take_note(const struct gs_checkpoint_entry *entry, const struct gs_names *names,
-                      const struct gs_gpu_set *set, struct unit_note *ret)
+                      const struct gs_gpu_set *set, struct gs_arena *arena, struct numbers *indices,
+                      struct unit_note *ret)
 {
     struct told told;
-    understand(entry->answer, names, set, &told);
+    understand(entry->answer, names, set, arena, &told);
+    take_indices(&told, indices);
     if (!told.gpus)
         return false;
     const struct gs_gpu *gpu =
@@ -139,28 +159,42 @@ static bool take_note(const struct gs_checkpoint_entry *entry, const struct gs_n
 }
 
 int checkpoint_units(const char *dir, const struct gs_names *names, const struct gs_gpu_set *set,
-                     struct gs_arena *arena, struct unit_note **ret, size_t *ret_count,
-                     size_t *ret_unclear, struct gs_error *err)
+                     struct gs_arena *arena, struct checkpoint_notes *ret, struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(FILE_MAX_BYTES);
     struct gs_checkpoint_entry *entries = NULL;
     uint32_t count = 0;
-    size_t kept = 0;
     struct gs_error why = {0};
+    *ret = (struct checkpoint_notes){0};
     if (load_from(dir, &text, &why) < 0 && why.code != GS_ENOENT)
         return gs_fail(err, why.code, "%s", why.msg);
     if (text.len && gs_codec_checkpoint_decode((struct gs_slice){text.data, text.len},
                                                names->gpu_mem, arena, &entries, &count, err) < 0)
         return -1;
-    struct unit_note *notes = gs_arena_calloc(arena, (size_t)count + 1, sizeof(*notes));
-    if (!notes)
+    ret->notes = gs_arena_calloc(arena, (size_t)count + 1, sizeof(*ret->notes));
+    if (!ret->notes)
         return gs_fail_nomem(err);
     for (uint32_t i = 0; i < count; i++)
-        kept += take_note(&entries[i], names, set, &notes[kept]);
-    *ret = notes;
-    *ret_count = kept;
-    *ret_unclear = count - kept;
+        ret->count +=
+            take_note(&entries[i], names, set, arena, &ret->indices, &ret->notes[ret->count]);
+    ret->unclear = count - ret->count;
     return 0;
+}
+
+bool checkpoint_holder(const struct plugin *plugin, uint64_t key, struct gs_arena *arena,
+                       struct gs_given *ret)
+{
+    struct gs_given *given = NULL;
+    size_t count = 0;
+    checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->set, arena, &given,
+                    &count, NULL);
+    for (size_t i = 0; i < count; i++) {
+        if (given[i].key == key) {
+            *ret = given[i];
+            return true;
+        }
+    }
+    return false;
 }
 
 void checkpoint_restore(struct plugin *plugin)
@@ -172,7 +206,7 @@ void checkpoint_restore(struct plugin *plugin)
     struct gs_allocator_stats stats;
     gs_allocator_stats(plugin->alloc, &stats);
     if (plugin->restored || !plugin->have_gpus || !devices_known(&plugin->devices) ||
-        !(stats.pods || plugin->pods_listed))
+        !(stats.pods || plugin->pods_listed || !plugin->link))
         return;
     plugin->restored = plugin->pods_listed;
     if (plugin->restored) {

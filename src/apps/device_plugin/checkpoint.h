@@ -2,6 +2,7 @@
 #ifndef GPUSHARE_APPS_DEVICE_PLUGIN_CHECKPOINT_H
 #define GPUSHARE_APPS_DEVICE_PLUGIN_CHECKPOINT_H
 
+#include "device_plugin/numbers.h"
 #include "device_plugin/unit.h"
 #include "gpushare/allocate/allocator.h"
 #include "gpushare/base/arena.h"
@@ -19,16 +20,26 @@ int checkpoint_read(const char *dir, const struct gs_names *names, const struct 
                     struct gs_arena *arena, struct gs_given **ret, size_t *ret_count,
                     struct gs_error *err);
 
-/*
- * Into how many units the GPUs were divided that containers were given, by any plugin: what its
- * answer says, and at least as many as the number of the last of its ids. *ret_unclear: answers
- * that tell nothing of a GPU of the set. No file is none. Errors as above.
- */
+/* What answers of any plugin tell of the GPUs. */
+struct checkpoint_notes {
+    struct unit_note *notes; /* into how many units each was divided: what the answer says, and at
+                                least as many as the number of the last of its ids. In the arena */
+    size_t count;
+    size_t unclear;         /* answers that tell nothing of a GPU of the set */
+    struct numbers indices; /* which UUID had which index, also of GPUs that are not in the set; of
+                               each mem_units as its container was told */
+};
+
+/* No file is none. Errors as above. */
 int checkpoint_units(const char *dir, const struct gs_names *names, const struct gs_gpu_set *set,
-                     struct gs_arena *arena, struct unit_note **ret, size_t *ret_count,
-                     size_t *ret_unclear, struct gs_error *err);
+                     struct gs_arena *arena, struct checkpoint_notes *ret, struct gs_error *err);
 
 struct plugin;
+
+/* Whose these ids are, by gs_allocate_key(), as the kubelet wrote down before it started their
+ * container. False: it did not, or it cannot be read. ret->uid lies in the arena. */
+bool checkpoint_holder(const struct plugin *plugin, uint64_t key, struct gs_arena *arena,
+                       struct gs_given *ret);
 
 /* Brings the allocator what earlier runs answered, as soon as pods and GPUs are known; once they
  * are known for good it does nothing more. */

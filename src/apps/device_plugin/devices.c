@@ -313,6 +313,21 @@ static void remember(struct plugin *plugin)
     devices->remembered = devices->due = devices->log_due = true;
 }
 
+/* Where no record says whose index is whose, what containers were told does: pods go by it, those
+ * on a card that is away, too. */
+static void number_by_notes(struct plugin *plugin, const struct numbers *indices)
+{
+    struct devices *devices = &plugin->devices;
+    enum gs_unit unit = devices->noted ? devices->noted : plugin->settings.unit;
+    uint32_t idx;
+    devices->numbers = (struct numbers){.boot = devices->numbers.boot};
+    GS_FOR_EACH_GPU (idx, indices->used) {
+        struct gs_gpu gpu = indices->remembered[idx];
+        gpu.mem_mib = gpu.mem_units * gs_unit_mib(unit);
+        numbers_remember(&devices->numbers, &gpu, 1);
+    }
+}
+
 /* Where there is no record, what pods hold says in which unit it is. */
 static void read_notes(struct plugin *plugin)
 {
@@ -320,8 +335,7 @@ static void read_notes(struct plugin *plugin)
     const struct gs_inventory *record = record_now(devices->record);
     struct numbers numbers = devices->numbers;
     struct gs_arena arena = {0};
-    struct unit_note *notes = NULL;
-    size_t count = 0, unclear = 0;
+    struct checkpoint_notes said;
     struct gs_error err = {0};
     int64_t now_ns = gs_loop_now_ns(plugin->loop);
     if (!devices->remembered || devices->noted_read || !plugin->have_gpus)
@@ -334,9 +348,11 @@ static void read_notes(struct plugin *plugin)
     struct gs_gpu_set set = number_gpus(plugin, &numbers);
     advertise_divide(&set, plugin->settings.unit);
     bool read = checkpoint_units(plugin->settings.device_plugin_dir, &plugin->names, &set, &arena,
-                                 &notes, &count, &unclear, &err) == 0;
-    devices->noted = unit_noted(notes, count, record, &set, plugin->settings.unit);
-    devices->noted_read = record->unit || (read && (count || !unclear));
+                                 &said, &err) == 0;
+    devices->noted = unit_noted(said.notes, said.count, record, &set, plugin->settings.unit);
+    devices->noted_read = record->unit || (read && (said.count || !said.unclear));
+    if (!record->gpu_count)
+        number_by_notes(plugin, &said.indices);
     devices->due |= devices->noted_read;
     gs_arena_release(&arena);
 }

@@ -149,6 +149,7 @@ static int take_pod(struct plugin *plugin, const struct gs_placed *pod, struct g
         .bytes = limit_of(plugin, pod),
         .required = pod->enforce_required,
         .one_user = pod->containers == 1,
+        .given = pod->given,
         .runs = pod->runs,
     };
     return gs_keeper_share(plugin->enforce.keeper, &share, err);
@@ -213,17 +214,10 @@ static bool is_limited(struct plugin *plugin, const struct gs_limit_pod *pod, gs
 static bool is_vouched_for(struct plugin *plugin, const struct gs_start_request *request)
 {
     struct gs_arena arena = {0};
-    struct gs_given *given = NULL;
-    size_t count = 0;
-    bool limited = false;
+    struct gs_given given = {0};
     uint64_t key = gs_allocate_key(request->ids, request->id_count);
-    checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->set, &arena,
-                    &given, &count, NULL);
-    for (size_t i = 0; i < count; i++) {
-        const struct gs_limit_pod pod = {given[i].uid};
-        if (given[i].key == key && is_limited(plugin, &pod, given[i].gpus))
-            limited = true;
-    }
+    bool limited = checkpoint_holder(plugin, key, &arena, &given) &&
+                   is_limited(plugin, &(struct gs_limit_pod){given.uid}, given.gpus);
     gs_arena_release(&arena);
     return limited;
 }

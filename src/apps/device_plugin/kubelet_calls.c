@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device_plugin/checkpoint.h"
 #include "device_plugin/container_env.h"
 #include "device_plugin/pod_watch.h"
 #include "device_plugin/podres_view.h"
@@ -334,6 +335,19 @@ static void reconcile(struct pending_call *pending, const struct gs_podres_list 
     devices_take_ids_in_use(plugin, list);
 }
 
+/* A kubelet that tells no pods has still written down whose the container is that it starts. */
+static void take_turn(struct pending_call *pending, bool told)
+{
+    struct gs_arena arena = {0};
+    struct gs_given given;
+    uint64_t key = gs_allocate_key(pending->wanted->ids, pending->wanted->count);
+    if (!told && pending->kind == CALL_START &&
+        checkpoint_holder(pending->plugin, key, &arena, &given))
+        gs_allocator_confirm(pending->plugin->alloc, &given);
+    gs_arena_release(&arena);
+    wait_for(pending, WAIT_TURN, 0);
+}
+
 static void on_kubelet_list(void *ctx, const struct gs_podres_list *list,
                             const struct gs_error *failure)
 {
@@ -345,7 +359,7 @@ static void on_kubelet_list(void *ctx, const struct gs_podres_list *list,
     if (pending->kind == CALL_RECONCILE)
         reconcile(pending, list);
     else if (list || !list_kubelet_again(pending, failure))
-        wait_for(pending, WAIT_TURN, 0);
+        take_turn(pending, list != NULL);
 }
 
 static int64_t patience_with_kubelet(const struct pending_call *pending)

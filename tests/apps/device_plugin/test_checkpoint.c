@@ -172,7 +172,7 @@ static void it_is_recalled_once_pods_and_gpus_are_known(void **state)
         {"no GPUs yet", false, true, true, true, false, false, false},
         {"the node's numbers are not known", true, false, true, true, false, false, false},
         {"a pod of a quick list", true, true, true, false, false, true, false},
-        {"no pod yet", true, true, false, false, false, false, false},
+        {"no pod yet: it is charged all the same", true, true, false, false, false, true, false},
         {"no pod at all", true, true, false, true, false, false, true},
         {"again", true, true, true, true, true, false, true},
     };
@@ -182,8 +182,12 @@ static void it_is_recalled_once_pods_and_gpus_are_known(void **state)
         struct gs_allocator_stats stats;
         rig_up(&rig);
         folder_up(&folder, DATA(ENTRY("p", "\"a\",\"b\"", ON_0)));
+        if (r->listed)
+            gs_allocator_list_begin(rig.alloc);
         if (r->pod)
             give_pod(&rig, &(struct given_pod){"p", {2}, 1});
+        if (r->listed)
+            gs_allocator_list_end(rig.alloc);
         struct plugin plugin = {.alloc = rig.alloc,
                                 .names = rig.names,
                                 .settings.device_plugin_dir = folder.dir,

@@ -16,11 +16,6 @@
  * | required: what starts is held | at the start |
  * | the node's word is dmem where all are held, and only there | when all is quiet |
  * | whoever was bound where there is room starts | when all is quiet |
- *
- * Left out, since it is known not to be so: a plugin that was started while the API server is away
- * takes in a pod that nobody has named, by guess, beside pods that only the checkpoint names (the
- * sum may be too large); the host's record and the annotation deleted together while a card is away
- * (indices are given anew).
  */
 #include "node_rig.h"
 
@@ -49,7 +44,6 @@ static struct world {
     uint64_t random;
     struct guest guests[NODE_PODS];
     uint32_t present; /* of the cards, by bits */
-    bool blind;       /* the plugin that runs was never told of pods */
     uint64_t seed;
     uint32_t number, step;
     const char *last;
@@ -283,7 +277,7 @@ static void start_pod(struct guest *guest)
 static void admit(struct guest *guest)
 {
     struct node_pod *pod = guest->pod;
-    if (!w.node.linked || w.blind || pod->units > node_free_ids(&w.node))
+    if (!w.node.linked || pod->units > node_free_ids(&w.node))
         return;
     pod->late = pick(3) == 0;
     guest->guessed = !is_calm();
@@ -352,10 +346,10 @@ static void tamper(void)
         "{\"v\":1,\"unit\":\"MiB\",\"gpus\":[],\"node\":\"n2\",\"rev\":99999}"};
     char path[160];
     const char *text = texts[pick(GS_COUNT_OF(texts))];
-    if (pick(3) == 0) { /* not both: then nobody knows whose index was whose */
+    if (pick(3) == 0)
         w.node.inventory[0] = '\0';
+    if (!w.node.inventory[0] && pick(2))
         return;
-    }
     snprintf(path, sizeof(path), "%s/gpushare-aliyun.com/record.json", w.node.dir);
     if (text)
         put_text(path, text);
@@ -381,7 +375,6 @@ static void restart(void)
         set_cards(w.present, pick(2));
     if (!node_start(&w.node))
         WRONG("it does not start");
-    w.blind = w.node.pods_away;
     sums.restarts++;
 }
 
@@ -423,7 +416,6 @@ static void calm_down(void)
 {
     w.node.node_away = w.node.pods_away = w.node.slices_away = w.node.kubelet_away = false;
     w.node.tree.put_errors = 0;
-    w.blind = false;
     set_cards((1u << CARDS) - 1, false);
     node_list_pods(&w.node);
 }

@@ -425,6 +425,36 @@ static void the_originals_pods_keep_their_unit(void **state)
     }
 }
 
+/* Neither the node's object nor a file says whose index is whose, and a card is away: containers
+ * were told. */
+static void what_containers_were_told_numbers_the_cards(void **state)
+{
+    struct node node;
+    node_make(&node);
+    node.settings.deny_foreign_gpus = true;
+    node_start(&node);
+    struct node_pod *p = node_pod(&node, "p", 8, 0);
+    struct node_pod *q = node_pod(&node, "q", 4, 1);
+    node_kill(&node);
+    remove_file(&node);
+    node.inventory[0] = '\0';
+    node_set_gpus(&node, (struct gs_gpu[]){at(card_b, 0)}, 1);
+    node_start(&node);
+    node_run(&node, 90);
+    assert_non_null(strstr(node.inventory, "\"idx\":1,\"uuid\":\"GPU-b\""));
+    assert_non_null(strstr(node.inventory, "\"uuid\":\"GPU-a\""));
+    assert_null(strstr(node.inventory, "\"mem\":0"));
+    expect_limit(&node, p, REGION_0, 8192);
+    expect_limit(&node, p, REGION_1, 0);
+    expect_limit(&node, q, REGION_1, 4096);
+    node_set_gpus(&node, (struct gs_gpu[]){card_a, card_b}, 2);
+    node_run(&node, 90);
+    expect_limit(&node, p, REGION_0, 8192);
+    expect_limit(&node, q, REGION_1, 4096);
+    assert_string_equal(node.moved, "{\"p\":[0],\"q\":[1]}"); /* nobody said so before */
+    node_free(&node);
+}
+
 /* ---- a start while the API server is away ---- */
 
 static void the_record_on_the_host_serves_while_the_api_is_away(void **state)
@@ -554,6 +584,82 @@ static void what_the_kernel_limits_starts_again_while_the_api_is_away(void **sta
     }
 }
 
+/* Of a pod that nobody has told of nothing is known but where the kubelet wrote that it is. */
+static void what_only_the_checkpoint_names_keeps_its_place(void **state)
+{
+    struct node node;
+    node_make(&node);
+    node_start(&node);
+    struct node_pod *p = node_pod(&node, "p", 12, 0);
+    struct node_pod *both = node_bind(&node, "both", 6, GS_GPU_BIT(0) | GS_GPU_BIT(1), 2);
+    assert_true(node_admit(&node, both) && node_starts(&node, both));
+    both->running = true;
+    node_kill(&node);
+    node.node_away = node.pods_away = node.slices_away = true;
+    node_start(&node);
+    node_run(&node, 20);
+    struct node_pod *q = node_bind(&node, "q", 8, GS_GPU_BIT(0), 0);
+    assert_true(node_admit(&node, q));
+    assert_string_equal(node_env(q, "NVIDIA_VISIBLE_DEVICES"), "GPU-b");
+    struct node_pod *r = node_bind(&node, "r", 6, GS_GPU_BIT(0), 0);
+    assert_false(node_admit(&node, r));
+    r->bound = false;
+    node_end(&node, p);
+    struct node_pod *s = node_bind(&node, "s", 12, GS_GPU_BIT(0), 0);
+    assert_true(node_admit(&node, s));
+    assert_string_equal(node_env(s, "NVIDIA_VISIBLE_DEVICES"), "GPU-a");
+    node.node_away = node.pods_away = node.slices_away = false;
+    node_list_pods(&node);
+    node_run(&node, 90);
+    assert_true(node_starts(&node, q) && node_starts(&node, s) && node_starts(&node, both));
+    expect_limit(&node, q, REGION_1, 8192);
+    expect_limit(&node, s, REGION_0, 12288);
+    expect_limit(&node, both, REGION_0, 3072);
+    node_free(&node);
+}
+
+/* ---- a kubelet that tells no pods ---- */
+
+/* Two of one size, taken in in the other order: whose the container is that starts says the
+ * checkpoint. Where that says nothing either one is taken for the other until the kubelet tells. */
+static void of_two_that_are_equal_the_one_that_starts_is_limited(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_enforce enforce;
+        bool no_notes;
+    } rows[] = {{"preferred", GS_ENFORCE_PREFERRED, false},
+                {"required", GS_ENFORCE_REQUIRED, false},
+                {"no checkpoint", GS_ENFORCE_PREFERRED, true}};
+    GS_FOR_EACH_ROW (r, rows) {
+        struct node node;
+        char path[160];
+        node_make(&node);
+        node.settings.deny_foreign_gpus = true;
+        node.settings.enforce = r->enforce;
+        node_start(&node);
+        node_run(&node, 15);
+        node.kubelet_away = true;
+        struct node_pod *first = node_bind(&node, "first", 8, GS_GPU_BIT(0), 0);
+        struct node_pod *second = node_bind(&node, "second", 8, GS_GPU_BIT(1), 0);
+        first->late = true;
+        assert_true(node_admit(&node, second));
+        assert_string_equal(node_env(second, "NVIDIA_VISIBLE_DEVICES"), "GPU-a");
+        snprintf(path, sizeof(path), "%s/kubelet_internal_checkpoint", node.dir);
+        if (r->no_notes)
+            unlink(path);
+        row_true(r->row, node_starts(&node, second));
+        node_run(&node, 15);
+        row_equal(r->row, plugin.pages.state.kept.unheld, r->no_notes ? 1 : 0);
+        node.kubelet_away = !r->no_notes;
+        node_run(&node, 75);
+        row_equal(r->row, plugin.pages.state.kept.unheld, 0);
+        expect_limit(&node, second, REGION_0, 8192);
+        expect_limit(&node, second, REGION_1, 0);
+        node_free(&node);
+    }
+}
+
 /* ---- GPUs of a DRA driver ---- */
 
 #define SLICE                                                                                      \
@@ -615,6 +721,9 @@ int main(void)
         cmocka_unit_test(a_host_that_takes_no_record_costs_no_writes),
         cmocka_unit_test(the_record_knows_whether_mps_was_chosen),
         cmocka_unit_test(what_the_kernel_limits_starts_again_while_the_api_is_away),
+        cmocka_unit_test(what_only_the_checkpoint_names_keeps_its_place),
+        cmocka_unit_test(what_containers_were_told_numbers_the_cards),
+        cmocka_unit_test(of_two_that_are_equal_the_one_that_starts_is_limited),
         cmocka_unit_test(slices_that_come_late_are_seen_soon),
         cmocka_unit_test(what_slices_named_is_not_offered_before_they_answer),
     };

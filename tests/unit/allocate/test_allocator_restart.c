@@ -350,7 +350,9 @@ static void notes_that_say_nothing_are_passed_over(void **state)
         struct gs_allocator_write write;
         uint64_t key;
         rig_up(&rig);
+        gs_allocator_list_begin(rig.alloc);
         give_pod(&rig, &(struct given_pod){"p", {4}, 1});
+        gs_allocator_list_end(rig.alloc);
         row_equal(r->row, allocate(&rig, 4, NULL, 0, &key, NULL), 1);
         while (gs_allocator_next_write(rig.alloc, &write))
             gs_allocator_write_done(rig.alloc, write.number, true);
