@@ -13,6 +13,7 @@ struct progress {
     CURL *easy;
     int64_t heard_ns;      /* when the last byte arrived */
     uint64_t bytes;        /* of the body */
+    bool enough;           /* of it */
     struct gs_error error; /* why a callback ended it */
 };
 
@@ -36,8 +37,9 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *ctx)
                    ? 0
                    : len;
     gs_buf_append(exchange->body, bytes, len);
+    progress->enough = exchange->request->first_bytes && status_of(progress->easy) == 200;
     if (!gs_buf_failed(exchange->body))
-        return len;
+        return progress->enough ? 0 : len;
     if (gs_buf_failed(exchange->body) == GS_ETOOBIG)
         gs_fail(&progress->error, GS_ETOOBIG, "the answer is larger than %zu bytes",
                 exchange->body->max);
@@ -282,7 +284,7 @@ static int finish(struct gs_kube_client *client, struct gs_connection *connectio
     exchange->retry_after_ns = -1;
     exchange->status = (int)status_of(connection->easy);
     GS_COUNT(client, bytes_received, progress->bytes);
-    if (progress->error.code != GS_OK || code != CURLE_OK) {
+    if (progress->error.code != GS_OK || (code != CURLE_OK && !progress->enough)) {
         GS_COUNT(client, failed, 1);
         exchange->status = 0;
         exchange->unsent = code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST ||

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/limit/keeper.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "gpushare/base/invariant.h"
 
 struct pod {
     char uid[GS_POD_UID_BYTES];
@@ -210,7 +211,8 @@ static void lower_caps(struct pod *pod)
         uint64_t used = pod->used_on[gpu] ? pod->used_on[gpu] : 1, old = pod->caps[gpu];
         if (!old || used < old)
             pod->caps[gpu] = used;
-        assert(pod->caps[gpu] && (!old || pod->caps[gpu] <= old));
+        GS_INVARIANT(pod->caps[gpu] && (!old || pod->caps[gpu] <= old),
+                     "the limit of a pod above its share only falls");
     }
 }
 
@@ -317,7 +319,8 @@ static void settle(struct gs_keeper *keeper, struct pod *pod, bool awaited)
         pod->reason = gs_enforced_reason(GS_ENFORCED_NOT_ON);
     }
     pod->held = *pod->reason == '\0';
-    assert(!pod->held || pod->has_cgroup);
+    GS_INVARIANT(!pod->held || (pod->has_cgroup && !pod->awaited),
+                 "who is said to be held has one cgroup");
     pod->verdict = judge(keeper, pod);
 }
 

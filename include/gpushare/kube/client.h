@@ -85,6 +85,7 @@ struct gs_kube_request {
     const char *accept;       /* NULL: application/json */
     const char *body;         /* NULL: none */
     size_t body_len;
+    bool first_bytes;    /* of a 200's body are enough: a watch that is to say that there is news */
     int64_t timeout_ns;  /* 0: the client's request_timeout_ns */
     int64_t deadline_ns; /* by the client's clock: nothing is sent later, however long credentials,
                             connection and repetitions took; 0: only timeout_ns counts */

@@ -3,6 +3,7 @@
 #define GPUSHARE_APPS_COMMON_GPU_SLICES_H
 
 #include "gpushare/codec/gpu_slices.h"
+#include "gpushare/codec/list.h"
 #include "gpushare/kube/client.h"
 
 /*
@@ -17,7 +18,19 @@ struct gpu_slices_api {
     void *ctx;
 };
 
+/* Where a list was read: what came later can be waited for. */
+struct gpu_slices_place {
+    const char *path;     /* NULL: nowhere, there is no such API */
+    char rv[GS_RV_BYTES]; /* "": it did not say */
+};
+
+/* ret_place: may be NULL; nowhere on failure, too. */
 int gpu_slices_fetch(const struct gpu_slices_api *api, const char *node, struct gs_arena *arena,
-                     struct gs_sliced_gpu **ret, uint32_t *ret_count, struct gs_error *err);
+                     struct gs_sliced_gpu **ret, uint32_t *ret_count,
+                     struct gpu_slices_place *ret_place, struct gs_error *err);
+
+/* 0: something has changed since, or may have, or minutes went by. -1: it cannot be watched. */
+int gpu_slices_wait(const struct gpu_slices_api *api, const char *node,
+                    const struct gpu_slices_place *place, struct gs_error *err);
 
 #endif

@@ -97,7 +97,7 @@ static int start_threads(struct plugin *plugin, struct ends *ends, struct gs_err
                GS_STR("listen", plugin->settings.http_listen));
     if (worker_start(plugin->loop, &plugin->writer, err) < 0 ||
         worker_start(plugin->loop, &plugin->lister, err) < 0 || pod_watch_start(plugin, err) < 0 ||
-        gpu_source_open(&plugin->settings, &source, err) < 0)
+        slice_watch_start(plugin, err) < 0 || gpu_source_open(&plugin->settings, &source, err) < 0)
         return -1;
     return gpu_thread_start(plugin, &source, err);
 }
@@ -138,6 +138,7 @@ static void tear_down(struct plugin *plugin, struct ends *ends)
     pod_watch_stop(plugin);
     worker_stop(plugin->writer);
     worker_stop(plugin->lister);
+    slice_watch_stop(plugin);
     gpu_thread_stop(plugin);
     if (plugin->loop) {
         gs_loop_step(plugin->loop, 0, NULL);
@@ -152,6 +153,7 @@ static void tear_down(struct plugin *plugin, struct ends *ends)
     }
     worker_free(plugin->writer);
     worker_free(plugin->lister);
+    slice_watch_free(plugin->ownership.watch);
     gs_allocator_free(plugin->alloc);
     gs_kube_client_free(plugin->client);
     if (ends->signal_fd >= 0)

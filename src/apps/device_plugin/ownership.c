@@ -7,9 +7,6 @@
 #include "device_plugin/plugin.h"
 #include "gpushare/base/log.h"
 
-/* Two minutes: as long as a DRA driver may need to be back on a node that boots. */
-enum { OFTEN_TICKS = 12 };
-
 /* The node's event, and what /readyz says. */
 static void tell_owner(struct plugin *plugin)
 {
@@ -73,7 +70,6 @@ int ownership_start(struct plugin *plugin, const struct gs_inventory *record, st
 {
     struct ownership *ownership = &plugin->ownership;
     ownership->asked = plugin->settings.share_with_others;
-    ownership->due = !ownership->asked;
     if (ownership->asked)
         return 0;
     struct gs_sliced_gpu *sliced =
@@ -125,20 +121,6 @@ void ownership_take_slices(struct plugin *plugin, struct gs_arena *arena,
         return;
     tell_owner(plugin);
     share_anew(plugin);
-}
-
-void ownership_ask_often(struct plugin *plugin)
-{
-    plugin->ownership.often = OFTEN_TICKS;
-}
-
-void ownership_tick(struct plugin *plugin, bool look)
-{
-    struct ownership *ownership = &plugin->ownership;
-    if (plugin->settings.share_with_others)
-        return;
-    ownership->due |= look || ownership->often || !ownership->asked;
-    ownership->often -= ownership->often > 0;
 }
 
 static bool is_sliced(const struct ownership *ownership, const struct gs_gpu *gpu)

@@ -2,6 +2,7 @@
 #ifndef GPUSHARE_APPS_DEVICE_PLUGIN_OWNERSHIP_H
 #define GPUSHARE_APPS_DEVICE_PLUGIN_OWNERSHIP_H
 
+#include "device_plugin/slice_watch.h"
 #include "gpushare/base/arena.h"
 #include "gpushare/codec/gpu_slices.h"
 #include "gpushare/codec/inventory.h"
@@ -21,9 +22,7 @@ struct ownership {
     struct gs_arena arena;
     struct gs_sliced_gpu *sliced; /* of its DRA driver */
     uint32_t sliced_count;
-    bool due; /* slices are to be asked for */
-    uint32_t
-        often;  /* so many ticks on: a kubelet that starts wipes them until their driver is back */
+    struct slice_watch *watch; /* NULL: they are not asked for */
     bool asked; /* they were answered; until then those count that the record names */
 };
 
@@ -39,11 +38,6 @@ void ownership_take_node(struct plugin *plugin, const struct node_facts *facts);
 /* Slices were read; *taken* with their arena. */
 void ownership_take_slices(struct plugin *plugin, struct gs_arena *arena,
                            struct gs_sliced_gpu *sliced, uint32_t count);
-
-/* A kubelet has started, or this program has. */
-void ownership_ask_often(struct plugin *plugin);
-/* Each tick; look: everything is looked at. */
-void ownership_tick(struct plugin *plugin, bool look);
 
 /* Takes those that others give out off a set as its source counts. */
 void ownership_leave_out(const struct plugin *plugin, struct gs_gpu_set *set);

@@ -51,7 +51,6 @@ static void on_link(void *ctx, enum gs_kubelet_link_event event, const struct gs
         pthread_mutex_unlock(&plugin->pages.lock);
         plugin->node.due = true; /* a kubelet that starts anew may have reset the node */
         plugin->reconcile_due = true;
-        ownership_ask_often(plugin);
         break;
     case GS_KUBELET_LINK_LOST:
         gs_log(GS_LOG_WARN, "the kubelet is gone");
@@ -118,7 +117,6 @@ static void look_around(struct plugin *plugin)
     gs_allocator_put_right(plugin->alloc);
     plugin->enforce.pass_due = plugin->usage_due = true;
     pages_set_pods(&plugin->pages, plugin->alloc, &plugin->set);
-    ownership_tick(plugin, plugin->ticks % TICKS_PER_LOOK == 0);
     if (plugin->ticks % TICKS_PER_LOOK != 0)
         return;
     plugin->node.due = plugin->have_gpus;
@@ -160,6 +158,7 @@ void plugin_round(struct plugin *plugin)
     tick(plugin);
     gpu_thread_round(plugin);    /* GPUs that were read, or cannot be */
     mps_round(plugin);           /* MPS daemons that came or went */
+    slice_watch_round(plugin);   /* GPUs that a DRA driver names */
     hook_round(plugin);          /* the hook's library, if there is one */
     devices_round(plugin);       /* the list for the kubelet */
     checkpoint_restore(plugin);  /* what earlier runs answered: before any call is decided */

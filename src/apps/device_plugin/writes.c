@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/gpu_slices.h"
 #include "gpushare/base/backoff.h"
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
@@ -13,7 +12,7 @@
 #define FIRST_PAUSE_NS (500 * GS_NS_PER_MS)
 #define LAST_PAUSE_NS  (32 * GS_NS_PER_S)
 
-enum job { JOB_READ_NODE, JOB_WRITE_NODE, JOB_READ_SLICES, JOB_NODE_EVENT, JOB_POD };
+enum job { JOB_READ_NODE, JOB_WRITE_NODE, JOB_NODE_EVENT, JOB_POD };
 
 /* One write on its way; a copy, so that the loop may go on. */
 struct writing {
@@ -22,10 +21,7 @@ struct writing {
     struct node_object desired;
     struct gs_buf moved; /* of what is desired */
     uint64_t moved_state;
-    struct node_facts facts; /* of the node, when it was read */
-    struct gs_arena arena;
-    struct gs_sliced_gpu *sliced; /* read */
-    uint32_t sliced_count;
+    struct node_facts facts;         /* of the node, when it was read */
     struct node_event event;         /* of the node */
     struct gs_allocator_write write; /* lent by the allocator until it is done */
     bool changed;
@@ -78,12 +74,6 @@ static int send_node_event(const struct plugin *plugin, const struct node_event 
     return plugin->kube.ops->create_event(plugin->kube.ctx, &event, err);
 }
 
-static int send_request(void *ctx, const struct gs_kube_request *request, int *ret_status,
-                        struct gs_buf *body, struct gs_error *err)
-{
-    return gs_kube_request(ctx, request, ret_status, body, err);
-}
-
 static int do_job(struct writing *writing, struct gs_error *err)
 {
     const struct plugin *plugin = writing->plugin;
@@ -94,9 +84,6 @@ static int do_job(struct writing *writing, struct gs_error *err)
     case JOB_WRITE_NODE:
         return node_object_write(&plugin->kube, &plugin->names, node, &writing->desired,
                                  &writing->changed, &writing->facts, err);
-    case JOB_READ_SLICES:
-        return gpu_slices_fetch(&(struct gpu_slices_api){send_request, plugin->client}, node,
-                                &writing->arena, &writing->sliced, &writing->sliced_count, err);
     case JOB_NODE_EVENT:
         return send_node_event(plugin, &writing->event, err);
     case JOB_POD:
@@ -136,9 +123,7 @@ static void log_failure(const struct writing *writing)
         gs_log(GS_LOG_WARN,
                writing->job == JOB_WRITE_NODE  ? "the node's object is not up to date"
                : writing->job == JOB_READ_NODE ? "the node's object cannot be read"
-               : writing->job == JOB_READ_SLICES
-                   ? "whether a DRA driver gives out this node's GPUs is not known"
-                   : "not written",
+                                               : "not written",
                GS_STR("node", writing->plugin->settings.node_name),
                GS_STR("why", writing->err.msg));
     else
@@ -200,16 +185,7 @@ static void writing_free(struct writing *writing)
 {
     gs_buf_release(&writing->moved);
     gs_arena_release(&writing->facts.arena);
-    gs_arena_release(&writing->arena);
     free(writing);
-}
-
-static void take_slices(struct plugin *plugin, struct writing *writing)
-{
-    if (writing->err.code == GS_EDENIED) /* who has no right to read them is never told */
-        plugin->ownership.asked = true;
-    if (writing->result == 0 && !plugin->stopping)
-        ownership_take_slices(plugin, &writing->arena, writing->sliced, writing->sliced_count);
 }
 
 static void node_was_read(struct plugin *plugin, const struct node_facts *facts)
@@ -272,8 +248,6 @@ static void done(void *ctx)
         pause_node_events(plugin);
     else if (writing->job == JOB_NODE_EVENT)
         plugin->event_failures = 0;
-    if (writing->job == JOB_READ_SLICES)
-        take_slices(plugin, writing);
     if (is_node(writing) && !plugin->stopping)
         node_done(plugin, writing);
     writing_free(writing);
@@ -333,11 +307,6 @@ static bool next(struct plugin *plugin, struct writing *writing)
     writing->plugin = plugin;
     if (next_of_node(plugin, writing))
         return true;
-    if (plugin->ownership.due) {
-        writing->job = JOB_READ_SLICES;
-        plugin->ownership.due = false;
-        return true;
-    }
     plugin->pods_turn = !plugin->pods_turn;
     return plugin->pods_turn ? next_of_pods(plugin, writing) || next_node_event(plugin, writing)
                              : next_node_event(plugin, writing) || next_of_pods(plugin, writing);

@@ -146,7 +146,7 @@ static void check_owners(struct doctor *doctor)
         if (is_ours(node) && node->whole_gpus)
             doctor_add_name(&whole, node->name);
     }
-    if (gpu_slices_fetch(&api, NULL, &arena, &gpus, &count, &err) < 0)
+    if (gpu_slices_fetch(&api, NULL, &arena, &gpus, &count, NULL, &err) < 0)
         doctor_say(doctor, FINDING_SKIP, "owners", "ResourceSlices cannot be read: %s", err.msg);
     for (uint32_t i = 0; i < count; i++) {
         bool again = i && strcmp(gpus[i].node, gpus[i - 1].node) == 0;

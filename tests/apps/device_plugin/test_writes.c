@@ -3,7 +3,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "common/gpu_slices.h"
 #include "device_plugin/plugin.h"
 #include "device_plugin/writes.h"
 #include "gpushare/base/log.h"
@@ -89,18 +88,6 @@ void devices_take_node(struct plugin *plugin, const struct node_facts *facts)
     plugin->devices.node_read = true;
 }
 
-int gs_kube_request(struct gs_kube_client *client, const struct gs_kube_request *request,
-                    int *ret_status, struct gs_buf *body, struct gs_error *err)
-{
-    return -1;
-}
-
-int gpu_slices_fetch(const struct gpu_slices_api *api, const char *node, struct gs_arena *arena,
-                     struct gs_sliced_gpu **ret, uint32_t *ret_count, struct gs_error *err)
-{
-    return 0;
-}
-
 static bool upgrade_ends; /* the node's object says so */
 
 void ownership_take_node(struct plugin *plugin, const struct node_facts *facts)
@@ -109,11 +96,6 @@ void ownership_take_node(struct plugin *plugin, const struct node_facts *facts)
         return;
     plugin->node.upgrading = plugin->node.written = false;
     plugin->node.due = true;
-}
-
-void ownership_take_slices(struct plugin *plugin, struct gs_arena *arena,
-                           struct gs_sliced_gpu *sliced, uint32_t count)
-{
 }
 
 static char node_error[320];

@@ -141,12 +141,13 @@ static const struct gs_kube_ops ops = {.get_node = get_node,
 int __wrap_gs_kube_request(struct gs_kube_client *client, const struct gs_kube_request *request,
                            int *ret_status, struct gs_buf *body, struct gs_error *err)
 {
+    here->slice_requests++;
     if (away(here->slices_away, err) < 0)
         return -1;
     *ret_status = 200;
     gs_buf_printf(body,
                   "{\"kind\":\"ResourceSliceList\",\"apiVersion\":\"resource.k8s.io/v1\","
-                  "\"metadata\":{},\"items\":[%s]}",
+                  "\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[%s]}",
                   here->slices);
     return 0;
 }
@@ -304,7 +305,7 @@ int __wrap_worker_start(struct gs_loop *loop, struct worker **ret, struct gs_err
 
 void __wrap_worker_submit(struct worker *worker, const struct worker_job *job)
 {
-    static struct gs_loop_task tasks[4]; /* there are two workers, each with a job at a time */
+    static struct gs_loop_task tasks[4]; /* there are three workers, each with a job at a time */
     static uint32_t next;
     struct gs_loop_task *task = &tasks[next++ % GS_COUNT_OF(tasks)];
     job->work(job->ctx);
@@ -367,6 +368,7 @@ bool node_start(struct node *node)
     assert_int_equal(gs_loop_new(&node->clock, &plugin.loop, NULL), 0);
     assert_int_equal(plugin_start(&plugin, NULL), 0);
     start_enforce(node);
+    assert_int_equal(slice_watch_start(&plugin, NULL), 0);
     pages_init(&plugin.pages, NULL);
     node->runs = true;
     take_gpus(node);
@@ -383,6 +385,7 @@ void node_kill(struct node *node)
     pages_release(&plugin.pages);
     gs_allocator_free(plugin.alloc);
     gs_loop_free(plugin.loop);
+    slice_watch_free(plugin.ownership.watch);
     node->runs = node->linked = false;
 }
 

@@ -48,7 +48,7 @@ struct node {
     uint32_t counts[2]; /* capacity: GPUs, cores */
     char events[NODE_EVENT_TEXTS][600];
     uint32_t event_count;
-    int node_patches, pod_patches;
+    int node_patches, pod_patches, slice_requests;
     /* the kubelet */
     bool linked, kubelet_away;
     char devices[40000][24];

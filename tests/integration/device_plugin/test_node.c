@@ -618,6 +618,27 @@ static void what_only_the_checkpoint_names_keeps_its_place(void **state)
     node_free(&node);
 }
 
+/* Who is not known yet has not ended: its entry frees no GPU in the extender's ledger. */
+static void an_entry_of_gpu_moved_stays_until_all_pods_are_known(void **state)
+{
+    struct node node;
+    node_make(&node);
+    node_start(&node);
+    node_pod(&node, "p", 8, 0);
+    node_kill(&node);
+    snprintf(node.moved, sizeof(node.moved), "{\"p\":[0]}");
+    node.pods_away = true;
+    node_start(&node);
+    node_run(&node, 90);
+    assert_true(node.linked && plugin.devices.node_read);
+    assert_string_equal(node.moved, "{\"p\":[0]}");
+    node.pods_away = false;
+    node_list_pods(&node);
+    node_run(&node, 90);
+    assert_string_equal(node.moved, "{\"p\":[0]}");
+    node_free(&node);
+}
+
 /* ---- a kubelet that tells no pods ---- */
 
 /* Two of one size, taken in in the other order: whose the container is that starts says the
@@ -694,12 +715,17 @@ static void slices_that_come_late_are_seen_soon(void **state)
     node_run(&node, 2);
     assert_non_null(strstr(node.inventory, "GPU-b"));
     snprintf(node.slices, sizeof(node.slices), "%s", SLICE);
-    node_run(&node, 11);
+    node_run(&node, 3);
     assert_null(strstr(node.inventory, "GPU-b"));
     assert_true(node_told(&node, "GpuOwnedByOthers", "ResourceSlice"));
     node_run(&node, 130);
     node.slices[0] = '\0';
-    node_run(&node, 61);
+    node_run(&node, 3);
+    assert_non_null(strstr(node.inventory, "GPU-b"));
+    node.slices_away = true;
+    node.slice_requests = 0;
+    node_run(&node, 100);
+    assert_in_range(node.slice_requests, 9, 12);
     assert_non_null(strstr(node.inventory, "GPU-b"));
     node_free(&node);
 }
@@ -722,6 +748,7 @@ int main(void)
         cmocka_unit_test(the_record_knows_whether_mps_was_chosen),
         cmocka_unit_test(what_the_kernel_limits_starts_again_while_the_api_is_away),
         cmocka_unit_test(what_only_the_checkpoint_names_keeps_its_place),
+        cmocka_unit_test(an_entry_of_gpu_moved_stays_until_all_pods_are_known),
         cmocka_unit_test(what_containers_were_told_numbers_the_cards),
         cmocka_unit_test(of_two_that_are_equal_the_one_that_starts_is_limited),
         cmocka_unit_test(slices_that_come_late_are_seen_soon),

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/slice_watch.h"
+
+#include <stdlib.h>
+
+#include "common/gpu_slices.h"
+#include "device_plugin/plugin.h"
+#include "gpushare/base/log.h"
+
+#define NEXT_NS   (1 * GS_NS_PER_S) /* slices come in bursts */
+#define FAILED_NS (10 * GS_NS_PER_S)
+#define NOBODY_NS (60 * GS_NS_PER_S)
+
+struct slice_watch {
+    struct worker *worker;
+    bool asking;      /* what follows is the worker's */
+    int64_t again_ns; /* when it is asked again */
+    bool failed;      /* and said so */
+    struct plugin *plugin;
+    struct gpu_slices_place place; /* of the last answer */
+    struct gs_arena arena;
+    struct gs_sliced_gpu *sliced;
+    uint32_t count;
+    bool deaf; /* it could not be watched */
+    int result;
+    struct gs_error err;
+};
+
+static int send_request(void *ctx, const struct gs_kube_request *request, int *ret_status,
+                        struct gs_buf *body, struct gs_error *err)
+{
+    return gs_kube_request(ctx, request, ret_status, body, err);
+}
+
+/* Worker's thread. */
+static void ask(void *ctx)
+{
+    struct slice_watch *watch = ctx;
+    const struct gpu_slices_api api = {send_request, watch->plugin->client};
+    const char *node = watch->plugin->settings.node_name;
+    watch->err = (struct gs_error){0};
+    watch->deaf = watch->place.rv[0] && gpu_slices_wait(&api, node, &watch->place, NULL) < 0;
+    watch->result = gpu_slices_fetch(&api, node, &watch->arena, &watch->sliced, &watch->count,
+                                     &watch->place, &watch->err);
+}
+
+static int64_t pause_ns(const struct slice_watch *watch)
+{
+    if (watch->result < 0)
+        return watch->err.code == GS_EDENIED ? NOBODY_NS : FAILED_NS;
+    if (!watch->place.path)
+        return NOBODY_NS;
+    return watch->deaf || !watch->place.rv[0] ? FAILED_NS : NEXT_NS;
+}
+
+static void tell(struct slice_watch *watch)
+{
+    bool failed = watch->result < 0;
+    if (failed && !watch->failed)
+        gs_log(GS_LOG_WARN, "whether a DRA driver gives out this node's GPUs is not known",
+               GS_STR("node", watch->plugin->settings.node_name), GS_STR("why", watch->err.msg));
+    watch->failed = failed;
+}
+
+static void answered(void *ctx)
+{
+    struct slice_watch *watch = ctx;
+    struct plugin *plugin = watch->plugin;
+    watch->asking = false;
+    watch->again_ns = gs_loop_now_ns(plugin->loop) + pause_ns(watch);
+    tell(watch);
+    if (watch->err.code == GS_EDENIED) /* who has no right to read them is never told */
+        plugin->ownership.asked = true;
+    if (watch->result == 0 && !plugin->stopping)
+        ownership_take_slices(plugin, &watch->arena, watch->sliced, watch->count);
+    gs_arena_release(&watch->arena);
+}
+
+void slice_watch_round(struct plugin *plugin)
+{
+    struct slice_watch *watch = plugin->ownership.watch;
+    if (!watch || watch->asking || plugin->stopping)
+        return;
+    if (gs_loop_now_ns(plugin->loop) < watch->again_ns) {
+        plugin_wake_at(plugin, watch->again_ns);
+        return;
+    }
+    watch->asking = true;
+    worker_submit(watch->worker, &(struct worker_job){ask, answered, watch});
+}
+
+int slice_watch_start(struct plugin *plugin, struct gs_error *err)
+{
+    if (plugin->settings.share_with_others)
+        return 0;
+    struct slice_watch *watch = calloc(1, sizeof(*watch));
+    if (!watch)
+        return gs_fail_nomem(err);
+    watch->plugin = plugin;
+    plugin->ownership.watch = watch;
+    return worker_start(plugin->loop, &watch->worker, err);
+}
+
+void slice_watch_stop(struct plugin *plugin)
+{
+    if (plugin->ownership.watch)
+        worker_stop(plugin->ownership.watch->worker);
+}
+
+void slice_watch_free(struct slice_watch *watch)
+{
+    if (!watch)
+        return;
+    worker_free(watch->worker);
+    gs_arena_release(&watch->arena);
+    free(watch);
+}
