@@ -9,7 +9,8 @@
 
 void gs_eviction_waits_init(struct gs_eviction_waits *eviction_waits)
 {
-    *eviction_waits = (struct gs_eviction_waits){0};
+    *eviction_waits = (struct gs_eviction_waits){.each_ns = GS_EVICTION_WAIT_NS,
+                                                 .budget_ns = GS_EVICTION_WAIT_BUDGET_NS};
     pthread_mutex_init(&eviction_waits->lock, NULL);
 }
 
@@ -67,7 +68,7 @@ void gs_eviction_waits_add(struct gs_eviction_waits *eviction_waits, const char 
     if (!item)
         item = &eviction_waits->items[eviction_waits->next++ % GS_EVICTION_WAITS_MAX];
     free(item->nodes);
-    *item = (struct gs_eviction_wait){pod, hashes, count, GS_EVICTION_WAIT_BUDGET_NS};
+    *item = (struct gs_eviction_wait){pod, hashes, count, eviction_waits->budget_ns};
     pthread_mutex_unlock(&eviction_waits->lock);
 }
 

@@ -20,6 +20,7 @@ enum { GS_EVICTION_WAITS_MAX = 64, GS_EVICTION_WAITERS_MAX = 4 /* at a time */ }
 
 struct gs_eviction_waits {
     pthread_mutex_t lock;
+    int64_t each_ns, budget_ns; /* as above */
     struct gs_eviction_wait {
         uint64_t pod;    /* hash of its UID */
         uint64_t *nodes; /* hashes of their names, ascending, each once */

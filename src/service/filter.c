@@ -138,7 +138,7 @@ static void judge_after_eviction(struct gs_service *service, struct gs_ask *ask,
                                  struct gs_scratch *scratch, uint64_t *epoch, bool *waits)
 {
     const struct gs_filter_args *args = &scratch->args;
-    int64_t left_ns = GS_EVICTION_WAIT_NS;
+    int64_t left_ns = service->eviction_waits.each_ns;
     bool known_all = true;
     struct gs_error err = {0};
     if (waits) {

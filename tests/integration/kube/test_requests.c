@@ -252,12 +252,22 @@ static void *ask(void *arg)
     struct asked *asked = arg;
     struct gs_error err = {0};
     struct gs_kube_request request = {
-        .method = "GET", .path = "/x", .timeout_ns = 20 * GS_NS_PER_S};
+        .method = "GET", .path = "/x", .timeout_ns = 7200 * GS_NS_PER_S};
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(100);
     int status;
     gs_kube_request(asked->f->client, &request, &status, &body, &err);
     asked->code = err.code;
     return NULL;
+}
+
+/* Until it knows that so often it was told to come back later. */
+static void wait_throttled(struct gs_kube_client *client, uint64_t times)
+{
+    struct gs_kube_stats stats;
+    do {
+        nanosleep(&(const struct timespec){.tv_nsec = GS_NS_PER_MS}, NULL);
+        gs_kube_client_stats(client, &stats);
+    } while (stats.throttled < times);
 }
 
 static void a_cancelled_client_waits_for_nothing_any_more(void **state)
@@ -270,27 +280,23 @@ static void a_cancelled_client_waits_for_nothing_any_more(void **state)
         {"no answer", {.match = "", .status = -1, .end = FAKE_STALL}, GS_ECANCELED},
         {"half an answer", {.match = "", .stream = "x", .end = FAKE_STALL}, GS_ECANCELED},
         {"answered already: come back later",
-         {.match = "", .status = 429, .headers = "Retry-After: 9\r\n"},
+         {.match = "", .status = 429, .headers = "Retry-After: 3600\r\n"},
          GS_OK},
     };
     GS_FOR_EACH_ROW (r, rows) {
-        struct fixture f = {.retry_after_max_ns = 10 * GS_NS_PER_S};
+        struct fixture f = {.retry_after_max_ns = 3600 * GS_NS_PER_S};
         struct asked asked = {.f = &f};
         pthread_t thread;
         fixture_start(&f, &r->rule, 1);
         assert_int_equal(pthread_create(&thread, NULL, ask, &asked), 0);
         assert_true(fake_api_wait(f.api, "", 1));
-        nanosleep(&(const struct timespec){.tv_nsec = 300 * GS_NS_PER_MS}, NULL);
-        int64_t begun_ns = gs_clock_now_ns(gs_clock_system());
+        wait_throttled(f.client, r->code == GS_OK);
         gs_kube_client_cancel(f.client);
-        pthread_join(thread, NULL);
-        int64_t took_ns = gs_clock_now_ns(gs_clock_system()) - begun_ns;
+        pthread_join(thread, NULL); /* what went on waiting would outlive the test's limit */
         row_equal(r->row, asked.code, r->code);
-        row_equal(r->row, took_ns / (2 * GS_NS_PER_S), 0);
-        size_t requests = fake_api_count(f.api, "");
         ask(&asked);
         row_equal(r->row, asked.code, GS_ECANCELED);
-        row_equal(r->row, fake_api_count(f.api, ""), requests);
+        row_equal(r->row, fake_api_count(f.api, ""), 1);
         fixture_stop(&f);
     }
 }

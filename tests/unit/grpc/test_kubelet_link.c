@@ -14,7 +14,8 @@ struct fixture {
     char dir[64];
     char own[96];
     char kubelet_path[96];
-    int64_t skew_ns; /* added to the real clock */
+    int64_t skew_ns;    /* added to the real clock, … */
+    int64_t stopped_ns; /* … or to this, where it is not 0 */
     struct gs_clock clock;
     struct gs_loop *loop;
     struct gs_dp *dp;
@@ -32,7 +33,8 @@ struct fixture {
 
 static int64_t skewed_clock(void *ctx)
 {
-    return gs_clock_now_ns(gs_clock_system()) + *(int64_t *)ctx;
+    const struct fixture *f = ctx;
+    return (f->stopped_ns ? f->stopped_ns : gs_clock_now_ns(gs_clock_system())) + f->skew_ns;
 }
 
 static void on_register(struct gs_grpc_call *call, const void *message, size_t len, void *ctx)
@@ -95,7 +97,7 @@ static int setup(void **state)
     assert_non_null(mkdtemp(f->dir));
     snprintf(f->own, sizeof(f->own), "%s/gpu.sock", f->dir);
     snprintf(f->kubelet_path, sizeof(f->kubelet_path), "%s/kubelet.sock", f->dir);
-    f->clock = (struct gs_clock){skewed_clock, skewed_clock, &f->skew_ns};
+    f->clock = (struct gs_clock){skewed_clock, skewed_clock, f};
     assert_int_equal(gs_loop_new(&f->clock, &f->loop, NULL), 0);
     assert_int_equal(gs_dp_new(f->loop, &ops, f, &f->dp, NULL), 0);
     *state = f;
@@ -203,6 +205,7 @@ static void a_kubelet_that_comes_later_is_found(void **state)
 static void pauses_grow_between_attempts(void **state)
 {
     struct fixture *f = *state;
+    f->stopped_ns = skewed_clock(f);
     start_link(f);
     for (int i = 0; i < 12; i++) { /* 50 ms, 100, 200 ... 10 s, 10 s */
         size_t before = strlen(f->log);
