@@ -73,7 +73,7 @@ static void check_sending(struct gs_http_conn *conn, int64_t now_ns)
     }
 }
 
-static void check_stream(struct gs_http_conn *conn, int64_t now_ns)
+static void check_stream(struct gs_http_conn *conn)
 {
     struct gs_http_server *server = conn->loop->server;
     struct socket_state now;
@@ -81,7 +81,7 @@ static void check_stream(struct gs_http_conn *conn, int64_t now_ns)
         return;
     if (ask_socket(conn->fd, &now) && now.peer_gone)
         gs_conn_cut_locked(conn, NULL);
-    else if (gs_stream_stalled(conn->stream, now_ns - server->config.response_timeout_ns))
+    else if (gs_stream_stalled(conn->stream, gs_now_ns() - server->config.response_timeout_ns))
         gs_conn_cut_locked(conn, &server->counters.response_timeouts);
     else if (atomic_load(&server->stopping))
         gs_http_stream_end(conn->stream);
@@ -105,7 +105,7 @@ static void check(struct gs_http_conn *conn, int64_t now_ns)
         check_sending(conn, now_ns);
         break;
     case GS_CONN_STREAMING:
-        check_stream(conn, now_ns);
+        check_stream(conn);
         break;
     case GS_CONN_HANDLING:
         break;
@@ -133,14 +133,14 @@ static void sweep_loop(struct gs_http_loop *loop, int64_t now_ns)
     pthread_mutex_unlock(&loop->lock);
 }
 
-static void sweep(struct gs_http_server *server)
+static void sweep(struct gs_http_server *server, int64_t now_ns)
 {
-    int64_t now_ns = gs_now_ns();
     for (unsigned i = 0; i < server->loop_count; i++)
         sweep_loop(&server->loops[i], now_ns);
-    gs_linger_sweep(&server->linger, now_ns);
+    gs_linger_sweep(&server->linger, gs_now_ns());
     if (server->tls)
         gs_tls_poll(server);
+    gs_count(&server->counters.sweeps);
 }
 
 static uint64_t open_count(const struct gs_http_server *server)
@@ -261,7 +261,7 @@ static void handle_event(struct gs_http_server *server, uint32_t what)
 static void *watch_main(void *arg)
 {
     struct gs_http_server *server = arg;
-    int64_t swept_ns = gs_now_ns();
+    int64_t swept_ns = gs_server_now_ns(server);
     while (!atomic_load(&server->quit)) {
         struct epoll_event events[16];
         int timeout_ms = sleep_ms(server);
@@ -270,12 +270,12 @@ static void *watch_main(void *arg)
             handle_event(server, events[i].data.u32);
         if (atomic_load(&server->stopping))
             close_listener(server);
-        if (gs_now_ns() - swept_ns < timeout_ms * GS_NS_PER_MS)
+        if (gs_server_now_ns(server) - swept_ns < timeout_ms * GS_NS_PER_MS)
             continue;
-        sweep(server);
+        swept_ns = gs_server_now_ns(server);
+        sweep(server, swept_ns);
         if (server->listening && !server->accepting)
             poll_listener(server, true);
-        swept_ns = gs_now_ns();
     }
     close_listener(server);
     gs_linger_sweep(&server->linger, INT64_MAX);

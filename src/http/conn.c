@@ -64,7 +64,7 @@ static void set_state_locked(struct gs_http_conn *conn, enum gs_conn_state state
 
 void gs_conn_set_state(struct gs_http_conn *conn, enum gs_conn_state state)
 {
-    int64_t now_ns = gs_now_ns();
+    int64_t now_ns = gs_server_now_ns(conn->loop->server);
     pthread_mutex_lock(&conn->loop->lock);
     /* A request that the watcher saw begin keeps its deadline. */
     if (state != GS_CONN_RECEIVING || conn->state != GS_CONN_RECEIVING)
@@ -222,7 +222,7 @@ static void opened(struct gs_http_loop *loop, struct MHD_Connection *mhd, void *
     pthread_mutex_lock(&loop->lock);
     TAILQ_INSERT_TAIL(&loop->all, conn, in_all);
     loop->count++;
-    set_state_locked(conn, GS_CONN_IDLE, gs_now_ns());
+    set_state_locked(conn, GS_CONN_IDLE, gs_server_now_ns(server));
     conn->received_known = true; /* nothing was read from it so far */
     pthread_mutex_unlock(&loop->lock);
     unsigned limit = server->config.max_connections_per_address;

@@ -64,7 +64,7 @@ bool gs_evict_one(struct gs_http_server *server, const struct gs_http_conn *newc
         [GS_CLASS_SLOW] = server->config.request_timeout_ns / SLOW_SHARE,
         [GS_CLASS_SENDING] = SENDING_NS,
     };
-    int64_t now_ns = gs_now_ns();
+    int64_t now_ns = gs_server_now_ns(server);
     for (enum gs_conn_class class = 0; class < GS_CLASS_COUNT; class ++) {
         /* an address that has its share competes with itself: nobody is spared */
         int64_t before_ns = newcomer ? INT64_MAX : now_ns - patience_ns[class];

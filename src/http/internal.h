@@ -150,7 +150,7 @@ struct gs_linger {
 struct gs_counters {
     atomic_uint_fast64_t accepted, opened, closed, refused, evicted;
     atomic_uint_fast64_t requests[6];
-    atomic_uint_fast64_t request_timeouts, idle_timeouts, response_timeouts;
+    atomic_uint_fast64_t request_timeouts, idle_timeouts, response_timeouts, sweeps;
     atomic_uint_fast64_t too_large, queue_full, memory_full;
     atomic_uint_fast64_t streams_open, streams_overrun;
     atomic_uint_fast64_t tls_refused, tls_reload_failures;
@@ -200,6 +200,12 @@ static inline uint64_t gs_counted(const atomic_uint_fast64_t *counter)
 static inline int64_t gs_now_ns(void)
 {
     return gs_clock_now_ns(gs_clock_system());
+}
+
+/* Of the connections' deadlines. */
+static inline int64_t gs_server_now_ns(const struct gs_http_server *server)
+{
+    return gs_clock_now_ns(server->config.clock);
 }
 
 /* listen.c: a listening, non-blocking socket for server.h's "ADDR:PORT". */

@@ -109,6 +109,7 @@ static struct gs_http_server *new_server(const struct gs_http_config *config)
     if (!server)
         return NULL;
     server->config = *config;
+    server->config.clock = config->clock ? config->clock : gs_clock_system();
     server->config.max_connections = connection_limit(config->max_connections);
     server->listen_fd = server->epoll_fd = server->wake_fd = -1;
     gs_linger_init(&server->linger);
@@ -249,6 +250,7 @@ void gs_http_server_stats(struct gs_http_server *server, struct gs_http_stats *r
         .tls_refused = gs_counted(&from->tls_refused),
         .tls_reload_failures = gs_counted(&from->tls_reload_failures),
         .buffered_bytes = atomic_load_explicit(&server->buffered_bytes, memory_order_relaxed),
+        .sweeps = gs_counted(&from->sweeps),
     };
     if (server->tls)
         gs_tls_status(server->tls, &stats.tls_stale, &stats.tls_expires_s);

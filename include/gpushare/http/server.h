@@ -73,6 +73,7 @@ struct gs_http_config {
     /* From the answer's first byte to its last; for a stream, the longest time without progress
      * while bytes wait. */
     int64_t response_timeout_ns;
+    const struct gs_clock *clock; /* of all that but streams; NULL: gs_clock_system() */
 
     /* PEM files; NULL: plain HTTP. They are read again when they change, for new connections; while
      * they cannot be used (half written, a key of another certificate) the old ones stay. */
@@ -171,6 +172,7 @@ struct gs_http_stats {
     bool tls_stale;               /* and so it is now */
     int64_t tls_expires_s;        /* Unix time: end of the certificate in use; 0: plain HTTP */
     uint64_t buffered_bytes;      /* now, in all requests' bodies and their answers */
+    uint64_t sweeps;              /* over all connections, for their deadlines */
 };
 
 /* Thread-safe; the numbers are not one instant's. */

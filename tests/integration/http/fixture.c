@@ -125,6 +125,28 @@ void fixture_init(struct fixture *fix)
     fix->config.workers = 2;
 }
 
+static int64_t stopped_clock(void *ctx)
+{
+    const struct fixture *fix = ctx;
+    return atomic_load(&fix->now_ns);
+}
+
+void fixture_stop_clock(struct fixture *fix)
+{
+    atomic_store(&fix->now_ns, 1000 * GS_NS_PER_S);
+    fix->clock = (struct gs_clock){.monotonic_ns = stopped_clock, .ctx = fix};
+    fix->config.clock = &fix->clock;
+}
+
+void fixture_pass(struct fixture *fix, int64_t ms)
+{
+    uint64_t before = fixture_stats(fix).sweeps;
+    atomic_fetch_add(&fix->now_ns, ms * GS_NS_PER_MS);
+    for (int i = 0; i < 10000 && fixture_stats(fix).sweeps == before; i++)
+        sleep_ms(1);
+    assert_int_not_equal(fixture_stats(fix).sweeps, before);
+}
+
 void fixture_start(struct fixture *fix)
 {
     struct gs_error err = {0};
@@ -174,11 +196,6 @@ void wait_for(const atomic_int *value, int want)
     for (int i = 0; i < 10000 && atomic_load(value) < want; i++)
         sleep_ms(1);
     assert_true(atomic_load(value) >= want);
-}
-
-int64_t elapsed_ms(int64_t since_ns)
-{
-    return (gs_clock_now_ns(gs_clock_system()) - since_ns) / GS_NS_PER_MS;
 }
 
 void expect_get(struct http_probe *probe, const char *path, int status)

@@ -47,12 +47,20 @@ struct fixture {
     _Atomic(struct gs_http_stream *) stream;
     atomic_int streams_closed;
     size_t stream_ceiling_bytes;
+    struct gs_clock clock; /* stands still at … */
+    atomic_llong now_ns;
 };
 
 /* The defaults, with the routes above and 127.0.0.1:0; change, then start. */
 void fixture_init(struct fixture *fix);
 void fixture_start(struct fixture *fix);
 void fixture_stop(struct fixture *fix);
+
+/* Before the start: time passes by the next function alone. */
+void fixture_stop_clock(struct fixture *fix);
+/* So much time, no less than an eighth of the shortest limit and of 4 s, and the sweep that sees
+ * that it is over. */
+void fixture_pass(struct fixture *fix, int64_t ms);
 
 struct gs_http_stats fixture_stats(const struct fixture *fix);
 
@@ -64,7 +72,6 @@ void wait_buffered(const struct fixture *fix, uint64_t bytes);
 /* Waits up to 10 s for *value to become at least want. */
 void wait_for(const atomic_int *value, int want);
 void sleep_ms(int ms);
-int64_t elapsed_ms(int64_t since_ns);
 
 /* Sends a request without body and expects that status; the probe stays open. */
 void expect_get(struct http_probe *probe, const char *path, int status);
