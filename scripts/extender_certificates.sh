@@ -29,7 +29,7 @@ Usage: scripts/extender_certificates.sh --address IP[:PORT] [--out DIR] [--days 
   --config     kube-scheduler's configuration to start from (config/kube-scheduler-config-v1.yaml)
   --ca-step    another CA, without a moment in which the two sides refuse each other: 1 both are trusted,
                2 the new one signs, 3 the old one is trusted no more; each time everything is brought to
-               both sides (docs/day-two.md)
+               both sides (docs/operate.md)
 END
 }
 
@@ -145,7 +145,7 @@ Made in $out. Left to do by hand:
 1. kubectl apply -f $out/secret.yaml
 2. on each control-plane node: copy $out/control-plane/* to /etc/kubernetes/gpushare/, and let
    kube-scheduler read kube-scheduler-config.yaml there (docs/install.md)
-3. keep $out/ca.key where nobody reads it: who has it may schedule. (docs/day-two.md: renewal.) Before $days days are over
+3. keep $out/ca.key where nobody reads it: who has it may schedule. (docs/operate.md: renewal.) Before $days days are over
    run this again; the extender reads a renewed Secret by itself, kube-scheduler needs a restart.
 END
 }

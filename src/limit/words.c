@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of hosts and limits, in words: docs/enforce.md lists the same. Those of hosts and
+/* What becomes of hosts and limits, in words: docs/limits.md lists the same. Those of hosts and
  * GPUs are model/enforced.c's. */
 #include "gpushare/limit/limiter.h"
 

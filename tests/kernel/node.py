@@ -440,7 +440,7 @@ def two_trees(node):
 
 
 def show(node):
-    """For docs/enforce.md."""
+    """For docs/limits.md."""
     node.start_plugin("preferred", "--pod-usage=on")
     pods = [Pod(node, "held", 4).admit(4).make_cgroup(), Pod(node, "idle", 8, 1).admit(8).make_cgroup()]
     wait_for("limited", lambda: pods[0].is_limited(4) and pods[1].is_limited(8, 1))

@@ -17,7 +17,7 @@ METRIC = re.compile(r"(?<!/)\b(?:gpushare|process)_[a-z0-9_]+\b")
 # Of these a new series may come with every node or GPU; all other values are words of our own.
 LABELS = {"verb", "outcome", "reason", "kind", "type", "code", "le", "version", "mode", "state",
           "node", "gpu",
-          # these have a ceiling: docs/observability.md
+          # these have a ceiling: docs/operate.md
           "namespace", "pod", "owner", "UUID"}
 
 

@@ -6,8 +6,8 @@ cluster with ten namespaces, and every query of ours has rows there.
     scrape.py BUILD PROMETHEUS       20 s
 
 Once as the Prometheus operator makes of manifests/monitoring/podmonitor.yaml, once with the
-configuration of docs/observability.md. Asked are the dashboard's panels with everything chosen, the
-queries of docs/observability.md, and each selector of the alerts: an alert shall be silent, and not
+configuration of docs/operate.md. Asked are the dashboard's panels with everything chosen, the
+queries of docs/operate.md, and each selector of the alerts: an alert shall be silent, and not
 because nobody has its series. Namespaces are tenants', and a plugin's instance is its node.
 
 The operator's part: prometheus-operator, pkg/prometheus/promcfg.go, generatePodMonitorConfig().
@@ -256,8 +256,8 @@ def as_operator(pods):
 
 
 def as_documented(pods):
-    """The scrape configuration of docs/observability.md."""
-    with open(os.path.join(ROOT, "docs", "observability.md"), encoding="utf-8") as text:
+    """The scrape configuration of docs/operate.md."""
+    with open(os.path.join(ROOT, "docs", "operate.md"), encoding="utf-8") as text:
         blocks = re.findall(r"^```yaml\n(.*?)^```", text.read(), re.M | re.S)
     jobs = [yaml.safe_load(block) for block in blocks if "scrape_configs:" in block][0]
     for job in jobs["scrape_configs"]:
@@ -319,7 +319,7 @@ def alerts():
 
 
 def documented(prometheus):
-    with open(os.path.join(ROOT, "docs", "observability.md"), encoding="utf-8") as text:
+    with open(os.path.join(ROOT, "docs", "operate.md"), encoding="utf-8") as text:
         table = re.search(r"^\| question \| query \|\n(.*?)\n\n", text.read(), re.M | re.S)[1]
     replica = prometheus.values("gpushare_ready", "instance")[0]
     for line in table.splitlines()[1:]:

@@ -16,10 +16,10 @@ DATE = "November 22, 2026"
 # program: (what it is, subcommands, where to read on)
 PAGES = {
     "gpushare-extender": ("scheduler extender that shares the memory of GPUs", [],
-                          "docs/install.md, docs/scheduling.md, docs/observability.md"),
+                          "docs/install.md, docs/pods.md, docs/operate.md"),
     "gpushare-device-plugin": ("tells the kubelet how much GPU memory there is", [],
-                               "docs/install.md, docs/device-plugin.md"),
-    "gpushare-mps": ("runs an MPS control daemon for each GPU of its node", [], "docs/mps.md"),
+                               "docs/install.md, docs/operate.md"),
+    "gpushare-mps": ("runs an MPS control daemon for each GPU of its node", [], "docs/limits.md"),
     "gpushare-sim": ("embedded Kubernetes cluster to try gpushare with",
                      ["serve", "schedule", "demo", "replay", "generate"],
                      "docs/development.md, docs/packing.md"),

@@ -16,7 +16,7 @@
  *   gs_metric_sample(out, "gpushare_wakes_total", "outcome", "sent", 7);
  *
  * Labels come from fixed words, from what only an administrator can name (nodes, GPUs), and from
- * namespaces and pods where their number has a ceiling (docs/observability.md): whoever may create
+ * namespaces and pods where their number has a ceiling (docs/operate.md): whoever may create
  * pods cannot create series without end.
  */
 

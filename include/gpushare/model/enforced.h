@@ -7,7 +7,7 @@
 
 /*
  * What keeps pods to their share of a GPU's memory, and if nothing does why: what the device plugin
- * read back on its host, and what the inventory tells (docs/enforce.md, docs/mps.md).
+ * read back on its host, and what the inventory tells (docs/limits.md, docs/limits.md).
  */
 enum gs_enforced {
     GS_ENFORCED_UNKNOWN, /* not said: an older device plugin */

@@ -40,7 +40,7 @@ enum { GS_CORES_PCT = 100 };
 enum { GS_UUID_BYTES = 64, GS_MODEL_BYTES = 64, GS_PCI_BYTES = 20 };
 
 struct gs_gpu {
-    uint32_t idx;       /* belongs to its UUID (docs/device-plugin.md), below GS_GPUS_MAX */
+    uint32_t idx;       /* belongs to its UUID (docs/architecture.md), below GS_GPUS_MAX */
     uint32_t mem_units; /* size in the node's unit, floored */
     uint32_t mem_mib;   /* size in MiB, 0 when not known */
     uint32_t xid;       /* needs a reset, since this XID; 0: it does not */

@@ -65,7 +65,7 @@ struct gs_names {
     /* pod annotation, by its owner: none of these GPUs */
     char uuid_deny[GS_NAME_BYTES];
     /* pod annotation, by its owner: "required" lets its containers start only when the kernel keeps
-     * the pod to its share (docs/enforce.md) */
+     * the pod to its share (docs/limits.md) */
     char enforce[GS_NAME_BYTES];
     /* node label, by the device plugin: "dmem" while the kernel keeps pods to their share on every
      * GPU of the node */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /*
- * What gpushare-mps leaves for the device plugin in the folder that both mount (docs/mps.md):
+ * What gpushare-mps leaves for the device plugin in the folder that both mount (docs/limits.md):
  *
  *   ROOT/UUID/pipe     CUDA_MPS_PIPE_DIRECTORY of the GPU's daemon
  *   ROOT/UUID/log      its CUDA_MPS_LOG_DIRECTORY

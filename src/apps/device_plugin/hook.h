@@ -17,7 +17,7 @@ struct plugin;
 
 /*
  * --hook-library: a library that the operator installed is preloaded into containers with GPU
- * memory, and limits the calls of CUDA that it knows (docs/hook.md). It is HAMi-core's libvgpu.so
+ * memory, and limits the calls of CUDA that it knows (docs/limits.md). It is HAMi-core's libvgpu.so
  * whose environment and paths are meant (github.com/Project-HAMi/HAMi-core, README); nothing of it
  * is in here. Without that option nothing here does anything. Below --hook-root, which is root's:
  *

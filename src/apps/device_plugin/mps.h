@@ -15,7 +15,7 @@ struct plugin;
 
 /*
  * --mps-root: containers become clients of the MPS daemon that gpushare-mps keeps for their GPU
- * (docs/mps.md). Without that option nothing here does anything.
+ * (docs/limits.md). Without that option nothing here does anything.
  */
 struct mps {
     int64_t look_ns;                 /* when the daemons are looked at again */

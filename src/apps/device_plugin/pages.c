@@ -340,7 +340,7 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
     metrics_process(&res->body);
 }
 
-/* For people and the CLI; docs/observability.md describes it. */
+/* For people and the CLI; docs/operate.md describes it. */
 void pages_usage(struct pages *pages, struct gs_buf *out)
 {
     struct pages_state state;

@@ -13,7 +13,7 @@
  * units: a pod of 8 GiB must not turn into one of 8 MiB. Until then the unit goes on that this
  * plugin recorded (record.h), whatever pods say and whichever GPUs are there. A node without a
  * record was served by the original's plugin, or its record was deleted: what the kubelet wrote
- * down then says into how many units a GPU was divided. States: docs/device-plugin.md. Pure.
+ * down then says into how many units a GPU was divided. States: docs/architecture.md. Pure.
  */
 enum unit_state {
     UNIT_UNREAD,  /* record and checkpoint are not known: nothing is told to anybody */

@@ -213,7 +213,7 @@ static int print_table(const struct sizing *sizing, const struct terminal *termi
     if (sizing->given_bytes)
         printf("%s of %s GiB were never used\n", unneeded, given);
     else
-        puts("the kernel counts nothing of it (docs/enforce.md says where it does)");
+        puts("the kernel counts nothing of it (docs/limits.md says where it does)");
     return 0;
 }
 

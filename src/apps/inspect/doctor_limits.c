@@ -4,7 +4,7 @@
 #include "inspect/doctor.h"
 
 /* What keeps pods to their share, as the device plugins read it back on their hosts
- * (docs/enforce.md). */
+ * (docs/limits.md). */
 
 struct tally {
     uint32_t gpus[GS_ENFORCED_COUNT];

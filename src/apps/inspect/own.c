@@ -163,7 +163,7 @@ int own_fetch(const struct own_query *query, struct own *ret, struct gs_error *e
 void own_note(const struct own *own, char to[OWN_TEXT_BYTES])
 {
     static const char *const rest = "; what is free, and what others use, is not known so "
-                                    "(docs/inspect.md, Rights)";
+                                    "(docs/cli.md, Rights)";
     if (own->ns[0])
         snprintf(to, OWN_TEXT_BYTES,
                  "this account may not list nodes and everybody's pods: here are those of "

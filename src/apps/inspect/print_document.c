@@ -6,7 +6,7 @@
 
 /*
  * The keys of the extender's inspect answer (name, totalGPU, usedGPU, devs, id, pods), and more.
- * docs/inspect.md describes them.
+ * docs/cli.md describes them.
  */
 
 /* gpu: NULL of a pod whose GPU is not known. */

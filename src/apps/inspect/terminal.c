@@ -34,7 +34,7 @@ static const char *advice(enum gs_code code)
                "of this context";
     case GS_EDENIED:
         return "ask an administrator for the right to list nodes and pods (ClusterRole in "
-               "docs/inspect.md)";
+               "docs/cli.md)";
     case GS_EIO:
         return "is the API server running, and is this the right --context?";
     case GS_ETIMEOUT:

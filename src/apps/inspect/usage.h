@@ -10,7 +10,7 @@
 #include "inspect/source.h"
 
 /*
- * What pods truly use: the page /usage of the device plugins (docs/observability.md), asked through
+ * What pods truly use: the page /usage of the device plugins (docs/operate.md), asked through
  * the API server's proxy with the user's own rights. Who answers for a node is the pod there of the
  * DaemonSet, in the namespace of the installation, which its controller's reference says: a label
  * can be had by anybody. It is believed about its own node only. So many are asked at once, each

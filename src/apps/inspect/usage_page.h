@@ -5,7 +5,7 @@
 #include "gpushare/base/slice.h"
 #include "inspect/usage.h"
 
-/* The page /usage of one device plugin (docs/observability.md), in whose words nobody trusts. */
+/* The page /usage of one device plugin (docs/operate.md), in whose words nobody trusts. */
 
 /* GS_EPROTO: it is not one whole JSON object; then nothing may be read from it. */
 int usage_page_check(struct gs_slice text, struct gs_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpushare-mps: NVIDIA's MPS control daemons, one for each GPU of the node (docs/mps.md). */
+/* gpushare-mps: NVIDIA's MPS control daemons, one for each GPU of the node (docs/limits.md). */
 #include <errno.h>
 #include <signal.h>
 #include <time.h>

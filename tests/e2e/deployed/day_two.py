@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/quickstart.md, and of docs/day-two.md what concerns a node, followed literally: drain it, close a
-GPU, let go of the driver, each time back again; then docs/enforce.md's way to what pods truly use (some 20 s);
-nothing of it is left at the end."""
+"""The quick start of docs/install.md, and of docs/operate.md what concerns a node, followed
+literally: drain it, close a GPU, let go of the driver, each time back again; then docs/limits.md's
+way to what pods truly use (some 20 s); nothing of it is left at the end."""
 
 import json
 
@@ -14,7 +14,9 @@ from harness.install import SecondScheduler
 from harness.node import NODE, real_pod
 from harness.processes import wait_for
 
-QUICKSTART, PAGE, ENFORCE = "docs/quickstart.md", "docs/day-two.md", "docs/enforce.md"
+PAGE, LIMITS = "docs/operate.md", "docs/limits.md"
+# of the blocks of that section: images are made before, by the harness
+_, INSTALL, USE, REMOVE = commands("docs/install.md", "Quick start, without a GPU")
 AT_NODE = [("NODE", NODE)]
 INVENTORY = "aliyun.com/gpu-inventory"
 
@@ -37,12 +39,12 @@ def quick_start(cluster, operator, layout):
     overlay = [("overlays/second-scheduler", f"overlays/{layout.overlay}")]
     cluster.kubectl("label", "node", NODE, "gpushare-")  # the reader has yet to do that
     cluster.containerd.ctr("images", "tag", IMAGE, "registry.k8s.io/pause:3.9")
-    operator.run(commands(QUICKSTART, "Install it")[0], overlay)
+    operator.run(INSTALL, overlay)
     cluster.plugin = layout.plugin
     cluster.start_plugin()
     # what scripts/package.sh has for laptops is tests/packages' business
     operator.run("install build/kubectl-inspect-gpushare /usr/local/bin/")
-    shown = operator.run(commands(QUICKSTART, "Use it")[0])
+    shown = operator.run(USE)
     for words in ("18/32", "too-large", "no GPU is as large"):
         check(words in shown, f"the quick start does not show '{words}': {shown}")
     print(shown)
@@ -100,7 +102,7 @@ def sizes(operator):
 
 def what_pods_use(operator):
     """Pretended GPUs are counted by no kernel: what is given is told, what is used is '-'."""
-    operator.run(commands(ENFORCE, "What pods truly use")[0])
+    operator.run(commands(LIMITS, "What pods truly use")[0])
     wait_for("the pods' owner is told", lambda: sizes(operator).get("Deployment/share"), 60)
     check(sizes(operator)["Deployment/share"] == (3, 6.0, "-"), f"{sizes(operator)}")
     shown = operator.run("kubectl inspect gpushare -d")
@@ -119,8 +121,7 @@ def body():
         what_pods_use(operator)
         cluster.verify_logs()
         cluster.installed = False
-        operator.run(commands(QUICKSTART, "Remove it")[0],
-                     [("overlays/second-scheduler", f"overlays/{layout.overlay}")])
+        operator.run(REMOVE, [("overlays/second-scheduler", f"overlays/{layout.overlay}")])
         left = [name for name in cluster.node_object()["metadata"]["annotations"] if "gpu" in name]
         check(not left, f"left on the node: {left}")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""docs/day-two.md, followed literally: the certificates of the layout ha-mtls are renewed, then their CA
+"""docs/operate.md, followed literally: the certificates of the layout ha-mtls are renewed, then their CA
 is changed in three steps. In every step pods are placed, by a kube-scheduler that has the old files and
 by one that has the new ones; at the end nobody believes the old CA."""
 
@@ -18,7 +18,7 @@ from harness.install import BehindService
 from harness.node import real_pod
 from harness.processes import wait_for
 
-PAGE = "docs/day-two.md"
+PAGE = "docs/operate.md"
 GPUS = "2x16GiB"
 
 

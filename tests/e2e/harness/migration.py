@@ -79,7 +79,7 @@ class Migration(NodeCluster):
             self.node_object()["status"]["capacity"][GPU_MEM]) == units)
 
     def doctor(self):
-        """What `kubectl inspect gpushare doctor` says, as docs/migrate.md asks after each step."""
+        """What `kubectl inspect gpushare doctor` says, as docs/install.md asks after each step."""
         done = subprocess.run([
             built_program("kubectl-inspect-gpushare"), "--kubeconfig",
             self.control_plane.kubeconfig("admin"), "doctor",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose word `kubectl inspect gpushare` takes, and what it prints of it: device plugins that lie about other
 nodes, pods that only look like device plugins, and words that speak to a terminal in every field of every
-object. The model below is read from docs/inspect.md and docs/security.md."""
+object. The model below is read from docs/cli.md and docs/security.md."""
 
 import json
 import time

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of `kubectl inspect gpushare web`: names of others in every field, whoever is on this machine asking
 for it in other ways than a browser that was given its address does, and device plugins that lie. Read from
-docs/inspect.md ("The page"): it answers to loopback's names and to its token, to no page of others; it is UTF-8,
+docs/cli.md ("The page"): it answers to loopback's names and to its token, to no page of others; it is UTF-8,
 of the elements and attributes below and no others, whatever a cluster calls itself, and loads nothing but its own."""
 
 import html.parser
