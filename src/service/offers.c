@@ -193,7 +193,7 @@ static void leave(void *ctx, struct gs_waiter *waiter)
 {
     const struct named *named = ctx;
     const char *mark = waiter->offers.node ? waiter->offers.node : waiter->pod->offer;
-    waiter->offers.failed = true;
+    waiter->offers.failed = waiter->offers.evicts = true;
     for (uint32_t i = 0; mark[0] && i < named->count; i++)
         waiter->offers.left |= gs_slice_eq(gs_slice_of(named->nodes[i].node), gs_slice_of(mark));
 }
@@ -230,7 +230,8 @@ bool gs_offers_decide(struct gs_service *service, struct gs_waiter *waiter, int6
 {
     struct gs_store *store = &service->store;
     struct gs_offers *offers = &waiter->offers;
-    uint32_t slot = gs_offers_may(service, waiter) ? find_for(service, waiter) : GS_INDEX_NONE;
+    bool may = !offers->evicts && gs_offers_may(service, waiter);
+    uint32_t slot = may ? find_for(service, waiter) : GS_INDEX_NONE;
     if (slot == GS_INDEX_NONE)
         return false;
     const struct gs_node_view *view = gs_ledger_view_at(store->ledger, slot);

@@ -50,6 +50,8 @@ struct gs_offers {
     bool failed;      /* kube-scheduler tried that node, and did not take it */
     bool awaited;     /* it was written, and the watch has not shown it */
     bool left;        /* kube-scheduler may have nominated it to the marked node itself */
+    bool evicts;      /* preempt named nodes, and it was not refused since: kube-scheduler is about
+                         to nominate it to one of them */
     bool owed;        /* preempt named nobody for the offer's sake: it is woken when that is over */
     bool cleaned;     /* a mark without its nomination was taken off */
     uint32_t questions;   /* of preempt, so answered, … */

@@ -269,6 +269,7 @@ bool gs_pending_refused(struct gs_pending *pending, const struct gs_pod *pod, en
         let_wait(pending, entry, why, epoch, now_ns);
         entry->waiter.anywhere = true; /* others may have asked about nodes that have room */
         offers->refused = true;
+        offers->evicts = false;
         offers->failed |= offers->node && strcmp(pod->nominated_node, offers->node) == 0;
     }
     pthread_mutex_unlock(&pending->lock);

@@ -612,6 +612,23 @@ static void a_node_that_kube_scheduler_nominates_after_the_offer_stays(void **st
     assert_string_equal(rig.marked, ""); /* nobody takes it for an offer later */
 }
 
+/* Memory comes free where it evicts, before it has nominated the pod to that node: an offer of the
+ * same node could not be told from that nomination, and would take it back. */
+static void where_kube_scheduler_evicts_nothing_is_offered(void **state)
+{
+    rig_pod(&rig, "a", "u2", 16, "n2", "0", "Running");
+    rig_pod(&rig, "b", "u3", 16, "n3", "0", "Running");
+    show("", "");
+    refuse();
+    assert_true(evicts());
+    rig_pod_gone(&rig, "v", "v");
+    assert_true(patched_within(GS_NS_PER_S));
+    assert_string_equal(rig.patched, "default/p aliyun.com/gpu-wake");
+    assert_string_equal(rig.nominated, "-");
+    refuse();
+    is_offered("n4", 2 * GS_NS_PER_S);
+}
+
 static void at_the_end_every_offer_is_taken_back(void **state)
 {
     show("", "");
@@ -713,6 +730,7 @@ int main(void)
         T(whoever_was_held_up_is_woken_though_nothing_fits_any_more),
         T(whoever_was_held_up_is_woken_when_the_time_is_over),
         T(a_node_that_kube_scheduler_nominates_after_the_offer_stays),
+        T(where_kube_scheduler_evicts_nothing_is_offered),
         T(at_the_end_every_offer_is_taken_back),
         T(who_lost_the_lease_writes_nothing),
     };
