@@ -23,8 +23,7 @@ bool gs_claimant_is_recorded(const struct claimant *claimant)
     const struct gs_pod *pod = &claimant->pod;
     return pod->recorded == GS_RECORDED_VALID && pod->recorded_gpus == claimant->allocated &&
            !pod->idx_missing && /* older readers look at nothing else */
-           (pod->allocation != GS_RECORDED_VALID || pod->allocation_gpus == claimant->allocated) &&
-           !pod->exchanged;
+           (pod->allocation != GS_RECORDED_VALID || pod->allocation_gpus == claimant->allocated);
 }
 
 bool gs_claimant_move_is_written(const struct gs_allocator *alloc, const struct claimant *claimant)
@@ -34,8 +33,7 @@ bool gs_claimant_move_is_written(const struct gs_allocator *alloc, const struct 
 
 void gs_claimant_note_move(struct gs_allocator *alloc, struct claimant *claimant, bool drifted)
 {
-    bool needed = claimant->moved || drifted || claimant->allocated != claimant->bound ||
-                  (alloc->names_early && claimant->early);
+    bool needed = claimant->moved || drifted || claimant->allocated != claimant->bound;
     if (!claimant->allocated || !needed || claimant->moved == claimant->allocated)
         return;
     claimant->moved = claimant->allocated;
@@ -92,10 +90,9 @@ void gs_claimant_take_entry(struct gs_allocator *alloc, struct claimant *claiman
 }
 
 int gs_allocator_moved_earlier(struct gs_allocator *alloc, const struct gs_moved *moved,
-                               uint32_t count, bool written_before, struct gs_error *err)
+                               uint32_t count, struct gs_error *err)
 {
     gs_moved_free(alloc);
-    alloc->names_early = !written_before;
     for (uint32_t i = 0; i < count; i++) {
         size_t len = strlen(moved[i].uid) + 1;
         struct earlier_entry *entry = calloc(1, sizeof(*entry) + len);

@@ -164,7 +164,7 @@ static int compose(struct gs_allocator *alloc, struct queued_write *write,
                                       NULL) < 0)
             return -1;
     }
-    struct gs_kv *all = gs_arena_calloc(&write->arena, count + 2, sizeof(*all));
+    struct gs_kv *all = gs_arena_calloc(&write->arena, count + 1, sizeof(*all));
     if (!all)
         return -1;
     if (count)
@@ -175,8 +175,6 @@ static int compose(struct gs_allocator *alloc, struct queued_write *write,
     }
     if (write->kind == WRITE_ASSIGNED && whole)
         all[count++] = (struct gs_kv){names->assigned, "true"};
-    if (write->kind == WRITE_RECORD)
-        all[count++] = (struct gs_kv){names->swap_with, NULL}; /* an older plugin's */
     ret->annotations = all;
     ret->annotation_count = count;
     return 0;

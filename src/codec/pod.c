@@ -87,7 +87,6 @@ static bool find_annotation(struct gs_pod_reader *pr, struct gs_scan_text key,
         {names->assume_time, "annotation GPU_MEM_ASSUME_TIME", &pr->assume_time},
         {names->gpu_count, "annotation gpu-count", &pr->count_annotation},
         {names->placement, "annotation gpu-placement", &pr->placement},
-        {names->swap_with, "annotation gpu-swap-with", &pr->swap_with},
         {names->enforce, "annotation gpu-enforce", &pr->enforce},
         {names->offer, "annotation gpu-offer", &pr->offer},
         {GS_MIRROR_KEY, "annotation " GS_MIRROR_KEY, &pr->mirror},
@@ -272,7 +271,6 @@ static void judge_words(const struct gs_pod_reader *pr)
     if (gs_scan_text_copy(pr->assume_time, word, sizeof(word)) &&
         gs_parse_i64(word, strlen(word), &assumed) && assumed > 0)
         pod->assume_time_ns = assumed;
-    pod->exchanged = pr->swap_with.len > 0;
     pod->has_assigned = pr->assigned.at != NULL;
     pod->assigned = gs_scan_text_is(pr->assigned, "true");
     pod->enforce_required = gs_scan_text_is(pr->enforce, "required");

@@ -23,8 +23,8 @@ struct gs_pod_reader {
     struct gs_scan_text owner_kind, owner_name, template_hash;
     /* annotations and the label, judged when all of the text was read */
     struct gs_scan_text count_label, count_annotation;
-    struct gs_scan_text idx, allocation, assigned, assume_time, placement, swap_with, enforce,
-        mirror, offer, term;
+    struct gs_scan_text idx, allocation, assigned, assume_time, placement, enforce, mirror, offer,
+        term;
     uint32_t rules, rule_values; /* of pod_rules.c: how many were kept */
     struct gs_scan_text model, model_deny, uuid, uuid_deny;
 };

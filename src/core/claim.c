@@ -17,7 +17,6 @@ void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
         .node = pod->node_name,
         .gpus = gpus,
         .also = gpus ? 0 : pod->recorded_gpus, /* it cannot be, as it stands */
-        .exchanged = pod->exchanged,
         .units = charge.units,
         .gpu_count = charge.gpu_count,
         .gpus_max = named > asked ? named : asked,
@@ -59,7 +58,6 @@ void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim)
     claim->gpus = known.gpus;
     claim->also = known.also;
     claim->from_moved = known.from_moved;
-    claim->exchanged |= known.exchanged; /* of several exchanges the last alone may be seen */
     claim->units = known.units;
     claim->gpu_count = known.gpu_count;
     claim->gpus_max = known.gpus_max;

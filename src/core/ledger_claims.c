@@ -56,8 +56,7 @@ gs_gpu_mask gs_ledger_effective(const struct gs_ledger_node *node,
                                 const struct gs_ledger_claim *claim, bool *ret_unplaced)
 {
     const struct gpus has = gpus_of(&node->view, claim);
-    const bool anywhere = claim->exchanged && !claim->from_moved && !node->tells_moved;
-    const gs_gpu_mask also = (anywhere ? has.present : claim->also & has.present) & ~claim->gpus;
+    const gs_gpu_mask also = claim->also & has.present & ~claim->gpus;
     bool believed = claim->gpus && gs_gpu_mask_count(claim->gpus) == claim->gpu_count;
     if (!has.present) { /* not reported yet: nothing to contradict it, nothing to charge */
         *ret_unplaced = !believed;
@@ -223,7 +222,6 @@ static void fill(struct gs_ledger_claim *to, const struct gs_claim *from)
     to->gpus = from->gpus;
     to->also = from->also;
     to->from_moved = from->from_moved;
-    to->exchanged = from->exchanged;
     to->total_units = total_of(from);
     to->revision = from->revision;
     to->units = from->units;
@@ -359,7 +357,6 @@ static struct gs_claim claim_out(const struct gs_ledger *ledger, uint32_t slot)
         .charged = from->charged,
         .unplaced = from->unplaced,
         .from_moved = from->from_moved,
-        .exchanged = from->exchanged,
         .units = from->units,
         .gpu_count = from->gpu_count,
         .gpus_max = from->gpus_max,

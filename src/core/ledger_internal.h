@@ -43,7 +43,6 @@ struct gs_ledger_claim {
     bool unplaced;
     bool seen : 1;
     bool from_moved : 1;
-    bool exchanged : 1;
     bool leaving : 1;
 };
 

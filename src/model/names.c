@@ -64,7 +64,6 @@ int gs_names_init(struct gs_names *names, const char *domain, struct gs_error *e
         {out.assigned, loud, "_", "GPU_MEM_ASSIGNED"},
         {out.assume_time, loud, "_", "GPU_MEM_ASSUME_TIME"},
         {out.placement, domain, "/", "gpu-placement"},
-        {out.swap_with, domain, "/", "gpu-swap-with"},
         {out.model, domain, "/", "gpu-model"},
         {out.model_deny, domain, "/", "gpu-model-deny"},
         {out.uuid, domain, "/", "gpu-uuid"},

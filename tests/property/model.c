@@ -189,8 +189,7 @@ gs_gpu_mask m_charged(const struct model *model, uint32_t uid, bool *unplaced)
     bool right_number = named == claim->gpu_count;
     gs_gpu_mask may = claim->from_moved ? there : large; /* the plugin knows; others can lie */
     bool believed = right_number && (claim->gpus & may) == claim->gpus;
-    bool anywhere = claim->exchanged && !claim->from_moved && !node->tells_moved;
-    gs_gpu_mask elsewhere = (anywhere ? there : claim->also & there) & ~claim->gpus;
+    gs_gpu_mask elsewhere = claim->also & there & ~claim->gpus;
     *unplaced = reported ? !believed || elsewhere : !right_number;
     if (!reported)
         return 0;

@@ -27,7 +27,7 @@ struct m_claim {
     bool there, seen, reserved, leaving;
     uint32_t node;
     gs_gpu_mask gpus, also;
-    bool from_moved, exchanged;
+    bool from_moved;
     uint32_t units, gpu_count, gpus_max, cores, cpu_milli;
     uint32_t total; /* 0: units of all its GPUs */
     int32_t priority;

@@ -11,7 +11,6 @@ void put_claim(struct world *world, uint32_t uid, const struct m_claim *claim)
         .gpus = claim->gpus,
         .also = claim->also,
         .from_moved = claim->from_moved,
-        .exchanged = claim->exchanged,
         .units = claim->units,
         .gpu_count = claim->gpu_count,
         .gpus_max = claim->gpus_max,
@@ -87,7 +86,6 @@ struct m_claim random_claim(struct world *world, struct rng *rng)
         claim.total = 1 + rng_below(rng, 40);
     if (rng_once_in(rng, 4))
         claim.gpus_max = rng_below(rng, 5);
-    claim.exchanged = rng_once_in(rng, 8);
     claim.cores = random_cores(rng);
     for (uint32_t tries = 0; tries < 20; tries++) {
         if ((uint32_t)__builtin_popcountll(claim.gpus) == claim.gpu_count)

@@ -79,7 +79,6 @@ struct given_pod {
     uint32_t gpu_count; /* 0: not given */
     bool assigned;
     gs_gpu_mask allocation; /* the JSON's GPUs; 0: none */
-    const char *swap_with;
     const char *static_uid;
     enum gs_qos qos;
     bool enforce_required;
@@ -128,7 +127,6 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
         pod.recorded_gpus = given->allocation;
         pod.idx_missing = true;
     }
-    pod.exchanged = given->swap_with != NULL;
     pod.count_kind = given->gpu_count ? GS_COUNT_VALID : GS_COUNT_ABSENT;
     pod.gpu_count = given->gpu_count;
     pod.created_s = 1;

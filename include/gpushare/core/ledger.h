@@ -48,8 +48,6 @@ struct gs_claim {
     gs_gpu_mask also;    /* where else it may be: charged too, and it counts as unplaced */
     gs_gpu_mask charged; /* out only: where it counts now */
     bool unplaced;       /* out only: the recorded GPUs are not believed */
-    bool exchanged;      /* by a plugin that tells so on the pod alone: it may be on any GPU, as
-                            long as its node's plugin does not tell of moved pods */
     bool from_moved;     /* gpus are those of gs_node.moved: believed whatever their size */
     uint32_t units;      /* per GPU, at least 1 */
     uint32_t gpu_count;  /* at least 1 */
@@ -136,13 +134,12 @@ const char *gs_ledger_model_name(const struct gs_ledger *ledger, uint16_t model)
  * borrowed from the pod.
  *
  * gs_claim_of_pod() is what the pod's own object says (model/charge.h), which is believed when the
- * pod is seen for the first time; of a record that cannot be, its GPUs are `also`. A pod that an
- * older plugin exchanged with another may be on any GPU. gs_claim_follow() is what remains of that
- * once the ledger knows the pod on that node: its owner may edit the object as he likes, so neither
- * GPUs nor size change any more.
- *   - A plugin that does not write gpu-moved tells of an exchange by the record alone: then the pod
- *     is charged both where it was and where it says, until the plugin is a newer one. A pod
- *     without a believable place gets the first that is recorded.
+ * pod is seen for the first time; of a record that cannot be, its GPUs are `also`.
+ * gs_claim_follow() is what remains of that once the ledger knows the pod on that node: its owner
+ * may edit the object as he likes, so neither GPUs nor size change any more.
+ *   - The original's plugin writes no gpu-moved and gives what the record says when it is asked:
+ *     there the pod is charged both where it was and where it says now. A pod without a believable
+ *     place gets the first that is recorded.
  *   - The record that a bind left is another one than was reserved: both, with the larger share,
  *     until the bind is answered (gs_ledger_place()).
  */

@@ -54,8 +54,6 @@ struct gs_names {
     char assume_time[GS_NAME_BYTES];
     /* pod annotation, by its owner: binpack, spread, fgd or rollout, instead of --policy */
     char placement[GS_NAME_BYTES];
-    /* pod annotation: UID of the pod that this one exchanges its record with, for a moment */
-    char swap_with[GS_NAME_BYTES];
     /* pod annotation, by its owner: only GPUs of these models, a comma list of substrings */
     char model[GS_NAME_BYTES];
     /* pod annotation, by its owner: no GPUs of these models */

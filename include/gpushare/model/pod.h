@@ -136,7 +136,6 @@ struct gs_pod {
     int64_t assume_time_ns; /* ..._ASSUME_TIME, 0 when absent or broken */
     bool assigned;          /* ..._ASSIGNED is "true" */
     bool has_assigned;      /* ..._ASSIGNED is there at all */
-    bool exchanged;         /* gpu-swap-with: an older device plugin put its record right */
     const char *offer;      /* gpu-offer: the node that an extender nominated it to */
     bool enforce_required;  /* gpu-enforce: starts only when its limit holds */
     const char *gpu_model;  /* comma list of model substrings allowed */

@@ -192,19 +192,10 @@ static bool fill_pod(struct copy *copy, json_t *to, const json_t *pod)
     json_t *to_status = json_object_get(to, "status");
     const char *const meta_names[] = {"uid", "creationTimestamp", "deletionTimestamp", NULL};
     const char *const labels[] = {names->gpu_count, NULL};
-    const char *const annotations[] = {names->idx,
-                                       names->assigned,
-                                       names->assume_time,
-                                       names->gpu_count,
-                                       names->placement,
-                                       names->swap_with,
-                                       names->model,
-                                       names->model_deny,
-                                       names->uuid,
-                                       names->uuid_deny,
-                                       names->enforce,
-                                       GS_ALLOCATION_KEY,
-                                       NULL};
+    const char *const annotations[] = {names->idx,        names->assigned,   names->assume_time,
+                                       names->gpu_count,  names->placement,  names->model,
+                                       names->model_deny, names->uuid,       names->uuid_deny,
+                                       names->enforce,    GS_ALLOCATION_KEY, NULL};
     const char *const spec_names[] = {"schedulerName", "priority", NULL};
     const char *const overhead[] = {"cpu", "memory", NULL};
     const char *const phase[] = {"phase", NULL};

@@ -15,21 +15,19 @@ from harness.processes import wait_for
 
 LONGEST_S = 10
 GPUS = "4x8GiB"
-SWAP_WITH = "aliyun.com/gpu-swap-with"
 
 # What he writes on pods as he creates them, past every scheduler.
 CREATED = (
     ("an index that is not there", {IDX: "99"}),
     ("more GPUs than he asks for", {IDX: "0,1,2"}),
     ("no index at all", {IDX: "x", ALLOCATION: "{"}),
-    ("half of an exchange", {IDX: "3", SWAP_WITH: "ffffffff-0000-0000-0000-000000000000"}),
 )
 
 # What he writes on the pod "two", which asks for two GPUs, while it runs.
 EDITS = (
     ("label", {GPU_COUNT: None}), ("label", {GPU_COUNT: "1"}), ("label", {GPU_COUNT: "4"}),
     ("annotation", {IDX: "3"}), ("annotation", {IDX: "0,1,2,3"}), ("annotation", {IDX: None}),
-    ("annotation", {SWAP_WITH: "ffffffff-0000-0000-0000-000000000000"}), ("label", {GPU_COUNT: "2"}),
+    ("label", {GPU_COUNT: "2"}),
 )
 
 

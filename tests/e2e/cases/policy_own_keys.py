@@ -17,7 +17,7 @@ POLICY = "policies/own-keys.yaml"
 GHOST = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "ghost",
           "uid": "00000000-0000-0000-0000-000000000000"}]
 IMAGE = {"spec": {"containers": [{"name": "c0", "image": "somebody/elses"}]}}
-WAKE, SWAP, CORDON = (f"aliyun.com/{name}" for name in ("gpu-wake", "gpu-swap-with", "gpu-cordon"))
+WAKE, CORDON = (f"aliyun.com/{name}" for name in ("gpu-wake", "gpu-cordon"))
 SPEC, REST, LABEL = "not the spec", "not owners, finalizers and the rest", "may label no pod"
 WRITE, REMOVE = "may write its own annotations only", "may remove its own annotations only"
 NODE_REST, STATUS = "of a node only, not owners, finalizers and the rest", "nothing else of a node's status"
@@ -49,7 +49,7 @@ OF_PODS = (
     ("a foreign annotation taken away", REMOVE, notes(kept=None)),
     ("an annotation of the domain that is not ours", WRITE, notes(**{"aliyun.com/other": "1"})),
     ("an annotation of one's own pod, on another", WRITE, notes(**{"gpushare/term": "1"})),
-    ("the record", "", notes(**{IDX: "0", ALLOCATION: "{}", SWAP: "1"})),
+    ("the record", "", notes(**{IDX: "0", ALLOCATION: "{}"})),
     ("a record taken away", "", notes(**{IDX: None})),
     ("waking", "", notes(**{WAKE: "1"})),
 )

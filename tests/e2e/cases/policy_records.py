@@ -33,7 +33,6 @@ ROWS = tuple((f"{name}", REFUSED, notes(**{name: value})) for name, value in (
     ("ALIYUN_COM_GPU_MEM_ASSUME_TIME", "1"), (ALLOCATION, '{"0":{"3":4}}'),
     ("scheduler.framework.gpushare.assigned", "true"),
     ("scheduler.framework.gpushare.assume-time", "1"),
-    ("aliyun.com/gpu-swap-with", "00000000-0000-0000-0000-000000000000"),
     ("aliyun.com/gpu-wake", "1"))) + (
     ("all annotations taken away", REFUSED, {"metadata": {"annotations": None}}),
     ("a note beside the same record", "", notes(**{IDX: "0", "example.com/a": "1"})),

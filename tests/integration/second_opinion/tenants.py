@@ -235,7 +235,6 @@ class Tenants:
             notes[rng.choice(list(LISTS))] = rng.choice(texts.LISTS)
         else:
             notes[DEV], notes[ASSIGNED] = "1", "false"
-            notes["aliyun.com/gpu-swap-with"] = "x"
         if annotation(pod, IDX) != place.record or count_of(pod) != len(place.gpus):
             place.disputed = True
         self.api.touch(pod)

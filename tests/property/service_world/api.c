@@ -46,8 +46,6 @@ static void put_notes(struct gs_buf *out, const struct sw_pod *pod)
         gs_buf_printf(out, "%s\"aliyun.com/gpu-uuid-deny\":\"%s\"", joint, pod->deny);
         joint = ",";
     }
-    if (pod->swap_with)
-        gs_buf_printf(out, "%s\"aliyun.com/gpu-swap-with\":\"u%u\"", joint, pod->swap_with);
 }
 
 char *sw_pod_json(int p)

@@ -58,7 +58,7 @@ static void begin(uint64_t seed, int replicas, const struct sw_counts *counts)
     if (gs_names_init(&sw.names, "aliyun.com", NULL) < 0)
         abort();
     for (int p = 0; p < SW_PODS; p++)
-        sw.pods[p] = (struct sw_pod){.node = -1, .partner = -1, .deny = ""};
+        sw.pods[p] = (struct sw_pod){.node = -1, .deny = ""};
     static const unsigned sizes[SW_NODES][SW_GPUS] = {{16, 16, 16}, {8, 16, 24}, {12, 12, 12}};
     for (int n = 0; n < SW_NODES; n++) {
         sw.nodes[n] = (struct sw_node){.exists = true, .inventory = true, .speaks = n != 2};

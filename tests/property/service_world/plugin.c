@@ -100,26 +100,15 @@ void sw_plugins_allocate(void)
         sw_deliver_nodes(&sw.replicas[r]);
 }
 
-static bool is_exchanged(int p)
-{
-    if (sw.pods[p].partner >= 0)
-        return true;
-    for (int i = 0; i < SW_PODS; i++) {
-        if (sw.pods[i].exists && sw.pods[i].partner == p)
-            return true;
-    }
-    return false;
-}
-
 static bool may_exchange(int i, int k)
 {
     const struct sw_pod *a = &sw.pods[i], *b = &sw.pods[k];
     return i != k && sw_runs(a) && sw_runs(b) && a->node == b->node && a->total == b->total &&
            sw_share(a) == sw_share(b) && a->runs_on && b->runs_on && a->runs_on != b->runs_on &&
-           sw.nodes[a->node].inventory && !is_exchanged(i) && !is_exchanged(k);
+           sw.nodes[a->node].inventory && sw.nodes[a->node].speaks;
 }
 
-/* The kubelet gave two equal pods each other's GPUs. */
+/* The kubelet gave two equal pods each other's GPUs; their records follow with the next look. */
 void sw_exchange(void)
 {
     const int i = (int)sw_random(SW_PODS), k = (int)sw_random(SW_PODS);
@@ -130,40 +119,16 @@ void sw_exchange(void)
     const gs_gpu_mask was = a->runs_on;
     a->runs_on = b->runs_on;
     b->runs_on = was;
-    if (sw.nodes[a->node].speaks) {
-        a->listed = a->runs_on;
-        b->listed = b->runs_on;
-        sw_tell_node(a->node, false);
-        return; /* their records follow with the next look */
-    }
-    sw_format_gpus(a->runs_on, a->record);
-    a->swap_with = b->uid;
-    a->partner = k;
-    sw_tell_pod(i, false);
+    a->listed = a->runs_on;
+    b->listed = b->runs_on;
+    sw_tell_node(a->node, false);
 }
 
-void sw_finish_exchange(int p)
-{
-    const int partner = sw.pods[p].partner;
-    if (partner < 0)
-        return;
-    sw.pods[p].partner = -1;
-    sw_format_gpus(sw.pods[partner].runs_on, sw.pods[partner].record);
-    sw_tell_pod(partner, false);
-}
-
-/* A plugin that writes the list takes the place of one that does not: the first list names every
- * pod that runs. */
+/* A plugin that writes the list takes the place of one that does not. */
 void sw_upgrade(int n)
 {
     if (!sw.nodes[n].exists || sw.nodes[n].speaks)
         return;
-    for (int p = 0; p < SW_PODS; p++) {
-        if (sw.pods[p].exists && sw.pods[p].node == n) {
-            sw_finish_exchange(p);
-            sw.pods[p].listed = sw.pods[p].runs_on;
-        }
-    }
     sw.nodes[n].speaks = true;
     sw_tell_node(n, false);
 }

@@ -41,15 +41,13 @@ struct sw_pod {
     char record[32];     /* ALIYUN_COM_GPU_MEM_IDX */
     unsigned label;      /* gpu-count; 0: none. Its owner's, at any time */
     const char *deny;    /* gpu-uuid-deny; "": none */
-    unsigned swap_with;  /* an older plugin's exchange; 0: none */
-    int partner;         /* whose record that plugin has still to patch; -1: nobody's */
     size_t bound_at;     /* in the history of pods: the event that bound it */
 };
 
 struct sw_node {
     bool exists;
     bool inventory; /* its plugin serves, and its GPUs are there */
-    bool speaks;    /* its plugin writes gpu-moved */
+    bool speaks;    /* its plugin writes gpu-moved; the original's does not */
     unsigned size[SW_GPUS];
 };
 
@@ -158,7 +156,6 @@ void sw_pass(int64_t ns);
 void sw_plugins_look(void);
 void sw_plugins_allocate(void); /* to what was bound by hand */
 void sw_exchange(void);
-void sw_finish_exchange(int p); /* an older plugin's second patch */
 void sw_upgrade(int n);
 bool sw_has_room(int n, gs_gpu_mask gpus, unsigned units); /* truly */
 

@@ -45,8 +45,7 @@ static void create_pod(int p)
                            .uid = ++sw.uids,
                            .total = sw_once_in(2) ? 4 : 2 + sw_random(11),
                            .node = -1,
-                           .deny = "",
-                           .partner = -1};
+                           .deny = ""};
     if (sw_once_in(4)) {
         pod->label = 2;
         pod->total *= 2;
@@ -101,10 +100,6 @@ static void create_by_hand(int p)
 void sw_end_pod(int p, bool gone)
 {
     struct sw_pod *pod = &sw.pods[p];
-    for (int i = 0; i < SW_PODS; i++) {
-        if (sw.pods[i].exists && (i == p || sw.pods[i].partner == p))
-            sw_finish_exchange(i);
-    }
     for (int r = 0; pod->listed && r < sw.replica_count; r++)
         sw_deliver_nodes(&sw.replicas[r]);
     if (gone)
@@ -148,8 +143,6 @@ static void edit(int p)
     sw.counts.edits++;
     if (!sw_once_in(3))
         snprintf(pod->record, sizeof(pod->record), "%s", records[sw_random(10)]);
-    if (sw_once_in(4))
-        pod->swap_with = 1 + sw_random(sw.uids);
     sw_tell_pod(p, false);
 }
 
@@ -312,8 +305,6 @@ void sw_step(void)
             sw_exchange();
         break;
     case 12:
-        sw_finish_exchange((int)sw_random(SW_PODS));
-        break;
     case 13:
         if (sw_once_in(2))
             sw_plugins_look();

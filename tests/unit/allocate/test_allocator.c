@@ -61,7 +61,6 @@ static void exchanged_pods_get_each_others_records(void **state)
         assert_string_equal(writes[i].name, i ? "b" : "a");
         assert_string_equal(value_of(&writes[i], rig.names.idx), i ? "1" : "0");
         assert_string_equal(value_of(&writes[i], rig.names.assigned), "true");
-        assert_null(value_of(&writes[i], rig.names.swap_with));
     }
     assert_false(gs_allocator_next_write(rig.alloc, &write)); /* told when it is true */
     for (int i = 0; i < 2; i++)
@@ -409,7 +408,6 @@ static void what_its_owner_writes_moves_no_pod(void **state)
          {"p", {8}, -1, .assigned = true, .allocation = 2},
          true,
          "{\"p\":[1]}"},
-        {"gpu-swap-with", {"p", {8}, 1, .swap_with = "q"}, true, "{\"p\":[1]}"},
         {"gpu-count", {"p", {8}, 1, .assigned = true, .gpu_count = 2}, false, "{}"},
     };
     GS_FOR_EACH_ROW (r, rows) {

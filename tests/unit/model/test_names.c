@@ -31,7 +31,6 @@ static void names_of_the_default_domain_are_the_originals(void **state)
         {"placement", names.placement, "aliyun.com/gpu-placement"},
         {"enforce", names.enforce, "aliyun.com/gpu-enforce"},
         {"enforced", names.enforced, "aliyun.com/gpu-enforced"},
-        {"swap_with", names.swap_with, "aliyun.com/gpu-swap-with"},
         {"model", names.model, "aliyun.com/gpu-model"},
         {"model_deny", names.model_deny, "aliyun.com/gpu-model-deny"},
         {"uuid", names.uuid, "aliyun.com/gpu-uuid"},

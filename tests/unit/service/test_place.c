@@ -64,8 +64,6 @@ static const struct {
     {"a count that contradicts", "'aliyun.com/gpu-count':'2'",
      "'ALIYUN_COM_GPU_MEM_IDX':'0,1','aliyun.com/gpu-count':'4'"},
     {"one GPU for all", "'aliyun.com/gpu-count':'1'", "'ALIYUN_COM_GPU_MEM_IDX':'2'"},
-    {"the older exchange", "'aliyun.com/gpu-count':'2'",
-     "'ALIYUN_COM_GPU_MEM_IDX':'1,2','aliyun.com/gpu-swap-with':'u2'"},
 };
 
 /* Seen, or told, to be over two GPUs; then its owner edits. */
@@ -184,9 +182,9 @@ static void an_exchange_taken_back_or_made_up_moves_nobody(void **state)
     rig_node_moved(&rig, "n1", "16,16", "{}");
     rig_pod(&rig, "stranger", "u2", 16, "n1", "1", "Running");
     edited("", "'ALIYUN_COM_GPU_MEM_IDX':'0'");
-    edited("", "'ALIYUN_COM_GPU_MEM_IDX':'1','aliyun.com/gpu-swap-with':'u2'");
+    edited("", "'ALIYUN_COM_GPU_MEM_IDX':'1'");
     expect_used("made up", "16 16");
-    edited("", "'ALIYUN_COM_GPU_MEM_IDX':'0','aliyun.com/gpu-swap-with':'u2'");
+    edited("", "'ALIYUN_COM_GPU_MEM_IDX':'0'");
     expect_used("taken back", "16 16");
     rig_pod_gone(&rig, "p", "u1");
     expect_used("ended", "0 16");
@@ -203,28 +201,11 @@ static void the_word_of_the_plugin_places_what_it_placed_itself(void **state)
     expect_used("told", "0 16 0");
 }
 
-/* --- nodes of an older plugin, or of the original's --- */
+/* --- nodes of the original's plugin --- */
 
-/* Of several exchanges the last alone may be seen, and not the partner of one before. */
-static void an_older_plugins_exchange_is_charged_on_all_gpus(void **state)
-{
-    rig_node(&rig, "n1", "16,16,16");
-    edited("", "'ALIYUN_COM_GPU_MEM_IDX':'0'");
-    edited("", "'ALIYUN_COM_GPU_MEM_IDX':'1','aliyun.com/gpu-swap-with':'u2'");
-    expect_used("changed", "16 16 16");
-    edited("", "'ALIYUN_COM_GPU_MEM_IDX':'0'");
-    expect_used("and back", "16 16 16");
-    edited("", "'ALIYUN_COM_GPU_MEM_IDX':'99'");
-    expect_used("to nothing", "16 16 16");
-    rig_node_moved(&rig, "n1", "16,16,16", "{\\\"u1\\\":[1]}");
-    expect_used("a newer plugin's first list", "0 16 0");
-    edited("", "'ALIYUN_COM_GPU_MEM_IDX':'0'");
-    expect_used("and nothing else moves it", "0 16 0");
-}
-
-/* The watches of nodes and pods are two: the older plugin's last patch may come after the newer
- * one's first word, and an edit of the owner's too. */
-static void what_comes_after_a_newer_plugins_first_word_frees_nothing(void **state)
+/* Our plugin's first word says of this pod nothing; and an edit of the owner's may come after it.
+ */
+static void what_comes_after_our_plugins_first_word_frees_nothing(void **state)
 {
     rig_node(&rig, "n1", "16,16,16");
     edited("", "'ALIYUN_COM_GPU_MEM_IDX':'0'");
@@ -250,17 +231,7 @@ static void an_edit_while_the_node_shows_no_gpus_moves_nobody(void **state)
     expect_used("told", "16 0 0");
 }
 
-/* Which one of the two it is was seen by nobody who still runs. */
-static void an_older_plugins_exchange_that_was_not_seen_is_charged_everywhere(void **state)
-{
-    edited("", "'ALIYUN_COM_GPU_MEM_IDX':'1','aliyun.com/gpu-swap-with':'u2'");
-    rig_node(&rig, "n1", "16,16,16");
-    expect_used("an older plugin", "16 16 16");
-    rig_node_moved(&rig, "n1", "16,16,16", "{\\\"u1\\\":[1]}");
-    expect_used("a newer one", "0 16 0");
-}
-
-static void an_older_plugins_record_places_what_had_no_place(void **state)
+static void a_record_places_what_had_no_place(void **state)
 {
     rig_node(&rig, "n1", "16,16,16");
     edited("", "");
@@ -335,11 +306,9 @@ int main(void)
         T(an_exchange_moves_both_on_the_nodes_one_event),
         T(an_exchange_taken_back_or_made_up_moves_nobody),
         T(the_word_of_the_plugin_places_what_it_placed_itself),
-        T(an_older_plugins_exchange_is_charged_on_all_gpus),
-        T(what_comes_after_a_newer_plugins_first_word_frees_nothing),
+        T(what_comes_after_our_plugins_first_word_frees_nothing),
         T(an_edit_while_the_node_shows_no_gpus_moves_nobody),
-        T(an_older_plugins_exchange_that_was_not_seen_is_charged_everywhere),
-        T(an_older_plugins_record_places_what_had_no_place),
+        T(a_record_places_what_had_no_place),
         T(the_answer_to_our_own_bind_is_believed_before_any_record),
         T(a_list_that_cannot_be_read_moves_nobody),
     };
