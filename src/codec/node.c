@@ -53,8 +53,6 @@ static void read_labels(struct node_reader *nr)
             node->driver_upgrade = yes;
         else if (gs_scan_text_is_name(key, nr->names->mps))
             node->mps = yes;
-        else if (gs_scan_text_is(key, "topology.kubernetes.io/zone"))
-            node->zone = value;
         else if (gs_scan_text_is_name(key, nr->names->enforced))
             node->enforced = value;
     }
@@ -133,9 +131,7 @@ static void read_taints(struct node_reader *nr)
         if (!taints)
             return;
         rules->taints = taints;
-        read_taint(nr, &taints[rules->taint_count]);
-        nr->node->prefer_no_schedule |=
-            strcmp(taints[rules->taint_count++].effect, "PreferNoSchedule") == 0;
+        read_taint(nr, &taints[rules->taint_count++]);
     }
 }
 

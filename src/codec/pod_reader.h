@@ -6,7 +6,7 @@
 #include "gpushare/model/pod.h"
 #include "reader.h"
 
-/* Private to pod.c (metadata, status, annotations), pod_spec.c (containers), pod_affinity.c and
+/* Private to pod.c (metadata, status, annotations), pod_spec.c (containers) and
  * pod_rules.c. */
 
 struct gs_container_list {
@@ -31,11 +31,8 @@ struct gs_pod_reader {
 
 void gs_read_pod_spec(struct gs_pod_reader *pr);
 void gs_read_pod_affinity(struct gs_pod_reader *pr);
-void gs_read_pod_spread(struct gs_pod_reader *pr);
 void gs_read_pod_tolerations(struct gs_pod_reader *pr);
 void gs_read_pod_node_selector(struct gs_pod_reader *pr);
-/* A NodeSelector: required node affinity. */
-void gs_read_pod_node_terms(struct gs_pod_reader *pr);
 
 /* Init containers first, whatever order they came in. -1: out of memory. */
 int gs_pod_reader_join(struct gs_pod_reader *pr);

@@ -190,7 +190,7 @@ static void read_terms(struct gs_pod_reader *pr)
         append_term(pr, &more);
 }
 
-void gs_read_pod_node_terms(struct gs_pod_reader *pr)
+static void read_node_terms(struct gs_pod_reader *pr)
 {
     struct gs_scan_text key;
     if (!gs_read_object(&pr->reader, "required nodeAffinity"))
@@ -258,4 +258,33 @@ void gs_read_pod_tolerations(struct gs_pod_reader *pr)
     }
     if (cut)
         append_toleration(pr, (struct gs_toleration){.key = "", .value = "", .effect = ""});
+}
+
+static void read_node_affinity(struct gs_pod_reader *pr)
+{
+    struct gs_reader *reader = &pr->reader;
+    struct gs_scan_text key;
+    if (!gs_read_object(reader, "spec.affinity.nodeAffinity"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "requiredDuringSchedulingIgnoredDuringExecution"))
+            read_node_terms(pr);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
+/* What is preferred, and what is said of pods, kube-scheduler weighs and filters. */
+void gs_read_pod_affinity(struct gs_pod_reader *pr)
+{
+    struct gs_reader *reader = &pr->reader;
+    struct gs_scan_text key;
+    if (!gs_read_object(reader, "spec.affinity"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "nodeAffinity"))
+            read_node_affinity(pr);
+        else
+            gs_scan_skip(&reader->scan);
+    }
 }

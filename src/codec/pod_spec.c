@@ -258,8 +258,6 @@ void gs_read_pod_spec(struct gs_pod_reader *pr)
             read_overhead(pr);
         else if (gs_scan_text_is(key, "affinity"))
             gs_read_pod_affinity(pr);
-        else if (gs_scan_text_is(key, "topologySpreadConstraints"))
-            gs_read_pod_spread(pr);
         else if (gs_scan_text_is(key, "resources"))
             read_own_resources(pr);
         else if (gs_scan_text_is(key, "nodeSelector"))

@@ -11,7 +11,6 @@ void gs_node_reset(struct gs_node *node)
         .name = "",
         .uid = "",
         .resource_version = "",
-        .zone = "",
         .address = "",
         .enforced = "",
         .inventory_error = "",

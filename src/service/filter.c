@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "candidates.h"
 #include "gpushare/base/log.h"
 #include "gpushare/codec/node.h"
 #include "service_internal.h"
@@ -177,11 +176,10 @@ static int filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
                GS_INT("gpus", ask->gpu_count), GS_INT("nodes", count),
                GS_STR("why", gs_reason_text(why)));
     } else {
-        uint32_t named = gs_candidates_choose(service, ask, scratch, fitting);
         if (fitting && known_all)
             gs_pending_named(service->pending, pod->uid, gs_clock_now_ns(service->config.clock));
         gs_log(GS_LOG_DEBUG, "filtered", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),
-               GS_INT("nodes", count), GS_INT("fit", fitting), GS_INT("named", named));
+               GS_INT("nodes", count), GS_INT("fit", fitting));
     }
     return 0;
 }

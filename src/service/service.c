@@ -45,8 +45,6 @@ static void scratch_free(struct gs_scratch *scratch)
     free(scratch->losses);
     free(scratch->fits);
     free(scratch->slots);
-    free(scratch->zones);
-    free(scratch->gathered);
     free(scratch);
 }
 
@@ -61,7 +59,6 @@ void gs_service_free(struct gs_service *service)
     }
     gs_pending_free(service->pending);
     gs_open_binds_free(service->open_binds);
-    gs_preferences_release(&service->preferences);
     gs_eviction_waits_release(&service->eviction_waits);
     gs_term_release(&service->term);
     gs_reconcile_release(&service->reconcile);
@@ -92,18 +89,13 @@ int gs_scratch_room(struct gs_scratch *scratch, uint32_t count)
     free(scratch->losses);
     free(scratch->fits);
     free(scratch->slots);
-    free(scratch->zones);
-    free(scratch->gathered);
     scratch->cap = 0;
     scratch->found_id = 0;
     scratch->verdicts = calloc(cap, sizeof(*scratch->verdicts));
     scratch->losses = calloc(cap, sizeof(*scratch->losses));
     scratch->fits = calloc(cap, sizeof(*scratch->fits));
     scratch->slots = calloc(cap, sizeof(*scratch->slots));
-    scratch->zones = calloc(cap, sizeof(*scratch->zones));
-    scratch->gathered = calloc(cap, sizeof(*scratch->gathered));
-    if (!scratch->verdicts || !scratch->losses || !scratch->fits || !scratch->slots ||
-        !scratch->zones || !scratch->gathered)
+    if (!scratch->verdicts || !scratch->losses || !scratch->fits || !scratch->slots)
         return -1;
     scratch->cap = cap;
     return 0;

@@ -19,7 +19,6 @@
 #include "offers.h"
 #include "open_binds.h"
 #include "pending.h"
-#include "preferences.h"
 #include "reconcile.h"
 #include "store.h"
 #include "term.h"
@@ -51,8 +50,6 @@ struct gs_scratch {
     bool *fits;
     struct gs_match match; /* of args.pod */
     uint32_t *slots;       /* of args.names, see gs_scratch_find_nodes() */
-    uint8_t *zones;        /* for candidates.c, and … */
-    int64_t *gathered;     /* … losses of one zone */
     uint64_t found_id, found_epoch;
     uint32_t cap;
 };
@@ -63,7 +60,6 @@ struct gs_service {
     struct gs_pending *pending;
     struct gs_open_binds *open_binds;
     atomic_uint sent_binds; /* from before they are sent until their outcome is known, or open */
-    struct gs_preferences preferences; /* guarded by the store's lock */
     struct gs_eviction_waits eviction_waits;
     struct gs_term term;
 
@@ -92,7 +88,6 @@ struct gs_service {
     atomic_bool nominates;
     atomic_bool withdrawn;      /* no offers any more: the process ends */
     atomic_uint offers_out;     /* nominations of ours that may stand, at the last tick */
-    atomic_uint turns;          /* filter: of equal nodes others are named each time */
     atomic_llong rest_until_ns; /* prioritize: no more choices that take long before */
     struct gs_meter meters[GS_VERBS];
     atomic_ullong refusals[GS_REASONS]; /* nodes refused, by reason */

@@ -79,7 +79,6 @@ static void end_pod(struct gs_service *service, const struct gs_pod *pod)
     if (had_claim || held)
         gs_store_freed(store, slot);
     gs_recent_add(&store->ended, pod->uid);
-    gs_preferences_pod_gone(&service->preferences, pod->uid);
     gs_pending_remove(service->pending, pod->uid);
     gs_open_binds_remove(service->open_binds, pod->uid);
 }
@@ -124,8 +123,6 @@ static int sync_pod(struct gs_service *service, const struct gs_pod *pod, bool r
         begin_again(store, pod->uid);
     if (has_ended(store, pod->uid, read) || is_stale(store->ledger, pod, gs_pod_revision(pod)))
         return 0;
-    if (service->config.candidates && gs_preferences_pod(&service->preferences, pod) < 0)
-        return gs_fail_nomem(err);
     bool wants = gs_pod_wants_gpu(pod);
     if (pod->node_name[0]) {
         if (wants)
@@ -211,8 +208,6 @@ static int on_node(void *ctx, const struct gs_node *node)
     int result = gs_ledger_set_node(store->ledger, node, &err);
     if (result == 0) {
         view = gs_ledger_view(store->ledger, gs_slice_of(node->name));
-        if (service->config.candidates)
-            gs_preferences_node(&service->preferences, view->slot, node);
         bool news = false;
         gs_node_facts_set(&store->facts, view->slot, node, &news); /* no memory: what was known */
         if (!same || news || node->moved_count) /* who is told to be elsewhere may have made room */
@@ -241,8 +236,6 @@ static int on_node_gone(void *ctx, const struct gs_node *last)
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(last->name));
     if (view)
         gs_node_facts_set(&service->store.facts, view->slot, NULL, NULL);
-    if (view && service->config.candidates)
-        gs_preferences_node(&service->preferences, view->slot, NULL);
     gs_ledger_drop_node(ledger, last->name);
     gs_store_unlock(&service->store);
     return 0;
@@ -259,7 +252,6 @@ static int on_list_begin(void *ctx, enum gs_kind kind)
         gs_ledger_begin_pods(service->store.ledger);
         gs_store_forget_ended(&service->store);
         gs_pending_begin(service->pending);
-        gs_preferences_begin_pods(&service->preferences);
         gs_term_list_begins(service);
     }
     gs_store_unlock(&service->store);
@@ -276,13 +268,9 @@ static int on_list_end(void *ctx, enum gs_kind kind)
     } else {
         atomic_fetch_add(&service->swept_claims, gs_ledger_sweep_pods(store->ledger));
         gs_pending_sweep(service->pending);
-        gs_preferences_sweep_pods(&service->preferences);
     }
-    for (uint32_t slot = 0; slot < gs_ledger_slots(store->ledger); slot++) {
+    for (uint32_t slot = 0; slot < gs_ledger_slots(store->ledger); slot++)
         gs_store_freed(store, slot);
-        if (service->config.candidates && !gs_ledger_view_at(store->ledger, slot))
-            gs_preferences_node(&service->preferences, slot, NULL);
-    }
     gs_store_unlock(store);
     if (kind == GS_KIND_POD)
         gs_term_list_ends(service);

@@ -110,8 +110,7 @@ static void start(struct world *world)
     const struct gs_service_config config = {.names = &world->names,
                                              .clock = &world->clock,
                                              .kube = {&ops, world},
-                                             .policy = GS_PLACEMENT_BINPACK,
-                                             .candidates = 1};
+                                             .policy = GS_PLACEMENT_BINPACK};
     world->service = gs_service_new(&config, NULL);
     FUZZ_CHECK(world->service);
     world->sink = gs_service_sink(world->service);

@@ -24,12 +24,10 @@ struct gs_node {
     const char *uid;              /* metadata.uid, "" when absent */
     const char *resource_version; /* metadata.resourceVersion, "" when absent */
     const char *enforced;         /* label <domain>/gpu-enforced, "" when absent */
-    const char *zone;             /* label topology.kubernetes.io/zone, "" when absent */
     const char *address;          /* first InternalIP of status.addresses, "" when absent */
     bool labelled;                /* label gpushare=true */
     bool ready;                   /* condition Ready is True */
     bool unschedulable;           /* spec.unschedulable */
-    bool prefer_no_schedule;      /* a taint of spec.taints has this effect */
     bool driver_upgrade;          /* label <domain>/gpu-driver-upgrade=true */
     bool mps;                     /* label <domain>/gpu-mps=true */
     uint32_t whole_gpus;          /* status.capacity of nvidia.com/gpu and nvidia.com/gpu.shared */

@@ -58,14 +58,6 @@ enum gs_count_kind { GS_COUNT_ABSENT, GS_COUNT_VALID, GS_COUNT_BROKEN };
  */
 enum { GS_LIST_BYTES_MAX = 1024, GS_LIST_ENTRIES_MAX = 32 };
 
-/* Pods that come later and that the terms of a pod's affinity count for, in kube-scheduler's
- * scores (plugin InterPodAffinity): preferred terms, and required terms of podAffinity. */
-enum gs_affinity_reach {
-    GS_AFFINITY_NONE,
-    GS_AFFINITY_OWN_NAMESPACE,
-    GS_AFFINITY_ANY_NAMESPACE, /* a term names others, or selects them */
-};
-
 /* `<domain>/gpu-placement` */
 enum gs_placement {
     GS_PLACEMENT_DEFAULT, /* absent: the service's policy */
@@ -115,10 +107,6 @@ struct gs_pod {
      * containers say. CPU and memory only: the API server refuses anything else there. */
     bool has_own_cpu, has_own_memory;
     int64_t own_cpu_milli, own_memory_bytes;
-    /* Some nodes suit it better than others: a preferred term of spec.affinity, or a
-     * topologySpreadConstraint with ScheduleAnyway. */
-    bool prefers_nodes;
-    enum gs_affinity_reach affinity_reach;
     struct gs_pod_rules rules; /* what it says about nodes that it may use */
     bool gated;                /* spec.schedulingGates: no scheduler looks at it yet */
     bool never_preempts;       /* spec.preemptionPolicy is Never */

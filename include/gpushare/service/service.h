@@ -33,9 +33,6 @@
  */
 struct gs_service;
 
-/* As few as kube-scheduler itself looks for in a large cluster (minFeasibleNodesToFind). */
-enum { GS_CANDIDATES_AUTO = 100 };
-
 /* 1.x of the API server from which pods are nominated: its kube-scheduler, which may be one release
  * older, is 1.22 at least and tries status.nominatedNodeName first (pkg/scheduler:
  * evaluateNominatedNode). */
@@ -48,8 +45,6 @@ struct gs_service_config {
     enum gs_placement policy;           /* for pods that name none: a real policy */
     enum gs_quantise quantise;          /* how losses become 0..10 */
     bool sparse_scores;                 /* prioritize leaves out the nodes of the least score */
-    uint32_t candidates;                /* of the nodes that fit filter names so many, the best; 0:
-                                           all (service/candidates.h) */
     bool nominates;                     /* kube-scheduler asks about a sample of the nodes: a pod
                                            that none of these has room for is nominated to one that
                                            has (service/offers.h) */

@@ -76,7 +76,6 @@ static int start_service(struct app *app, struct gs_error *err)
         .policy = set->policy,
         .quantise = set->quantise,
         .sparse_scores = set->sparse_scores,
-        .candidates = set->candidates,
         .reconcile_ns = set->reconcile_ns,
         .scheduler_name = set->scheduler_name,
         .no_gpu_metrics = !set->gpu_metrics,

@@ -22,20 +22,6 @@ static bool set_quantise(void *to, const char *text)
     return gs_quantise_parse(text, strlen(text), to);
 }
 
-/* "auto", "all", or at least as many as auto. */
-static bool set_candidates(void *to, const char *text)
-{
-    uint32_t *candidates = to, number;
-    if (strcmp(text, "all") == 0)
-        number = 0;
-    else if (strcmp(text, "auto") == 0)
-        number = GS_CANDIDATES_AUTO;
-    else if (!gs_parse_u32(text, strlen(text), &number) || number < GS_CANDIDATES_AUTO)
-        return false;
-    *candidates = number;
-    return true;
-}
-
 /* The original listens on every address at $PORT; here loopback stays the default. */
 static void apply_port(struct settings *settings)
 {
@@ -169,10 +155,6 @@ void settings_read(struct settings *settings, int argc, char **argv)
             "sparse-scores", &settings->sparse_scores,
             "prioritize leaves out the nodes of the least score, and takes it off the others': for "
             "kube-scheduler, which adds up what it is told, the same, and less to read"),
-        OPT_CUSTOM("candidates", &settings->candidates, set_candidates, "auto|all|N (100 or more)",
-                   "how many of the nodes that fit filter names: the N best (auto: "
-                   "100) where nobody prefers any node, so that kube-scheduler has less to read "
-                   "and score; all otherwise (all)"),
         OPT_FLAG("nominate", &settings->nominate,
                  "kube-scheduler may look at a sample of the nodes (percentageOfNodesToScore): a "
                  "pod whose sample had no room is nominated to a node that has; from Kubernetes "

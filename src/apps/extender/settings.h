@@ -18,7 +18,6 @@ struct settings {
     enum gs_placement policy;
     enum gs_quantise quantise;
     bool sparse_scores;
-    uint32_t candidates; /* 0: all */
     bool nominate;
     const char *tls_cert;
     const char *tls_key;

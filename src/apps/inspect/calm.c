@@ -72,7 +72,6 @@ void calm_node(struct gs_arena *arena, struct gs_node *node)
 {
     node->name = calm_name(arena, node->name);
     node->address = calm_text(arena, node->address);
-    node->zone = calm_text(arena, node->zone);
     node->inventory_error = calm_text(arena, node->inventory_error);
     calm_gpus(arena, node);
 }

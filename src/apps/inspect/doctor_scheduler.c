@@ -206,25 +206,6 @@ static void check_share(struct config *config)
                    text[0] ? text : "missing");
 }
 
-/* An extender that filters after ours sees only what ours names. */
-static void check_later_filters(struct config *config)
-{
-    const yaml_node_t *root = yaml_document_get_root_node(config->document);
-    const yaml_node_t *list = member(config->document, root, "extenders");
-    bool later = false;
-    for (yaml_node_item_t *item = list->data.sequence.items.start;
-         item < list->data.sequence.items.top; item++) {
-        const yaml_node_t *entry = yaml_document_get_node(config->document, *item);
-        if (later && text_of(config->document, entry, "filterVerb")[0])
-            say_config(config, FINDING_WARN,
-                       "the extender at %.200s filters after gpushare's: move it before, or start "
-                       "gpushare-extender with --candidates all, else it may refuse the few nodes "
-                       "that it is asked about",
-                       text_of(config->document, entry, "urlPrefix"));
-        later = later || entry == config->entry;
-    }
-}
-
 /* Which releases read a version of the file: kube-scheduler's own changelogs. */
 static const struct {
     const char *version;
@@ -295,7 +276,6 @@ static void judge(struct doctor *doctor, yaml_document_t *document, const char *
     check_address(&config);
     check_resource(&config);
     check_share(&config);
-    check_later_filters(&config);
     note_profiles(&config);
     if (!config.findings)
         doctor_say(doctor, FINDING_OK, "scheduler config",

@@ -120,15 +120,12 @@ def allocation(asks, bound, capacity):
 
 
 BINPACK, ROLLOUT = ["--policy", "binpack"], ["--policy", "rollout"]
-FEWER = ["--candidates", "auto"]
 # name: (the extender's flags, at which nodes kube-scheduler looks)
 WAYS = {
     "rollout": (ROLLOUT, all_nodes),
     "binpack": (BINPACK, all_nodes),
     "stock": (BINPACK, all_nodes),  # and the extender is not asked for scores
     "sampled": (ROLLOUT, sampled),
-    "candidates": ([*ROLLOUT, *FEWER], all_nodes),
-    "both": ([*ROLLOUT, *FEWER], sampled),
 }
 
 

@@ -10,7 +10,7 @@ SCORES = ("NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality"
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """names: how many an extender answers at most, 0: all; ours the best. sampled: kube-scheduler
+    """names: how many the no-op answers at most, 0: all. sampled: kube-scheduler
     stops looking when it has found enough nodes, as it does unless told otherwise. told_twice: ours
     names a node that can never take the pod in both maps of its answer, as 1.20 needs it."""
     extender: str
@@ -43,8 +43,7 @@ class Cell:
     @property
     def extender_flags(self):
         """Of ours."""
-        return (*(("--candidates", str(self.names)) if self.names else ()),
-                *(("--nominate=false",) if self.told_twice else ()))
+        return ("--nominate=false",) if self.told_twice else ()
 
     @property
     def flags(self):
@@ -57,15 +56,13 @@ UNBATCHED = (Cell("none", batched=False),) if release.MINOR >= 35 else ()
 SHIPPED_SAMPLED = release.MINOR >= 25
 SETS = {
     "shipped": [Cell(who, sampled=SHIPPED_SAMPLED) for who in ("none", "noop", "ours")],
-    "candidates": [Cell(who, names=names, sampled=sampled) for sampled in BOTH
-                   for who in ("noop", "ours") for names in (0, 100)],
     "sampling": [Cell(who, sampled=sampled) for sampled in BOTH for who in ("none", "noop", "ours")],
     "failed": [Cell("ours", told_twice=True), Cell("ours")],
     "all": [cell for sampled in BOTH for cell in (
         Cell("none", sampled=sampled),
         *(dataclasses.replace(cell, sampled=sampled) for cell in UNBATCHED),
         *(Cell("noop", names=names, sampled=sampled) for names in (0, 100, 1)),
-        Cell("ours", sampled=sampled), Cell("ours", names=100, sampled=sampled),
+        Cell("ours", sampled=sampled),
         Cell("ours", sampled=sampled, prioritized=False),
         Cell("ours", sampled=sampled, scored=False))],
 }

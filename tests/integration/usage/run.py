@@ -22,7 +22,6 @@ ROWS = [
     ("no such policy", ["--policy", "best"], {}, 2, "policy"),
     ("no such domain", ["--domain", "UPPER"], {}, 2, "domain"),
     ("no unit of time", ["--grace", "5"], {}, 2, "grace"),
-    ("too few candidates", ["--candidates", "99"], {}, 2, "100 or more"),
     ("no time between comparisons", ["--reconcile-every", "0"], {}, 2, "--reconcile-every"),
     ("no port", ["--listen", "127.0.0.1"], {}, 2, "--listen"),
     ("a word for a port", ["--listen", "127.0.0.1:http"], {}, 2, "--listen"),

@@ -256,30 +256,6 @@ static void flags_default_to_false(void **state)
     }
 }
 
-static void zone_and_soft_taints_are_read(void **state)
-{
-    static const struct {
-        const char *row, *json, *zone;
-        bool prefer_no_schedule;
-    } rows[] = {
-        {"neither", "{'metadata':{'labels':{}},'spec':{'taints':null}}", "", false},
-        {"zone", "{'metadata':{'labels':{'topology.kubernetes.io/zone':'z\\u0031'}}}", "z1", false},
-        {"hard taints",
-         "{'spec':{'taints':[{'effect':'NoSchedule'},{'effect':'NoExecute'},{'effect':null}]}}", "",
-         false},
-        {"a soft one among them",
-         "{'spec':{'taints':[{'key':'k','effect':'PreferNoSchedule'},{'effect':'NoSchedule'}]}}",
-         "", true},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct gs_node node = {0};
-        row_equal(r->row, decode(r->json, &node, NULL), 0);
-        row_text(r->row, node.zone, r->zone);
-        row_equal(r->row, node.prefer_no_schedule, r->prefer_no_schedule);
-        gs_node_release(&node);
-    }
-}
-
 static void a_field_that_cannot_be_read_is_named(void **state)
 {
     static const struct {
@@ -332,7 +308,6 @@ int main(void)
         cmocka_unit_test(a_cordon_takes_gpus_out_of_service),
         cmocka_unit_test(a_cordon_works_on_divided_gpus),
         cmocka_unit_test(flags_default_to_false),
-        cmocka_unit_test(zone_and_soft_taints_are_read),
         cmocka_unit_test(a_field_that_cannot_be_read_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

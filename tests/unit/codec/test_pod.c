@@ -59,60 +59,6 @@ static void a_whole_pod_is_read(void **state)
     }
 }
 
-static void affinity_that_scores_is_told_from_what_filters(void **state)
-{
-    enum { NONE = GS_AFFINITY_NONE, OWN = GS_AFFINITY_OWN_NAMESPACE };
-    enum { ANY = GS_AFFINITY_ANY_NAMESPACE };
-#define PREFERRED "preferredDuringSchedulingIgnoredDuringExecution"
-#define REQUIRED  "requiredDuringSchedulingIgnoredDuringExecution"
-    static const struct {
-        const char *row, *spec;
-        bool prefers;
-        int reach;
-    } rows[] = {
-        {"nothing", "'affinity':null,'topologySpreadConstraints':null", false, NONE},
-        {"empty",
-         "'affinity':{'nodeAffinity':{},'podAffinity':null},'topologySpreadConstraints':[]", false,
-         NONE},
-        {"nulls", "'affinity':{'podAffinity':{'" PREFERRED "':null,'" REQUIRED "':null}}", false,
-         NONE},
-        {"node, required and preferred",
-         "'affinity':{'nodeAffinity':{'" REQUIRED "':{'nodeSelectorTerms':[{}]},'" PREFERRED
-         "':[{'weight':1,'preference':{'matchExpressions':[]}}]}}",
-         true, NONE},
-        {"pods, preferred",
-         "'affinity':{'podAffinity':{'" PREFERRED
-         "':[{'weight':1,'podAffinityTerm':{'labelSelector':{},'topologyKey':'z'}}]}}",
-         true, OWN},
-        {"pods, required", "'affinity':{'podAffinity':{'" REQUIRED "':[{'topologyKey':'z'}]}}",
-         false, OWN},
-        {"pods, required to be away",
-         "'affinity':{'podAntiAffinity':{'" REQUIRED "':[{'namespaces':['x']}]}}", false, NONE},
-        {"the widest term counts",
-         "'affinity':{'podAffinity':{'" REQUIRED
-         "':[{'namespaces':['x']},{'topologyKey':'z','namespaces':[]}]}}",
-         false, ANY},
-        {"namespaces by their labels",
-         "'affinity':{'podAntiAffinity':{'" PREFERRED
-         "':[{'podAffinityTerm':{'namespaceSelector':{'matchLabels':{}}}}]}}",
-         true, ANY},
-        {"one of two constraints",
-         "'topologySpreadConstraints':[{'whenUnsatisfiable':'DoNotSchedule'},"
-         "{'maxSkew':1,'whenUnsatisfiable':'ScheduleAnyway','labelSelector':{}}]",
-         true, NONE},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct gs_pod pod = {0};
-        char json[1024];
-        snprintf(json, sizeof(json), "{'spec':{%s,'nodeName':'after'}}", r->spec);
-        row_equal(r->row, decode(json, &pod, NULL), 0);
-        row_equal(r->row, pod.prefers_nodes, r->prefers);
-        row_equal(r->row, pod.affinity_reach, r->reach);
-        row_text(r->row, pod.node_name, "after");
-        gs_pod_release(&pod);
-    }
-}
-
 static void containers_are_read_in_order_init_first(void **state)
 {
     static const struct {
@@ -765,7 +711,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_pod_is_read),
-        cmocka_unit_test(affinity_that_scores_is_told_from_what_filters),
         cmocka_unit_test(containers_are_read_in_order_init_first),
         cmocka_unit_test(amounts_come_from_limits_or_requests),
         cmocka_unit_test(a_pods_own_requests_take_the_place_of_its_containers),
