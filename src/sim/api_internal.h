@@ -46,12 +46,6 @@ int gs_sim_do_put(struct gs_sim_call *call);
 int gs_sim_do_patch(struct gs_sim_call *call);
 int gs_sim_do_delete(struct gs_sim_call *call);
 
-/* How a GET wants its objects. */
-enum gs_sim_form { GS_SIM_JSON, GS_SIM_TABLE };
-
-/* What a Table row carries besides its cells: meta/v1 IncludeObjectPolicy. */
-enum gs_sim_include { GS_SIM_INCLUDE_METADATA, GS_SIM_INCLUDE_OBJECT, GS_SIM_INCLUDE_NONE };
-
 /* Makes *ret the Status of a failure; returns nothing because that is always the answer. */
 void gs_sim_reply_error(struct gs_sim_reply *ret, const struct gs_error *err);
 
@@ -66,20 +60,11 @@ int gs_sim_status_put(const struct gs_error *err, struct gs_buf *out);
  */
 bool gs_sim_discovery(const struct gs_sim_path *path, struct gs_sim_reply *ret);
 
-/* {"kind":"Table",…} around rows. */
-void gs_sim_table_begin(enum gs_sim_kind kind, uint64_t version, const char *next,
-                        uint64_t remaining, struct gs_buf *out);
-void gs_sim_table_row(const struct gs_sim_api *api, const struct gs_sim_object *object,
-                      enum gs_sim_include include, struct gs_buf *out);
-void gs_sim_table_end(struct gs_buf *out);
-
 struct gs_sim_stream_spec {
     const struct gs_sim_query *query;
     uint64_t from;
     int64_t timeout_ns; /* real time until it ends by itself */
     bool bookmarks;
-    enum gs_sim_form form;
-    enum gs_sim_include include;
     const char *agent; /* copied */
 };
 

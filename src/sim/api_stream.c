@@ -18,8 +18,6 @@ struct gs_sim_stream {
     struct gs_sim_watch *watch;
     int64_t end_ns;
     int64_t bookmark_ns; /* when the next is due; INT64_MAX: none are wanted */
-    enum gs_sim_form form;
-    enum gs_sim_include include;
     bool cut;
     struct gs_sim_line_faults faults;
 };
@@ -41,8 +39,6 @@ int gs_sim_stream_open(struct gs_sim_api *api, const struct gs_sim_stream_spec *
         .kind = spec->query->kind,
         .end_ns = now + spec->timeout_ns,
         .bookmark_ns = spec->bookmarks ? now + api->bookmark_ns : INT64_MAX,
-        .form = spec->form,
-        .include = spec->include,
     };
     if (gs_sim_watch_open(api->cluster, spec->query, spec->from, &stream->watch, err) < 0) {
         free(stream);
@@ -68,18 +64,11 @@ bool gs_sim_stream_cut(const struct gs_sim_stream *stream)
     return stream->cut;
 }
 
-static void put_event(const struct gs_sim_stream *stream, const struct gs_sim_event *event,
-                      struct gs_buf *out)
+static void put_event(const struct gs_sim_event *event, struct gs_buf *out)
 {
     static const char *const types[] = {"ADDED", "MODIFIED", "DELETED"};
     gs_buf_printf(out, "{\"type\":\"%s\",\"object\":", types[event->change]);
-    if (stream->form == GS_SIM_TABLE) {
-        gs_sim_table_begin(stream->kind, event->object->version, "", 0, out);
-        gs_sim_table_row(stream->api, event->object, stream->include, out);
-        gs_sim_table_end(out);
-    } else {
-        gs_sim_object_put(event->object, out);
-    }
+    gs_sim_object_put(event->object, out);
     gs_buf_puts(out, "}\n");
 }
 
@@ -119,7 +108,7 @@ static int next_lines(struct gs_sim_stream *stream, int64_t wait_ns, struct gs_b
     gs_buf_reset(lines);
     wait_ns = wait_until_due(stream, wait_ns);
     while ((rc = gs_sim_watch_next(stream->watch, wait_ns, &event, &err)) > 0) {
-        put_event(stream, &event, lines);
+        put_event(&event, lines);
         gs_sim_object_unref(event.object);
         wait_ns = 0;
         if (lines->len >= CHUNK_BYTES || gs_buf_failed(lines))

@@ -36,32 +36,12 @@ static int query_u64(struct gs_sim_call *call, const char *name, uint64_t *ret)
     return 0;
 }
 
-static enum gs_sim_form wanted_form(const struct gs_sim_call *call)
-{
-    const char *accept = call->req->accept;
-    return accept && strstr(accept, "as=Table") ? GS_SIM_TABLE : GS_SIM_JSON;
-}
-
-static enum gs_sim_include wanted_include(const struct gs_sim_call *call)
-{
-    const char *text = gs_sim_call_query(call, "includeObject");
-    if (strcmp(text, "Object") == 0)
-        return GS_SIM_INCLUDE_OBJECT;
-    return strcmp(text, "None") == 0 ? GS_SIM_INCLUDE_NONE : GS_SIM_INCLUDE_METADATA;
-}
-
 /* ---- answers ---- */
 
 static void reply_object(struct gs_sim_call *call, int http, struct gs_sim_object *object)
 {
     call->ret->status = http;
-    if (wanted_form(call) == GS_SIM_TABLE && strcmp(call->req->method, "GET") == 0) {
-        gs_sim_table_begin(call->kind, object->version, "", 0, &call->ret->body);
-        gs_sim_table_row(call->api, object, wanted_include(call), &call->ret->body);
-        gs_sim_table_end(&call->ret->body);
-    } else {
-        gs_sim_object_put(object, &call->ret->body);
-    }
+    gs_sim_object_put(object, &call->ret->body);
     gs_sim_object_unref(object);
 }
 
@@ -88,16 +68,6 @@ static void reply_list(struct gs_sim_call *call, const struct gs_sim_list *list)
     const struct gs_sim_resource *res = gs_sim_resource(call->kind);
     struct gs_buf *out = &call->ret->body;
     call->ret->status = 200;
-    if (wanted_form(call) == GS_SIM_TABLE) {
-        gs_sim_table_begin(call->kind, list->version, list->next, list->remaining, out);
-        for (size_t i = 0; i < list->count; i++) {
-            if (i > 0)
-                gs_buf_putc(out, ',');
-            gs_sim_table_row(call->api, list->items[i], wanted_include(call), out);
-        }
-        gs_sim_table_end(out);
-        return;
-    }
     gs_buf_printf(out, "{\"kind\":\"%sList\",\"apiVersion\":\"%s%s%s\",\"metadata\":{", res->kind,
                   res->group, res->group[0] ? "/" : "", res->version);
     gs_buf_printf(out, "\"resourceVersion\":\"%llu\"", (unsigned long long)list->version);
@@ -139,8 +109,6 @@ static int do_watch(struct gs_sim_call *call)
         .query = &about,
         .bookmarks = query_bool(call, "allowWatchBookmarks"),
         .agent = call->req->agent,
-        .form = wanted_form(call),
-        .include = wanted_include(call),
     };
     if (gs_sim_call_query(call, "sendInitialEvents")[0])
         return gs_fail(&call->err, GS_EINVAL,

@@ -9,7 +9,6 @@
 #include "common/options.h"
 #include "gpushare/sim/replay.h"
 #include "sim/commands.h"
-#include "sim/plot.h"
 #include "sim/replay_timed.h"
 #include "sim/trace_files.h"
 
@@ -25,7 +24,6 @@ struct replay_settings {
     const char *policies; /* comma list */
     const char *arrivals;
     const char *curve;
-    const char *plot;
     const char *results;
     uint64_t seed;
     struct replay_loads loads;
@@ -120,7 +118,6 @@ static void read_settings(struct replay_settings *set, int argc, char **argv)
         OPT_STRING("arrivals", &set->arrivals, "FILE",
                    "a line per arrival: number, pod, node (-1: none), GPUs"),
         OPT_STRING("curve", &set->curve, "FILE", "allocation by arrived percent, as CSV"),
-        OPT_STRING("plot", &set->plot, "FILE.svg", "the same as a chart (needs gnuplot)"),
     };
     const struct gs_command command = {
         .name = "gpushare-sim replay",
@@ -166,8 +163,6 @@ static int load(struct replay_run *run, struct gs_error *err)
     if (!set->timed && (set->loads.count != 1 || set->results || set->seeds != 1 || set->moves))
         return gs_fail(err, GS_EINVAL,
                        "several loads or seeds, --moves and --results are for --timed");
-    if (set->plot && plot_check(set->plot, err) < 0)
-        return -1;
     if (find_policies(run, err) < 0 ||
         trace_files_read(set->nodes, set->pods, &run->trace, err) < 0)
         return -1;
@@ -278,29 +273,6 @@ static int write_curves(const struct replay_run *run, struct gs_error *err)
     return trace_files_write(run->set.curve, (struct gs_slice){out.data, out.len}, err);
 }
 
-/* The interesting part is where the cluster fills up: below 70 % all lines are the same. */
-static int write_plot(const struct replay_run *run, struct gs_error *err)
-{
-    static const struct plot_chart chart = {
-        .x = "arrived GPU demand, % of capacity",
-        .y = "allocated GPUs, % of capacity",
-        .ranges = "set xrange [70:*]\nset yrange [70:100]\nset key bottom right\n",
-    };
-    struct plot_line lines[POLICIES_MAX];
-    double x[GS_REPLAY_BUCKETS], y[POLICIES_MAX][GS_REPLAY_BUCKETS];
-    for (uint32_t i = 0; i < run->count; i++) {
-        uint32_t points = 0;
-        for (int b = 0; b < GS_REPLAY_BUCKETS; b++) {
-            if (run->results[i].curve[b] < 0) /* the same arrivals for all */
-                continue;
-            x[points] = b;
-            y[i][points++] = run->results[i].curve[b];
-        }
-        lines[i] = (struct plot_line){gs_replay_policy_name(run->policies[i]), x, y[i], points};
-    }
-    return plot_draw(run->set.plot, &chart, lines, run->count, err);
-}
-
 static int replay_with_time(const struct replay_run *run, struct gs_error *err)
 {
     const struct replay_settings *set = &run->set;
@@ -317,7 +289,6 @@ static int replay_with_time(const struct replay_run *run, struct gs_error *err)
         .moves = set->moves,
         .replay = spec_of(set),
         .results = set->results,
-        .plot = set->plot,
     };
     return replay_timed(&timed, err);
 }
@@ -330,9 +301,7 @@ static int replay_all(struct replay_run *run, struct gs_error *err)
             return -1;
         print_result(gs_replay_policy_name(run->policies[i]), &run->results[i]);
     }
-    if (run->set.curve && write_curves(run, err) < 0)
-        return -1;
-    return run->set.plot ? write_plot(run, err) : 0;
+    return run->set.curve ? write_curves(run, err) : 0;
 }
 
 static int replay_and_close(struct replay_run *run, struct gs_error *err)

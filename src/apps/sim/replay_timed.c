@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "gpushare/base/num.h"
-#include "sim/plot.h"
 #include "sim/trace_files.h"
 
 enum { MS_PER_S = 1000, RESULTS_BYTES_MAX = 64 << 20 };
@@ -154,8 +153,7 @@ static void write_results(struct gs_buf *out, uint32_t load_pct, uint64_t seed, 
 /* --- runs --- */
 
 struct table {
-    double (*rows)[COLUMNS];                             /* of the seeds of one load and policy */
-    double means[REPLAY_POLICIES_MAX][REPLAY_LOADS_MAX]; /* of the waiting, for the plot */
+    double (*rows)[COLUMNS]; /* of the seeds of one load and policy */
     bool headed;
     struct gs_buf csv;
 };
@@ -182,31 +180,8 @@ static int run_seeds(const struct replay_timed *run, struct table *table, uint32
         figures_of(&result, table->rows[i]);
         write_results(&table->csv, draw.load_pct, draw.seed, name, &result);
     }
-    double reach;
-    table->means[policy][load] = mean_of(table->rows, run->seeds, WAIT_MEAN, &reach);
     print_row(run->loads.percent[load], name, table->rows, run->seeds);
     return 0;
-}
-
-static int write_files(const struct replay_timed *run, struct table *table, struct gs_error *err)
-{
-    struct plot_line lines[REPLAY_POLICIES_MAX];
-    double loads[REPLAY_LOADS_MAX];
-    if (gs_buf_failed(&table->csv))
-        return gs_fail_nomem(err);
-    if (run->results &&
-        trace_files_write(run->results, (struct gs_slice){table->csv.data, table->csv.len}, err) <
-            0)
-        return -1;
-    for (uint32_t l = 0; l < run->loads.count; l++)
-        loads[l] = run->loads.percent[l];
-    for (uint32_t p = 0; p < run->policy_count; p++)
-        lines[p] = (struct plot_line){gs_replay_policy_name(run->policies[p]), loads,
-                                      table->means[p], run->loads.count};
-    static const struct plot_chart chart = {.x = "offered GPU time, % of capacity",
-                                            .y = "mean waiting of pods with GPU, minutes",
-                                            .ranges = "set yrange [0:*]\nset key top left\n"};
-    return run->plot ? plot_draw(run->plot, &chart, lines, run->policy_count, err) : 0;
 }
 
 static int run_all(const struct replay_timed *run, struct table *table, struct gs_error *err)
@@ -219,7 +194,10 @@ static int run_all(const struct replay_timed *run, struct table *table, struct g
                 return -1;
         }
     }
-    return write_files(run, table, err);
+    if (gs_buf_failed(&table->csv))
+        return gs_fail_nomem(err);
+    const struct gs_slice csv = {table->csv.data, table->csv.len};
+    return run->results ? trace_files_write(run->results, csv, err) : 0;
 }
 
 int replay_timed(const struct replay_timed *run, struct gs_error *err)

@@ -26,7 +26,6 @@ struct replay_timed {
     struct gs_replay_spec replay;
     uint32_t moves;      /* an hour, as defrag says */
     const char *results; /* CSV with every figure of every run, or NULL */
-    const char *plot;    /* mean waiting by load, or NULL */
 };
 
 /* Prints the table. The codes of gs_timed_draw() and gs_timed_replay(); GS_EINVAL for no seed or

@@ -243,83 +243,6 @@ static void a_list_goes_by_pages(void **state)
     assert_null(json_object_get(json_array_get(json_object_get(second, "items"), 0), "kind"));
 }
 
-#define TABLE "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-
-static void a_table_has_as_many_cells_as_columns(void **state)
-{
-    struct world *world = *state;
-    static const char *const lines[] = {
-        "GET /api/v1/nodes",
-        "GET " PODS,
-        "GET /api/v1/events",
-        "GET /api/v1/namespaces",
-        "GET /apis/coordination.k8s.io/v1/leases",
-        "GET " PODS "/p",
-    };
-    static const struct {
-        enum gs_sim_kind kind;
-        const char *body;
-    } objects[] = {
-        {GS_SIM_NODES, "{\"metadata\":{\"name\":\"n\"}}"},
-        {GS_SIM_PODS, POD("p")},
-        {GS_SIM_EVENTS, "{\"metadata\":{\"name\":\"e\"}}"},
-        {GS_SIM_LEASES, "{\"metadata\":{\"name\":\"l\"}}"},
-    };
-    GS_FOR_EACH_ROW (r, objects)
-        assert_int_equal(gs_sim_load(world->cluster, r->kind, gs_slice_of(r->body), NULL, NULL), 0);
-    for (size_t i = 0; i < GS_COUNT_OF(lines); i++) {
-        struct gs_sim_reply reply = ask(world, lines[i], TABLE, NULL, "");
-        json_auto_t *table = tree_of_reply(&reply);
-        json_t *row = json_array_get(json_object_get(table, "rows"), 0);
-        row_text(lines[i], json_string_value(json_object_get(table, "kind")), "Table");
-        row_equal(lines[i], json_array_size(json_object_get(row, "cells")),
-                  json_array_size(json_object_get(table, "columnDefinitions")));
-        row_text(lines[i],
-                 json_string_value(json_object_get(json_object_get(row, "object"), "kind")),
-                 "PartialObjectMetadata");
-    }
-}
-
-static void a_pods_row_says_how_it_is(void **state)
-{
-    struct world *world = *state;
-    static const struct {
-        const char *row;
-        const char *status;
-        const char *ready;
-        const char *word;
-    } rows[] = {
-        {"waiting", "{\"phase\":\"Pending\"}", "0/1", "Pending"},
-        {"running",
-         "{\"phase\":\"Running\",\"containerStatuses\":[{\"ready\":true,\"restartCount\":2,"
-         "\"state\":{\"running\":{}}}]}",
-         "1/1", "Running"},
-        {"crashing",
-         "{\"phase\":\"Running\",\"containerStatuses\":[{\"ready\":false,\"state\":{\"waiting\":"
-         "{\"reason\":\"CrashLoopBackOff\"}}}]}",
-         "0/1", "CrashLoopBackOff"},
-        {"evicted", "{\"phase\":\"Failed\",\"reason\":\"Evicted\"}", "0/1", "Evicted"},
-    };
-    add_pod(world->cluster, "p", "");
-    GS_FOR_EACH_ROW (r, rows) {
-        char body[256];
-        snprintf(body, sizeof(body), "{\"status\":%s}", r->status);
-        assert_int_equal(gs_sim_patch(world->cluster, GS_SIM_PODS, GS_SIM_STATUS,
-                                      GS_SIM_PATCH_MERGE, "default", "p",
-                                      GS_SLICE("{\"status\":null}"), NULL, NULL),
-                         0);
-        assert_int_equal(gs_sim_patch(world->cluster, GS_SIM_PODS, GS_SIM_STATUS,
-                                      GS_SIM_PATCH_MERGE, "default", "p", gs_slice_of(body), NULL,
-                                      NULL),
-                         0);
-        struct gs_sim_reply reply = ask(world, "GET " PODS "/p", TABLE, NULL, "");
-        json_auto_t *table = tree_of_reply(&reply);
-        json_t *cells = json_object_get(json_array_get(json_object_get(table, "rows"), 0), "cells");
-        row_text(r->row, json_string_value(json_array_get(cells, 1)), r->ready);
-        row_text(r->row, json_string_value(json_array_get(cells, 2)), r->word);
-    }
-}
-
 /* ---- watches ---- */
 
 static void a_watch_is_lines_of_json(void **state)
@@ -385,20 +308,6 @@ static void a_watch_from_the_forgotten_past_says_so_in_the_stream(void **state)
     gs_sim_reply_release(&reply);
 }
 
-static void a_watch_as_table_carries_one_row_per_event(void **state)
-{
-    struct world *world = *state;
-    _cleanup_(gs_buf_release) struct gs_buf lines = GS_BUF(1 << 20);
-    add_pod(world->cluster, "a", "");
-    struct gs_sim_reply reply = ask(world, "GET " PODS "?watch=1", TABLE, NULL, "");
-    assert_int_equal(gs_sim_stream_next(reply.stream, 0, &lines), 0);
-    json_auto_t *event = json_loadb(lines.data, lines.len, 0, NULL);
-    json_t *table = json_object_get(event, "object");
-    assert_string_equal(json_string_value(json_object_get(table, "kind")), "Table");
-    assert_int_equal(json_array_size(json_object_get(table, "rows")), 1);
-    gs_sim_reply_release(&reply);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -406,12 +315,9 @@ int main(void)
         test_with_world(an_answer_in_protobuf_only_is_refused),
         test_with_world(a_token_is_asked_for_when_there_is_one),
         test_with_world(a_list_goes_by_pages),
-        test_with_world(a_table_has_as_many_cells_as_columns),
-        test_with_world(a_pods_row_says_how_it_is),
         test_with_world(a_watch_is_lines_of_json),
         test_with_world(a_quiet_watch_gets_bookmarks_and_ends_at_its_time),
         test_with_world(a_watch_from_the_forgotten_past_says_so_in_the_stream),
-        test_with_world(a_watch_as_table_carries_one_row_per_event),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
