@@ -71,7 +71,7 @@ private_header_exists() {
 # Foreign headers and the layers where they may appear (docs/architecture.md).
 foreign_headers=(
     'jansson.h            codec sim kube apps'
-    'yaml.h               base sim kube apps'
+    'yaml.h               codec'
     'curl/.*              kube'
     'microhttpd.h         http'
     'gnutls/.*            http apps'

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
+#include "gpushare/base/file.h"
 #include "gpushare/kube/exec_credential.h"
 
 enum { TOKEN_BYTES_MAX = 64 << 10, PEM_BYTES_MAX = 4 << 20 };

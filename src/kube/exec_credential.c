@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/kube/exec_credential.h"
+#include "gpushare/base/file.h"
 
 #include <jansson.h>
 #include <string.h>
 
-#include "file.h"
 #include "gpushare/base/cleanup.h"
 #include "gpushare/codec/rfc3339.h"
 #include "gpushare/kube/base64.h"

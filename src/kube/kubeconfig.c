@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/kube/kubeconfig.h"
+#include "gpushare/base/file.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
 #include "gpushare/base/cleanup.h"
 #include "kubeconfig_private.h"
 

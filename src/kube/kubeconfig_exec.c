@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
 #include "gpushare/base/cleanup.h"
+#include "gpushare/base/file.h"
 #include "kubeconfig_private.h"
 
 /* users[].user.exec: client-go's tools/clientcmd/api/v1.ExecConfig. */
@@ -32,7 +32,8 @@ void gs_kube_exec_free(struct gs_kube_exec *exec)
 }
 
 /* One "NAME=value" of an env item. */
-static int env_word(struct gs_yaml *yaml, const yaml_node_t *item, char **ret, struct gs_error *err)
+static int env_word(struct gs_yaml *yaml, const struct gs_yaml_node *item, char **ret,
+                    struct gs_error *err)
 {
     _cleanup_free_ char *name = NULL;
     _cleanup_free_ char *value = NULL;
@@ -48,10 +49,11 @@ static int env_word(struct gs_yaml *yaml, const yaml_node_t *item, char **ret, s
     return 0;
 }
 
-static int arg_word(struct gs_yaml *yaml, const yaml_node_t *item, char **ret, struct gs_error *err)
+static int arg_word(struct gs_yaml *yaml, const struct gs_yaml_node *item, char **ret,
+                    struct gs_error *err)
 {
-    const char *text = (const char *)item->data.scalar.value;
-    if (item->type != YAML_SCALAR_NODE || strlen(text) != item->data.scalar.length)
+    const char *text = gs_yaml_scalar(item);
+    if (!text)
         return gs_yaml_fail(yaml, item, err, "an argument of the plugin must be a string");
     char *copy = strdup(text);
     if (!copy)
@@ -60,15 +62,15 @@ static int arg_word(struct gs_yaml *yaml, const yaml_node_t *item, char **ret, s
     return 0;
 }
 
-typedef int word_fn(struct gs_yaml *yaml, const yaml_node_t *item, char **ret,
+typedef int word_fn(struct gs_yaml *yaml, const struct gs_yaml_node *item, char **ret,
                     struct gs_error *err);
 
 /* The list under key as NULL-terminated words; empty when absent. *ret is set on failure too, so
  * that the caller's release finds what was made. */
-static int read_words(struct gs_yaml *yaml, const yaml_node_t *node, const char *key,
+static int read_words(struct gs_yaml *yaml, const struct gs_yaml_node *node, const char *key,
                       word_fn *word_of, char ***ret, struct gs_error *err)
 {
-    const yaml_node_t *list;
+    const struct gs_yaml_node *list;
     if (gs_yaml_sequence(yaml, node, key, &list, err) < 0)
         return -1;
     size_t count = 0;
@@ -85,7 +87,7 @@ static int read_words(struct gs_yaml *yaml, const yaml_node_t *node, const char 
     return 0;
 }
 
-static int read_interactive(struct gs_yaml *yaml, const yaml_node_t *node, bool required,
+static int read_interactive(struct gs_yaml *yaml, const struct gs_yaml_node *node, bool required,
                             enum gs_kube_interactive *ret, struct gs_error *err)
 {
     static const char *const words[] = {
@@ -114,8 +116,8 @@ static int read_interactive(struct gs_yaml *yaml, const yaml_node_t *node, bool 
                         "Always");
 }
 
-static int read_command(struct gs_yaml *yaml, const yaml_node_t *node, struct gs_kube_exec *exec,
-                        struct gs_error *err)
+static int read_command(struct gs_yaml *yaml, const struct gs_yaml_node *node,
+                        struct gs_kube_exec *exec, struct gs_error *err)
 {
     _cleanup_free_ char *command = NULL;
     if (gs_yaml_string(yaml, node, "command", &command, err) < 0)
@@ -127,8 +129,8 @@ static int read_command(struct gs_yaml *yaml, const yaml_node_t *node, struct gs
     return exec->command ? 0 : gs_fail_nomem(err);
 }
 
-static int read_exec(struct gs_yaml *yaml, const yaml_node_t *node, struct gs_kube_exec *exec,
-                     struct gs_error *err)
+static int read_exec(struct gs_yaml *yaml, const struct gs_yaml_node *node,
+                     struct gs_kube_exec *exec, struct gs_error *err)
 {
     if (read_command(yaml, node, exec, err) < 0 ||
         gs_yaml_string(yaml, node, "apiVersion", &exec->api_version, err) < 0 ||
@@ -147,10 +149,10 @@ static int read_exec(struct gs_yaml *yaml, const yaml_node_t *node, struct gs_ku
     return read_interactive(yaml, node, v1, &exec->interactive, err);
 }
 
-int gs_kubeconfig_exec(struct gs_yaml *yaml, const yaml_node_t *user, struct gs_kube_exec **ret,
-                       struct gs_error *err)
+int gs_kubeconfig_exec(struct gs_yaml *yaml, const struct gs_yaml_node *user,
+                       struct gs_kube_exec **ret, struct gs_error *err)
 {
-    const yaml_node_t *node;
+    const struct gs_yaml_node *node;
     if (gs_yaml_get(yaml, user, "exec", &node, err) < 0)
         return -1;
     if (!node)
@@ -166,10 +168,10 @@ int gs_kubeconfig_exec(struct gs_yaml *yaml, const yaml_node_t *user, struct gs_
     return 0;
 }
 
-int gs_kubeconfig_cluster_extension(struct gs_yaml *yaml, const yaml_node_t *cluster,
+int gs_kubeconfig_cluster_extension(struct gs_yaml *yaml, const struct gs_yaml_node *cluster,
                                     struct gs_kube_exec *exec, struct gs_error *err)
 {
-    const yaml_node_t *list, *item, *extension;
+    const struct gs_yaml_node *list, *item, *extension;
     if (gs_yaml_sequence(yaml, cluster, "extensions", &list, err) < 0)
         return -1;
     for (size_t i = 0; (item = gs_yaml_item(yaml, list, i)) != NULL; i++) {

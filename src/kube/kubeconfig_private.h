@@ -2,8 +2,8 @@
 #ifndef GPUSHARE_KUBE_KUBECONFIG_PRIVATE_H
 #define GPUSHARE_KUBE_KUBECONFIG_PRIVATE_H
 
+#include "gpushare/codec/yaml.h"
 #include "gpushare/kube/kubeconfig.h"
-#include "yaml_doc.h"
 
 /* The files in the order of their precedence. Private to this folder. */
 struct gs_kubeconfig_files {
@@ -16,11 +16,11 @@ int gs_kubeconfig_resolve(struct gs_kubeconfig_files *files, const char *context
                           struct gs_kube_config *ret, struct gs_error *err);
 
 /* users[].user.exec of one user entry, which may be absent. */
-int gs_kubeconfig_exec(struct gs_yaml *yaml, const yaml_node_t *user, struct gs_kube_exec **ret,
-                       struct gs_error *err);
+int gs_kubeconfig_exec(struct gs_yaml *yaml, const struct gs_yaml_node *user,
+                       struct gs_kube_exec **ret, struct gs_error *err);
 
 /* Fills cluster_config from the cluster's extension for plugins, when it has one. */
-int gs_kubeconfig_cluster_extension(struct gs_yaml *yaml, const yaml_node_t *cluster,
+int gs_kubeconfig_cluster_extension(struct gs_yaml *yaml, const struct gs_yaml_node *cluster,
                                     struct gs_kube_exec *exec, struct gs_error *err);
 
 void gs_kube_exec_free(struct gs_kube_exec *exec);

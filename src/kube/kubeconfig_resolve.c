@@ -3,15 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
 #include "gpushare/base/cleanup.h"
+#include "gpushare/base/file.h"
 #include "gpushare/kube/base64.h"
 #include "kubeconfig_private.h"
 
 /* Where an entry was found; yaml NULL: nowhere. */
 struct entry {
     struct gs_yaml *yaml;
-    const yaml_node_t *node; /* the inner mapping; NULL when it is empty */
+    const struct gs_yaml_node *node; /* the inner mapping; NULL when it is empty */
 };
 
 /* Looks for `name` in the list `kind` ("clusters") of one file; the item's own part is under
@@ -19,7 +19,7 @@ struct entry {
 static int find_in_file(struct gs_yaml *yaml, const char *kind, const char *part, const char *name,
                         struct entry *ret, struct gs_error *err)
 {
-    const yaml_node_t *list, *item;
+    const struct gs_yaml_node *list, *item;
     if (gs_yaml_sequence(yaml, gs_yaml_root(yaml), kind, &list, err) < 0)
         return -1;
     bool found = false;
@@ -97,7 +97,7 @@ static int read_cluster(const struct entry *entry, struct gs_kube_config *config
                         struct gs_error *err)
 {
     struct gs_yaml *yaml = entry->yaml;
-    const yaml_node_t *node = entry->node;
+    const struct gs_yaml_node *node = entry->node;
     if (gs_yaml_string(yaml, node, "server", &config->server, err) < 0 ||
         gs_yaml_string(yaml, node, "tls-server-name", &config->tls_server_name, err) < 0 ||
         gs_yaml_string(yaml, node, "proxy-url", &config->proxy_url, err) < 0 ||
@@ -134,7 +134,7 @@ static int read_user(const struct entry *entry, const struct entry *cluster,
                      struct gs_kube_config *config, struct gs_error *err)
 {
     struct gs_yaml *yaml = entry->yaml;
-    const yaml_node_t *node = entry->node, *provider;
+    const struct gs_yaml_node *node = entry->node, *provider;
     _cleanup_free_ char *token_file = NULL;
     if (!node)
         return 0;

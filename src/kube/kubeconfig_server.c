@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "file.h"
 #include "gpushare/base/cleanup.h"
+#include "gpushare/base/file.h"
 #include "kubeconfig_private.h"
 #include "url.h"
 

@@ -8,24 +8,15 @@
 #include "gpushare/base/slice.h"
 #include "gpushare/sim/cluster.h"
 
-/*
- * Files of Kubernetes objects as `kubectl apply -f` takes them: YAML documents separated by "---",
- * or JSON; a List counts as its items.
- */
-
-enum {
-    GS_SIM_MANIFEST_BYTES_MAX = 256 << 20,
-    GS_SIM_MANIFEST_DEPTH_MAX = 64,
-};
+/* Manifests (codec/manifest.h) of what the simulator's cluster knows. */
 
 /* Takes one object, as compact JSON *borrowed for the call*; -1 and *err end the reading. */
 typedef int gs_sim_take(void *ctx, enum gs_sim_kind kind, struct gs_slice json,
                         struct gs_error *err);
 
 /*
- * Calls each for every object; stops and returns -1 when each does. name stands for the file in
- * messages. GS_EPROTO: "NAME:LINE: what"; GS_EINVAL: a kind that the cluster does not know;
- * GS_ETOOBIG.
+ * Calls each for every object; stops and returns -1 when each does. The errors of
+ * gs_manifest_parse(); GS_EINVAL: a kind that the cluster does not know.
  */
 int gs_sim_manifest_parse(struct gs_slice text, const char *name, gs_sim_take *each, void *ctx,
                           struct gs_error *err);

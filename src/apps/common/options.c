@@ -2,17 +2,17 @@
 #include "common/options.h"
 
 #include <argp.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yaml.h>
 
 #include "common/options_help.h"
 #include "gpushare/base/arena.h"
 #include "gpushare/base/cleanup.h"
+#include "gpushare/base/file.h"
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/num.h"
+#include "gpushare/codec/yaml.h"
 
 /* OLD_HELP_KEY is argp's own, whose help is not used: its line wrapping goes wrong at some
  * lengths. */
@@ -22,7 +22,8 @@ enum {
     CONFIG_KEY = 0x0fff,
     HELP_KEY = 'h',
     OLD_HELP_KEY = '?',
-    ROWS_BESIDE = 5
+    ROWS_BESIDE = 5,
+    CONFIG_BYTES_MAX = 1 << 20
 };
 
 static bool set_level(void *to, const char *text)
@@ -104,65 +105,58 @@ static const struct gs_option *find_row(const struct gs_option *rows, size_t cou
     return NULL;
 }
 
-/* "a", or "a,b" of a sequence; *caller frees*; NULL for what is neither. */
-static char *node_text(yaml_document_t *document, const yaml_node_t *node)
+/* "a", or "a,b" of a list; *caller frees*; NULL for what is neither. */
+static char *node_text(const struct gs_yaml *yaml, const struct gs_yaml_node *node)
 {
-    if (node->type == YAML_SCALAR_NODE)
-        return strndup((const char *)node->data.scalar.value, node->data.scalar.length);
-    if (node->type != YAML_SEQUENCE_NODE)
+    const char *scalar = gs_yaml_scalar(node);
+    if (scalar)
+        return strdup(scalar);
+    if (!gs_yaml_is_list(node))
         return NULL;
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);
     if (!out)
         return NULL;
-    for (yaml_node_item_t *item = node->data.sequence.items.start;
-         item < node->data.sequence.items.top; item++) {
-        const yaml_node_t *entry = yaml_document_get_node(document, *item);
-        if (entry->type == YAML_SCALAR_NODE)
-            fprintf(out, "%s%s", len || ftell(out) ? "," : "",
-                    (const char *)entry->data.scalar.value);
+    const struct gs_yaml_node *item;
+    for (size_t i = 0; (item = gs_yaml_item(yaml, node, i)) != NULL; i++) {
+        scalar = gs_yaml_scalar(item);
+        if (scalar)
+            fprintf(out, "%s%s", len || ftell(out) ? "," : "", scalar);
     }
     fclose(out);
     return text;
 }
 
 static int read_pair(const struct gs_command *command, const struct gs_option *own,
-                     size_t own_count, yaml_document_t *document, const yaml_node_pair_t *pair,
-                     struct gs_error *err)
+                     size_t own_count, const struct gs_yaml *yaml, const struct gs_yaml_node *key,
+                     const struct gs_yaml_node *value, struct gs_error *err)
 {
-    const yaml_node_t *key = yaml_document_get_node(document, pair->key);
-    const yaml_node_t *value = yaml_document_get_node(document, pair->value);
-    if (key->type != YAML_SCALAR_NODE)
-        return gs_fail(err, GS_EINVAL, "line %zu: a key is no plain word",
-                       key->start_mark.line + 1);
-    const char *name = (const char *)key->data.scalar.value;
+    const char *name = gs_yaml_scalar(key);
+    if (!name)
+        return gs_yaml_fail(yaml, key, err, "a key is no plain word");
     const struct gs_option *option = find_row(command->options, command->option_count, name);
     if (!option)
         option = find_row(own, own_count, name);
     if (!option)
-        return gs_fail(err, GS_EINVAL, "line %zu: there is no option %.80s",
-                       key->start_mark.line + 1, name);
-    char *text = node_text(document, value); /* strings live on in the options */
+        return gs_yaml_fail(yaml, key, err, "there is no option %.80s", name);
+    char *text = node_text(yaml, value); /* strings live on in the options */
     if (!text)
-        return gs_fail(err, GS_EINVAL, "line %zu: %.80s needs a plain value or a list",
-                       value->start_mark.line + 1, name);
-    if (set_option(option, text, err) < 0)
-        return gs_error_prefix(err, "line %zu", value->start_mark.line + 1);
+        return gs_yaml_fail(yaml, value, err, "%.80s needs a plain value or a list", name);
+    struct gs_error why = {0};
+    if (set_option(option, text, &why) < 0)
+        return gs_yaml_fail(yaml, value, err, "%s", why.msg);
     return 0;
 }
 
 static int read_document(const struct gs_command *command, const struct gs_option *own,
-                         size_t own_count, yaml_document_t *document, struct gs_error *err)
+                         size_t own_count, const struct gs_yaml *yaml, struct gs_error *err)
 {
-    const yaml_node_t *root = yaml_document_get_root_node(document);
-    if (!root)
-        return 0;
-    if (root->type != YAML_MAPPING_NODE)
-        return gs_fail(err, GS_EINVAL, "the file is no mapping of option names to values");
-    for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;
-         pair < root->data.mapping.pairs.top; pair++) {
-        if (read_pair(command, own, own_count, document, pair, err) < 0)
+    const struct gs_yaml_node *root = gs_yaml_root(yaml), *key, *value;
+    if (root && !gs_yaml_is_map(root))
+        return gs_yaml_fail(yaml, root, err, "no mapping of option names to values");
+    for (size_t i = 0; gs_yaml_pair(yaml, root, i, &key, &value); i++) {
+        if (read_pair(command, own, own_count, yaml, key, value, err) < 0)
             return -1;
     }
     return 0;
@@ -171,27 +165,15 @@ static int read_document(const struct gs_command *command, const struct gs_optio
 static int read_file(const struct gs_command *command, const struct gs_option *own,
                      size_t own_count, const char *path, struct gs_error *err)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return gs_fail_errno(err, GS_EIO, errno, "%.160s", path);
-    yaml_parser_t parser;
-    yaml_document_t document;
-    int result = -1;
-    if (!yaml_parser_initialize(&parser)) {
-        fclose(file);
-        return gs_fail_nomem(err);
-    }
-    yaml_parser_set_input_file(&parser, file);
-    if (!yaml_parser_load(&parser, &document)) {
-        gs_fail(err, GS_EINVAL, "line %zu: %s", parser.problem_mark.line + 1,
-                parser.problem ? parser.problem : "no YAML");
-    } else {
-        result = read_document(command, own, own_count, &document, err);
-        yaml_document_delete(&document);
-    }
-    yaml_parser_delete(&parser);
-    fclose(file);
-    return result < 0 ? gs_error_prefix(err, "%.160s", path) : 0;
+    _cleanup_free_ char *text = NULL;
+    size_t len;
+    struct gs_yaml yaml;
+    if (gs_file_read(path, CONFIG_BYTES_MAX, &text, &len, err) < 0 ||
+        gs_yaml_load(&yaml, text, len, path, NULL, err) < 0)
+        return -1;
+    int result = read_document(command, own, own_count, &yaml, err);
+    gs_yaml_release(&yaml);
+    return result;
 }
 
 /* --- the command line --- */

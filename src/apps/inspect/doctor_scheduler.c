@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <yaml.h>
 
 #include "gpushare/base/clock.h"
+#include "gpushare/base/file.h"
 #include "gpushare/base/num.h"
+#include "gpushare/codec/yaml.h"
 #include "gpushare/service/service.h"
 #include "inspect/doctor.h"
 #include "inspect/lookup.h"
@@ -16,36 +16,12 @@
 
 enum { CONFIG_BYTES_MAX = 1 << 20 };
 
-static const yaml_node_t *member(yaml_document_t *document, const yaml_node_t *node,
-                                 const char *name)
-{
-    if (!node || node->type != YAML_MAPPING_NODE)
-        return NULL;
-    for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-         pair < node->data.mapping.pairs.top; pair++) {
-        const yaml_node_t *key = yaml_document_get_node(document, pair->key);
-        if (key->type == YAML_SCALAR_NODE && strcmp((char *)key->data.scalar.value, name) == 0)
-            return yaml_document_get_node(document, pair->value);
-    }
-    return NULL;
-}
-
-static const char *text_of(yaml_document_t *document, const yaml_node_t *node, const char *name)
-{
-    const yaml_node_t *value = member(document, node, name);
-    return value && value->type == YAML_SCALAR_NODE ? (const char *)value->data.scalar.value : "";
-}
-
 /* The entry of extenders that is ours; NULL without one. */
-static const yaml_node_t *our_extender(yaml_document_t *document)
+static const struct gs_yaml_node *our_extender(const struct gs_yaml *yaml)
 {
-    const yaml_node_t *list = member(document, yaml_document_get_root_node(document), "extenders");
-    if (!list || list->type != YAML_SEQUENCE_NODE)
-        return NULL;
-    for (yaml_node_item_t *item = list->data.sequence.items.start;
-         item < list->data.sequence.items.top; item++) {
-        const yaml_node_t *entry = yaml_document_get_node(document, *item);
-        if (strstr(text_of(document, entry, "urlPrefix"), "/gpushare-scheduler"))
+    const struct gs_yaml_node *list = gs_yaml_member(yaml, gs_yaml_root(yaml), "extenders"), *entry;
+    for (size_t i = 0; (entry = gs_yaml_item(yaml, list, i)) != NULL; i++) {
+        if (strstr(gs_yaml_text(yaml, entry, "urlPrefix"), "/gpushare-scheduler"))
             return entry;
     }
     return NULL;
@@ -54,8 +30,8 @@ static const yaml_node_t *our_extender(yaml_document_t *document)
 /* Where a file is wrong: its name, its document and the extender's entry in it. */
 struct config {
     struct doctor *doctor;
-    yaml_document_t *document;
-    const yaml_node_t *entry;
+    const struct gs_yaml *yaml;
+    const struct gs_yaml_node *entry;
     const char *where;
     uint32_t findings;
 };
@@ -76,7 +52,7 @@ static void say_config(struct config *config, enum finding finding, const char *
 
 static const char *value(const struct config *config, const char *key)
 {
-    return text_of(config->document, config->entry, key);
+    return gs_yaml_text(config->yaml, config->entry, key);
 }
 
 /* A verb without which pods are placed wrongly, or not at all. */
@@ -156,16 +132,14 @@ static void check_address(struct config *config)
                    "extender with a certificate, else enableHTTPS: false");
 }
 
-static const yaml_node_t *managed(const struct config *config, const char *resource)
+static const struct gs_yaml_node *managed(const struct config *config, const char *resource)
 {
-    const yaml_node_t *list = member(config->document, config->entry, "managedResources");
-    if (!list || list->type != YAML_SEQUENCE_NODE)
-        return NULL;
-    for (yaml_node_item_t *item = list->data.sequence.items.start;
-         item < list->data.sequence.items.top; item++) {
-        const yaml_node_t *node = yaml_document_get_node(config->document, *item);
-        if (strcmp(text_of(config->document, node, "name"), resource) == 0)
-            return node;
+    const struct gs_yaml_node *list =
+                                  gs_yaml_member(config->yaml, config->entry, "managedResources"),
+                              *item;
+    for (size_t i = 0; (item = gs_yaml_item(config->yaml, list, i)) != NULL; i++) {
+        if (strcmp(gs_yaml_text(config->yaml, item, "name"), resource) == 0)
+            return item;
     }
     return NULL;
 }
@@ -173,8 +147,8 @@ static const yaml_node_t *managed(const struct config *config, const char *resou
 static void check_resource(struct config *config)
 {
     const char *resource = config->doctor->common.names.gpu_mem;
-    const yaml_node_t *entry = managed(config, resource);
-    if (!member(config->document, config->entry, "managedResources"))
+    const struct gs_yaml_node *entry = managed(config, resource);
+    if (!gs_yaml_member(config->yaml, config->entry, "managedResources"))
         say_config(
             config, FINDING_WARN,
             "no managedResources: the extender is asked about every pod of the cluster, and none "
@@ -183,7 +157,7 @@ static void check_resource(struct config *config)
     else if (!entry)
         say_config(config, FINDING_FAIL, "managedResources lacks %s: the extender is never asked",
                    resource);
-    else if (strcmp(text_of(config->document, entry, "ignoredByScheduler"), "true") == 0)
+    else if (strcmp(gs_yaml_text(config->yaml, entry, "ignoredByScheduler"), "true") == 0)
         say_config(config, FINDING_WARN,
                    "ignoredByScheduler: true: kube-scheduler does not count %s, so quota of nodes, "
                    "preemption and Cluster Autoscaler go wrong; false",
@@ -193,9 +167,9 @@ static void check_resource(struct config *config)
 static void check_share(struct config *config)
 {
     uint32_t minor = config->doctor->server_minor;
-    const yaml_node_t *root = yaml_document_get_root_node(config->document);
-    const char *text = text_of(config->document, root, "percentageOfNodesToScore");
-    bool policy_file = strcmp(text_of(config->document, root, "kind"), "Policy") == 0;
+    const struct gs_yaml_node *root = gs_yaml_root(config->yaml);
+    const char *text = gs_yaml_text(config->yaml, root, "percentageOfNodesToScore");
+    bool policy_file = strcmp(gs_yaml_text(config->yaml, root, "kind"), "Policy") == 0;
     uint32_t share = 0; /* its own choice: a sample */
     gs_parse_u32(text, strlen(text), &share);
     if (minor && minor < GS_NOMINATES_SINCE_MINOR && share < 100 && !policy_file)
@@ -219,9 +193,9 @@ static const struct {
 
 static void check_version(struct config *config)
 {
-    const yaml_node_t *root = yaml_document_get_root_node(config->document);
-    const char *version = text_of(config->document, root, "apiVersion");
-    const char *kind = text_of(config->document, root, "kind");
+    const struct gs_yaml_node *root = gs_yaml_root(config->yaml);
+    const char *version = gs_yaml_text(config->yaml, root, "apiVersion");
+    const char *kind = gs_yaml_text(config->yaml, root, "kind");
     uint32_t minor = config->doctor->server_minor;
     if (!minor)
         return;
@@ -242,26 +216,22 @@ static void check_version(struct config *config)
 static void note_profiles(struct config *config)
 {
     struct doctor *doctor = config->doctor;
-    const yaml_node_t *root = yaml_document_get_root_node(config->document);
-    const yaml_node_t *list = member(config->document, root, "profiles");
-    if (!list || list->type != YAML_SEQUENCE_NODE) {
+    const struct gs_yaml_node *root = gs_yaml_root(config->yaml);
+    const struct gs_yaml_node *list = gs_yaml_member(config->yaml, root, "profiles"), *item;
+    if (!gs_yaml_is_list(list))
         snprintf(doctor->served, sizeof(doctor->served), "default-scheduler");
-        return;
-    }
-    for (yaml_node_item_t *item = list->data.sequence.items.start;
-         item < list->data.sequence.items.top; item++) {
-        const char *name = text_of(
-            config->document, yaml_document_get_node(config->document, *item), "schedulerName");
+    for (size_t i = 0; (item = gs_yaml_item(config->yaml, list, i)) != NULL; i++) {
+        const char *name = gs_yaml_text(config->yaml, item, "schedulerName");
         size_t len = strlen(doctor->served);
         snprintf(doctor->served + len, sizeof(doctor->served) - len, "%s%.200s", len ? "," : "",
                  name[0] ? name : "default-scheduler");
     }
 }
 
-static void judge(struct doctor *doctor, yaml_document_t *document, const char *where)
+static void judge(struct doctor *doctor, const struct gs_yaml *yaml, const char *where)
 {
     struct config config = {
-        .doctor = doctor, .document = document, .entry = our_extender(document), .where = where};
+        .doctor = doctor, .yaml = yaml, .entry = our_extender(yaml), .where = where};
     check_version(&config);
     if (!config.entry) {
         say_config(
@@ -286,34 +256,25 @@ static void judge(struct doctor *doctor, yaml_document_t *document, const char *
 
 static void parse(struct doctor *doctor, const char *text, size_t len, const char *where)
 {
-    yaml_parser_t parser;
-    yaml_document_t document;
-    if (!yaml_parser_initialize(&parser))
+    struct gs_yaml yaml;
+    struct gs_error err = {0};
+    if (gs_yaml_load(&yaml, text, len, where, NULL, &err) < 0) {
+        doctor_say(doctor, FINDING_FAIL, "scheduler config", "%s", err.msg);
         return;
-    yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
-    if (yaml_parser_load(&parser, &document)) {
-        judge(doctor, &document, where);
-        yaml_document_delete(&document);
-    } else {
-        doctor_say(doctor, FINDING_FAIL, "scheduler config", "%s:%zu: %s", where,
-                   parser.problem_mark.line + 1, parser.problem ? parser.problem : "no YAML");
     }
-    yaml_parser_delete(&parser);
+    judge(doctor, &yaml, where);
+    gs_yaml_release(&yaml);
 }
 
 static void read_file(struct doctor *doctor, const char *path)
 {
-    _cleanup_free_ char *text = malloc(CONFIG_BYTES_MAX);
-    FILE *file = fopen(path, "re");
-    if (!file || !text) {
-        doctor_say(doctor, FINDING_FAIL, "scheduler config", "%s: %s", path, strerror(errno));
-        if (file)
-            fclose(file);
-        return;
-    }
-    size_t len = fread(text, 1, CONFIG_BYTES_MAX, file);
-    fclose(file);
-    parse(doctor, text, len, path);
+    _cleanup_free_ char *text = NULL;
+    size_t len;
+    struct gs_error err = {0};
+    if (gs_file_read(path, CONFIG_BYTES_MAX, &text, &len, &err) < 0)
+        doctor_say(doctor, FINDING_FAIL, "scheduler config", "%s", err.msg);
+    else
+        parse(doctor, text, len, path);
 }
 
 static json_t *get_in_system(struct doctor *doctor, const char *api, const char *kind,

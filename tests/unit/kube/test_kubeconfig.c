@@ -305,7 +305,7 @@ static void references_cannot_grow_without_end(void **state)
     struct gs_kube_config config = {0};
     struct gs_error err = {0};
     assert_int_equal(parse(text, NULL, &config, &err), -1);
-    assert_int_equal(err.code, GS_EINVAL);
+    assert_int_equal(err.code, GS_ETOOBIG);
     assert_non_null(strstr(err.msg, "too large"));
 }
 

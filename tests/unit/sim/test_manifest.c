@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "gpushare/codec/manifest.h"
 #include "gpushare/sim/manifest.h"
 
 /* What came out: "Kind-number:json" one after the other, a newline between. */
@@ -110,15 +111,15 @@ static void what_is_wrong_is_told_with_its_line(void **state)
         enum gs_code code;
         const char *words;
     } rows[] = {
-        {"broken YAML", POD_YAML "a: [1\n", GS_EPROTO, "f.yaml:"},
-        {"a tab", POD_YAML "a:\n\t- 1\n", GS_EPROTO, "f.yaml:4"},
-        {"a scalar", "hello", GS_EPROTO, "f.yaml:1: not an object"},
+        {"broken YAML", POD_YAML "a: [1\n", GS_EINVAL, "f.yaml:"},
+        {"a tab", POD_YAML "a:\n\t- 1\n", GS_EINVAL, "f.yaml:4"},
+        {"a scalar", "hello", GS_EINVAL, "f.yaml:1: not an object"},
         {"an unknown kind", POD_YAML "---\napiVersion: v1\nkind: Widget\n", GS_EINVAL,
          "f.yaml:4: the cluster knows no kind \"Widget\""},
         {"a kind of another version", "apiVersion: v2\nkind: Pod\n", GS_EINVAL, "knows no kind"},
         {"no kind", "apiVersion: v1\n", GS_EINVAL, "knows no kind"},
-        {"a list as key", POD_YAML "? [a]\n: b\n", GS_EPROTO, "a key is no scalar"},
-        {"an unknown alias", POD_YAML "a: *nowhere\n", GS_EPROTO, "f.yaml:3"},
+        {"a list as key", POD_YAML "? [a]\n: b\n", GS_EINVAL, "a key must be a string"},
+        {"an unknown alias", POD_YAML "a: *nowhere\n", GS_EINVAL, "f.yaml:3"},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct collected got;
@@ -135,8 +136,8 @@ static void nesting_has_a_ceiling(void **state)
     char text[1024] = POD_YAML "a: ";
     struct collected got;
     struct gs_error err = {0};
-    memset(text + strlen(text), '[', GS_SIM_MANIFEST_DEPTH_MAX + 1);
-    memset(text + strlen(text), ']', GS_SIM_MANIFEST_DEPTH_MAX + 1);
+    memset(text + strlen(text), '[', GS_MANIFEST_DEPTH_MAX + 1);
+    memset(text + strlen(text), ']', GS_MANIFEST_DEPTH_MAX + 1);
     assert_int_equal(parse(text, &got, &err), -1);
     assert_int_equal(err.code, GS_ETOOBIG);
 }

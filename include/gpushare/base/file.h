@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_KUBE_FILE_H
-#define GPUSHARE_KUBE_FILE_H
+#ifndef GPUSHARE_BASE_FILE_H
+#define GPUSHARE_BASE_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,11 +8,14 @@
 
 #include "gpushare/base/error.h"
 
-/* Whole files with a ceiling, and whether they changed. Private to this folder. */
+/* Whole files with a ceiling, and whether they changed. */
 
 /* *ret: *caller frees*, NUL-terminated, the NUL is not counted. GS_ENOENT, GS_EIO, GS_ETOOBIG,
  * GS_ENOMEM, naming the file. Reads pipes and the like to their end as well. */
 int gs_file_read(const char *path, size_t max, char **ret, size_t *ret_len, struct gs_error *err);
+/* The same for what is open, *borrowed*; name stands for it in messages. */
+int gs_file_read_fd(int fd, const char *name, size_t max, char **ret, size_t *ret_len,
+                    struct gs_error *err);
 
 /* What tells one state of a file from the next; zeroed: never seen. */
 struct gs_file_mark {

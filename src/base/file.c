@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "file.h"
+#include "gpushare/base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,12 +10,9 @@
 #include "gpushare/base/buf.h"
 #include "gpushare/base/cleanup.h"
 
-int gs_file_read(const char *path, size_t max, char **ret, size_t *ret_len, struct gs_error *err)
+int gs_file_read_fd(int fd, const char *name, size_t max, char **ret, size_t *ret_len,
+                    struct gs_error *err)
 {
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return gs_fail_errno(err, errno == ENOENT || errno == ENOTDIR ? GS_ENOENT : GS_EIO, errno,
-                             "cannot open %s", path);
     _cleanup_(gs_buf_wipe) struct gs_buf buf = GS_BUF(max);
     struct stat info;
     /* all at once: growing would leave copies of a key behind */
@@ -27,13 +24,13 @@ int gs_file_read(const char *path, size_t max, char **ret, size_t *ret_len, stru
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return gs_fail_errno(err, GS_EIO, errno, "cannot read %s", path);
+            return gs_fail_errno(err, GS_EIO, errno, "cannot read %s", name);
         if (got == 0)
             break;
         gs_buf_append(&buf, chunk, (size_t)got);
         explicit_bzero(chunk, (size_t)got);
         if (gs_buf_failed(&buf) == GS_ETOOBIG)
-            return gs_fail(err, GS_ETOOBIG, "%s is larger than %zu bytes", path, max);
+            return gs_fail(err, GS_ETOOBIG, "%s is larger than %zu bytes", name, max);
     }
     size_t len = buf.len;
     char *text = gs_buf_steal(&buf);
@@ -42,6 +39,15 @@ int gs_file_read(const char *path, size_t max, char **ret, size_t *ret_len, stru
     *ret = text;
     *ret_len = len;
     return 0;
+}
+
+int gs_file_read(const char *path, size_t max, char **ret, size_t *ret_len, struct gs_error *err)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return gs_fail_errno(err, errno == ENOENT || errno == ENOTDIR ? GS_ENOENT : GS_EIO, errno,
+                             "cannot open %s", path);
+    return gs_file_read_fd(fd, path, max, ret, ret_len, err);
 }
 
 bool gs_file_mark(const char *path, struct gs_file_mark *ret)

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/codec/manifest.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/base/file.h"
+#include "yaml_node.h"
+
+/* Values in one file, and how many more than its bytes they may be: a value that is written out
+ * takes a byte at least, so that only aliases reach that, and a few bytes never become gigabytes.
+ */
+enum { VALUES_MAX = 20000000, ALIASED_MAX = 10000 };
+
+struct reader {
+    const char *name;
+    gs_manifest_take *each;
+    void *ctx;
+    size_t values_left;
+};
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static int hand_out(struct reader *reader, const json_t *object, size_t line, struct gs_error *err)
+{
+    const char *kind = text_of(object, "kind");
+    if (strcmp(kind, "List") == 0) {
+        size_t i;
+        json_t *item;
+        json_array_foreach(json_object_get(object, "items"), i, item)
+        {
+            if (hand_out(reader, item, line, err) < 0)
+                return -1;
+        }
+        return 0;
+    }
+    _cleanup_free_ char *text = json_dumps(object, JSON_COMPACT);
+    if (!text)
+        return gs_fail_nomem(err);
+    if (reader->each(reader->ctx, text_of(object, "apiVersion"), kind, gs_slice_of(text), err) < 0)
+        return gs_error_prefix(err, "%.120s:%zu", reader->name, line);
+    return 0;
+}
+
+static int read_document(void *ctx, struct gs_yaml *yaml, struct gs_error *err)
+{
+    struct reader *reader = ctx;
+    const struct gs_yaml_node *root = gs_yaml_root(yaml);
+    if (!root)
+        return 0;
+    json_auto_t *object =
+        gs_yaml_json(yaml, root, GS_MANIFEST_DEPTH_MAX, &reader->values_left, err);
+    if (!object)
+        return -1;
+    if (!json_is_object(object))
+        return gs_yaml_fail(yaml, root, err, "not an object");
+    return hand_out(reader, object, gs_yaml_node_of(root)->start_mark.line + 1, err);
+}
+
+int gs_manifest_parse(struct gs_slice text, const char *name, gs_manifest_take *each, void *ctx,
+                      struct gs_error *err)
+{
+    struct gs_error own = {0};
+    struct reader reader = {name, each, ctx,
+                            text.len < VALUES_MAX ? text.len + ALIASED_MAX : VALUES_MAX};
+    if (text.len > GS_MANIFEST_BYTES_MAX)
+        return gs_fail(err, GS_ETOOBIG, "%.120s: larger than %d bytes", name,
+                       GS_MANIFEST_BYTES_MAX);
+    /* libyaml refuses tabs that JSON allows, and is slower. */
+    json_auto_t *object = json_loadb(text.at, text.len, 0, NULL);
+    int rc = json_is_object(object)
+                 ? hand_out(&reader, object, 1, &own)
+                 : gs_yaml_each(text.at, text.len, name, read_document, &reader, &own);
+    return rc < 0 ? gs_fail(err, own.code, "%s", own.msg) : 0;
+}
+
+int gs_manifest_read(const char *path, gs_manifest_take *each, void *ctx, struct gs_error *err)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t len;
+    const bool standard = strcmp(path, "-") == 0;
+    const char *name = standard ? "standard input" : path;
+    if ((standard ? gs_file_read_fd(STDIN_FILENO, name, GS_MANIFEST_BYTES_MAX, &text, &len, err)
+                  : gs_file_read(path, GS_MANIFEST_BYTES_MAX, &text, &len, err)) < 0)
+        return -1;
+    return gs_manifest_parse((struct gs_slice){text, len}, name, each, ctx, err);
+}
