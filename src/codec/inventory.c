@@ -10,13 +10,10 @@ enum { VERSION = 1 };
 
 static void put_enforced(struct gs_buf *out, enum gs_enforced enforced)
 {
-    const char *reason = gs_enforced_reason(enforced);
     if (enforced != GS_ENFORCED_UNKNOWN)
-        gs_buf_printf(out, ",\"enforced\":\"%s\"", gs_enforced_name(enforced));
-    if (!reason[0])
-        return;
-    gs_buf_puts(out, ",\"enforced_reason\":");
-    gs_buf_json_string(out, reason, strlen(reason));
+        gs_buf_printf(out, ",\"enforced\":\"%s\"", gs_enforced_by(enforced));
+    if (gs_enforced_lacks(enforced))
+        gs_buf_printf(out, ",\"enforcedReason\":\"%s\"", gs_enforced_why(enforced));
 }
 
 static void put_gpu(struct gs_buf *out, const struct gs_gpu *gpu)
@@ -215,8 +212,8 @@ static void read_gpu(struct draft *draft)
             read_minor(reader, &gpu);
         else if (gs_scan_text_is(key, "enforced"))
             gs_read_string(reader, "gpus.enforced", &enforced);
-        else if (gs_scan_text_is(key, "enforced_reason"))
-            gs_read_string(reader, "gpus.enforced_reason", &reason);
+        else if (gs_scan_text_is(key, "enforcedReason"))
+            gs_read_string(reader, "gpus.enforcedReason", &reason);
         else
             gs_scan_skip(&reader->scan);
     }

@@ -50,26 +50,17 @@ bool gs_pci_same(const struct gs_pci *a, const struct gs_pci *b)
             b->function == GS_PCI_ANY_FUNCTION);
 }
 
-static const struct {
-    const char *name;
-    enum gs_enforced enforced;
-} words[] = {
-    [GS_REGION_USABLE] = {"usable", GS_ENFORCED_DMEM},
-    [GS_REGION_AMBIGUOUS] = {"ambiguous", GS_ENFORCED_AMBIGUOUS},
-    [GS_REGION_SHARED] = {"shared", GS_ENFORCED_SHARED},
-    [GS_REGION_ABSENT] = {"absent", GS_ENFORCED_ABSENT},
-    [GS_REGION_NO_ADDRESS] = {"no-address", GS_ENFORCED_NO_ADDRESS},
-    [GS_REGION_INSTANCE] = {"instance", GS_ENFORCED_INSTANCE},
-};
-
-const char *gs_region_state_name(enum gs_region_state state)
-{
-    return words[state].name;
-}
-
 enum gs_enforced gs_region_state_enforced(enum gs_region_state state)
 {
-    return words[state].enforced;
+    static const enum gs_enforced words[] = {
+        [GS_REGION_USABLE] = GS_ENFORCED_DMEM,
+        [GS_REGION_AMBIGUOUS] = GS_ENFORCED_AMBIGUOUS,
+        [GS_REGION_SHARED] = GS_ENFORCED_SHARED,
+        [GS_REGION_ABSENT] = GS_ENFORCED_ABSENT,
+        [GS_REGION_NO_ADDRESS] = GS_ENFORCED_NO_ADDRESS,
+        [GS_REGION_INSTANCE] = GS_ENFORCED_INSTANCE,
+    };
+    return words[state];
 }
 
 static bool parse_address(const char *text, struct gs_pci *ret)

@@ -3,27 +3,18 @@
  * GPUs are model/enforced.c's. */
 #include "gpushare/limit/limiter.h"
 
-static const struct {
-    const char *name;
-    enum gs_enforced enforced;
-} hosts[] = {
-    [GS_LIMIT_HOST_READY] = {"ready", GS_ENFORCED_DMEM},
-    [GS_LIMIT_HOST_NO_MOUNT] = {"no-mount", GS_ENFORCED_NO_MOUNT},
-    [GS_LIMIT_HOST_NO_CGROUP2] = {"no-cgroup2", GS_ENFORCED_NO_CGROUP2},
-    [GS_LIMIT_HOST_NO_CONTROLLER] = {"no-controller", GS_ENFORCED_NO_CONTROLLER},
-    [GS_LIMIT_HOST_NO_PODS] = {"no-pods", GS_ENFORCED_NO_PODS},
-    [GS_LIMIT_HOST_READ_ONLY] = {"read-only", GS_ENFORCED_READ_ONLY},
-    [GS_LIMIT_HOST_DENIED] = {"denied", GS_ENFORCED_DENIED},
-};
-
-const char *gs_limit_host_name(enum gs_limit_host_state state)
-{
-    return hosts[state].name;
-}
-
 enum gs_enforced gs_limit_host_enforced(enum gs_limit_host_state state)
 {
-    return hosts[state].enforced;
+    static const enum gs_enforced hosts[] = {
+        [GS_LIMIT_HOST_READY] = GS_ENFORCED_DMEM,
+        [GS_LIMIT_HOST_NO_MOUNT] = GS_ENFORCED_NO_MOUNT,
+        [GS_LIMIT_HOST_NO_CGROUP2] = GS_ENFORCED_NO_CGROUP2,
+        [GS_LIMIT_HOST_NO_CONTROLLER] = GS_ENFORCED_NO_CONTROLLER,
+        [GS_LIMIT_HOST_NO_PODS] = GS_ENFORCED_NO_PODS,
+        [GS_LIMIT_HOST_READ_ONLY] = GS_ENFORCED_READ_ONLY,
+        [GS_LIMIT_HOST_DENIED] = GS_ENFORCED_DENIED,
+    };
+    return hosts[state];
 }
 
 static const struct {

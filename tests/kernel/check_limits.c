@@ -28,13 +28,15 @@ static void the_host_can_limit(struct gs_limiter *limiter)
 {
     struct gs_limit_gpu gpus[2];
     enum gs_limit_host_state host = gs_limiter_look(limiter, addresses, 2, gpus);
-    check(host == GS_LIMIT_HOST_NO_PODS, "a host without a kubelet: %s", gs_limit_host_name(host));
+    check(host == GS_LIMIT_HOST_NO_PODS, "a host without a kubelet: %s",
+          gs_enforced_reason(gs_limit_host_enforced(host)));
     fact("before anybody wrote to the root's cgroup.subtree_control, GPU 0 is: %s",
-         gs_region_state_name(gpus[0].region.state));
+         gs_enforced_reason(gs_region_state_enforced(gpus[0].region.state)));
     check(gs_limiter_tree(limiter)->root_count == 0, "no folder of pods yet");
     pod_make("a", GS_QOS_BURSTABLE);
     host = gs_limiter_look(limiter, addresses, 2, gpus);
-    check(host == GS_LIMIT_HOST_READY, "the host is %s", gs_limit_host_name(host));
+    check(host == GS_LIMIT_HOST_READY, "the host is %s",
+          gs_enforced_reason(gs_limit_host_enforced(host)));
     check(gpus[0].region.state == GS_REGION_USABLE && gpus[1].region.state == GS_REGION_USABLE,
           "%s is \"%s\", %s is \"%s\"", addresses[0], gpus[0].region.name, addresses[1],
           gpus[1].region.name);

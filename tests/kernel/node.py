@@ -242,7 +242,7 @@ class Node:
         return gpus[gpu].get("enforced") if len(gpus) > gpu else None
 
     def reason(self, gpu):
-        return self.api.node("gpu-inventory")["gpus"][gpu].get("enforced_reason", "")
+        return self.api.node("gpu-inventory")["gpus"][gpu].get("enforcedReason", "")
 
     def label(self):
         labels = self.api.request("GET", "/api/v1/nodes/n1")["metadata"].get("labels") or {}
@@ -341,7 +341,7 @@ def lost(node, pods):
 def observe(node):
     print("\n== observe", flush=True)
     node.start_plugin("observe")
-    in_time(lambda: node.said(0) == "none" and "--enforce" in node.reason(0),
+    in_time(lambda: node.said(0) == "none" and node.reason(0) == "not-on",
             "the inventory says none: not switched on")
     pod = Pod(node, "o", 4).admit(4).make_cgroup()
     user = pod.run("c")
@@ -428,7 +428,7 @@ def two_trees(node):
     again = f"{old}/burstable/pod{pod.uid}"
     os.mkdir(again)
     check(pod.start() is None, "another container of it starts")
-    in_time(lambda: node.label() is None and "not kept" in node.reason(0),
+    in_time(lambda: node.label() is None and node.reason(0) == "not-held",
             "a second cgroup of it, in the tree of another driver, takes the label off")
     in_time(lambda: any("several cgroups" in text for text in node.events("GpuMemoryLimitNotSet")),
             "and is told in an Event")

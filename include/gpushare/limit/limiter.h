@@ -64,8 +64,7 @@ enum gs_limit_host_state {
     GS_LIMIT_HOST_DENIED,    /* of the pods' folders */
 };
 
-/* "ready", "no-mount", …; and what it means for every GPU: GS_ENFORCED_DMEM when ready. */
-const char *gs_limit_host_name(enum gs_limit_host_state state);
+/* What it means for every GPU: GS_ENFORCED_DMEM when ready. */
 enum gs_enforced gs_limit_host_enforced(enum gs_limit_host_state state);
 
 struct gs_limit_gpu {

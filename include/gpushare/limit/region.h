@@ -40,8 +40,6 @@ enum gs_region_state {
     GS_REGION_INSTANCE    /* a part of a card that its driver has divided: said by the caller */
 };
 
-/* "usable", "ambiguous", …; for metrics and logs. */
-const char *gs_region_state_name(enum gs_region_state state);
 /* What that means for limits: GS_ENFORCED_DMEM when usable. */
 enum gs_enforced gs_region_state_enforced(enum gs_region_state state);
 

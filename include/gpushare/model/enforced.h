@@ -10,7 +10,7 @@
  * read back on its host, and what the inventory tells (docs/limits.md, docs/limits.md).
  */
 enum gs_enforced {
-    GS_ENFORCED_UNKNOWN, /* not said: an older device plugin */
+    GS_ENFORCED_UNKNOWN, /* not said: the original's device plugin */
     GS_ENFORCED_DMEM,    /* by the dmem cgroup controller */
     GS_ENFORCED_MPS,     /* by an MPS daemon, each process that keeps to its environment */
     GS_ENFORCED_MIG,     /* by the hardware: no other pod is in this instance of a card */
@@ -34,14 +34,21 @@ enum gs_enforced {
     GS_ENFORCED_COUNT
 };
 
-/* "dmem", "mps (per process, cooperative)", "mig", "hook (cooperative)", "none"; "" when it was not
- * said. */
+/* Something keeps pods to their share; it was said that nothing does. Neither of what is unknown.
+ */
+bool gs_enforced_holds(enum gs_enforced enforced);
+bool gs_enforced_lacks(enum gs_enforced enforced);
+
+/* The words on the wire, which stay: what does it ("dmem", "mps", "mig", "hook", "none"; "" when it
+ * was not said), and if nothing does why ("not-on", "no-controller", …; else ""). Constant. */
+const char *gs_enforced_by(enum gs_enforced enforced);
+const char *gs_enforced_why(enum gs_enforced enforced);
+/* From these two: what is none of them is unknown, as is none at all. */
+enum gs_enforced gs_enforced_parse(const char *by, const char *why);
+
+/* The same for people: "dmem", "mps (per process, cooperative)", "mig", "hook (cooperative)",
+ * "none"; "" when it was not said. And why nothing does, a clause. Constant. */
 const char *gs_enforced_name(enum gs_enforced enforced);
-
-/* Why it is not, a clause for people; "" for unknown and where something does. Constant. */
 const char *gs_enforced_reason(enum gs_enforced enforced);
-
-/* From the two words: a name that is none of these is unknown, as is none at all. */
-enum gs_enforced gs_enforced_parse(const char *name, const char *reason);
 
 #endif

@@ -126,7 +126,7 @@ static void name_pod(struct usage *usage, const struct gs_placed *pod, const str
     put_member(json, "uid", pod->uid);
     put_member(json, "owner", pod->owner);
     enum gs_enforced word = word_of(usage, pod, kept);
-    put_member(json, "enforced", gs_enforced_name(word));
+    put_member(json, "enforced", gs_enforced_by(word));
     put_member(json, "reason",
                word == GS_ENFORCED_NOT_ON ? reason_of(usage, pod, kept) : gs_enforced_reason(word));
     gs_buf_printf(json, "\"givenBytes\":%" PRIu64 ",\"gpus\":[", pod->units * usage->unit_bytes);

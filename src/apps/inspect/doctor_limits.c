@@ -32,8 +32,8 @@ static void add_node(struct tally *tally, const struct snap_node *node,
 /* One line per reason: some are mended on the host, one with an option. */
 static void say_reasons(struct doctor *doctor, const struct tally *tally)
 {
-    for (int i = GS_ENFORCED_NOT_ON; i < GS_ENFORCED_COUNT; i++)
-        if (tally->gpus[i])
+    for (int i = 0; i < GS_ENFORCED_COUNT; i++)
+        if (tally->gpus[i] && gs_enforced_lacks((enum gs_enforced)i))
             doctor_say(doctor, FINDING_OK, "limits",
                        "nothing keeps pods to their share on %" PRIu32 " GPUs: %s", tally->gpus[i],
                        gs_enforced_reason((enum gs_enforced)i));

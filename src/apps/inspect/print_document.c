@@ -21,7 +21,7 @@ static void put_use(struct doc *doc, const struct usage_pod *pod, const struct v
         return;
     doc_text(doc, "owner", pod->owner);
     doc_text(doc, "enforced", gs_enforced_name(pod->enforced));
-    if (pod->enforced >= GS_ENFORCED_NOT_ON && pod->reason[0])
+    if (gs_enforced_lacks(pod->enforced) && pod->reason[0])
         doc_text(doc, "enforcedReason", pod->reason);
 }
 

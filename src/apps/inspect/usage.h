@@ -51,10 +51,9 @@ struct usage_gpu {
 /* Words are the plugin's: its host's, and others'. They are calmed (base/utf8.h). */
 struct usage_pod {
     const char *ns, *name, *uid, *owner, *node;
-    enum gs_enforced
-        enforced;         /* what keeps it to its share; GS_ENFORCED_NOT_ON and above: nothing */
-    const char *reason;   /* why nothing does */
-    uint64_t given_bytes; /* on each of its GPUs */
+    enum gs_enforced enforced; /* what keeps it to its share; gs_enforced_lacks(): nothing */
+    const char *reason;        /* why nothing does */
+    uint64_t given_bytes;      /* on each of its GPUs */
     struct usage_gpu *gpus;
     uint32_t gpu_count;
     bool known;                      /* of some GPU; then the most on one of them: */

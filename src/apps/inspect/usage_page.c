@@ -135,7 +135,7 @@ static void take_pod(struct usage *usage, struct gs_scan *scan, struct usage_pod
         else
             gs_scan_skip(scan);
     }
-    pod->enforced = gs_enforced_parse(enforced, pod->reason);
+    pod->enforced = gs_enforced_parse(enforced, "");
     if (pod->enforced == GS_ENFORCED_UNKNOWN) /* a word that this version does not know */
         pod->enforced = GS_ENFORCED_OTHER;
     note_most(pod);

@@ -23,22 +23,16 @@ uint64_t view_percent(uint64_t used, uint64_t total)
 
 const char *view_enforced(const struct view_node *node)
 {
-    uint32_t of[GS_ENFORCED_NOT_ON] = {0}, told = 0;
+    bool told = false, some = false, same = true;
     for (uint32_t i = 0; i < node->gpu_count; i++) {
-        enum gs_enforced enforced = node->gpus[i].gpu->enforced;
-        told += enforced != GS_ENFORCED_UNKNOWN;
-        if (enforced < GS_ENFORCED_NOT_ON)
-            of[enforced]++;
+        const enum gs_enforced enforced = node->gpus[i].gpu->enforced;
+        told |= enforced != GS_ENFORCED_UNKNOWN;
+        some |= gs_enforced_holds(enforced);
+        same &= enforced == node->gpus[0].gpu->enforced;
     }
     if (!told)
         return "-";
-    for (int i = GS_ENFORCED_DMEM; i < GS_ENFORCED_NOT_ON; i++)
-        if (of[i] == node->gpu_count)
-            return gs_enforced_name((enum gs_enforced)i);
-    for (int i = GS_ENFORCED_DMEM; i < GS_ENFORCED_NOT_ON; i++)
-        if (of[i])
-            return "some";
-    return "none";
+    return !some ? "none" : same ? gs_enforced_name(node->gpus[0].gpu->enforced) : "some";
 }
 
 const char *view_cores_held(enum gs_enforced enforced)

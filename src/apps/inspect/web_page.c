@@ -305,18 +305,13 @@ static void put_bar(const struct card *card, const struct view_gpu *gpu, uint64_
     }
 }
 
-static bool is_held(const struct gs_gpu *gpu)
-{
-    return gpu->enforced > GS_ENFORCED_UNKNOWN && gpu->enforced < GS_ENFORCED_NOT_ON;
-}
-
 /* Only the kernel's limit holds whatever a pod does. */
 static void put_enforced(struct gs_buf *out, const struct gs_gpu *gpu)
 {
     if (gpu->enforced == GS_ENFORCED_DMEM)
         gs_buf_puts(out, "<em class=good title=\"the kernel keeps each pod to its share\">"
                          "enforced</em>");
-    else if (is_held(gpu))
+    else if (gs_enforced_holds(gpu->enforced))
         gs_buf_printf(out, "<em>%s</em>", gs_enforced_name(gpu->enforced));
 }
 

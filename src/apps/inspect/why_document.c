@@ -74,7 +74,7 @@ static void put_use(struct doc *doc, const struct usage_pod *pod)
     if (!pod)
         return;
     doc_text(doc, "enforced", gs_enforced_name(pod->enforced));
-    if (pod->enforced >= GS_ENFORCED_NOT_ON && pod->reason[0])
+    if (gs_enforced_lacks(pod->enforced) && pod->reason[0])
         doc_text(doc, "enforcedReason", pod->reason);
     doc_list(doc, "use");
     for (uint32_t i = 0; i < pod->gpu_count; i++) {

@@ -142,7 +142,7 @@ static void tell_use(const struct usage_pod *pod, uint32_t gpu, bool held, const
     const struct usage_gpu *use = usage_gpu_find(pod, gpu);
     char used[USAGE_TEXT_BYTES], peak[USAGE_TEXT_BYTES];
     enum gs_unit unit = GS_UNIT_GIB;
-    if (pod && held && pod->enforced >= GS_ENFORCED_NOT_ON)
+    if (pod && held && gs_enforced_lacks(pod->enforced))
         printf("    but nothing keeps this pod to it: %s\n", pod->reason);
     if (!use || !use->known)
         return;

@@ -80,7 +80,7 @@ def body():
         cluster.create_pods([mig_pod("two", 5, SHARED)])
         check(given(cluster, "two") == SHARED, "two is elsewhere")
         word_is(cluster, SHARED, "none")
-        check(gpu(cluster, SHARED)["enforced_reason"] == NO_LIMIT, "another reason")
+        check(gpu(cluster, SHARED)["enforcedReason"] == "instance", "another reason")
         word_is(cluster, WHOLE, "mig")
         check("the hardware keeps" in inspect(cluster, "why", f"{NAMESPACE}/whole"), "why of whole")
         check(NO_LIMIT in inspect(cluster, "why", f"{NAMESPACE}/two"), "why of two")

@@ -98,11 +98,11 @@ def waits_for(cluster, name, words):
 
 
 def steps(cluster, root, gpus):
-    check(gpu_of(cluster)["enforced_reason"] == "the GPU's MPS daemon does not answer",
+    check(gpu_of(cluster)["enforcedReason"] == "mps-away",
           "a GPU without its daemon says otherwise")
     start_mps(cluster, root, gpus)
     wait_for("the GPU has its daemon", lambda: gpu_of(cluster)["healthy"])
-    wait_for("the GPU's word", lambda: gpu_of(cluster)["enforced"] == "mps (per process, cooperative)")
+    wait_for("the GPU's word", lambda: gpu_of(cluster)["enforced"] == "mps")
     check(gpu_of(cluster)["maxPods"] == 3, "maxPods is another")
 
     check(cluster.node_object()["status"]["capacity"].get(GPU_CORES) == "100", "no compute is offered")

@@ -102,7 +102,7 @@ static void a_pod_that_was_not_taken_in_yet_says_nothing(void **state)
     restart(&node);
     node_run(&node, 75);
     assert_string_equal(node.label, "dmem");
-    assert_null(strstr(node.inventory, "enforced_reason"));
+    assert_null(strstr(node.inventory, "enforcedReason"));
     assert_true(node_admit(&node, bound) && node_starts(&node, bound));
     expect_limit(&node, bound, REGION_1, 4096);
     node_free(&node);

@@ -203,7 +203,7 @@ static void an_inventory_is_written_as_the_contract_shows(void **state)
              "'schedulable':true,'enforced':'dmem'},"
              "{'idx':5,'mem':7,'healthy':false,'schedulable':false},"
              "{'idx':6,'mem':7,'healthy':false,'schedulable':false,'enforced':'none',"
-             "'enforced_reason':'the kernel counts several GPUs of this node in one region',"
+             "'enforcedReason':'shared',"
              "'maxPods':48}]}");
     inventory.gpu_count = 0;
     inventory.unit = GS_UNIT_64MIB;
@@ -222,15 +222,14 @@ static void what_is_said_of_limits_is_read(void **state)
     } rows[] = {
         {"nothing", "", GS_ENFORCED_UNKNOWN},
         {"held", ",'enforced':'dmem'", GS_ENFORCED_DMEM},
-        {"not, and why",
-         ",'enforced':'none','enforced_reason':'the GPU\\u0027s PCI address is not known'",
+        {"not, and why", ",'enforced':'none','enforcedReason':'no-addr\\u0065ss'",
          GS_ENFORCED_NO_ADDRESS},
         {"the reason first",
-         ",'enforced_reason':'the kernel counts several GPUs of this node in one region',"
+         ",'enforcedReason':'shared',"
          "'enforced':'none'",
          GS_ENFORCED_SHARED},
-        {"null", ",'enforced':null,'enforced_reason':null", GS_ENFORCED_UNKNOWN},
-        {"a later reason", ",'enforced':'none','enforced_reason':'?'", GS_ENFORCED_OTHER},
+        {"null", ",'enforced':null,'enforcedReason':null", GS_ENFORCED_UNKNOWN},
+        {"a later reason", ",'enforced':'none','enforcedReason':'?'", GS_ENFORCED_OTHER},
     };
     GS_FOR_EACH_ROW (r, rows) {
         _cleanup_(gs_arena_release) struct gs_arena arena = {0};

@@ -85,7 +85,8 @@ static void a_host_can_limit_or_says_why_not(void **state)
         if (r->capacity)
             tree_put(&f->tree, "", "dmem.capacity", r->capacity);
         enum gs_limit_host_state host = gs_limiter_look(f->limiter, addresses, 2, gpus);
-        row_text(r->row, gs_limit_host_name(host), gs_limit_host_name(r->host));
+        row_text(r->row, gs_enforced_reason(gs_limit_host_enforced(host)),
+                 gs_enforced_reason(gs_limit_host_enforced(r->host)));
         row_equal(r->row, gs_limit_host_enforced(host) == GS_ENFORCED_DMEM,
                   host == GS_LIMIT_HOST_READY);
         row_equal(r->row, gpus[0].region.state, r->gpu);
@@ -118,7 +119,8 @@ static void a_host_whose_pods_cannot_be_limited_says_why(void **state)
         if (!r->pods)
             tree_rmdir(&f->tree, "/kubepods");
         enum gs_limit_host_state host = gs_limiter_look(f->limiter, addresses, 2, gpus);
-        row_text(r->row, gs_limit_host_name(host), gs_limit_host_name(r->host));
+        row_text(r->row, gs_enforced_reason(gs_limit_host_enforced(host)),
+                 gs_enforced_reason(gs_limit_host_enforced(r->host)));
         row_equal(r->row, gs_limit_host_enforced(host) == GS_ENFORCED_DMEM,
                   host == GS_LIMIT_HOST_READY);
         row_equal(r->row, gpus[0].region.state, GS_REGION_USABLE);
@@ -166,7 +168,8 @@ static void whether_limits_can_be_written_is_tried(void **state)
         const struct gs_limiter_options options = {tree.mount, &tree.host, r->writes};
         assert_int_equal(gs_limiter_new(&options, &limiter, NULL), 0);
         enum gs_limit_host_state host = gs_limiter_look(limiter, addresses, 2, gpus);
-        row_text(r->row, gs_limit_host_name(host), gs_limit_host_name(r->host));
+        row_text(r->row, gs_enforced_reason(gs_limit_host_enforced(host)),
+                 gs_enforced_reason(gs_limit_host_enforced(r->host)));
         row_equal(r->row, tree.writes, r->tried);
         row_equal(r->row, gpus[0].region.state, GS_REGION_USABLE);
         row_equal(r->row, gpus[1].region.state, GS_REGION_USABLE);

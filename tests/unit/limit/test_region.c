@@ -108,7 +108,8 @@ static void a_gpu_has_exactly_one_region_or_none(void **state)
         size_t count = 0;
         assert_int_equal(gs_dmem_parse(gs_slice_of(r->capacity), lines, &count, NULL), 0);
         struct gs_region region = gs_region_of(r->addresses, 3, 0, lines, count);
-        row_text(r->row, gs_region_state_name(region.state), gs_region_state_name(r->state));
+        row_text(r->row, gs_enforced_reason(gs_region_state_enforced(region.state)),
+                 gs_enforced_reason(gs_region_state_enforced(r->state)));
         row_text(r->row, region.name, r->name);
         row_equal(r->row, gs_region_state_enforced(region.state) == GS_ENFORCED_DMEM,
                   region.state == GS_REGION_USABLE);

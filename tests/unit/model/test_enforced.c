@@ -1,37 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 
+#include <string.h>
+
 #include "gpushare/model/enforced.h"
 
 static void every_word_is_read_back(void **state)
 {
     for (int i = 0; i < GS_ENFORCED_COUNT; i++) {
-        enum gs_enforced word = (enum gs_enforced)i;
-        const char *reason = gs_enforced_reason(word);
-        row_equal(reason, gs_enforced_parse(gs_enforced_name(word), reason), word);
-        row_equal(reason, reason[0] == '\0', i < GS_ENFORCED_NOT_ON);
+        const enum gs_enforced word = (enum gs_enforced)i;
+        const char *row = gs_enforced_why(word)[0] ? gs_enforced_why(word) : gs_enforced_by(word);
+        row_equal(row, gs_enforced_parse(gs_enforced_by(word), gs_enforced_why(word)), word);
+        row_equal(row, gs_enforced_lacks(word), gs_enforced_why(word)[0] != '\0');
+        row_equal(row, gs_enforced_lacks(word), gs_enforced_reason(word)[0] != '\0');
+        row_equal(row, gs_enforced_lacks(word), strcmp(gs_enforced_name(word), "none") == 0);
+        row_equal(row, strpbrk(gs_enforced_why(word), " \"\\(") != NULL, false);
+        row_equal(row, gs_enforced_holds(word) && gs_enforced_lacks(word), false);
     }
 }
 
 static void what_others_say_is_understood(void **state)
 {
     static const struct {
-        const char *row, *name, *reason;
+        const char *row, *by, *why;
         enum gs_enforced enforced;
     } rows[] = {
         {"nothing", "", "", GS_ENFORCED_UNKNOWN},
-        {"a reason alone", "", "limits are not switched on (--enforce)", GS_ENFORCED_UNKNOWN},
-        {"a later word", "mps", "", GS_ENFORCED_UNKNOWN},
-        {"mps", "mps (per process, cooperative)", "", GS_ENFORCED_MPS},
+        {"a reason alone", "", "not-on", GS_ENFORCED_UNKNOWN},
+        {"a reason in place of the word", "not-on", "", GS_ENFORCED_UNKNOWN},
+        {"a later word", "magic", "", GS_ENFORCED_UNKNOWN},
+        {"mps", "mps", "", GS_ENFORCED_MPS},
         {"mig", "mig", "", GS_ENFORCED_MIG},
-        {"hook", "hook (cooperative)", "", GS_ENFORCED_HOOK},
+        {"hook", "hook", "", GS_ENFORCED_HOOK},
         {"another case", "DMEM", "", GS_ENFORCED_UNKNOWN},
         {"a later reason", "none", "the moon is full", GS_ENFORCED_OTHER},
         {"none for no reason", "none", "", GS_ENFORCED_OTHER},
-        {"dmem whatever the reason", "dmem", "the moon is full", GS_ENFORCED_DMEM},
+        {"none, and what would", "none", "dmem", GS_ENFORCED_OTHER},
+        {"dmem whatever the reason", "dmem", "not-on", GS_ENFORCED_DMEM},
     };
     GS_FOR_EACH_ROW (r, rows)
-        row_equal(r->row, gs_enforced_parse(r->name, r->reason), r->enforced);
+        row_equal(r->row, gs_enforced_parse(r->by, r->why), r->enforced);
 }
 
 int main(void)
