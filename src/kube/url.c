@@ -8,6 +8,7 @@
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/num.h"
+#include "gpushare/kube/client.h"
 
 GS_DEFINE_CLEANUP(CURLU *, curl_url_cleanup)
 

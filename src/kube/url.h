@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpushare/base/buf.h"
 #include "gpushare/base/error.h"
 
 /* What the client must know of a server's URL. Private to this folder. */
@@ -19,8 +18,5 @@ struct gs_url {
 
 /* http or https, no user, query or fragment; else GS_EINVAL. */
 int gs_url_parse(const char *text, struct gs_url *ret, struct gs_error *err);
-
-/* Appends text percent-encoded, all but RFC 3986's unreserved characters. */
-void gs_url_escape(struct gs_buf *buf, const char *text);
 
 #endif

@@ -101,6 +101,10 @@ struct gs_kube_request {
 int gs_kube_request(struct gs_kube_client *client, const struct gs_kube_request *request,
                     int *ret_status, struct gs_buf *body, struct gs_error *err);
 
+/* Appends a part of a path or a query, percent-encoded: all but RFC 3986's unreserved characters.
+ */
+void gs_url_escape(struct gs_buf *buf, const char *text);
+
 /* Fills *err from an answer that is no 2xx: the code as ports.h lists them (410: GS_EGONE), the
  * words from the Status object in the body when there is one. Returns -1. */
 int gs_kube_fail_status(int status, const char *body, size_t len, struct gs_error *err);

@@ -15,7 +15,7 @@
 /* kubectl inspect gpushare snapshot FILE: the cluster as a file that gpushare-sim serve --load
  * plays. */
 
-enum { PAGE_LIMIT = 500, PATH_BYTES = 4096 };
+enum { PATH_BYTES = 4096 };
 
 struct job {
     struct common common;
@@ -94,44 +94,16 @@ static int write_item(struct job *job, json_t *item, bool node, struct gs_error 
     return json_dumpf(kept, job->out, JSON_COMPACT | JSON_ENSURE_ASCII) < 0 ? fail_output(err) : 0;
 }
 
-static int write_page(struct job *job, bool node, char **next, struct gs_error *err)
+static int take_node(void *ctx, struct gs_scan *scan, struct gs_error *err)
 {
-    _cleanup_(gs_buf_release) struct gs_buf query = GS_BUF(64 << 10);
-    gs_buf_printf(&query, "limit=%d", PAGE_LIMIT);
-    if (*next) {
-        gs_buf_puts(&query, "&continue=");
-        source_escape(&query, *next);
-    }
-    free(*next);
-    *next = NULL;
-    if (gs_buf_failed(&query))
-        return gs_fail_nomem(err);
-    json_auto_t *list =
-        lookup_json(&job->source, node ? "/api/v1/nodes" : "/api/v1/pods", query.data, err);
-    size_t i;
-    json_t *item;
-    if (!list)
-        return -1;
-    json_array_foreach(json_object_get(list, "items"), i, item)
-    {
-        if (write_item(job, item, node, err) < 0)
-            return -1;
-    }
-    const char *token = lookup_text(list, "metadata", "continue", NULL);
-    if (token[0] && !(*next = strdup(token)))
-        return gs_fail_nomem(err);
-    return 0;
+    json_auto_t *item = lookup_item(scan, err);
+    return item ? write_item(ctx, item, true, err) : -!scan->failed;
 }
 
-static int write_kind(struct job *job, bool node, struct gs_error *err)
+static int take_pod(void *ctx, struct gs_scan *scan, struct gs_error *err)
 {
-    char *next = NULL;
-    int result;
-    do
-        result = write_page(job, node, &next, err);
-    while (result == 0 && next);
-    free(next);
-    return result;
+    json_auto_t *item = lookup_item(scan, err);
+    return item ? write_item(ctx, item, false, err) : -!scan->failed;
 }
 
 static int write_all(struct job *job, struct gs_error *err)
@@ -140,9 +112,11 @@ static int write_all(struct job *job, struct gs_error *err)
     if (open_file(job, err) < 0)
         return -1;
     fputs("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[\n", job->out);
-    int result = write_kind(job, true, err);
+    const struct gs_pages nodes = {.path = "/api/v1/nodes", .item = take_node, .ctx = job};
+    const struct gs_pages pods = {.path = "/api/v1/pods", .item = take_pod, .ctx = job};
+    int result = source_list(&job->source, nodes, err);
     if (result == 0)
-        result = write_kind(job, false, err);
+        result = source_list(&job->source, pods, err);
     if (result == 0 && fputs("\n]}\n", job->out) < 0)
         result = fail_output(err);
     return close_file(job, result, err);

@@ -213,7 +213,7 @@ static int add_nodes(struct what_if *run, struct gs_error *err)
                        NODES_ADDED_MAX);
     snprintf(like, sizeof(like), "%.*s", equals ? (int)(equals - run->add) : 253, run->add);
     gs_buf_puts(&path, "/api/v1/nodes/");
-    source_escape(&path, like);
+    gs_url_escape(&path, like);
     if (gs_buf_failed(&path))
         return gs_fail(err, GS_EINVAL, "--add-node: the name is too long");
     if (source_get(&run->source, path.data, NULL, &body, err) < 0)

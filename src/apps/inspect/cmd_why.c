@@ -101,9 +101,9 @@ static int fetch_pod(struct why *why, struct gs_error *err)
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
     gs_buf_puts(&path, "/api/v1/namespaces/");
-    source_escape(&path, why->ns);
+    gs_url_escape(&path, why->ns);
     gs_buf_puts(&path, "/pods/");
-    source_escape(&path, why->name);
+    gs_url_escape(&path, why->name);
     if (gs_buf_failed(&path))
         return gs_fail(err, GS_EINVAL, "the pod's name is too long");
     if (source_get(&why->source, path.data, NULL, &body, err) < 0) {

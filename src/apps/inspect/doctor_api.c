@@ -35,7 +35,7 @@ static json_t *list_pods(const struct doctor *doctor, const char *name, struct g
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
     _cleanup_(gs_buf_release) struct gs_buf query = GS_BUF(4096);
     gs_buf_puts(&path, "/api/v1/namespaces/");
-    source_escape(&path, doctor->common.system_ns);
+    gs_url_escape(&path, doctor->common.system_ns);
     gs_buf_puts(&path, "/pods");
     gs_buf_printf(&query, "labelSelector=app.kubernetes.io%%2Fname%%3D%s", name);
     if (gs_buf_failed(&path) || gs_buf_failed(&query)) {

@@ -56,7 +56,7 @@ void doctor_check_plugin_pods(struct doctor *doctor)
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
     struct gs_error ignored = {0};
     gs_buf_puts(&path, "/api/v1/namespaces/");
-    source_escape(&path, doctor->common.system_ns);
+    gs_url_escape(&path, doctor->common.system_ns);
     gs_buf_puts(&path, "/pods");
     if (gs_buf_failed(&path))
         return;

@@ -282,9 +282,9 @@ static json_t *get_in_system(struct doctor *doctor, const char *api, const char 
 {
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
     gs_buf_puts(&path, api);
-    source_escape(&path, doctor->common.system_ns);
+    gs_url_escape(&path, doctor->common.system_ns);
     gs_buf_puts(&path, kind);
-    source_escape(&path, name);
+    gs_url_escape(&path, name);
     return gs_buf_failed(&path) ? NULL : lookup_json(&doctor->source, path.data, NULL, err);
 }
 

@@ -22,6 +22,19 @@ json_t *lookup_parse(struct gs_buf *body)
     return json_loadb(body->data, body->len, 0, NULL);
 }
 
+json_t *lookup_item(struct gs_scan *scan, struct gs_error *err)
+{
+    struct gs_slice raw;
+    if (!gs_scan_raw(scan, &raw))
+        return NULL;
+    _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(SOURCE_BODY_MAX);
+    gs_buf_append(&text, raw.at, raw.len);
+    json_t *item = gs_buf_failed(&text) ? NULL : lookup_parse(&text);
+    if (!item)
+        gs_fail(err, GS_EPROTO, "an object of the list is no JSON");
+    return item;
+}
+
 json_t *lookup_json(const struct source *source, const char *path, const char *query,
                     struct gs_error *err)
 {

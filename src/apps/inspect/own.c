@@ -14,8 +14,6 @@
 #include "inspect/lookup.h"
 #include "inspect/waits.h"
 
-enum { PAGE_LIMIT = 500 };
-
 /* ---- asking ---- */
 
 static void release_pod(struct own_pod *pod)
@@ -82,53 +80,33 @@ static int take(const struct own_query *query, const json_t *item, struct own *o
     return 0;
 }
 
-/* *ret_token: *caller frees*, NULL at the end of the list. */
-static int take_page(const struct own_query *query, const char *path, const char *token,
-                     struct own *own, char **ret_token, struct gs_error *err)
+struct taking {
+    const struct own_query *query;
+    struct own *own;
+};
+
+static int take_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
 {
-    _cleanup_(gs_buf_release) struct gs_buf ask = GS_BUF(64 << 10);
-    size_t i;
-    json_t *item;
-    gs_buf_printf(&ask, "limit=%d", PAGE_LIMIT);
-    if (token) {
-        gs_buf_puts(&ask, "&continue=");
-        source_escape(&ask, token);
-    }
-    if (gs_buf_failed(&ask))
-        return gs_fail(err, GS_EPROTO, "the list's continue token is too long");
-    json_auto_t *list = lookup_json(query->source, path, ask.data, err);
-    if (!list)
-        return -1;
-    json_array_foreach(json_object_get(list, "items"), i, item)
-    {
-        if (take(query, item, own, err) < 0)
-            return -1;
-    }
-    const char *more = lookup_text(list, "metadata", "continue", NULL);
-    *ret_token = more[0] ? strdup(more) : NULL;
-    return more[0] && !*ret_token ? gs_fail_nomem(err) : 0;
+    struct taking *taking = ctx;
+    json_auto_t *item = lookup_item(scan, err);
+    return item ? take(taking->query, item, taking->own, err) : -!scan->failed;
 }
 
 static int take_list(const struct own_query *query, struct own *own, struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
-    char *token = NULL;
-    int result;
+    struct taking taking = {query, own};
     gs_buf_puts(&path, "/api/v1/");
     if (own->ns[0]) {
         gs_buf_puts(&path, "namespaces/");
-        source_escape(&path, own->ns);
+        gs_url_escape(&path, own->ns);
         gs_buf_putc(&path, '/');
     }
     gs_buf_puts(&path, "pods");
     if (gs_buf_failed(&path))
         return gs_fail_nomem(err);
-    do {
-        _cleanup_free_ char *before = token;
-        token = NULL;
-        result = take_page(query, path.data, before, own, &token, err);
-    } while (result == 0 && token);
-    return result;
+    const struct gs_pages pages = {.path = path.data, .item = take_item, .ctx = &taking};
+    return source_list(query->source, pages, err);
 }
 
 static int by_name(const void *left, const void *right)

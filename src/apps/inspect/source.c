@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inspect/source.h"
 
-#include <ctype.h>
 #include <string.h>
 
 void source_close(struct source *source)
@@ -40,12 +39,12 @@ int source_post(const struct source *source, const char *path, const char *json,
     return ask(source, &request, body, err);
 }
 
-void source_escape(struct gs_buf *out, const char *text)
+int source_list(const struct source *source, struct gs_pages pages, struct gs_error *err)
 {
-    for (; *text; text++) {
-        if (isalnum((unsigned char)*text) || strchr("-._~", *text))
-            gs_buf_putc(out, *text);
-        else
-            gs_buf_printf(out, "%%%02X", (unsigned char)*text);
-    }
+    enum { PAGE_LIMIT = 500 }; /* a page of 500 pods is a few megabytes */
+    pages.ask = source->ask;
+    pages.ask_ctx = source->ctx;
+    pages.page_limit = PAGE_LIMIT;
+    pages.body_max_bytes = SOURCE_BODY_MAX;
+    return gs_pages_read(&pages, NULL, err);
 }

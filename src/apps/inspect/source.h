@@ -6,7 +6,7 @@
 
 #include "gpushare/base/buf.h"
 #include "gpushare/base/error.h"
-#include "gpushare/kube/client.h"
+#include "gpushare/kube/pages.h"
 #include "gpushare/port/cluster.h"
 
 /*
@@ -36,7 +36,7 @@ int source_get(const struct source *source, const char *path, const char *query,
 int source_post(const struct source *source, const char *path, const char *json, int64_t timeout_ns,
                 struct gs_buf *body, struct gs_error *err);
 
-/* Percent-encodes all but RFC 3986's unreserved characters. */
-void source_escape(struct gs_buf *out, const char *text);
+/* A list, page by page (kube/pages.h, whose ask, sizes and limits are filled in). */
+int source_list(const struct source *source, struct gs_pages pages, struct gs_error *err);
 
 #endif

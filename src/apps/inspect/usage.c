@@ -11,7 +11,7 @@
 #include "inspect/terminal.h"
 #include "inspect/usage_page.h"
 
-enum { PLUGINS_PER_LIST = 500, NODES_MAX = 20000 };
+enum { NODES_MAX = 20000 };
 
 /* Finds few among many pods of the namespace; that a pod has the label proves nothing. */
 #define PLUGIN_LABEL "labelSelector=app.kubernetes.io%2Fname%3D" USAGE_PLUGIN
@@ -137,7 +137,7 @@ static bool is_plugin(const json_t *pod)
 static void put_namespace(const struct job *job, struct gs_buf *path)
 {
     gs_buf_puts(path, "/api/v1/namespaces/");
-    source_escape(path, job->query->system_ns);
+    gs_url_escape(path, job->query->system_ns);
     gs_buf_puts(path, "/pods");
 }
 
@@ -154,7 +154,7 @@ static void add_node(struct job *job, const json_t *pod)
         return;
     put_namespace(job, &path);
     gs_buf_putc(&path, '/');
-    source_escape(&path, lookup_text(pod, "metadata", "name", NULL));
+    gs_url_escape(&path, lookup_text(pod, "metadata", "name", NULL));
     gs_buf_printf(&path, ":%llu/proxy/usage", (unsigned long long)port_of(pod));
     if (gs_buf_failed(&path))
         return;
@@ -169,45 +169,34 @@ static void add_node(struct job *job, const json_t *pod)
     usage->asked++;
 }
 
-static int list_page(struct job *job, struct gs_buf *more, struct gs_error *err)
+static int add_listed(void *ctx, struct gs_scan *scan, struct gs_error *err)
 {
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096), query = GS_BUF(16 << 10);
-    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
-    put_namespace(job, &path);
-    /* from the API server's cache: nothing is read from etcd to find few among many pods */
-    gs_buf_printf(&query, "%s&resourceVersion=0&limit=%d", PLUGIN_LABEL, PLUGINS_PER_LIST);
-    if (job->query->node) {
-        gs_buf_puts(&query, "&fieldSelector=spec.nodeName%3D");
-        source_escape(&query, job->query->node);
-    }
-    if (more->len) {
-        gs_buf_puts(&query, "&continue=");
-        source_escape(&query, more->data);
-    }
-    gs_buf_reset(more);
-    if (gs_buf_failed(&query) || gs_buf_failed(&path))
-        return gs_fail_nomem(err);
-    if (get(job, path.data, query.data, &body, err) < 0)
-        return -1;
-    json_auto_t *list = lookup_parse(&body);
-    const json_t *pod;
-    size_t i;
-    json_array_foreach(json_object_get(list, "items"), i, pod)
-    {
-        add_node(job, pod);
-    }
-    gs_buf_puts(more, lookup_text(list, "metadata", "continue", NULL));
-    return gs_buf_failed(more) ? gs_fail_nomem(err) : 0;
+    json_auto_t *pod = lookup_item(scan, err);
+    if (pod)
+        add_node(ctx, pod);
+    return pod || scan->failed ? 0 : -1;
 }
 
 static int list_nodes(struct job *job, struct gs_error *err)
 {
-    _cleanup_(gs_buf_release) struct gs_buf more = GS_BUF(8 << 10);
-    do {
-        if (list_page(job, &more, err) < 0)
-            return -1;
-    } while (more.len);
-    return 0;
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096), query = GS_BUF(16 << 10);
+    put_namespace(job, &path);
+    /* from the API server's cache: nothing is read from etcd to find few among many pods */
+    gs_buf_puts(&query, PLUGIN_LABEL "&resourceVersion=0");
+    if (job->query->node) {
+        gs_buf_puts(&query, "&fieldSelector=spec.nodeName%3D");
+        gs_url_escape(&query, job->query->node);
+    }
+    if (gs_buf_failed(&query) || gs_buf_failed(&path))
+        return gs_fail_nomem(err);
+    const struct gs_pages pages = {.path = path.data,
+                                   .query = query.data,
+                                   .clock = job->query->clock,
+                                   .deadline_ns = job->deadline_ns,
+                                   .page_timeout_ns = USAGE_NODE_NS,
+                                   .item = add_listed,
+                                   .ctx = job};
+    return source_list(job->query->source, pages, err);
 }
 
 /* Asked once, so that nobody without the right asks thousands: what a node refuses says nothing

@@ -42,7 +42,7 @@ static void put_argument(struct gs_buf *out, const char *name, const char *value
     if (!value[0])
         return;
     gs_buf_printf(out, "%s=", name);
-    source_escape(out, value);
+    gs_url_escape(out, value);
     gs_buf_puts(out, "&amp;");
 }
 

@@ -17,9 +17,9 @@ static void warn_away(const struct why *why, const struct waits *waits)
         return;
     const struct gs_pod *pod = &waits->all[0].waiting->pod;
     gs_buf_puts(&path, "/api/v1/namespaces/");
-    source_escape(&path, pod->ns);
+    gs_url_escape(&path, pod->ns);
     gs_buf_puts(&path, "/pods/");
-    source_escape(&path, pod->name);
+    gs_url_escape(&path, pod->name);
     if (gs_buf_failed(&path))
         return;
     json_auto_t *tree = lookup_json(&why->source, path.data, NULL, &ignored);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_KUBE_PAGES_H
+#define GPUSHARE_KUBE_PAGES_H
+
+#include "gpushare/base/clock.h"
+#include "gpushare/codec/list.h"
+#include "gpushare/kube/client.h"
+
+/*
+ * A list, page by page: the first of page_limit objects, later ones by weight. One that is too
+ * large is asked for in smaller ones; a list whose continue token the server forgot begins anew, a
+ * few times. Whoever lists asks here: the client's watches and lists, and the CLI.
+ */
+struct gs_pages {
+    /* As gs_kube_request(); with `ahead` of another thread, too. */
+    int (*ask)(void *ask_ctx, const struct gs_kube_request *request, int *ret_status,
+               struct gs_buf *body, struct gs_error *err);
+    void *ask_ctx;
+    const char *path;
+    const char *query; /* "fieldSelector=…", encoded, or NULL */
+    uint32_t page_limit;
+    size_t body_max_bytes;
+    const struct gs_clock *clock; /* of deadline_ns; NULL: there is none */
+    int64_t deadline_ns;          /* of all pages together */
+    int64_t page_timeout_ns;      /* 0: the request's own */
+    bool ahead;                   /* while one page is read, the next is on its way */
+    /* Before the first item, and again when the server lost the list in its middle (410). NULL:
+     * that is GS_EGONE then. */
+    int (*begin)(void *ctx, struct gs_error *err);
+    int (*item)(void *ctx, struct gs_scan *scan, struct gs_error *err); /* takes the item */
+    void (*page)(void *ctx, const struct gs_list_meta *meta);           /* was read; or NULL */
+    void *ctx;
+};
+
+/* ret_rv: the list's resourceVersion, or NULL. Errors as ports.h lists them, or the callbacks' own.
+ */
+int gs_pages_read(const struct gs_pages *pages, char ret_rv[GS_RV_BYTES], struct gs_error *err);
+
+#endif

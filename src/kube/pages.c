@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/kube/pages.h"
+
+#include <pthread.h>
+#include <string.h>
+
+/* How often one list may begin anew because the server forgot its continue token. */
+enum { RESTARTS_MAX = 5 };
+
+/* A page that is too large is asked for in so much smaller ones. */
+enum { SHRINK = 8 };
+
+/* Later pages hold as many objects as weigh this much, at most GROW times as many as the first: few
+ * requests where objects are small, little memory where they are large. */
+enum { PAGE_BYTES = 2 << 20, GROW = 8 };
+
+/* One page: what it is asked for with, and what came. */
+struct page {
+    struct pages *pages;
+    char token[GS_CONTINUE_BYTES]; /* "": the first */
+    uint32_t limit;
+    struct gs_buf body; /* its memory serves every other page */
+    int result, status;
+    struct gs_error why;
+};
+
+/* A list in progress: while one page is read, the next is on its way. */
+struct pages {
+    const struct gs_pages *of;
+    struct page page[2];
+    uint32_t turn; /* which of them is to be read */
+    bool ahead;    /* it is being fetched by `fetcher` */
+    pthread_t fetcher;
+    struct gs_list_meta meta;
+    uint32_t limit;
+    uint32_t restarts;
+    uint64_t items; /* of the page being read */
+    struct gs_error *err;
+};
+
+static int on_item(void *ctx, struct gs_scan *scan)
+{
+    struct pages *pages = ctx;
+    pages->items++;
+    return pages->of->item(pages->of->ctx, scan, pages->err);
+}
+
+static void build_query(const struct page *page, struct gs_buf *query)
+{
+    gs_buf_printf(query, "limit=%u", page->limit);
+    if (page->token[0]) {
+        gs_buf_puts(query, "&continue=");
+        gs_url_escape(query, page->token);
+    }
+    if (page->pages->of->query)
+        gs_buf_printf(query, "&%s", page->pages->of->query);
+}
+
+static int fetch(struct page *page, struct gs_error *err)
+{
+    const struct gs_pages *of = page->pages->of;
+    _cleanup_(gs_buf_release) struct gs_buf query = GS_BUF(64 << 10);
+    build_query(page, &query);
+    if (gs_buf_failed(&query))
+        return gs_fail(err, GS_EINVAL, "the list's query is too long");
+    struct gs_kube_request request = {
+        .method = "GET", .path = of->path, .query = query.data, .timeout_ns = of->page_timeout_ns};
+    const int64_t left_ns = of->clock ? of->deadline_ns - gs_clock_now_ns(of->clock) : INT64_MAX;
+    if (left_ns <= 0)
+        return gs_fail(err, GS_ETIMEOUT, "the list took too long");
+    if (of->clock && (!request.timeout_ns || request.timeout_ns > left_ns))
+        request.timeout_ns = left_ns;
+    return of->ask(of->ask_ctx, &request, &page->status, &page->body, err);
+}
+
+static void *run_fetch(void *arg)
+{
+    struct page *page = arg;
+    gs_error_clear(&page->why);
+    page->result = fetch(page, &page->why);
+    return NULL;
+}
+
+/* The page whose turn it is, fetched. */
+static struct page *await_page(struct pages *pages)
+{
+    struct page *page = &pages->page[pages->turn];
+    if (pages->ahead)
+        pthread_join(pages->fetcher, NULL);
+    else
+        run_fetch(page);
+    pages->ahead = false;
+    return page;
+}
+
+static void aim(struct page *page, const char *token, uint32_t limit)
+{
+    memcpy(page->token, token, sizeof(page->token));
+    page->limit = limit;
+}
+
+/* API servers tell the next page's token before the items. A list that gets no thread goes in turn.
+ */
+static void fetch_ahead(struct pages *pages, const struct page *page)
+{
+    struct gs_list_meta head;
+    if (!pages->of->ahead ||
+        !gs_codec_list_head((struct gs_slice){page->body.data, page->body.len}, &head) ||
+        !head.continue_token[0])
+        return;
+    struct page *next = &pages->page[pages->turn ^ 1];
+    aim(next, head.continue_token, pages->limit);
+    pages->ahead = pthread_create(&pages->fetcher, NULL, run_fetch, next) == 0;
+}
+
+/* The pages so far are void. */
+static int begin_anew(struct pages *pages)
+{
+    const struct gs_pages *of = pages->of;
+    if (!of->begin || pages->restarts++ >= RESTARTS_MAX)
+        return gs_fail(pages->err, GS_EGONE, "the server lost the list in its middle");
+    pages->page[pages->turn].token[0] = '\0';
+    return of->begin(of->ctx, pages->err);
+}
+
+static void choose_limit(struct pages *pages, size_t bytes)
+{
+    const uint64_t most = (uint64_t)pages->of->page_limit * GROW;
+    if (pages->items == 0)
+        return;
+    uint64_t limit = PAGE_BYTES * pages->items / bytes;
+    limit = limit < 1 ? 1 : limit > most ? most : limit;
+    pages->limit = limit > UINT32_MAX ? UINT32_MAX : (uint32_t)limit;
+}
+
+/* Reads it, and says which is next. *ret_done: it was the last. */
+static int read_page(struct pages *pages, const struct page *page, bool *ret_done)
+{
+    const struct gs_slice text = {page->body.data ? page->body.data : "", page->body.len};
+    fetch_ahead(pages, page);
+    pages->items = 0;
+    if (gs_codec_list_items(text, on_item, pages, &pages->meta, pages->err) < 0)
+        return -1;
+    choose_limit(pages, page->body.len);
+    if (pages->of->page)
+        pages->of->page(pages->of->ctx, &pages->meta);
+    pages->turn ^= 1;
+    *ret_done = pages->meta.continue_token[0] == '\0';
+    if (!pages->ahead)
+        aim(&pages->page[pages->turn], pages->meta.continue_token, pages->limit);
+    return 0;
+}
+
+static int next_page(struct pages *pages, bool *ret_done)
+{
+    struct page *page = await_page(pages);
+    if (page->result < 0) {
+        if (page->why.code != GS_ETOOBIG || page->limit == 1)
+            return gs_fail(pages->err, page->why.code, "%s", page->why.msg);
+        pages->limit = page->limit > SHRINK ? page->limit / SHRINK : 1;
+        page->limit = pages->limit;
+        return 0;
+    }
+    if (page->status == 410 && page->token[0])
+        return begin_anew(pages);
+    if (page->status != 200)
+        return gs_kube_fail_status(page->status, page->body.data ? page->body.data : "",
+                                   page->body.len, pages->err);
+    return read_page(pages, page, ret_done);
+}
+
+int gs_pages_read(const struct gs_pages *of, char ret_rv[GS_RV_BYTES], struct gs_error *err)
+{
+    struct gs_error failure = {0};
+    struct pages pages = {.of = of, .limit = of->page_limit, .err = &failure};
+    for (int i = 0; i < 2; i++)
+        pages.page[i] = (struct page){
+            .pages = &pages, .limit = of->page_limit, .body = GS_BUF(of->body_max_bytes)};
+    int result = of->begin ? of->begin(of->ctx, &failure) : 0;
+    for (bool done = false; result == 0 && !done;)
+        result = next_page(&pages, &done);
+    if (pages.ahead)
+        await_page(&pages);
+    gs_buf_release(&pages.page[0].body);
+    gs_buf_release(&pages.page[1].body);
+    if (result < 0)
+        return gs_fail(err, failure.code, "%s", failure.msg);
+    if (ret_rv)
+        memcpy(ret_rv, pages.meta.resource_version, GS_RV_BYTES);
+    return 0;
+}
