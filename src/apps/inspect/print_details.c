@@ -102,11 +102,16 @@ static void put_health(const struct view_node *node)
         puts("SchedulingDisabled: no new pods");
     for (uint32_t i = 0; i < node->gpu_count; i++) {
         const struct view_gpu *gpu = &node->gpus[i];
-        if (!gpu->gpu->healthy || !gpu->gpu->schedulable || gpu->overfull)
-            printf("GPU%" PRIu32 " (%s):%s%s%s\n", gpu->idx,
-                   gpu->gpu->uuid[0] ? gpu->gpu->uuid : "no UUID known",
-                   gpu->gpu->healthy ? "" : " unhealthy", gpu->gpu->schedulable ? "" : " cordoned",
-                   gpu->overfull ? " overfull" : "");
+        const char *word;
+        bool bad;
+        for (uint32_t nth = 0; (word = view_gpu_word(gpu, nth, &bad)) != NULL; nth++) {
+            if (!nth)
+                printf("GPU%" PRIu32 " (%s):", gpu->idx,
+                       gpu->gpu->uuid[0] ? gpu->gpu->uuid : "no UUID known");
+            printf(" %s", word);
+        }
+        if (view_gpu_word(gpu, 0, &bad))
+            putchar('\n');
     }
 }
 

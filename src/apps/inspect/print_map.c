@@ -80,13 +80,10 @@ static void put_bar(const struct map *map, const struct view_node *node, const s
 
 static void put_state(const struct view_gpu *gpu)
 {
-    const char *words[] = {gpu->gpu->healthy ? NULL : "unhealthy",
-                           gpu->gpu->schedulable ? NULL : "cordoned",
-                           gpu->overfull ? "overfull" : NULL};
-    for (int i = 0; i < 3; i++) {
-        if (words[i])
-            printf(" %s", words[i]);
-    }
+    const char *word;
+    bool bad;
+    for (uint32_t i = 0; (word = view_gpu_word(gpu, i, &bad)) != NULL; i++)
+        printf(" %s", word);
 }
 
 /* "A=team/pod 8, B=…", as many as the line has room for. */
@@ -125,19 +122,9 @@ static void put_gpu(const struct map *map, const struct view_node *node, const s
     putchar('\n');
 }
 
-static const char *model_of(const struct view_node *node)
-{
-    const char *model = node->gpu_count ? node->gpus[0].gpu->model : "";
-    for (uint32_t i = 1; i < node->gpu_count; i++) {
-        if (strcmp(node->gpus[i].gpu->model, model) != 0)
-            return "mixed GPUs";
-    }
-    return model;
-}
-
 static void put_node(const struct map *map, const struct view_node *node)
 {
-    const char *model = model_of(node);
+    const char *model = view_node_model(node);
     printf("%s: %" PRIu64 " of %" PRIu64 " %s%s%s%s%s\n", node->node->name, node->used_units,
            node->total_units, map->view->unit, model[0] ? ", " : "", model,
            node->node->ready ? "" : ", NotReady",

@@ -82,14 +82,9 @@ static void put_gpu(struct grid *grid, const struct view_node *node, uint32_t id
         grid_cell(grid, GRID_FAINT, "0/0");
 }
 
-/* "A100 x4", or "mixed" */
 static void put_model(struct grid *grid, const struct view_node *node)
 {
-    const char *model = node->gpu_count ? node->gpus[0].gpu->model : "";
-    for (uint32_t i = 1; i < node->gpu_count; i++) {
-        if (strcmp(node->gpus[i].gpu->model, model) != 0)
-            model = "mixed";
-    }
+    const char *model = view_node_model(node);
     grid_cell(grid, GRID_PLAIN, "%s", model[0] ? model : "-");
 }
 
@@ -104,13 +99,12 @@ static void put_state(struct grid *grid, const struct view_node *node)
         len += (size_t)snprintf(words + len, sizeof(words) - len, ",SchedulingDisabled");
     for (uint32_t i = 0; i < node->gpu_count && len < sizeof(words) - 32; i++) {
         const struct view_gpu *gpu = &node->gpus[i];
-        bad |= gpu->overfull || !gpu->gpu->healthy;
-        if (gpu->overfull)
-            len += (size_t)snprintf(words + len, sizeof(words) - len, ",GPU%u:overfull", gpu->idx);
-        if (!gpu->gpu->healthy)
-            len += (size_t)snprintf(words + len, sizeof(words) - len, ",GPU%u:unhealthy", gpu->idx);
-        if (!gpu->gpu->schedulable)
-            len += (size_t)snprintf(words + len, sizeof(words) - len, ",GPU%u:cordoned", gpu->idx);
+        const char *word;
+        bool is_bad;
+        for (uint32_t nth = 0; (word = view_gpu_word(gpu, nth, &is_bad)) != NULL; nth++) {
+            bad |= is_bad;
+            len += (size_t)snprintf(words + len, sizeof(words) - len, ",GPU%u:%s", gpu->idx, word);
+        }
     }
     grid_cell(grid, bad ? GRID_BAD : len ? GRID_WARN : GRID_GOOD, "%s", len ? words + 1 : "ok");
 }

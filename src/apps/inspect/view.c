@@ -35,6 +35,32 @@ const char *view_enforced(const struct view_node *node)
     return !some ? "none" : same ? gs_enforced_name(node->gpus[0].gpu->enforced) : "some";
 }
 
+const char *view_gpu_word(const struct view_gpu *gpu, uint32_t nth, bool *ret_bad)
+{
+    const struct {
+        bool is, bad;
+        const char *word;
+    } words[] = {{!gpu->gpu->healthy, true, "unhealthy"},
+                 {!gpu->gpu->schedulable, false, "cordoned"},
+                 {gpu->overfull, true, "overfull"}};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        *ret_bad = words[i].bad;
+        if (words[i].is && nth-- == 0)
+            return words[i].word;
+    }
+    return NULL;
+}
+
+const char *view_node_model(const struct view_node *node)
+{
+    const char *model = node->gpu_count ? node->gpus[0].gpu->model : "";
+    for (uint32_t i = 1; i < node->gpu_count; i++) {
+        if (strcmp(node->gpus[i].gpu->model, model) != 0)
+            return "mixed GPUs";
+    }
+    return model;
+}
+
 const char *view_cores_held(enum gs_enforced enforced)
 {
     return enforced == GS_ENFORCED_MPS ? gs_enforced_name(enforced) : "none";

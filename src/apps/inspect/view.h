@@ -98,6 +98,12 @@ void view_release(struct view *view);
  * "none"), "some", "-" when its plugin does not tell. */
 const char *view_enforced(const struct view_node *node);
 
+/* What is to be known of a GPU, one word after the other; NULL behind the last. *ret_bad: somebody
+ * should look. */
+const char *view_gpu_word(const struct view_gpu *gpu, uint32_t nth, bool *ret_bad);
+/* Of its GPUs: "A100", "mixed GPUs", "" when it is not known. */
+const char *view_node_model(const struct view_node *node);
+
 /* What keeps pods to their part of a GPU's compute: "mps (per process, cooperative)", or "none": it
  * is a count. */
 const char *view_cores_held(enum gs_enforced enforced);

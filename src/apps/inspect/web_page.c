@@ -319,12 +319,10 @@ static void put_enforced(struct gs_buf *out, const struct gs_gpu *gpu)
 static void put_gpu_words(struct gs_buf *out, const struct view_gpu *gpu, uint64_t length)
 {
     gs_buf_printf(out, "<div class=\"words%s\">", length > 700 ? " in" : "");
-    if (!gpu->gpu->healthy)
-        gs_buf_puts(out, "<em class=bad>unhealthy</em>");
-    if (!gpu->gpu->schedulable)
-        gs_buf_puts(out, "<em>cordoned</em>");
-    if (gpu->overfull)
-        gs_buf_puts(out, "<em class=bad>overfull</em>");
+    const char *word;
+    bool bad;
+    for (uint32_t i = 0; (word = view_gpu_word(gpu, i, &bad)) != NULL; i++)
+        gs_buf_printf(out, "<em%s>%s</em>", bad ? " class=bad" : "", word);
     put_enforced(out, gpu->gpu);
     gs_buf_puts(out, "</div>");
 }
@@ -332,6 +330,7 @@ static void put_gpu_words(struct gs_buf *out, const struct view_gpu *gpu, uint64
 static void put_gpu(const struct card *card, const struct view_gpu *gpu)
 {
     struct gs_buf *out = card->out;
+    bool bad;
     uint64_t length = web_share(gpu->total_units, card->largest_units);
     gs_buf_printf(out, "<div class=g><b>%" PRIu32 "</b><div class=track><div class=\"bar%s ",
                   gpu->idx, gpu->usable ? "" : " off");
@@ -341,7 +340,7 @@ static void put_gpu(const struct card *card, const struct view_gpu *gpu)
     web_use_gpu(out, card->state->view, card->node, gpu);
     gs_buf_puts(out, "\">");
     put_bar(card, gpu, length);
-    if (!gpu->gpu->healthy || !gpu->gpu->schedulable || gpu->overfull || is_held(gpu->gpu))
+    if (view_gpu_word(gpu, 0, &bad) || gs_enforced_holds(gpu->gpu->enforced))
         put_gpu_words(out, gpu, length);
     gs_buf_printf(out, "</div></div><span>%" PRIu64 "/%" PRIu64 "</span></div>", gpu->used_units,
                   gpu->total_units);
@@ -360,13 +359,8 @@ static void put_pending(const struct card *card)
 
 static void put_node_words(struct gs_buf *out, const struct view_node *node)
 {
-    const char *model = node->gpu_count ? node->gpus[0].gpu->model : "";
-    for (uint32_t i = 1; i < node->gpu_count; i++) {
-        if (strcmp(node->gpus[i].gpu->model, model) != 0)
-            model = "mixed GPUs";
-    }
     gs_buf_puts(out, "<small>");
-    web_escape(out, model);
+    web_escape(out, view_node_model(node));
     gs_buf_puts(out, "</small>");
     if (!node->node->ready)
         gs_buf_puts(out, "<em class=bad>not ready</em>");
