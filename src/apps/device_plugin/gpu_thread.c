@@ -8,14 +8,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "gpushare/base/backoff.h"
 #include "gpushare/base/log.h"
 #include "gpushare/nvml/driver.h"
 #include "gpushare/nvml/listed.h"
 
-#define LOOK_NS       GS_NS_PER_S /* also how fast the thread stops */
-#define FIRST_PAUSE_S 1
-#define LAST_PAUSE_S  30
-#define HANG_S        30
+#define LOOK_NS        GS_NS_PER_S /* also how fast the thread stops */
+#define FIRST_PAUSE_NS GS_NS_PER_S
+#define LAST_PAUSE_NS  (30 * GS_NS_PER_S)
+#define HANG_S         30
 /* The kubelet starts a container at once that ran so long, and alerts come before. */
 #define FAILING_S 600
 /* The library of another driver never works: time to write that the GPUs take no new pods. */
@@ -205,11 +206,11 @@ static void note_answer(struct gpu_thread *thread)
 }
 
 /* Of the loop's clock, which is looked at ten times a second. */
-static void pause_s(struct gpu_thread *thread, int seconds)
+static void pause_ns(struct gpu_thread *thread, int64_t ns)
 {
     const struct timespec tenth = {0, 100 * GS_NS_PER_MS};
     const struct gs_loop *loop = thread->plugin->loop;
-    int64_t until_ns = gs_loop_now_ns(loop) + seconds * GS_NS_PER_S;
+    int64_t until_ns = gs_loop_now_ns(loop) + ns;
     while (gs_loop_now_ns(loop) < until_ns && !atomic_load(&thread->stop)) {
         nanosleep(&tenth, NULL);
         note_answer(thread);
@@ -253,7 +254,7 @@ static bool hold_on(struct gpu_thread *thread, bool *posted)
         thread->source.ops->release(thread->source.ctx);
     pages_set_used(&thread->plugin->pages, NULL);
     while (atomic_load(&thread->let_go) && !atomic_load(&thread->stop))
-        pause_s(thread, 1);
+        pause_ns(thread, GS_NS_PER_S);
     *posted = false;
     return false;
 }
@@ -280,7 +281,7 @@ static void *run(void *arg)
     struct gpu_thread *thread = arg;
     struct gs_gpu_set last = {0}, set;
     bool posted = false;
-    int pause = FIRST_PAUSE_S;
+    uint32_t failures = 0;
     while (!atomic_load(&thread->stop)) {
         struct gs_error err = {0};
         if (!hold_on(thread, &posted))
@@ -293,8 +294,7 @@ static void *run(void *arg)
         if (result < 0) {
             post(thread, NULL, &err);
             posted = false;
-            pause_s(thread, pause);
-            pause = pause * 2 < LAST_PAUSE_S ? pause * 2 : LAST_PAUSE_S;
+            pause_ns(thread, gs_pause_ns(failures++, FIRST_PAUSE_NS, LAST_PAUSE_NS));
             continue;
         }
         if (!posted || !same_set(&set, &last))
@@ -302,9 +302,9 @@ static void *run(void *arg)
         last = set;
         posted = true;
         if (wait_for_news(thread))
-            pause = FIRST_PAUSE_S;
+            failures = 0;
         else
-            pause_s(thread, pause);
+            pause_ns(thread, gs_pause_ns(failures, FIRST_PAUSE_NS, LAST_PAUSE_NS));
     }
     atomic_store(&thread->ended, true);
     return NULL;
