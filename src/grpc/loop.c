@@ -24,7 +24,6 @@ struct gs_loop {
     size_t active_count;
 
     int wake;
-    atomic_bool stop;
     _Atomic(struct gs_loop_task *) posted; /* newest first */
 };
 
@@ -78,14 +77,6 @@ static void wake_up(struct gs_loop *loop)
     const uint64_t one = 1;
     ssize_t written = write(loop->wake, &one, sizeof(one));
     (void)written;
-}
-
-void gs_loop_stop(struct gs_loop *loop)
-{
-    int saved = errno; /* callable from a signal handler */
-    atomic_store(&loop->stop, true);
-    wake_up(loop);
-    errno = saved;
 }
 
 void gs_loop_post(struct gs_loop *loop, struct gs_loop_task *task)
@@ -280,14 +271,5 @@ int gs_loop_step(struct gs_loop *loop, int64_t max_wait_ns, struct gs_error *err
     run_fds(loop);
     run_posted(loop);
     run_timers(loop);
-    return 0;
-}
-
-int gs_loop_run(struct gs_loop *loop, struct gs_error *err)
-{
-    while (!atomic_exchange(&loop->stop, false)) {
-        if (gs_loop_step(loop, INT64_MAX, err) < 0)
-            return -1;
-    }
     return 0;
 }

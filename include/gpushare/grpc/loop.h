@@ -10,16 +10,15 @@
 
 /*
  * One poll(2) loop: file descriptors, timers, work posted by other threads. Everything in this
- * folder runs on it, in the thread that calls gs_loop_run() ("the loop thread"). Only
- * gs_loop_post() and gs_loop_stop() may be called from another thread; gs_loop_stop() also from a
- * signal handler.
+ * folder runs on it, in the thread that calls gs_loop_step() ("the loop thread"). Only
+ * gs_loop_post() may be called from another thread.
  *
  *   _cleanup_(gs_loop_freep) struct gs_loop *loop = NULL;
  *   if (gs_loop_new(gs_clock_system(), &loop, &err) < 0)
  *       ...
  *   struct gs_loop_timer tick = {.fn = on_tick, .ctx = me};
  *   gs_loop_timer_arm(loop, &tick, gs_loop_now_ns(loop) + 5 * GS_NS_PER_S);
- *   gs_loop_run(loop, &err);                returns after gs_loop_stop()
+ *   while (gs_loop_step(loop, INT64_MAX, &err) == 0) ...
  *
  * The little structs below live inside their owner's objects, so that arming a timer or posting a
  * task cannot fail. Fill fn and ctx, leave the rest zeroed, and do not move or free one that is
@@ -34,16 +33,9 @@ int gs_loop_new(const struct gs_clock *clock, struct gs_loop **ret, struct gs_er
  * File descriptors and timers must be gone: free servers, calls and watches first. */
 void gs_loop_free(struct gs_loop *loop);
 
-/* Runs until gs_loop_stop(); GS_EIO when poll(2) itself fails. A stop that came before makes it
- * return at once. */
-int gs_loop_run(struct gs_loop *loop, struct gs_error *err);
-
-/* One round: waits at most max_wait_ns for something to do, does all that is due, returns. For
- * tests, and for programs with a loop of their own. */
+/* One round: waits at most max_wait_ns for something to do, does all that is due, returns. GS_EIO
+ * when poll(2) itself fails. */
 int gs_loop_step(struct gs_loop *loop, int64_t max_wait_ns, struct gs_error *err);
-
-/* Any thread, and async-signal-safe: ends gs_loop_run() after the present round. */
-void gs_loop_stop(struct gs_loop *loop);
 
 /* The loop's clock, monotonic. */
 int64_t gs_loop_now_ns(const struct gs_loop *loop);

@@ -30,6 +30,7 @@
 #define MAX_IDS     ((size_t)2 << 20)
 
 struct peer {
+    bool quit;
     struct gs_loop *loop;
     struct gs_dp *dp;
     struct gs_podres_call *asking;
@@ -201,7 +202,7 @@ static void on_command(struct peer *peer, const char *line)
 {
     struct gs_error err = {0};
     if (strcmp(line, "quit") == 0) {
-        gs_loop_stop(peer->loop);
+        peer->quit = true;
     } else if (strncmp(line, "pods ", 5) == 0 && !peer->asking) {
         if (gs_podres_list_start(peer->loop, line + 5, 5 * GS_NS_PER_S, on_pods, peer,
                                  &peer->asking, &err) < 0)
@@ -223,7 +224,7 @@ static void on_input(void *ctx, short revents)
     ssize_t got =
         read(STDIN_FILENO, peer->line + peer->line_len, sizeof(peer->line) - peer->line_len - 1);
     if (got <= 0) {
-        gs_loop_stop(peer->loop);
+        peer->quit = true;
         return;
     }
     peer->line_len += (size_t)got;
@@ -254,7 +255,8 @@ static int serve(struct peer *peer, const char *dir, struct gs_error *err)
     int result = gs_kubelet_link_new(peer->loop, peer->dp, &options, &link, err);
     if (result == 0) {
         say("listening", "");
-        result = gs_loop_run(peer->loop, err);
+        while (result == 0 && !peer->quit)
+            result = gs_loop_step(peer->loop, INT64_MAX, err);
         gs_kubelet_link_free(link);
     }
     if (peer->asking)

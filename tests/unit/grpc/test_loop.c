@@ -308,24 +308,6 @@ static void threads_post_at_once_and_wake_the_loop(void **state)
     assert_int_equal(count, 2 * POSTS);
 }
 
-static void *stop_soon(void *ctx)
-{
-    usleep(20000);
-    gs_loop_stop(ctx);
-    return NULL;
-}
-
-static void a_stop_ends_the_run_now_and_before(void **state)
-{
-    struct fixture *f = *state;
-    pthread_t thread;
-    gs_loop_stop(f->loop);
-    assert_int_equal(gs_loop_run(f->loop, NULL), 0);
-    assert_int_equal(pthread_create(&thread, NULL, stop_soon, f->loop), 0);
-    assert_int_equal(gs_loop_run(f->loop, NULL), 0);
-    pthread_join(thread, NULL);
-}
-
 static void the_loop_sleeps_until_a_timer_is_due(void **state)
 {
     struct fixture *f = *state;
@@ -356,7 +338,6 @@ int main(void)
         TEST(posted_tasks_run_in_order),
         TEST(freeing_the_loop_runs_what_was_posted),
         TEST(threads_post_at_once_and_wake_the_loop),
-        TEST(a_stop_ends_the_run_now_and_before),
         TEST(the_loop_sleeps_until_a_timer_is_due),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
