@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "inspect/doctor.h"
+#include "inspect/view.h"
 
 /* What keeps pods to their share, as the device plugins read it back on their hosts
  * (docs/limits.md). */
@@ -29,14 +30,19 @@ static void add_node(struct tally *tally, const struct snap_node *node,
     tally->forged_example = node->name;
 }
 
-/* One line per reason: some are mended on the host, one with an option. */
-static void say_reasons(struct doctor *doctor, const struct tally *tally)
+/* One line for each way of limiting, then one per reason: some are mended on the host, one with an
+ * option. */
+static void say_gpus(struct doctor *doctor, const struct tally *tally)
 {
-    for (int i = 0; i < GS_ENFORCED_COUNT; i++)
-        if (tally->gpus[i] && gs_enforced_lacks((enum gs_enforced)i))
+    for (enum gs_enforced i = 0; i < GS_ENFORCED_COUNT; i++) {
+        if (tally->gpus[i] && gs_enforced_holds(i))
+            doctor_say(doctor, FINDING_OK, "limits", "%s on %" PRIu32 " GPUs%s",
+                       view_limits(i)->before, tally->gpus[i], view_limits(i)->behind);
+        else if (tally->gpus[i] && gs_enforced_lacks(i))
             doctor_say(doctor, FINDING_OK, "limits",
                        "nothing keeps pods to their share on %" PRIu32 " GPUs: %s", tally->gpus[i],
-                       gs_enforced_reason((enum gs_enforced)i));
+                       gs_enforced_reason(i));
+    }
 }
 
 void doctor_check_limits(struct doctor *doctor)
@@ -54,25 +60,6 @@ void doctor_check_limits(struct doctor *doctor)
                    "device plugin did not write it, or is gone; kubectl label node NAME %s-",
                    doctor->common.names.enforced, tally.forged, tally.forged_example,
                    doctor->common.names.enforced);
-    if (!tally.told)
-        return;
-    if (tally.gpus[GS_ENFORCED_DMEM])
-        doctor_say(doctor, FINDING_OK, "limits",
-                   "the kernel keeps pods to their share on %" PRIu32 " GPUs (dmem)",
-                   tally.gpus[GS_ENFORCED_DMEM]);
-    if (tally.gpus[GS_ENFORCED_MPS])
-        doctor_say(doctor, FINDING_OK, "limits",
-                   "MPS limits each process that does not change its environment on %" PRIu32
-                   " GPUs: %s",
-                   tally.gpus[GS_ENFORCED_MPS], gs_enforced_name(GS_ENFORCED_MPS));
-    if (tally.gpus[GS_ENFORCED_MIG])
-        doctor_say(doctor, FINDING_OK, "limits",
-                   "the hardware keeps a pod to its instance on %" PRIu32
-                   " GPUs, as long as no second one comes (mig)",
-                   tally.gpus[GS_ENFORCED_MIG]);
-    if (tally.gpus[GS_ENFORCED_HOOK])
-        doctor_say(doctor, FINDING_OK, "limits",
-                   "a preloaded library limits the calls that it knows on %" PRIu32 " GPUs: %s",
-                   tally.gpus[GS_ENFORCED_HOOK], gs_enforced_name(GS_ENFORCED_HOOK));
-    say_reasons(doctor, &tally);
+    if (tally.told)
+        say_gpus(doctor, &tally);
 }

@@ -35,6 +35,26 @@ const char *view_enforced(const struct view_node *node)
     return !some ? "none" : same ? gs_enforced_name(node->gpus[0].gpu->enforced) : "some";
 }
 
+const struct view_limits *view_limits(enum gs_enforced enforced)
+{
+    static const struct view_limits limits[] = {
+        [GS_ENFORCED_DMEM] = {"the kernel keeps each pod there to its share (dmem)",
+                              "the kernel keeps pods to their share", " (dmem)"},
+        [GS_ENFORCED_MPS] = {"MPS limits each process there that does not change its environment: "
+                             "mps (per process, cooperative)",
+                             "MPS limits each process that does not change its environment",
+                             ": mps (per process, cooperative)"},
+        [GS_ENFORCED_MIG] = {"the hardware keeps a pod that is alone there to its instance (mig)",
+                             "the hardware keeps a pod to its instance",
+                             ", as long as no second one comes (mig)"},
+        [GS_ENFORCED_HOOK] = {"a preloaded library limits the calls that it knows there: hook "
+                              "(cooperative)",
+                              "a preloaded library limits the calls that it knows",
+                              ": hook (cooperative)"},
+    };
+    return &limits[enforced];
+}
+
 const char *view_gpu_word(const struct view_gpu *gpu, uint32_t nth, bool *ret_bad)
 {
     const struct {

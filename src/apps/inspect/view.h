@@ -104,6 +104,13 @@ const char *view_gpu_word(const struct view_gpu *gpu, uint32_t nth, bool *ret_ba
 /* Of its GPUs: "A100", "mixed GPUs", "" when it is not known. */
 const char *view_node_model(const struct view_node *node);
 
+/* What keeps pods to their share (gs_enforced_holds()), in sentences: of one GPU, and around "on 5
+ * GPUs". */
+struct view_limits {
+    const char *here, *before, *behind;
+};
+const struct view_limits *view_limits(enum gs_enforced enforced);
+
 /* What keeps pods to their part of a GPU's compute: "mps (per process, cooperative)", or "none": it
  * is a count. */
 const char *view_cores_held(enum gs_enforced enforced);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gpushare/codec/annotation.h"
+#include "inspect/view.h"
 #include "inspect/why.h"
 
 /* What `why POD` prints. */
@@ -122,17 +123,9 @@ static bool tell_other(void *ctx, const struct gs_claim *claim)
 
 static void tell_enforced(enum gs_enforced enforced)
 {
-    if (enforced == GS_ENFORCED_DMEM)
-        puts("    the kernel keeps each pod there to its share (dmem)");
-    else if (enforced == GS_ENFORCED_MPS)
-        printf("    MPS limits each process there that does not change its environment: %s\n",
-               gs_enforced_name(enforced));
-    else if (enforced == GS_ENFORCED_MIG)
-        puts("    the hardware keeps a pod that is alone there to its instance (mig)");
-    else if (enforced == GS_ENFORCED_HOOK)
-        printf("    a preloaded library limits the calls that it knows there: %s\n",
-               gs_enforced_name(enforced));
-    else if (enforced != GS_ENFORCED_UNKNOWN)
+    if (gs_enforced_holds(enforced))
+        printf("    %s\n", view_limits(enforced)->here);
+    else if (gs_enforced_lacks(enforced))
         printf("    nothing keeps a pod there to its share: %s\n", gs_enforced_reason(enforced));
 }
 
