@@ -235,7 +235,7 @@ static inline void rig_tick(struct rig *rig, int64_t ns)
 }
 
 /* One node with GPUs of these sizes: "16,16,24". moved: the list of moved pods as it stands between
- * quotes ({\\"u1\\":[0]}), of a plugin that says that it writes one; NULL: an older plugin's node.
+ * quotes ({\\"u1\\":[0]}), of a plugin that says that it writes one; NULL: the original's node.
  */
 static inline void rig_node_moved(struct rig *rig, const char *name, const char *sizes,
                                   const char *moved)

@@ -104,7 +104,7 @@ static void the_list_is_believed_as_it_stands(void **state)
 }
 
 /* The plugin takes an entry off when the pod is gone. A list that is not there for another reason
- * (an older plugin, a node made anew, a slip of the hand) moves nobody back. */
+ * (the original's plugin, a node made anew, a slip of the hand) moves nobody back. */
 static void a_pod_stays_where_it_was_told_to_be(void **state)
 {
     static const struct {

@@ -85,7 +85,7 @@ static void only_a_difference_that_persists_is_drift_and_it_is_mended(void **sta
          {"n1", "0", "Succeeded", 6},
          1,
          {0, 0}},
-        {"another GPU was recorded, by an older plugin",
+        {"another GPU was recorded, under the original's plugin",
          {"n1", "0", "Running", 5},
          {"n1", "1", "Running", 6},
          {"n1", "1", "Running", 6},
@@ -175,7 +175,7 @@ static void a_list_is_believed_although_its_versions_are_older(void **state)
     rig_feed(&rig, pod_json(after, &(struct side){"n1", "1", "Running", 50}), false);
     rig.sink.list_end(rig.sink.ctx, GS_KIND_POD);
     assert_int_equal(rig_used(&rig, "n1", 0), 4);
-    assert_int_equal(rig_used(&rig, "n1", 1), 4); /* heard: as an older plugin's exchange */
+    assert_int_equal(rig_used(&rig, "n1", 1), 4); /* heard: charged on both */
 }
 
 static void a_forged_index_is_told_once(void **state)
