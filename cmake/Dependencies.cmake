@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Foreign libraries, all from Debian 12. docs/dependencies.md names each one's purpose and licence.
+# Foreign libraries, all from Debian 12. docs/development.md names each one's purpose and licence.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)

@@ -50,7 +50,7 @@ steps=(
     "images   two builds that share only the source give the same bytes and digests; images hold what they need"
     "packages the .debs go into a fresh Debian 12, run and leave nothing; a release is whole"
     "hardening RELRO, PIE, stack protector, FORTIFY and the rest are in the programs"
-    "supply   docs/dependencies.md lists what is linked, and under which licence; so does the SPDX document; corrections by Debian are found"
+    "supply   docs/development.md lists what is linked, and under which licence; so does the SPDX document; corrections by Debian are found"
     "node     what limits containers, and the device plugin where everything happens at random, 25 s (--long: 10 minutes)"
     "surface  random attempts on what whoever is let in a little may reach, 20 s (--long: an hour)"
     "web      the page of kubectl inspect gpushare web in a headless Chromium, on clusters of gpushare-sim"

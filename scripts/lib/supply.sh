@@ -4,7 +4,7 @@
 # Sourced by check.sh after build.sh: the list of dependencies is that of the programs, and the SPDX
 # document can be believed. Prints one line per difference.
 
-# "package version licence" or "package licence", as docs/dependencies.md should have it. Debian's
+# "package version licence" or "package licence", as docs/development.md should have it. Debian's
 # revision and the versions of what others load change with security updates: the document has them.
 listed_by_programs() {
     jq -r '(.relationships | map(select(.relationshipType | endswith("_LINK"))
@@ -16,7 +16,7 @@ listed_by_programs() {
 }
 
 listed_in_docs() {
-    sed -nE 's/^(\| (lib|zlib|uthash)[^ ]* \| .* \|).*/\1/p' docs/dependencies.md |
+    sed -nE 's/^(\| (lib|zlib|uthash)[^ ]* \| .* \|).*/\1/p' docs/development.md |
         awk -F ' [|] ' 'NF >= 4 { print $1 " | " $2 " | " $3 " |"; next } { print }'
 }
 
@@ -42,13 +42,13 @@ supply() {
     document=$(mktemp)
     "$root/scripts/sbom.sh" --out "$document"
     sbom_mistakes "$document"
-    diff --label programs --label docs/dependencies.md -u0 \
+    diff --label programs --label docs/development.md -u0 \
         <(listed_by_programs "$document" | sort) <(listed_in_docs | sort) |
         grep '^[+-]' || true
     # shellcheck disable=SC2154  # build.sh's
     for package in "${build_packages[@]}"; do
-        grep -qE "[ ,]${package}[ ,.(|]|[ ,]${package}\$" docs/dependencies.md ||
-            echo "docs/dependencies.md does not name $package"
+        grep -qE "[ ,]${package}[ ,.(|]|[ ,]${package}\$" docs/development.md ||
+            echo "docs/development.md does not name $package"
     done
     echo "note: $(jq '.packages | length' "$document") packages" >&2
     rm -f "$document"

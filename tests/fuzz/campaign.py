@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs the fuzz targets for long, a slice of time each in turn, at the lowest priority and one at a
-time, and adds what was run to the ledger docs/fuzzing.md: CPU seconds, executions, edges.
+time, and adds what was run to the ledger tests/fuzz/ledger.md: CPU seconds, executions, edges.
 
 What libFuzzer keeps lies in ~/.cache/gpushare/fuzz (XDG_CACHE_HOME), so that a campaign goes on where
 the last one ended. --merge takes from there the inputs that reach an edge no input in the tree
@@ -21,7 +21,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LEDGER = ROOT / "docs/fuzzing.md"
+LEDGER = ROOT / "tests/fuzz/ledger.md"
 FUZZ = ROOT / "tests/fuzz"
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache",
                      "gpushare/fuzz")
