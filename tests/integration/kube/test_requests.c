@@ -301,6 +301,39 @@ static void a_cancelled_client_waits_for_nothing_any_more(void **state)
     }
 }
 
+/* A watch that is only to say that there is news: it goes on for minutes. */
+static void first_bytes_are_an_answer(void **state)
+{
+    static const struct {
+        const char *row;
+        struct fake_rule rule;
+        bool first_bytes;
+        int result, status;
+    } rows[] = {
+        {"asked for", {.match = "", .stream = "{\"type\":", .end = FAKE_STALL}, true, 0, 200},
+        {"not asked for", {.match = "", .stream = "{\"type\":", .end = FAKE_STALL}, false, -1, 0},
+        {"a refusal is read whole",
+         {.match = "", .status = 403, .body = "{\"kind\":\"Status\"}"},
+         true,
+         0,
+         403},
+        {"none", {.match = "", .body = ""}, true, 0, 200},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct fixture f = {0};
+        struct gs_buf body = GS_BUF(4096);
+        struct gs_error err = {0};
+        int status = 0;
+        fixture_start(&f, &r->rule, 1);
+        const struct gs_kube_request request = {
+            .method = "GET", .path = "/x", .first_bytes = r->first_bytes};
+        row_equal(r->row, gs_kube_request(f.client, &request, &status, &body, &err), r->result);
+        row_equal(r->row, status, r->status);
+        gs_buf_release(&body);
+        fixture_stop(&f);
+    }
+}
+
 static void nobody_at_the_address_is_told_as_such(void **state)
 {
     struct fixture f = {0};
@@ -454,6 +487,7 @@ int main(void)
         cmocka_unit_test(a_retry_after_behind_the_deadline_is_not_waited_for),
         cmocka_unit_test(a_long_retry_after_is_cut_to_the_bound),
         cmocka_unit_test(a_cancelled_client_waits_for_nothing_any_more),
+        cmocka_unit_test(first_bytes_are_an_answer),
         cmocka_unit_test(nobody_at_the_address_is_told_as_such),
         cmocka_unit_test(an_idle_connection_that_died_is_replaced),
         cmocka_unit_test(many_threads_share_a_client_and_its_connections),
