@@ -280,7 +280,7 @@ static void admit(struct guest *guest)
     if (!w.node.linked || pod->units > node_free_ids(&w.node))
         return;
     pod->late = pick(3) == 0;
-    guest->guessed = !is_calm();
+    guest->guessed = w.node.pods_away;
     if (!node_admit(&w.node, pod)) {
         if (is_calm() && !guest->forged && strstr(w.node.inventory, "\"schedulable\":true"))
             sums.refused++;
