@@ -18,6 +18,13 @@ set(GS_MAY_grpc     base grpc)
 set(GS_MAY_nvml     base model codec port nvml)
 set(GS_MAY_limit    base model limit)
 
+# What each program may call: it is linked from these layers, and its files may include no others.
+set(GS_OF_extender      base model core codec port service kube http)
+set(GS_OF_device_plugin base model core codec port allocate kube http grpc nvml limit)
+set(GS_OF_mps           base model codec port nvml)
+set(GS_OF_inspect       base model core codec port kube http)
+set(GS_OF_sim           base model core codec port service kube http sim)
+
 # gs_layer(<name> [library...]): the libraries are foreign ones.
 function(gs_layer name)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.c)
@@ -59,7 +66,7 @@ function(gs_link target)
     endforeach()
 endfunction()
 
-# gs_program(<name> <folder> <layer>...): src/apps/<folder>/*.c, placed in the build root.
+# gs_program(<name> <folder>): src/apps/<folder>/*.c, placed in the build root.
 function(gs_program name folder)
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/apps/${folder}/*.c)
     if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/apps/${folder}/main.c)
@@ -68,7 +75,7 @@ function(gs_program name folder)
     add_executable(${name} ${sources})
     target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/apps)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
-    gs_link(${name} ${ARGN})
+    gs_link(${name} ${GS_OF_${folder}})
     target_link_libraries(${name} PRIVATE gs_apps_common)
 endfunction()
 

@@ -40,10 +40,11 @@ rule_banned() {
 }
 
 # Which layers a layer may include follows from the lines of cmake/Layers.cmake that decide what
-# it links: set(GS_MAY_core base model core)
+# it links: set(GS_MAY_core base model core); of a program of src/apps, set(GS_OF_mps base model)
 rule_layers() {
     local layer allowed file
-    sed -nE 's/^set\(GS_MAY_([a-z]+) +([a-z ]+)\).*/\1 \2/p' cmake/Layers.cmake |
+    sed -nE 's/^set\(GS_MAY_([a-z]+) +([a-z ]+)\).*/\1 \2/p
+             s/^set\(GS_OF_([a-z_]+) +([a-z ]+)\).*/apps\/\1 \2/p' cmake/Layers.cmake |
         while read -r layer allowed; do
         allowed=${allowed// /|}
         files_of "src/$layer" "include/gpushare/$layer" -- '*.c' '*.h' |

@@ -30,6 +30,11 @@
  */
 enum { GS_EXTENDER_NODES_MAX = 100000, GS_EXTENDER_VICTIMS_MAX = 1000000 };
 
+/* 1.x of the API server from which pods are nominated: its kube-scheduler, which may be one release
+ * older, is 1.22 at least and tries status.nominatedNodeName first (pkg/scheduler:
+ * evaluateNominatedNode). */
+enum { GS_NOMINATES_SINCE_MINOR = 23 };
+
 /* ExtenderArgs, the request of filter and prioritize. kube-scheduler asks prioritize for the names
  * that filter answered: NodeNames that are byte for byte those of the last decode are not read
  * again. */

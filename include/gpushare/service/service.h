@@ -33,11 +33,6 @@
  */
 struct gs_service;
 
-/* 1.x of the API server from which pods are nominated: its kube-scheduler, which may be one release
- * older, is 1.22 at least and tries status.nominatedNodeName first (pkg/scheduler:
- * evaluateNominatedNode). */
-enum { GS_NOMINATES_SINCE_MINOR = 23 };
-
 struct gs_service_config {
     const struct gs_names *names;       /* borrowed for the service's life */
     const struct gs_clock *clock;       /* borrowed */

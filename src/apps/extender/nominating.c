@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gpushare/base/num.h"
+#include "gpushare/codec/extender.h"
 #include "gpushare/codec/scan.h"
 #include "gpushare/service/service.h"
 

@@ -7,8 +7,8 @@
 #include "gpushare/base/clock.h"
 #include "gpushare/base/file.h"
 #include "gpushare/base/num.h"
+#include "gpushare/codec/extender.h"
 #include "gpushare/codec/yaml.h"
-#include "gpushare/service/service.h"
 #include "inspect/doctor.h"
 #include "inspect/lookup.h"
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "gpushare/base/num.h"
+#include "gpushare/codec/manifest.h"
 #include "gpushare/codec/pod.h"
-#include "gpushare/sim/manifest.h"
 #include "inspect/lookup.h"
 
 struct order *orders_add(struct orders *orders, struct gs_error *err)
@@ -104,11 +104,10 @@ static uint32_t number_of(const json_t *spec, const char *name)
 }
 
 /* The pod's template and how many of it; NULL: the object makes none. */
-static json_t *template_of(json_t *object, uint32_t *ret_replicas)
+static json_t *template_of(json_t *object, const char *kind, uint32_t *ret_replicas)
 {
     static const char *const replicated[] = {"Deployment", "StatefulSet", "ReplicaSet",
                                              "ReplicationController"};
-    const char *kind = lookup_text(object, "kind", NULL);
     json_t *spec = json_object_get(object, "spec");
     *ret_replicas = 1;
     if (strcmp(kind, "Pod") == 0)
@@ -128,12 +127,13 @@ static json_t *template_of(json_t *object, uint32_t *ret_replicas)
     return NULL;
 }
 
-static int take(void *ctx, enum gs_sim_kind kind, struct gs_slice json, struct gs_error *err)
+static int take(void *ctx, const char *version, const char *kind, struct gs_slice json,
+                struct gs_error *err)
 {
     struct reading *reading = ctx;
     uint32_t replicas;
     json_auto_t *object = json_loadb(json.at, json.len, 0, NULL);
-    json_t *template = template_of(object, &replicas);
+    json_t *template = template_of(object, kind, &replicas);
     _cleanup_free_ char *text = template ? json_dumps(template, JSON_COMPACT) : NULL;
     if (!text || !replicas)
         return 0;
@@ -145,7 +145,7 @@ static int take(void *ctx, enum gs_sim_kind kind, struct gs_slice json, struct g
         reading->orders->count--;
         return 0;
     }
-    snprintf(order->title, sizeof(order->title), "%.30s %.200s", lookup_text(object, "kind", NULL),
+    snprintf(order->title, sizeof(order->title), "%.30s %.200s", kind,
              lookup_text(object, "metadata", "name", NULL));
     order->replicas = replicas;
     gs_ask_of_pod(&order->ask, &order->pod);
@@ -157,7 +157,7 @@ int orders_of_manifest(struct orders *orders, const struct gs_names *names, cons
 {
     struct reading reading = {orders, names};
     size_t before = orders->count;
-    if (gs_sim_manifest_read_any(path, take, &reading, err) < 0)
+    if (gs_manifest_read(path, take, &reading, err) < 0)
         return -1;
     if (orders->count == before)
         return gs_fail(err, GS_EINVAL, "%.200s has no pod that asks for %s", path, names->gpu_mem);
