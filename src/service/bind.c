@@ -186,7 +186,7 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
         .state = GS_CLAIM_RESERVED,
     };
     struct gs_error err = {0};
-    if (gs_store_set_claim(&service->store, &claim, &err) < 0) {
+    if (gs_cluster_claim(&service->store.cluster, &claim, &err) < 0) {
         say(outcome, GS_BIND_FAILED, "%s", err.msg);
         return false;
     }
@@ -300,11 +300,11 @@ static bool may_use(const struct gs_service *service, const struct gs_pod *pod, 
 {
     const struct gs_store *store = &service->store;
     const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(node));
-    if (!view || !gs_node_facts_hash(&store->facts, view->slot)) {
+    if (!view || !gs_node_facts_hash(&store->cluster.facts, view->slot)) {
         say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(GS_REASON_UNKNOWN_NODE));
         return false;
     }
-    enum gs_eligible verdict = gs_node_facts_eligible(&store->facts, view->slot, pod);
+    enum gs_eligible verdict = gs_node_facts_eligible(&store->cluster.facts, view->slot, pod);
     if (!gs_eligible_perhaps(verdict))
         say(outcome, GS_BIND_REFUSED, "%s", gs_eligible_text(verdict));
     return !outcome->words[0];

@@ -46,7 +46,7 @@ bool gs_offers_wait(const struct gs_waiter *waiter)
 /* What of a node changes before it is offered again. */
 static uint64_t print_of(const struct gs_store *store, const struct gs_node_view *view)
 {
-    uint64_t print = gs_node_facts_hash(&store->facts, view->slot);
+    uint64_t print = gs_node_facts_hash(&store->cluster.facts, view->slot);
     for (uint32_t i = 0; i < view->gpu_count; i++)
         print = print * 31 + view->gpus[i].free_units;
     return print;
@@ -124,7 +124,7 @@ uint32_t gs_offers_find(const struct gs_service *service, const struct gs_waiter
         uint32_t slot = gs_fit_first(store->ledger, ask, from);
         *work -= (slot == GS_INDEX_NONE ? end : slot + 1) - from;
         if (slot == GS_INDEX_NONE ||
-            (gs_node_facts_eligible(&store->facts, slot, waiter->pod) == GS_ELIGIBLE &&
+            (gs_node_facts_eligible(&store->cluster.facts, slot, waiter->pod) == GS_ELIGIBLE &&
              !was_tried(&waiter->offers, slot,
                         print_of(store, gs_ledger_view_at(store->ledger, slot)))))
             return slot;
@@ -350,7 +350,7 @@ static bool is_over(const struct gs_service *service, const struct gs_waiter *wa
         return true;
     gs_ask_of_pod(&ask, waiter->pod);
     return gs_fit_beside_holds(store->ledger, view, &ask, room, NULL) != GS_FITS ||
-           gs_node_facts_eligible(&store->facts, view->slot, waiter->pod) != GS_ELIGIBLE;
+           gs_node_facts_eligible(&store->cluster.facts, view->slot, waiter->pod) != GS_ELIGIBLE;
 }
 
 /* Of a mark that is not an offer's: nobody's nomination is there, or another's; once, since owners

@@ -184,8 +184,7 @@ static void mend(struct gs_service *service, const struct gs_suspect *suspect,
            GS_STR("node", gone ? "" : pod->node_name), GS_STR("api", gone ? "gone" : "alive"));
     if (!gone) {
         gs_store_write(&service->store);
-        gs_recent_remove(&service->store.ended, pod->uid);
-        gs_recent_remove(&service->store.ended_before, pod->uid);
+        gs_cluster_lives(&service->store.cluster, pod->uid);
         gs_store_unlock(&service->store);
         gs_sync_pod(service, pod);
         return;

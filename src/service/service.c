@@ -20,7 +20,7 @@ struct gs_service *gs_service_new(const struct gs_service_config *config, struct
     service->config = *config;
     atomic_init(&service->nominates, config->nominates);
     pthread_mutex_init(&service->scratch_lock, NULL);
-    if (gs_store_init(&service->store) < 0) {
+    if (gs_store_init(&service->store, &gs_sync_owner, service) < 0) {
         pthread_mutex_destroy(&service->scratch_lock);
         free(service);
         gs_fail_nomem(err);
@@ -228,7 +228,5 @@ const char *gs_service_refuses(const struct gs_service *service)
 
 struct gs_place gs_service_place(const struct gs_service *service)
 {
-    const struct gs_store *store = &service->store;
-    return (struct gs_place){store->ledger, store->policies, &store->facts, service->config.policy,
-                             0};
+    return gs_cluster_place(&service->store.cluster, service->config.policy);
 }

@@ -103,6 +103,9 @@ struct gs_service {
     atomic_ullong comparisons;
 };
 
+/* sync.c: what the service has more than the cluster; its context is the service. */
+extern const struct gs_cluster_owner gs_sync_owner;
+
 /* A pod as it was read: takes it in as its event would, but it says nothing about how far the watch
  * is. Takes the store's lock. */
 int gs_sync_pod(struct gs_service *service, const struct gs_pod *pod);

@@ -9,12 +9,12 @@
 
 enum { NODES_PER_LOOK = 128 };
 
-int gs_store_init(struct gs_store *store)
+int gs_store_init(struct gs_store *store, const struct gs_cluster_owner *owner, void *ctx)
 {
-    *store = (struct gs_store){
-        .ledger = gs_ledger_new(),
-        .policies = gs_policies_new(),
-    };
+    *store = (struct gs_store){0};
+    int result = gs_cluster_init(&store->cluster, owner, ctx, NULL);
+    store->ledger = store->cluster.ledger;
+    store->policies = store->cluster.policies;
     pthread_rwlockattr_t attr;
     pthread_rwlockattr_init(&attr);
     /* a stream of filters must not keep the watch from being heard */
@@ -23,20 +23,14 @@ int gs_store_init(struct gs_store *store)
     pthread_rwlockattr_destroy(&attr);
     pthread_mutex_init(&store->gain_lock, NULL);
     gs_clock_cond_init(&store->gained);
-    if (store->ledger && store->policies)
-        return 0;
-    gs_store_release(store);
-    return -1;
+    if (result < 0)
+        gs_store_release(store);
+    return result;
 }
 
 void gs_store_release(struct gs_store *store)
 {
-    gs_ledger_free(store->ledger);
-    gs_policies_free(store->policies);
-    gs_node_facts_release(&store->facts);
-    gs_recent_release(&store->ended);
-    gs_recent_release(&store->ended_before);
-    gs_recent_release(&store->ended_by_phase);
+    gs_cluster_release(&store->cluster);
     free(store->freed_at);
     pthread_rwlock_destroy(&store->lock);
     pthread_mutex_destroy(&store->gain_lock);
@@ -92,13 +86,6 @@ bool gs_store_wait_freed(struct gs_store *store, uint64_t epoch, int64_t until_n
     return freed;
 }
 
-void gs_store_forget_ended(struct gs_store *store)
-{
-    gs_recent_release(&store->ended_before);
-    store->ended_before = store->ended;
-    store->ended = (struct gs_recent){0};
-}
-
 void gs_store_freed(struct gs_store *store, uint32_t slot)
 {
     store->frees++;
@@ -115,15 +102,4 @@ void gs_store_freed(struct gs_store *store, uint32_t slot)
         store->freed_cap = cap;
     }
     store->freed_at[slot] = store->frees;
-}
-
-int gs_store_set_claim(struct gs_store *store, const struct gs_claim *claim, struct gs_error *err)
-{
-    uint32_t held = gs_ledger_hold_slot(store->ledger, claim->uid);
-    if (gs_ledger_set_claim(store->ledger, claim, err) < 0)
-        return -1;
-    const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(claim->node));
-    if (held != GS_INDEX_NONE && (!view || view->slot != held))
-        gs_store_freed(store, held);
-    return 0;
 }

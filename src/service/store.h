@@ -6,10 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "gpushare/base/recent.h"
-#include "gpushare/core/ledger.h"
-#include "gpushare/core/node_facts.h"
-#include "gpushare/core/policy.h"
+#include "gpushare/cluster/cluster.h"
 
 /*
  * The one lock and what it guards. Never held over I/O.
@@ -19,13 +16,9 @@
  */
 struct gs_store {
     pthread_rwlock_t lock;
-    struct gs_ledger *ledger;
-    struct gs_policies *policies;    /* has its own synchronisation */
-    struct gs_node_facts facts;      /* by slot of the ledger */
-    struct gs_recent ended;          /* since the last list of pods began */
-    struct gs_recent ended_before;   /* and between the one before and that */
-    struct gs_recent ended_by_phase; /* as the watch showed it, and the objects are there: such a
-                                        pod may run again */
+    struct gs_cluster cluster;
+    struct gs_ledger *ledger;     /* the cluster's */
+    struct gs_policies *policies; /* likewise, with its own synchronisation */
     uint64_t frees;
     uint64_t *freed_at;
     uint32_t freed_cap;
@@ -35,7 +28,8 @@ struct gs_store {
     uint64_t gains; /* `frees` for those who wait; guarded by gain_lock */
 };
 
-int gs_store_init(struct gs_store *store);
+/* owner and ctx: the cluster's. */
+int gs_store_init(struct gs_store *store, const struct gs_cluster_owner *owner, void *ctx);
 void gs_store_release(struct gs_store *store);
 
 void gs_store_read(const struct gs_store *store);
@@ -49,16 +43,8 @@ typedef void gs_store_node_fn(void *ctx, const struct gs_store *store,
                               const struct gs_node_view *view);
 void gs_store_each_node(const struct gs_store *store, gs_store_node_fn *fn, void *ctx);
 
-/* A list begins: it is believed about pods that ended before it, and what was read earlier is not.
- * Lock held for writing. */
-void gs_store_forget_ended(struct gs_store *store);
-
 /* Notes that a node gained free memory. GS_INDEX_NONE is fine. Lock held for writing. */
 void gs_store_freed(struct gs_store *store, uint32_t slot);
-
-/* gs_ledger_set_claim(); the place that the pod held on another node until now came free. Lock held
- * for writing. */
-int gs_store_set_claim(struct gs_store *store, const struct gs_claim *claim, struct gs_error *err);
 
 /* Waits until `frees` is above epoch: true, or false when gs_clock_system() shows until_ns before.
  * No lock held. */

@@ -45,7 +45,7 @@ static bool fits_now(const struct gs_store *store, const struct gs_waiter *waite
         return false;
     const struct gs_node_view *view = gs_ledger_view_at(store->ledger, slot);
     return view && gs_fit_beside_holds(store->ledger, view, ask, room, NULL) == GS_FITS &&
-           gs_eligible_perhaps(gs_node_facts_eligible(&store->facts, slot, waiter->pod));
+           gs_eligible_perhaps(gs_node_facts_eligible(&store->cluster.facts, slot, waiter->pod));
 }
 
 /* It gained room since the pod was refused, and not what the pod gave up itself. */

@@ -139,10 +139,11 @@ static int free_node(struct defrag_run *run, struct gs_defrag *defrag, uint32_t 
 static int plan(struct defrag_run *run, struct gs_error *err)
 {
     const struct gs_node_view *view =
-        run->free_node ? gs_ledger_view(run->snapshot.ledger, gs_slice_of(run->free_node)) : NULL;
+        run->free_node ? gs_ledger_view(run->snapshot.cluster.ledger, gs_slice_of(run->free_node))
+                       : NULL;
     if (run->free_node && !view)
         return gs_fail(err, GS_ENOENT, "there is no node %.200s", run->free_node);
-    struct gs_place place = snapshot_place(&run->snapshot, run->policy);
+    struct gs_place place = gs_cluster_place(&run->snapshot.cluster, run->policy);
     struct gs_defrag *defrag = gs_defrag_new(&place, run->pods, run->pod_count);
     if (!defrag)
         return gs_fail_nomem(err);

@@ -281,7 +281,7 @@ static int place(struct what_if *run, struct gs_place *place, struct order *orde
 
 static int place_all(struct what_if *run, struct gs_error *err)
 {
-    struct gs_place on = snapshot_place(&run->snapshot, run->policy);
+    struct gs_place on = gs_cluster_place(&run->snapshot.cluster, run->policy);
     struct progress progress;
     int result = snapshot_learnt(&run->snapshot, err);
     progress_begin(&progress, run->progress);

@@ -14,7 +14,7 @@
 
 static const char *node_name(const struct defrag_run *run, uint32_t slot)
 {
-    return gs_ledger_node_name(run->snapshot.ledger, slot);
+    return gs_ledger_node_name(run->snapshot.cluster.ledger, slot);
 }
 
 /* ---- the moves ---- */

@@ -50,7 +50,7 @@ void doctor_check_limits(struct doctor *doctor)
     struct tally tally = {0};
     for (const struct snap_node *node = doctor->snapshot.nodes; node; node = node->hh.next) {
         const struct gs_node_view *view =
-            gs_ledger_view(doctor->snapshot.ledger, gs_slice_of(node->name));
+            gs_ledger_view(doctor->snapshot.cluster.ledger, gs_slice_of(node->name));
         if (view)
             add_node(&tally, node, view);
     }

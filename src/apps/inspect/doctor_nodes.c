@@ -8,7 +8,7 @@
 
 static const struct gs_node_view *view_of(const struct doctor *doctor, const struct snap_node *node)
 {
-    return gs_ledger_view(doctor->snapshot.ledger, gs_slice_of(node->name));
+    return gs_ledger_view(doctor->snapshot.cluster.ledger, gs_slice_of(node->name));
 }
 
 #define EACH_NODE(doctor, node)                                                                    \

@@ -42,8 +42,8 @@ static void check_schedulers(struct doctor *doctor)
 
 void doctor_check_pods(struct doctor *doctor)
 {
-    struct unrecorded found = {.ledger = doctor->snapshot.ledger};
-    gs_ledger_each(doctor->snapshot.ledger, note_unrecorded, &found);
+    struct unrecorded found = {.ledger = doctor->snapshot.cluster.ledger};
+    gs_ledger_each(doctor->snapshot.cluster.ledger, note_unrecorded, &found);
     doctor_say_list(
         doctor, FINDING_FAIL, "pods", &found.names,
         "bound, but names no GPU of its node that could hold it (bound without the extender, or "

@@ -7,12 +7,6 @@
 
 #include "gpushare/core/placement.h"
 
-int snapshot_init(struct snapshot *snapshot, struct gs_error *err)
-{
-    *snapshot = (struct snapshot){.ledger = gs_ledger_new(), .policies = gs_policies_new()};
-    return snapshot->ledger && snapshot->policies ? 0 : gs_fail_nomem(err);
-}
-
 static void free_node(struct snap_node *node)
 {
     free(node->name);
@@ -27,12 +21,8 @@ static void free_waiting(struct snap_waiting *pod)
     free(pod);
 }
 
-/* Before the ledger forgets it. */
 static void drop_node(struct snapshot *snapshot, struct snap_node *node)
 {
-    const struct gs_node_view *view = gs_ledger_view(snapshot->ledger, gs_slice_of(node->name));
-    if (view)
-        gs_node_facts_set(&snapshot->facts, view->slot, NULL, NULL);
     HASH_DEL(snapshot->nodes, node);
     free_node(node);
 }
@@ -87,7 +77,7 @@ static void sweep_since(struct snapshot *snapshot)
     struct snap_since *entry, *next;
     struct gs_claim claim;
     HASH_ITER (hh, snapshot->since, entry, next) {
-        if (!gs_ledger_find_claim(snapshot->ledger, entry->uid, &claim))
+        if (!gs_ledger_find_claim(snapshot->cluster.ledger, entry->uid, &claim))
             drop_since(snapshot, entry);
     }
 }
@@ -103,11 +93,7 @@ void snapshot_release(struct snapshot *snapshot)
         drop_node(snapshot, node);
     HASH_ITER (hh, snapshot->waiting, pod, next_pod)
         drop_waiting(snapshot, pod);
-    gs_node_facts_release(&snapshot->facts);
-    if (snapshot->policies)
-        gs_policies_free(snapshot->policies);
-    if (snapshot->ledger)
-        gs_ledger_free(snapshot->ledger);
+    gs_cluster_release(&snapshot->cluster);
     *snapshot = (struct snapshot){0};
 }
 
@@ -148,15 +134,12 @@ static int on_node(void *ctx, const struct gs_node *from)
 {
     struct snapshot *snapshot = ctx;
     struct snap_node *node = snapshot_node(snapshot, from->name);
-    if (gs_ledger_set_node(snapshot->ledger, from, NULL) < 0)
+    if (gs_cluster_node(&snapshot->cluster, from, NULL) < 0)
         return -1;
     if (!node)
         node = add_node(snapshot, from->name);
     if (!node || !set_text(&node->address, from->address) ||
         !set_text(&node->inventory_error, from->inventory_error ? from->inventory_error : ""))
-        return -1;
-    const uint32_t slot = gs_ledger_view(snapshot->ledger, gs_slice_of(from->name))->slot;
-    if (gs_node_facts_set(&snapshot->facts, slot, from, NULL) < 0)
         return -1;
     node->unit = from->unit;
     node->capacity_units = from->capacity_units;
@@ -180,32 +163,17 @@ static int on_node_gone(void *ctx, const struct gs_node *last)
     struct snap_node *node = snapshot_node(snapshot, last->name);
     if (node)
         drop_node(snapshot, node);
-    gs_ledger_drop_node(snapshot->ledger, last->name);
+    gs_cluster_node_gone(&snapshot->cluster, last->name);
     return 0;
 }
 
 /* ---- pods ---- */
-
-bool claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
-{
-    if (!pod->node_name[0] || !gs_pod_wants_gpu(pod))
-        return false;
-    gs_claim_of_pod(pod, ret);
-    return true;
-}
 
 static struct snap_waiting *find_waiting(const struct snapshot *snapshot, const char *uid)
 {
     struct snap_waiting *found;
     HASH_FIND_STR(snapshot->waiting, uid, found);
     return found;
-}
-
-static void learn(struct snapshot *snapshot, const struct gs_pod *pod)
-{
-    struct gs_ask ask;
-    gs_ask_of_pod(&ask, pod);
-    gs_policies_learn(snapshot->policies, &ask);
 }
 
 static struct snap_waiting *add_waiting(struct snapshot *snapshot, const struct gs_pod *pod)
@@ -220,37 +188,29 @@ static struct snap_waiting *add_waiting(struct snapshot *snapshot, const struct 
 }
 
 /* The key of the table lies in the copy: what has changed is a new entry. */
-static struct snap_waiting *renew_waiting(struct snapshot *snapshot, const struct gs_pod *pod)
+static int on_waits(void *ctx, const struct gs_pod *pod, struct gs_error *err)
 {
+    struct snapshot *snapshot = ctx;
     struct snap_waiting *known = find_waiting(snapshot, pod->uid);
     if (known)
         drop_waiting(snapshot, known);
-    else
-        learn(snapshot, pod);
-    return add_waiting(snapshot, pod);
-}
-
-static int put_waiting(struct snapshot *snapshot, const struct gs_pod *pod)
-{
-    struct snap_waiting *waiting = renew_waiting(snapshot, pod);
+    struct snap_waiting *waiting = add_waiting(snapshot, pod);
     if (!waiting)
-        return -1;
+        return gs_fail_nomem(err);
     gs_pod_charge(pod, &waiting->charge);
     waiting->round = snapshot->rounds[GS_KIND_POD];
-    return gs_ledger_hold_pod(snapshot->ledger, pod, pod->nominated_node, NULL);
+    return !known;
 }
 
-static int on_pod_gone(void *ctx, const struct gs_pod *last)
+static void on_ended(void *ctx, const struct gs_pod *last)
 {
     struct snapshot *snapshot = ctx;
     struct snap_waiting *waiting = find_waiting(snapshot, last->uid);
     struct snap_since *since = find_since(snapshot, last->uid);
-    gs_ledger_remove(snapshot->ledger, last->uid, NULL);
     if (since)
         drop_since(snapshot, since);
     if (waiting)
         drop_waiting(snapshot, waiting);
-    return 0;
 }
 
 static void note_override(struct snapshot *snapshot, const struct gs_pod *pod)
@@ -295,41 +255,32 @@ const char *snapshot_scheduler(const struct snapshot *snapshot)
     return most->recorded ? most->name : NULL;
 }
 
-static int put_claim(struct snapshot *snapshot, const struct gs_claim *claim,
-                     const struct gs_pod *pod)
+static int on_bound(void *ctx, const struct gs_pod *pod, bool known)
 {
-    struct gs_claim before;
+    struct snapshot *snapshot = ctx;
     struct snap_waiting *waiting = find_waiting(snapshot, pod->uid);
-    bool known = gs_ledger_find_claim(snapshot->ledger, pod->uid, &before);
-    if (known && claim->revision < before.revision)
-        return 0; /* the list that follows an earlier event may be older than it */
-    if (!known && !waiting)
-        learn(snapshot, pod);
     if (!known)
         note_scheduler(snapshot, pod);
     if (waiting)
         drop_waiting(snapshot, waiting);
-    if (put_since(snapshot, pod) < 0)
-        return -1;
-    struct gs_claim now = *claim;
-    gs_claim_follow(snapshot->ledger, &now);
-    return gs_ledger_set_claim(snapshot->ledger, &now, NULL);
+    return put_since(snapshot, pod) < 0 ? -1 : waiting != NULL;
 }
+
+static const struct gs_cluster_owner owner = {
+    .bound = on_bound, .waits = on_waits, .ended = on_ended};
 
 static int on_pod(void *ctx, const struct gs_pod *pod)
 {
     struct snapshot *snapshot = ctx;
-    struct gs_claim claim;
-    if (gs_pod_terminal(pod))
-        return on_pod_gone(snapshot, pod);
-    if (gs_pod_wants_gpu(pod))
+    if (gs_pod_wants_gpu(pod) && !gs_pod_terminal(pod))
         note_override(snapshot, pod);
-    if (claim_of_pod(pod, &claim))
-        return put_claim(snapshot, &claim, pod);
-    if (pod->node_name[0])
-        return gs_ledger_set_other(snapshot->ledger, pod->uid, pod->node_name,
-                                   gs_pod_cpu_milli(pod), NULL);
-    return gs_pod_wants_gpu(pod) ? put_waiting(snapshot, pod) : 0;
+    return gs_cluster_pod(&snapshot->cluster, pod, false, NULL);
+}
+
+static int on_pod_gone(void *ctx, const struct gs_pod *last)
+{
+    gs_cluster_pod_gone(&((struct snapshot *)ctx)->cluster, last);
+    return 0;
 }
 
 /* ---- lists ---- */
@@ -338,10 +289,7 @@ static int on_list_begin(void *ctx, enum gs_kind kind)
 {
     struct snapshot *snapshot = ctx;
     snapshot->rounds[kind]++;
-    if (kind == GS_KIND_NODE)
-        gs_ledger_begin_nodes(snapshot->ledger);
-    else
-        gs_ledger_begin_pods(snapshot->ledger);
+    gs_cluster_list_begin(&snapshot->cluster, kind);
     return 0;
 }
 
@@ -366,11 +314,10 @@ static void sweep_nodes(struct snapshot *snapshot)
 static int on_list_end(void *ctx, enum gs_kind kind)
 {
     struct snapshot *snapshot = ctx;
+    gs_cluster_list_end(&snapshot->cluster, kind);
     if (kind == GS_KIND_NODE) {
         sweep_nodes(snapshot);
-        gs_ledger_sweep_nodes(snapshot->ledger);
     } else {
-        gs_ledger_sweep_pods(snapshot->ledger);
         sweep_waiting(snapshot);
         sweep_since(snapshot);
     }
@@ -379,6 +326,12 @@ static int on_list_end(void *ctx, enum gs_kind kind)
 
 static void on_live(void *ctx, enum gs_kind kind, bool live, const char *why)
 {
+}
+
+int snapshot_init(struct snapshot *snapshot, struct gs_error *err)
+{
+    *snapshot = (struct snapshot){0};
+    return gs_cluster_init(&snapshot->cluster, &owner, snapshot, err);
 }
 
 struct gs_watch_sink snapshot_sink(struct snapshot *snapshot)
@@ -395,15 +348,10 @@ struct gs_watch_sink snapshot_sink(struct snapshot *snapshot)
     };
 }
 
-struct gs_place snapshot_place(const struct snapshot *snapshot, enum gs_placement policy)
-{
-    return (struct gs_place){snapshot->ledger, snapshot->policies, &snapshot->facts, policy, 0};
-}
-
 int snapshot_learnt(struct snapshot *snapshot, struct gs_error *err)
 {
-    gs_policies_supply(snapshot->policies, snapshot->ledger);
-    if (!gs_policies_refresh_due(snapshot->policies))
+    gs_policies_supply(snapshot->cluster.policies, snapshot->cluster.ledger);
+    if (!gs_policies_refresh_due(snapshot->cluster.policies))
         return 0;
-    return gs_policies_refresh(snapshot->policies, err);
+    return gs_policies_refresh(snapshot->cluster.policies, err);
 }

@@ -6,13 +6,12 @@
 #include <stdint.h>
 #include <uthash.h>
 
-#include "gpushare/core/ledger.h"
-#include "gpushare/core/place.h"
-#include "gpushare/port/cluster.h"
+#include "gpushare/cluster/cluster.h"
 
 /*
- * What the API showed, as a ledger and what the ledger has no place for. Filled through the sink
- * that watches deliver to as well. Not thread-safe: --watch guards it with a lock of its own.
+ * What the API showed (gpushare/cluster/cluster.h), and what only people ask for: addresses, ages,
+ * pods that wait as they are. Filled through the sink that watches deliver to as well. Not
+ * thread-safe: --watch guards it with a lock of its own.
  */
 struct snap_node {
     char *name;
@@ -54,9 +53,7 @@ struct snap_scheduler {
 };
 
 struct snapshot {
-    struct gs_ledger *ledger;
-    struct gs_policies *policies;
-    struct gs_node_facts facts;
+    struct gs_cluster cluster;
     struct snap_node *nodes;
     struct snap_waiting *waiting;
     bool keeps_since; /* set it after snapshot_init() */
@@ -67,7 +64,7 @@ struct snapshot {
     char overriding_example[320];
 };
 
-/* GS_ENOMEM. Release it also then. */
+/* GS_ENOMEM. Release it also then. It is its cluster's context: it stays where it is. */
 int snapshot_init(struct snapshot *snapshot, struct gs_error *err);
 void snapshot_release(struct snapshot *snapshot);
 
@@ -89,12 +86,6 @@ const char *snapshot_scheduler_of(const struct gs_pod *pod);
 
 /* Lets fgd, rollout and the stranded figure know what was learnt. GS_ENOMEM. */
 int snapshot_learnt(struct snapshot *snapshot, struct gs_error *err);
-
-/* For pods to be placed on it, in memory. Borrows from the snapshot. */
-struct gs_place snapshot_place(const struct snapshot *snapshot, enum gs_placement policy);
-
-/* A bound pod with GPU memory as the ledger wants it; false: it is none. Strings are borrowed. */
-bool claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret);
 
 /* The claim sits on the GPUs that its pod's annotation names. */
 static inline bool claim_recorded(const struct gs_claim *claim)

@@ -62,10 +62,11 @@ static void count(const struct gs_node_view *view, const char *name, const struc
 
 void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struct verdict *ret)
 {
-    const struct gs_place place = snapshot_place(snapshot, GS_PLACEMENT_ROLLOUT);
+    const struct gs_place place = gs_cluster_place(&snapshot->cluster, GS_PLACEMENT_ROLLOUT);
     *ret = (struct verdict){0};
     for (const struct snap_node *node = snapshot->nodes; node; node = node->hh.next) {
-        const struct gs_node_view *view = gs_ledger_view(snapshot->ledger, gs_slice_of(node->name));
+        const struct gs_node_view *view =
+            gs_ledger_view(snapshot->cluster.ledger, gs_slice_of(node->name));
         enum gs_reason reason;
         enum gs_obstacle obstacle = gs_place_judge(&place, ask, view->slot, &reason);
         ret->nodes++;

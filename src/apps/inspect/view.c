@@ -149,7 +149,7 @@ static void count_claim(struct view_node *node, const struct gs_claim *claim)
 /* New pods may come: else nothing on it is free, whatever its GPUs hold. */
 static bool is_open(const struct snapshot *snapshot, const struct view_node *node)
 {
-    const struct gs_place place = snapshot_place(snapshot, GS_PLACEMENT_ROLLOUT);
+    const struct gs_place place = gs_cluster_place(&snapshot->cluster, GS_PLACEMENT_ROLLOUT);
     const struct gs_ask any = {.gpu_count = 1};
     return gs_place_open(&place, &any, node->state->slot) == GS_OBSTACLE_NONE;
 }
@@ -188,7 +188,7 @@ static void fill_node(const struct snapshot *snapshot, struct view_node *node,
     struct collect collect = {.to = claims};
     const bool open = is_open(snapshot, node);
     fill_gpus(node, gpus, open);
-    gs_ledger_each_claim(snapshot->ledger, node->state->slot, collect_claim, &collect);
+    gs_ledger_each_claim(snapshot->cluster.ledger, node->state->slot, collect_claim, &collect);
     qsort(claims, collect.count, sizeof(*claims), order_claims);
     node->claims = claims;
     node->claim_count = collect.count;
@@ -196,7 +196,7 @@ static void fill_node(const struct snapshot *snapshot, struct view_node *node,
         count_claim(node, &claims[i]);
     node->total_units = total_of(node);
     if (open)
-        gs_fragmentation_of_node(snapshot->policies, node->state, &node->fragmentation);
+        gs_fragmentation_of_node(snapshot->cluster.policies, node->state, &node->fragmentation);
 }
 
 static void keep_namespace(struct view_node *node, const char *ns)
@@ -224,7 +224,7 @@ static void fill_nodes(const struct snapshot *snapshot, const struct view_option
     for (const struct snap_node *node = snapshot->nodes; node; node = node->hh.next) {
         struct view_node *row = &view->nodes[view->node_count];
         const struct gs_node_view *state =
-            gs_ledger_view(snapshot->ledger, gs_slice_of(node->name));
+            gs_ledger_view(snapshot->cluster.ledger, gs_slice_of(node->name));
         if (!node->selected || !state)
             continue;
         *row = (struct view_node){.node = node, .state = state};
@@ -384,7 +384,7 @@ int view_build(const struct snapshot *snapshot, const struct view_options *optio
                struct view *ret, struct gs_error *err)
 {
     struct gs_ledger_stats stats;
-    gs_ledger_stats(snapshot->ledger, &stats);
+    gs_ledger_stats(snapshot->cluster.ledger, &stats);
     *ret = (struct view){.usage = options->usage};
     ret->nodes = calloc(HASH_COUNT(snapshot->nodes) + 1, sizeof(*ret->nodes));
     ret->all_claims = calloc(stats.claims + 1, sizeof(*ret->all_claims));

@@ -46,7 +46,7 @@ static unsigned colour_of(const struct view *view, const char *ns)
 
 uint64_t web_fits(const struct web_state *state, uint32_t units)
 {
-    const struct gs_place place = snapshot_place(state->snapshot, GS_PLACEMENT_ROLLOUT);
+    const struct gs_place place = gs_cluster_place(&state->snapshot->cluster, GS_PLACEMENT_ROLLOUT);
     const struct gs_ask ask = {.units = units, .gpu_count = 1};
     uint64_t sum = 0;
     for (size_t i = 0; i < state->view->node_count; i++)

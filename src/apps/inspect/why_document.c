@@ -93,7 +93,7 @@ static void put_use(struct doc *doc, const struct usage_pod *pod)
 static void put_bound(struct doc *doc, const struct why *why)
 {
     struct gs_claim own;
-    const struct gs_ledger *ledger = why->snapshot.ledger;
+    const struct gs_ledger *ledger = why->snapshot.cluster.ledger;
     doc_text(doc, "node", why->pod.node_name);
     if (!gs_ledger_find_claim(ledger, why->pod.uid, &own))
         return;

@@ -194,7 +194,7 @@ static void tell_bound(const struct why *why)
 {
     struct gs_claim own;
     const char *unit = verdict_unit(&why->snapshot);
-    const struct gs_ledger *ledger = why->snapshot.ledger;
+    const struct gs_ledger *ledger = why->snapshot.cluster.ledger;
     if (!gs_ledger_find_claim(ledger, why->pod.uid, &own)) {
         printf("%s/%s is on node %s, which it leaves at this moment\n", why->pod.ns, why->pod.name,
                why->pod.node_name);

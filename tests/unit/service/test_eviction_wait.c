@@ -7,6 +7,7 @@
 #include "service_rig.h"
 
 static struct rig rig;
+static const struct gs_cluster_owner nobody = {0};
 
 static int setup(void **state)
 {
@@ -180,7 +181,7 @@ static void only_a_few_wait_at_a_time(void **state)
     const struct gs_victims cleared[] = {{.node = "n1"}, {.node = "n1"}, {.node = "n0"}};
     const struct gs_slice names[] = {GS_SLICE("n2"), GS_SLICE("n1")};
     int64_t left_ns = 10 * GS_NS_PER_MS;
-    assert_int_equal(gs_store_init(&store), 0);
+    assert_int_equal(gs_store_init(&store, &nobody, NULL), 0);
     gs_eviction_waits_init(&eviction_waits);
     gs_eviction_waits_add(&eviction_waits, "up", cleared, 3);
     assert_true(gs_eviction_waits_due(&eviction_waits, "up", names, 2));

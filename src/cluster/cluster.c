@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/cluster/cluster.h"
+
+#include <string.h>
+
+int gs_cluster_init(struct gs_cluster *cluster, const struct gs_cluster_owner *owner, void *ctx,
+                    struct gs_error *err)
+{
+    *cluster = (struct gs_cluster){
+        .ledger = gs_ledger_new(), .policies = gs_policies_new(), .owner = owner, .ctx = ctx};
+    return cluster->ledger && cluster->policies ? 0 : gs_fail_nomem(err);
+}
+
+void gs_cluster_release(struct gs_cluster *cluster)
+{
+    if (cluster->ledger)
+        gs_ledger_free(cluster->ledger);
+    gs_policies_free(cluster->policies);
+    gs_node_facts_release(&cluster->facts);
+    gs_recent_release(&cluster->ended);
+    gs_recent_release(&cluster->ended_before);
+    gs_recent_release(&cluster->ended_by_phase);
+    *cluster = (struct gs_cluster){0};
+}
+
+struct gs_place gs_cluster_place(const struct gs_cluster *cluster, enum gs_placement policy)
+{
+    return (struct gs_place){cluster->ledger, cluster->policies, &cluster->facts, policy, 0};
+}
+
+static void freed(struct gs_cluster *cluster, uint32_t slot)
+{
+    if (cluster->owner->freed)
+        cluster->owner->freed(cluster->ctx, slot);
+}
+
+/* The policies learn which pods there are, each once. */
+static void learn(struct gs_cluster *cluster, const struct gs_pod *pod)
+{
+    struct gs_ask ask;
+    gs_ask_of_pod(&ask, pod);
+    gs_policies_learn(cluster->policies, &ask);
+}
+
+/* --- bound pods --- */
+
+/* Outside a list an event older than what the ledger knows is a repetition or came late. */
+static bool is_stale(const struct gs_ledger *ledger, const struct gs_pod *pod, uint64_t revision)
+{
+    struct gs_claim known;
+    return revision && gs_ledger_find_claim(ledger, pod->uid, &known) && revision < known.revision;
+}
+
+/* Where a claim is, in numbers: what names the node goes with the node's last claim. */
+struct where {
+    bool known;
+    uint32_t slot; /* GS_INDEX_NONE: a node that the API did not show */
+    gs_gpu_mask charged;
+    uint32_t units;
+};
+
+static struct where where_is(const struct gs_ledger *ledger, const char *uid)
+{
+    struct gs_claim claim;
+    if (!gs_ledger_find_claim(ledger, uid, &claim))
+        return (struct where){.slot = GS_INDEX_NONE};
+    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(claim.node));
+    return (struct where){true, view ? view->slot : GS_INDEX_NONE, claim.charged, claim.units};
+}
+
+/* Memory came free where a claim was, when it is now elsewhere or smaller. */
+static void note_move(struct gs_cluster *cluster, const struct where *before, const char *uid)
+{
+    struct where after = where_is(cluster->ledger, uid);
+    if (after.slot != before->slot || after.charged != before->charged ||
+        after.units != before->units)
+        freed(cluster, before->slot);
+}
+
+int gs_cluster_claim(struct gs_cluster *cluster, const struct gs_claim *claim, struct gs_error *err)
+{
+    uint32_t held = gs_ledger_hold_slot(cluster->ledger, claim->uid);
+    if (gs_ledger_set_claim(cluster->ledger, claim, err) < 0)
+        return -1;
+    const struct gs_node_view *view = gs_ledger_view(cluster->ledger, gs_slice_of(claim->node));
+    if (held != GS_INDEX_NONE && (!view || view->slot != held))
+        freed(cluster, held);
+    return 0;
+}
+
+static int take_bound(struct gs_cluster *cluster, const struct gs_pod *pod, struct gs_error *err)
+{
+    const struct gs_cluster_owner *owner = cluster->owner;
+    struct where before = where_is(cluster->ledger, pod->uid);
+    struct gs_claim claim;
+    gs_claim_of_pod(pod, &claim);
+    gs_claim_follow(cluster->ledger, &claim);
+    if (gs_cluster_claim(cluster, &claim, err) < 0)
+        return -1;
+    if (before.known)
+        note_move(cluster, &before, pod->uid);
+    int waited = owner->bound ? owner->bound(cluster->ctx, pod, before.known) : 0;
+    if (!before.known && waited == 0)
+        learn(cluster, pod);
+    return waited < 0 ? gs_fail_nomem(err) : 0;
+}
+
+/* --- pods that wait --- */
+
+static int take_waiting(struct gs_cluster *cluster, const struct gs_pod *pod, struct gs_error *err)
+{
+    const struct gs_cluster_owner *owner = cluster->owner;
+    int result = owner->holds ? owner->holds(cluster->ctx, pod, err)
+                              : gs_ledger_hold_pod(cluster->ledger, pod, pod->nominated_node, err);
+    if (result < 0)
+        return -1;
+    int is_new = owner->waits ? owner->waits(cluster->ctx, pod, err) : 0;
+    if (is_new > 0)
+        learn(cluster, pod);
+    return is_new < 0 ? -1 : 0;
+}
+
+/* --- pods that end --- */
+
+static void end_pod(struct gs_cluster *cluster, const struct gs_pod *pod)
+{
+    uint32_t slot = gs_ledger_hold_slot(cluster->ledger, pod->uid);
+    bool held = slot != GS_INDEX_NONE;
+    bool had_claim = gs_ledger_remove(cluster->ledger, pod->uid, &slot);
+    if (had_claim)
+        gs_policies_left(cluster->policies);
+    if (had_claim || held)
+        freed(cluster, slot);
+    gs_recent_add(&cluster->ended, pod->uid);
+    if (cluster->owner->ended)
+        cluster->owner->ended(cluster->ctx, pod);
+}
+
+/* What was read while a list was taken in may be older than the list. */
+bool gs_cluster_has_ended(const struct gs_cluster *cluster, const char *uid, bool read)
+{
+    return gs_recent_has(&cluster->ended, uid) ||
+           (read && gs_recent_has(&cluster->ended_before, uid));
+}
+
+void gs_cluster_lives(struct gs_cluster *cluster, const char *uid)
+{
+    gs_recent_remove(&cluster->ended, uid);
+    gs_recent_remove(&cluster->ended_before, uid);
+}
+
+int gs_cluster_pod(struct gs_cluster *cluster, const struct gs_pod *pod, bool read,
+                   struct gs_error *err)
+{
+    if (gs_pod_terminal(pod)) {
+        end_pod(cluster, pod);
+        if (!read)
+            gs_recent_add(&cluster->ended_by_phase, pod->uid);
+        return 0;
+    }
+    /* The phase went back. The watch's events come in order: this one is the newer. */
+    if (!read && gs_recent_has(&cluster->ended_by_phase, pod->uid)) {
+        gs_recent_remove(&cluster->ended_by_phase, pod->uid);
+        gs_cluster_lives(cluster, pod->uid);
+    }
+    if (gs_cluster_has_ended(cluster, pod->uid, read) ||
+        is_stale(cluster->ledger, pod, gs_pod_revision(pod)))
+        return 0;
+    const bool wants = gs_pod_wants_gpu(pod);
+    if (pod->node_name[0])
+        return wants ? take_bound(cluster, pod, err)
+                     : gs_ledger_set_other(cluster->ledger, pod->uid, pod->node_name,
+                                           gs_pod_cpu_milli(pod), err);
+    return wants ? take_waiting(cluster, pod, err) : 0;
+}
+
+void gs_cluster_pod_gone(struct gs_cluster *cluster, const struct gs_pod *last)
+{
+    end_pod(cluster, last);
+    gs_recent_remove(&cluster->ended_by_phase, last->uid);
+}
+
+/* --- nodes --- */
+
+/* A pod may fit now although neither the largest free GPU nor their sum grew: it asked for a model,
+ * or for two GPUs. */
+static bool same_gpus(const struct gs_node_view *view, const struct gs_node *node)
+{
+    if (!view || !view->inventory || view->gpu_count != node->gpu_count)
+        return false;
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        const struct gs_gpu *old = &view->inventory[i], *new = &node->gpus[i];
+        if (old->idx != new->idx || old->mem_units != new->mem_units ||
+            old->max_pods != new->max_pods || gs_gpu_usable(old) != gs_gpu_usable(new) ||
+            strcmp(old->uuid, new->uuid) != 0 || strcmp(old->model, new->model) != 0)
+            return false;
+    }
+    return true;
+}
+
+int gs_cluster_node(struct gs_cluster *cluster, const struct gs_node *node, struct gs_error *err)
+{
+    const struct gs_slice name = gs_slice_of(node->name);
+    bool same = same_gpus(gs_ledger_view(cluster->ledger, name), node), news = false;
+    if (gs_ledger_set_node(cluster->ledger, node, err) < 0)
+        return -1;
+    const uint32_t slot = gs_ledger_view(cluster->ledger, name)->slot;
+    int result = gs_node_facts_set(&cluster->facts, slot, node, &news);
+    if (!same || news || node->moved_count) /* who is told to be elsewhere may have made room */
+        freed(cluster, slot);
+    return result < 0 ? gs_fail_nomem(err) : 0;
+}
+
+void gs_cluster_node_gone(struct gs_cluster *cluster, const char *name)
+{
+    const struct gs_node_view *view = gs_ledger_view(cluster->ledger, gs_slice_of(name));
+    if (view)
+        gs_node_facts_set(&cluster->facts, view->slot, NULL, NULL);
+    gs_ledger_drop_node(cluster->ledger, name);
+}
+
+/* --- lists --- */
+
+void gs_cluster_list_begin(struct gs_cluster *cluster, enum gs_kind kind)
+{
+    if (kind == GS_KIND_NODE) {
+        gs_ledger_begin_nodes(cluster->ledger);
+        return;
+    }
+    gs_ledger_begin_pods(cluster->ledger);
+    gs_recent_release(&cluster->ended_before);
+    cluster->ended_before = cluster->ended;
+    cluster->ended = (struct gs_recent){0};
+}
+
+uint32_t gs_cluster_list_end(struct gs_cluster *cluster, enum gs_kind kind)
+{
+    if (kind == GS_KIND_POD)
+        return gs_ledger_sweep_pods(cluster->ledger);
+    gs_ledger_sweep_nodes(cluster->ledger);
+    const uint32_t slots = gs_ledger_slots(cluster->ledger);
+    for (uint32_t slot = 0; slot < slots && slot < cluster->facts.cap; slot++) {
+        if (!gs_ledger_view_at(cluster->ledger, slot))
+            gs_node_facts_set(&cluster->facts, slot, NULL, NULL);
+    }
+    return 0;
+}
