@@ -1,0 +1,366 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""One question, one answer: does a pod fit, and how many of its kind?
+
+  run.py --build DIR [--seed N] [--worlds 4 | --seconds S]
+
+Random clusters with nominated pods, models, UUID lists, compute, pods that are being deleted or whose GPU is not
+known, GPUs that are not healthy or cordoned, nodes that are cordoned, tainted, not ready or without a device plugin,
+and two units, on gpushare-sim's API server. Asked are the programs as users have them:
+
+| who is asked | about | has to say |
+|---|---|---|
+| the extender's filter | every pod that waits | the nodes whose GPUs have room |
+| `why` | the same pods | as many of these as the pod may use (open() below, which knows of no program) |
+| `what-if -f` | the same, not nominated | 1 of 1 where `why` names a node |
+| `defrag` | who is first in kube-scheduler's order | that it fits now, where `why` names a node |
+| `what-if --gpu-mem` | sizes of 1, 2, 4, … GiB | as many as … |
+| the page of `web` | the same sizes | … "would fit now" says, and more than none where a filter passes such a pod |
+| filter, prioritize, bind | one of these sizes | bind so many pods, and refuse the next |
+
+What is wrong is printed with the seed of its world, and the exit status is 1."""
+
+import argparse
+import http.client
+import json
+import os
+import random
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+D = "aliyun.com/"
+MODELS = ["A10", "V100", "A100-40"]
+BINDS_MAX = 40
+
+
+# ---- a cluster ----
+
+def inventory(rng, node, unit):
+    gib = 1024 if unit == "MiB" else 1
+    gpus = []
+    for idx in range(rng.randint(1, 4)):
+        gpu = {"idx": idx, "uuid": f"GPU-{node}-{idx}", "mem": rng.choice([4, 8, 16, 24]) * gib, "model": rng.choice(MODELS)}
+        if rng.random() < 0.1:
+            gpu["healthy"] = False
+        if rng.random() < 0.2:
+            gpu["maxPods"] = rng.randint(1, 4)
+        gpus.append(gpu)
+    return {"v": 1, "unit": unit, "gpus": gpus, "moved": True}
+
+
+def make_node(rng, name, unit):
+    inv = inventory(rng, name, unit)
+    units, count = sum(g["mem"] for g in inv["gpus"]), len(inv["gpus"])
+    amounts = {"cpu": str(rng.choice([2, 8, 64])), "pods": "110", D + "gpu-mem": str(units), D + "gpu-count": str(count)}
+    spec, allocatable = {}, dict(amounts)
+    if rng.random() < 0.15:
+        spec["unschedulable"] = True
+    if rng.random() < 0.15:
+        spec["taints"] = [{"key": "team", "value": "a", "effect": rng.choice(["NoSchedule", "NoExecute", "PreferNoSchedule"])}]
+    if rng.random() < 0.1:
+        allocatable[D + "gpu-mem"] = "0"
+    annotations = {D + "gpu-inventory": json.dumps(inv)}
+    if rng.random() < 0.15:
+        annotations[D + "gpu-cordon"] = rng.choice(["0", f"GPU-{name}-{count - 1}"])
+    return {"apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": name, "labels": {"gpushare": "true", "pool": rng.choice("ab")}, "annotations": annotations},
+            "spec": spec, "status": {"capacity": amounts, "allocatable": allocatable,
+                                     "conditions": [{"type": "Ready", "status": "False" if rng.random() < 0.1 else "True"}]}}
+
+
+def make_pod(rng, name, gib, nodes):
+    """Asks for something, in any of the ways there are."""
+    limits, labels, annotations, spec = {D + "gpu-mem": rng.randint(1, 16) * gib}, {}, {}, {}
+    if rng.random() < 0.15:
+        limits[D + "gpu-mem"] = 2 * rng.randint(1, 8) * gib
+        labels[D + "gpu-count"] = "2"
+    elif rng.random() < 0.25:
+        limits[D + "gpu-core.percentage"] = rng.choice([20, 50, 100])
+    if rng.random() < 0.25:
+        annotations[D + rng.choice(["gpu-model", "gpu-model-deny"])] = rng.choice(MODELS + ["A10,V100"])
+    if rng.random() < 0.15:
+        node = rng.choice(nodes)["metadata"]["name"]
+        annotations[D + rng.choice(["gpu-uuid", "gpu-uuid-deny"])] = f"GPU-{node}-0,GPU-{node}-1"
+    if rng.random() < 0.3:
+        spec["tolerations"] = [rng.choice([{"operator": "Exists"}, {"key": "team", "operator": "Equal", "value": "a"},
+                                           {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}])]
+    if rng.random() < 0.2:
+        spec["nodeSelector"] = {"pool": rng.choice("ab")}
+    requests = {"cpu": rng.choice(["100m", "1", "6"])}
+    return {"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": "team", "labels": labels, "annotations": annotations},
+            "spec": {**spec, "priority": rng.choice([0, 0, 10]), "schedulerName": "gpushare-scheduler",
+                     "containers": [{"name": "c", "image": "x", "resources": {
+                         "limits": {key: str(value) for key, value in limits.items()}, "requests": requests}}]},
+            "status": {"phase": "Pending"}}
+
+
+def bind(rng, pod, node):
+    gpus = json.loads(node["metadata"]["annotations"][D + "gpu-inventory"])["gpus"]
+    pod["spec"]["nodeName"] = node["metadata"]["name"]
+    pod["status"]["phase"] = "Running"
+    want = int(pod["metadata"]["labels"].get(D + "gpu-count", 1))
+    if rng.random() < 0.85 and want <= len(gpus):
+        idx = sorted(rng.sample(range(len(gpus)), want))
+        pod["metadata"]["annotations"]["ALIYUN_COM_GPU_MEM_IDX"] = ",".join(map(str, idx))
+    if rng.random() < 0.2:
+        pod["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
+
+
+def make_world(rng):
+    unit = rng.choice(["GiB", "GiB", "MiB"])
+    gib = 1024 if unit == "MiB" else 1
+    nodes = [make_node(rng, f"n{i}", unit) for i in range(rng.randint(1, 5))]
+    pods = [make_pod(rng, f"p{i}", gib, nodes) for i in range(rng.randint(3, 13))]  # 16 are learnt from
+    waiting = []
+    for pod in pods:
+        dice = rng.random()
+        if dice < 0.5:
+            bind(rng, pod, rng.choice(nodes))
+        elif dice < 0.7:
+            pod["status"]["nominatedNodeName"] = rng.choice(nodes)["metadata"]["name"]
+        if "nodeName" not in pod["spec"]:
+            waiting.append(pod)
+    return {"nodes": nodes, "pods": pods, "waiting": waiting, "gib": gib}
+
+
+# ---- what may be used, read from Kubernetes' documents ----
+
+def milli(text):
+    return int(text[:-1]) if text.endswith("m") else int(text) * 1000
+
+
+def tolerates(pod, taint):
+    for toleration in pod["spec"].get("tolerations", []):
+        if toleration.get("key") not in (None, taint["key"]):
+            continue
+        if toleration["operator"] == "Exists" or toleration.get("value", "") == taint.get("value", ""):
+            return True
+    return False
+
+
+def open_to(world, pod, node):
+    """May the pod use this node, whatever its GPUs have?"""
+    spec, status = node["spec"], node["status"]
+    cordon = {"key": "node.kubernetes.io/unschedulable"}
+    taints = [t for t in spec.get("taints", []) if t["effect"] != "PreferNoSchedule"]
+    if spec.get("unschedulable") and not tolerates(pod, cordon):
+        return False
+    if not all(tolerates(pod, taint) for taint in taints):
+        return False
+    if any(node["metadata"]["labels"].get(key) != value for key, value in pod["spec"].get("nodeSelector", {}).items()):
+        return False
+    used = sum(milli(p["spec"]["containers"][0]["resources"]["requests"]["cpu"]) for p in world["pods"]
+               if p["spec"].get("nodeName") == node["metadata"]["name"])
+    asked = milli(pod["spec"]["containers"][0]["resources"]["requests"].get("cpu", "0"))
+    return (status["conditions"][0]["status"] == "True" and status["allocatable"][D + "gpu-mem"] != "0"
+            and used + asked <= milli(status["allocatable"]["cpu"]))
+
+
+# ---- the programs ----
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Programs:
+    def __init__(self, build, items):
+        self.build, self.folder = build, tempfile.mkdtemp()
+        self.kubeconfig = os.path.join(self.folder, "kubeconfig")
+        load = self.file("load.json", {"apiVersion": "v1", "kind": "List", "items": items})
+        self.api, self.extender, self.web = free_port(), free_port(), free_port()
+        self.started = [self.start("gpushare-sim", "serve", "--listen", f"127.0.0.1:{self.api}", "--load", load,
+                                   "--kubeconfig-out", self.kubeconfig)]
+        until(lambda: os.path.exists(self.kubeconfig) and os.path.getsize(self.kubeconfig))
+        self.started += [self.start("gpushare-extender", "--kubeconfig", self.kubeconfig, "--policy", "binpack",
+                                    "--listen", f"127.0.0.1:{self.extender}"),
+                         self.start("kubectl-inspect-gpushare", "web", "--kubeconfig", self.kubeconfig, "--no-token",
+                                    "--listen", f"127.0.0.1:{self.web}")]
+        until(lambda: request(self.extender, "GET", "/readyz")[0] == 200)
+        until(lambda: request(self.web, "GET", "/")[0] == 200)
+
+    def start(self, name, *args):
+        with open(os.path.join(self.folder, f"{name}.log"), "w", encoding="utf-8") as log:
+            return subprocess.Popen([os.path.join(self.build, name), *args], stdout=log, stderr=log,
+                                    env={**os.environ, "GPUSHARE_INVARIANTS": "fatal"})
+
+    def close(self):
+        for process in reversed(self.started):
+            process.terminate()
+        for process in self.started:
+            process.wait()
+        shutil.rmtree(self.folder)
+
+    def file(self, name, tree):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8") as out:
+            json.dump(tree, out)
+        return path
+
+    def inspect(self, *args):
+        run = subprocess.run([os.path.join(self.build, "kubectl-inspect-gpushare"), args[0], "--kubeconfig", self.kubeconfig,
+                              *args[1:]], capture_output=True, text=True, timeout=60, check=False)
+        if run.returncode:
+            raise RuntimeError(f"{args}: {run.stderr}")
+        return run.stdout
+
+    def verb(self, verb, tree):
+        return request(self.extender, "POST", f"/gpushare-scheduler/{verb}", tree)[1]
+
+    def filter(self, pod, names):
+        return self.verb("filter", {"Pod": pod, "Nodes": None, "NodeNames": names})["NodeNames"] or []
+
+
+def request(port, method, path, tree=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request(method, path, None if tree is None else json.dumps(tree), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        body = answer.read().decode()
+        return answer.status, json.loads(body) if body.startswith(("{", "[")) else body
+    except OSError:
+        return 0, ""
+    finally:
+        connection.close()
+
+
+def until(done):
+    for _ in range(600):
+        if done():
+            return
+        time.sleep(0.05)
+    raise RuntimeError("a program did not begin to serve")
+
+
+# ---- questions ----
+
+def placed(text):
+    return json.loads(text)["pods"][0]["placed"]
+
+
+def turn(pod):
+    """kube-scheduler's order of those that are not nominated; all are of one second."""
+    return (-pod["spec"]["priority"], pod["metadata"]["creationTimestamp"], pod["metadata"]["name"])
+
+
+def ask_about_pods(world, programs, names, judge):
+    """Filter, why, what-if -f and defrag."""
+    answers = {}
+    for pod in world["waiting"]:
+        name = pod["metadata"]["name"]
+        passed = programs.filter(pod, names)
+        fits = sum(open_to(world, pod, n) for n in world["nodes"] if n["metadata"]["name"] in passed)
+        why = json.loads(programs.inspect("why", "-n", "team", "-o", "json", name))
+        answers[name] = fits
+        judge(f"why {name}: nodes that the filter passes and the pod may use", why["fittingNodes"], fits)
+        if pod["status"].get("nominatedNodeName"):
+            continue
+        manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"], "spec": pod["spec"]}
+        judge(f"what-if -f {name}", placed(programs.inspect("what-if", "-o", "json", "-f", programs.file("pod.json", manifest))),
+              int(fits > 0))
+    queue = sorted((p for p in world["waiting"] if not p["status"].get("nominatedNodeName")), key=turn)
+    if queue:
+        first = queue[0]["metadata"]["name"]
+        told = programs.inspect("defrag", "--max-moves", "1")
+        judge(f"defrag, {first} first: it fits now", bool(re.search(rf"^team/{first} \([^)]*\) fits now", told, re.M)),
+              answers[first] > 0)
+
+
+def sized(name, units):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "team"},
+            "spec": {"schedulerName": "gpushare-scheduler", "tolerations": [{"key": "team", "operator": "Exists"}],
+                     "containers": [{"name": "c", "image": "x", "resources": {"limits": {D + "gpu-mem": str(units)}}}]},
+            "status": {"phase": "Pending"}}
+
+
+def open_names(world):
+    return [n["metadata"]["name"] for n in world["nodes"] if n["status"]["conditions"][0]["status"] == "True"
+            and not n["spec"].get("unschedulable") and n["status"]["allocatable"][D + "gpu-mem"] != "0"]
+
+
+def bind_many(world, programs, units, count, judge):
+    """What was counted comes true: so many are bound, and no more."""
+    names, bound = open_names(world), 0
+    while bound <= count:
+        made = request(programs.api, "POST", "/api/v1/namespaces/team/pods", sized(f"new-{bound}", units))[1]
+        passed = programs.filter(made, names)
+        if not passed:
+            break
+        scores = programs.verb("prioritize", {"Pod": made, "Nodes": None, "NodeNames": passed})
+        best = max(scores, key=lambda s: s["Score"])["Host"]
+        error = programs.verb("bind", {"PodName": made["metadata"]["name"], "PodNamespace": "team",
+                                       "PodUID": made["metadata"]["uid"], "Node": best}).get("Error")
+        if error:
+            judge(f"bind of pod {bound} of {units} units", error, "")
+            break
+        bound += 1
+    judge(f"pods of {units} units that are bound, of those that what-if counts", bound, count)
+
+
+def ask_about_sizes(world, programs, rng, judge):
+    """What-if, the page and filter; then bind."""
+    page = request(programs.web, "GET", "/")[1]
+    told = {int(size): int(count) for count, size in re.findall(r"<div><b>(\d+)</b> of (\d+) GiB</div>", page)}
+    counts = {}
+    for size, count in told.items():
+        units = size * world["gib"]
+        text = programs.inspect("what-if", "--policy", "binpack", "-o", "json", "--gpu-mem", f"{units}x100000")
+        counts[units] = placed(text)
+        judge(f"page: pods of {size} GiB that would fit", count, counts[units])
+        passed = programs.filter(sized("bare", units), open_names(world))
+        judge(f"a filter passes a pod of {size} GiB", bool(passed), counts[units] > 0)
+    few = [units for units, count in counts.items() if count <= BINDS_MAX]
+    if few:
+        units = rng.choice(few)
+        bind_many(world, programs, units, counts[units], judge)
+    return sum(counts.values())
+
+
+def one_world(build, seed, wrong):
+    rng = random.Random(seed)
+    world = make_world(rng)
+    programs = Programs(build, world["nodes"] + world["pods"])
+    asked = 0
+
+    def judge(question, said, should):
+        nonlocal asked
+        asked += 1
+        if said != should:
+            wrong.append(f"seed {seed}: {question}: {said}, not {should}")
+            print("WRONG", wrong[-1], flush=True)
+
+    try:
+        listed = request(programs.api, "GET", "/api/v1/namespaces/team/pods")[1]["items"]
+        of = {pod["metadata"]["name"]: pod for pod in listed}  # with UIDs and times
+        world["waiting"] = [of[pod["metadata"]["name"]] for pod in world["waiting"]]
+        ask_about_pods(world, programs, [n["metadata"]["name"] for n in world["nodes"]], judge)
+        ask_about_sizes(world, programs, rng, judge)
+    finally:
+        programs.close()
+    return asked
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--worlds", type=int, default=4)
+    parser.add_argument("--seconds", type=int, default=0)
+    args = parser.parse_args()
+    wrong, asked, number, end = [], 0, 0, time.monotonic() + args.seconds
+    while number < args.worlds or time.monotonic() < end:
+        asked += one_world(args.build, args.seed * 1000000 + number, wrong)
+        number += 1
+    print(f"note: seed {args.seed}, {number} worlds, {asked} questions, {len(wrong)} wrong")
+    return 1 if wrong or not asked else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
