@@ -1,0 +1,675 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The device plugin as a program, on a node whose tenants and operator are both against it: records forged before
+and after admission, gpu-count edited while the plugin is away, static pods (one with the UID of another), names
+that come again; plugin, kubelet and API server restarted in any order; cards lost and back in another order; unit,
+overhead and mode of limits changed at a restart; the record's file torn, forged, deleted, put back; limits that are
+lost. Kernel and clock are a folder and a file (tests/support/dmem_shim.c, clock_shim.c).
+
+  node_attack.py BUILD [--seconds 60] [--seed N] [--worlds N] [--sabotage all]
+
+| what is so | when |
+|---|---|
+| what containers that started were promised on a card is at most its size | always |
+| no limit of theirs on their cards is below the promise, none is a factor off | always |
+| the node's unit is that of the pods that live; they have one | always |
+| of a GPU whose word is dmem, in inventory and metric, every pod that runs is limited there; the label says so of all GPUs | when all is quiet |
+| a pod's record and the node's word name the cards that its containers were told | when all is quiet |
+| who was bound where there is room starts | when all is quiet |
+
+What a promise is, is read from the answers to the kubelet and docs/device-plugin.md alone. A seed gives the same
+events; how fast the program answers is its own. Known not to be so: a static pod that was
+allocated just before the plugin restarted has no record after a minute (--seed 22 --world 5)."""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import struct
+import sys
+import tempfile
+import time
+import urllib.request
+
+from kubelet_messages import M
+from node_world import ASSIGNED, IDX, PODS, Api, Kubelet, Plugin, wait_for
+
+GIB, STEPS, CALM_S = 1 << 30, 60, 60
+CARDS = {"GPU-a": ("0000:41:00.0", 16), "GPU-b": ("0000:c1:00.0", 16), "GPU-c": ("0000:d1:00.0", 24)}
+UNITS = {"GiB": 1024, "256MiB": 256, "MiB": 1}
+COUNT, MIRROR, HASH = "aliyun.com/gpu-count", "kubernetes.io/config.mirror", "kubernetes.io/config.hash"
+CLASSES = ["", "burstable/", "besteffort/"]
+
+
+def region(uuid):
+    return f"nvidia/{CARDS[uuid][0][:-2]}/vidmem"
+
+
+class Kernel:
+    """The cgroups of pods."""
+
+    def __init__(self, root):
+        self.root = root
+        self.make("", top=True)
+        with open(f"{root}/dmem.capacity", "w", encoding="ascii") as out:
+            out.writelines(f"{region(uuid)} {gib * GIB}\n" for uuid, (_, gib) in CARDS.items())
+        for name in ("kubepods", "kubepods/burstable", "kubepods/besteffort"):
+            self.make(name)
+
+    def make(self, name, top=False):
+        path = os.path.join(self.root, name)
+        os.makedirs(path)
+        texts = {"cgroup.controllers": "cpu io memory pids dmem\n", "cgroup.subtree_control": "cpu io memory pids dmem\n"}
+        if not top:
+            texts |= {"dmem.max": self.lines("max"), "dmem.current": self.lines("0")}
+        for file, text in texts.items():
+            with open(os.path.join(path, file), "w", encoding="ascii") as out:
+                out.write(text)
+        return path
+
+    @staticmethod
+    def lines(value):
+        return "".join(f"{region(uuid)} {value}\n" for uuid in CARDS)
+
+    def pod(self, uid, kind):
+        return self.make(f"kubepods/{kind}pod{uid}")
+
+    @staticmethod
+    def limits(path):
+        """{card: bytes, or None without a limit}"""
+        with open(f"{path}/dmem.max", encoding="ascii") as file:
+            found = dict(line.split() for line in file)
+        return {uuid: None if found[region(uuid)] == "max" else int(found[region(uuid)]) for uuid in CARDS}
+
+    def lose(self, path):
+        with open(f"{path}/dmem.max.lost", "w", encoding="ascii") as out:
+            out.write(self.lines("max"))
+        os.rename(f"{path}/dmem.max.lost", f"{path}/dmem.max")
+
+
+class Clock:
+    def __init__(self, path):
+        self.path, self.now_ns = path, 0
+        self.shift(0)
+
+    def shift(self, seconds):
+        self.now_ns += int(seconds * 1e9)
+        with open(self.path, "r+b" if os.path.exists(self.path) else "w+b") as file:
+            file.write(struct.pack("=qqq", 0, self.now_ns, 0))
+
+
+class Pod:
+    def __init__(self, name, boxes, uid, count):
+        self.name, self.boxes, self.uid, self.count = name, boxes, uid, count
+        self.env, self.started, self.folder, self.forged = {}, set(), None, False
+        self.kubelet_uid, self.bound, self.refused = uid, [], 0
+
+    def units(self):
+        """The peak: an init container beside the sidecars before it, or all that stays."""
+        stays = peak = 0
+        for name, units in self.boxes:
+            peak = max(peak, stays + units)
+            stays += units if name[0] != "i" else 0
+        return max(peak, stays)
+
+    def cards(self):
+        return sorted({uuid for env in self.env.values() for uuid in env["NVIDIA_VISIBLE_DEVICES"].split(",")})
+
+    def unit_mib(self):
+        """By what its containers were told: how many units their GPU has."""
+        found = set()
+        for env in self.env.values():
+            uuid = env["NVIDIA_VISIBLE_DEVICES"].split(",")[0]
+            mib = CARDS[uuid][1] * 1024 / int(env["ALIYUN_COM_GPU_MEM_DEV"])
+            found.add(min(UNITS.values(), key=lambda one: abs(one - mib) if mib >= one * .9 else 1e9))
+        return found
+
+    def promise(self):
+        """Bytes on each of its cards."""
+        return self.units() // len(self.cards()) * min(self.unit_mib()) << 20
+
+    def runs(self):
+        return bool(self.started)
+
+
+class Wrong(Exception):
+    pass
+
+
+class Guest(Kubelet):
+    """Who also remembers what containers were told."""
+
+    @staticmethod
+    def environment(pod, box):
+        return {e.key: e.value for e in M["ContainerAnswer"].FromString(pod["answers"][box]).envs}
+
+
+class World:
+    def __init__(self, build, seed, number, deed=None):
+        self.random, self.deed, self.events = random.Random(f"{seed} {number}"), deed, []
+        self.where = f"seed {seed} world {number}"
+        self.folder = tempfile.mkdtemp(prefix="node-attack.")
+        os.mkdir(f"{self.folder}/kubelet")
+        self.api = Api(self.folder, build)
+        self.kernel = Kernel(f"{self.folder}/cgroup")
+        self.clock = Clock(f"{self.folder}/clock")
+        self.plugin = Plugin(self.folder, build, self.api)
+        self.base = list(self.plugin.command)
+        self.present, self.hung, self.pods, self.made, self.saved = list(CARDS), False, {}, 0, None
+        self.options = {"unit": "GiB", "overhead": 0, "enforce": self.random.choice(["preferred", "required"]),
+                        "foreign": self.random.random() < .5}
+        self.counts = {"pods": 0, "started": 0, "refused": 0, "held": 0}
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.put_cards()
+        self.kubelet = Guest(f"{self.folder}/kubelet", self.random)
+        os.environ.update(DMEM_SHIM_ROOT=f"{self.folder}/cgroup", GS_CLOCK_FILE=f"{self.folder}/clock")
+        self.build = build
+        self.start_plugin()
+        wait_for("the inventory", lambda: self.api.node("gpu-inventory"))
+
+    def close(self, keep):
+        if self.plugin.process.poll() is None:
+            self.plugin.kill()
+        self.kubelet.stop()
+        self.api.stop()
+        if not keep:
+            shutil.rmtree(self.folder)
+
+    # ---- programs
+
+    def start_plugin(self):
+        options = self.options
+        overhead = [f"--overhead-mib={options['overhead']}", "--overhead-slots=4"] if options["overhead"] else []
+        self.plugin.command = self.base + [
+            f"--memory-unit={options['unit']}", f"--enforce={options['enforce']}", *overhead,
+            f"--deny-foreign-gpus={'true' if options['foreign'] else 'false'}",
+            f"--cgroup-root={self.folder}/cgroup", f"--http-listen=127.0.0.1:{self.port}"]
+        shims = [f"{self.build}/tests/lib{name}_shim.so" for name in ("dmem", "clock")]
+        self.plugin.command = ["env", "LD_PRELOAD=" + ":".join(shims), "GPUSHARE_INVARIANTS=fatal", *self.plugin.command]
+        self.plugin.start()
+
+    def alive(self):
+        return self.plugin.process.poll() is None
+
+    def put_cards(self):
+        with open(f"{self.plugin.cards}.new", "w", encoding="utf-8") as file:
+            json.dump({"v": 1, "unit": "GiB", "gpus": [
+                {"idx": idx, "uuid": uuid, "mem": CARDS[uuid][1], "memMiB": CARDS[uuid][1] * 1024,
+                 "pci": CARDS[uuid][0]} for idx, uuid in enumerate(self.present)]}, file)
+        os.rename(f"{self.plugin.cards}.new", self.plugin.cards)
+
+    def settle(self, seconds=.25):
+        """Real time; a plugin that ended by itself is started anew, as the kubelet does."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            time.sleep(.05)
+            if not self.alive() and not self.hold_down:
+                if self.plugin.process.returncode not in (0, 1):
+                    raise Wrong(f"the plugin ended with {self.plugin.process.returncode}")
+                self.start_plugin()
+
+    hold_down = False
+
+    # ---- the truth
+
+    def alive_pods(self):
+        return [pod for pod in self.pods.values() if pod.env]
+
+    def running(self):
+        return [pod for pod in self.pods.values() if pod.runs()]
+
+    def inventory(self):
+        return {} if self.hung else self.api.node("gpu-inventory")
+
+    def check(self):
+        """What is always so."""
+        sums = {}
+        for pod in self.running():
+            if len(pod.unit_mib()) != 1:
+                raise Wrong(f"{pod.name} was told of several units: {pod.env}")
+            for uuid in pod.cards():
+                sums[uuid] = sums.get(uuid, 0) + pod.promise() * (3 if self.deed == "overfull" else 1)
+        for uuid, total in sums.items():
+            if total > CARDS[uuid][1] * GIB:
+                raise Wrong(f"{total / GIB} GiB are promised on {uuid}")
+        units = {unit for pod in self.running() for unit in pod.unit_mib()}
+        if self.deed == "unit" and units:
+            units.add(1)
+        if len(units) > 1:
+            raise Wrong(f"pods that live have units of {units} MiB")
+        told = UNITS.get(self.inventory().get("unit"))
+        if told and units and told not in units:
+            raise Wrong(f"the node's unit is {told} MiB, pods that live have {units}")
+        for pod in self.running():
+            for uuid, limit in self.kernel.limits(pod.folder).items() if pod.folder else ():
+                limit = limit // 1024 if limit and self.deed == "limit" else limit
+                if uuid in pod.cards() and limit is not None and not \
+                        pod.promise() <= limit <= 2 * pod.promise() + 4 * GIB:
+                    raise Wrong(f"the limit of {pod.name} on {uuid} is {limit}, promised were {pod.promise()}")
+
+    def free(self):
+        """As an extender sees it: {index: GiB}"""
+        inventory, free = self.inventory(), {}
+        unit = UNITS.get(inventory.get("unit"), 1024)
+        moved = self.api.node("gpu-moved")
+        for gpu in inventory.get("gpus", []):
+            if gpu.get("healthy", True) and gpu.get("schedulable", True):
+                free[gpu["idx"]] = gpu["mem"]
+        uuids = {gpu["uuid"]: gpu["idx"] for gpu in inventory.get("gpus", [])}
+        for pod in self.pods.values():
+            if pod.env:
+                places, units = [uuids.get(uuid) for uuid in pod.cards()], -(-(pod.promise() >> 20) // unit)
+            else:
+                places, units = moved.get(pod.uid, pod.bound), pod.units() // max(1, len(pod.bound))
+            for place in places:
+                if place in free:
+                    free[place] -= units
+        return free
+
+    # ---- what happens
+
+    def draw_boxes(self, count):
+        size = lambda: self.random.choice([1, 2, 4, 4, 8, 12]) * count     # noqa: E731
+        return self.random.choice([[("c0", size())], [("c0", size())], [("c0", size()), ("c1", size())],
+                                   [("i0", size()), ("c0", size())], [("s0", count), ("c0", size())]])
+
+    @staticmethod
+    def box(name, units):
+        return {"name": name, "image": "i", "resources": {"limits": {"aliyun.com/gpu-mem": str(units)}},
+                **({"restartPolicy": "Always"} if name[0] == "s" else {})}
+
+    def make(self, name, boxes, notes):
+        made = self.api.request("POST", PODS, {
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "d", "annotations": notes},
+            "spec": {"nodeName": "n1", "initContainers": [self.box(*one) for one in boxes if one[0][0] in "is"],
+                     "containers": [self.box(*one) for one in boxes if one[0][0] == "c"]}})
+        self.counts["pods"] += 1
+        return made["metadata"]["uid"]
+
+    def bind(self):
+        count = self.random.choice([1, 1, 1, 2])
+        boxes, free = self.draw_boxes(count), self.free()
+        each = Pod(None, boxes, None, count).units() // count
+        fits = sorted(idx for idx, units in free.items() if units >= each)
+        if len(fits) < count:
+            return
+        places = sorted(self.random.sample(fits, count))
+        self.made += 1
+        again = [pod.name for pod in self.pods.values() if not pod.env]
+        name = f"p{self.made}"
+        if again and self.random.random() < .1:     # a StatefulSet's
+            name = again[0]
+            self.end(self.pods[name])
+        notes = {IDX: ",".join(map(str, places)), ASSIGNED: "false",
+                 "ALIYUN_COM_GPU_MEM_ASSUME_TIME": str(time.time_ns())}
+        if count > 1:
+            notes[COUNT] = str(count)
+        pod = self.pods[name] = Pod(name, boxes, self.make(name, boxes, notes), count)
+        pod.bound = places
+
+    def by_hand(self):
+        """A tenant's, that names its node, with a record of his own; or a static pod's mirror."""
+        self.made += 1
+        name, boxes = f"h{self.made}", self.draw_boxes(1)
+        static = self.random.random() < .5
+        notes = {IDX: self.random.choice(["0", "1", "2", "0,1", "7", "x"]), ASSIGNED: self.random.choice(["true", "false"]),
+                 COUNT: self.random.choice(["1", "2", "0"])} if self.random.random() < .6 else {}
+        uid = self.random.choice([f"{self.random.getrandbits(128):032x}"] * 3 +
+                                 [pod.kubelet_uid for pod in self.pods.values()][:1]) if static else None
+        if static:
+            notes |= {MIRROR: uid, HASH: uid}
+        if uid and any(pod.kubelet_uid == uid for pod in self.pods.values()):
+            return      # a kubelet has one pod of a UID
+        pod = self.pods[name] = Pod(name, boxes, self.make(name, boxes, notes), 1)
+        pod.kubelet_uid, pod.forged = uid or pod.uid, True
+
+    def edit(self):
+        if not self.pods:
+            return
+        pod, rng = self.random.choice(list(self.pods.values())), self.random
+        notes = {rng.choice([IDX, COUNT, "ALIYUN_COM_GPU_MEM_POD", "ALIYUN_COM_GPU_MEM_DEV", ASSIGNED,
+                              "scheduler.framework.gpushare.allocation", "aliyun.com/gpu-enforce"]):
+                 rng.choice(["0", "1", "2", "3", "0,1", "64", "1024", "true", "false", "x", None, '{"0":{"1":4}}'])}
+        pod.forged |= not pod.env
+        self.api.patch(f"{PODS}/{pod.name}", {"metadata": {"annotations": notes}})
+        if rng.random() < .3:
+            self.api.patch(f"{PODS}/{pod.name}", {"metadata": {"labels": {COUNT: rng.choice(["2", "4", None])}}})
+
+    def admit(self, pod):
+        if pod.env or not self.kubelet.devices or not self.alive():
+            return
+        if pod.kubelet_uid in self.kubelet.pods:
+            return
+        early = self.random.random() < .6
+        if early:
+            pod.folder = self.kernel.pod(pod.kubelet_uid, self.random.choice(CLASSES))
+        try:
+            answer = self.kubelet.admit(pod.kubelet_uid, pod.name, pod.boxes, lambda box: self.random.random() < .04)
+        except Exception as error:  # pylint: disable=broad-except    # the plugin ended meanwhile
+            answer = repr(error)
+        if isinstance(answer, str):
+            self.counts["refused"] += 1
+            pod.why = answer
+            self.end(pod)
+            return
+        pod.env = answer
+        pod.folder = pod.folder or self.kernel.pod(pod.kubelet_uid, self.random.choice(CLASSES))
+
+    def start(self, pod):
+        if not pod.env or not self.kubelet.devices or not self.alive():
+            return
+        for box, _ in pod.boxes:
+            try:
+                why = self.kubelet.start_container(pod.kubelet_uid, box)
+            except Exception as error:  # pylint: disable=broad-except
+                why = repr(error)
+            pod.why = why
+            if why:
+                self.counts["held"] += 1
+                pod.refused += 1
+                return
+            self.counts["started"] += not pod.started
+            pod.started.add(box)
+        if not self.hung:
+            self.api.phase(pod.name, "Running")
+
+    def end(self, pod):
+        self.pods.pop(pod.name)
+        self.kubelet.forget(pod.kubelet_uid)
+        if pod.folder:
+            shutil.rmtree(pod.folder)
+        if not self.hung:
+            self.api.delete(pod.name)
+
+    def some(self, which):
+        found = [pod for pod in self.pods.values() if which(pod)]
+        return self.random.choice(found) if found else None
+
+    def kill_plugin(self):
+        self.plugin.kill()
+        self.kubelet.devices = {}
+
+    def change_options(self):
+        rng, options = self.random, self.options
+        if rng.random() < .4:
+            options["unit"] = rng.choice(list(UNITS))
+        if rng.random() < .4:
+            options["overhead"] = rng.choice([0, 300, 800])
+        if rng.random() < .3:
+            options["enforce"] = rng.choice(["preferred", "required"])
+        if rng.random() < .3:
+            options["foreign"] = not options["foreign"]
+
+    def tamper(self):
+        """With the record's file, by somebody who is no tenant: a disk, an operator, a backup."""
+        path = f"{self.folder}/kubelet/gpushare-aliyun.com/record.json"
+        if not os.path.exists(path):
+            return
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read()
+        self.saved = self.saved or text
+        made = self.random.choice([
+            None, "", text[:len(text) // 2], "[]", "{}", self.saved, text.replace('"n1"', '"n2"'), "\0" * 100,
+            '{"v":1,"unit":"MiB","gpus":[],"node":"n2","rev":99999}', "[" * 100000])
+        if made is None:
+            os.unlink(path)
+        else:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(made)
+
+    def move_cards(self):
+        rng = self.random
+        self.present = list(CARDS) if rng.random() < .5 else rng.sample(list(CARDS), rng.randint(0, 2))
+        if rng.random() < .5:
+            rng.shuffle(self.present)
+        self.put_cards()
+
+    def restart(self):
+        rng, inside = self.random, []
+        self.hold_down = True
+        if rng.random() < .5:
+            self.plugin.process.send_signal(signal.SIGTERM)
+            end = time.monotonic() + 1
+            while self.alive() and time.monotonic() < end:
+                time.sleep(.02)
+        if self.alive():
+            self.plugin.kill()
+        self.kubelet.devices = {}
+        for what in rng.sample(["edit", "tamper", "options", "cards", "kubelet", "end", "hang"], rng.randint(0, 4)):
+            inside.append(what)
+            if what == "edit" and not self.hung:
+                self.edit()
+            elif what == "tamper":
+                self.tamper()
+            elif what == "options":
+                self.change_options()
+            elif what == "cards":
+                self.move_cards()
+            elif what == "kubelet":
+                self.kubelet.restart()
+            elif what == "end" and not self.hung and (pod := self.some(lambda pod: True)):
+                self.end(pod)
+            elif what == "hang":
+                self.hang(rng.random() < .5)
+        self.hold_down = False
+        self.start_plugin()
+        self.settle()
+        return ", ".join(inside)
+
+    def reboot(self):
+        """No process and no cgroup is left; the kubelet starts what its checkpoint names, in any order."""
+        rng, self.hold_down = self.random, True
+        self.plugin.kill()
+        self.kubelet.stop()
+        for pod in self.alive_pods():
+            shutil.rmtree(pod.folder)
+            pod.started, pod.folder = set(), None
+        if rng.random() < .5:
+            rng.shuffle(self.present)
+            self.put_cards()
+        if rng.random() < .3:
+            self.change_options()
+        for pod in rng.sample(self.alive_pods(), len(self.alive_pods())):
+            pod.folder = self.kernel.pod(pod.kubelet_uid, rng.choice(CLASSES))
+        first = rng.random() < .5
+        if first:
+            self.start_plugin()
+        self.kubelet.start()
+        if not first:
+            self.start_plugin()
+        self.hold_down = False
+        self.settle()
+        self.wait_devices()
+        for pod in rng.sample(self.alive_pods(), len(self.alive_pods())):
+            self.start(pod)
+
+    def hang(self, hung):
+        self.hung = hung
+        self.api.hang(hung)
+
+    def wait_devices(self, seconds=3):
+        end = time.monotonic() + seconds
+        while not self.kubelet.devices and time.monotonic() < end:
+            self.settle(.1)
+
+    def step(self):
+        rng, hung = self.random, self.hung
+        what = rng.choices(
+            ["bind", "hand", "admit", "start", "end", "edit", "restart", "kubelet", "hang", "cards", "lose", "time",
+             "refuse", "reboot"], [9, 2, 12, 5, 2, 4, 3, 1, 1, 1, 1, 3, 1, .5])[0]
+        words = what
+        if what == "bind" and not hung:
+            self.bind()
+        elif what == "hand" and not hung:
+            self.by_hand()
+        elif what == "admit" and (pod := self.some(lambda pod: not pod.env)):
+            words += f" {pod.name}"
+            self.admit(pod)
+            if pod.env and rng.random() < .6:
+                self.start(pod)
+        elif what == "start" and (pod := self.some(lambda pod: pod.env)):
+            words += f" {pod.name}"
+            self.start(pod)
+        elif what == "end" and not hung and (pod := self.some(lambda pod: True)):
+            words += f" {pod.name}"
+            self.end(pod)
+        elif what == "edit" and not hung:
+            self.edit()
+        elif what == "restart":
+            words += f" ({self.restart()})"
+        elif what == "kubelet":
+            self.kubelet.restart()
+        elif what == "refuse":
+            self.kubelet.refusals = rng.choice([1, 3, 10])
+        elif what == "reboot":
+            self.reboot()
+        elif what == "hang":
+            self.hang(not hung)
+        elif what == "cards":
+            self.move_cards()
+        elif what == "lose" and (pod := self.some(lambda pod: pod.folder)):
+            self.kernel.lose(pod.folder)
+        elif what == "time":
+            self.clock.shift(rng.choice([1, 6, 11, 11, 25]))
+        if words != what or what not in ("admit", "start", "end", "bind", "hand"):
+            self.events.append(words + (" hung" if hung else ""))
+        self.settle(.06)
+        self.wait_devices(.3 if self.hung else 1)
+        self.check()
+
+    # ---- when all is quiet
+
+    def metric(self, name):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10) as answer:
+            lines = [line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if line.startswith(name + "{")]
+        return {line[0][len(name) + 1:-1]: float(line[1]) for line in lines}
+
+    def is_limited(self, pod, uuid):
+        limit = self.kernel.limits(pod.folder)[uuid]
+        most = pod.promise() + (self.options["overhead"] * len(pod.boxes) << 20)
+        return limit is not None and limit <= most
+
+    def words(self):
+        """What is said and is not so; "" is the end of waiting for it."""
+        inventory = self.api.node("gpu-inventory")
+        gpus = {gpu["uuid"]: gpu for gpu in inventory["gpus"]}
+        held = {uuid: all(self.is_limited(pod, uuid) for pod in self.running() if uuid in pod.cards()) for uuid in CARDS}
+        if self.deed == "word" and self.running():
+            held[self.running()[0].cards()[0]] = False
+        metric = self.metric("gpushare_device_plugin_gpu_enforced")
+        label = self.api.request("GET", "/api/v1/nodes/n1")["metadata"].get("labels", {}).get("aliyun.com/gpu-enforced")
+        for uuid, gpu in gpus.items():
+            said = gpu.get("enforced") == "dmem"
+            if said and not held[uuid] or metric.get(f'gpu="{gpu["idx"]}"') == 1 and not held[uuid]:
+                return f"{uuid} is said to be held, {gpu} {metric}"
+        if label == "dmem" and not all(held.values()):
+            return f"the node has the label {label}, and {held}"
+        waits = [pod for pod in self.alive_pods() if not pod.runs()]
+        if all(held.values()) and not waits and label != "dmem":
+            return f"all is held, and the label is {label}: {inventory}"
+        if set(gpus) != set(CARDS) or not all(gpu.get("healthy", True) for gpu in gpus.values()):
+            return f"cards are not told: {gpus}"
+        moved = self.api.node("gpu-moved")
+        index = {uuid: gpu["idx"] for uuid, gpu in gpus.items()}
+        for pod in self.running():
+            mine = sorted(index[uuid] for uuid in pod.cards())
+            record = self.api.annotations(pod.name).get(IDX, "")
+            if record != ",".join(map(str, mine)):
+                return f"the record of {pod.name} says {record!r}, it is on {mine}"
+            if pod.uid in moved and sorted(moved[pod.uid]) != mine:
+                return f"the node says that {pod.name} is on {moved[pod.uid]}, and it is on {mine}"
+        return ""
+
+    def quiet(self):
+        self.events.append("quiet")
+        self.hang(False)
+        self.present, self.kubelet.refusals = list(CARDS), 0
+        self.put_cards()
+        for pod in [pod for pod in self.pods.values() if not pod.env]:
+            self.end(pod)
+        end, why = time.monotonic() + CALM_S, "?"
+        while why and time.monotonic() < end:
+            self.clock.shift(11)
+            self.settle(.4)
+            self.wait_devices(2)
+            self.check()
+            for pod in self.alive_pods():
+                if not pod.runs():
+                    self.start(pod)
+                    if pod.refused > 12:
+                        self.give_up(pod)
+            try:
+                why = self.words()
+            except OSError as error:    # it is being started
+                why = repr(error)
+        if why:
+            raise Wrong(why)
+
+    def give_up(self, pod):
+        """Held back for good: its owner deletes it, as the Event says."""
+        self.counts["given up"] = self.counts.get("given up", 0) + 1
+        self.end(pod)
+
+    def run(self):
+        try:
+            for number in range(STEPS):
+                self.step()
+                if number % 15 == 14:
+                    self.quiet()
+        except (Wrong, AssertionError) as why:
+            return self.story(why)
+        return ""
+
+    def story(self, why):
+        shown = "\n".join(f"    {pod.name} {pod.kubelet_uid[:8]} {pod.boxes} count {pod.count} bound {pod.bound} on {pod.cards() if pod.env else '-'}"
+                          f" {'runs' if pod.runs() else getattr(pod, 'why', '')} {'forged' if pod.forged else ''}"
+                          f" {self.kernel.limits(pod.folder) if pod.folder else ''}" for pod in self.pods.values())
+        return f"{self.where}: {why}\n  {self.options} events {self.events[-40:]}\n{shown}\n  logs {self.folder}"
+
+
+SABOTAGE = ["overfull", "unit", "limit", "word"]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--world", type=int, help="this one alone")
+    parser.add_argument("--sabotage", choices=["all"])
+    options = parser.parse_args()
+    build, missed = os.path.abspath(options.build), 0
+    for deed in SABOTAGE if options.sabotage else ():
+        found, number = "", 0
+        while not found and number < 5:
+            world = World(build, options.seed, number, deed)
+            found = world.run()
+            world.close(False)
+            number += 1
+        missed += not found
+        print(f"{'found' if found else 'MISSED':6} {deed} {found.splitlines()[0] if found else ''}", flush=True)
+    if options.sabotage:
+        return 1 if missed else 0
+    end, number, wrong, sums = time.monotonic() + options.seconds, options.world or 0, 0, {}
+    while number == (options.world or 0) or time.monotonic() < end and options.world is None:
+        world = World(build, options.seed, number)
+        story = world.run()
+        world.close(bool(story))
+        if story:
+            wrong += 1
+            print("WRONG " + story, flush=True)
+        for key, count in world.counts.items():
+            sums[key] = sums.get(key, 0) + count
+        number += 1
+    print(f"seed {options.seed}: {number} worlds, " + ", ".join(f"{count} {what}" for what, count in sums.items()) +
+          f", {wrong} wrong")
+    return 1 if wrong or not sums.get("started") else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
