@@ -13,6 +13,8 @@ kernel_tests=$root/tests/kernel
 . "$root/scripts/lib/apt.sh"
 # shellcheck source=scripts/lib/build.sh
 . "$root/scripts/lib/build.sh"
+# shellcheck source=scripts/lib/stock_kernel.sh
+. "$root/scripts/lib/stock_kernel.sh"
 
 # One boot each: the chapter, and what the kernel is told.
 boots=(all cost "none cgroup_disable=dmem" hybrid node)
@@ -42,25 +44,11 @@ The first run compiles a kernel: some 8 minutes of CPU time at the lowest priori
 EOT
 }
 
-# A kernel as it is installed everywhere; nothing is installed.
-stock_kernel() {
-    local dir=$work/stock package
-    package=$(apt-cache depends linux-image-cloud-amd64 2>/dev/null |
-        awk '$1 == "Depends:" { print $2; exit }')
-    [[ -n $package ]] || {
-        apt_update
-        package=$(apt-cache depends linux-image-cloud-amd64 | awk '$1 == "Depends:" { print $2; exit }')
-    }
-    apt_extract "$package" "$dir"
-    mv "$dir"/boot/vmlinuz-* "$dir/bzImage"
-    echo "$dir"
-}
-
 # Only what the limiter needs, linked statically: the machine has no other file.
 build_checks() {
     gcc -std=gnu17 -D_GNU_SOURCE -O1 -Wall -Wextra -Wno-unused-parameter \
         -Wno-missing-field-initializers -Werror -static -I"$root/include" -o "$work/checks" \
-        "$kernel_tests"/{check*,host,tree,user}.c "$root"/src/limit/*.c "$root"/src/base/{error,num,utf8}.c \
+        "$kernel_tests"/{check*,host,tree,user}.c "$root"/src/{limit,base}/*.c \
         "$root/src/model/enforced.c"
     local -a files=("$work/checks:init" "$work/script:script")
     [[ ! -e $kernel/fakegpu.ko ]] || files+=("$kernel/fakegpu.ko:fakegpu.ko")
@@ -126,7 +114,8 @@ main() {
     work=$(mktemp -d)
     trap 'rm -rf "$work"' EXIT
     if ((stock)); then
-        kernel=$(stock_kernel)
+        kernel=$work/stock
+        stock_kernel "$kernel"
         boots=(none hybrid)
         : >"$work/script"
     else

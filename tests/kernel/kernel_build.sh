@@ -99,14 +99,13 @@ kernel_make() {
 }
 
 configure() {
-    local option
+    local dropped
     quietly kernel_make tinyconfig
     (cd "$work/source" && quietly scripts/kconfig/merge_config.sh -O "$work/build" -m "$work/build/.config" \
         "$here/kernel.config")
     quietly kernel_make olddefconfig
-    grep '=y$' "$here/kernel.config" | while read -r option; do
-        grep -qx "$option" "$work/build/.config" || { say "the kernel dropped $option" && exit 1; }
-    done
+    dropped=$(grep '=y$' "$here/kernel.config" | grep -vxF -f "$work/build/.config" || true)
+    [[ -z $dropped ]] || { say "the kernel dropped $dropped" && return 1; }
 }
 
 compile() {

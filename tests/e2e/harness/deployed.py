@@ -81,7 +81,10 @@ class DeployedControlPlane(ControlPlane):
             f"--service-account-private-key-file={self.path('sa.key')}",
             f"--cert-dir={self.path('controller-manager')}", "--bind-address=127.0.0.1",
             *release.controller_manager_flags(), "--kube-api-qps=200", "--kube-api-burst=400"])
-        # Does what a Service promises, with the NAT of this network namespace.
+        self.start_proxy()
+
+    def start_proxy(self):
+        """Does what a Service promises, with the NAT of this network namespace."""
         self.processes.start("kube-proxy", [
             kube_program("kube-proxy"), "--proxy-mode=iptables",
             f"--kubeconfig={self.kubeconfig('system:kube-proxy')}",

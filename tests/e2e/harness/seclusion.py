@@ -11,7 +11,7 @@ import subprocess
 from harness.processes import Failure
 
 ADDRESS = "172.30.0.1"  # the node's, and the API server's
-GATEWAY = "172.30.0.2"  # nobody: programs look for a default route, and nothing leaves
+GATEWAY = "172.30.0.2"  # nobody (the node, where that is a virtual machine): nothing leaves
 # The node's folders, as the shipped manifests name them.
 KUBELET_DIR = "/var/lib/kubelet"
 PRIVATE = (KUBELET_DIR, "/var/log/pods", "/var/log/containers", "/var/lib/cni", "/run")
@@ -23,15 +23,18 @@ def must(*command):
         raise Failure(f"{' '.join(command)}: {done.stderr.strip()}")
 
 
-def network():
-    """One pair of veth ends: the node's address is on the first, nobody uses the second."""
+VETH = ("link", "add", "node0", "type", "veth", "peer", "name", "outside")
+
+
+def network(device=VETH):
+    """The node's address is on the device node0. VETH: nobody uses the pair's other end."""
     if sorted(os.listdir("/proc/sys/net/ipv4/conf")) != ["all", "default", "lo"]:
         raise Failure("this is no network namespace of its own: start the case by "
                       "scripts/e2e.sh --as-deployed")
-    for words in (("link", "set", "lo", "up"),
-                  ("link", "add", "node0", "type", "veth", "peer", "name", "outside"),
+    for words in (("link", "set", "lo", "up"), device,
                   ("addr", "add", f"{ADDRESS}/24", "dev", "node0"),
-                  ("link", "set", "node0", "up"), ("link", "set", "outside", "up"),
+                  ("link", "set", "node0", "up"),
+                  *((("link", "set", "outside", "up"),) if device is VETH else ()),
                   ("route", "add", "default", "via", GATEWAY, "dev", "node0")):
         must("ip", *words)
     # Ports of ours that lie where the kernel takes those of outgoing connections from.

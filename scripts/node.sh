@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A cluster whose one node is a virtual machine as production nodes are (systemd, cgroup v2, containerd,
+# runc, a recent kubelet) on a kernel with dmem, whose only GPUs are those of the stand-in driver: this
+# project is installed with kubectl, pods ask for gpu-mem, and the kernel keeps them to their share.
+# Needs root, because it makes a root file system and a network namespace, and no KVM. Installs and builds
+# what is missing; nothing of it stays on the machine but the cache.
+set -euo pipefail
+exec </dev/null
+
+export GPUSHARE_INVARIANTS=fatal KUBE_VERSION=${KUBE_VERSION:-newest} # base/invariant.h
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+e2e=$root/tests/e2e
+node=$root/tests/node_vm
+# shellcheck source=scripts/lib/apt.sh
+. "$root/scripts/lib/apt.sh"
+# shellcheck source=scripts/lib/build.sh
+. "$root/scripts/lib/build.sh"
+# shellcheck source=scripts/lib/stock_kernel.sh
+. "$root/scripts/lib/stock_kernel.sh"
+# shellcheck source=tests/e2e/kube_env.sh
+. "$e2e/kube_env.sh"
+
+work=""
+kernel=""
+stock=0
+
+usage() {
+    cat <<'EOT'
+Usage: scripts/node.sh [--stock] [--only CASE]... [--keep] [--show]
+       scripts/node.sh --list
+
+  --stock       on Debian's own kernel, which has no dmem: such a node without limits. Compiles no kernel
+  --only CASE   only this one; may be repeated
+  --show        no cases: what kubectl describe, inspect, doctor and usage say there
+  --keep        keep the logs; those of a run that failed are always kept
+  --list        name the cases
+
+  KUBE_VERSION  newest (the default), 1.NN or 1.NN.P, from 1.31 on
+  KERNEL_ACCEL  tcg,thread=multi (the default) or kvm
+EOT
+}
+
+# With what process 1 of the initramfs needs to find the disk and the network.
+prepare_stock() {
+    local name
+    local -a files=("$node/init.sh:init" "$NODE_DIR/bin/busybox:busybox")
+    apt_need kmod
+    kernel=$work/kernel
+    stock_kernel "$kernel"
+    depmod -b "$kernel" "$(ls "$kernel/lib/modules")"
+    mv "$kernel/lib/modules" "$kernel/modules"
+    for name in virtio{,_ring,_pci,_pci_legacy_dev,_pci_modern_dev,_blk,_net} {net_,}failover; do
+        files+=("$(find "$kernel/modules" -name "$name.ko"):$name.ko")
+    done
+    python3 "$root/tests/kernel/initramfs.py" "$kernel/initrd" "${files[@]}"
+}
+
+prepare() {
+    apt_need qemu-system-x86 qemu-utils python3 openssl openssh-client util-linux iproute2 ca-certificates
+    build_project "$root" release gpushare-extender gpushare-device-plugin gpushare-mps \
+        kubectl-inspect-gpushare
+    KUBE_BIN_DIR=$("$e2e/kube_build.sh")
+    ETCD=$("$e2e/etcd_fetch.sh")
+    NODE_DIR=$("$e2e/node_fetch.sh")
+    disk=$("$node/disk.sh")
+    if ((stock)); then
+        prepare_stock
+    else
+        kernel=$("$root/tests/kernel/kernel_build.sh")
+    fi
+    export GPUSHARE_IMAGES=$work/images GPUSHARE_RUN_DIR=$work/run KUBE_BIN_DIR ETCD NODE_DIR \
+        PYTHONPATH=$e2e:$node PYTHONDONTWRITEBYTECODE=1
+    unset KUBECONFIG http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY
+    mkdir "$GPUSHARE_RUN_DIR"
+    "$root/scripts/image.sh" --out "$GPUSHARE_IMAGES" >&2
+}
+
+main() {
+    local keep=0 failed=0
+    local -a words=()
+    while (($#)); do
+        case $1 in
+        --only) words+=("$1" "$2") && shift ;;
+        --stock) stock=1 ;;
+        --show) words+=("$1") ;;
+        --keep) keep=1 ;;
+        --list) exec env PYTHONPATH="$node" python3 "$node/cases.py" ;;
+        --help | -h) usage && exit 0 ;;
+        *) usage >&2 && exit 2 ;;
+        esac
+        shift
+    done
+    ((EUID == 0)) || { echo "node.sh needs root" >&2 && exit 1; }
+    work=$(mktemp -d "${TMPDIR:-/tmp}/gpushare-node.XXXXXX")
+    prepare
+    echo "prepared in $SECONDS s; kernel: $kernel; disk: $disk; Kubernetes $KUBE_VERSION"
+    unshare --net --mount --pid --fork --kill-child --mount-proc \
+        python3 "$node/run.py" "$kernel" "$disk" "${words[@]}" || failed=1
+    if ((keep || failed)); then echo "logs: $GPUSHARE_RUN_DIR"; else rm -rf "$work"; fi
+    ((failed == 0)) || { echo "node.sh: FAILED" && exit 1; }
+    echo "node.sh: all passed in $SECONDS s"
+}
+
+main "$@"

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster whose one node is a virtual machine: systemd, cgroup v2, containerd, runc and a kubelet on
+a kernel with dmem and the stand-in driver. The control plane is beside it, in the same network
+namespace; this project is installed with kubectl and runs in pods."""
+
+import contextlib
+import json
+import os
+import subprocess
+
+from harness import install, release, seclusion
+from harness.cluster import Cluster
+from harness.containers import IMAGE, NETWORK, write_image
+from harness.control_plane import ROOT, built_program, kube_program
+from harness.deployed import KUBELET_USER, DeployedControlPlane
+from harness.install import SYSTEM, BehindService
+from harness.node import KUBELET_CONFIG, NODE, READS_OUR_LIST, REGISTRATIONS
+from harness.objects import GPU_MEM, IDX, INVENTORY, NAMESPACE, annotation, node_ready
+from harness.processes import Failure, wait_for
+
+from machine import ADDRESS, Machine
+from pods import USER
+
+GIB = 1 << 30
+PCI = ("0000:41:00.0", "0000:c1:00.0")  # tests/kernel/fakegpu.c
+REGIONS = ("nvidia/0000:41:00/vidmem", "nvidia/0000:c1:00/vidmem")
+GPU_GIB = 16
+CARDS = {"v": 1, "unit": "GiB", "gpus": [
+    {"idx": idx, "uuid": f"GPU-{idx}", "mem": GPU_GIB, "memMiB": GPU_GIB * 1024, "pci": pci,
+     "model": "stand-in"} for idx, pci in enumerate(PCI)]}
+STATIC_PODS = "/etc/kubernetes/manifests"
+PODS_SLICE = "/sys/fs/cgroup/kubepods.slice"
+
+
+def cdi(stock):
+    """As nvidia-ctk writes it: a container gets the device nodes of the GPUs that it was given. On a
+    kernel for which there is no stand-in, that of /dev/null, which gives everything."""
+    real = {"hostPath": "/dev/null"} if stock else {}
+    return {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": [
+        {"name": f"GPU-{idx}",
+         "containerEdits": {"deviceNodes": [{"path": f"/dev/fakegpu{idx}", **real}]}}
+        for idx in range(len(PCI))]}
+
+
+class VmControlPlane(DeployedControlPlane):
+    def start_proxy(self):
+        """The node has it."""
+
+
+class VmContainerd:
+    """What install.load_images() needs of it."""
+
+    def __init__(self, machine):
+        self.machine = machine
+
+    def import_image(self, path):
+        """They are on the payload."""
+        self.ctr("images", "import", f"/payload/{os.path.basename(path)}")
+
+    def ctr(self, *args):
+        self.machine.do(f"ctr -n k8s.io {' '.join(args)}")
+
+
+class Limited(BehindService):
+    """The overlay with replicas behind a Service, the component for limits on systemd's cgroups, and
+    what a machine without a card needs: GPUs from a file, with the addresses that the stand-in has."""
+
+    mode, tag = "preferred", None
+
+    def apply(self, tag, gpus):
+        self.tag = tag
+        os.makedirs(self.path, exist_ok=True)
+        def relative(folder):
+            return os.path.relpath(os.path.join(ROOT, "manifests", folder), self.path)
+        container = "/spec/template/spec/containers/0"
+        operations = [
+            {"op": "add", "path": f"{container}/args/-", "value": "--gpu-file=/cards/cards.json"},
+            {"op": "add", "path": f"{container}/args/-", "value": "--pod-usage=on"},
+            {"op": "add", "path": f"{container}/args/-", "value": "--device-list-strategy=cdi-cri"},
+            {"op": "add", "path": f"{container}/args/-", "value": f"--enforce={self.mode}"},
+            {"op": "add", "path": f"{container}/volumeMounts/-",
+             "value": {"name": "cards", "mountPath": "/cards", "readOnly": True}},
+            {"op": "add", "path": "/spec/template/spec/volumes/-",
+             "value": {"name": "cards", "hostPath": {"path": "/etc/cards"}}}]
+        with open(os.path.join(self.path, "kustomization.yaml"), "w", encoding="ascii") as out:
+            json.dump({
+                "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+                "resources": [relative(f"overlays/{self.overlay}")],
+                "components": [relative("limits/systemd")],
+                "images": [{"name": name, "newTag": tag} for name in install.IMAGES],
+                "replicas": [{"name": "gpushare-extender", "count": 1}],
+                "patches": [{"target": {"kind": "DaemonSet", "name": "gpushare-device-plugin"},
+                             "patch": json.dumps(operations)}]}, out)
+        self.cluster.kubectl("apply", "-k", self.path)
+
+
+class VmCluster(Cluster):
+    def __init__(self, kernel, disk_dir):
+        super().__init__(extender=False, scheduler=None)
+        self.control_plane = VmControlPlane(self.processes, self.run_dir)
+        self.scheduler.control_plane = self.control_plane
+        self.stock = os.path.exists(os.path.join(kernel, "modules"))
+        self.machine = Machine(self.processes, self.run_dir, kernel, disk_dir)
+        self.containerd = VmContainerd(self.machine)
+        self.layout = Limited(self)
+        self.plugin = self.layout.plugin
+
+    def start(self):
+        seclusion.network(("tuntap", "add", "dev", "node0", "mode", "tap"))
+        box = os.path.join(self.run_dir, "box.tar")
+        write_image(box)
+        self.machine.start((kube_program("kubelet"), kube_program("kube-proxy"), box,
+                            *install.archives()))
+        super().start()
+        self.start_node()
+        self.install()
+
+    def kubectl(self, *args):
+        return self.control_plane.kubectl(*args)
+
+    def inspect(self, *words):
+        """What people type, and what it answers."""
+        done = subprocess.run([built_program("kubectl-inspect-gpushare"), *words], text=True,
+                              capture_output=True, check=False, env={
+                                  **os.environ, "KUBECONFIG": self.control_plane.kubeconfig("admin")})
+        return done.stdout + done.stderr
+
+    def put(self, path, text):
+        self.machine.do(f"mkdir -p {os.path.dirname(path)} && cat >{path}", text)
+
+    def kubelet_config(self):
+        return {**KUBELET_CONFIG, **release.kubelet_config(), "address": ADDRESS, "port": 10250,
+                "cgroupDriver": "systemd", "healthzPort": 10248, "healthzBindAddress": "127.0.0.1",
+                "enforceNodeAllocatable": ["pods"], "maxPods": 110,
+                "nodeStatusUpdateFrequency": "5s", "syncFrequency": "30s",
+                "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False},
+                                   "x509": {"clientCAFile": "/etc/kubernetes/users.crt"}},
+                "resolvConf": "",
+                "staticPodPath": STATIC_PODS}
+
+    def node_kubeconfig(self, user):
+        """With what it names in it: a file for another machine."""
+        return subprocess.run([kube_program("kubectl"), "config", "view", "--flatten", "--raw",
+                               f"--kubeconfig={self.control_plane.kubeconfig(user)}"], check=True,
+                              capture_output=True, text=True).stdout
+
+    def start_node(self):
+        with open(self.control_plane.authority.cert, encoding="ascii") as certificate:
+            self.put("/etc/kubernetes/users.crt", certificate.read())
+        self.put("/etc/kubernetes/kubelet.json", json.dumps(self.kubelet_config()))
+        self.put("/etc/kubernetes/kubelet.conf", self.node_kubeconfig(KUBELET_USER))
+        self.put("/etc/kubernetes/kube-proxy.conf", self.node_kubeconfig("system:kube-proxy"))
+        self.put("/etc/cni/net.d/e2e.conflist", json.dumps(NETWORK))
+        self.put("/etc/cdi/stand-in.json", json.dumps(cdi(self.stock)))
+        self.put("/etc/cards/cards.json", json.dumps(CARDS))
+        wait_for("containerd answers", lambda: self.machine.ask("ctr version").returncode == 0, 300)
+        self.containerd.import_image("box.tar")
+        self.machine.do(f"mkdir -p {STATIC_PODS}; "
+                        "echo 1 >/proc/sys/net/ipv4/ip_forward; systemctl start kubelet kube-proxy")
+        wait_for("the node is ready",
+                 lambda: node_ready(self.api.find(f"/api/v1/nodes/{NODE}")), 600, interval_s=1)
+
+    def install(self):
+        wait_for("there is a ServiceAccount", self.control_plane.has_accounts, 120)
+        tag = install.load_images(self.containerd)
+        self.kubectl("label", "node", NODE, "gpushare=true")
+        self.layout.install(tag, None)
+        self.layout.wait_ready(600)
+        self.extender = self.layout.extender
+        wait_for("the node shows its GPU memory", self.gpu_memory, 120)
+        wait_for("the node has an inventory",
+                 lambda: annotation(self.node_object(), INVENTORY), 120)
+
+    def node_object(self):
+        return self.api.get(f"/api/v1/nodes/{NODE}")
+
+    def gpu_memory(self):
+        return int(self.node_object()["status"].get("allocatable", {}).get(GPU_MEM, 0))
+
+    def set_mode(self, mode):
+        """Another --enforce, as an operator rolls it out."""
+        self.layout.mode = mode
+        with self.registers_again():
+            self.layout.apply(self.layout.tag, None)
+            self.layout.wait_ready(300)
+
+    def life(self):
+        """(the plugin's pod, its restarts, its registrations): another one once it registered again."""
+        pod = self.plugin.pod()
+        restarts = pod["status"]["containerStatuses"][0]["restartCount"]
+        return pod["metadata"]["uid"], restarts, self.plugin.metric(REGISTRATIONS)
+
+    @contextlib.contextmanager
+    def registers_again(self):
+        units, before = self.gpu_memory(), self.life()
+        yield
+        wait_for("the plugin registered again", lambda: self.life() != before and
+                 self.plugin.metric(READS_OUR_LIST) == 1, 300, interval_s=1)
+        wait_for("the kubelet offers the GPUs", lambda: self.gpu_memory() == units, 120)
+
+    def create(self, *pods):
+        self.create_pods(pods)
+
+    def running(self, name, timeout_s=240):
+        """The pod once all its containers run; one that failed is a failure at once."""
+        def probe():
+            found = self.find_pod(name)
+            status = (found or {}).get("status", {})
+            if status.get("phase") == "Failed":
+                raise Failure(f"pod {name} failed: {status.get('reason')} {status.get('message')}")
+            states = status.get("containerStatuses") or []
+            return found if states and all("running" in s["state"] for s in states) else None
+        return wait_for(f"pod {name} runs", probe, timeout_s, interval_s=0.5)
+
+    def gpu_of(self, name):
+        return wait_for(f"{name} has a GPU", lambda: annotation(self.pod(name), IDX), 60)
+
+    def slice_of(self, name):
+        made = self.pod(name)
+        uid = annotation(made, "kubernetes.io/config.hash") or made["metadata"]["uid"]
+        found = self.machine.do(f"find {PODS_SLICE} -name '*pod{uid.replace('-', '_')}.slice'").split()
+        if len(found) != 1:
+            raise Failure(f"pod {name} has {len(found)} slices: {found}")
+        return found[0]
+
+    def cgroup(self, name, file):
+        return self.machine.do(f"cat {self.slice_of(name)}/{file}")
+
+    def logs(self, name, container, lines):
+        """The first lines, once there are so many, by kubectl logs."""
+        def probe():
+            found = self.kubectl("logs", name, "-c", container).splitlines()
+            return found if len(found) >= lines else None
+        return wait_for(f"{name}/{container} wrote {lines} lines", probe, 120, interval_s=1)
+
+    def exec(self, name, container, script):
+        return self.kubectl("exec", name, "-c", container, "--", "sh", "-c",
+                            f"{USER}; {script}").strip()
+
+    def event(self, name):
+        """What its first Event of ours says."""
+        return next((event["message"] for event in self.api.events(NAMESPACE, name)
+                     if event["reason"].startswith("Gpu")), "no Event")
+
+    def static(self, name, made):
+        self.put(f"{STATIC_PODS}/{name}.json", json.dumps(made))
+
+    def runtime_class(self, name):
+        self.control_plane.admin.create("/apis/node.k8s.io/v1/runtimeclasses", {
+            "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name},
+            "handler": name})
+
+    def clear(self):
+        """No pod is left, and the kubelet has given back what they had."""
+        self.machine.do(f"rm -f {STATIC_PODS}/*")
+        self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+        wait_for("no container is left", lambda: self.plugin.metric("gpushare_device_plugin_pods") == 0
+                 and not self.machine.do(f"find {PODS_SLICE} -name '*.scope' -path '*besteffort*'"),
+                 120, interval_s=1)
+
+    def __exit__(self, kind, *rest):
+        if kind is not None:
+            self.tell()
+        self.extender = None
+        super().__exit__(kind, *rest)
+
+    def tell(self):
+        with contextlib.suppress(Exception):
+            print(self.kubectl("get", "nodes,pods", "-A", "-o", "wide"))
+            print(self.kubectl("get", "events", "-A", "--sort-by=.lastTimestamp")[-4000:])
+        with contextlib.suppress(Exception):
+            print(self.machine.do("journalctl --no-pager -n 80 -u kubelet -u containerd -u kube-proxy"))
