@@ -20,6 +20,7 @@
 #include "open_binds.h"
 #include "pending.h"
 #include "preferences.h"
+#include "promises.h"
 #include "reconcile.h"
 #include "store.h"
 #include "term.h"
@@ -54,6 +55,7 @@ struct gs_scratch {
     uint8_t *zones;        /* for candidates.c, and … */
     int64_t *gathered;     /* … losses of one zone */
     uint64_t found_id, found_epoch;
+    uint32_t promised; /* which candidate the pod was promised a place on; GS_INDEX_NONE: none */
     uint32_t cap;
 };
 
@@ -64,6 +66,7 @@ struct gs_service {
     struct gs_open_binds *open_binds;
     atomic_uint sent_binds; /* from before they are sent until their outcome is known, or open */
     struct gs_preferences preferences; /* guarded by the store's lock */
+    struct gs_promises promises;       /* guarded by the store's lock */
     struct gs_eviction_waits eviction_waits;
     struct gs_term term;
 

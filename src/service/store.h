@@ -55,6 +55,8 @@ void gs_store_forget_ended(struct gs_store *store);
 
 /* Notes that a node gained free memory. GS_INDEX_NONE is fine. Lock held for writing. */
 void gs_store_freed(struct gs_store *store, uint32_t slot);
+/* So did this one, at the same moment as the last. */
+void gs_store_freed_too(struct gs_store *store, uint32_t slot);
 
 /* gs_ledger_set_claim(); the place that the pod held on another node until now came free. Lock held
  * for writing. */

@@ -237,7 +237,7 @@ static int put_waiting(struct snapshot *snapshot, const struct gs_pod *pod)
         return -1;
     gs_pod_charge(pod, &waiting->charge);
     waiting->round = snapshot->rounds[GS_KIND_POD];
-    return gs_ledger_hold_pod(snapshot->ledger, pod, pod->nominated_node, NULL);
+    return gs_ledger_hold_pod(snapshot->ledger, pod, pod->nominated_node, 0, NULL);
 }
 
 static int on_pod_gone(void *ctx, const struct gs_pod *last)
