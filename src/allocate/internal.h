@@ -97,6 +97,7 @@ struct gs_allocator {
     uint64_t *met;   /* sorted hashes of the names that the kubelet knew at the last call */
     size_t met_count;
     struct earlier_entry *earlier;       /* of gpu-moved, of pods not seen yet */
+    bool names_early;                    /* gpu-moved was not written before this run */
     uint64_t moved_state, moved_written; /* numbers of states of the entries */
     struct queued_write *writes;
     uint64_t write_number;

@@ -33,7 +33,8 @@ bool gs_claimant_move_is_written(const struct gs_allocator *alloc, const struct 
 
 void gs_claimant_note_move(struct gs_allocator *alloc, struct claimant *claimant, bool drifted)
 {
-    bool needed = claimant->moved || drifted || claimant->allocated != claimant->bound;
+    bool needed = claimant->moved || drifted || claimant->allocated != claimant->bound ||
+                  (alloc->names_early && claimant->early);
     if (!claimant->allocated || !needed || claimant->moved == claimant->allocated)
         return;
     claimant->moved = claimant->allocated;
@@ -90,9 +91,10 @@ void gs_claimant_take_entry(struct gs_allocator *alloc, struct claimant *claiman
 }
 
 int gs_allocator_moved_earlier(struct gs_allocator *alloc, const struct gs_moved *moved,
-                               uint32_t count, struct gs_error *err)
+                               uint32_t count, bool written_before, struct gs_error *err)
 {
     gs_moved_free(alloc);
+    alloc->names_early = !written_before;
     for (uint32_t i = 0; i < count; i++) {
         size_t len = strlen(moved[i].uid) + 1;
         struct earlier_entry *entry = calloc(1, sizeof(*entry) + len);

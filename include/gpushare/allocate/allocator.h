@@ -114,12 +114,14 @@ void gs_allocator_confirm(struct gs_allocator *alloc, const struct gs_given *giv
  * pod that is not where its bind put it, and for every one whose record somebody wrote over; each
  * stays as long as its pod. Records of such pods are written after their entries.
  *   earlier: what the annotation said when this run began, *copied*; before that nothing may be
- *            printed. May be repeated.
+ *            printed. May be repeated. written_before: by the plugin that was here before. If not,
+ *            every pod of this run's first list gets an entry: what changed under the
+ *            original's plugin is charged on two GPUs until then.
  *   due:     it has to be written anew
  *   print:   its text as of now; returns the number of that state, for written()
  */
 int gs_allocator_moved_earlier(struct gs_allocator *alloc, const struct gs_moved *moved,
-                               uint32_t count, struct gs_error *err);
+                               uint32_t count, bool written_before, struct gs_error *err);
 bool gs_allocator_moved_due(const struct gs_allocator *alloc);
 uint64_t gs_allocator_moved_print(const struct gs_allocator *alloc, struct gs_buf *out);
 void gs_allocator_moved_written(struct gs_allocator *alloc, uint64_t state);

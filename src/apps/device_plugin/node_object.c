@@ -147,6 +147,7 @@ static int copy_moved(const struct gs_node *node, struct node_facts *ret, struct
         return gs_fail_nomem(err);
     ret->moved = moved;
     ret->moved_count = node->moved_count;
+    ret->tells_moved = node->tells_moved;
     return 0;
 }
 

@@ -34,6 +34,7 @@ struct node_facts {
     gs_gpu_mask cordoned;   /* by an administrator */
     struct gs_moved *moved; /* gpu-moved, in the arena; only of node_object_read() */
     uint32_t moved_count;
+    bool tells_moved; /* the plugin that wrote the inventory wrote it, too */
     struct gs_arena arena;
 };
 

@@ -191,7 +191,8 @@ static void writing_free(struct writing *writing)
 static void node_was_read(struct plugin *plugin, const struct node_facts *facts)
 {
     struct gs_error err = {0};
-    if (gs_allocator_moved_earlier(plugin->alloc, facts->moved, facts->moved_count, &err) < 0)
+    if (gs_allocator_moved_earlier(plugin->alloc, facts->moved, facts->moved_count,
+                                   facts->tells_moved, &err) < 0)
         gs_log(GS_LOG_ERROR, "gpu-moved is not known", GS_STR("why", err.msg));
     plugin->node.due = true;
     devices_take_node(plugin, facts);

@@ -45,7 +45,7 @@ int64_t gs_allocator_write_due_ns(const struct gs_allocator *alloc)
 }
 
 int gs_allocator_moved_earlier(struct gs_allocator *alloc, const struct gs_moved *moved,
-                               uint32_t count, struct gs_error *err)
+                               uint32_t count, bool told, struct gs_error *err)
 {
     return 0;
 }

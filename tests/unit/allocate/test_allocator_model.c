@@ -585,7 +585,8 @@ static void start_plugin(struct world *w)
                                   .healthy = true,
                                   .schedulable = true};
     assert_int_equal(gs_allocator_set_gpus(w->alloc, gpus, GPUS, 0, &err), 0);
-    assert_int_equal(gs_allocator_moved_earlier(w->alloc, w->entries, w->entry_count, &err), 0);
+    assert_int_equal(gs_allocator_moved_earlier(w->alloc, w->entries, w->entry_count, true, &err),
+                     0);
     full_list(w);
     if (w->kind.notes)
         recall(w);
