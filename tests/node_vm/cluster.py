@@ -250,13 +250,15 @@ class VmCluster(Cluster):
             "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name},
             "handler": name})
 
-    def clear(self):
-        """No pod is left, and the kubelet has given back what they had."""
+    def settle(self):
+        """No pod of the case before is left, the kubelet has given back what they had, and ours serve."""
         self.machine.do(f"rm -f {STATIC_PODS}/*")
         self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
         wait_for("no container is left", lambda: self.plugin.metric("gpushare_device_plugin_pods") == 0
-                 and not self.machine.do(f"find {PODS_SLICE} -name '*.scope' -path '*besteffort*'"),
-                 120, interval_s=1)
+                 and not self.machine.do(f"find {PODS_SLICE}/kubepods-besteffort.slice -name '*.scope'"),
+                 300, interval_s=1)
+        self.layout.wait_ready(300)
+        wait_for("the kubelet offers the GPUs", lambda: self.gpu_memory() == GPU_GIB * len(PCI), 120)
 
     def __exit__(self, kind, *rest):
         if kind is not None:

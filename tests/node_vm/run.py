@@ -22,8 +22,8 @@ def one(name, show, cluster):
     print(f"\n== {name}: {show.__doc__.splitlines()[0]}", flush=True)
     failed = cases.FAILED.copy()
     try:
+        cluster.settle()
         show(cluster)
-        cluster.clear()
     except Exception:  # pylint: disable=broad-except
         cases.FAILED.append(name)
         tell_failure(name, cluster)
