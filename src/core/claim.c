@@ -3,6 +3,18 @@
 #include "gpushare/core/ledger.h"
 #include "gpushare/core/placement.h"
 
+struct gs_claim gs_claim_of_ask(const struct gs_ask *ask, gs_gpu_mask gpus)
+{
+    return (struct gs_claim){
+        .gpus = gpus,
+        .units = ask->units,
+        .gpu_count = ask->gpu_count,
+        .cores_pct = ask->cores_pct,
+        .priority = ask->priority,
+        .cpu_milli = gs_clamp_u32(ask->cpu_milli),
+    };
+}
+
 void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
 {
     struct gs_charge charge;

@@ -4,8 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "gpushare/base/num.h"
-
 enum { UID_BYTES = 16 };
 
 /* --- one node --- */
@@ -201,18 +199,10 @@ int gs_place_claim(struct gs_place *place, const struct gs_ask *ask, uint32_t sl
 {
     char uid[UID_BYTES];
     put_uid(uid, place->made);
-    const struct gs_claim claim = {
-        .uid = uid,
-        .ns = "",
-        .name = "",
-        .node = gs_ledger_node_name(place->ledger, slot),
-        .gpus = gpus,
-        .units = ask->units,
-        .gpu_count = ask->gpu_count,
-        .cores_pct = ask->cores_pct,
-        .priority = ask->priority,
-        .cpu_milli = gs_clamp_u32(ask->cpu_milli),
-    };
+    struct gs_claim claim = gs_claim_of_ask(ask, gpus);
+    claim.uid = uid;
+    claim.ns = claim.name = "";
+    claim.node = gs_ledger_node_name(place->ledger, slot);
     if (gs_ledger_set_claim(place->ledger, &claim, err) < 0)
         return -1;
     place->made++;

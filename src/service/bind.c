@@ -11,7 +11,6 @@
 
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
-#include "gpushare/base/num.h"
 #include "gpushare/codec/annotation.h"
 
 /* What became of an attempt. words is for kube-scheduler, "" for success. */
@@ -172,19 +171,12 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
     record->dev_units = gpu_size(view, gpus);
     record->charge = (struct gs_charge){ask->units, ask->gpu_count, ask->cores_pct};
     record->assume_time_ns = service->config.clock->wall_ns(service->config.clock->ctx);
-    const struct gs_claim claim = {
-        .uid = pod->uid,
-        .ns = pod->ns,
-        .name = pod->name,
-        .node = args->node,
-        .gpus = gpus,
-        .units = ask->units,
-        .gpu_count = ask->gpu_count,
-        .cores_pct = ask->cores_pct,
-        .priority = ask->priority,
-        .cpu_milli = gs_clamp_u32(ask->cpu_milli),
-        .state = GS_CLAIM_RESERVED,
-    };
+    struct gs_claim claim = gs_claim_of_ask(ask, gpus);
+    claim.uid = pod->uid;
+    claim.ns = pod->ns;
+    claim.name = pod->name;
+    claim.node = args->node;
+    claim.state = GS_CLAIM_RESERVED;
     struct gs_error err = {0};
     if (gs_cluster_claim(&service->store.cluster, &claim, &err) < 0) {
         say(outcome, GS_BIND_FAILED, "%s", err.msg);

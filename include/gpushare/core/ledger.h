@@ -33,6 +33,7 @@
  *                                                  .gpu_count = 1}, err);
  *   const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of("n1"));
  */
+struct gs_ask; /* core/placement.h */
 struct gs_ledger;
 
 enum gs_claim_state { GS_CLAIM_CONFIRMED, GS_CLAIM_RESERVED };
@@ -144,6 +145,11 @@ const char *gs_ledger_model_name(const struct gs_ledger *ledger, uint16_t model)
  *     until the bind is answered (gs_ledger_place()).
  */
 void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret);
+
+/* The claim of whoever asks so, on these GPUs. What says whose it is, and where, is the caller's to
+ * set. */
+struct gs_claim gs_claim_of_ask(const struct gs_ask *ask, gs_gpu_mask gpus);
+
 void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim);
 
 /* Puts a claim in, or replaces the one of the same UID in one step, on the same node or another.
