@@ -6,8 +6,8 @@
 
 #include "gpushare/base/index.h"
 
-/* A text's place follows from its hash, with a few neighbours: the oldest of these is forgotten,
- * not the oldest of all. */
+/* A text's set follows from its hash, newest first: the oldest of these is forgotten, not the
+ * oldest of all. */
 enum { WAYS = 8, SETS = GS_RECENT_MAX / WAYS };
 
 static uint64_t hash_of(const char *text)
@@ -31,7 +31,12 @@ void gs_recent_add(struct gs_recent *recent, const char *text)
     if (!recent->ring)
         return; /* a protection against odd event orders, not a promise */
     uint64_t hash = hash_of(text);
-    recent->ring[hash % SETS * WAYS + recent->next++ % WAYS] = hash;
+    uint64_t *set = &recent->ring[hash % SETS * WAYS];
+    int free_at = 0;
+    while (free_at < WAYS - 1 && set[free_at])
+        free_at++;
+    memmove(set + 1, set, (size_t)free_at * sizeof(*set));
+    set[0] = hash;
 }
 
 /* The place of a UID, or NULL. */

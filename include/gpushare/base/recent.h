@@ -12,8 +12,7 @@
 enum { GS_RECENT_MAX = 4096 };
 
 struct gs_recent {
-    uint64_t *ring; /* hashes of texts, oldest overwritten; 0: empty */
-    uint32_t next;
+    uint64_t *ring; /* hashes of texts in small sets, newest first; 0: empty */
 };
 
 void gs_recent_release(struct gs_recent *recent);

@@ -154,7 +154,7 @@ def one_that_dies_is_started_again_and_no_other(node):
     node.wait_ready(GPUS[0])
     expect("starts", len(node.starts(GPUS[0])), 2)
     expect("the first lives", alive(first), False)
-    expect("its server lives", alive(server), False)
+    until("its server is dead", lambda: not alive(server))
     is_let_alone(node, GPUS[1], other)
 
 
@@ -323,7 +323,7 @@ def its_end_is_theirs(node):
     pids = [node.pid(gpu) for gpu in GPUS] + node.servers(GPUS[0])
     node.end()
     expect("exit status", node.process.returncode, 0)
-    expect("daemons and servers that live", [pid for pid in pids if alive(pid)], [])
+    until("no daemon or server lives", lambda: not any(alive(pid) for pid in pids))
     expect("what is told", [node.away(gpu, "gpushare-mps has ended") for gpu in GPUS], [True, True])
 
 
