@@ -12,7 +12,7 @@ static const char *text(uint32_t i)
     return buffer;
 }
 
-/* Hashes are seeded per process: nine of 256 in one of 512 sets is one run of a thousand million. */
+/* Hashes are seeded per process. Nine of 256 in one of 512 sets: one run of a thousand million. */
 static void what_was_seen_lately_is_known(void **state)
 {
     struct gs_recent recent = {0};
