@@ -52,12 +52,19 @@ static bool describe(const struct gs_allocator *alloc, const struct claimant *cl
     return true;
 }
 
+/* Anybody who may name a node may make a mirror of a static pod, until the kubelet deletes it. */
+static bool has_namesake_before(const struct gs_allocator *alloc, const struct claimant *claimant)
+{
+    return claimant->pod.static_uid[0] &&
+           gs_claimant_of_cgroup(alloc, claimant->pod.static_uid) != claimant;
+}
+
 void gs_allocator_each_placed(const struct gs_allocator *alloc,
                               void (*each)(void *ctx, const struct gs_placed *pod), void *ctx)
 {
     struct gs_placed placed;
     for (const struct claimant *at = alloc->first; at; at = at->next)
-        if (describe(alloc, at, &placed))
+        if (!has_namesake_before(alloc, at) && describe(alloc, at, &placed))
             each(ctx, &placed);
 }
 

@@ -12,7 +12,7 @@
 static void take_note(struct gs_allocator *alloc, const struct gs_given *given)
 {
     const struct gs_node_view *view = gs_allocator_view(alloc);
-    struct claimant *owner = gs_claimant_find(alloc, given->uid);
+    struct claimant *owner = gs_claimant_of_cgroup(alloc, given->uid);
     const struct call *known = gs_call_find(alloc, given->key);
     if (!view || !given->gpus || (given->gpus & ~gs_view_present(view)) ||
         (known && (!known->noted || (known->owner && known->owner != owner))) ||

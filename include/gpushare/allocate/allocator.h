@@ -91,7 +91,7 @@ void gs_allocator_observe(struct gs_allocator *alloc, const struct gs_observed_p
 
 /* A container's answered Allocate, as the kubelet wrote it down (its checkpoint). */
 struct gs_given {
-    const char *uid; /* of the pod */
+    const char *uid; /* that the kubelet knows the pod by: gs_placed.cgroup_uid */
     uint64_t key;    /* gs_allocate_key() of its device ids */
     uint32_t units;
     gs_gpu_mask gpus; /* where its environment points to */

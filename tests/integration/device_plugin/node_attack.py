@@ -17,9 +17,8 @@ lost. Kernel and clock are a folder and a file (tests/support/dmem_shim.c, clock
 | a pod's record and the node's word name the cards that its containers were told | when all is quiet |
 | who was bound where there is room starts | when all is quiet |
 
-What a promise is, is read from the answers to the kubelet and docs/device-plugin.md alone. A seed gives the same
-events; how fast the program answers is its own. Known not to be so: a static pod that was
-allocated just before the plugin restarted has no record after a minute (--seed 22 --world 5)."""
+What a promise is, is read from the answers to the kubelet and docs/operate.md alone. A seed gives the same
+events; how fast the program answers is its own."""
 
 import argparse
 import json

@@ -421,6 +421,43 @@ static void a_running_pod_is_where_the_kubelet_says_whatever_its_record_divides(
     gs_allocator_free(rig.alloc);
 }
 
+/* The kubelet's notes name a static pod by the UID of its manifest, the API by its mirror's. The
+ * plugin ended before it wrote the record, or somebody forged that while no plugin ran. */
+static void a_static_pod_is_where_the_kubelet_says_too(void **state)
+{
+    static const char uid[] = "0123456789abcdef0123456789abcdef";
+    static const struct {
+        const char *row;
+        int recorded;
+        enum gs_pod_phase phase;
+    } rows[] = {
+        {"no record yet, has not run", -1, GS_PHASE_PENDING},
+        {"no record yet, runs", -1, GS_PHASE_RUNNING},
+        {"forged, runs", 0, GS_PHASE_RUNNING},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        rig_up(&rig);
+        gs_allocator_list_begin(rig.alloc);
+        give_pod(&rig, &(struct given_pod){"p",
+                                           {8},
+                                           r->recorded,
+                                           .phase = r->phase,
+                                           .assigned = r->recorded >= 0,
+                                           .static_uid = uid});
+        gs_allocator_list_end(rig.alloc);
+        const struct gs_given given = {uid, 77, 8, 2};
+        gs_allocator_restore(rig.alloc, &given, 1);
+        row_equal(r->row, used(&rig, 0), 0);
+        row_equal(r->row, used(&rig, 1), 8);
+        expect_moved(&rig, r->row, "{\"p\":[1]}");
+        if (r->phase == GS_PHASE_PENDING)
+            expect_write(&rig, r->row, "p", NULL); /* assigned */
+        expect_write(&rig, r->row, "p", "1");
+        gs_allocator_free(rig.alloc);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -436,6 +473,7 @@ int main(void)
         cmocka_unit_test(notes_that_say_nothing_are_passed_over),
         cmocka_unit_test(a_plugin_after_an_edit_of_gpu_count_finds_every_pod_as_it_is),
         cmocka_unit_test(a_running_pod_is_where_the_kubelet_says_whatever_its_record_divides),
+        cmocka_unit_test(a_static_pod_is_where_the_kubelet_says_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -152,6 +152,19 @@ static void a_start_names_its_pod(void **state)
     gs_allocator_free(rig.alloc);
 }
 
+/* A tenant's own mirror of it, with a small share. */
+static void a_static_pod_has_one_share(void **state)
+{
+    struct rig rig;
+    rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){"p", {8}, 0, .static_uid = HASH});
+    give_pod(&rig, &(struct given_pod){"forged", {1}, 0, .static_uid = HASH});
+    const struct seen seen = look(&rig);
+    assert_int_equal(seen.count, 1);
+    assert_string_equal(seen.pod.name, "p");
+    gs_allocator_free(rig.alloc);
+}
+
 static void an_event_is_queued_about_a_pod_that_is_there(void **state)
 {
     struct rig rig;
@@ -177,6 +190,7 @@ int main(void)
         cmocka_unit_test(a_pod_of_the_first_list_may_have_begun),
         cmocka_unit_test(a_pod_is_where_it_was_given_a_gpu),
         cmocka_unit_test(a_start_names_its_pod),
+        cmocka_unit_test(a_static_pod_has_one_share),
         cmocka_unit_test(an_event_is_queued_about_a_pod_that_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
