@@ -35,8 +35,10 @@ struct guest {
     uint32_t unit_mib; /* what its units are, by what it was told */
     uint64_t mib;      /* promised on each card */
     bool forged;       /* its record was written by its owner before it ran */
-    bool guessed;      /* somebody was away when it was admitted: until all is quiet it may be held
+    bool guessed;      /* the API was away when it was admitted: until all is quiet it may be held
                           back, or be taken for another pod of its size */
+    bool mistaken;     /* the kubelet was away, and it was given as many cards as another pod of its
+                          size was bound to: it can never start */
 };
 
 static struct world {
@@ -260,7 +262,8 @@ static void start_pod(struct guest *guest)
     bool required = w.node.settings.enforce == GS_ENFORCE_REQUIRED;
     bool calm = is_calm() && cgroups_of(guest->pod) == 1;
     if (!node_starts(&w.node, guest->pod)) {
-        if (calm && !guest->forged && !guest->guessed && !w.node.settings.overhead_mib)
+        bool excused = guest->forged || guest->guessed || guest->mistaken;
+        if (calm && !excused && !w.node.settings.overhead_mib)
             WRONG("%s is held back: %s", guest->pod->name, guest->pod->why);
         if (calm)
             end_pod(guest); /* as the reason says */
@@ -281,6 +284,7 @@ static void admit(struct guest *guest)
         return;
     pod->late = pick(3) == 0;
     guest->guessed = w.node.pods_away;
+    const uint32_t bound = gs_gpu_mask_count(pod->record);
     if (!node_admit(&w.node, pod)) {
         if (is_calm() && !guest->forged && strstr(w.node.inventory, "\"schedulable\":true"))
             sums.refused++;
@@ -298,6 +302,7 @@ static void admit(struct guest *guest)
     if (!count || !dev)
         WRONG("%s was given %s of %u", pod->name, cards, dev);
     guest->mib = (uint64_t)pod->units / count * guest->unit_mib;
+    guest->mistaken = w.node.kubelet_away && count != bound;
     sums.admitted++;
     if (cgroups_of(pod) || pick(2))
         start_pod(guest);
