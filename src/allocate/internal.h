@@ -170,6 +170,10 @@ void gs_calls_leave(struct gs_allocator *alloc, const struct claimant *gone);
 /* settle.c */
 /* A new claimant takes the calls that the kubelet said are its. */
 void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant);
+/* A container of it was answered, by this run or by an earlier one as the kubelet notes it;
+ * confirmed: and the kubelet said that it is its. */
+bool gs_claimant_owns_calls(const struct gs_allocator *alloc, const struct claimant *claimant,
+                            bool confirmed);
 /* They ask for the same, container by container. */
 bool gs_claimants_equal(const struct claimant *a, const struct claimant *b);
 /* Where the environments of all its containers point to; 0: to different GPUs, or, of a pod that

@@ -332,6 +332,8 @@ static enum gs_allocate_result give(struct gs_allocator *alloc, struct claimant 
                                     struct gs_allocate_answer *ret, struct gs_error *err)
 {
     struct gs_error why = {0};
+    if (again && !gs_claimant_owns_calls(alloc, claimant, false))
+        gs_claimant_give(claimant, 0); /* its record alone says that it was given these */
     if (!decide(alloc, claimant, request, &why)) {
         if (why.code == GS_OK)
             return no_room(alloc, claimant, request, err);

@@ -127,8 +127,8 @@ void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant 
         gs_write_assigned(alloc, owner);
 }
 
-static bool owns_calls(const struct gs_allocator *alloc, const struct claimant *claimant,
-                       bool confirmed)
+bool gs_claimant_owns_calls(const struct gs_allocator *alloc, const struct claimant *claimant,
+                            bool confirmed)
 {
     for (const struct call *at = alloc->calls; at; at = at->next) {
         if (at->owner == claimant && (at->confirmed || !confirmed))
@@ -158,8 +158,8 @@ static void lose_call(struct gs_allocator *alloc, struct claimant *loser)
 static void adopt(struct gs_allocator *alloc, struct claimant *owner, struct call *call)
 {
     struct claimant *other = call->owner;
-    if (other && gs_claimants_equal(owner, other) && !owns_calls(alloc, owner, true) &&
-        !owns_calls(alloc, other, true)) {
+    if (other && gs_claimants_equal(owner, other) && !gs_claimant_owns_calls(alloc, owner, true) &&
+        !gs_claimant_owns_calls(alloc, other, true)) {
         exchange(alloc, owner, other);
         return;
     }
@@ -303,7 +303,9 @@ static enum gs_start_result hold_back(struct gs_allocator *alloc, struct claiman
         "gpu-count asks for (a static pod always gets one): it can never start here, delete it to "
         "have it placed anew";
     const char *why =
-        owns_calls(alloc, owner, false) && !gs_claimant_environment(alloc, owner) ? torn : full;
+        gs_claimant_owns_calls(alloc, owner, false) && !gs_claimant_environment(alloc, owner)
+            ? torn
+            : full;
     alloc->stats.held++;
     if (!owner->held_said)
         gs_write_event(alloc, owner, 0, true, "GpuStartHeld", why);

@@ -486,6 +486,38 @@ static void a_record_that_is_edited_before_allocate_moves_no_pod(void **state)
 }
 
 /* The node says where it is before its container starts. */
+/* A tenant that names the node himself says that his pod was given its GPU already, a full one. */
+static void a_record_that_says_assigned_still_needs_room(void **state)
+{
+    static const struct {
+        const char *row;
+        uint32_t first, second; /* units of pods that run on GPU 0 and 1 */
+        uint32_t units[3];
+        int gpu; /* that he gets; -1: none */
+    } rows[] = {
+        {"there is room where it says", 8, 0, {8}, 0},
+        {"there is room elsewhere", 12, 0, {8}, 1},
+        {"of several containers", 12, 0, {4, 4}, 1},
+        {"there is none", 12, 20, {8}, -1},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_error err = {0};
+        rig_up(&rig);
+        give_pod(&rig, &(struct given_pod){
+                           "a", {r->first}, 0, .phase = GS_PHASE_RUNNING, .assigned = true});
+        if (r->second)
+            give_pod(&rig, &(struct given_pod){
+                               "b", {r->second}, 1, .phase = GS_PHASE_RUNNING, .assigned = true});
+        give_pod(&rig,
+                 &(struct given_pod){"forged", {r->units[0], r->units[1]}, 0, .assigned = true});
+        const struct gs_observed_pod bare = {"ns", "forged", 0, NULL, 0};
+        for (int i = 0; i < 3 && r->units[i]; i++)
+            row_equal(r->row, allocate(&rig, r->units[i], &bare, 1, NULL, &err), r->gpu);
+        gs_allocator_free(rig.alloc);
+    }
+}
+
 static void a_start_waits_for_the_nodes_word(void **state)
 {
     struct rig rig;
@@ -520,6 +552,7 @@ int main(void)
         cmocka_unit_test(what_its_owner_writes_moves_no_pod),
         cmocka_unit_test(the_record_decides_how_many_gpus_a_pod_is_given),
         cmocka_unit_test(a_record_that_is_edited_before_allocate_moves_no_pod),
+        cmocka_unit_test(a_record_that_says_assigned_still_needs_room),
         cmocka_unit_test(a_start_waits_for_the_nodes_word),
         cmocka_unit_test(a_static_pod_of_two_gpus_is_told_why_it_never_starts),
     };
