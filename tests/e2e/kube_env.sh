@@ -6,13 +6,13 @@
 # is the newest that the Go module proxy has.
 
 KUBE_OLDEST=1.20.2 # Debian 12's
-KUBE_NEWEST=1.36.3
+KUBE_NEWEST=1.37.2
 case ${KUBE_VERSION:=$KUBE_OLDEST} in
 oldest) KUBE_VERSION=$KUBE_OLDEST ;;
 newest | latest) KUBE_VERSION=$KUBE_NEWEST ;;
 1.*.*) ;;
 1.*)
-    for pinned in "$KUBE_OLDEST" 1.24.0 1.26.0 1.30.4 1.33.13 "$KUBE_NEWEST"; do
+    for pinned in "$KUBE_OLDEST" 1.24.0 1.26.0 1.30.4 1.33.13 1.36.3 "$KUBE_NEWEST"; do
         [[ $KUBE_VERSION != "${pinned%.*}" ]] || KUBE_VERSION=$pinned
     done
     [[ $KUBE_VERSION == 1.*.* ]] ||

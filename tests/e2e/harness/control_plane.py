@@ -101,7 +101,7 @@ class ControlPlane:
             f"--secure-port={self.port}",
             f"--cert-dir={self.path('apiserver')}", f"--token-auth-file={self.path('tokens.csv')}",
             "--authorization-mode=Node,RBAC", "--allow-privileged=true",
-            *self.admission_flags,
+            *self.admission_flags, *release.apiserver_flags(self.host),
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={self.path('sa.key')}",
             f"--service-account-signing-key-file={self.path('sa.key')}",

@@ -37,6 +37,12 @@ def scheduler_addresses(address):
     return f"healthzBindAddress: {address}\nmetricsBindAddress: {address}\n"
 
 
+def apiserver_flags(address):
+    """From 1.37 on no API server writes a loopback address of its own to its Service's endpoints."""
+    loopback = address.startswith("127.")
+    return ["--endpoint-reconciler-type=none"] if MINOR >= 37 and loopback else []
+
+
 def controller_manager_flags():
     return ["--port=0"] if MINOR < 24 else []  # the insecure port
 
