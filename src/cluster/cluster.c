@@ -110,8 +110,9 @@ static int take_bound(struct gs_cluster *cluster, const struct gs_pod *pod, stru
 static int take_waiting(struct gs_cluster *cluster, const struct gs_pod *pod, struct gs_error *err)
 {
     const struct gs_cluster_owner *owner = cluster->owner;
-    int result = owner->holds ? owner->holds(cluster->ctx, pod, err)
-                              : gs_ledger_hold_pod(cluster->ledger, pod, pod->nominated_node, err);
+    int result = owner->holds
+                     ? owner->holds(cluster->ctx, pod, err)
+                     : gs_ledger_hold_pod(cluster->ledger, pod, pod->nominated_node, 0, err);
     if (result < 0)
         return -1;
     int is_new = owner->waits ? owner->waits(cluster->ctx, pod, err) : 0;

@@ -66,6 +66,10 @@ static void read_labels(struct gs_pod_reader *pr)
             gs_read_text(reader, "label gpu-count", &pr->count_label);
         else if (gs_scan_text_is(key, "pod-template-hash"))
             gs_read_text(reader, "label pod-template-hash", &pr->template_hash);
+        else if (gs_scan_text_is(key, "scheduling.x-k8s.io/pod-group"))
+            gs_read_string(reader, "label pod-group", &pr->group_label);
+        else if (gs_scan_text_is(key, "pod-group.scheduling.sigs.k8s.io"))
+            gs_read_string(reader, "label pod-group", &pr->old_group_label);
         else
             gs_scan_skip(&reader->scan);
     }
@@ -371,6 +375,8 @@ int gs_codec_pod_take(const struct gs_names *names, struct gs_scan *from, struct
         gs_pod_reset(pod);
         return -1;
     }
+    if (!pod->group[0])
+        pod->group = pr.group_label ? pr.group_label : pr.old_group_label ? pr.old_group_label : "";
     judge_count(&pr);
     judge_recorded(&pr);
     judge_words(&pr);

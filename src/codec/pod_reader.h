@@ -20,6 +20,7 @@ struct gs_pod_reader {
     struct gs_pod *pod;
     struct gs_container_list init, main;
     struct gs_scan_text phase, qos;
+    const char *group_label, *old_group_label; /* NULL: not there */
     struct gs_scan_text owner_kind, owner_name, template_hash;
     /* annotations and the label, judged when all of the text was read */
     struct gs_scan_text count_label, count_annotation;

@@ -237,6 +237,20 @@ static void read_gates(struct gs_pod_reader *pr)
     }
 }
 
+static void read_group(struct gs_pod_reader *pr)
+{
+    struct gs_reader *reader = &pr->reader;
+    struct gs_scan_text key;
+    if (!gs_read_object(reader, "spec.schedulingGroup"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "podGroupName"))
+            gs_read_string(reader, "spec.schedulingGroup.podGroupName", &pr->pod->group);
+        else
+            gs_scan_skip(&reader->scan);
+    }
+}
+
 void gs_read_pod_spec(struct gs_pod_reader *pr)
 {
     struct gs_reader *reader = &pr->reader;
@@ -252,6 +266,8 @@ void gs_read_pod_spec(struct gs_pod_reader *pr)
             gs_read_string(reader, "spec.nodeName", &pr->pod->node_name);
         else if (gs_scan_text_is(key, "schedulerName"))
             gs_read_string(reader, "spec.schedulerName", &pr->pod->scheduler_name);
+        else if (gs_scan_text_is(key, "schedulingGroup"))
+            read_group(pr);
         else if (gs_scan_text_is(key, "priority"))
             gs_read_i32(reader, "spec.priority", &pr->pod->priority);
         else if (gs_scan_text_is(key, "overhead"))

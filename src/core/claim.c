@@ -92,7 +92,7 @@ void gs_claim_follow(const struct gs_ledger *ledger, struct gs_claim *claim)
 }
 
 int gs_ledger_hold_pod(struct gs_ledger *ledger, const struct gs_pod *pod, const char *node,
-                       struct gs_error *err)
+                       gs_gpu_mask gpus, struct gs_error *err)
 {
     struct gs_ask ask;
     gs_ask_of_pod(&ask, pod);
@@ -109,6 +109,7 @@ int gs_ledger_hold_pod(struct gs_ledger *ledger, const struct gs_pod *pod, const
                                  .model = pod->gpu_model,
                                  .model_deny = pod->gpu_model_deny,
                                  .uuid = pod->gpu_uuid,
-                                 .uuid_deny = pod->gpu_uuid_deny};
+                                 .uuid_deny = pod->gpu_uuid_deny,
+                                 .gpus = gpus};
     return gs_ledger_hold(ledger, &hold, err);
 }

@@ -392,7 +392,8 @@ void gs_ledger_stats(const struct gs_ledger *ledger, struct gs_ledger_stats *ret
         .reserved = ledger->reserved,
         .unplaced_claims = ledger->unplaced,
         .others = ledger->by_other.count,
-        .held = ledger->by_hold.count,
+        .held = ledger->by_hold.count - ledger->promised,
+        .promised = ledger->promised,
     };
     for (uint32_t i = 0; i < ledger->node_pool.count; i++) {
         const struct gs_ledger_node *node = &ledger->nodes[i];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places held for nominated pods. Few: preemption makes them, one at a time. */
+/* Places held for pods that are not bound. Few: preemption makes them, one at a time, and the
+ * members of pod groups between filter and bind. */
 #include "ledger_internal.h"
 
 #include <stdlib.h>
@@ -32,6 +33,7 @@ static void link_hold(struct gs_ledger *ledger, uint32_t slot)
     hold->next = *at;
     *at = slot;
     node->view.nominated++;
+    ledger->promised += hold->gpus != 0;
     gs_ledger_node_touch(ledger, node);
 }
 
@@ -45,6 +47,7 @@ static void drop_hold(struct gs_ledger *ledger, uint32_t slot)
         at = &ledger->holds[*at].next;
     *at = hold->next;
     node->view.nominated--;
+    ledger->promised -= hold->gpus != 0;
     gs_index_remove(&ledger->by_hold, gs_hash_text(hold->uid), slot);
     free(hold->uid);
     *hold = (struct gs_ledger_hold){.next = ledger->hold_pool.first_free};
@@ -63,6 +66,21 @@ uint32_t gs_ledger_hold_slot(const struct gs_ledger *ledger, const char *uid)
 {
     uint32_t slot = ledger->by_hold.count ? find_hold(ledger, uid) : GS_INDEX_NONE;
     return slot == GS_INDEX_NONE ? GS_INDEX_NONE : ledger->holds[slot].node;
+}
+
+gs_gpu_mask gs_ledger_promised(const struct gs_ledger *ledger, const char *uid, uint32_t *ret_slot)
+{
+    uint32_t slot = uid && ledger->promised ? find_hold(ledger, uid) : GS_INDEX_NONE;
+    if (slot == GS_INDEX_NONE || !ledger->holds[slot].gpus)
+        return 0;
+    if (ret_slot)
+        *ret_slot = ledger->holds[slot].node;
+    return ledger->holds[slot].gpus;
+}
+
+uint32_t gs_ledger_promises(const struct gs_ledger *ledger)
+{
+    return ledger->promised;
 }
 
 bool gs_ledger_release_hold(struct gs_ledger *ledger, const char *uid)
@@ -103,7 +121,8 @@ static struct gs_hold hold_out(const struct gs_ledger *ledger, const struct gs_l
                             from->units,    from->gpu_count,
                             from->priority, texts[1],
                             texts[2],       texts[3],
-                            texts[4],       from->cores_pct};
+                            texts[4],       from->cores_pct,
+                            from->gpus};
 }
 
 /* Of two results of join_texts(), one may be longer than the other. */
@@ -124,7 +143,7 @@ static bool says_the_same(const struct gs_ledger_hold *old, const struct gs_hold
 {
     return old->node == node && old->units == hold->units && old->gpu_count == hold->gpu_count &&
            old->cores_pct == hold->cores_pct && old->priority == hold->priority &&
-           same_texts(old->uid, texts);
+           old->gpus == hold->gpus && same_texts(old->uid, texts);
 }
 
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err)
@@ -163,6 +182,7 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
         .gpu_count = hold->gpu_count,
         .cores_pct = hold->cores_pct,
         .priority = hold->priority,
+        .gpus = hold->gpus,
         .seen = true,
     };
     link_hold(ledger, slot);
@@ -186,7 +206,8 @@ void gs_ledger_each_hold(const struct gs_ledger *ledger, uint32_t slot,
 void gs_ledger_sweep_holds(struct gs_ledger *ledger)
 {
     for (uint32_t i = 0; i < ledger->hold_pool.count; i++) {
-        if (ledger->holds[i].uid && !ledger->holds[i].seen)
+        const struct gs_ledger_hold *hold = &ledger->holds[i];
+        if (hold->uid && !hold->seen && !hold->gpus)
             drop_hold(ledger, i);
     }
 }

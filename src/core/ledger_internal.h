@@ -63,6 +63,7 @@ struct gs_ledger_hold {
     uint32_t gpu_count;
     uint32_t cores_pct;
     int32_t priority;
+    gs_gpu_mask gpus; /* of a promise */
     bool seen;
 };
 
@@ -87,6 +88,7 @@ struct gs_ledger {
     uint64_t hold_order;
     uint32_t unplaced;
     uint32_t reserved;
+    uint32_t promised; /* holds with GPUs */
 };
 
 /* Room for one more record in an array of `size`-byte records; -1: out of memory. */

@@ -120,6 +120,13 @@ gs_gpu_mask gs_place_gpus(const struct gs_place *place, const struct gs_node_vie
     struct gs_gpu_state room[GS_GPUS_MAX];
     struct gs_node_view now;
     struct gs_choice choice;
+    uint32_t slot;
+    const gs_gpu_mask promised = gs_ledger_promised(ledger, ask->uid, &slot);
+    if (promised && slot == view->slot &&
+        gs_fit_chosen(ledger, view, ask, promised, NULL) == GS_FITS) {
+        *ret_reason = GS_FITS;
+        return promised;
+    }
     *ret_reason = gs_fit_beside_holds(ledger, view, ask, room, &now);
     if (*ret_reason != GS_FITS)
         return 0;

@@ -279,9 +279,13 @@ static bool seat(void *ctx, const struct gs_hold *hold)
         return false; /* sorted: the rest is lower still */
     if (seating->ask->uid && strcmp(hold->uid, seating->ask->uid) == 0)
         return true;
-    struct gs_ask as = ask_of_hold(hold);
-    gs_gpu_mask now = gs_pick_tightest(seating->view, &as);
-    gs_gpu_mask gpus = now ? now : pick_for_later(seating->view, &as, seating->leaving);
+    static const struct gs_leaving nobody[GS_GPUS_MAX];
+    gs_gpu_mask gpus = hold->gpus, now = 0;
+    if (!gpus) {
+        struct gs_ask as = ask_of_hold(hold);
+        now = gs_pick_tightest(seating->view, &as);
+        gpus = now ? now : pick_for_later(seating->view, &as, seating->leaving);
+    }
     for (uint32_t i = 0; i < seating->view->gpu_count; i++) {
         struct gs_gpu_state *gpu = &seating->view->gpus[i];
         if (!(gpus & GS_GPU_BIT(gpu->idx)))
@@ -289,7 +293,7 @@ static bool seat(void *ctx, const struct gs_hold *hold)
         if (now)
             occupy_now(gpu, hold);
         else
-            occupy_later(gpu, hold, seating->leaving);
+            occupy_later(gpu, hold, hold->gpus ? nobody : seating->leaving);
         seating->seated = true;
     }
     return true;

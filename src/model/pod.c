@@ -44,6 +44,7 @@ void gs_pod_reset(struct gs_pod *pod)
         .resource_version = "",
         .node_name = "",
         .scheduler_name = "",
+        .group = "",
         .nominated_node = "",
         .owner_uid = "",
         .owner = "",
@@ -86,6 +87,7 @@ int gs_pod_copy(struct gs_pod *to, const struct gs_pod *from)
         &copy.gpu_model_deny,
         &copy.gpu_uuid_deny,
         &copy.scheduler_name,
+        &copy.group,
         &copy.offer,
     };
     copy.containers =

@@ -26,8 +26,9 @@ static const struct {
     [GS_REASON_NO_CORES] =
         {"GPUs with enough free memory have too little free compute (gpu-core.percentage)",
          "no_cores", false},
-    [GS_REASON_NOMINATED] = {"free GPU memory is held for a nominated pod of higher priority",
-                             "nominated", false},
+    [GS_REASON_NOMINATED] =
+        {"free GPU memory is held for a nominated pod or a member of a pod group", "nominated",
+         false},
     [GS_REASON_BIND_OPEN] = {"an earlier bind to another node has no known outcome yet",
                              "bind_open", false},
     [GS_REASON_BAD_COUNT] = {"label or annotation gpu-count is not a number from 1 to 64",

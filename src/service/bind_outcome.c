@@ -10,11 +10,8 @@
  * for that bind's sake, and where it is nominated its place is held again. */
 static void wait_again(struct gs_service *service, const char *uid)
 {
-    struct gs_pod pod = {0};
-    if (gs_pending_get(service->pending, uid, &pod, NULL) == 0)
-        (void)gs_holds_follow(service, &pod, NULL); /* no memory: none until its next event */
+    gs_holds_again(service, uid);
     gs_pending_anywhere(service->pending, uid, gs_clock_now_ns(service->config.clock));
-    gs_pod_release(&pod);
 }
 
 /* Store locked for writing, so that a repetition has begun before or finds nothing to repeat. */

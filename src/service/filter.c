@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/base/log.h"
 #include "gpushare/codec/node.h"
+#include "rating.h"
 #include "service_internal.h"
 
 /* Nodes that kube-scheduler knows by name. */
@@ -111,15 +112,55 @@ static uint32_t count_verdicts(struct gs_service *service, const uint8_t *verdic
     return by_reason[GS_FITS];
 }
 
+static bool is_member(const struct gs_filter_args *args)
+{
+    return args->has_names && gs_promises_concern(&args->pod);
+}
+
+/* The best of the candidates that fit; GS_INDEX_NONE: it is promised none. */
+static uint32_t promise(struct gs_service *service, const struct gs_ask *ask,
+                        struct gs_scratch *scratch)
+{
+    const uint32_t count = scratch->args.name_count;
+    uint32_t best = GS_INDEX_NONE;
+    gs_rate(service, ask, scratch, scratch->verdicts);
+    for (uint32_t i = 0; i < count; i++) {
+        if (scratch->fits[i] &&
+            (best == GS_INDEX_NONE || scratch->losses[i] < scratch->losses[best]))
+            best = i;
+    }
+    if (best == GS_INDEX_NONE)
+        return GS_INDEX_NONE;
+    const struct gs_node_view *view =
+        gs_ledger_view_in(service->store.ledger, scratch->slots, count, best);
+    return gs_promises_make(service, &scratch->args.pod, ask, view) ? best : GS_INDEX_NONE;
+}
+
 static int judge_locked(struct gs_service *service, struct gs_ask *ask, struct gs_scratch *scratch,
                         bool *known_all, uint64_t *ret_epoch, struct gs_error *err)
 {
-    gs_store_read(&service->store);
+    const bool member = is_member(&scratch->args);
+    if (member) {
+        gs_store_write(&service->store);
+        gs_promises_asked(service, &scratch->args.pod);
+    } else {
+        gs_store_read(&service->store);
+    }
     *ret_epoch = service->store.frees;
     gs_ask_match(ask, service->store.ledger, &scratch->match);
     int result = judge_all(service, ask, scratch, known_all, err);
+    scratch->promised = member ? promise(service, ask, scratch) : GS_INDEX_NONE;
     gs_store_unlock(&service->store);
     return result;
+}
+
+/* Where it has a promise it shall go. */
+static void name_promised(struct gs_scratch *scratch)
+{
+    for (uint32_t i = 0; i < scratch->args.name_count; i++) {
+        if (scratch->verdicts[i] == GS_FITS && i != scratch->promised)
+            scratch->verdicts[i] = GS_VERDICT_LEFT_OUT;
+    }
 }
 
 static bool fits_none(const uint8_t *verdicts, uint32_t count)
@@ -171,11 +212,15 @@ static int filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
     if (fitting == 0 && known_all && count > 0) {
         /* asked again about every waiting pod whenever something changes: told once */
         bool news = gs_sync_refused(service, pod, why, epoch);
+        if (is_member(&scratch->args))
+            gs_promises_refused(service, &scratch->args);
         gs_log(news ? GS_LOG_INFO : GS_LOG_DEBUG, "no node fits", GS_STR("pod", pod->name),
                GS_STR("namespace", pod->ns), GS_INT("units", ask->units),
                GS_INT("gpus", ask->gpu_count), GS_INT("nodes", count),
                GS_STR("why", gs_reason_text(why)));
     } else {
+        if (scratch->promised != GS_INDEX_NONE)
+            name_promised(scratch);
         if (fitting && known_all)
             gs_pending_named(service->pending, pod->uid, gs_clock_now_ns(service->config.clock));
         gs_log(GS_LOG_DEBUG, "filtered", GS_STR("pod", pod->name), GS_STR("namespace", pod->ns),

@@ -49,12 +49,29 @@ int gs_holds_follow(struct gs_service *service, const struct gs_pod *pod, struct
     return gs_holds_set(service, pod, node, err);
 }
 
+static void look_whether(void *ctx, struct gs_waiter *waiter)
+{
+    *(bool *)ctx = waiter->pod->nominated_node[0] || waiter->offers.node;
+}
+
+void gs_holds_again(struct gs_service *service, const char *uid)
+{
+    struct gs_pod pod = {0};
+    bool has_place = false;
+    gs_pending_known(service->pending, uid, look_whether, &has_place);
+    if (has_place && gs_pending_get(service->pending, uid, &pod, NULL) == 0)
+        (void)gs_holds_follow(service, &pod, NULL); /* no memory: none until its next event */
+    gs_pod_release(&pod);
+}
+
 int gs_holds_set(struct gs_service *service, const struct gs_pod *pod, const char *node,
                  struct gs_error *err)
 {
     struct gs_store *store = &service->store;
+    if (gs_ledger_promised(store->ledger, pod->uid, NULL))
+        return 0; /* that comes first: promises.h */
     uint32_t before = gs_ledger_hold_slot(store->ledger, pod->uid);
-    if (gs_ledger_hold_pod(store->ledger, pod, node, err) < 0)
+    if (gs_ledger_hold_pod(store->ledger, pod, node, 0, err) < 0)
         return -1;
     if (before != GS_INDEX_NONE && gs_ledger_hold_slot(store->ledger, pod->uid) != before)
         give_place_up(service, pod->uid, before);

@@ -138,6 +138,9 @@ static void print_ledger(const struct gs_ledger_stats *stats, struct gs_buf *out
                     stats->others);
     gs_metric_gauge(out, "gpushare_nominated_pods", "Nominated pods that hold a place.",
                     stats->held);
+    gs_metric_gauge(out, "gpushare_promised_pods",
+                    "Members of pod groups that filter keeps a place for until their bind.",
+                    stats->promised);
 }
 
 void gs_service_metrics(struct gs_service *service, struct gs_buf *out)

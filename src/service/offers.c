@@ -86,11 +86,12 @@ static bool note_try(struct gs_offers *offers, uint32_t slot, uint64_t print)
     return true;
 }
 
-/* Its bind is done, or under way. */
+/* Its bind is done, or under way, or awaited. */
 static bool has_claim(const struct gs_service *service, const char *uid)
 {
     struct gs_claim claim;
-    return gs_ledger_find_claim(service->store.ledger, uid, &claim);
+    return gs_ledger_find_claim(service->store.ledger, uid, &claim) ||
+           gs_ledger_promised(service->store.ledger, uid, NULL);
 }
 
 static bool holds_place(const struct gs_store *store, const struct gs_waiter *waiter)
@@ -100,12 +101,14 @@ static bool holds_place(const struct gs_store *store, const struct gs_waiter *wa
            strcmp(gs_ledger_node_name(store->ledger, slot), waiter->offers.node) == 0;
 }
 
-/* Somebody may nominate it, and would do it some good. */
+/* Somebody may nominate it, and would do it some good. A member of a group it would lead away from
+ * the others. */
 static bool is_offerable(const struct gs_service *service, const struct gs_waiter *waiter)
 {
     const struct gs_pod *pod = waiter->pod;
     return atomic_load(&service->nominates) && !atomic_load(&service->withdrawn) &&
-           waiter->offers.refused && !pod->gated && !pod->never_preempts && !is_anothers(waiter);
+           waiter->offers.refused && !pod->gated && !pod->never_preempts &&
+           !gs_promises_concern(pod) && !is_anothers(waiter);
 }
 
 bool gs_offers_may(const struct gs_service *service, const struct gs_waiter *waiter)

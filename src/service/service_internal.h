@@ -19,6 +19,7 @@
 #include "offers.h"
 #include "open_binds.h"
 #include "pending.h"
+#include "promises.h"
 #include "reconcile.h"
 #include "store.h"
 #include "term.h"
@@ -51,6 +52,7 @@ struct gs_scratch {
     struct gs_match match; /* of args.pod */
     uint32_t *slots;       /* of args.names, see gs_scratch_find_nodes() */
     uint64_t found_id, found_epoch;
+    uint32_t promised; /* which candidate the pod was promised a place on; GS_INDEX_NONE: none */
     uint32_t cap;
 };
 
@@ -60,6 +62,7 @@ struct gs_service {
     struct gs_pending *pending;
     struct gs_open_binds *open_binds;
     atomic_uint sent_binds; /* from before they are sent until their outcome is known, or open */
+    struct gs_promises promises; /* guarded by the store's lock */
     struct gs_eviction_waits eviction_waits;
     struct gs_term term;
 

@@ -90,6 +90,11 @@ void gs_store_freed(struct gs_store *store, uint32_t slot)
 {
     store->frees++;
     tell_gain(store);
+    gs_store_freed_too(store, slot);
+}
+
+void gs_store_freed_too(struct gs_store *store, uint32_t slot)
+{
     if (slot == GS_INDEX_NONE)
         return;
     if (slot >= store->freed_cap) {

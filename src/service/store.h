@@ -45,6 +45,8 @@ void gs_store_each_node(const struct gs_store *store, gs_store_node_fn *fn, void
 
 /* Notes that a node gained free memory. GS_INDEX_NONE is fine. Lock held for writing. */
 void gs_store_freed(struct gs_store *store, uint32_t slot);
+/* So did this one, at the same moment as the last. */
+void gs_store_freed_too(struct gs_store *store, uint32_t slot);
 
 /* Waits until `frees` is above epoch: true, or false when gs_clock_system() shows until_ns before.
  * No lock held. */

@@ -63,7 +63,9 @@ static uint32_t find_anywhere(struct round *round, const struct gs_waiter *waite
     const struct gs_store *store = &round->service->store;
     if (waiter->epoch && gs_offers_may(round->service, waiter))
         return gs_offers_find(round->service, waiter, ask, &round->work);
-    if (waiter->epoch && !(waiter->pod->never_preempts && atomic_load(&round->service->nominates)))
+    bool sampled = atomic_load(&round->service->nominates);
+    bool never_offered = waiter->pod->never_preempts || gs_promises_concern(waiter->pod);
+    if (waiter->epoch && !(never_offered && sampled))
         return GS_INDEX_NONE;
     for (uint32_t from = 0;; from++) {
         uint32_t slot = gs_fit_first(store->ledger, ask, from);

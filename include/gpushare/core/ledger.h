@@ -74,6 +74,7 @@ struct gs_ledger_stats {
     uint32_t overfull_gpus;   /* used above total; of compute nobody dies */
     uint32_t others;          /* pods without GPU memory on GPU nodes */
     uint32_t held;            /* nominated pods */
+    uint32_t promised;        /* pods with a promise */
     uint64_t total_units;
     uint64_t used_units;
 };
@@ -188,8 +189,14 @@ void gs_ledger_each(const struct gs_ledger *ledger,
 int gs_ledger_set_other(struct gs_ledger *ledger, const char *uid, const char *node,
                         int64_t cpu_milli, struct gs_error *err);
 
-/* A nominated pod that waits for its place on a node (pod.status.nominatedNodeName). Replaces an
- * earlier hold of the same UID. A claim of the same UID ends the hold. */
+/*
+ * The place on a node of a pod that is not bound yet. Replaces an earlier hold of the same UID. A
+ * claim of the same UID ends the hold.
+ *
+ * A nominated pod (pod.status.nominatedNodeName) waits for a place, and which GPUs these will be is
+ * worked out each time. A promise (service/promises.h) is of `gpus`, and of these alone; it stays
+ * when a list is swept: whoever made it ends it.
+ */
 struct gs_hold {
     const char *uid;
     const char *node;
@@ -198,18 +205,25 @@ struct gs_hold {
     int32_t priority;
     const char *model, *model_deny, *uuid, *uuid_deny; /* the pod's lists; NULL is "" */
     uint32_t cores_pct;
+    gs_gpu_mask gpus; /* of a promise; 0: a nomination */
 };
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err);
 
 /* What a pod that is not bound holds on the node where it is nominated (its
  * status.nominatedNodeName, or where the service is about to nominate it): all that its object asks
- * for. NULL or "", or a pod that can be placed nowhere: nothing any more. GS_ENOMEM: nothing
- * changed. */
+ * for; with gpus it is a promise. NULL or "", or a pod that can be placed nowhere: nothing any
+ * more. GS_ENOMEM: nothing changed. */
 int gs_ledger_hold_pod(struct gs_ledger *ledger, const struct gs_pod *pod, const char *node,
-                       struct gs_error *err);
+                       gs_gpu_mask gpus, struct gs_error *err);
 
 /* The slot of the node where a pod holds a place; GS_INDEX_NONE when it holds none. */
 uint32_t gs_ledger_hold_slot(const struct gs_ledger *ledger, const char *uid);
+
+/* The GPUs that a pod is promised; 0: none are. *ret_slot, when not NULL and they are, is their
+ * node's. */
+gs_gpu_mask gs_ledger_promised(const struct gs_ledger *ledger, const char *uid, uint32_t *ret_slot);
+/* How many pods are promised a place. */
+uint32_t gs_ledger_promises(const struct gs_ledger *ledger);
 
 /* False when there was none. */
 bool gs_ledger_release_hold(struct gs_ledger *ledger, const char *uid);

@@ -64,8 +64,9 @@ static inline enum gs_placement gs_place_policy(const struct gs_place *place,
     return ask->placement == GS_PLACEMENT_DEFAULT ? place->policy : ask->placement;
 }
 
-/* The GPUs of one node, without any question about the node. The policy advises, and may remember;
- * gs_fit_chosen() has the last word. 0: *ret_reason says why. */
+/* The GPUs of one node, without any question about the node. What the pod is promised there, else
+ * what the policy likes best, which advises, and may remember; gs_fit_chosen() has the last word.
+ * 0: *ret_reason says why. */
 gs_gpu_mask gs_place_gpus(const struct gs_place *place, const struct gs_node_view *view,
                           const struct gs_ask *ask, enum gs_reason *ret_reason);
 

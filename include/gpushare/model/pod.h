@@ -80,7 +80,11 @@ struct gs_pod {
     const char *node_name;      /* spec.nodeName: bound there; "" while not bound */
     const char *nominated_node; /* status.nominatedNodeName */
     const char *scheduler_name; /* spec.schedulerName */
-    const char *owner_uid;      /* the controller's UID, "" without one */
+    /* The group with which it is scheduled (a gang): spec.schedulingGroup.podGroupName (1.36), or
+     * the label of Coscheduling, scheduling.x-k8s.io/pod-group, formerly
+     * pod-group.scheduling.sigs.k8s.io; "" without one. */
+    const char *group;
+    const char *owner_uid; /* the controller's UID, "" without one */
     /* "Deployment/web", "Job/train": who made it; a ReplicaSet's Deployment where the pod's label
      * pod-template-hash tells it. "" without a controller */
     const char *owner;

@@ -21,7 +21,7 @@ enum gs_reason {
     GS_REASON_NOT_USABLE,    /* GPUs with room are unhealthy or cordoned */
     GS_REASON_MAX_PODS,      /* GPUs with room have as many pods as they may have */
     GS_REASON_NO_CORES,      /* GPUs with room have too little compute left */
-    GS_REASON_NOMINATED,     /* the room is held for a nominated pod of higher priority */
+    GS_REASON_NOMINATED,     /* or promised to a member of a pod group */
     GS_REASON_BIND_OPEN,     /* a bind of the pod to another node has no known outcome yet */
     GS_REASON_BAD_COUNT,     /* unresolvable: label or annotation gpu-count is broken */
     GS_REASON_NOT_DIVISIBLE, /* unresolvable: a request does not divide by gpu-count */

@@ -60,6 +60,7 @@ class ControlPlane:
     def __init__(self, processes, run_dir):
         self.processes = processes
         self.run_dir = run_dir
+        self.flags = ()  # of the API server, what a case wants otherwise
         self.ca_file = self.path("apiserver/apiserver.crt")
         self.port, self.etcd_port = free_port(), None
         self.tokens = {user: secrets.token_hex(16) for user in ("admin", "system:kube-scheduler")}
@@ -101,7 +102,7 @@ class ControlPlane:
             f"--secure-port={self.port}",
             f"--cert-dir={self.path('apiserver')}", f"--token-auth-file={self.path('tokens.csv')}",
             "--authorization-mode=Node,RBAC", "--allow-privileged=true",
-            *self.admission_flags, *release.apiserver_flags(self.host),
+            *self.admission_flags, *release.apiserver_flags(self.host), *self.flags,
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={self.path('sa.key')}",
             f"--service-account-signing-key-file={self.path('sa.key')}",

@@ -43,6 +43,17 @@ def apiserver_flags(address):
     return ["--endpoint-reconciler-type=none"] if MINOR >= 37 and loopback else []
 
 
+# kube-scheduler schedules groups of pods as a whole (PodGroup, spec.schedulingGroup); off by default.
+GANG_API = "v1beta1" if MINOR >= 37 else "v1alpha2"
+GANG_GATES = ["GenericWorkload"] if MINOR >= 37 else ["GenericWorkload", "GangScheduling"]
+
+
+def gang_flags():
+    """Of the API server, and of kube-scheduler."""
+    gates = "--feature-gates=" + ",".join(f"{gate}=true" for gate in GANG_GATES)
+    return [gates, f"--runtime-config=scheduling.k8s.io/{GANG_API}=true"], [gates]
+
+
 def controller_manager_flags():
     return ["--port=0"] if MINOR < 24 else []  # the insecure port
 

@@ -58,6 +58,9 @@ char *sw_pod_json(int p)
                   p, pod->uid, (unsigned long long)sw.revision);
     if (pod->label)
         gs_buf_printf(&out, "\"aliyun.com/gpu-count\":\"%u\"", pod->label);
+    if (pod->group)
+        gs_buf_printf(&out, "%s\"scheduling.x-k8s.io/pod-group\":\"g%u\"", pod->label ? "," : "",
+                      pod->group);
     gs_buf_puts(&out, "},\"annotations\":{");
     put_notes(&out, pod);
     gs_buf_puts(&out, "}");

@@ -128,11 +128,12 @@ static void print_counts(const struct options *options, uint64_t rounds,
     printf(
         "seed %llu: %llu rounds, %lu steps: %lu binds (%lu at once, %lu answers lost, %lu late), "
         "%lu lists, %lu restarts, %lu terms, %lu exchanges, %lu edits, %lu pods by hand, "
-        "%lu choices spoiled; %lu GPUs "
+        "%lu choices spoiled, %lu filters beside promises; %lu GPUs "
         "charged for what could not be known\n",
         (unsigned long long)options->seed, (unsigned long long)rounds, counts->steps, counts->binds,
         counts->bound, counts->lost, counts->late, counts->lists, counts->restarts, counts->terms,
-        counts->exchanges, counts->edits, counts->by_hand, counts->spoiled, counts->doubts);
+        counts->exchanges, counts->edits, counts->by_hand, counts->spoiled, counts->promises,
+        counts->doubts);
 }
 
 int main(int argc, char **argv)

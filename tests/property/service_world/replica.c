@@ -390,6 +390,26 @@ void sw_bind_something(struct sw_replica *replica)
     sw_check("after a bind");
 }
 
+unsigned sw_promises(const struct sw_replica *replica)
+{
+    return gs_ledger_promises(replica->service->store.ledger);
+}
+
+/* The pod goes to one of the nodes that filter names. */
+static void ask_where(struct sw_replica *replica, int p, const struct gs_buf *body,
+                      struct gs_buf *answer)
+{
+    bool waits;
+    if (gs_service_filter_at_once(replica->service, body->data, body->len, answer, &waits, NULL) <
+        0)
+        return;
+    gs_buf_putc(answer, '\0');
+    const char *named = answer->len > 1 ? strstr(answer->data, "\"NodeNames\":[\"n") : NULL;
+    if (named)
+        sw.pods[p].asked = atoi(named + strlen("\"NodeNames\":[\"n"));
+    sw.counts.promises += sw_promises(replica) != 0;
+}
+
 void sw_ask_something(struct sw_replica *replica)
 {
     const int p = (int)sw_random(SW_PODS);
@@ -399,6 +419,8 @@ void sw_ask_something(struct sw_replica *replica)
         gs_buf_printf(&body, "{\"Pod\":%s,\"NodeNames\":[\"n0\",\"n1\",\"n2\"]}", json);
         free(json);
         gs_service_prioritize(replica->service, body.data, body.len, &answer, NULL);
+        gs_buf_reset(&answer);
+        ask_where(replica, p, &body, &answer);
     }
     gs_buf_release(&body);
     gs_buf_release(&answer);

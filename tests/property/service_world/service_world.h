@@ -40,6 +40,7 @@ struct sw_pod {
     gs_gpu_mask listed;  /* in the node's list of moved pods; 0: not */
     char record[32];     /* ALIYUN_COM_GPU_MEM_IDX */
     unsigned label;      /* gpu-count; 0: none. Its owner's, at any time */
+    unsigned group;      /* of pods; 0: none. Likewise */
     const char *deny;    /* gpu-uuid-deny; "": none */
     size_t bound_at;     /* in the history of pods: the event that bound it */
 };
@@ -105,7 +106,7 @@ struct sw_world {
     char what[200]; /* went wrong */
     struct sw_counts {
         unsigned long steps, binds, bound, lost, late, lists, exchanges, edits, by_hand, terms,
-            restarts, spoiled, doubts;
+            restarts, spoiled, doubts, promises;
     } counts;
 };
 
@@ -145,9 +146,10 @@ void sw_list_nodes(struct sw_replica *replica);
 bool sw_paused(const struct sw_replica *replica);
 /* kube-scheduler asks for some pod on some node, or on the same one again. */
 void sw_bind_something(struct sw_replica *replica);
-/* kube-scheduler asks how good all nodes are for a pod; and what is remembered of that is spoiled.
- */
+/* kube-scheduler asks which nodes have room for a pod, and how good all are; and what is remembered
+ * of that is spoiled. */
 void sw_ask_something(struct sw_replica *replica);
+unsigned sw_promises(const struct sw_replica *replica); /* places that filter keeps */
 void sw_spoil(struct sw_replica *replica);
 void sw_pass(int64_t ns);
 

@@ -43,6 +43,7 @@ static void create_pod(int p)
     struct sw_pod *pod = &sw.pods[p];
     *pod = (struct sw_pod){.exists = true,
                            .uid = ++sw.uids,
+                           .group = sw_once_in(2) ? 1 + sw_random(3) : 0,
                            .total = sw_once_in(2) ? 4 : 2 + sw_random(11),
                            .node = -1,
                            .deny = ""};
@@ -127,6 +128,7 @@ static void edit_count(int p)
         return;
     sw.counts.edits++;
     pod->label = sw_random(5);
+    pod->group = sw_once_in(4) ? sw_random(4) : pod->group;
     if (pod->node < 0 && sw_once_in(4))
         write_list(pod, false);
     sw_tell_pod(p, false);
@@ -370,6 +372,8 @@ static void compare(const struct sw_replica *replica, bool never_less)
 {
     unsigned used[SW_NODES][SW_GPUS];
     count(used);
+    if (sw_promises(replica))
+        sw_fail("%u places are kept by %s", sw_promises(replica), replica->identity);
     for (int n = 0; n < SW_NODES; n++) {
         for (int g = 0; g < SW_GPUS; g++) {
             const unsigned has = charged(replica, n, g);

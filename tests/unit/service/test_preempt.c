@@ -111,6 +111,14 @@ static const struct row rows[] = {
      ""},
     {"it fits by now: nobody need go", "a@n1:0:10!0", 12, "'n1':{'Pods':[]}",
      "'n1':{'Pods':[],'NumPDBViolations':0}"},
+    /* from 1.38 on (kubernetes#135486): a list that is shown with victims may not come back empty
+     */
+    {"nodes that fit by their sums: victims are added, empty is passed on, one is left out",
+     "a@n1:0:10!0 b@n1:1:10!99 c@n2:0:16!99", 12, "'n1':{'Pods':[]},'n2':{'Pods':[]}",
+     "'n1':{'Pods':[{'UID':'a'}],'NumPDBViolations':0}"},
+    {"... with one that has room by now", "a@n1:0:4!0 b@n1:1:4!99 c@n2:0:16!0", 12,
+     "'n1':{'Pods':null},'n2':{'Pods':[]}",
+     "'n1':{'Pods':[],'NumPDBViolations':0},'n2':{'Pods':[{'UID':'c'}],'NumPDBViolations':0}"},
     {"the proposal helps the sum, no GPU can be cleared", "a@n1:0:8!99 b@n1:1:8!99 c@n1:0:8!0", 16,
      "'n1':{'Pods':[{'UID':'c'}]}", ""},
     {"a node unknown here goes, others stay", "a@n1:0:16!99 b@n1:1:16!99 c@n2:0:16!0", 16,

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "promises.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+#include <utlist.h>
+
+#include "gpushare/base/invariant.h"
+#include "gpushare/base/log.h"
+#include "holds.h"
+#include "service_internal.h"
+
+struct gs_promise_member {
+    struct gs_promise_group *group;
+    int64_t since_ns;
+    bool refused;
+    struct gs_promise_member *prev, *next; /* of the group, the oldest first */
+    UT_hash_handle hh;
+    char uid[];
+};
+
+struct gs_promise_group {
+    uint64_t name; /* hash of namespace and name */
+    int64_t asked_ns;
+    bool refused; /* one of its members */
+    struct gs_promise_member *members;
+    UT_hash_handle hh;
+};
+
+static struct gs_promise_member *find(const struct gs_promises *promises, const char *uid)
+{
+    struct gs_promise_member *member;
+    HASH_FIND_STR(promises->members, uid, member);
+    return member;
+}
+
+static void drop(struct gs_promises *promises, struct gs_promise_member *member)
+{
+    struct gs_promise_group *group = member->group;
+    HASH_DEL(promises->members, member);
+    DL_DELETE(group->members, member);
+    free(member);
+    if (group->members)
+        return;
+    HASH_DEL(promises->groups, group);
+    free(group);
+}
+
+void gs_promises_release(struct gs_promises *promises)
+{
+    while (promises->members)
+        drop(promises, promises->members);
+}
+
+static struct gs_promise_group *need_group(struct gs_promises *promises, const struct gs_pod *pod)
+{
+    const uint64_t name = gs_pod_name_hash(pod->ns, pod->group);
+    struct gs_promise_group *group;
+    HASH_FIND(hh, promises->groups, &name, sizeof(name), group);
+    if (group)
+        return group;
+    group = calloc(1, sizeof(*group));
+    if (!group)
+        return NULL;
+    group->name = name;
+    HASH_ADD(hh, promises->groups, name, sizeof(name), group);
+    if (group->hh.tbl)
+        return group;
+    free(group);
+    return NULL;
+}
+
+/* An entry for a pod that has none; NULL: there is no memory, or too many are there. */
+static struct gs_promise_member *add(struct gs_service *service, const struct gs_pod *pod)
+{
+    struct gs_promises *promises = &service->promises;
+    const size_t len = strlen(pod->uid) + 1;
+    if (HASH_COUNT(promises->members) >= GS_PROMISES_MAX)
+        return NULL;
+    struct gs_promise_group *group = need_group(promises, pod);
+    struct gs_promise_member *member = group ? calloc(1, sizeof(*member) + len) : NULL;
+    if (member) {
+        memcpy(member->uid, pod->uid, len);
+        HASH_ADD_STR(promises->members, uid, member);
+    }
+    if (!member || !member->hh.tbl) {
+        free(member);
+        if (group && !group->members) {
+            HASH_DEL(promises->groups, group);
+            free(group);
+        }
+        return NULL;
+    }
+    member->group = group;
+    member->since_ns = group->asked_ns = gs_clock_now_ns(service->config.clock);
+    DL_APPEND(group->members, member);
+    return member;
+}
+
+static bool is_over(const struct gs_service *service, const struct gs_promise_member *member)
+{
+    return !member->refused && !gs_ledger_promised(service->store.ledger, member->uid, NULL);
+}
+
+/* Its place comes free; *any: others' did at this moment, before. */
+static void free_place(struct gs_service *service, const char *uid, bool *any)
+{
+    struct gs_store *store = &service->store;
+    uint32_t slot;
+    if (!gs_ledger_promised(store->ledger, uid, &slot))
+        return;
+    gs_ledger_release_hold(store->ledger, uid);
+    if (*any)
+        gs_store_freed_too(store, slot);
+    else
+        gs_store_freed(store, slot);
+    *any = true;
+    gs_holds_again(service, uid);
+}
+
+static void no_news(void *ctx, struct gs_waiter *waiter)
+{
+    const struct gs_store *store = ctx;
+    waiter->offers.given_up_at = store->frees;
+}
+
+/* To the members that were refused beside them, the group's own places are no news. */
+static void end_group(struct gs_service *service, struct gs_promise_group *group)
+{
+    struct gs_promise_member *member, *next;
+    bool any = false;
+    DL_FOREACH (group->members, member)
+        free_place(service, member->uid, &any);
+    for (member = group->members; member; member = next) {
+        next = member->next; /* the group goes with its last */
+        if (member->refused && any)
+            gs_pending_known(service->pending, member->uid, no_news, &service->store);
+        drop(&service->promises, member);
+    }
+}
+
+void gs_promises_asked(struct gs_service *service, const struct gs_pod *pod)
+{
+    struct gs_promise_member *member = find(&service->promises, pod->uid);
+    if (member && is_over(service, member))
+        drop(&service->promises, member);
+    else if (member)
+        end_group(service, member->group);
+}
+
+/* In place of what it held as a nominated pod. */
+static bool hold(struct gs_service *service, const struct gs_pod *pod, const struct gs_ask *ask,
+                 const struct gs_node_view *view)
+{
+    struct gs_store *store = &service->store;
+    enum gs_reason reason;
+    uint32_t before = gs_ledger_hold_slot(store->ledger, pod->uid);
+    const struct gs_place place = gs_service_place(service);
+    gs_gpu_mask gpus = gs_place_gpus(&place, view, ask, &reason);
+    if (!gpus || gs_ledger_hold_pod(store->ledger, pod,
+                                    gs_ledger_node_name(store->ledger, view->slot), gpus, NULL) < 0)
+        return false;
+    if (before != GS_INDEX_NONE && before != view->slot)
+        gs_store_freed(store, before);
+    return gs_ledger_promised(store->ledger, pod->uid, NULL) != 0;
+}
+
+bool gs_promises_make(struct gs_service *service, const struct gs_pod *pod,
+                      const struct gs_ask *ask, const struct gs_node_view *view)
+{
+    struct gs_claim claim;
+    if (gs_ledger_find_claim(service->store.ledger, pod->uid, &claim) ||
+        gs_cluster_has_ended(&service->store.cluster, pod->uid, false))
+        return false;
+    struct gs_promise_member *member = add(service, pod);
+    if (member && hold(service, pod, ask, view))
+        return true;
+    if (member)
+        drop(&service->promises, member);
+    return false;
+}
+
+/* kube-scheduler tries the node that a pod is nominated to alone, and then the others, in one
+ * cycle. */
+static bool is_first_try(const struct gs_filter_args *args)
+{
+    return args->name_count == 1 &&
+           gs_slice_eq(args->names[0], gs_slice_of(args->pod.nominated_node));
+}
+
+void gs_promises_refused(struct gs_service *service, const struct gs_filter_args *args)
+{
+    if (is_first_try(args))
+        return;
+    gs_store_write(&service->store);
+    struct gs_promise_member *member = find(&service->promises, args->pod.uid);
+    if (!member)
+        member = add(service, &args->pod);
+    if (member && !gs_ledger_promised(service->store.ledger, member->uid, NULL))
+        member->refused = member->group->refused = true;
+    gs_store_unlock(&service->store);
+}
+
+/* Returns how many of the group are promised a place still. */
+static uint32_t end_old(struct gs_service *service, struct gs_promise_group *group, int64_t now_ns)
+{
+    struct gs_promise_member *member, *next;
+    uint32_t left = 0;
+    bool any = false;
+    for (member = group->members; member; member = next) {
+        next = member->next; /* the group goes with its last */
+        bool promised = gs_ledger_promised(service->store.ledger, member->uid, NULL) != 0;
+        if ((promised || member->refused) && now_ns - member->since_ns < GS_PROMISE_NS) {
+            left += promised;
+            continue;
+        }
+        free_place(service, member->uid, &any);
+        drop(&service->promises, member);
+    }
+    return left;
+}
+
+void gs_promises_tick(struct gs_service *service, bool answers, int64_t now_ns)
+{
+    struct gs_promise_group *group, *next;
+    uint32_t left = 0;
+    gs_store_read(&service->store);
+    bool any = service->promises.members != NULL;
+    gs_store_unlock(&service->store);
+    if (!any)
+        return;
+    gs_store_write(&service->store);
+    HASH_ITER (hh, service->promises.groups, group, next) {
+        if (!answers || (group->refused && now_ns - group->asked_ns >= GS_PROMISE_REFUSED_NS))
+            end_group(service, group);
+        else
+            left += end_old(service, group, now_ns);
+    }
+    GS_INVARIANT(left == gs_ledger_promises(service->store.ledger),
+                 "every promise comes to an end");
+    gs_store_unlock(&service->store);
+}

@@ -1,0 +1,2 @@
+# src/core/place.c, found by test_promises
+s/if (promised \&\& slot == view->slot/if (!promised \&\& slot == view->slot/

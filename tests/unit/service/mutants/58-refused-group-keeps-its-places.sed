@@ -1,0 +1,2 @@
+# src/service/promises.c, found by test_promises
+s/(group->refused \&\& now_ns/(!group->members \&\& now_ns/
