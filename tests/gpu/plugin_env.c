@@ -33,12 +33,14 @@ int main(int argc, char **argv)
     plugin.settings.mps_root = argv[1];
     plugin.settings.device_lists = DEVICE_LIST_ENVVAR;
     plugin.devices.unit = GS_UNIT_GIB;
-    plugin.set.count = 1;
-    plugin.set.gpus[0] = (struct gs_gpu){.mem_units = units, .healthy = true, .schedulable = true};
-    snprintf(plugin.set.gpus[0].uuid, sizeof(plugin.set.gpus[0].uuid), "%s", argv[2]);
+    plugin.devices.set.count = 1;
+    plugin.devices.set.gpus[0] =
+        (struct gs_gpu){.mem_units = units, .healthy = true, .schedulable = true};
+    snprintf(plugin.devices.set.gpus[0].uuid, sizeof(plugin.devices.set.gpus[0].uuid), "%s",
+             argv[2]);
     if (gs_names_init(&plugin.names, "aliyun.com", &err) < 0 ||
         container_env_build(&plugin, &answer, &arena, &made) < 0 ||
-        mps_add(&plugin, &answer, &arena, &made, &err) < 0) {
+        mps_add(&plugin, &answer, NULL, &arena, &made, &err) < 0) {
         fprintf(stderr, "plugin_env: %s\n", err.msg);
         return 1;
     }

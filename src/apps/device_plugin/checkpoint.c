@@ -186,8 +186,8 @@ bool checkpoint_holder(const struct plugin *plugin, uint64_t key, struct gs_aren
 {
     struct gs_given *given = NULL;
     size_t count = 0;
-    checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->set, arena, &given,
-                    &count, NULL);
+    checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->devices.set, arena,
+                    &given, &count, NULL);
     for (size_t i = 0; i < count; i++) {
         if (given[i].key == key) {
             *ret = given[i];
@@ -205,7 +205,7 @@ void checkpoint_restore(struct plugin *plugin)
     struct gs_error err = {0};
     struct gs_allocator_stats stats;
     gs_allocator_stats(plugin->alloc, &stats);
-    if (plugin->restored || !plugin->have_gpus || !devices_known(&plugin->devices) ||
+    if (plugin->restored || !plugin->devices.have_gpus || !devices_known(&plugin->devices) ||
         !(stats.pods || plugin->pods_listed || !plugin->link))
         return;
     plugin->restored = plugin->pods_listed;
@@ -213,8 +213,8 @@ void checkpoint_restore(struct plugin *plugin)
         plugin->enforce.look_due = true; /* pods' cgroups that came meanwhile are told again */
         plugin_wake_at(plugin, 0);
     }
-    if (checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->set, &arena,
-                        &given, &count, &err) == 0)
+    if (checkpoint_read(plugin->settings.device_plugin_dir, &plugin->names, &plugin->devices.set,
+                        &arena, &given, &count, &err) == 0)
         gs_allocator_restore(plugin->alloc, given, count);
     else if (err.code != GS_ENOENT)
         gs_log(GS_LOG_WARN, "the records of pods are believed: no checkpoint of the kubelet's",

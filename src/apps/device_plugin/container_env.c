@@ -21,12 +21,13 @@ enum { ENVS_MAX = 6, NAME_BYTES = GS_UUID_BYTES + 16 };
  * the driver counts by, which need not be ours. */
 static void gpu_name(const struct plugin *plugin, uint32_t idx, char out[NAME_BYTES])
 {
-    const struct gs_gpu *gpu = gs_gpu_find(plugin->set.gpus, plugin->set.count, idx);
+    const struct gs_gpu *gpu =
+        gs_gpu_find(plugin->devices.set.gpus, plugin->devices.set.count, idx);
     bool by_uuid = plugin->settings.visible_devices == VISIBLE_UUID;
     if (gpu && gpu->uuid[0] && (by_uuid || gs_gpu_is_instance(gpu)))
         snprintf(out, NAME_BYTES, "%s", gpu->uuid);
     else
-        snprintf(out, NAME_BYTES, "%u", gpu ? plugin->set.source_idx[idx] : idx);
+        snprintf(out, NAME_BYTES, "%u", gpu ? plugin->devices.set.source_idx[idx] : idx);
 }
 
 /* Every name behind a prefix, as one comma list. */
@@ -158,7 +159,7 @@ int container_env_build(const struct plugin *plugin, const struct gs_allocate_an
         add_cdi_annotation(plugin, answer->gpus, prefix, arena, ret) < 0)
         return -1;
     return passes_nodes(plugin)
-               ? device_nodes_add(plugin->settings.nvidia_dev_root, plugin->set.gpus,
-                                  plugin->set.count, answer->gpus, arena, ret)
+               ? device_nodes_add(plugin->settings.nvidia_dev_root, plugin->devices.set.gpus,
+                                  plugin->devices.set.count, answer->gpus, arena, ret)
                : 0;
 }

@@ -35,7 +35,7 @@ static void ask_when_due(struct plugin *plugin)
     struct devices *devices = &plugin->devices;
     if (gs_loop_now_ns(plugin->loop) >= devices->ask_at_ns) {
         devices->ask_at_ns = INT64_MAX;
-        plugin->reconcile_due = true;
+        plugin->calls.reconcile_due = true;
     }
     plugin_wake_at(plugin, devices->ask_at_ns);
 }
@@ -125,8 +125,8 @@ static void tell_overfull(struct plugin *plugin)
     gs_gpu_mask overfull = 0;
     gs_allocator_each_placed(plugin->alloc, add_held, held);
     size_t above = 0;
-    for (uint32_t i = 0; plugin->restored && i < plugin->set.count; i++) {
-        const struct gs_gpu *gpu = &plugin->set.gpus[i];
+    for (uint32_t i = 0; plugin->restored && i < plugin->devices.set.count; i++) {
+        const struct gs_gpu *gpu = &plugin->devices.set.gpus[i];
         if (held[gpu->idx] <= gpu->mem_units)
             continue;
         overfull |= GS_GPU_BIT(gpu->idx);
@@ -185,8 +185,8 @@ static void tell_gpus(struct plugin *plugin)
     if (!devices->tell_gpus || !plugin->restored)
         return;
     devices->tell_gpus = false;
-    node_events_of_gpus(plugin, &devices->reported, &plugin->set);
-    devices->reported = plugin->set;
+    node_events_of_gpus(plugin, &devices->reported, &plugin->devices.set);
+    devices->reported = plugin->devices.set;
 }
 
 /* A cordon is the node's, not the driver's: the inventory does not name it. */
@@ -248,9 +248,7 @@ static int apply(struct plugin *plugin, struct unit_choice choice, struct gs_err
     devices->dropped = made.dropped;
     devices->numbers = numbers;
     devices->tell_gpus = true;
-    plugin->set = plugin->node.set = set;
-    plugin->node.unit = choice.unit;
-    plugin->node.unit_doubted = choice.state == UNIT_DOUBTED;
+    devices->set = set;
     plugin->enforce.look_due = true;
     return 0;
 }
@@ -287,7 +285,8 @@ static void renew_if_due(struct plugin *plugin)
     tell_overfull(plugin);
     if (plugin->restored && numbers_forget(&devices->numbers, placed_on(&stats)))
         devices->due = plugin->node.due = true;
-    if (!plugin->have_gpus || (!devices->due && is_tried(devices, choose_unit(plugin, &stats))))
+    if (!plugin->devices.have_gpus ||
+        (!devices->due && is_tried(devices, choose_unit(plugin, &stats))))
         return;
     if (renew(plugin, &err) < 0)
         gs_log(GS_LOG_ERROR, "the list of devices stays as it was", GS_STR("why", err.msg));
@@ -300,9 +299,9 @@ static void remember(struct plugin *plugin)
 {
     struct devices *devices = &plugin->devices;
     const struct gs_inventory *record = record_now(devices->record);
-    int64_t until_ns = plugin->gpus_since_ns + DEVICES_PATIENCE_NS;
+    int64_t until_ns = plugin->devices.since_ns + DEVICES_PATIENCE_NS;
     bool late = gs_loop_now_ns(plugin->loop) >= until_ns;
-    if (devices->remembered || !plugin->have_gpus)
+    if (devices->remembered || !plugin->devices.have_gpus)
         return;
     if (!devices->node_read && !(late && record_on_host(devices->record))) {
         plugin_wake_at(plugin, late ? INT64_MAX : until_ns);
@@ -338,7 +337,7 @@ static void read_notes(struct plugin *plugin)
     struct checkpoint_notes said;
     struct gs_error err = {0};
     int64_t now_ns = gs_loop_now_ns(plugin->loop);
-    if (!devices->remembered || devices->noted_read || !plugin->have_gpus)
+    if (!devices->remembered || devices->noted_read || !plugin->devices.have_gpus)
         return;
     if (now_ns < devices->notes_again_ns) {
         plugin_wake_at(plugin, devices->notes_again_ns);
@@ -361,8 +360,8 @@ static void read_notes(struct plugin *plugin)
 static void tell_waiting(struct plugin *plugin)
 {
     struct devices *devices = &plugin->devices;
-    bool waits = plugin->have_gpus && !devices_known(devices) &&
-                 gs_loop_now_ns(plugin->loop) >= plugin->gpus_since_ns + DEVICES_PATIENCE_NS;
+    bool waits = plugin->devices.have_gpus && !devices_known(devices) &&
+                 gs_loop_now_ns(plugin->loop) >= plugin->devices.since_ns + DEVICES_PATIENCE_NS;
     const char *why =
         !devices->remembered
             ? "waiting for the node's object: which GPU has which index, and the unit that pods "
@@ -394,7 +393,7 @@ static void log_node(const struct settings *settings, const struct gs_gpu *gpu)
 /* Once their indices are known. */
 static void log_gpus(struct plugin *plugin)
 {
-    const struct gs_gpu_set *set = &plugin->set;
+    const struct gs_gpu_set *set = &plugin->devices.set;
     if (!plugin->devices.log_due || !devices_known(&plugin->devices))
         return;
     plugin->devices.log_due = false;

@@ -21,7 +21,10 @@ struct plugin;
 struct devices {
     struct gs_gpu_set found;    /* as read, without units, by the source's indices */
     struct numbers numbers;     /* which are ours */
+    struct gs_gpu_set set;      /* as told: mem_units are set, in the unit in force */
     struct gs_gpu_set reported; /* what node events were about last */
+    bool have_gpus;             /* they were read, and there are some */
+    int64_t since_ns;           /* since then */
     bool tell_gpus;             /* the set has changed since */
     struct record *record;      /* of the node: what was so, and is */
     bool remembered;            /* numbers come from it, or it is known that there is none */

@@ -51,10 +51,10 @@ static void look(struct plugin *plugin)
 {
     struct enforce *enforce = &plugin->enforce;
     const char *addresses[GS_GPUS_MAX] = {NULL};
-    size_t count = addresses_of(&plugin->set, addresses);
+    size_t count = addresses_of(&plugin->devices.set, addresses);
     enum gs_limit_host_state host =
         gs_limiter_look(enforce->limiter, addresses, count, enforce->gpus);
-    leave_out(&plugin->set, enforce->gpus);
+    leave_out(&plugin->devices.set, enforce->gpus);
     enforce->gpu_count = count;
     gs_keeper_gpus(enforce->keeper, host, enforce->gpus, count);
     if (enforce->watch)
@@ -72,62 +72,12 @@ static void look_when_due(struct plugin *plugin)
         look(plugin);
 }
 
-static void log_word(const struct gs_gpu *gpu)
-{
-    gs_log(GS_LOG_INFO, "limits", GS_INT("gpu", gpu->idx),
-           GS_STR("enforced", gs_enforced_name(gpu->enforced)),
-           GS_STR("why", gs_enforced_reason(gpu->enforced)));
-}
-
-static void count_pod(void *ctx, const struct gs_placed *pod)
-{
-    uint32_t *pods_on = ctx, gpu;
-    GS_FOR_EACH_GPU (gpu, pod->gpus)
-        pods_on[gpu]++;
-}
-
-/* Only instances are asked about: how many pods are on each. */
-static void count_pods(const struct plugin *plugin, uint32_t pods_on[GS_GPUS_MAX])
-{
-    bool any = false;
-    for (uint32_t i = 0; i < plugin->set.count; i++)
-        any |= gs_gpu_is_instance(&plugin->set.gpus[i]);
-    if (any)
-        gs_allocator_each_placed(plugin->alloc, count_pod, pods_on);
-}
-
-/* The hardware keeps a pod to its instance, and no one keeps two in it apart. */
-static enum gs_enforced word_of(const struct plugin *plugin, const struct gs_gpu *gpu,
-                                uint32_t pods)
+enum gs_enforced enforce_word(const struct plugin *plugin, const struct gs_gpu *gpu)
 {
     const struct gs_keeper *keeper = plugin->enforce.keeper;
-    if (plugin->settings.mps_root)
-        return mps_enforces(plugin, gpu);
-    if (gs_gpu_is_instance(gpu) && pods <= 1)
-        return GS_ENFORCED_MIG;
-    if (plugin->settings.hook_library)
-        return hook_enforces(plugin);
     if (gs_gpu_is_instance(gpu))
         return GS_ENFORCED_INSTANCE;
     return keeper ? gs_keeper_enforces(keeper, gpu->idx) : GS_ENFORCED_NOT_ON;
-}
-
-/* What is true of each GPU goes to the node's object at once: pods choose by it. */
-static void tell_node(struct plugin *plugin)
-{
-    uint32_t pods_on[GS_GPUS_MAX] = {0};
-    count_pods(plugin, pods_on);
-    for (uint32_t i = 0; i < plugin->set.count; i++) {
-        struct gs_gpu *gpu = &plugin->set.gpus[i];
-        enum gs_enforced enforced = word_of(plugin, gpu, pods_on[gpu->idx]);
-        gpu->enforced = plugin->node.set.gpus[i].enforced =
-            enforced; /* a set is read each minute */
-        if (plugin->enforce.words[gpu->idx] == enforced)
-            continue;
-        plugin->enforce.words[gpu->idx] = enforced;
-        plugin->node.due = true;
-        log_word(gpu);
-    }
 }
 
 /* ---- pods ---- */
@@ -168,23 +118,18 @@ static void take_listed(void *ctx, const struct gs_placed *pod)
 static void take_pods(struct plugin *plugin)
 {
     struct enforce *enforce = &plugin->enforce;
-    if (!plugin->pods_changed && !enforce->pass_due && enforce->answered == plugin->calls.answered)
+    if (!plugin->pods_changed && !enforce->pass_due && !enforce->allocated)
         return;
-    enforce->answered = plugin->calls.answered;
+    enforce->allocated = false;
     gs_keeper_list_begin(enforce->keeper);
     gs_allocator_each_placed(plugin->alloc, take_listed, plugin);
     gs_keeper_list_end(enforce->keeper);
 }
 
-static bool may_keep(const struct plugin *plugin)
-{
-    return plugin->have_gpus && !plugin->stopping && devices_known(&plugin->devices);
-}
-
 static void on_pod(void *ctx, const char *uid, enum gs_qos qos)
 {
     struct plugin *plugin = ctx;
-    if (may_keep(plugin))
+    if (plugin_knows(plugin))
         gs_keeper_appeared(plugin->enforce.keeper, uid);
 }
 
@@ -260,8 +205,6 @@ bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *req
     struct gs_placed pod;
     struct gs_kept kept;
     char text[WHERE_BYTES];
-    if (!mps_may_start(plugin, request, err) || !hook_may_start(plugin, request, err))
-        return false;
     if (!plugin->enforce.keeper || plugin->settings.enforce == GS_ENFORCE_OFF)
         return true;
     if (!gs_allocator_starting(plugin->alloc, request, &pod)) {
@@ -337,14 +280,13 @@ static void keep(struct plugin *plugin)
 
 void enforce_round(struct plugin *plugin)
 {
-    if (!may_keep(plugin)) {
+    if (!plugin_knows(plugin)) {
         read_watch(plugin);
         plugin->enforce.look_due = true; /* which tells of all pods that are there */
         return;
     }
     if (plugin->enforce.keeper)
         keep(plugin);
-    tell_node(plugin);
 }
 
 /* ---- start and end ---- */

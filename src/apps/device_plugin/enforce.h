@@ -22,12 +22,11 @@ struct enforce {
     struct gs_loop_fd fd;
     struct gs_limit_gpu gpus[GS_GPUS_MAX]; /* by index, as looked at last */
     size_t gpu_count;
-    bool look_due;                       /* the GPUs changed */
-    bool pass_due;                       /* all pods are looked at */
-    bool appeared;                       /* the watch has something */
-    int64_t look_ns;                     /* the next look at the host */
-    uint64_t answered;                   /* Allocates, when the pods were last taken over */
-    enum gs_enforced words[GS_GPUS_MAX]; /* by index, as logged and sent to the node last */
+    bool look_due;   /* the GPUs changed */
+    bool pass_due;   /* all pods are looked at */
+    bool appeared;   /* the watch has something */
+    int64_t look_ns; /* the next look at the host */
+    bool allocated;  /* an Allocate was answered */
 };
 
 /* GS_EINVAL: the mount's name; GS_ENOMEM. Whether the host can limit is found out later. */
@@ -35,6 +34,9 @@ int enforce_start(struct plugin *plugin, struct gs_error *err);
 void enforce_release(struct plugin *plugin);
 
 void enforce_round(struct plugin *plugin);
+
+/* What the kernel does for a GPU. */
+enum gs_enforced enforce_word(const struct plugin *plugin, const struct gs_gpu *gpu);
 
 /* Before a container starts. False: it has to wait, see err. */
 bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *request,

@@ -67,7 +67,7 @@ static bool advertise(struct plugin *plugin, const struct gs_gpu_set *found)
     if (devices_take_gpus(plugin, found, &err) == 0)
         return true;
     gs_log(GS_LOG_ERROR, "these GPUs cannot be advertised", GS_STR("why", err.msg));
-    if (!plugin->have_gpus)
+    if (!plugin->devices.have_gpus)
         plugin_stop(plugin, 1);
     return false;
 }
@@ -80,7 +80,7 @@ static void lose_sight(struct plugin *plugin, const char *why)
     bool news = false;
     gs_log(GS_LOG_ERROR, "the GPUs cannot be read", GS_STR("why", why));
     pages_set_gpu_error(&plugin->pages, why);
-    for (uint32_t i = 0; plugin->have_gpus && i < sick.count; i++) {
+    for (uint32_t i = 0; plugin->devices.have_gpus && i < sick.count; i++) {
         news |= sick.gpus[i].healthy;
         sick.gpus[i].healthy = false;
     }
@@ -90,9 +90,9 @@ static void lose_sight(struct plugin *plugin, const char *why)
 
 static void tell_pages(struct plugin *plugin)
 {
-    const char *refused = plugin->set.refused;
+    const char *refused = plugin->devices.set.refused;
     char why[300] = "";
-    if (!plugin->have_gpus)
+    if (!plugin->devices.have_gpus)
         snprintf(why, sizeof(why), "there are no GPUs%s%s", refused[0] ? " to share: " : "",
                  refused);
     pages_set_gpu_error(&plugin->pages, why);
@@ -139,9 +139,9 @@ static void take_news(struct plugin *plugin, const struct news *news)
         lose_sight(plugin, news->err.msg);
         end_if_for_long(plugin, news->err.code);
     } else if (advertise(plugin, &news->set)) {
-        if (!plugin->have_gpus)
-            plugin->gpus_since_ns = gs_loop_now_ns(plugin->loop);
-        plugin->have_gpus = news->set.count > 0;
+        if (!plugin->devices.have_gpus)
+            plugin->devices.since_ns = gs_loop_now_ns(plugin->loop);
+        plugin->devices.have_gpus = news->set.count > 0;
         plugin->node.due = plugin->devices.log_due = true;
         tell_pages(plugin);
     }
@@ -341,7 +341,7 @@ void gpu_thread_stop(struct plugin *plugin)
         nanosleep(&(const struct timespec){.tv_nsec = LOOK_MS * GS_NS_PER_MS}, NULL);
     if (!atomic_load(&thread->ended)) {
         gs_log(GS_LOG_WARN, "the driver does not come back: ending without it");
-        _exit(plugin->result);
+        _exit(plugin->round.result);
     }
     pthread_join(thread->thread, NULL);
     thread->source.ops->close(thread->source.ctx);

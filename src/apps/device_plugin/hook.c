@@ -172,7 +172,7 @@ void hook_release(struct plugin *plugin)
     trash_release(&plugin->hook.trash);
 }
 
-enum gs_enforced hook_enforces(const struct plugin *plugin)
+enum gs_enforced hook_word(const struct plugin *plugin, const struct gs_gpu *gpu)
 {
     return plugin->hook.ready ? GS_ENFORCED_HOOK : GS_ENFORCED_HOOK_AWAY;
 }

@@ -50,7 +50,7 @@ void hook_round(struct plugin *plugin);
 void hook_release(struct plugin *plugin);
 
 /* The word of every GPU. */
-enum gs_enforced hook_enforces(const struct plugin *plugin);
+enum gs_enforced hook_word(const struct plugin *plugin, const struct gs_gpu *gpu);
 
 /* Adds environment and mounts to an answer, all in the arena: the same whatever becomes of the
  * library until the container starts. GS_EINVAL: ids that name no folder; GS_ENOMEM. */

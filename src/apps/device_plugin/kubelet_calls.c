@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device_plugin/kubelet_calls.h"
+#include "device_plugin/plugin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ static void wait_for(struct pending_call *pending, enum call_wait wait, int64_t 
 static void pending_free(struct pending_call *pending)
 {
     struct plugin *plugin = pending->plugin;
-    struct pending_call **at = &plugin->pending_calls;
+    struct pending_call **at = &plugin->calls.pending;
     while (*at != pending)
         at = &(*at)->next;
     *at = pending->next;
@@ -91,7 +91,7 @@ static void fail(struct pending_call *pending, const struct gs_error *why)
     gs_log(GS_LOG_WARN, pending->kind == CALL_ALLOCATE ? "not allocated" : "start held back",
            GS_INT("units", pending->wanted[pending->at].count), GS_STR("why", why->msg));
     if (pending->kind == CALL_ALLOCATE && why->code != GS_EBUSY)
-        pending->plugin->calls.failed++;
+        pending->plugin->calls.stats.failed++;
     gs_dp_call_fail(pending->call, why);
     pending_free(pending);
 }
@@ -114,8 +114,8 @@ static void list_done(void *ctx)
 {
     struct quick_list *list = ctx;
     struct plugin *plugin = list->plugin;
-    plugin->listing = false;
-    plugin->list_failed = !list->batch;
+    plugin->calls.listing = false;
+    plugin->calls.list_failed = !list->batch;
     if (list->batch) {
         gs_allocator_quick_pods(plugin->alloc);
         pod_batch_apply(plugin, list->batch);
@@ -133,17 +133,17 @@ static void list_start(struct plugin *plugin)
     if (!list)
         return; /* the budget ends the wait */
     list->plugin = plugin;
-    plugin->list_round++;
-    plugin->listing = true;
+    plugin->calls.list_round++;
+    plugin->calls.listing = true;
     gs_allocator_quick_begin(plugin->alloc);
-    worker_submit(plugin->lister, &(struct worker_job){list_work, list_done, list});
+    worker_submit(plugin->calls.lister, &(struct worker_job){list_work, list_done, list});
 }
 
 /* A list that runs already may have begun too early. */
 static void wait_for_list(struct pending_call *pending)
 {
     struct plugin *plugin = pending->plugin;
-    pending->list_round = plugin->list_round + 1;
+    pending->list_round = plugin->calls.list_round + 1;
     wait_for(pending, WAIT_LIST,
              gs_loop_now_ns(plugin->loop) + LIST_BUDGET_NS + LIST_BUDGET_NS / 10);
 }
@@ -173,16 +173,6 @@ static void log_allocated(const struct pending_call *pending,
            GS_INT("ms", took_ns / GS_NS_PER_MS));
 }
 
-/* What limits the container beside the kernel. */
-static void add_limits(struct pending_call *pending, const struct gs_allocate_answer *answer,
-                       struct gs_error *err)
-{
-    struct gs_dp_container *container = &pending->answers[pending->at];
-    const struct gs_dp_ids *ids = &pending->wanted[pending->at];
-    if (mps_add(pending->plugin, answer, &pending->arena, container, err) == 0)
-        hook_add(pending->plugin, answer, ids, &pending->arena, container, err);
-}
-
 static void decide_allocate(struct pending_call *pending, enum gs_api_outcome api)
 {
     struct plugin *plugin = pending->plugin;
@@ -194,7 +184,7 @@ static void decide_allocate(struct pending_call *pending, enum gs_api_outcome ap
             .observed = pending->observed.pods,
             .observed_count = pending->observed.count,
             .api = api,
-            .patient = waited_ns < ALLOCATE_PATIENCE_NS && !plugin->stopping,
+            .patient = waited_ns < ALLOCATE_PATIENCE_NS && !plugin->round.stopping,
         };
         struct gs_allocate_answer answer;
         struct gs_error err = {0};
@@ -211,7 +201,8 @@ static void decide_allocate(struct pending_call *pending, enum gs_api_outcome ap
                                                               &pending->answers[pending->at]) < 0)
             gs_fail_nomem(&err);
         else if (result == GS_ALLOCATE_DONE)
-            add_limits(pending, &answer, &err);
+            guards_add(plugin, &answer, &pending->wanted[pending->at], &pending->arena,
+                       &pending->answers[pending->at], &err);
         if (err.code != GS_OK) {
             fail(pending, &err);
             return;
@@ -219,8 +210,9 @@ static void decide_allocate(struct pending_call *pending, enum gs_api_outcome ap
         log_allocated(pending, &answer);
     }
     gs_dp_allocate_reply(pending->call, pending->answers, pending->count);
-    plugin->calls.answered++;
-    plugin->calls.answered_ns += (uint64_t)(gs_loop_now_ns(plugin->loop) - pending->since_ns);
+    plugin->enforce.allocated = true;
+    plugin->calls.stats.answered++;
+    plugin->calls.stats.answered_ns += (uint64_t)(gs_loop_now_ns(plugin->loop) - pending->since_ns);
     devices_ask_soon(plugin); /* ids that were just freed may have been given out again */
     pending_free(pending);
 }
@@ -260,7 +252,7 @@ static void decide_start(struct pending_call *pending)
     case GS_START_OK:
         break;
     }
-    if (!enforce_may_start(pending->plugin, &request, &err)) {
+    if (!guards_may_start(pending->plugin, &request, &err)) {
         fail(pending, &err);
         return;
     }
@@ -282,26 +274,26 @@ static void decide(struct pending_call *pending, enum gs_api_outcome api)
 
 static bool is_silent(const struct plugin *plugin)
 {
-    int64_t since_ns = plugin->podres_silent_ns;
+    int64_t since_ns = plugin->calls.podres_silent_ns;
     return since_ns && gs_loop_now_ns(plugin->loop) - since_ns >= SILENCE_NS;
 }
 
 static void note_kubelet(struct plugin *plugin, const struct gs_error *failure)
 {
-    if (failure && !plugin->podres_silent_ns) {
-        plugin->podres_silent_ns = gs_loop_now_ns(plugin->loop);
+    if (failure && !plugin->calls.podres_silent_ns) {
+        plugin->calls.podres_silent_ns = gs_loop_now_ns(plugin->loop);
         gs_log(GS_LOG_WARN, "the kubelet did not tell its pods", GS_STR("why", failure->msg));
     }
     if (!failure && is_silent(plugin))
         gs_log(GS_LOG_INFO, "the kubelet tells its pods again");
     if (!failure)
-        plugin->podres_silent_ns = 0;
+        plugin->calls.podres_silent_ns = 0;
 }
 
 static uint32_t starts(const struct plugin *plugin)
 {
     uint32_t count = 0;
-    for (const struct pending_call *pending = plugin->pending_calls; pending;
+    for (const struct pending_call *pending = plugin->calls.pending; pending;
          pending = pending->next)
         count += pending->kind == CALL_START;
     return count;
@@ -320,7 +312,7 @@ static bool list_kubelet_again(struct pending_call *pending, const struct gs_err
         pause_ns = START_PAUSE_NS;
         patience_ns = is_silent(plugin) || starts(plugin) > STARTS_MAX ? 0 : SILENCE_NS;
     }
-    if (plugin->stopping || now_ns + pause_ns - pending->since_ns >= patience_ns)
+    if (plugin->round.stopping || now_ns + pause_ns - pending->since_ns >= patience_ns)
         return false;
     wait_for(pending, WAIT_TO_ASK, now_ns + pause_ns);
     return true;
@@ -390,14 +382,14 @@ static struct pending_call *pending_new(struct plugin *plugin, enum call_kind ki
     struct pending_call *pending = calloc(1, sizeof(*pending));
     if (!pending)
         return NULL;
-    *pending = (struct pending_call){.next = plugin->pending_calls,
+    *pending = (struct pending_call){.next = plugin->calls.pending,
                                      .plugin = plugin,
                                      .kind = kind,
                                      .call = call,
                                      .wanted = wanted,
                                      .count = count,
                                      .since_ns = gs_loop_now_ns(plugin->loop)};
-    plugin->pending_calls = pending;
+    plugin->calls.pending = pending;
     pending->answers = gs_arena_calloc(&pending->arena, count + 1, sizeof(*pending->answers));
     if (!pending->answers) {
         pending_free(pending);
@@ -435,7 +427,7 @@ const struct gs_dp_ops kubelet_calls_ops = {.allocate = on_allocate, .pre_start 
 
 static bool has_reconcile(const struct plugin *plugin)
 {
-    const struct pending_call *pending = plugin->pending_calls;
+    const struct pending_call *pending = plugin->calls.pending;
     while (pending && pending->kind != CALL_RECONCILE)
         pending = pending->next;
     return pending != NULL;
@@ -444,8 +436,8 @@ static bool has_reconcile(const struct plugin *plugin)
 static void go_on_with_list(struct pending_call *pending, bool due)
 {
     const struct plugin *plugin = pending->plugin;
-    if (!plugin->listing && pending->list_round <= plugin->list_round)
-        decide(pending, plugin->list_failed ? GS_API_TIMEOUT : GS_API_ANSWERED);
+    if (!plugin->calls.listing && pending->list_round <= plugin->calls.list_round)
+        decide(pending, plugin->calls.list_failed ? GS_API_TIMEOUT : GS_API_ANSWERED);
     else if (due)
         decide(pending, GS_API_TIMEOUT);
     else if (plugin->pods_changed)
@@ -454,7 +446,7 @@ static void go_on_with_list(struct pending_call *pending, bool due)
 
 static void go_on_with_node(struct pending_call *pending, bool due)
 {
-    enum node_outcome outcome = pending->plugin->node_write;
+    enum node_outcome outcome = pending->plugin->writes.outcome;
     if (!due && outcome == NODE_NOT_TRIED)
         return;
     pending->write_tried = due || outcome == NODE_NOT_WRITTEN;
@@ -493,38 +485,38 @@ static void go_on(struct pending_call *pending)
 
 static bool wants_list(const struct plugin *plugin, const struct pending_call *pending)
 {
-    return pending->wait == WAIT_LIST && pending->list_round > plugin->list_round;
+    return pending->wait == WAIT_LIST && pending->list_round > plugin->calls.list_round;
 }
 
 void kubelet_calls_round(struct plugin *plugin)
 {
     bool list = false;
-    if (plugin->reconcile_due && !plugin->stopping && !has_reconcile(plugin)) {
-        plugin->reconcile_due = false;
+    if (plugin->calls.reconcile_due && !plugin->round.stopping && !has_reconcile(plugin)) {
+        plugin->calls.reconcile_due = false;
         begin(plugin, CALL_RECONCILE, NULL, NULL, 0);
     }
-    for (struct pending_call *pending = plugin->pending_calls, *next; pending; pending = next) {
+    for (struct pending_call *pending = plugin->calls.pending, *next; pending; pending = next) {
         next = pending->next;
         go_on(pending);
     }
-    for (const struct pending_call *pending = plugin->pending_calls; pending;
+    for (const struct pending_call *pending = plugin->calls.pending; pending;
          pending = pending->next) {
         list = list || wants_list(plugin, pending);
         plugin_wake_at(plugin, pending->until_ns);
     }
-    if (list && !plugin->listing)
+    if (list && !plugin->calls.listing)
         list_start(plugin);
     plugin->pods_changed = false;
-    plugin->node_write = NODE_NOT_TRIED;
+    plugin->writes.outcome = NODE_NOT_TRIED;
 }
 
 void kubelet_calls_free(struct plugin *plugin)
 {
     struct gs_error err = {0};
     gs_fail(&err, GS_EIO, "the device plugin is being stopped");
-    while (plugin->pending_calls) {
-        if (plugin->pending_calls->call)
-            gs_dp_call_fail(plugin->pending_calls->call, &err);
-        pending_free(plugin->pending_calls);
+    while (plugin->calls.pending) {
+        if (plugin->calls.pending->call)
+            gs_dp_call_fail(plugin->calls.pending->call, &err);
+        pending_free(plugin->calls.pending);
     }
 }

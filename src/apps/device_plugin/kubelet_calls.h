@@ -2,13 +2,29 @@
 #ifndef GPUSHARE_APPS_DEVICE_PLUGIN_KUBELET_CALLS_H
 #define GPUSHARE_APPS_DEVICE_PLUGIN_KUBELET_CALLS_H
 
-#include "device_plugin/plugin.h"
+#include "device_plugin/pages.h"
+#include "device_plugin/worker.h"
+#include "gpushare/grpc/device_plugin.h"
+
+struct plugin;
+struct pending_call;
 
 /*
  * The kubelet's Allocate and PreStartContainer, from the call to its answer: first the kubelet is
  * asked which pods it has (PodResources), then, only if the allocator does not know the pod, the
  * API for this node's pods. Both have short limits; without an answer the call goes on.
  */
+struct kubelet_calls {
+    struct pending_call *pending;
+    struct pages_calls stats;
+    int64_t podres_silent_ns; /* since then the kubelet has listed no pods; 0: it does */
+    bool reconcile_due;       /* the kubelet is to be asked whose ids are whose */
+    struct worker *lister;
+    uint64_t list_round; /* of the list of pods that runs, or ran last */
+    bool listing;
+    bool list_failed; /* that one */
+};
+
 extern const struct gs_dp_ops kubelet_calls_ops; /* ctx: struct plugin */
 
 /* Goes on with every call for which what it waits for has come: an answer of the kubelet's, pods

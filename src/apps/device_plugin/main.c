@@ -95,9 +95,10 @@ static int start_threads(struct plugin *plugin, struct ends *ends, struct gs_err
     if (plugin->settings.http_listen && plugin->settings.pod_usage)
         gs_log(GS_LOG_WARN, "--pod-usage=on: whoever reaches this port reads what each pod uses",
                GS_STR("listen", plugin->settings.http_listen));
-    if (worker_start(plugin->loop, &plugin->writer, err) < 0 ||
-        worker_start(plugin->loop, &plugin->lister, err) < 0 || pod_watch_start(plugin, err) < 0 ||
-        slice_watch_start(plugin, err) < 0 || gpu_source_open(&plugin->settings, &source, err) < 0)
+    if (worker_start(plugin->loop, &plugin->writes.writer, err) < 0 ||
+        worker_start(plugin->loop, &plugin->calls.lister, err) < 0 ||
+        pod_watch_start(plugin, err) < 0 || slice_watch_start(plugin, err) < 0 ||
+        gpu_source_open(&plugin->settings, &source, err) < 0)
         return -1;
     return gpu_thread_start(plugin, &source, err);
 }
@@ -130,14 +131,14 @@ static int watch_signals(struct plugin *plugin, struct ends *ends, struct gs_err
  * round. */
 static void tear_down(struct plugin *plugin, struct ends *ends)
 {
-    plugin->stopping = true;
+    plugin->round.stopping = true;
     if (plugin->client)
         gs_kube_client_cancel(plugin->client);
     gs_http_server_free(ends->http);
     pages_release(&plugin->pages);
     pod_watch_stop(plugin);
-    worker_stop(plugin->writer);
-    worker_stop(plugin->lister);
+    worker_stop(plugin->writes.writer);
+    worker_stop(plugin->calls.lister);
     slice_watch_stop(plugin);
     gpu_thread_stop(plugin);
     if (plugin->loop) {
@@ -151,8 +152,8 @@ static void tear_down(struct plugin *plugin, struct ends *ends)
             gs_dp_free(plugin->dp);
         gs_loop_free(plugin->loop);
     }
-    worker_free(plugin->writer);
-    worker_free(plugin->lister);
+    worker_free(plugin->writes.writer);
+    worker_free(plugin->calls.lister);
     slice_watch_free(plugin->ownership.watch);
     gs_allocator_free(plugin->alloc);
     gs_kube_client_free(plugin->client);
@@ -209,5 +210,5 @@ int main(int argc, char **argv)
                                                  : serve(&plugin, &err);
     if (result < 0)
         gs_log(GS_LOG_ERROR, "cannot go on", GS_STR("why", err.msg));
-    return result < 0 ? 1 : plugin.result;
+    return result < 0 ? 1 : plugin.round.result;
 }

@@ -99,7 +99,7 @@ void mps_mark(const struct plugin *plugin, struct gs_gpu_set *set)
     }
 }
 
-enum gs_enforced mps_enforces(const struct plugin *plugin, const struct gs_gpu *gpu)
+enum gs_enforced mps_word(const struct plugin *plugin, const struct gs_gpu *gpu)
 {
     return state_of(plugin, gpu).ready ? GS_ENFORCED_MPS : GS_ENFORCED_MPS_AWAY;
 }
@@ -118,7 +118,8 @@ static const char *host_path(const struct plugin *plugin, const char *uuid, cons
 /* The first GPU of the container is number 0 to it, whatever it is on the node: one entry that
  * names a GPU it does not see would drop the whole list. */
 int mps_add(const struct plugin *plugin, const struct gs_allocate_answer *answer,
-            struct gs_arena *arena, struct gs_dp_container *container, struct gs_error *err)
+            const struct gs_dp_ids *ids, struct gs_arena *arena, struct gs_dp_container *container,
+            struct gs_error *err)
 {
     const size_t env_count = container->env_count, mount_count = container->mount_count;
     if (!plugin->settings.mps_root)
@@ -127,8 +128,8 @@ int mps_add(const struct plugin *plugin, const struct gs_allocate_answer *answer
         return gs_fail(err, GS_EINVAL,
                        "a container with several GPUs cannot be a client of their MPS daemons: "
                        "take gpu-count off, or choose a node without MPS");
-    const struct gs_gpu *gpu =
-        gs_gpu_find(plugin->set.gpus, plugin->set.count, (uint32_t)__builtin_ctzll(answer->gpus));
+    const struct gs_gpu *gpu = gs_gpu_find(plugin->devices.set.gpus, plugin->devices.set.count,
+                                           (uint32_t)__builtin_ctzll(answer->gpus));
     struct gs_dp_pair *envs =
         gs_arena_extend(arena, container->envs, env_count, ENVS_MAX, sizeof(*envs));
     struct gs_dp_path *mounts =
@@ -163,8 +164,8 @@ int mps_add(const struct plugin *plugin, const struct gs_allocate_answer *answer
 /* Of an unknown pod's GPUs: any. */
 static bool all_ready(const struct plugin *plugin, gs_gpu_mask gpus, struct gs_error *err)
 {
-    for (uint32_t i = 0; i < plugin->set.count; i++) {
-        const struct gs_gpu *gpu = &plugin->set.gpus[i];
+    for (uint32_t i = 0; i < plugin->devices.set.count; i++) {
+        const struct gs_gpu *gpu = &plugin->devices.set.gpus[i];
         const struct mps_state state = state_of(plugin, gpu);
         if (!(gpus & GS_GPU_BIT(gpu->idx)) || state.ready)
             continue;

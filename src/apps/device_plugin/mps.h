@@ -36,12 +36,13 @@ void mps_round(struct plugin *plugin);
 void mps_mark(const struct plugin *plugin, struct gs_gpu_set *set);
 
 /* The GPU's word. */
-enum gs_enforced mps_enforces(const struct plugin *plugin, const struct gs_gpu *gpu);
+enum gs_enforced mps_word(const struct plugin *plugin, const struct gs_gpu *gpu);
 
 /* Adds environment and mounts of a client to an answer, all in the arena. GS_EINVAL: it has several
  * GPUs, whose daemons one process cannot have; GS_ENOMEM. */
 int mps_add(const struct plugin *plugin, const struct gs_allocate_answer *answer,
-            struct gs_arena *arena, struct gs_dp_container *container, struct gs_error *err);
+            const struct gs_dp_ids *ids, struct gs_arena *arena, struct gs_dp_container *container,
+            struct gs_error *err);
 
 /* False: the container's start is held back, as its GPU's daemon is away, or as its pod insists on
  * a limit that holds. */

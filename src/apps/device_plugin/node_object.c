@@ -27,10 +27,10 @@ static bool inventory_matches(const struct gs_node *node, const struct node_obje
         return false;
     if (!node->inventory || !node->tells_moved || node->unit != desired->unit ||
         node->unit_doubted != desired->unit_doubted || node->inventory_rev != desired->rev ||
-        node->gpu_count != desired->set.count)
+        node->gpu_count != desired->set->count)
         return false;
     for (uint32_t i = 0; i < node->gpu_count; i++) {
-        if (!same_gpu(&node->gpus[i], &desired->set.gpus[i]))
+        if (!same_gpu(&node->gpus[i], &desired->set->gpus[i]))
             return false;
     }
     return true;
@@ -48,7 +48,7 @@ static bool moved_matches(const struct gs_node *node, const struct node_object *
  * theirs. NULL: it is to be absent. */
 static const char *label_of(const struct node_object *desired)
 {
-    const struct gs_gpu_set *set = &desired->set;
+    const struct gs_gpu_set *set = desired->set;
     bool all =
         set->count > gs_gpu_mask_count(set->gone) && !desired->leaving && !desired->upgrading;
     for (uint32_t i = 0; i < set->count; i++)
@@ -69,7 +69,7 @@ static int write_annotations(const struct gs_kube *kube, const struct gs_names *
                              struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(INVENTORY_BYTES_MAX);
-    struct gs_gpu_set set = desired->set;
+    struct gs_gpu_set set = *desired->set;
     bool closed = desired->leaving || desired->upgrading || desired->unit_doubted;
     for (uint32_t i = 0; closed && i < set.count; i++)
         set.gpus[i].schedulable = false;
@@ -103,7 +103,7 @@ static int write_label(const struct gs_kube *kube, const struct gs_names *names,
  * that is gone. The extender knows which GPUs take pods. */
 static uint32_t cores_of(const struct node_object *desired)
 {
-    return desired->set.count * GS_CORES_PCT;
+    return desired->set->count * GS_CORES_PCT;
 }
 
 static int write_counts(const struct gs_kube *kube, const struct gs_names *names, const char *node,
@@ -170,7 +170,7 @@ int node_object_write(const struct gs_kube *kube, const struct gs_names *names, 
     struct gs_node found = {0};
     if (kube->ops->get_node(kube->ctx, node, &found, err) < 0)
         return -1;
-    uint32_t count = desired->set.count - gs_gpu_mask_count(desired->set.gone);
+    uint32_t count = desired->set->count - gs_gpu_mask_count(desired->set->gone);
     bool counted = found.capacity_count == count && found.capacity_cores_pct == cores_of(desired);
     bool labelled = label_matches(&found, desired);
     bool up_to_date = inventory_matches(&found, desired) && moved_matches(&found, desired);

@@ -8,15 +8,15 @@
 
 /* What this node's object shall say about its GPUs. */
 struct node_object {
-    struct gs_gpu_set set; /* with mem_units */
+    const struct gs_gpu_set *set; /* with mem_units; it and the next two: of a write (writes.c) */
     enum gs_unit unit;
-    bool due;     /* to be looked at */
+    bool unit_doubted; /* nothing new may come: the unit is not the one that was asked for */
+    bool due;          /* to be looked at */
     bool written; /* by this process; what an earlier one left behind is not looked at but replaced
                    */
     bool missing; /* the API server has no such node */
     bool upgrading;    /* nothing new may come: somebody replaces the driver */
     bool leaving;      /* nothing new may come: nobody will serve the kubelet for a while */
-    bool unit_doubted; /* nothing new may come: the unit is not the one that was asked for */
     int64_t rev;       /* of the record (record.h) */
     const char *moved; /* the text of gpu-moved */
 };

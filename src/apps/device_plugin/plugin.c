@@ -25,13 +25,13 @@ static void refresh_pages(struct plugin *plugin)
     state->pods_listed = plugin->pods_listed;
     state->linked = gs_dp_streams(plugin->dp) > 0;
     state->beat_ns = gs_loop_now_ns(plugin->loop);
-    state->set = plugin->set;
+    state->set = plugin->devices.set;
     state->unit = plugin->devices.unit;
     state->foreign_ids = plugin->devices.foreign;
     state->unit_waits = plugin->devices.unit_waits;
     state->stats = stats;
-    state->calls = plugin->calls;
-    state->kubelet_tells = !plugin->podres_silent_ns;
+    state->calls = plugin->calls.stats;
+    state->kubelet_tells = !plugin->calls.podres_silent_ns;
     state->enforce = plugin->settings.enforce;
     state->hook_trash = plugin->hook.trash.left;
     if (plugin->enforce.keeper)
@@ -50,7 +50,7 @@ static void on_link(void *ctx, enum gs_kubelet_link_event event, const struct gs
         plugin->pages.state.registrations++;
         pthread_mutex_unlock(&plugin->pages.lock);
         plugin->node.due = true; /* a kubelet that starts anew may have reset the node */
-        plugin->reconcile_due = true;
+        plugin->calls.reconcile_due = true;
         break;
     case GS_KUBELET_LINK_LOST:
         gs_log(GS_LOG_WARN, "the kubelet is gone");
@@ -84,9 +84,10 @@ static void link_kubelet(struct plugin *plugin)
  * device list are refused for good: then the record on the host has to do. */
 static bool may_link(struct plugin *plugin)
 {
-    if (plugin->link || plugin->stopping || !plugin->have_gpus || plugin->node.missing)
+    if (plugin->link || plugin->round.stopping || !plugin->devices.have_gpus ||
+        plugin->node.missing)
         return false;
-    int64_t until_ns = plugin->gpus_since_ns + DEVICES_PATIENCE_NS;
+    int64_t until_ns = plugin->devices.since_ns + DEVICES_PATIENCE_NS;
     if (!devices_known(&plugin->devices))
         return false;
     if (devices_synced(plugin) || gs_loop_now_ns(plugin->loop) >= until_ns)
@@ -110,43 +111,43 @@ static void end_if_folder_is_removed(struct plugin *plugin)
 /* Somebody may have changed the node's object, and a start may have gone by unseen. */
 static void look_around(struct plugin *plugin)
 {
-    if (++plugin->ticks == 1)
+    if (++plugin->round.ticks == 1)
         footprint_trim();
     end_if_folder_is_removed(plugin);
     devices_ask_soon(plugin);
     gs_allocator_put_right(plugin->alloc);
-    plugin->enforce.pass_due = plugin->usage_due = true;
-    pages_set_pods(&plugin->pages, plugin->alloc, &plugin->set);
-    if (plugin->ticks % TICKS_PER_LOOK != 0)
+    plugin->enforce.pass_due = plugin->round.usage_due = true;
+    pages_set_pods(&plugin->pages, plugin->alloc, &plugin->devices.set);
+    if (plugin->round.ticks % TICKS_PER_LOOK != 0)
         return;
-    plugin->node.due = plugin->have_gpus;
-    plugin->reconcile_due = true;
+    plugin->node.due = plugin->devices.have_gpus;
+    plugin->calls.reconcile_due = true;
 }
 
 static void tick(struct plugin *plugin)
 {
     int64_t now_ns = gs_loop_now_ns(plugin->loop);
-    if (now_ns >= plugin->tick_ns) {
-        plugin->tick_ns = now_ns + TICK_NS;
-        if (!plugin->stopping)
+    if (now_ns >= plugin->round.tick_ns) {
+        plugin->round.tick_ns = now_ns + TICK_NS;
+        if (!plugin->round.stopping)
             look_around(plugin);
     }
-    plugin_wake_at(plugin, plugin->tick_ns);
+    plugin_wake_at(plugin, plugin->round.tick_ns);
 }
 
 /* After a pass over all pods: what they use. */
 static void tell_usage(struct plugin *plugin)
 {
     struct usage usage;
-    if (!plugin->usage_due)
+    if (!plugin->round.usage_due)
         return;
-    plugin->usage_due = false;
+    plugin->round.usage_due = false;
     usage_init(&usage);
     usage.keeper = plugin->enforce.keeper;
     usage.unit_bytes = (uint64_t)gs_unit_mib(plugin->devices.unit) << 20;
     usage.names_pods = plugin->settings.pod_usage;
-    usage.set = &plugin->set;
-    usage.charged_elsewhere = usage_charged_elsewhere(&plugin->set);
+    usage.set = &plugin->devices.set;
+    usage.charged_elsewhere = usage_charged_elsewhere(&plugin->devices.set);
     gs_allocator_each_placed(plugin->alloc, usage_add_pod, &usage);
     pages_set_usage(&plugin->pages, &usage);
 }
@@ -163,6 +164,7 @@ void plugin_round(struct plugin *plugin)
     devices_round(plugin);       /* the list for the kubelet */
     checkpoint_restore(plugin);  /* what earlier runs answered: before any call is decided */
     enforce_round(plugin);       /* pods' limits: before a start is decided */
+    guards_round(plugin);        /* the word of each GPU */
     tell_usage(plugin);          /* what the pass over them saw */
     kubelet_calls_round(plugin); /* Allocate and PreStartContainer */
     if (may_link(plugin))
@@ -170,16 +172,16 @@ void plugin_round(struct plugin *plugin)
     shutdown_round(plugin);
     writes_round(plugin); /* what all of these have to say to the API */
     refresh_pages(plugin);
-    if (plugin->stopping)
-        plugin_wake_at(plugin, plugin->give_up_ns);
-    gs_loop_timer_arm(plugin->loop, &plugin->wake, plugin->wake_ns);
-    plugin->wake_ns = INT64_MAX;
+    if (plugin->round.stopping)
+        plugin_wake_at(plugin, plugin->round.give_up_ns);
+    gs_loop_timer_arm(plugin->loop, &plugin->round.wake, plugin->round.wake_ns);
+    plugin->round.wake_ns = INT64_MAX;
 }
 
 static bool is_over(const struct plugin *plugin)
 {
-    return plugin->stopping &&
-           (!plugin->pending_calls || gs_loop_now_ns(plugin->loop) >= plugin->give_up_ns);
+    return plugin->round.stopping &&
+           (!plugin->calls.pending || gs_loop_now_ns(plugin->loop) >= plugin->round.give_up_ns);
 }
 
 int plugin_run(struct plugin *plugin, struct gs_error *err)
@@ -200,16 +202,16 @@ static void on_wake(void *ctx)
 
 int plugin_start(struct plugin *plugin, struct gs_error *err)
 {
-    plugin->wake = (struct gs_loop_timer){.fn = on_wake};
-    plugin->tick_ns = gs_loop_now_ns(plugin->loop) + TICK_NS;
+    plugin->round.wake = (struct gs_loop_timer){.fn = on_wake};
+    plugin->round.tick_ns = gs_loop_now_ns(plugin->loop) + TICK_NS;
     devices_start(plugin);
-    plugin->usage_due = true; /* the pages have the families from the start */
+    plugin->round.usage_due = true; /* the pages have the families from the start */
     return ownership_start(plugin, record_now(plugin->devices.record), err);
 }
 
 void plugin_release(struct plugin *plugin)
 {
-    gs_loop_timer_disarm(plugin->loop, &plugin->wake);
+    gs_loop_timer_disarm(plugin->loop, &plugin->round.wake);
     devices_release(&plugin->devices);
     ownership_release(&plugin->ownership);
     enforce_release(plugin);

@@ -14,8 +14,8 @@
  * refused before is not waited for: the next plugin reads it in the kubelet's checkpoint. */
 static bool is_busy(const struct plugin *plugin, const struct gs_allocator_stats *stats)
 {
-    return !plugin->leave.written || plugin->pending_calls || plugin->writing || stats->waiting ||
-           stats->writes_untried;
+    return !plugin->leave.written || plugin->calls.pending || plugin->writes.writing ||
+           stats->waiting || stats->writes_untried;
 }
 
 void shutdown_round(struct plugin *plugin)
@@ -23,7 +23,7 @@ void shutdown_round(struct plugin *plugin)
     struct shutdown *leave = &plugin->leave;
     int64_t now_ns = gs_loop_now_ns(plugin->loop), end_ns = leave->until_ns;
     struct gs_allocator_stats stats;
-    if (!leave->begun || plugin->stopping)
+    if (!leave->begun || plugin->round.stopping)
         return;
     gs_allocator_stats(plugin->alloc, &stats);
     if (is_busy(plugin, &stats))
@@ -42,7 +42,8 @@ void shutdown_round(struct plugin *plugin)
 void shutdown_begin(struct plugin *plugin)
 {
     struct shutdown *leave = &plugin->leave;
-    bool somebody = plugin->have_gpus && plugin->node.written && gs_dp_streams(plugin->dp) > 0;
+    bool somebody =
+        plugin->devices.have_gpus && plugin->node.written && gs_dp_streams(plugin->dp) > 0;
     if (leave->begun || !somebody) {
         plugin_stop(plugin, 0);
         return;

@@ -71,7 +71,7 @@ static void answered(void *ctx)
     tell(watch);
     if (watch->err.code == GS_EDENIED) /* who has no right to read them is never told */
         plugin->ownership.asked = true;
-    if (watch->result == 0 && !plugin->stopping)
+    if (watch->result == 0 && !plugin->round.stopping)
         ownership_take_slices(plugin, &watch->arena, watch->sliced, watch->count);
     gs_arena_release(&watch->arena);
 }
@@ -79,7 +79,7 @@ static void answered(void *ctx)
 void slice_watch_round(struct plugin *plugin)
 {
     struct slice_watch *watch = plugin->ownership.watch;
-    if (!watch || watch->asking || plugin->stopping)
+    if (!watch || watch->asking || plugin->round.stopping)
         return;
     if (gs_loop_now_ns(plugin->loop) < watch->again_ns) {
         plugin_wake_at(plugin, watch->again_ns);

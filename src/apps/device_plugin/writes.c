@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device_plugin/writes.h"
+#include "device_plugin/plugin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@ struct writing {
     struct plugin *plugin;
     enum job job;
     struct node_object desired;
-    struct gs_buf moved; /* of what is desired */
+    struct gs_gpu_set set; /* of what is desired */
+    struct gs_buf moved;   /* the same */
     uint64_t moved_state;
     struct node_facts facts;         /* of the node, when it was read */
     struct node_event event;         /* of the node */
@@ -155,12 +156,14 @@ static int64_t pause_ns(uint32_t failures)
  * events and every write of a pod pause by themselves. */
 static void pause_node(struct plugin *plugin)
 {
-    plugin->node_again_ns = gs_loop_now_ns(plugin->loop) + pause_ns(plugin->node_failures++);
+    plugin->writes.node_again_ns =
+        gs_loop_now_ns(plugin->loop) + pause_ns(plugin->writes.node_failures++);
 }
 
 static void pause_node_events(struct plugin *plugin)
 {
-    plugin->event_due_ns = gs_loop_now_ns(plugin->loop) + pause_ns(plugin->event_failures++);
+    plugin->writes.event_due_ns =
+        gs_loop_now_ns(plugin->loop) + pause_ns(plugin->writes.event_failures++);
 }
 
 /* A name that no node has is found before anything is served under it. Where the API server was too
@@ -217,7 +220,7 @@ static void node_done(struct plugin *plugin, const struct writing *writing)
     if (!done) {
         pause_node(plugin);
     } else {
-        plugin->node_failures = 0;
+        plugin->writes.node_failures = 0;
         ownership_take_node(plugin, &writing->facts);
     }
     if (done && writing->job == JOB_READ_NODE)
@@ -230,7 +233,7 @@ static void node_done(struct plugin *plugin, const struct writing *writing)
         node_was_written(plugin, writing);
     if (writing->desired.leaving)
         shutdown_node_written(plugin, done);
-    plugin->node_write = done ? NODE_WRITTEN : NODE_NOT_WRITTEN;
+    plugin->writes.outcome = done ? NODE_WRITTEN : NODE_NOT_WRITTEN;
 }
 
 static void done(void *ctx)
@@ -239,7 +242,7 @@ static void done(void *ctx)
     struct plugin *plugin = writing->plugin;
     bool again = writing->result < 0 && !is_final(writing);
     log_end(writing);
-    plugin->writing = false;
+    plugin->writes.writing = false;
     if (writing->job == JOB_POD)
         gs_allocator_write_done(plugin->alloc, writing->write.number, !again);
     if (writing->job == JOB_NODE_EVENT && !again)
@@ -247,8 +250,8 @@ static void done(void *ctx)
     if (writing->job == JOB_NODE_EVENT && again)
         pause_node_events(plugin);
     else if (writing->job == JOB_NODE_EVENT)
-        plugin->event_failures = 0;
-    if (is_node(writing) && !plugin->stopping)
+        plugin->writes.event_failures = 0;
+    if (is_node(writing) && !plugin->round.stopping)
         node_done(plugin, writing);
     writing_free(writing);
 }
@@ -263,7 +266,7 @@ static bool must_wait(const struct plugin *plugin)
 
 static bool next_node_event(const struct plugin *plugin, struct writing *writing)
 {
-    if (!plugin->node_events.count || plugin->event_due_ns > gs_loop_now_ns(plugin->loop))
+    if (!plugin->node_events.count || plugin->writes.event_due_ns > gs_loop_now_ns(plugin->loop))
         return false;
     writing->job = JOB_NODE_EVENT;
     writing->event = plugin->node_events.queue[0];
@@ -279,16 +282,20 @@ static bool next_of_pods(const struct plugin *plugin, struct writing *writing)
 
 static bool next_of_node(struct plugin *plugin, struct writing *writing)
 {
-    bool put_off = gs_loop_now_ns(plugin->loop) < plugin->node_again_ns;
-    if (plugin->node_again_ns && !put_off) {
-        plugin->node_again_ns = 0;
+    bool put_off = gs_loop_now_ns(plugin->loop) < plugin->writes.node_again_ns;
+    if (plugin->writes.node_again_ns && !put_off) {
+        plugin->writes.node_again_ns = 0;
         plugin->node.due = true;
     }
     bool moved = gs_allocator_moved_due(plugin->alloc) && plugin->devices.node_read && !put_off;
     if (!(plugin->node.due || moved) || must_wait(plugin))
         return false;
     writing->job = plugin->devices.node_read ? JOB_WRITE_NODE : JOB_READ_NODE;
+    writing->set = plugin->devices.set;
     writing->desired = plugin->node;
+    writing->desired.set = &writing->set;
+    writing->desired.unit = plugin->devices.unit;
+    writing->desired.unit_doubted = plugin->devices.unit_state == UNIT_DOUBTED;
     plugin->node.due = false;
     if (writing->job == JOB_READ_NODE)
         return true;
@@ -307,23 +314,24 @@ static bool next(struct plugin *plugin, struct writing *writing)
     writing->plugin = plugin;
     if (next_of_node(plugin, writing))
         return true;
-    plugin->pods_turn = !plugin->pods_turn;
-    return plugin->pods_turn ? next_of_pods(plugin, writing) || next_node_event(plugin, writing)
-                             : next_node_event(plugin, writing) || next_of_pods(plugin, writing);
+    plugin->writes.pods_turn = !plugin->writes.pods_turn;
+    return plugin->writes.pods_turn
+               ? next_of_pods(plugin, writing) || next_node_event(plugin, writing)
+               : next_node_event(plugin, writing) || next_of_pods(plugin, writing);
 }
 
 static void wake_when_due(struct plugin *plugin)
 {
     plugin_wake_at(plugin, gs_allocator_write_due_ns(plugin->alloc));
-    if (plugin->node_again_ns)
-        plugin_wake_at(plugin, plugin->node_again_ns);
+    if (plugin->writes.node_again_ns)
+        plugin_wake_at(plugin, plugin->writes.node_again_ns);
     if (plugin->node_events.count)
-        plugin_wake_at(plugin, plugin->event_due_ns);
+        plugin_wake_at(plugin, plugin->writes.event_due_ns);
 }
 
 void writes_round(struct plugin *plugin)
 {
-    if (plugin->writing || plugin->stopping)
+    if (plugin->writes.writing || plugin->round.stopping)
         return;
     struct writing *writing = calloc(1, sizeof(*writing));
     if (!writing)
@@ -333,6 +341,6 @@ void writes_round(struct plugin *plugin)
         wake_when_due(plugin);
         return;
     }
-    plugin->writing = true;
-    worker_submit(plugin->writer, &(struct worker_job){work, done, writing});
+    plugin->writes.writing = true;
+    worker_submit(plugin->writes.writer, &(struct worker_job){work, done, writing});
 }

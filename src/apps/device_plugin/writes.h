@@ -2,12 +2,29 @@
 #ifndef GPUSHARE_APPS_DEVICE_PLUGIN_WRITES_H
 #define GPUSHARE_APPS_DEVICE_PLUGIN_WRITES_H
 
-#include "device_plugin/plugin.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device_plugin/worker.h"
+
+struct plugin;
+
+enum node_outcome { NODE_NOT_TRIED, NODE_WRITTEN, NODE_NOT_WRITTEN };
 
 /*
  * What has to be written to the API, one after the other on the writer's thread, again and again
  * until it is: the node's inventory and number of GPUs, and what the allocator asks for.
  */
+
+struct writes {
+    struct worker *writer;
+    bool writing;
+    bool pods_turn;                         /* the next is a pod's, if there is one */
+    uint32_t node_failures, event_failures; /* in a row */
+    int64_t node_again_ns;                  /* when the node is looked at again; 0: not put off */
+    int64_t event_due_ns;                   /* the node's next event is put off until then */
+    enum node_outcome outcome;              /* of the node's object since the last round */
+};
 
 /* Sends the next thing, if there is one and none is under way. */
 void writes_round(struct plugin *plugin);

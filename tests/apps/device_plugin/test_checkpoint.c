@@ -191,9 +191,9 @@ static void it_is_recalled_once_pods_and_gpus_are_known(void **state)
         struct plugin plugin = {.alloc = rig.alloc,
                                 .names = rig.names,
                                 .settings.device_plugin_dir = folder.dir,
-                                .have_gpus = r->gpus,
-                                .set = set,
-                                .devices.unit_state = r->node ? UNIT_HELD : UNIT_UNREAD,
+                                .devices = {.have_gpus = r->gpus,
+                                            .set = set,
+                                            .unit_state = r->node ? UNIT_HELD : UNIT_UNREAD},
                                 .pods_listed = r->listed,
                                 .restored = r->restored};
         checkpoint_restore(&plugin);

@@ -21,15 +21,14 @@ static void open_fixture(struct fixture *f, enum gs_enforce mode)
     tree_make(&f->tree);
     tree_mkdirs(&f->tree, "/kubepods/besteffort/other", true);
     rig_up(&f->rig);
-    plugin = (struct plugin){
-        .alloc = f->rig.alloc, .have_gpus = true, .restored = true, .wake_ns = INT64_MAX};
+    plugin = (struct plugin){.alloc = f->rig.alloc, .restored = true, .round.wake_ns = INT64_MAX};
+    plugin.devices.have_gpus = true;
     plugin.settings.enforce = mode;
     plugin.devices.unit = GS_UNIT_GIB;
     plugin.devices.unit_state = UNIT_HELD;
     assert_int_equal(gs_loop_new(gs_clock_system(), &plugin.loop, NULL), 0);
-    plugin.set = (struct gs_gpu_set){
+    plugin.devices.set = (struct gs_gpu_set){
         .count = 1, .gpus = {{.idx = 0, .uuid = "GPU-a", .pci = "0000:41:00.0", .healthy = true}}};
-    plugin.node.set = plugin.set;
     plugin.enforce.look_due = true;
     if (mode == GS_ENFORCE_OFF)
         return;
@@ -46,6 +45,12 @@ static void close_fixture(struct fixture *f)
     gs_loop_free(plugin.loop);
     gs_allocator_free(f->rig.alloc);
     tree_rmdir(&f->tree, "");
+}
+
+static void look(void)
+{
+    enforce_round(&plugin);
+    guards_round(&plugin);
 }
 
 static void each_gpu_has_the_word_that_is_true(void **state)
@@ -69,13 +74,12 @@ static void each_gpu_has_the_word_that_is_true(void **state)
         struct fixture f;
         open_fixture(&f, r->mode);
         f.tree.may_put_error = r->may_put_error;
-        snprintf(plugin.set.gpus[0].uuid, GS_UUID_BYTES, "%s", r->uuid);
-        enforce_round(&plugin);
-        row_equal(r->row, plugin.set.gpus[0].enforced, r->enforced);
-        row_equal(r->row, plugin.node.set.gpus[0].enforced, r->enforced);
+        snprintf(plugin.devices.set.gpus[0].uuid, GS_UUID_BYTES, "%s", r->uuid);
+        look();
+        row_equal(r->row, plugin.devices.set.gpus[0].enforced, r->enforced);
         row_true(r->row, plugin.node.due);
         plugin.node.due = false;
-        enforce_round(&plugin); /* nothing changed: nothing is written */
+        look(); /* nothing changed: nothing is written */
         row_true(r->row, !plugin.node.due);
         close_fixture(&f);
     }
@@ -106,13 +110,13 @@ static void an_instance_has_its_word_from_who_is_in_it(void **state)
         static const char *const names[] = {"p", "q"};
         struct fixture f;
         open_fixture(&f, r->mode);
-        snprintf(plugin.set.gpus[0].uuid, GS_UUID_BYTES, "%s", r->uuid);
+        snprintf(plugin.devices.set.gpus[0].uuid, GS_UUID_BYTES, "%s", r->uuid);
         plugin.settings.hook_library = r->hook;
         plugin.hook.ready = true;
         for (uint32_t i = 0; i < r->pods; i++)
             give_pod(&f.rig, &(struct given_pod){names[i], {4}, 0});
-        enforce_round(&plugin);
-        row_equal(r->row, plugin.set.gpus[0].enforced, r->enforced);
+        look();
+        row_equal(r->row, plugin.devices.set.gpus[0].enforced, r->enforced);
         close_fixture(&f);
     }
 }
@@ -148,18 +152,17 @@ static void one_present_gpu_has_an_address(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         struct fixture f;
         open_fixture(&f, GS_ENFORCE_REQUIRED);
-        plugin.set = (struct gs_gpu_set){.count = 3};
+        plugin.devices.set = (struct gs_gpu_set){.count = 3};
         for (uint32_t i = 0; i < 3; i++) {
-            struct gs_gpu *gpu = &plugin.set.gpus[i];
+            struct gs_gpu *gpu = &plugin.devices.set.gpus[i];
             gpu->idx = i;
             snprintf(gpu->uuid, sizeof(gpu->uuid), "%s", r->gpus[i].uuid);
             snprintf(gpu->pci, sizeof(gpu->pci), "%s", r->gpus[i].pci);
-            plugin.set.gone |= r->gpus[i].gone ? GS_GPU_BIT(i) : 0;
+            plugin.devices.set.gone |= r->gpus[i].gone ? GS_GPU_BIT(i) : 0;
         }
-        plugin.node.set = plugin.set;
-        enforce_round(&plugin);
+        look();
         for (uint32_t i = 0; i < 3; i++)
-            row_equal(r->row, plugin.set.gpus[i].enforced, r->gpus[i].enforced);
+            row_equal(r->row, plugin.devices.set.gpus[i].enforced, r->gpus[i].enforced);
         close_fixture(&f);
     }
 }
@@ -183,11 +186,11 @@ static void the_pods_folders_are_read_with_and_without_gpus(void **state)
         plugin.enforce.look_ns = INT64_MAX;
         assert_int_equal(gs_pod_tree_learn(f.tree.mount, &tree, &err), 0);
         gs_pod_watch_follow(plugin.enforce.watch, &tree);
-        plugin.have_gpus = r->have_gpus;
-        plugin.stopping = r->stopping;
+        plugin.devices.have_gpus = r->have_gpus;
+        plugin.round.stopping = r->stopping;
         tree_mkdir(&f.tree, POD);
         assert_int_equal(gs_loop_step(plugin.loop, GS_NS_PER_S, &err), 0);
-        enforce_round(&plugin);
+        look();
         struct pollfd fd = {.fd = gs_pod_watch_fd(plugin.enforce.watch), .events = POLLIN};
         row_equal(r->row, poll(&fd, 1, 0), 0);
         row_equal(r->row, plugin.enforce.look_due, !r->have_gpus || r->stopping);
@@ -233,25 +236,25 @@ static void a_pod_is_held_and_people_are_told(void **state)
         const char *ids[64];
         struct gs_error err = {0};
         open_fixture(&f, r->mode);
-        enforce_round(&plugin);
+        look();
         give_pod(&f.rig, &(struct given_pod){"p", {4}, 0, .qos = GS_QOS_BEST_EFFORT});
         row_equal(r->row, allocate(&f.rig, 4, NULL, 0, NULL, NULL), 0);
         says(&f.rig, "");
-        plugin.calls.answered++;
+        plugin.enforce.allocated = true;
         f.tree.put_error = r->put_error;
         f.tree.put_errors = -1;
         tree_mkdir(&f.tree, POD);
         snprintf(used, sizeof(used), REGION_0 " %llu\n", (unsigned long long)r->used);
         tree_put(&f.tree, POD, "dmem.current", used);
-        enforce_round(&plugin);
+        look();
         row_equal(r->row,
                   strstr(tree_get(&f.tree, POD, "dmem.max"), REGION_0 " 4294967296\n") != NULL,
                   r->limited);
         make_ids(0, 4, texts, ids);
         const struct gs_start_request request = {.ids = ids, .id_count = 4};
-        row_equal(r->row, enforce_may_start(&plugin, &request, &err), r->may_start);
+        row_equal(r->row, guards_may_start(&plugin, &request, &err), r->may_start);
         row_equal(r->row, err.code, r->may_start ? GS_OK : GS_EBUSY);
-        enforce_round(&plugin);
+        look();
         row_equal(r->row, says(&f.rig, r->event), r->event[0] != '\0');
         close_fixture(&f);
     }
@@ -277,23 +280,23 @@ static void a_start_without_a_cgroup_says_where_it_was_looked_for(void **state)
         const char *ids[64];
         struct gs_error err = {0};
         open_fixture(&f, r->mode);
-        enforce_round(&plugin);
+        look();
         give_pod(&f.rig, &(struct given_pod){"p", {4}, 0});
         row_equal(r->row, allocate(&f.rig, 4, NULL, 0, NULL, NULL), 0);
-        plugin.calls.answered++;
-        enforce_round(&plugin);
+        plugin.enforce.allocated = true;
+        look();
         says(&f.rig, "");
         if (r->made)
             tree_mkdirs(&f.tree, r->made, true);
         make_ids(0, 4, texts, ids);
         const struct gs_start_request request = {.ids = ids, .id_count = 4};
-        row_equal(r->row, enforce_may_start(&plugin, &request, &err), r->may_start);
+        row_equal(r->row, guards_may_start(&plugin, &request, &err), r->may_start);
         row_equal(r->row,
                   strstr(err.msg, "no cgroup on this node (looked in /tmp/") != NULL &&
                       strstr(err.msg, "/kubepods)") != NULL,
                   !r->may_start);
-        enforce_round(&plugin);
-        row_equal(r->row, plugin.set.gpus[0].enforced,
+        look();
+        row_equal(r->row, plugin.devices.set.gpus[0].enforced,
                   r->told ? GS_ENFORCED_NOT_HELD : GS_ENFORCED_DMEM);
         row_equal(r->row, says(&f.rig, "GpuMemoryLimitNotSet"), r->told);
         close_fixture(&f);
@@ -322,18 +325,18 @@ static void every_container_has_its_overhead_beside_the_share(void **state)
         struct gs_error err = {0};
         open_fixture(&f, GS_ENFORCE_REQUIRED);
         plugin.settings.overhead_mib = r->overhead_mib;
-        enforce_round(&plugin);
+        look();
         give_pod(&f.rig, &(struct given_pod){"p", {3, 1}, 0, .qos = GS_QOS_BEST_EFFORT});
         row_equal(r->row, allocate(&f.rig, 3, NULL, 0, NULL, NULL), 0);
-        plugin.calls.answered++;
+        plugin.enforce.allocated = true;
         tree_mkdir(&f.tree, POD);
         snprintf(used, sizeof(used), REGION_0 " %llu\n", (unsigned long long)r->used);
         tree_put(&f.tree, POD, "dmem.current", used);
-        enforce_round(&plugin);
+        look();
         row_true(r->row, strstr(tree_get(&f.tree, POD, "dmem.max"), r->limit) != NULL);
         make_ids(0, 3, texts, ids);
         const struct gs_start_request request = {.ids = ids, .id_count = 3};
-        row_equal(r->row, enforce_may_start(&plugin, &request, &err), r->may_start);
+        row_equal(r->row, guards_may_start(&plugin, &request, &err), r->may_start);
         close_fixture(&f);
     }
 }
@@ -346,7 +349,7 @@ static void a_start_of_nobody_known_waits_only_where_limits_are_required(void **
         struct fixture f;
         struct gs_error err = {0};
         open_fixture(&f, mode);
-        row_equal(gs_enforce_name(mode), enforce_may_start(&plugin, &request, &err),
+        row_equal(gs_enforce_name(mode), guards_may_start(&plugin, &request, &err),
                   mode != GS_ENFORCE_REQUIRED);
         close_fixture(&f);
     }

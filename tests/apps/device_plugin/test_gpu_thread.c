@@ -33,7 +33,7 @@ struct rig {
 
 int devices_take_gpus(struct plugin *plugin, const struct gs_gpu_set *found, struct gs_error *err)
 {
-    plugin->devices.found = plugin->set = *found;
+    plugin->devices.found = plugin->devices.set = *found;
     return 0;
 }
 
@@ -123,8 +123,8 @@ enum look { NONE, WELL, SICK };
 
 static enum look look_of(const struct rig *rig)
 {
-    const struct gs_gpu_set *set = &rig->plugin.set;
-    if (!rig->plugin.have_gpus)
+    const struct gs_gpu_set *set = &rig->plugin.devices.set;
+    if (!rig->plugin.devices.have_gpus)
         return NONE;
     return set->gpus[0].healthy && set->gpus[1].healthy ? WELL : SICK;
 }
@@ -154,8 +154,8 @@ static void step(struct rig *rig)
 
 static bool has_ended(const struct rig *rig)
 {
-    assert_int_equal(rig->plugin.result, rig->plugin.stopping);
-    return rig->plugin.stopping;
+    assert_int_equal(rig->plugin.round.result, rig->plugin.round.stopping);
+    return rig->plugin.round.stopping;
 }
 
 static void until(struct rig *rig, const char *row, enum look look, const char *error)

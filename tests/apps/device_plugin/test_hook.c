@@ -137,11 +137,11 @@ static void only_what_was_pinned_is_preloaded(void **state)
         if (r->link)
             assert_int_equal(symlink(other, rig->library), 0);
         rig->plugin.hook.look_ns = 0;
-        rig->plugin.wake_ns = INT64_MAX;
+        rig->plugin.round.wake_ns = INT64_MAX;
         hook_round(&rig->plugin);
-        row_equal(r->row, hook_enforces(&rig->plugin),
+        row_equal(r->row, hook_word(&rig->plugin, NULL),
                   r->ready ? GS_ENFORCED_HOOK : GS_ENFORCED_HOOK_AWAY);
-        row_true(r->row, rig->plugin.wake_ns != INT64_MAX);
+        row_true(r->row, rig->plugin.round.wake_ns != INT64_MAX);
         if (r->ready)
             row_text(r->row, get(rig, "libvgpu.so"), BYTES);
     }

@@ -29,15 +29,15 @@ static int start(void **state)
     rig->plugin.settings.mps_root = rig->root;
     rig->plugin.devices.unit = GS_UNIT_GIB;
     for (uint32_t i = 0; i < 2; i++) {
-        struct gs_gpu *gpu = &rig->plugin.set.gpus[i];
+        struct gs_gpu *gpu = &rig->plugin.devices.set.gpus[i];
         *gpu = (struct gs_gpu){.idx = i, .healthy = true, .schedulable = true};
         strcpy(gpu->uuid, uuids[i]);
         assert_true(mps_path(rig->root, uuids[i], "", path));
         assert_int_equal(mkdir(path, 0700), 0);
         say(rig, i, true);
     }
-    rig->plugin.set.count = 2;
-    rig->plugin.devices.found = rig->plugin.set;
+    rig->plugin.devices.set.count = 2;
+    rig->plugin.devices.found = rig->plugin.devices.set;
     *state = rig;
     return 0;
 }
@@ -90,7 +90,7 @@ static void a_client_gets_its_limit_pipes_and_shm(void **state)
         struct gs_error err = {0};
         char pipe[MPS_PATH_BYTES], shm[MPS_PATH_BYTES];
         rig->plugin.devices.unit = r->unit;
-        row_equal(r->row, mps_add(&rig->plugin, &answer, &arena, &made, &err), 0);
+        row_equal(r->row, mps_add(&rig->plugin, &answer, NULL, &arena, &made, &err), 0);
         row_equal(r->row, made.env_count, r->share ? 4 : 3);
         row_text(r->row, env(&made, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"),
                  r->share ? r->share : "(not set)");
@@ -115,18 +115,18 @@ static void several_gpus_are_refused(void **state)
     struct gs_dp_container made = {0};
     struct gs_error err = {0};
     const struct gs_allocate_answer answer = {.gpus = 3, .units = 8};
-    assert_int_equal(mps_add(&rig->plugin, &answer, &arena, &made, &err), -1);
+    assert_int_equal(mps_add(&rig->plugin, &answer, NULL, &arena, &made, &err), -1);
     assert_int_equal(err.code, GS_EINVAL);
     assert_non_null(strstr(err.msg, "a container with several GPUs"));
     rig->plugin.settings.mps_root = NULL;
-    assert_int_equal(mps_add(&rig->plugin, &answer, &arena, &made, &err), 0);
+    assert_int_equal(mps_add(&rig->plugin, &answer, NULL, &arena, &made, &err), 0);
     assert_int_equal(made.env_count + made.mount_count, 0);
 }
 
 static void gpus_without_a_daemon_take_nobody(void **state)
 {
     struct rig *rig = *state;
-    struct gs_gpu_set set = rig->plugin.set;
+    struct gs_gpu_set set = rig->plugin.devices.set;
     set.gpus[0].max_pods = 60;
     say(rig, 1, false);
     mps_mark(&rig->plugin, &set);
@@ -134,8 +134,8 @@ static void gpus_without_a_daemon_take_nobody(void **state)
     assert_false(set.gpus[1].healthy);
     assert_int_equal(set.gpus[0].max_pods, 60);
     assert_int_equal(set.gpus[1].max_pods, 48);
-    assert_int_equal(mps_enforces(&rig->plugin, &set.gpus[0]), GS_ENFORCED_MPS);
-    assert_int_equal(mps_enforces(&rig->plugin, &set.gpus[1]), GS_ENFORCED_MPS_AWAY);
+    assert_int_equal(mps_word(&rig->plugin, &set.gpus[0]), GS_ENFORCED_MPS);
+    assert_int_equal(mps_word(&rig->plugin, &set.gpus[1]), GS_ENFORCED_MPS_AWAY);
     rig->plugin.settings.mps_root = NULL;
     set.gpus[1].healthy = true;
     mps_mark(&rig->plugin, &set);
@@ -187,11 +187,11 @@ static void a_daemon_that_came_or_went_is_told(void **state)
     GS_FOR_EACH_ROW (r, rows) {
         plugin->devices.due = false;
         plugin->mps.look_ns = 0;
-        plugin->wake_ns = INT64_MAX;
+        plugin->round.wake_ns = INT64_MAX;
         say(rig, 1, r->ready);
         mps_round(plugin);
         row_equal(r->row, plugin->devices.due, r->told);
-        row_true(r->row, plugin->wake_ns != INT64_MAX);
+        row_true(r->row, plugin->round.wake_ns != INT64_MAX);
     }
 }
 

@@ -97,7 +97,7 @@ static void a_container_is_told_its_gpus_and_units(void **state)
 {
     static struct plugin plugin;
     assert_int_equal(gs_names_init(&plugin.names, "example.com", NULL), 0);
-    gpus(&plugin.set);
+    gpus(&plugin.devices.set);
     GS_FOR_EACH_ROW (r, rows) {
         const struct gs_allocate_answer answer = {
             .gpus = r->gpus, .idx = "0,4", .dev_units = 16, .pod_units = 12, .units = 8};
@@ -138,8 +138,8 @@ static void device_nodes_go_with_all_but_cdi_alone(void **state)
     snprintf(node, sizeof(node), "%s/nvidia77", dev);
     assert_int_equal(mkdir(dev, 0700), 0);
     assert_int_equal(mknod(node, S_IFREG | 0600, 0), 0);
-    gpus(&plugin.set);
-    plugin.set.gpus[0].node = 78;
+    gpus(&plugin.devices.set);
+    plugin.devices.set.gpus[0].node = 78;
     plugin.settings = (struct settings){.nvidia_dev_root = root, .cdi_kind = "a.b/c"};
     GS_FOR_EACH_ROW (r, passed) {
         const struct gs_allocate_answer answer = {.gpus = 1, .idx = "0"};

@@ -167,7 +167,7 @@ static void events_that_are_refused_keep_no_record_waiting(void **state)
         queue.sent = 0;
         queue.under_way = false;
         assert_int_equal(gs_loop_new(gs_clock_system(), &plugin.loop, &err), 0);
-        assert_int_equal(worker_start(plugin.loop, &plugin.writer, &err), 0);
+        assert_int_equal(worker_start(plugin.loop, &plugin.writes.writer, &err), 0);
         int64_t until_ns = gs_loop_now_ns(plugin.loop) + PATIENCE_NS;
         node_events_add(&plugin, true, "GpuUnhealthy", "GPU 0");
         while (queue.sent < PODS && gs_loop_now_ns(plugin.loop) < until_ns)
@@ -176,11 +176,11 @@ static void events_that_are_refused_keep_no_record_waiting(void **state)
         row_true(r->row, atomic_load(&api.event_tries) >= r->least_tries);
         row_true(r->row, atomic_load(&api.event_tries) <= r->most_tries);
         row_equal(r->row, plugin.node_events.count, r->left);
-        plugin.stopping = true;
-        worker_stop(plugin.writer);
+        plugin.round.stopping = true;
+        worker_stop(plugin.writes.writer);
         gs_loop_step(plugin.loop, 0, NULL);
         gs_loop_free(plugin.loop);
-        worker_free(plugin.writer);
+        worker_free(plugin.writes.writer);
     }
 }
 
@@ -210,18 +210,18 @@ static void a_node_that_is_not_there_is_found(void **state)
         queue.sent = PODS;
         node_error[0] = '\0';
         assert_int_equal(gs_loop_new(gs_clock_system(), &plugin.loop, &err), 0);
-        assert_int_equal(worker_start(plugin.loop, &plugin.writer, &err), 0);
+        assert_int_equal(worker_start(plugin.loop, &plugin.writes.writer, &err), 0);
         plugin.node.due = true;
         writes_round(&plugin);
-        while (plugin.writing)
+        while (plugin.writes.writing)
             gs_loop_step(plugin.loop, 10 * GS_NS_PER_MS, &err);
         row_equal(r->row, plugin.node.missing, r->missing);
         row_equal(r->row, strstr(node_error, "no node \"n\"") != NULL, r->missing);
-        row_equal(r->row, plugin.stopping, r->stopped);
-        worker_stop(plugin.writer);
+        row_equal(r->row, plugin.round.stopping, r->stopped);
+        worker_stop(plugin.writes.writer);
         gs_loop_step(plugin.loop, 0, NULL);
         gs_loop_free(plugin.loop);
-        worker_free(plugin.writer);
+        worker_free(plugin.writes.writer);
     }
 }
 
@@ -250,16 +250,16 @@ static void gpus_are_opened_after_a_drivers_upgrade(void **state)
         queue.sent = PODS;
         upgrade_ends = r->ends;
         assert_int_equal(gs_loop_new(gs_clock_system(), &plugin.loop, NULL), 0);
-        assert_int_equal(worker_start(plugin.loop, &plugin.writer, NULL), 0);
+        assert_int_equal(worker_start(plugin.loop, &plugin.writes.writer, NULL), 0);
         writes_round(&plugin);
-        row_true(r->row, plugin.writing);
-        while (plugin.writing)
+        row_true(r->row, plugin.writes.writing);
+        while (plugin.writes.writing)
             gs_loop_step(plugin.loop, 10 * GS_NS_PER_MS, NULL);
         row_equal(r->row, plugin.node.written, r->written);
         row_equal(r->row, plugin.node.due, r->due);
-        worker_stop(plugin.writer);
+        worker_stop(plugin.writes.writer);
         gs_loop_free(plugin.loop);
-        worker_free(plugin.writer);
+        worker_free(plugin.writes.writer);
     }
     upgrade_ends = false;
 }

@@ -323,9 +323,9 @@ static void take_gpus(struct node *node)
     struct gs_error err = {0};
     if (devices_take_gpus(&plugin, &node->gpus, &err) < 0)
         fail_msg("%s", err.msg);
-    if (!plugin.have_gpus)
-        plugin.gpus_since_ns = node->now_ns;
-    plugin.have_gpus = node->gpus.count > 0;
+    if (!plugin.devices.have_gpus)
+        plugin.devices.since_ns = node->now_ns;
+    plugin.devices.have_gpus = node->gpus.count > 0;
     plugin.node.due = plugin.devices.log_due = true;
 }
 

@@ -267,7 +267,7 @@ static void nothing_is_written_before_the_node_was_read(void **state)
     node.node_away = false;
     node_run(&node, 40);
     expect_limit(&node, p, REGION_1, 16384);
-    assert_false(plugin.stopping);
+    assert_false(plugin.round.stopping);
     assert_int_equal(strncmp(node.moved, "{}", 2), 0);
     node_free(&node);
 }
@@ -485,7 +485,7 @@ static void the_record_on_the_host_serves_while_the_api_is_away(void **state)
         node.node_away = node.pods_away = node.slices_away = false;
         node_list_pods(&node);
         node_run(&node, 40);
-        row_true(r->row, node.linked && !plugin.stopping);
+        row_true(r->row, node.linked && !plugin.round.stopping);
         row_equal(r->row, plugin.pages.state.node_error[0], '\0');
         expect_unit(&node, "GiB");
         expect_limit(&node, p, REGION_1, 8192);
@@ -550,7 +550,7 @@ static void the_record_knows_whether_mps_was_chosen(void **state)
             node.node_away = node.pods_away = node.slices_away = false;
             node_list_pods(&node);
             node_run(&node, 40);
-            row_equal(r->row, plugin.stopping, r->ends);
+            row_equal(r->row, plugin.round.stopping, r->ends);
         }
         node_free(&node);
     }

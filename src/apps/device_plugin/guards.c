@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/guards.h"
+
+#include "device_plugin/plugin.h"
+#include "gpushare/base/log.h"
+
+/* The hardware keeps a pod to its instance, and no one keeps two in it apart. */
+static bool mig_is_on(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods)
+{
+    return gs_gpu_is_instance(gpu) && pods <= 1;
+}
+
+static enum gs_enforced mig_word(const struct plugin *plugin, const struct gs_gpu *gpu)
+{
+    return GS_ENFORCED_MIG;
+}
+
+static bool mps_is_on(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods)
+{
+    return plugin->settings.mps_root != NULL;
+}
+
+static bool hook_is_on(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods)
+{
+    return plugin->settings.hook_library != NULL;
+}
+
+static bool kernel_is_on(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods)
+{
+    return true;
+}
+
+static const struct guard {
+    /* A GPU with so many pods; its word is that of the first row for which this holds. */
+    bool (*is_on)(const struct plugin *plugin, const struct gs_gpu *gpu, uint32_t pods);
+    enum gs_enforced (*word)(const struct plugin *plugin, const struct gs_gpu *gpu);
+    /* NULL: it holds no start back, or adds nothing to a container. */
+    bool (*may_start)(struct plugin *plugin, const struct gs_start_request *request,
+                      struct gs_error *err);
+    int (*add)(const struct plugin *plugin, const struct gs_allocate_answer *answer,
+               const struct gs_dp_ids *ids, struct gs_arena *arena,
+               struct gs_dp_container *container, struct gs_error *err);
+} guards[] = {
+    {mps_is_on, mps_word, mps_may_start, mps_add},
+    {mig_is_on, mig_word, NULL, NULL},
+    {hook_is_on, hook_word, hook_may_start, hook_add},
+    {kernel_is_on, enforce_word, enforce_may_start, NULL},
+};
+enum { GUARDS = sizeof(guards) / sizeof(guards[0]) };
+
+int guards_add(const struct plugin *plugin, const struct gs_allocate_answer *answer,
+               const struct gs_dp_ids *ids, struct gs_arena *arena,
+               struct gs_dp_container *container, struct gs_error *err)
+{
+    for (size_t i = 0; i < GUARDS; i++) {
+        if (guards[i].add && guards[i].add(plugin, answer, ids, arena, container, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+bool guards_may_start(struct plugin *plugin, const struct gs_start_request *request,
+                      struct gs_error *err)
+{
+    for (size_t i = 0; i < GUARDS; i++) {
+        if (guards[i].may_start && !guards[i].may_start(plugin, request, err))
+            return false;
+    }
+    return true;
+}
+
+static enum gs_enforced word_of(const struct plugin *plugin, const struct gs_gpu *gpu,
+                                uint32_t pods)
+{
+    const struct guard *guard = guards;
+    while (!guard->is_on(plugin, gpu, pods))
+        guard++;
+    return guard->word(plugin, gpu);
+}
+
+static void log_word(const struct gs_gpu *gpu)
+{
+    gs_log(GS_LOG_INFO, "limits", GS_INT("gpu", gpu->idx),
+           GS_STR("enforced", gs_enforced_name(gpu->enforced)),
+           GS_STR("why", gs_enforced_reason(gpu->enforced)));
+}
+
+static void count_pod(void *ctx, const struct gs_placed *pod)
+{
+    uint32_t *pods_on = ctx, gpu;
+    GS_FOR_EACH_GPU (gpu, pod->gpus)
+        pods_on[gpu]++;
+}
+
+/* Only instances are asked about: how many pods are on each. */
+static void count_pods(const struct plugin *plugin, uint32_t pods_on[GS_GPUS_MAX])
+{
+    bool any = false;
+    for (uint32_t i = 0; i < plugin->devices.set.count; i++)
+        any |= gs_gpu_is_instance(&plugin->devices.set.gpus[i]);
+    if (any)
+        gs_allocator_each_placed(plugin->alloc, count_pod, pods_on);
+}
+
+/* What is true of each GPU goes to the node's object at once: pods choose by it. */
+void guards_round(struct plugin *plugin)
+{
+    uint32_t pods_on[GS_GPUS_MAX] = {0};
+    if (!plugin_knows(plugin))
+        return;
+    count_pods(plugin, pods_on);
+    for (uint32_t i = 0; i < plugin->devices.set.count; i++) {
+        struct gs_gpu *gpu = &plugin->devices.set.gpus[i];
+        enum gs_enforced enforced = word_of(plugin, gpu, pods_on[gpu->idx]);
+        gpu->enforced = enforced; /* a set is read each minute */
+        if (plugin->guards.words[gpu->idx] == enforced)
+            continue;
+        plugin->guards.words[gpu->idx] = enforced;
+        plugin->node.due = true;
+        log_word(gpu);
+    }
+}
