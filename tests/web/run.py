@@ -435,6 +435,8 @@ def words_of_others_are_no_markup(browser, stack):
     answer = world.ask(tail="?" + urllib.parse.urlencode({"q": nasty}))[2]
     # what is searched for; the model among the choices, as its value and its label
     equal(answer.count(html.escape(nasty).replace("&#x27;", "&#39;")), 3, "how often it stands there")
+    for text in ("%C3%A4" * 100, "%FF", "%C3"): # cut within a character, and none at all; a body that is no UTF-8 is not read
+        equal(world.ask(tail="?q=" + text)[2].count("<article"), 0, f"what {text[:9]} finds")
 
 
 def what_keeps_pods_to_their_share_is_told(_, stack):

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gpushare/base/num.h"
+#include "gpushare/base/utf8.h"
 #include "inspect/web.h"
 #include "inspect/web_files.h"
 
@@ -67,6 +68,7 @@ static void read_query(const struct gs_http_request *req, struct web_query *ret)
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         const char *value = gs_http_query(req, texts[i].name);
         snprintf(texts[i].to, texts[i].size, "%s", value ? value : "");
+        gs_utf8_calm(texts[i].to); /* may have been cut within a character */
     }
     const char *sort = gs_http_query(req, "sort"), *page = gs_http_query(req, "page");
     if (sort && !view_sort_parse(&ret->sort, sort))
