@@ -19,12 +19,13 @@ struct page {
     struct pages *pages;
     char token[GS_CONTINUE_BYTES]; /* "": the first */
     uint32_t limit;
-    struct gs_buf body; /* its memory serves every other page */
+    struct gs_buf body;
     int result, status;
     struct gs_error why;
 };
 
-/* A list in progress: while one page is read, the next is on its way. */
+/* A list in progress. Two pages' bodies are kept only where the next is on its way (`ahead`) while
+ * one is read; else one body's memory serves them all. */
 struct pages {
     const struct gs_pages *of;
     struct page page[2];
@@ -144,7 +145,7 @@ static int read_page(struct pages *pages, const struct page *page, bool *ret_don
     choose_limit(pages, page->body.len);
     if (pages->of->page)
         pages->of->page(pages->of->ctx, &pages->meta);
-    pages->turn ^= 1;
+    pages->turn ^= pages->ahead;
     *ret_done = pages->meta.continue_token[0] == '\0';
     if (!pages->ahead)
         aim(&pages->page[pages->turn], pages->meta.continue_token, pages->limit);
