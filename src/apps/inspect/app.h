@@ -30,6 +30,9 @@ struct app {
     int (*connect)(const struct connection *connection, struct source *ret, struct gs_error *err);
 };
 
+/* app.connect for an API server: credentials as kubectl finds them. Nothing is sent yet. */
+int connect_kube(const struct connection *connection, struct source *ret, struct gs_error *err);
+
 static inline int64_t clock_unix_s(const struct gs_clock *clock)
 {
     return clock->wall_ns(clock->ctx) / GS_NS_PER_S;

@@ -13,19 +13,13 @@
 /* Plans of one run; one after the other they take the cluster further from what it is. */
 enum { PLANS_MAX = 20 };
 
-static bool set_policy(void *to, const char *text)
-{
-    return gs_placement_parse(text, strlen(text), to);
-}
-
 static void read_options(struct defrag_run *run, int argc, char **argv)
 {
     const struct gs_option table[] = {
         OPT_STRING("free-node", &run->free_node, "NODE",
                    "move all pods with GPU memory off this node instead"),
         OPT_U32("max-moves", &run->max_moves, "N", "pods that move for one that waits (5)"),
-        OPT_CUSTOM("policy", &run->policy, set_policy, "binpack|spread|fgd|rollout",
-                   "the extender's --policy (rollout)"),
+        OPT_POLICY(&run->policy),
         COMMON_OPTIONS(&run->common, "has no effect: all pods count"),
     };
     const struct gs_command command = {

@@ -13,14 +13,8 @@
 
 static bool set_format(void *to, const char *text)
 {
-    static const char *const words[] = {"table", "wide", "json", "yaml"};
-    for (int i = 0; i < 4; i++) {
-        if (strcmp(words[i], text) == 0) {
-            *(enum show_format *)to = (enum show_format)i;
-            return true;
-        }
-    }
-    return false;
+    static const char *const words[] = {"table", "wide", "json", "yaml", NULL};
+    return word_parse(words, to, text);
 }
 
 #define SHOW_HELP                                                                                  \
@@ -99,10 +93,7 @@ static int show_now(const struct show *show, struct gs_error *err)
 {
     struct snapshot snapshot;
     uint64_t broken = 0;
-    int result = snapshot_init(&snapshot, err);
-    const struct gs_watch_sink sink = snapshot_sink(&snapshot);
-    if (result == 0)
-        result = fetch_cluster(&show->fetch, &sink, &broken, err);
+    int result = fetch_cluster(&show->fetch, &snapshot, &broken, err);
     if (result == 0 && show->fetch.node && !snapshot.nodes)
         result = gs_fail(err, GS_ENOENT,
                          "there is no node and no command %.200s%s (kubectl get nodes; --help)",

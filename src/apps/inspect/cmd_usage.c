@@ -7,7 +7,6 @@
 #include "gpushare/base/cleanup.h"
 #include "inspect/common.h"
 #include "inspect/doc.h"
-#include "inspect/formats.h"
 #include "inspect/grid.h"
 #include "inspect/terminal.h"
 
@@ -40,11 +39,8 @@ struct sizing {
 
 static bool set_by(void *to, const char *text)
 {
-    bool pod = strcmp(text, "pod") == 0;
-    if (!pod && strcmp(text, "owner") != 0)
-        return false;
-    *(enum by *)to = pod ? BY_POD : BY_OWNER;
-    return true;
+    static const char *const words[] = {"owner", "pod", NULL};
+    return word_parse(words, to, text);
 }
 
 static void read_options(struct sizing *sizing, int argc, char **argv)

@@ -29,15 +29,9 @@ struct what_if {
     bool progress;
     struct source source;
     struct snapshot snapshot;
-    struct gs_watch_sink to; /* the snapshot's */
     struct orders orders;
     uint32_t left_out; /* nodes of --without-node that there are */
 };
-
-static bool set_policy(void *to, const char *text)
-{
-    return gs_placement_parse(text, strlen(text), to);
-}
 
 static void read_options(struct what_if *run, int argc, char **argv)
 {
@@ -58,8 +52,7 @@ static void read_options(struct what_if *run, int argc, char **argv)
         OPT_STRING("add-node", &run->add, "NODE[=N]", "as if there were N more nodes like NODE"),
         OPT_STRING("without-node", &run->without, "NODE[,NODE...]",
                    "as if these were drained: their pods have to find another place first"),
-        OPT_CUSTOM("policy", &run->policy, set_policy, "binpack|spread|fgd|rollout",
-                   "the extender's --policy (rollout)"),
+        OPT_POLICY(&run->policy),
         OPT_FORMAT(&run->format),
         COMMON_OPTIONS(&run->common, "has no effect: all pods count"),
     };
@@ -115,23 +108,19 @@ static bool is_left_out(const struct what_if *run, const char *node)
 static int on_list_begin(void *ctx, enum gs_kind kind)
 {
     struct what_if *run = ctx;
-    return run->to.list_begin(run->to.ctx, kind);
-}
-
-static int on_list_end(void *ctx, enum gs_kind kind)
-{
-    struct what_if *run = ctx;
-    return run->to.list_end(run->to.ctx, kind);
+    if (kind == GS_KIND_NODE)
+        run->left_out = 0;
+    else
+        orders_release(&run->orders);
+    return 0;
 }
 
 static int on_node(void *ctx, const struct gs_node *node)
 {
     struct what_if *run = ctx;
-    if (is_left_out(run, node->name)) {
-        run->left_out++;
-        return 0;
-    }
-    return run->to.node(run->to.ctx, node);
+    const bool out = is_left_out(run, node->name);
+    run->left_out += out;
+    return out;
 }
 
 /* What ran on a node that is left out has to find another place. */
@@ -140,25 +129,21 @@ static int on_pod(void *ctx, const struct gs_pod *pod)
     struct what_if *run = ctx;
     struct gs_error ignored = {0};
     if (!is_left_out(run, pod->node_name))
-        return run->to.pod(run->to.ctx, pod);
-    if (!gs_pod_wants_gpu(pod) || gs_pod_terminal(pod))
         return 0;
-    return orders_of_pod(&run->orders, pod, &ignored);
+    if (!gs_pod_wants_gpu(pod) || gs_pod_terminal(pod))
+        return 1;
+    return orders_of_pod(&run->orders, pod, &ignored) < 0 ? -1 : 1;
 }
 
 static int load(struct what_if *run, struct gs_error *err)
 {
-    const struct gs_watch_sink sink = {.ctx = run,
-                                       .list_begin = on_list_begin,
-                                       .list_end = on_list_end,
-                                       .node = on_node,
-                                       .pod = on_pod};
-    const struct fetch fetch = {
-        .source = &run->source, .names = &run->common.names, .progress = run->progress};
-    if (snapshot_init(&run->snapshot, err) < 0)
-        return -1;
-    run->to = snapshot_sink(&run->snapshot);
-    if (fetch_cluster(&fetch, &sink, NULL, err) < 0)
+    const struct gs_watch_sink first = {
+        .ctx = run, .list_begin = on_list_begin, .node = on_node, .pod = on_pod};
+    const struct fetch fetch = {.source = &run->source,
+                                .names = &run->common.names,
+                                .progress = run->progress,
+                                .first = &first};
+    if (fetch_cluster(&fetch, &run->snapshot, NULL, err) < 0)
         return -1;
     if (run->without && !run->left_out)
         return gs_fail(err, GS_ENOENT, "there is no node %.200s (kubectl get nodes)", run->without);
@@ -186,12 +171,13 @@ static int add_copies(struct what_if *run, struct gs_node *node, uint32_t count,
                       struct gs_error *err)
 {
     const char *like = node->name;
+    const struct gs_watch_sink to = snapshot_sink(&run->snapshot);
     open_up(node);
     for (uint32_t i = 1; i <= count; i++) {
         char name[300];
         snprintf(name, sizeof(name), "%.253s+%u", like, i);
         node->name = node->rules.name = name;
-        if (run->to.node(run->to.ctx, node) < 0)
+        if (to.node(to.ctx, node) < 0)
             return gs_fail_nomem(err);
     }
     node->name = node->rules.name = like;

@@ -100,10 +100,7 @@ static int fetch_pod(struct why *why, struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
-    gs_buf_puts(&path, "/api/v1/namespaces/");
-    gs_url_escape(&path, why->ns);
-    gs_buf_puts(&path, "/pods/");
-    gs_url_escape(&path, why->name);
+    source_pods(&path, why->ns, why->name);
     if (gs_buf_failed(&path))
         return gs_fail(err, GS_EINVAL, "the pod's name is too long");
     if (source_get(&why->source, path.data, NULL, &body, err) < 0) {
@@ -120,6 +117,11 @@ static int fetch_pod(struct why *why, struct gs_error *err)
     if (gs_codec_pod(&why->common.names, text, &why->pod, err) < 0)
         return -1;
     calm_pod(&why->pod.arena, &why->pod);
+    gs_ask_of_pod(&why->ask, &why->pod);
+    why->state = !gs_pod_wants_gpu(&why->pod) ? WHY_NO_GPU
+                 : gs_pod_terminal(&why->pod) ? WHY_ENDED
+                 : why->pod.node_name[0]      ? WHY_BOUND
+                                              : WHY_WAITING;
     return 0;
 }
 
@@ -130,33 +132,93 @@ static int fetch_all(struct why *why, struct gs_error *err)
                                 .node =
                                     why->name && why->pod.node_name[0] ? why->pod.node_name : NULL,
                                 .progress = why->app->terminal.progress};
-    if (snapshot_init(&why->snapshot, err) < 0)
-        return -1;
-    const struct gs_watch_sink sink = snapshot_sink(&why->snapshot);
-    return fetch_cluster(&fetch, &sink, NULL, err);
+    return fetch_cluster(&fetch, &why->snapshot, NULL, err);
+}
+
+static void find_facts(struct why *why)
+{
+    const struct gs_ledger *ledger = why->snapshot.cluster.ledger;
+    why->unit = verdict_unit(&why->snapshot);
+    why->scheduler = snapshot_scheduler(&why->snapshot);
+    if (why->state == WHY_WAITING)
+        verdict_of(&why->snapshot, &why->ask, &why->verdict);
+    why->charged = gs_ledger_find_claim(ledger, why->pod.uid, &why->own);
+    if (!why->charged)
+        return;
+    why->view = gs_ledger_view(ledger, gs_slice_of(why->own.node));
+    why->use = usage_pod_find(&why->usage, why->own.node, why->own.uid);
 }
 
 /* -1 when the cluster could not be read; what the pod itself says is told all the same. */
 static int tell_pod(struct why *why, struct gs_error *err)
 {
-    const struct gs_pod *pod = &why->pod;
     const struct usage_query query = {.source = &why->source,
                                       .clock = why->app->clock,
-                                      .node = pod->node_name,
+                                      .node = why->pod.node_name,
                                       .system_ns = why->common.system_ns,
                                       .timeout_ns = why->common.usage_ns};
-    bool needs_cluster = gs_pod_wants_gpu(pod) && !gs_pod_terminal(pod);
+    bool needs_cluster = why->state >= WHY_BOUND;
     if (needs_cluster && fetch_all(why, err) < 0) {
         if (why->format == FORMAT_TEXT)
             why_tell_alone(why);
         return -1;
     }
-    if (needs_cluster && pod->node_name[0])
+    if (why->state == WHY_BOUND)
         usage_fetch(&query, &why->usage);
+    if (needs_cluster)
+        find_facts(why);
     if (why->format != FORMAT_TEXT)
         return why_document(why) < 0 ? fail_output(err) : 0;
     why_tell(why);
     return fflush(stdout) != 0 ? fail_output(err) : 0;
+}
+
+/* ---- all that wait ---- */
+
+/* When the extender is away no pod has a verdict: the one that waits longest is asked about it. */
+static void warn_away(const struct why *why, const struct waits *waits)
+{
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
+    struct gs_error ignored = {0};
+    if (!waits->count)
+        return;
+    const struct gs_pod *pod = &waits->all[0].waiting->pod;
+    source_pods(&path, pod->ns, pod->name);
+    if (gs_buf_failed(&path))
+        return;
+    json_auto_t *tree = lookup_json(&why->source, path.data, NULL, &ignored);
+    const json_t *condition = lookup_condition(json_object_get(tree, "status"), "PodScheduled");
+    if (why_extender_is_away(lookup_text(condition, "message", NULL)))
+        fputs(PROGRAM ": kube-scheduler gets no answer from the extender: kubectl inspect gpushare "
+                      "doctor\n",
+              stderr);
+}
+
+static int print_list(const struct why *why, const struct waits *waits)
+{
+    struct doc doc;
+    if (why->format == FORMAT_TEXT) {
+        if (!waits->count)
+            fputs("No pod waits for GPU memory.\n", stderr);
+        return waits_print(waits, &why->app->terminal, clock_unix_s(why->app->clock));
+    }
+    doc_open(&doc, stdout, why->format == FORMAT_YAML);
+    doc_text(&doc, "unit", waits->unit);
+    waits_document(&doc, waits);
+    return doc_close(&doc);
+}
+
+static int list(struct why *why, struct gs_error *err)
+{
+    struct waits waits;
+    const char *ns = why->common.all_namespaces ? NULL : why->common.ns;
+    int result = waits_find(&why->snapshot, ns, &waits, err);
+    if (result == 0 && (print_list(why, &waits) < 0 || fflush(stdout) != 0))
+        result = fail_output(err);
+    if (result == 0)
+        warn_away(why, &waits);
+    waits_release(&waits);
+    return result;
 }
 
 static int tell_all(struct why *why, struct gs_error *err)
@@ -166,7 +228,7 @@ static int tell_all(struct why *why, struct gs_error *err)
                                     .ns = why->common.all_namespaces ? NULL : why->common.ns,
                                     .waiting = true};
     if (fetch_all(why, err) == 0)
-        return why_list(why, err);
+        return list(why, err);
     if (why->format != FORMAT_TEXT)
         return -1;
     return own_instead(&query, &why->app->terminal, clock_unix_s(why->app->clock), err);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspect/formats.h"
 #include "inspect/terminal.h"
 
 int common_connect(struct common *common, const struct app *app, struct source *ret,
@@ -20,14 +19,24 @@ int common_connect(struct common *common, const struct app *app, struct source *
     return app->connect(&connection, ret, err);
 }
 
-bool format_parse(void *to, const char *text)
+bool word_parse(const char *const *words, void *to, const char *text)
 {
-    static const char *const words[] = {"text", "json", "yaml"};
-    for (int i = FORMAT_TEXT; i <= FORMAT_YAML; i++) {
+    for (unsigned i = 0; words[i]; i++) {
         if (strcmp(words[i], text) == 0) {
-            *(enum format *)to = (enum format)i;
+            *(unsigned *)to = i;
             return true;
         }
     }
     return false;
+}
+
+bool format_parse(void *to, const char *text)
+{
+    static const char *const words[] = {"text", "json", "yaml", NULL};
+    return word_parse(words, to, text);
+}
+
+bool policy_parse(void *to, const char *text)
+{
+    return gs_placement_parse(text, strlen(text), to);
 }

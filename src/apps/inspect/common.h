@@ -4,6 +4,7 @@
 
 #include "common/options.h"
 #include "gpushare/model/names.h"
+#include "gpushare/model/pod.h"
 #include "inspect/app.h"
 #include "inspect/usage.h"
 
@@ -47,6 +48,22 @@ struct common {
     SYSTEM_NAMESPACE_OPTION(c),                                                                    \
         OPT_DURATION("timeout", &(c)->usage_ns, "TIME",                                            \
                      "how long all device plugins together may take to say what is used (5s)")
+
+/* -o of the commands that tell in words. */
+enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_YAML };
+
+#define OPT_FORMAT(to)                                                                             \
+    OPT_CUSTOM("output", OPT_IS(enum format, to), format_parse, "text|json|yaml",                  \
+               "form of the output (text)", .key = 'o')
+#define OPT_POLICY(to)                                                                             \
+    OPT_CUSTOM("policy", OPT_IS(enum gs_placement, to), policy_parse,                              \
+               "binpack|spread|fgd|rollout", "the extender's --policy (rollout)")
+
+/* For OPT_CUSTOM. */
+bool format_parse(void *to, const char *text);
+bool policy_parse(void *to, const char *text);
+/* to: an enum whose values are the places of its words, of which the last is NULL. */
+bool word_parse(const char *const *words, void *to, const char *text);
 
 /* Names from the domain, then app->connect(). A bad domain is bad usage and exits. */
 int common_connect(struct common *common, const struct app *app, struct source *ret,

@@ -77,53 +77,34 @@ static int note_bound(struct defrag_run *run, const struct gs_pod *pod)
     return 0;
 }
 
-/* ---- one list, two listeners ---- */
-
 static int on_list_begin(void *ctx, enum gs_kind kind)
 {
-    struct defrag_run *run = ctx;
-    const struct gs_watch_sink to = snapshot_sink(&run->snapshot);
-    if (kind == GS_KIND_POD)
-        run->pod_count = 0; /* a list may begin anew */
-    return to.list_begin(to.ctx, kind);
-}
-
-static int on_list_end(void *ctx, enum gs_kind kind)
-{
-    const struct gs_watch_sink to = snapshot_sink(&((struct defrag_run *)ctx)->snapshot);
-    return to.list_end(to.ctx, kind);
+    ((struct defrag_run *)ctx)->pod_count = 0;
+    return 0;
 }
 
 static int on_node(void *ctx, const struct gs_node *node)
 {
-    const struct gs_watch_sink to = snapshot_sink(&((struct defrag_run *)ctx)->snapshot);
-    return to.node(to.ctx, node);
+    return 0;
 }
 
 static int on_pod(void *ctx, const struct gs_pod *pod)
 {
-    struct defrag_run *run = ctx;
-    const struct gs_watch_sink to = snapshot_sink(&run->snapshot);
-    if (pod->node_name[0] && gs_pod_wants_gpu(pod) && !gs_pod_terminal(pod) &&
-        note_bound(run, pod) < 0)
-        return -1;
-    return to.pod(to.ctx, pod);
+    const bool bound = pod->node_name[0] && gs_pod_wants_gpu(pod) && !gs_pod_terminal(pod);
+    return bound ? note_bound(ctx, pod) : 0;
 }
 
 int defrag_load(struct defrag_run *run, struct gs_error *err)
 {
-    const struct gs_watch_sink sink = {.ctx = run,
-                                       .list_begin = on_list_begin,
-                                       .list_end = on_list_end,
-                                       .node = on_node,
-                                       .pod = on_pod};
+    const struct gs_watch_sink first = {
+        .ctx = run, .list_begin = on_list_begin, .node = on_node, .pod = on_pod};
     const struct fetch fetch = {.source = &run->source,
                                 .names = &run->common.names,
-                                .progress = run->app->terminal.progress};
-    if (snapshot_init(&run->snapshot, err) < 0 || fetch_cluster(&fetch, &sink, NULL, err) < 0 ||
-        snapshot_learnt(&run->snapshot, err) < 0)
-        return -1;
-    return 0;
+                                .progress = run->app->terminal.progress,
+                                .first = &first};
+    return fetch_cluster(&fetch, &run->snapshot, NULL, err) < 0
+               ? -1
+               : snapshot_learnt(&run->snapshot, err);
 }
 
 void defrag_release(struct defrag_run *run)

@@ -22,7 +22,7 @@ static const char *node_name(const struct defrag_run *run, uint32_t slot)
 static int print_moves(const struct defrag_run *run, const struct gs_defrag_plan *plan)
 {
     struct grid grid;
-    char list[GS_IDX_TEXT_BYTES], ran[24];
+    char list[GS_IDX_TEXT_BYTES], ran[WAIT_SHORT_BYTES];
     int64_t now_s = clock_unix_s(run->app->clock);
     grid_open(&grid, run->app->terminal.colour);
     grid_column(&grid, false, "  MOVE");

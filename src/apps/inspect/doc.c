@@ -122,6 +122,22 @@ void doc_bool(struct doc *doc, const char *key, bool value)
     gs_buf_printf(&doc->text, doc->yaml ? " %s" : "%s", value ? "true" : "false");
 }
 
+void doc_gpus(struct doc *doc, const char *key, gs_gpu_mask gpus)
+{
+    uint32_t idx;
+    doc_list(doc, key);
+    GS_FOR_EACH_GPU (idx, gpus)
+        doc_number(doc, NULL, idx);
+    doc_end(doc);
+}
+
+void doc_enforced(struct doc *doc, enum gs_enforced enforced, const char *reason)
+{
+    doc_text(doc, "enforced", gs_enforced_name(enforced));
+    if (gs_enforced_lacks(enforced) && reason[0])
+        doc_text(doc, "enforcedReason", reason);
+}
+
 void doc_open(struct doc *doc, FILE *out, bool yaml)
 {
     *doc = (struct doc){.out = out, .text = GS_BUF(TEXT_MAX), .yaml = yaml};

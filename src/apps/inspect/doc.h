@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "gpushare/base/buf.h"
+#include "gpushare/model/gpu.h"
 
 /*
  * Writes one document as JSON or as the same YAML. Members of an object have a key, entries of a
@@ -45,5 +46,8 @@ void doc_end(struct doc *doc); /* of the innermost object or list */
 void doc_text(struct doc *doc, const char *key, const char *text);
 void doc_number(struct doc *doc, const char *key, uint64_t number);
 void doc_bool(struct doc *doc, const char *key, bool value);
+void doc_gpus(struct doc *doc, const char *key, gs_gpu_mask gpus); /* their indices */
+/* What keeps to a share ("enforced"), and, if nothing does and it is known, why. */
+void doc_enforced(struct doc *doc, enum gs_enforced enforced, const char *reason);
 
 #endif

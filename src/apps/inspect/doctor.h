@@ -6,7 +6,6 @@
 
 #include "inspect/common.h"
 #include "inspect/doc.h"
-#include "inspect/formats.h"
 #include "inspect/snapshot.h"
 
 /* What goes wrong in practice, looked at one by one. Each check says one line per finding: what is
@@ -70,12 +69,10 @@ int doctor_check_api(struct doctor *doctor, struct gs_error *err);
 void doctor_find_extender(struct doctor *doctor);
 void doctor_check_extender(struct doctor *doctor);
 
-/* How far a release ("gpushare 0.1.0") is from this program's. */
-enum skew { SKEW_SAME, SKEW_ONE_APART, SKEW_FAR };
-enum skew doctor_skew(const char *version);
-
-/* doctor_plugin.c: the device plugin's pods and their release. */
+/* The device plugin's pods and their release. */
 void doctor_check_plugin_pods(struct doctor *doctor);
+/* Needs the snapshot. */
+void doctor_check_asked(struct doctor *doctor);
 
 /* doctor_rights.c: needs what doctor_find_extender() found. */
 void doctor_check_rights(struct doctor *doctor);
@@ -83,15 +80,10 @@ void doctor_check_rights(struct doctor *doctor);
 /* doctor_scheduler.c */
 void doctor_check_scheduler(struct doctor *doctor);
 
-/* doctor_asked.c: needs the snapshot. */
-void doctor_check_asked(struct doctor *doctor);
-
-/* doctor_limits.c: from the snapshot. */
-void doctor_check_limits(struct doctor *doctor);
-
 /* doctor_nodes.c: from the snapshot. */
 void doctor_check_nodes(struct doctor *doctor);
 void doctor_check_gpus(struct doctor *doctor);
+void doctor_check_limits(struct doctor *doctor);
 
 /* doctor_pods.c: from the snapshot. */
 void doctor_check_pods(struct doctor *doctor);

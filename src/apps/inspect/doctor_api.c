@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 #include "inspect/doctor.h"
 #include "inspect/lookup.h"
 
-/* Does the API server answer, where is the extender, and does it answer? */
+/* Does the API server answer, where is the extender, does it answer, and does anybody ask it? Which
+ * release do the device plugins run? */
 
 int doctor_check_api(struct doctor *doctor, struct gs_error *err)
 {
@@ -34,15 +36,24 @@ static json_t *list_pods(const struct doctor *doctor, const char *name, struct g
 {
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
     _cleanup_(gs_buf_release) struct gs_buf query = GS_BUF(4096);
-    gs_buf_puts(&path, "/api/v1/namespaces/");
-    gs_url_escape(&path, doctor->common.system_ns);
-    gs_buf_puts(&path, "/pods");
+    source_pods(&path, doctor->common.system_ns, NULL);
     gs_buf_printf(&query, "labelSelector=app.kubernetes.io%%2Fname%%3D%s", name);
     if (gs_buf_failed(&path) || gs_buf_failed(&query)) {
         gs_fail_nomem(err);
         return NULL;
     }
     return lookup_json(&doctor->source, path.data, query.data, err);
+}
+
+/* What a pod of the installation serves there (":39998/proxy/version"), through the API server. */
+static int get_of_pod(const struct doctor *doctor, const char *pod, const char *page,
+                      struct gs_buf *body, struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
+    source_pods(&path, doctor->common.system_ns, pod);
+    gs_buf_puts(&path, page);
+    return gs_buf_failed(&path) ? gs_fail_nomem(err)
+                                : source_get(&doctor->source, path.data, NULL, body, err);
 }
 
 void doctor_find_extender(struct doctor *doctor)
@@ -63,6 +74,9 @@ void doctor_find_extender(struct doctor *doctor)
 
 /* ---- the extender ---- */
 
+/* How far a release ("gpushare 0.1.0") is from this program's. */
+enum skew { SKEW_SAME, SKEW_ONE_APART, SKEW_FAR };
+
 /* The minor release behind "0." of this program's or another's text; false: another major, or no
  * version at all. */
 static bool read_minor(const char *text, uint32_t *ret)
@@ -75,7 +89,7 @@ static bool read_minor(const char *text, uint32_t *ret)
     return gs_parse_u32(at, strspn(at, "0123456789"), ret);
 }
 
-enum skew doctor_skew(const char *version)
+static enum skew skew_of(const char *version)
 {
     uint32_t own = 0, other = 0;
     if (strstr(version, GS_VERSION))
@@ -90,7 +104,7 @@ static void judge_version(struct doctor *doctor, const char *where, const struct
 {
     const char *text = body->data ? body->data : "";
     int len = (int)strcspn(text, "\n");
-    enum skew skew = doctor_skew(text);
+    enum skew skew = skew_of(text);
     doctor_say(doctor, skew == SKEW_FAR ? FINDING_WARN : FINDING_OK, "extender",
                "%s answers: %.*s%s", where, len > 80 ? 80 : len, text,
                skew == SKEW_SAME        ? ""
@@ -154,12 +168,9 @@ static void ask_directly(struct doctor *doctor)
 
 static void ask_pod(struct doctor *doctor, const char *name)
 {
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
-    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(1 << 20);
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
     struct gs_error err = {0};
-    gs_buf_printf(&path, "/api/v1/namespaces/%s/pods/%s:39998/proxy/version",
-                  doctor->common.system_ns, name);
-    if (gs_buf_failed(&path) || source_get(&doctor->source, path.data, NULL, &body, &err) < 0) {
+    if (get_of_pod(doctor, name, ":39998/proxy/version", &body, &err) < 0) {
         doctor_say(doctor, FINDING_SKIP, "extender",
                    "pod %s is ready, its version is not known: %s", name, err.msg);
         return;
@@ -196,4 +207,132 @@ void doctor_check_extender(struct doctor *doctor)
     else if (!ready)
         doctor_say(doctor, FINDING_FAIL, "extender",
                    "none of its %zu pods is ready: pods with GPU memory stay Pending", count);
+}
+
+/* ---- whether it is asked ---- */
+
+/* Does a kube-scheduler ask at all? That is what an operator sets up by hand, and nothing in the
+ * API shows it: the extender's own counters do. */
+
+/* Sum of the samples of filter in a text of metrics (docs/reference.md). */
+static uint64_t count_filters(const struct gs_buf *text)
+{
+    static const char prefix[] = "gpushare_requests_total{verb=\"filter\",";
+    uint64_t sum = 0, value;
+    for (const char *at = text->data; at && (at = strstr(at, prefix));) {
+        const char *number = strstr(at, "} ");
+        at += strlen(prefix);
+        if (number && gs_parse_u64(number + 2, strcspn(number + 2, "\n"), &value))
+            sum += value;
+    }
+    return sum;
+}
+
+static int add_pod(const struct doctor *doctor, const char *name, uint64_t *asked,
+                   struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
+    if (get_of_pod(doctor, name, ":39998/proxy/metrics", &body, err) < 0)
+        return -1;
+    *asked += count_filters(&body);
+    return 0;
+}
+
+void doctor_check_asked(struct doctor *doctor)
+{
+    uint64_t asked = 0;
+    size_t i, known = 0;
+    json_t *pod;
+    json_array_foreach(json_object_get(doctor->pods, "items"), i, pod)
+    {
+        struct gs_error err = {0};
+        if (!lookup_is_ready(pod))
+            continue;
+        if (add_pod(doctor, lookup_text(pod, "metadata", "name", NULL), &asked, &err) < 0) {
+            doctor_say(doctor, FINDING_SKIP, "scheduler",
+                       "whether kube-scheduler asks is not known: %s", err.msg);
+            return;
+        }
+        known++;
+    }
+    if (known == 0)
+        return;
+    unsigned waiting = HASH_COUNT(doctor->snapshot.waiting);
+    if (asked > 0)
+        doctor_say(doctor, FINDING_OK, "scheduler", "kube-scheduler asks the extender");
+    else if (waiting > 0)
+        doctor_say(doctor, FINDING_FAIL, "scheduler",
+                   "%u pods with GPU memory wait, and no kube-scheduler has asked the extender "
+                   "since it started; let it read the configuration, or give the pods the second "
+                   "scheduler's schedulerName (docs/install.md)",
+                   waiting);
+    else
+        doctor_say(doctor, FINDING_SKIP, "scheduler",
+                   "nobody has asked the extender yet: as it should be before there is a pod with "
+                   "GPU memory; kube-scheduler has to be told to ask (docs/install.md)");
+}
+
+/* ---- the device plugin's pods: that they run one release, and which ---- */
+
+/* One page says enough: an image that a few of 500 nodes do not have is what to look for. */
+#define PLUGIN_QUERY "labelSelector=app.kubernetes.io%2Fname%3Dgpushare-device-plugin&limit=500"
+
+static const char *image_of(const json_t *pod)
+{
+    const json_t *containers = json_object_get(json_object_get(pod, "spec"), "containers");
+    return lookup_text(json_array_get(containers, 0), "image", NULL);
+}
+
+static void check_images(struct doctor *doctor, const json_t *items)
+{
+    const char *first = image_of(json_array_get(items, 0));
+    struct doctor_names others = {0};
+    size_t i;
+    json_t *pod;
+    json_array_foreach(items, i, pod)
+    {
+        if (strcmp(image_of(pod), first) != 0)
+            doctor_add_name(&others, lookup_text(pod, "spec", "nodeName", NULL));
+    }
+    doctor_say_list(doctor, FINDING_WARN, "device plugin", &others,
+                    "another image of the device plugin than on other nodes; kubectl rollout "
+                    "status, or wait for it");
+}
+
+static void check_release(struct doctor *doctor, const json_t *pod)
+{
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(1 << 20);
+    struct gs_error ignored = {0};
+    const char *name = lookup_text(pod, "metadata", "name", NULL);
+    if (get_of_pod(doctor, name, ":39997/proxy/version", &body, &ignored) < 0)
+        return;
+    const char *text = body.data ? body.data : "";
+    if (skew_of(text) == SKEW_FAR)
+        doctor_say(doctor, FINDING_WARN, "device plugin",
+                   "%s answers: %.*s; this program is " GS_VERSION
+                   ": use releases that are one apart at most",
+                   name, (int)strcspn(text, "\n"), text);
+}
+
+void doctor_check_plugin_pods(struct doctor *doctor)
+{
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
+    struct gs_error ignored = {0};
+    source_pods(&path, doctor->common.system_ns, NULL);
+    if (gs_buf_failed(&path))
+        return;
+    json_auto_t *list = lookup_json(&doctor->source, path.data, PLUGIN_QUERY, &ignored);
+    const json_t *items = json_object_get(list, "items");
+    size_t i;
+    json_t *pod;
+    if (!json_array_size(items))
+        return;
+    check_images(doctor, items);
+    json_array_foreach(items, i, pod)
+    {
+        if (!lookup_is_ready(pod))
+            continue;
+        check_release(doctor, pod);
+        return;
+    }
 }

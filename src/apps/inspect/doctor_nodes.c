@@ -5,6 +5,7 @@
 
 #include "common/gpu_slices.h"
 #include "inspect/doctor.h"
+#include "inspect/view.h"
 
 static const struct gs_node_view *view_of(const struct doctor *doctor, const struct snap_node *node)
 {
@@ -193,7 +194,7 @@ void doctor_check_gpus(struct doctor *doctor)
             char name[256];
             snprintf(name, sizeof(name), "%.200s GPU%u", node->name, gpu->idx);
             count++;
-            if (view->gpus[i].used_units > view->gpus[i].total_units)
+            if (gpu_overfull(&view->gpus[i]))
                 doctor_add_name(&full, name);
             if (!gpu->healthy)
                 doctor_add_name(&sick, name);
@@ -215,4 +216,66 @@ void doctor_check_gpus(struct doctor *doctor)
     if (count && !full.count && !sick.count)
         doctor_say(doctor, FINDING_OK, "gpus", "%" PRIu32 " GPU%s, none overfull, all healthy",
                    count, count == 1 ? "" : "s");
+}
+
+/* ---- limits ---- */
+
+/* What keeps pods to their share, as the device plugins read it back on their hosts
+ * (docs/limits.md). */
+
+struct tally {
+    uint32_t gpus[GS_ENFORCED_COUNT];
+    uint32_t told; /* GPUs whose plugin says something */
+    uint32_t forged;
+    const char *forged_example;
+};
+
+static void add_node(struct tally *tally, const struct snap_node *node,
+                     const struct gs_node_view *view)
+{
+    bool all = view->gpu_count > 0;
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        enum gs_enforced enforced = view->inventory[i].enforced;
+        tally->gpus[enforced]++;
+        tally->told += enforced != GS_ENFORCED_UNKNOWN;
+        all = all && enforced == GS_ENFORCED_DMEM;
+    }
+    if (!node->says_enforced || all)
+        return;
+    tally->forged++;
+    tally->forged_example = node->name;
+}
+
+/* One line for each way of limiting, then one per reason: some are mended on the host, one with an
+ * option. */
+static void say_gpus(struct doctor *doctor, const struct tally *tally)
+{
+    for (enum gs_enforced i = 0; i < GS_ENFORCED_COUNT; i++) {
+        if (tally->gpus[i] && gs_enforced_holds(i))
+            doctor_say(doctor, FINDING_OK, "limits", "%s on %" PRIu32 " GPUs%s",
+                       view_limits(i)->before, tally->gpus[i], view_limits(i)->behind);
+        else if (tally->gpus[i] && gs_enforced_lacks(i))
+            doctor_say(doctor, FINDING_OK, "limits",
+                       "nothing keeps pods to their share on %" PRIu32 " GPUs: %s", tally->gpus[i],
+                       gs_enforced_reason(i));
+    }
+}
+
+void doctor_check_limits(struct doctor *doctor)
+{
+    struct tally tally = {0};
+    EACH_NODE(doctor, node)
+    {
+        const struct gs_node_view *view = view_of(doctor, node);
+        if (view)
+            add_node(&tally, node, view);
+    }
+    if (tally.forged)
+        doctor_say(doctor, FINDING_WARN, "limits",
+                   "label %s says dmem on %" PRIu32 " nodes (%s) whose inventory does not: the "
+                   "device plugin did not write it, or is gone; kubectl label node NAME %s-",
+                   doctor->common.names.enforced, tally.forged, tally.forged_example,
+                   doctor->common.names.enforced);
+    if (tally.told)
+        say_gpus(doctor, &tally);
 }

@@ -89,8 +89,8 @@ static void name_waits(const struct doctor *doctor, const struct waits *waits,
     for (size_t i = 0; i < waits->count; i++) {
         const struct wait *wait = &waits->all[i];
         const struct gs_pod *pod = &wait->waiting->pod;
-        char name[400], asks[WAIT_TEXT_BYTES];
-        waits_asks(wait, asks);
+        char name[400], asks[WAIT_SHORT_BYTES];
+        waits_asks(pod, asks);
         snprintf(name, sizeof(name), "%.63s/%.200s (%.40s)", pod->ns, pod->name, asks);
         if (wait->never)
             doctor_add_name(never, name);

@@ -10,30 +10,26 @@ enum who { WHO_USER, WHO_EXTENDER, WHO_PLUGIN };
 
 struct right {
     enum who who;
-    const char *verb;
-    const char *group;
-    const char *resource;
-    const char *sub;
-    const char *ns; /* with a name; NULL: all of them, in every namespace */
-    const char *name;
+    struct lookup_right is;
     const char *otherwise; /* what can be done without it; NULL: nothing */
 };
 
 /* What the programs need. */
 static const struct right rights[] = {
-    {WHO_USER, "list", "", "nodes", "", NULL, NULL},
-    {WHO_USER, "list", "", "pods", "", NULL, NULL},
-    {WHO_EXTENDER, "watch", "", "nodes", "", NULL, NULL},
-    {WHO_EXTENDER, "watch", "", "pods", "", NULL, NULL},
-    {WHO_EXTENDER, "patch", "", "pods", "", NULL, NULL},
-    {WHO_EXTENDER, "patch", "", "pods", "status", NULL, NULL,
+    {WHO_USER, {"list", "", "nodes", ""}},
+    {WHO_USER, {"list", "", "pods", ""}},
+    {WHO_EXTENDER, {"watch", "", "nodes", ""}},
+    {WHO_EXTENDER, {"watch", "", "pods", ""}},
+    {WHO_EXTENDER, {"patch", "", "pods", ""}},
+    {WHO_EXTENDER,
+     {"patch", "", "pods", "status"},
      "set kube-scheduler's percentageOfNodesToScore to 100, else a pod may stay Pending beside a "
      "GPU that is free"},
-    {WHO_EXTENDER, "create", "", "pods", "binding", NULL, NULL},
-    {WHO_PLUGIN, "watch", "", "pods", "", NULL, NULL},
-    {WHO_PLUGIN, "patch", "", "pods", "", NULL, NULL},
-    {WHO_PLUGIN, "patch", "", "nodes", "", NULL, NULL},
-    {WHO_PLUGIN, "patch", "", "nodes", "status", NULL, NULL},
+    {WHO_EXTENDER, {"create", "", "pods", "binding"}},
+    {WHO_PLUGIN, {"watch", "", "pods", ""}},
+    {WHO_PLUGIN, {"patch", "", "pods", ""}},
+    {WHO_PLUGIN, {"patch", "", "nodes", ""}},
+    {WHO_PLUGIN, {"patch", "", "nodes", "status"}},
 };
 
 static const char *account_of(const struct doctor *doctor, const struct right *right)
@@ -52,40 +48,14 @@ static const char *rbac_of(const struct doctor *doctor, const struct right *righ
                                     : doctor->layout->rbac;
 }
 
-static char *review_body(const struct doctor *doctor, const struct right *right)
-{
-    char user[512];
-    json_auto_t *attributes =
-        json_pack("{s:s,s:s,s:s,s:s}", "verb", right->verb, "group", right->group, "resource",
-                  right->resource, "subresource", right->sub);
-    json_auto_t *spec = json_pack("{s:O}", "resourceAttributes", attributes);
-    if (right->ns) {
-        json_object_set_new(attributes, "namespace", json_string(right->ns));
-        json_object_set_new(attributes, "name", json_string(right->name));
-    }
-    if (right->who != WHO_USER) {
-        snprintf(user, sizeof(user), "system:serviceaccount:%.200s:%s", doctor->common.system_ns,
-                 account_of(doctor, right));
-        json_object_set_new(spec, "user", json_string(user));
-        json_object_set_new(spec, "groups",
-                            json_pack("[s,s]", "system:serviceaccounts", "system:authenticated"));
-    }
-    json_auto_t *body = json_pack(
-        "{s:s,s:s,s:O}", "apiVersion", "authorization.k8s.io/v1", "kind",
-        right->who != WHO_USER ? "SubjectAccessReview" : "SelfSubjectAccessReview", "spec", spec);
-    return body ? json_dumps(body, JSON_COMPACT) : NULL;
-}
-
 /* 1 allowed, 0 not, -1 cannot be asked. */
 static int ask_right(const struct doctor *doctor, const struct right *right, struct gs_error *err)
 {
-    _cleanup_free_ char *body = review_body(doctor, right);
-    const char *path = right->who != WHO_USER
-                           ? "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-                           : "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    if (!body)
-        return gs_fail_nomem(err);
-    int allowed = lookup_allowed(&doctor->source, path, body, 0, err);
+    char account[512];
+    snprintf(account, sizeof(account), "system:serviceaccount:%.200s:%s", doctor->common.system_ns,
+             account_of(doctor, right));
+    int allowed = lookup_allowed(&doctor->source, &right->is,
+                                 right->who == WHO_USER ? NULL : account, 0, err);
     return allowed < 0 ? gs_error_prefix(err, "of %s", name_of(doctor, right)) : allowed;
 }
 
@@ -138,13 +108,8 @@ static int check_lease(struct doctor *doctor, struct gs_error *err)
     _cleanup_free_ char *ns = strndup(lease, (size_t)(slash - lease));
     if (!ns)
         return gs_fail_nomem(err);
-    const struct right right = {.who = WHO_EXTENDER,
-                                .verb = "get",
-                                .group = "coordination.k8s.io",
-                                .resource = "leases",
-                                .sub = "",
-                                .ns = ns,
-                                .name = slash + 1};
+    const struct right right = {WHO_EXTENDER,
+                                {"get", "coordination.k8s.io", "leases", "", ns, slash + 1}};
     int allowed = ask_right(doctor, &right, err);
     if (allowed == 0)
         doctor_say(doctor, FINDING_FAIL, "rights",
@@ -160,9 +125,10 @@ static int check_right(struct doctor *doctor, const struct right *right, struct 
     int allowed = ask_right(doctor, right, err);
     if (allowed == 0)
         doctor_say(doctor, right->otherwise ? FINDING_WARN : FINDING_FAIL, "rights",
-                   "%s may not %s %s%s%s; apply %s%s%s", name_of(doctor, right), right->verb,
-                   right->resource, right->sub[0] ? "/" : "", right->sub, rbac_of(doctor, right),
-                   right->otherwise ? ", or " : "", right->otherwise ? right->otherwise : "");
+                   "%s may not %s %s%s%s; apply %s%s%s", name_of(doctor, right), right->is.verb,
+                   right->is.resource, right->is.sub[0] ? "/" : "", right->is.sub,
+                   rbac_of(doctor, right), right->otherwise ? ", or " : "",
+                   right->otherwise ? right->otherwise : "");
     return allowed;
 }
 

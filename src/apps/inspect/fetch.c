@@ -30,6 +30,12 @@ static void tell(void *ctx, const struct gs_list_meta *meta)
                   list->kind == GS_KIND_NODE ? "nodes" : "pods");
 }
 
+static int deliver(const struct list *list, const struct gs_watch_sink *sink)
+{
+    return list->kind == GS_KIND_NODE ? sink->node(sink->ctx, &list->node)
+                                      : sink->pod(sink->ctx, &list->pod);
+}
+
 static int on_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
 {
     struct list *list = ctx;
@@ -45,20 +51,24 @@ static int on_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
         list->broken++;
         return 0;
     }
-    if (result == 0 && is_node) {
+    if (result == 0 && is_node)
         calm_node(&list->node.arena, &list->node);
-        result = list->sink->node(list->sink->ctx, &list->node);
-    } else if (result == 0) {
+    else if (result == 0)
         calm_pod(&list->pod.arena, &list->pod);
-        result = list->sink->pod(list->sink->ctx, &list->pod);
-    }
+    if (result == 0 && list->fetch->first)
+        result = deliver(list, list->fetch->first);
+    if (result == 0)
+        result = deliver(list, list->sink);
     return result < 0 ? gs_fail_nomem(err) : 0;
 }
 
 static int begin(void *ctx, struct gs_error *err)
 {
     struct list *list = ctx;
+    const struct gs_watch_sink *first = list->fetch->first;
     list->seen = list->broken = 0;
+    if (first && first->list_begin(first->ctx, list->kind) < 0)
+        return gs_fail_nomem(err);
     return list->sink->list_begin(list->sink->ctx, list->kind) < 0 ? gs_fail_nomem(err) : 0;
 }
 
@@ -130,12 +140,15 @@ static int fetch_kind(const struct fetch *fetch, enum gs_kind kind,
     return result;
 }
 
-int fetch_cluster(const struct fetch *fetch, const struct gs_watch_sink *sink, uint64_t *ret_broken,
+int fetch_cluster(const struct fetch *fetch, struct snapshot *ret, uint64_t *ret_broken,
                   struct gs_error *err)
 {
     uint64_t broken = 0;
-    if (fetch_kind(fetch, GS_KIND_NODE, sink, &broken, err) < 0 ||
-        fetch_kind(fetch, GS_KIND_POD, sink, &broken, err) < 0)
+    if (snapshot_init(ret, err) < 0)
+        return -1;
+    const struct gs_watch_sink sink = snapshot_sink(ret);
+    if (fetch_kind(fetch, GS_KIND_NODE, &sink, &broken, err) < 0 ||
+        fetch_kind(fetch, GS_KIND_POD, &sink, &broken, err) < 0)
         return -1;
     if (ret_broken)
         *ret_broken = broken;

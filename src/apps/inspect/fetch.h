@@ -5,7 +5,7 @@
 #include "inspect/app.h"
 #include "inspect/snapshot.h"
 
-/* Lists from the API server, page by page, into a sink. */
+/* Lists from the API server, page by page, into a snapshot. */
 
 struct fetch {
     const struct source *source;
@@ -14,13 +14,16 @@ struct fetch {
     const char *selector; /* label selector of nodes; NULL: all */
     bool keeps_since;     /* watcher: keep when bound pods were created */
     bool progress;        /* tell standard error when it takes longer than a second */
+    /* Sees each object before the snapshot does; 1 of node() or pod(): it is left out. A list may
+     * begin anew. NULL: nobody. */
+    const struct gs_watch_sink *first;
 };
 
 /*
  * Nodes, then pods that are not over yet. Objects that cannot be decoded are passed over and
- * counted in *ret_broken (NULL is fine). The codes of ports.h; the sink's -1 is GS_ENOMEM.
+ * counted in *ret_broken (NULL is fine). The codes of ports.h. Release *ret also then.
  */
-int fetch_cluster(const struct fetch *fetch, const struct gs_watch_sink *sink, uint64_t *ret_broken,
+int fetch_cluster(const struct fetch *fetch, struct snapshot *ret, uint64_t *ret_broken,
                   struct gs_error *err);
 
 /* The names of nodes that match fetch->selector are set selected in the snapshot, others not. */

@@ -47,10 +47,30 @@ json_t *lookup_json(const struct source *source, const char *path, const char *q
     return tree;
 }
 
-int lookup_allowed(const struct source *source, const char *path, const char *review,
-                   int64_t timeout_ns, struct gs_error *err)
+static char *review_of(const struct lookup_right *right, const char *account)
 {
+    json_auto_t *attributes = json_pack("{s:s,s:s,s:s,s:s,s:s*,s:s*}", "verb", right->verb, "group",
+                                        right->group, "resource", right->resource, "subresource",
+                                        right->sub, "namespace", right->ns, "name", right->name);
+    json_auto_t *spec = json_pack("{s:O,s:s*}", "resourceAttributes", attributes, "user", account);
+    if (account)
+        json_object_set_new(spec, "groups",
+                            json_pack("[s,s]", "system:serviceaccounts", "system:authenticated"));
+    json_auto_t *body =
+        json_pack("{s:s,s:s,s:O}", "apiVersion", "authorization.k8s.io/v1", "kind",
+                  account ? "SubjectAccessReview" : "SelfSubjectAccessReview", "spec", spec);
+    return body ? json_dumps(body, JSON_COMPACT) : NULL;
+}
+
+int lookup_allowed(const struct source *source, const struct lookup_right *right,
+                   const char *account, int64_t timeout_ns, struct gs_error *err)
+{
+    const char *path = account ? "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+                               : "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     _cleanup_(gs_buf_release) struct gs_buf answer = GS_BUF(1 << 20);
+    _cleanup_free_ char *review = review_of(right, account);
+    if (!review)
+        return gs_fail_nomem(err);
     if (source_post(source, path, review, timeout_ns, &answer, err) < 0)
         return -1;
     json_auto_t *tree = lookup_parse(&answer);

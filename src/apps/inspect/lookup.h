@@ -21,9 +21,15 @@ json_t *lookup_item(struct gs_scan *scan, struct gs_error *err);
 json_t *lookup_json(const struct source *source, const char *path, const char *query,
                     struct gs_error *err);
 
-/* Posts a review of the API group authorization.k8s.io: 1 allowed, 0 not, -1 cannot be asked. */
-int lookup_allowed(const struct source *source, const char *path, const char *review,
-                   int64_t timeout_ns, struct gs_error *err);
+struct lookup_right {
+    const char *verb, *group, *resource, *sub;
+    const char *ns, *name; /* NULL: all of them, in every namespace */
+};
+
+/* May the service account "system:serviceaccount:NAMESPACE:NAME" do that, or this user (account
+ * NULL)? Asked by a review of authorization.k8s.io: 1 yes, 0 no, -1 cannot be asked. */
+int lookup_allowed(const struct source *source, const struct lookup_right *right,
+                   const char *account, int64_t timeout_ns, struct gs_error *err);
 
 /* A string member, found by the names on the way ("status", "phase", NULL); "" when absent. */
 const char *lookup_text(const json_t *object, ...) __attribute__((sentinel));

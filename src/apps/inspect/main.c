@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/limits.h"
 #include "inspect/app.h"
-#include "inspect/connect.h"
 
 int main(int argc, char **argv)
 {

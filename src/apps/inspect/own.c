@@ -12,7 +12,6 @@
 #include "inspect/calm.h"
 #include "inspect/grid.h"
 #include "inspect/lookup.h"
-#include "inspect/waits.h"
 
 /* ---- asking ---- */
 
@@ -75,7 +74,6 @@ static int take(const struct own_query *query, const json_t *item, struct own *o
         release_pod(&pod);
         return gs_fail_nomem(err);
     }
-    gs_pod_charge(&pod.pod, &pod.charge);
     own->pods[own->count++] = pod;
     return 0;
 }
@@ -96,13 +94,10 @@ static int take_list(const struct own_query *query, struct own *own, struct gs_e
 {
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
     struct taking taking = {query, own};
-    gs_buf_puts(&path, "/api/v1/");
-    if (own->ns[0]) {
-        gs_buf_puts(&path, "namespaces/");
-        gs_url_escape(&path, own->ns);
-        gs_buf_putc(&path, '/');
-    }
-    gs_buf_puts(&path, "pods");
+    if (own->ns[0])
+        source_pods(&path, own->ns, NULL);
+    else
+        gs_buf_puts(&path, "/api/v1/pods");
     if (gs_buf_failed(&path))
         return gs_fail_nomem(err);
     const struct gs_pages pages = {.path = path.data, .item = take_item, .ctx = &taking};
@@ -152,40 +147,26 @@ void own_note(const struct own *own, char to[OWN_TEXT_BYTES])
                  rest);
 }
 
-void own_asks(const struct own_pod *pod, char to[OWN_TEXT_BYTES])
+void own_gpus(const struct own_pod *pod, char to[GS_IDX_TEXT_BYTES])
 {
-    if (pod->charge.gpu_count > 1)
-        snprintf(to, OWN_TEXT_BYTES, "%" PRIu32 " x%" PRIu32, pod->charge.units,
-                 pod->charge.gpu_count);
-    else
-        snprintf(to, OWN_TEXT_BYTES, "%" PRIu32, pod->charge.units);
-}
-
-void own_gpus(const struct own_pod *pod, char to[OWN_TEXT_BYTES])
-{
-    gs_gpu_mask gpus = gs_pod_recorded(&pod->pod);
-    size_t at = 0;
-    snprintf(to, OWN_TEXT_BYTES, "-");
-    for (unsigned i = 0; i < GS_GPUS_MAX; i++) {
-        if (gpus & GS_GPU_BIT(i))
-            at += (size_t)snprintf(to + at, OWN_TEXT_BYTES - at, "%s%u", at ? "," : "", i);
-    }
+    if (!gs_codec_idx_format(gs_pod_recorded(&pod->pod), to)[0])
+        snprintf(to, GS_IDX_TEXT_BYTES, "-");
 }
 
 static void put_row(struct grid *grid, const struct own_pod *own, int64_t now_s, bool words)
 {
     const struct gs_pod *pod = &own->pod;
-    char text[OWN_TEXT_BYTES], since[24];
+    char asks[WAIT_SHORT_BYTES], since[WAIT_SHORT_BYTES], gpus[GS_IDX_TEXT_BYTES];
+    waits_asks(pod, asks);
+    waits_since(pod->created_s, now_s, since);
+    own_gpus(own, gpus);
     grid_row(grid);
     grid_cell(grid, GRID_PLAIN, "%s", pod->ns);
     grid_cell(grid, GRID_PLAIN, "%s", pod->name);
-    own_asks(own, text);
-    grid_cell(grid, GRID_PLAIN, "%s", text);
-    waits_since(pod->created_s, now_s, since);
+    grid_cell(grid, GRID_PLAIN, "%s", asks);
     grid_cell(grid, GRID_PLAIN, "%s", since);
     grid_cell(grid, GRID_PLAIN, "%s", pod->node_name[0] ? pod->node_name : "-");
-    own_gpus(own, text);
-    grid_cell(grid, GRID_PLAIN, "%s", text);
+    grid_cell(grid, GRID_PLAIN, "%s", gpus);
     if (words)
         grid_cell(grid, GRID_PLAIN, "%s", own->said);
 }

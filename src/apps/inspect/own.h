@@ -2,9 +2,9 @@
 #ifndef GPUSHARE_APPS_INSPECT_OWN_H
 #define GPUSHARE_APPS_INSPECT_OWN_H
 
-#include "gpushare/model/charge.h"
+#include "gpushare/codec/annotation.h"
 #include "inspect/source.h"
-#include "inspect/terminal.h"
+#include "inspect/waits.h"
 
 /*
  * What a user gets who may not list nodes, or not the pods of others: pods with GPU memory and what
@@ -13,7 +13,6 @@
  */
 struct own_pod {
     struct gs_pod pod;
-    struct gs_charge charge;
     char *said; /* kube-scheduler's last word; "" when there is none, or it has a node */
 };
 
@@ -41,9 +40,8 @@ void own_release(struct own *own);
 enum { OWN_TEXT_BYTES = 512 };
 void own_note(const struct own *own, char to[OWN_TEXT_BYTES]);
 
-/* "8", "15 x2"; the GPUs of its record: "0,1", or "-". */
-void own_asks(const struct own_pod *pod, char to[OWN_TEXT_BYTES]);
-void own_gpus(const struct own_pod *pod, char to[OWN_TEXT_BYTES]);
+/* The GPUs of its record: "0,1", or "-". */
+void own_gpus(const struct own_pod *pod, char to[GS_IDX_TEXT_BYTES]);
 
 /* The table on standard output, the note on standard error. -1: it cannot be written. */
 int own_print(const struct own *own, const struct terminal *terminal, int64_t now_s);

@@ -6,7 +6,7 @@
 
 #include "gpushare/base/cleanup.h"
 #include "inspect/grid.h"
-#include "inspect/print.h"
+#include "inspect/show.h"
 
 /* The original's -d: per node its name, its pods with what each takes of each GPU, its totals. */
 
@@ -25,18 +25,9 @@ static void put_use(struct grid *grid, const struct view *view, const struct vie
     grid_cell(grid, GRID_PLAIN, "%s", peak);
 }
 
-static bool names_pods(const struct view *view, const struct view_node *node)
+static bool names_pods(const struct view_node *node)
 {
-    const struct usage_node *usage = usage_node_find(view->usage, node->node->name);
-    return usage && usage->names_pods;
-}
-
-static bool asks_for_cores(const struct view_node *node)
-{
-    bool any = false;
-    for (uint32_t i = 0; i < node->gpu_count; i++)
-        any |= node->gpus[i].used_cores_pct > 0;
-    return any;
+    return node->usage && node->usage->names_pods;
 }
 
 static void put_header(struct grid *grid, const struct view *view, const struct view_node *node,
@@ -48,9 +39,9 @@ static void put_header(struct grid *grid, const struct view *view, const struct 
         grid_column(grid, true, brief ? "GPU%u" : "GPU%u(Allocated)", i);
     if (node->pending_pods)
         grid_column(grid, true, "Pending(Allocated)");
-    if (asks_for_cores(node))
+    if (node->used_cores_pct)
         grid_column(grid, true, "COMPUTE");
-    if (!names_pods(view, node))
+    if (!names_pods(node))
         return;
     grid_column(grid, true, "USED(%s)", gs_unit_name(view_unit_of(view, node)));
     grid_column(grid, true, "PEAK");
@@ -64,14 +55,13 @@ static void put_pod(struct grid *grid, const struct view *view, const struct vie
     grid_cell(grid, GRID_PLAIN, "%s", claim->name);
     grid_cell(grid, GRID_PLAIN, "%s", claim->ns);
     for (uint32_t i = 0; i < node->columns; i++)
-        grid_cell(grid, GRID_PLAIN, "%" PRIu32,
-                  recorded && (claim->gpus & GS_GPU_BIT(i)) ? claim->units : 0);
+        grid_cell(grid, GRID_PLAIN, "%" PRIu32, claim_on(claim, i) ? claim->units : 0);
     if (node->pending_pods)
         grid_cell(grid, recorded ? GRID_PLAIN : GRID_WARN, "%" PRIu64,
-                  recorded ? 0 : (uint64_t)claim->units * claim->gpu_count);
-    if (asks_for_cores(node))
+                  recorded ? 0 : claim_units(claim));
+    if (node->used_cores_pct)
         grid_cell(grid, GRID_PLAIN, "%" PRIu32, claim->cores_pct);
-    if (names_pods(view, node))
+    if (names_pods(node))
         put_use(grid, view, node, claim);
 }
 
@@ -96,21 +86,19 @@ static char *table_of(const struct view *view, const struct view_node *node, boo
 
 static void put_health(const struct view_node *node)
 {
-    if (!node->node->ready)
-        puts("NotReady: the kubelet does not answer");
-    if (node->node->unschedulable)
-        puts("SchedulingDisabled: no new pods");
+    const struct view_word *word;
+    for (uint32_t nth = 0; (word = view_node_word(node->node, nth)) != NULL; nth++)
+        printf("%s: %s\n", word->word, word->means);
     for (uint32_t i = 0; i < node->gpu_count; i++) {
         const struct view_gpu *gpu = &node->gpus[i];
-        const char *word;
-        bool bad;
-        for (uint32_t nth = 0; (word = view_gpu_word(gpu, nth, &bad)) != NULL; nth++) {
+        uint32_t nth = 0;
+        for (; (word = view_gpu_word(gpu->gpu, gpu->overfull, nth)) != NULL; nth++) {
             if (!nth)
                 printf("GPU%" PRIu32 " (%s):", gpu->idx,
                        gpu->gpu->uuid[0] ? gpu->gpu->uuid : "no UUID known");
-            printf(" %s", word);
+            printf(" %s", word->word);
         }
-        if (view_gpu_word(gpu, 0, &bad))
+        if (nth)
             putchar('\n');
     }
 }
@@ -121,9 +109,7 @@ static void put_cores(const struct view_node *node)
         const struct view_gpu *gpu = &node->gpus[i];
         if (gpu->used_cores_pct)
             printf("Compute :   %" PRIu32 " of 100 of GPU%" PRIu32 ", held by %s\n",
-                   gpu->used_cores_pct, gpu->idx,
-                   gpu->gpu->enforced == GS_ENFORCED_MPS ? gs_enforced_name(gpu->gpu->enforced)
-                                                         : "nothing: it is a count");
+                   gpu->used_cores_pct, gpu->idx, view_cores(gpu->gpu->enforced)->by);
     }
 }
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "inspect/doc.h"
-#include "inspect/print.h"
+#include "inspect/show.h"
 
 /*
  * The keys of the extender's inspect answer (name, totalGPU, usedGPU, devs, id, pods), and more.
@@ -20,9 +20,7 @@ static void put_use(struct doc *doc, const struct usage_pod *pod, const struct v
     if (!pod)
         return;
     doc_text(doc, "owner", pod->owner);
-    doc_text(doc, "enforced", gs_enforced_name(pod->enforced));
-    if (gs_enforced_lacks(pod->enforced) && pod->reason[0])
-        doc_text(doc, "enforcedReason", pod->reason);
+    doc_enforced(doc, pod->enforced, pod->reason);
 }
 
 /* gpu: NULL of a pod that names none. */
@@ -42,19 +40,9 @@ static void put_pod(struct doc *doc, const struct view *view, const struct gs_cl
     doc_end(doc);
 }
 
-static void put_enforced(struct doc *doc, enum gs_enforced enforced)
-{
-    const char *reason = gs_enforced_reason(enforced);
-    if (enforced != GS_ENFORCED_UNKNOWN)
-        doc_text(doc, "enforced", gs_enforced_name(enforced));
-    if (reason[0])
-        doc_text(doc, "enforcedReason", reason);
-}
-
 static void put_gpu(struct doc *doc, const struct view *view, const struct view_node *node,
                     const struct view_gpu *gpu)
 {
-    const struct usage_node *usage = usage_node_find(view->usage, node->node->name);
     doc_object(doc, NULL);
     doc_number(doc, "id", gpu->idx);
     doc_number(doc, "totalGPU", gpu->total_units);
@@ -62,10 +50,10 @@ static void put_gpu(struct doc *doc, const struct view *view, const struct view_
     doc_number(doc, "freeGPU", gpu->free_units);
     if (gpu->used_cores_pct) {
         doc_number(doc, "usedCorePercentage", gpu->used_cores_pct);
-        doc_text(doc, "coreEnforced", view_cores_held(gpu->gpu->enforced));
+        doc_text(doc, "coreEnforced", view_cores(gpu->gpu->enforced)->word);
     }
-    if (usage && (usage->known & GS_GPU_BIT(gpu->idx)))
-        doc_number(doc, "inUseBytes", usage->used_bytes[gpu->idx]);
+    if (node->usage && (node->usage->known & GS_GPU_BIT(gpu->idx)))
+        doc_number(doc, "inUseBytes", node->usage->used_bytes[gpu->idx]);
     if (gpu->gpu->uuid[0])
         doc_text(doc, "uuid", gpu->gpu->uuid);
     if (gpu->gpu->model[0])
@@ -73,14 +61,14 @@ static void put_gpu(struct doc *doc, const struct view *view, const struct view_
     doc_bool(doc, "healthy", gpu->gpu->healthy);
     doc_bool(doc, "schedulable", gpu->gpu->schedulable);
     doc_bool(doc, "overfull", gpu->overfull);
-    put_enforced(doc, gpu->gpu->enforced);
+    if (gpu->gpu->enforced != GS_ENFORCED_UNKNOWN)
+        doc_enforced(doc, gpu->gpu->enforced, gs_enforced_reason(gpu->gpu->enforced));
     if (gpu->gpu->max_pods)
         doc_number(doc, "maxPods", gpu->gpu->max_pods);
     doc_list(doc, "pods");
     for (uint32_t i = 0; i < node->claim_count; i++) {
-        const struct gs_claim *claim = &node->claims[i];
-        if (claim_recorded(claim) && (claim->gpus & GS_GPU_BIT(gpu->idx)))
-            put_pod(doc, view, claim, gpu);
+        if (claim_on(&node->claims[i], gpu->idx))
+            put_pod(doc, view, &node->claims[i], gpu);
     }
     doc_end(doc);
     doc_end(doc);

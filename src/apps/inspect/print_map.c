@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "inspect/grid.h"
-#include "inspect/print.h"
+#include "inspect/show.h"
 
 /*
  * The map: every GPU a bar in proportion to its memory, every pod a letter, a dot for what is free.
@@ -43,11 +43,6 @@ static const char *plain(const struct map *map)
     return map->terminal->colour ? "\033[0m" : "";
 }
 
-static bool is_on(const struct gs_claim *claim, const struct view_gpu *gpu)
-{
-    return claim_recorded(claim) && (claim->gpus & GS_GPU_BIT(gpu->idx));
-}
-
 /* Ends of pods are rounded, not their lengths: a full GPU has a full bar. Whoever is on it is seen,
  * as long as there is room. */
 static uint64_t end_of(const struct map *map, uint64_t units)
@@ -61,7 +56,7 @@ static void put_bar(const struct map *map, const struct view_node *node, const s
     length = length ? length : 1;
     putchar('[');
     for (uint32_t i = 0; i < node->claim_count; i++) {
-        if (!is_on(&node->claims[i], gpu))
+        if (!claim_on(&node->claims[i], gpu->idx))
             continue;
         units += node->claims[i].units;
         uint64_t end = end_of(map, units);
@@ -80,10 +75,9 @@ static void put_bar(const struct map *map, const struct view_node *node, const s
 
 static void put_state(const struct view_gpu *gpu)
 {
-    const char *word;
-    bool bad;
-    for (uint32_t i = 0; (word = view_gpu_word(gpu, i, &bad)) != NULL; i++)
-        printf(" %s", word);
+    const struct view_word *word;
+    for (uint32_t i = 0; (word = view_gpu_word(gpu->gpu, gpu->overfull, i)) != NULL; i++)
+        printf(" %s", word->word);
 }
 
 /* "A=team/pod 8, B=…", as many as the line has room for. */
@@ -94,7 +88,7 @@ static void put_names(const struct map *map, const struct view_node *node,
     for (uint32_t i = 0; i < node->claim_count; i++) {
         const struct gs_claim *claim = &node->claims[i];
         char text[400];
-        if (gpu ? !is_on(claim, gpu) : claim_recorded(claim))
+        if (gpu ? !claim_on(claim, gpu->idx) : claim_recorded(claim))
             continue;
         int len = snprintf(text, sizeof(text), "%s%c=%s/%s %" PRIu32, shown ? ", " : " ",
                            letter_of(i), claim->ns, claim->name, claim->units);
@@ -125,10 +119,12 @@ static void put_gpu(const struct map *map, const struct view_node *node, const s
 static void put_node(const struct map *map, const struct view_node *node)
 {
     const char *model = view_node_model(node);
-    printf("%s: %" PRIu64 " of %" PRIu64 " %s%s%s%s%s\n", node->node->name, node->used_units,
-           node->total_units, map->view->unit, model[0] ? ", " : "", model,
-           node->node->ready ? "" : ", NotReady",
-           node->node->unschedulable ? ", SchedulingDisabled" : "");
+    const struct view_word *word;
+    printf("%s: %" PRIu64 " of %" PRIu64 " %s%s%s", node->node->name, node->used_units,
+           node->total_units, map->view->unit, model[0] ? ", " : "", model);
+    for (uint32_t i = 0; (word = view_node_word(node->node, i)) != NULL; i++)
+        printf(", %s", word->word);
+    putchar('\n');
     for (uint32_t i = 0; i < node->gpu_count; i++)
         put_gpu(map, node, &node->gpus[i]);
     if (node->pending_pods) {
@@ -146,13 +142,7 @@ int print_map(const struct view *view, const struct terminal *terminal)
     struct map map = {.view = view, .terminal = terminal, .bar = BAR_MAX, .limit = width};
     if (width && width < 3 * BAR_MAX) /* names need room, too */
         map.bar = width / 3 > BAR_MIN ? width / 3 : BAR_MIN;
-    map.largest_units = 1;
-    for (size_t i = 0; i < view->node_count; i++) {
-        for (uint32_t g = 0; g < view->nodes[i].gpu_count; g++) {
-            if (view->nodes[i].gpus[g].total_units > map.largest_units)
-                map.largest_units = view->nodes[i].gpus[g].total_units;
-        }
-    }
+    map.largest_units = sum->largest_gpu_units;
     map.digits = snprintf(NULL, 0, "%" PRIu64, map.largest_units);
     if (map.largest_units < map.bar) /* a letter for each unit of a small one */
         map.bar = (uint32_t)map.largest_units;

@@ -5,7 +5,7 @@
 
 #include "gpushare/base/cleanup.h"
 #include "inspect/grid.h"
-#include "inspect/print.h"
+#include "inspect/show.h"
 
 /*
  * The summary: NAME IPADDRESS GPU0(Allocated/Total) … PENDING(Allocated) GPU Memory(GiB), one table
@@ -92,18 +92,19 @@ static void put_state(struct grid *grid, const struct view_node *node)
 {
     char words[512] = "";
     size_t len = 0;
-    bool bad = !node->node->ready;
-    if (bad)
-        len += (size_t)snprintf(words, sizeof(words), ",NotReady");
-    if (node->node->unschedulable)
-        len += (size_t)snprintf(words + len, sizeof(words) - len, ",SchedulingDisabled");
+    bool bad = false;
+    const struct view_word *word;
+    for (uint32_t nth = 0; (word = view_node_word(node->node, nth)) != NULL; nth++) {
+        bad |= word->bad;
+        len += (size_t)snprintf(words + len, sizeof(words) - len, ",%s", word->word);
+    }
     for (uint32_t i = 0; i < node->gpu_count && len < sizeof(words) - 32; i++) {
         const struct view_gpu *gpu = &node->gpus[i];
-        const char *word;
-        bool is_bad;
-        for (uint32_t nth = 0; (word = view_gpu_word(gpu, nth, &is_bad)) != NULL; nth++) {
-            bad |= is_bad;
-            len += (size_t)snprintf(words + len, sizeof(words) - len, ",GPU%u:%s", gpu->idx, word);
+        for (uint32_t nth = 0; (word = view_gpu_word(gpu->gpu, gpu->overfull, nth)) != NULL;
+             nth++) {
+            bad |= word->bad;
+            len += (size_t)snprintf(words + len, sizeof(words) - len, ",GPU%u:%s", gpu->idx,
+                                    word->word);
         }
     }
     grid_cell(grid, bad ? GRID_BAD : len ? GRID_WARN : GRID_GOOD, "%s", len ? words + 1 : "ok");
@@ -112,19 +113,9 @@ static void put_state(struct grid *grid, const struct view_node *node)
 static void put_used(struct grid *grid, const struct view *view, const struct view_node *node)
 {
     char text[USAGE_TEXT_BYTES] = "-";
-    uint64_t bytes;
-    if (view_used(view, node, &bytes))
-        usage_text(bytes, view_unit_of(view, node), text);
+    if (node->usage && node->usage->known)
+        usage_text(node->used_bytes, view_unit_of(view, node), text);
     grid_cell(grid, GRID_PLAIN, "%s", text);
-}
-
-/* Of all its GPUs, 100 of each. */
-static void put_cores(struct grid *grid, const struct view_node *node)
-{
-    uint64_t used_pct = 0;
-    for (uint32_t i = 0; i < node->gpu_count; i++)
-        used_pct += node->gpus[i].used_cores_pct;
-    grid_cell(grid, GRID_PLAIN, "%" PRIu64 "/%" PRIu32, used_pct, node->gpu_count * GS_CORES_PCT);
 }
 
 static void put_wide(struct grid *grid, const struct shape *shape, const struct view_node *node)
@@ -138,7 +129,8 @@ static void put_wide(struct grid *grid, const struct shape *shape, const struct 
         grid_cell(grid, GRID_PLAIN, "-");
     grid_cell(grid, GRID_PLAIN, "%" PRIu32, node->claim_count);
     if (shape->view->says_cores)
-        put_cores(grid, node);
+        grid_cell(grid, GRID_PLAIN, "%" PRIu64 "/%" PRIu32, node->used_cores_pct,
+                  node->gpu_count * GS_CORES_PCT);
     if (shape->view->says_used)
         put_used(grid, shape->view, node);
     if (shape->view->says_enforced)
@@ -321,6 +313,7 @@ static void put_cluster(const struct view *view)
 int print_summary(const struct view *view, const struct terminal *terminal, bool wide)
 {
     const struct view_sum *sum = &view->sum;
+    char waits[WAIT_TEXT_BYTES];
     size_t widest = 0;
     if (put_tables(view, terminal, wide, &widest) < 0)
         return -1;
@@ -331,10 +324,9 @@ int print_summary(const struct view *view, const struct terminal *terminal, bool
            sum->used_units, sum->total_units, view_percent(sum->used_units, sum->total_units));
     if (!wide) {
         /* scripts read the original's lines from pipes */
-        if (terminal->screen && view->waiting_pods)
-            printf("%" PRIu32 " %s for %" PRIu64 " %s: kubectl inspect gpushare why\n",
-                   view->waiting_pods, view->waiting_pods == 1 ? "pod waits" : "pods wait",
-                   view->waiting_units, view->unit);
+        waits_sum(&view->waits, waits);
+        if (terminal->screen && view->waits.count)
+            printf("%s: kubectl inspect gpushare why\n", waits);
         return 0;
     }
     if (put_namespaces(view) < 0)

@@ -153,7 +153,6 @@ static int on_node(void *ctx, const struct gs_node *from)
     node->says_enforced = strcmp(from->enforced, "dmem") == 0;
     node->inventory = from->inventory;
     node->moved_unread = from->moved_error && from->moved_error[0];
-    node->round = snapshot->rounds[GS_KIND_NODE];
     return 0;
 }
 
@@ -198,7 +197,7 @@ static int on_waits(void *ctx, const struct gs_pod *pod, struct gs_error *err)
     if (!waiting)
         return gs_fail_nomem(err);
     gs_pod_charge(pod, &waiting->charge);
-    waiting->round = snapshot->rounds[GS_KIND_POD];
+    waiting->round = snapshot->round;
     return !known;
 }
 
@@ -288,7 +287,7 @@ static int on_pod_gone(void *ctx, const struct gs_pod *last)
 static int on_list_begin(void *ctx, enum gs_kind kind)
 {
     struct snapshot *snapshot = ctx;
-    snapshot->rounds[kind]++;
+    snapshot->round += kind == GS_KIND_POD;
     gs_cluster_list_begin(&snapshot->cluster, kind);
     return 0;
 }
@@ -297,7 +296,7 @@ static void sweep_waiting(struct snapshot *snapshot)
 {
     struct snap_waiting *pod, *next;
     HASH_ITER (hh, snapshot->waiting, pod, next) {
-        if (pod->round < snapshot->rounds[GS_KIND_POD])
+        if (pod->round < snapshot->round)
             drop_waiting(snapshot, pod);
     }
 }
@@ -306,7 +305,7 @@ static void sweep_nodes(struct snapshot *snapshot)
 {
     struct snap_node *node, *next;
     HASH_ITER (hh, snapshot->nodes, node, next) {
-        if (node->round < snapshot->rounds[GS_KIND_NODE])
+        if (!gs_ledger_view(snapshot->cluster.ledger, gs_slice_of(node->name)))
             drop_node(snapshot, node);
     }
 }

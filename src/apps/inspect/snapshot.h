@@ -26,8 +26,7 @@ struct snap_node {
     bool ready, unschedulable, labelled, inventory;
     bool says_enforced; /* label gpu-enforced is "dmem" */
     bool selected;      /* by --selector; true without one */
-    uint32_t round;
-    UT_hash_handle hh; /* by name */
+    UT_hash_handle hh;  /* by name */
 };
 
 /* A pod that wants GPU memory and has no node yet. */
@@ -58,7 +57,7 @@ struct snapshot {
     struct snap_waiting *waiting;
     bool keeps_since; /* set it after snapshot_init() */
     struct snap_since *since;
-    uint32_t rounds[2]; /* lists begun, by enum gs_kind */
+    uint32_t round; /* lists of pods begun */
     struct snap_scheduler schedulers[SCHEDULERS_MAX];
     uint64_t overriding; /* pods that set NVIDIA_VISIBLE_DEVICES themselves, of those listed */
     char overriding_example[320];
@@ -91,6 +90,23 @@ int snapshot_learnt(struct snapshot *snapshot, struct gs_error *err);
 static inline bool claim_recorded(const struct gs_claim *claim)
 {
     return claim->gpus && claim->charged == claim->gpus;
+}
+
+/* And this is one of them. */
+static inline bool claim_on(const struct gs_claim *claim, uint32_t idx)
+{
+    return claim_recorded(claim) && (claim->gpus & GS_GPU_BIT(idx));
+}
+
+/* Of all its GPUs. */
+static inline uint64_t claim_units(const struct gs_claim *claim)
+{
+    return (uint64_t)claim->units * claim->gpu_count;
+}
+
+static inline bool gpu_overfull(const struct gs_gpu_state *gpu)
+{
+    return gpu->used_units > gpu->total_units;
 }
 
 #endif

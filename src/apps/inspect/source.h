@@ -28,11 +28,17 @@ enum { SOURCE_BODY_MAX = 64 << 20 };
 
 void source_close(struct source *source);
 
-/* GET; 0 with the body of a 200, else -1 with what the status means (ports.h). */
+/* The path of a namespace's pods, or, with a name, of one. */
+void source_pods(struct gs_buf *out, const char *ns, const char *name);
+
+/* 0 with the body of a 2xx, else -1 with what the status means (ports.h). */
+int source_ask(const struct source *source, const struct gs_kube_request *request,
+               struct gs_buf *body, struct gs_error *err);
+
 int source_get(const struct source *source, const char *path, const char *query,
                struct gs_buf *body, struct gs_error *err);
 
-/* POST of a JSON body; any 2xx is fine. timeout_ns 0: --request-timeout. */
+/* Of a JSON body. timeout_ns 0: --request-timeout. */
 int source_post(const struct source *source, const char *path, const char *json, int64_t timeout_ns,
                 struct gs_buf *body, struct gs_error *err);
 

@@ -44,27 +44,20 @@ static int64_t time_left(const struct job *job)
     return left_ns < USAGE_NODE_NS ? left_ns : USAGE_NODE_NS;
 }
 
-static int get(const struct job *job, const char *path, const char *query, struct gs_buf *body,
-               struct gs_error *err)
+static int get(const struct job *job, const char *path, struct gs_buf *body, struct gs_error *err)
 {
-    const struct source *source = job->query->source;
     const struct gs_kube_request request = {
-        .method = "GET", .path = path, .query = query, .timeout_ns = time_left(job)};
-    int status;
+        .method = "GET", .path = path, .timeout_ns = time_left(job)};
     if (request.timeout_ns <= 0)
         return gs_fail(err, GS_ETIMEOUT, "not asked in time");
-    if (source->ask(source->ctx, &request, &status, body, err) < 0)
-        return -1;
-    return status == 200
-               ? 0
-               : gs_kube_fail_status(status, body->data ? body->data : "", body->len, err);
+    return source_ask(job->query->source, &request, body, err);
 }
 
 static void ask(struct job *job, struct usage_node *node)
 {
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(USAGE_ANSWER_BYTES_MAX);
     struct gs_error err = {0};
-    int result = get(job, node->path, NULL, &body, &err);
+    int result = get(job, node->path, &body, &err);
     const struct gs_slice page = {body.data, body.len};
     if (result < 0 || usage_page_check(page, &err) < 0) {
         note_failure(job, &err);
@@ -134,13 +127,6 @@ static bool is_plugin(const json_t *pod)
     return false;
 }
 
-static void put_namespace(const struct job *job, struct gs_buf *path)
-{
-    gs_buf_puts(path, "/api/v1/namespaces/");
-    gs_url_escape(path, job->query->system_ns);
-    gs_buf_puts(path, "/pods");
-}
-
 /* One that is not ready may not answer, and takes the others' time. While it is rolled out a node
  * may have two. */
 static void add_node(struct job *job, const json_t *pod)
@@ -152,9 +138,7 @@ static void add_node(struct job *job, const json_t *pod)
     HASH_FIND(hh, usage->nodes, name, strlen(name), node);
     if (node || usage->asked == NODES_MAX || !name[0] || !is_plugin(pod) || !lookup_is_ready(pod))
         return;
-    put_namespace(job, &path);
-    gs_buf_putc(&path, '/');
-    gs_url_escape(&path, lookup_text(pod, "metadata", "name", NULL));
+    source_pods(&path, job->query->system_ns, lookup_text(pod, "metadata", "name", NULL));
     gs_buf_printf(&path, ":%llu/proxy/usage", (unsigned long long)port_of(pod));
     if (gs_buf_failed(&path))
         return;
@@ -180,7 +164,7 @@ static int add_listed(void *ctx, struct gs_scan *scan, struct gs_error *err)
 static int list_nodes(struct job *job, struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096), query = GS_BUF(16 << 10);
-    put_namespace(job, &path);
+    source_pods(&path, job->query->system_ns, NULL);
     /* from the API server's cache: nothing is read from etcd to find few among many pods */
     gs_buf_puts(&query, PLUGIN_LABEL "&resourceVersion=0");
     if (job->query->node) {
@@ -205,16 +189,9 @@ static int check_right(const struct job *job, struct gs_error *err)
 {
     const char *ns = job->query->system_ns;
     struct gs_error unasked = {0};
-    json_auto_t *review =
-        json_pack("{s:s,s:s,s:{s:{s:s,s:s,s:s,s:s}}}", "apiVersion", "authorization.k8s.io/v1",
-                  "kind", "SelfSubjectAccessReview", "spec", "resourceAttributes", "verb", "get",
-                  "resource", "pods", "subresource", "proxy", "namespace", ns);
-    _cleanup_free_ char *text = review ? json_dumps(review, JSON_COMPACT) : NULL;
-    if (!text)
-        return gs_fail_nomem(err);
-    int allowed =
-        lookup_allowed(job->query->source, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-                       text, time_left(job), &unasked);
+    const struct lookup_right right = {
+        .verb = "get", .group = "", .resource = "pods", .sub = "proxy", .ns = ns};
+    int allowed = lookup_allowed(job->query->source, &right, NULL, time_left(job), &unasked);
     if (allowed == 0)
         return gs_fail(err, GS_EDENIED, "this user may not get pods/proxy in namespace %.100s", ns);
     if (unasked.code == GS_EAUTH)

@@ -44,8 +44,9 @@ static bool nearest_gpu(const struct gs_node_view *view, const struct gs_ask *as
     return true;
 }
 
+/* miss: memory may be what is missing. */
 static void count(const struct gs_node_view *view, const char *name, const struct gs_ask *ask,
-                  struct verdict_group *group)
+                  bool miss, struct verdict_group *group)
 {
     uint32_t idx, free_units;
     group->nodes++;
@@ -58,6 +59,7 @@ static void count(const struct gs_node_view *view, const char *name, const struc
     group->nearest = name;
     group->nearest_gpu = idx;
     group->nearest_free_units = free_units;
+    group->missing_units = miss && free_units < ask->units ? ask->units - free_units : 0;
 }
 
 void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struct verdict *ret)
@@ -69,16 +71,31 @@ void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struc
             gs_ledger_view(snapshot->cluster.ledger, gs_slice_of(node->name));
         enum gs_reason reason;
         enum gs_obstacle obstacle = gs_place_judge(&place, ask, view->slot, &reason);
+        const bool gpu = obstacle == GS_OBSTACLE_GPU;
         ret->nodes++;
-        count(view, node->name, ask,
-              obstacle == GS_OBSTACLE_GPU ? &ret->gpu[reason] : &ret->other[obstacle]);
+        count(view, node->name, ask, gpu && reason != GS_REASON_MAX_PODS,
+              gpu ? &ret->gpu[reason] : &ret->other[obstacle]);
     }
+}
+
+const struct verdict_group *verdict_next(const struct verdict *verdict, int *at,
+                                         const char **ret_words)
+{
+    while (*at < GS_REASONS + GS_OBSTACLE_NONE) {
+        const int i = (*at)++;
+        const struct verdict_group *group =
+            i < GS_REASONS ? &verdict->gpu[i] : &verdict->other[i - GS_REASONS];
+        *ret_words = i < GS_REASONS ? gs_reason_text((enum gs_reason)i)
+                                    : obstacle_text((enum gs_obstacle)(i - GS_REASONS));
+        if (group->nodes)
+            return group;
+    }
+    return NULL;
 }
 
 struct line {
     const struct verdict_group *group;
     const char *words;
-    bool miss; /* memory is what is missing */
 };
 
 static int most_first(const void *a, const void *b)
@@ -88,35 +105,28 @@ static int most_first(const void *a, const void *b)
                                               : strcmp(x->words, y->words);
 }
 
-static void print_line(const struct line *line, const struct gs_ask *ask, const char *unit)
+static void print_line(const struct line *line, const char *unit)
 {
     const struct verdict_group *group = line->group;
     printf("  %" PRIu32 " %s: %s", group->nodes, group->nodes == 1 ? "node" : "nodes", line->words);
-    if (line->miss && group->nearest && group->nearest_free_units < ask->units)
+    if (group->missing_units)
         printf("; nearest: %s GPU%" PRIu32 " has %" PRIu32 " %s free, %" PRIu32 " missing",
                group->nearest, group->nearest_gpu, group->nearest_free_units, unit,
-               ask->units - group->nearest_free_units);
+               group->missing_units);
     else if (group->nearest)
         printf("; for example %s", group->nearest);
     putchar('\n');
 }
 
-void verdict_print(const struct verdict *verdict, const struct gs_ask *ask, const char *unit)
+void verdict_print(const struct verdict *verdict, const char *unit)
 {
     struct line lines[GS_REASONS + GS_OBSTACLES];
     size_t used = 0;
-    for (int r = GS_FITS + 1; r < GS_REASONS; r++) {
-        if (verdict->gpu[r].nodes)
-            lines[used++] = (struct line){&verdict->gpu[r], gs_reason_text((enum gs_reason)r),
-                                          r != GS_REASON_MAX_PODS};
-    }
-    for (int o = 0; o < GS_OBSTACLE_NONE; o++) {
-        if (verdict->other[o].nodes)
-            lines[used++] = (struct line){&verdict->other[o], obstacle_words[o], false};
-    }
+    for (int i = 0; (lines[used].group = verdict_next(verdict, &i, &lines[used].words)) != NULL;)
+        used++;
     qsort(lines, used, sizeof(*lines), most_first);
     for (size_t i = 0; i < used; i++)
-        print_line(&lines[i], ask, unit);
+        print_line(&lines[i], unit);
 }
 
 const char *verdict_unit(const struct snapshot *snapshot)

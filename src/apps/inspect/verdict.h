@@ -15,6 +15,7 @@ struct verdict_group {
     const char *nearest;
     uint32_t nearest_gpu;
     uint32_t nearest_free_units;
+    uint32_t missing_units; /* there; 0: it is not memory that is missing */
 };
 
 /* "the node is cordoned …"; "" for GS_OBSTACLE_GPU and GS_OBSTACLE_NONE. Static. */
@@ -28,8 +29,14 @@ struct verdict {
 
 void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struct verdict *ret);
 
+/* The groups with a node, those that fit left out, and their words: *at is 0 at first. NULL: no
+ * more.
+ */
+const struct verdict_group *verdict_next(const struct verdict *verdict, int *at,
+                                         const char **ret_words);
+
 /* Prints the groups, one line each, those of most nodes first; nothing for nodes that fit. */
-void verdict_print(const struct verdict *verdict, const struct gs_ask *ask, const char *unit);
+void verdict_print(const struct verdict *verdict, const char *unit);
 
 /* "GiB", or "units" when no inventory tells or nodes differ. */
 const char *verdict_unit(const struct snapshot *snapshot);

@@ -4,16 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inspect/common.h"
+
+const char *const view_sorts[] = {"name", "free", "used", "largest", "stranded", "pods", NULL};
+
 bool view_sort_parse(void *to, const char *text)
 {
-    static const char *const words[] = {"name", "free", "used", "largest", "stranded", "pods"};
-    for (int i = SORT_NAME; i <= SORT_PODS; i++) {
-        if (strcmp(words[i], text) == 0) {
-            *(enum view_sort *)to = (enum view_sort)i;
-            return true;
-        }
-    }
-    return false;
+    return word_parse(view_sorts, to, text);
 }
 
 uint64_t view_percent(uint64_t used, uint64_t total)
@@ -33,6 +30,16 @@ const char *view_enforced(const struct view_node *node)
     if (!told)
         return "-";
     return !some ? "none" : same ? gs_enforced_name(node->gpus[0].gpu->enforced) : "some";
+}
+
+static const struct view_word *nth_of(const struct view_word *words, const bool *is, size_t count,
+                                      uint32_t nth)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (is[i] && nth-- == 0)
+            return &words[i];
+    }
+    return NULL;
 }
 
 const struct view_limits *view_limits(enum gs_enforced enforced)
@@ -55,20 +62,22 @@ const struct view_limits *view_limits(enum gs_enforced enforced)
     return &limits[enforced];
 }
 
-const char *view_gpu_word(const struct view_gpu *gpu, uint32_t nth, bool *ret_bad)
+const struct view_word *view_gpu_word(const struct gs_gpu *gpu, bool overfull, uint32_t nth)
 {
-    const struct {
-        bool is, bad;
-        const char *word;
-    } words[] = {{!gpu->gpu->healthy, true, "unhealthy"},
-                 {!gpu->gpu->schedulable, false, "cordoned"},
-                 {gpu->overfull, true, "overfull"}};
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        *ret_bad = words[i].bad;
-        if (words[i].is && nth-- == 0)
-            return words[i].word;
-    }
-    return NULL;
+    static const struct view_word words[] = {{"unhealthy", NULL, NULL, true},
+                                             {"cordoned", NULL, NULL, false},
+                                             {"overfull", NULL, NULL, true}};
+    const bool is[] = {!gpu->healthy, !gpu->schedulable, overfull};
+    return nth_of(words, is, sizeof(is), nth);
+}
+
+const struct view_word *view_node_word(const struct snap_node *node, uint32_t nth)
+{
+    static const struct view_word words[] = {
+        {"NotReady", "not ready", "the kubelet does not answer", true},
+        {"SchedulingDisabled", "cordoned", "no new pods", false}};
+    const bool is[] = {!node->ready, node->unschedulable};
+    return nth_of(words, is, sizeof(is), nth);
 }
 
 const char *view_node_model(const struct view_node *node)
@@ -81,29 +90,26 @@ const char *view_node_model(const struct view_node *node)
     return model;
 }
 
-const char *view_cores_held(enum gs_enforced enforced)
+const struct view_cores *view_cores(enum gs_enforced enforced)
 {
-    return enforced == GS_ENFORCED_MPS ? gs_enforced_name(enforced) : "none";
+    static const struct view_cores count = {"none", "nothing: it is a count",
+                                            "a count, which nothing keeps a pod to"};
+    static const struct view_cores mps = {"mps (per process, cooperative)",
+                                          "mps (per process, cooperative)",
+                                          "with MPS a ceiling for each process"};
+    return enforced == GS_ENFORCED_MPS ? &mps : &count;
 }
 
-bool view_used(const struct view *view, const struct view_node *node, uint64_t *ret_bytes)
+enum gs_unit view_unit(const char *word)
 {
-    const struct usage_node *usage = usage_node_find(view->usage, node->node->name);
-    uint32_t idx;
-    if (!usage || !usage->known)
-        return false;
-    *ret_bytes = 0;
-    GS_FOR_EACH_GPU (idx, usage->known)
-        *ret_bytes += usage->used_bytes[idx];
-    return true;
+    enum gs_unit unit = GS_UNIT_GIB;
+    gs_unit_parse(word, strlen(word), &unit);
+    return unit;
 }
 
 enum gs_unit view_unit_of(const struct view *view, const struct view_node *node)
 {
-    enum gs_unit unit = node->node->unit;
-    if (unit == GS_UNIT_UNKNOWN && !gs_unit_parse(view->unit, strlen(view->unit), &unit))
-        unit = GS_UNIT_GIB;
-    return unit;
+    return node->node->unit ? node->node->unit : view_unit(view->unit);
 }
 
 /* ---- one node ---- */
@@ -133,15 +139,13 @@ static int order_claims(const void *a, const void *b)
 
 static void count_claim(struct view_node *node, const struct gs_claim *claim)
 {
-    uint64_t all_units = (uint64_t)claim->units * claim->gpu_count;
-    node->used_units += all_units;
+    node->used_units += claim_units(claim);
     if (!claim_recorded(claim)) {
-        node->pending_units += all_units;
+        node->pending_units += claim_units(claim);
         node->pending_pods++;
-        return;
     }
     for (uint32_t i = 0; i < node->gpu_count; i++) {
-        if (claim->gpus & GS_GPU_BIT(node->gpus[i].idx))
+        if (claim_on(claim, node->gpus[i].idx))
             node->gpus[i].used_units += claim->units;
     }
 }
@@ -168,9 +172,10 @@ static void fill_gpus(struct view_node *node, struct view_gpu *gpus, bool open)
             .used_cores_pct = from->used_cores_pct,
             .free_units = from->usable && open ? from->free_units : 0,
             .usable = from->usable,
-            .overfull = from->used_units > from->total_units,
+            .overfull = gpu_overfull(from),
         };
         node->columns = from->idx + 1u;
+        node->used_cores_pct += from->used_cores_pct;
     }
 }
 
@@ -186,6 +191,7 @@ static void fill_node(const struct snapshot *snapshot, struct view_node *node,
                       struct view_gpu *gpus, struct gs_claim *claims)
 {
     struct collect collect = {.to = claims};
+    uint32_t idx;
     const bool open = is_open(snapshot, node);
     fill_gpus(node, gpus, open);
     gs_ledger_each_claim(snapshot->cluster.ledger, node->state->slot, collect_claim, &collect);
@@ -195,6 +201,8 @@ static void fill_node(const struct snapshot *snapshot, struct view_node *node,
     for (uint32_t i = 0; i < collect.count; i++)
         count_claim(node, &claims[i]);
     node->total_units = total_of(node);
+    GS_FOR_EACH_GPU (idx, node->usage ? node->usage->known : 0)
+        node->used_bytes += node->usage->used_bytes[idx];
     if (open)
         gs_fragmentation_of_node(snapshot->cluster.policies, node->state, &node->fragmentation);
 }
@@ -227,7 +235,8 @@ static void fill_nodes(const struct snapshot *snapshot, const struct view_option
             gs_ledger_view(snapshot->cluster.ledger, gs_slice_of(node->name));
         if (!node->selected || !state)
             continue;
-        *row = (struct view_node){.node = node, .state = state};
+        *row = (struct view_node){
+            .node = node, .state = state, .usage = usage_node_find(options->usage, node->name)};
         fill_node(snapshot, row, gpus, claims);
         gpus += row->gpu_count;
         claims += row->claim_count;
@@ -267,6 +276,7 @@ void view_sort(struct view *view, enum view_sort sort)
 static void sum_nodes(struct view *view)
 {
     struct view_sum *sum = &view->sum;
+    sum->largest_gpu_units = 1;
     for (size_t i = 0; i < view->node_count; i++) {
         const struct view_node *node = &view->nodes[i];
         sum->nodes++;
@@ -277,12 +287,14 @@ static void sum_nodes(struct view *view)
         sum->pending_units += node->pending_units;
         sum->pending_pods += node->pending_pods;
         gs_fragmentation_add(&sum->fragmentation, &node->fragmentation);
-        uint64_t bytes;
-        view->says_used |= view_used(view, node, &bytes);
+        view->says_used |= node->usage && node->usage->known;
+        sum->used_bytes += node->used_bytes;
+        view->says_cores |= node->used_cores_pct > 0;
         for (uint32_t g = 0; g < node->gpu_count; g++) {
+            if (node->gpus[g].total_units > sum->largest_gpu_units)
+                sum->largest_gpu_units = node->gpus[g].total_units;
             sum->overfull_gpus += node->gpus[g].overfull;
             sum->unusable_gpus += !node->gpus[g].usable;
-            view->says_cores |= node->gpus[g].used_cores_pct > 0;
             view->says_enforced |= node->gpus[g].gpu->enforced != GS_ENFORCED_UNKNOWN;
         }
     }
@@ -333,8 +345,7 @@ static int sum_namespaces(struct view *view)
         const struct view_node *node = &view->nodes[i];
         for (uint32_t c = 0; c < node->claim_count; c++) {
             const struct gs_claim *claim = &node->claims[c];
-            view->namespaces[count++] =
-                (struct view_ns){claim->ns, 1, (uint64_t)claim->units * claim->gpu_count};
+            view->namespaces[count++] = (struct view_ns){claim->ns, 1, claim_units(claim)};
         }
     }
     struct view_ns *all = view->namespaces;
@@ -370,16 +381,6 @@ size_t view_ns_rank(const struct view *view, const char *ns)
     return found ? (size_t)(found - view->ns_names) : 0;
 }
 
-static void sum_waiting(const struct snapshot *snapshot, const char *ns, struct view *view)
-{
-    for (const struct snap_waiting *pod = snapshot->waiting; pod; pod = pod->hh.next) {
-        if (ns && strcmp(pod->pod.ns, ns) != 0)
-            continue;
-        view->waiting_pods++;
-        view->waiting_units += (uint64_t)pod->charge.units * pod->charge.gpu_count;
-    }
-}
-
 int view_build(const struct snapshot *snapshot, const struct view_options *options,
                struct view *ret, struct gs_error *err)
 {
@@ -397,9 +398,11 @@ int view_build(const struct snapshot *snapshot, const struct view_options *optio
     find_unit(ret);
     if (sum_namespaces(ret) < 0)
         return gs_fail_nomem(err);
-    sum_waiting(snapshot, options->ns, ret);
     ret->now_s = options->now_s;
-    return options->waits ? waits_find(snapshot, options->ns, &ret->waits, err) : 0;
+    if (options->waits)
+        return waits_find(snapshot, options->ns, &ret->waits, err);
+    waits_count(snapshot, options->ns, ret->unit, &ret->waits);
+    return 0;
 }
 
 void view_release(struct view *view)

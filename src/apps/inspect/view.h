@@ -40,6 +40,9 @@ struct view_node {
     uint64_t used_units;    /* with pending */
     uint64_t pending_units; /* of pods that name no GPU */
     uint32_t pending_pods;
+    const struct usage_node *usage; /* what its plugin says; NULL: nothing */
+    uint64_t used_cores_pct;        /* asked for of its GPUs' compute, 100 of each */
+    uint64_t used_bytes;            /* truly in use of its GPUs together, as far as it says */
     struct gs_fragmentation fragmentation;
 };
 
@@ -52,6 +55,8 @@ struct view_ns {
 struct view_sum {
     uint32_t nodes, gpus, pods;
     uint64_t total_units, used_units, pending_units;
+    uint64_t largest_gpu_units; /* at least 1 */
+    uint64_t used_bytes;        /* truly in use, as far as plugins say */
     uint32_t pending_pods, overfull_gpus, unusable_gpus;
     struct gs_fragmentation fragmentation;
 };
@@ -81,9 +86,7 @@ struct view {
     const struct usage *usage; /* what pods truly use; NULL: not asked */
     bool says_cores;           /* some pod asks for compute */
     bool says_used;            /* some node's plugin tells what is in use */
-    uint32_t waiting_pods;
-    uint64_t waiting_units;
-    struct waits waits; /* when asked for */
+    struct waits waits;        /* their number and sum; and each, when asked for */
     int64_t now_s;
     struct gs_claim *all_claims;
     struct view_gpu *all_gpus;
@@ -98,9 +101,13 @@ void view_release(struct view *view);
  * "none"), "some", "-" when its plugin does not tell. */
 const char *view_enforced(const struct view_node *node);
 
-/* What is to be known of a GPU, one word after the other; NULL behind the last. *ret_bad: somebody
- * should look. */
-const char *view_gpu_word(const struct view_gpu *gpu, uint32_t nth, bool *ret_bad);
+/* What is to be known of a GPU or a node, one word after the other; NULL behind the last. */
+struct view_word {
+    const char *word, *plain, *means; /* of a node: for the page, and a clause */
+    bool bad;                         /* somebody should look */
+};
+const struct view_word *view_gpu_word(const struct gs_gpu *gpu, bool overfull, uint32_t nth);
+const struct view_word *view_node_word(const struct snap_node *node, uint32_t nth);
 /* Of its GPUs: "A100", "mixed GPUs", "" when it is not known. */
 const char *view_node_model(const struct view_node *node);
 
@@ -111,13 +118,15 @@ struct view_limits {
 };
 const struct view_limits *view_limits(enum gs_enforced enforced);
 
-/* What keeps pods to their part of a GPU's compute: "mps (per process, cooperative)", or "none": it
- * is a count. */
-const char *view_cores_held(enum gs_enforced enforced);
+/* What keeps pods to their part of a GPU's compute: a word, what comes after "held by", a clause.
+ */
+struct view_cores {
+    const char *word, *by, *clause;
+};
+const struct view_cores *view_cores(enum gs_enforced enforced);
 
-/* What is truly in use of a node's GPUs together. False: its plugin does not tell. */
-bool view_used(const struct view *view, const struct view_node *node, uint64_t *ret_bytes);
-
+/* The unit of a word such as view.unit: GiB where it names none. */
+enum gs_unit view_unit(const char *word);
 /* The unit of the node's figures. */
 enum gs_unit view_unit_of(const struct view *view, const struct view_node *node);
 
@@ -127,7 +136,8 @@ size_t view_ns_rank(const struct view *view, const char *ns);
 /* Puts the nodes in another order. */
 void view_sort(struct view *view, enum view_sort sort);
 
-/* One of VIEW_SORTS. */
+/* The words of VIEW_SORTS, and NULL. */
+extern const char *const view_sorts[];
 bool view_sort_parse(void *to, const char *text);
 
 /* used / total in whole percent, cut as the original cuts it; 0 of nothing. */

@@ -103,27 +103,39 @@ static void judge_all(const struct snapshot *snapshot, struct waits *waits)
             *wait = same;
         } else {
             judge(snapshot, wait);
+            wait->broken = wait->ask.broken && wait->ask.broken != GS_REASON_GPU_TOO_SMALL;
+            if (wait->broken)
+                wait->group = (struct verdict_group){.nodes = wait->group.nodes};
         }
+    }
+}
+
+void waits_count(const struct snapshot *snapshot, const char *ns, const char *unit,
+                 struct waits *ret)
+{
+    ret->unit = unit;
+    for (const struct snap_waiting *pod = snapshot->waiting; pod; pod = pod->hh.next) {
+        if (ns && strcmp(pod->pod.ns, ns) != 0)
+            continue;
+        if (ret->all) {
+            struct wait *wait = &ret->all[ret->count];
+            wait->waiting = pod;
+            gs_ask_of_pod(&wait->ask, &pod->pod);
+            wait->rules = gs_pod_rules_hash(&pod->pod.rules);
+        }
+        ret->count++;
+        ret->units += (uint64_t)pod->charge.units * pod->charge.gpu_count;
     }
 }
 
 int waits_find(const struct snapshot *snapshot, const char *ns, struct waits *ret,
                struct gs_error *err)
 {
-    *ret = (struct waits){.unit = verdict_unit(snapshot),
-                          .scheduler = snapshot_scheduler(snapshot),
+    *ret = (struct waits){.scheduler = snapshot_scheduler(snapshot),
                           .all = calloc(HASH_COUNT(snapshot->waiting) + 1, sizeof(*ret->all))};
     if (!ret->all)
         return gs_fail_nomem(err);
-    for (const struct snap_waiting *pod = snapshot->waiting; pod; pod = pod->hh.next) {
-        if (ns && strcmp(pod->pod.ns, ns) != 0)
-            continue;
-        struct wait *wait = &ret->all[ret->count++];
-        wait->waiting = pod;
-        gs_ask_of_pod(&wait->ask, &pod->pod);
-        wait->rules = gs_pod_rules_hash(&pod->pod.rules);
-        ret->units += (uint64_t)pod->charge.units * pod->charge.gpu_count;
-    }
+    waits_count(snapshot, ns, verdict_unit(snapshot), ret);
     qsort(ret->all, ret->count, sizeof(*ret->all), order_asks);
     judge_all(snapshot, ret);
     for (size_t i = 0; i < ret->count; i++) {

@@ -18,8 +18,9 @@ struct wait {
     uint64_t rules;             /* hash of what the pod says about nodes */
     enum gs_obstacle obstacle;  /* of the nearest node */
     enum gs_reason reason;      /* when that is GS_OBSTACLE_GPU, else GS_FITS */
+    bool broken;                /* the pod itself is wrong, whatever the cluster has */
     bool never;                 /* no GPU of this cluster could ever take it */
-    struct verdict_group group; /* the nodes of that reason, and the nearest of them */
+    struct verdict_group group; /* the nodes of that reason, and the nearest unless it is broken */
     bool other_scheduler;       /* it names another scheduler than all that have their GPU */
 };
 
@@ -32,26 +33,33 @@ struct waits {
     const char *scheduler; /* who places pods with GPU memory here; NULL: nobody has yet */
 };
 
-/* Longest text of waits_reason() and waits_nearest(). */
-enum { WAIT_TEXT_BYTES = 512 };
+enum { WAIT_TEXT_BYTES = 512, WAIT_SHORT_BYTES = 64 };
 
-/* ns NULL: of all namespaces. GS_ENOMEM. Release it also then. */
+/* How many, and their sum, in that unit; none of them by itself. ns NULL: of all namespaces. */
+void waits_count(const struct snapshot *snapshot, const char *ns, const char *unit,
+                 struct waits *ret);
+
+/* All of them. GS_ENOMEM. Release it also then. */
 int waits_find(const struct snapshot *snapshot, const char *ns, struct waits *ret,
                struct gs_error *err);
 void waits_release(struct waits *waits);
 
-/* One sentence, or a word or two for narrow tables, which json has with underscores. */
-void waits_reason(const struct waits *waits, const struct wait *wait, char to[WAIT_TEXT_BYTES]);
-const char *waits_label(const struct wait *wait);
+/* The row of one in words, for table, document and page. */
+struct wait_row {
+    const char *label;             /* of the reason: "no_room" */
+    char reason[WAIT_TEXT_BYTES];  /* one sentence */
+    char nearest[WAIT_TEXT_BYTES]; /* "large GPU3: 35 free, 15 missing", or "" */
+    char asks[WAIT_SHORT_BYTES];   /* waits_asks(), */
+    char since[WAIT_SHORT_BYTES];  /* waits_since() */
+};
+void waits_row(const struct waits *waits, const struct wait *wait, int64_t now_s,
+               struct wait_row *ret);
 
-/* "large GPU3: 35 free, 15 missing", or "". */
-void waits_nearest(const struct wait *wait, char to[WAIT_TEXT_BYTES]);
-
-/* "35", "15 on each of 2 GPUs" */
-void waits_asks(const struct wait *wait, char to[WAIT_TEXT_BYTES]);
+/* "35", "15 x2", "8, 50%", "30 in all" of one that asks for what there cannot be. */
+void waits_asks(const struct gs_pod *pod, char to[WAIT_SHORT_BYTES]);
 
 /* "5m", since Unix second from; "-" when from is 0. */
-void waits_since(int64_t from_s, int64_t now_s, char to[24]);
+void waits_since(int64_t from_s, int64_t now_s, char to[WAIT_SHORT_BYTES]);
 
 /* "5 pods wait for 560 GiB, 2 of them fit no GPU of this cluster" */
 void waits_sum(const struct waits *waits, char to[WAIT_TEXT_BYTES]);

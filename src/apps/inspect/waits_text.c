@@ -17,19 +17,7 @@ static const char *const obstacle_labels[] = {
     [GS_OBSTACLE_AFFINITY] = "excluded",
 };
 
-const char *waits_label(const struct wait *wait)
-{
-    return wait->obstacle == GS_OBSTACLE_GPU ? gs_reason_label(wait->reason)
-                                             : obstacle_labels[wait->obstacle];
-}
-
-/* The pod itself is wrong, whatever the cluster has. */
-static bool is_broken(const struct wait *wait)
-{
-    return wait->ask.broken && wait->ask.broken != GS_REASON_GPU_TOO_SMALL;
-}
-
-void waits_reason(const struct waits *waits, const struct wait *wait, char to[WAIT_TEXT_BYTES])
+static void put_reason(const struct waits *waits, const struct wait *wait, char to[WAIT_TEXT_BYTES])
 {
     const char *scheduler = snapshot_scheduler_of(&wait->waiting->pod);
     if (wait->other_scheduler && wait->obstacle == GS_OBSTACLE_NONE)
@@ -45,41 +33,36 @@ void waits_reason(const struct waits *waits, const struct wait *wait, char to[WA
         snprintf(to, WAIT_TEXT_BYTES, "%s", obstacle_text(wait->obstacle));
     else
         snprintf(to, WAIT_TEXT_BYTES, "%s%s",
-                 wait->never && !is_broken(wait) ? "fits no GPU of this cluster: " : "",
+                 wait->never && !wait->broken ? "fits no GPU of this cluster: " : "",
                  gs_reason_text(wait->reason));
 }
 
-void waits_nearest(const struct wait *wait, char to[WAIT_TEXT_BYTES])
+static void put_nearest(const struct wait *wait, char to[WAIT_TEXT_BYTES])
 {
     const struct verdict_group *group = &wait->group;
-    to[0] = '\0';
-    if (!group->nearest || is_broken(wait))
-        return;
-    if (wait->obstacle == GS_OBSTACLE_GPU && wait->reason != GS_REASON_MAX_PODS &&
-        group->nearest_free_units < wait->ask.units)
+    if (group->missing_units)
         snprintf(to, WAIT_TEXT_BYTES, "%s GPU%" PRIu32 ": %" PRIu32 " free, %" PRIu32 " missing",
                  group->nearest, group->nearest_gpu, group->nearest_free_units,
-                 wait->ask.units - group->nearest_free_units);
+                 group->missing_units);
     else
-        snprintf(to, WAIT_TEXT_BYTES, "%s", group->nearest);
+        snprintf(to, WAIT_TEXT_BYTES, "%s", group->nearest ? group->nearest : "");
 }
 
-void waits_asks(const struct wait *wait, char to[WAIT_TEXT_BYTES])
+void waits_asks(const struct gs_pod *pod, char to[WAIT_SHORT_BYTES])
 {
-    const struct gs_pod *pod = &wait->waiting->pod;
-    if (wait->ask.broken)
-        snprintf(to, WAIT_TEXT_BYTES, "%" PRIu32 " in all", gs_pod_total_units(pod));
-    else if (wait->ask.gpu_count > 1)
-        snprintf(to, WAIT_TEXT_BYTES, "%" PRIu32 " x%" PRIu32, wait->ask.units,
-                 wait->ask.gpu_count);
-    else if (wait->ask.cores_pct)
-        snprintf(to, WAIT_TEXT_BYTES, "%" PRIu32 ", %" PRIu32 "%%", wait->ask.units,
-                 wait->ask.cores_pct);
+    struct gs_ask ask;
+    gs_ask_of_pod(&ask, pod);
+    if (ask.broken && !pod->node_name[0])
+        snprintf(to, WAIT_SHORT_BYTES, "%" PRIu32 " in all", gs_pod_total_units(pod));
+    else if (ask.gpu_count > 1)
+        snprintf(to, WAIT_SHORT_BYTES, "%" PRIu32 " x%" PRIu32, ask.units, ask.gpu_count);
+    else if (ask.cores_pct)
+        snprintf(to, WAIT_SHORT_BYTES, "%" PRIu32 ", %" PRIu32 "%%", ask.units, ask.cores_pct);
     else
-        snprintf(to, WAIT_TEXT_BYTES, "%" PRIu32, wait->ask.units);
+        snprintf(to, WAIT_SHORT_BYTES, "%" PRIu32, ask.units);
 }
 
-void waits_since(int64_t from_s, int64_t now_s, char to[24])
+void waits_since(int64_t from_s, int64_t now_s, char to[WAIT_SHORT_BYTES])
 {
     static const struct {
         int64_t below_s, of_s;
@@ -90,9 +73,21 @@ void waits_since(int64_t from_s, int64_t now_s, char to[24])
     while (steps[i].below_s && age_s >= steps[i].below_s)
         i++;
     if (from_s)
-        snprintf(to, 24, "%" PRId64 "%c", age_s / steps[i].of_s, steps[i].letter);
+        snprintf(to, WAIT_SHORT_BYTES, "%" PRId64 "%c", age_s / steps[i].of_s, steps[i].letter);
     else
-        snprintf(to, 24, "-");
+        snprintf(to, WAIT_SHORT_BYTES, "-");
+}
+
+void waits_row(const struct waits *waits, const struct wait *wait, int64_t now_s,
+               struct wait_row *ret)
+{
+    const struct gs_pod *pod = &wait->waiting->pod;
+    ret->label = wait->obstacle == GS_OBSTACLE_GPU ? gs_reason_label(wait->reason)
+                                                   : obstacle_labels[wait->obstacle];
+    put_reason(waits, wait, ret->reason);
+    put_nearest(wait, ret->nearest);
+    waits_asks(pod, ret->asks);
+    waits_since(pod->created_s, now_s, ret->since);
 }
 
 void waits_sum(const struct waits *waits, char to[WAIT_TEXT_BYTES])
@@ -128,21 +123,17 @@ static void put_name(struct grid *grid, const struct shape *shape, const char *n
 
 static void put_row(struct grid *grid, const struct shape *shape, const struct wait *wait)
 {
-    const struct gs_pod *pod = &wait->waiting->pod;
-    char text[WAIT_TEXT_BYTES], since[24];
+    struct wait_row row;
+    waits_row(shape->waits, wait, shape->now_s, &row);
     grid_row(grid);
-    put_name(grid, shape, pod->ns);
-    put_name(grid, shape, pod->name);
-    waits_asks(wait, text);
-    grid_cell(grid, GRID_PLAIN, "%s", text);
-    waits_since(pod->created_s, shape->now_s, since);
-    grid_cell(grid, GRID_PLAIN, "%s", since);
+    put_name(grid, shape, wait->waiting->pod.ns);
+    put_name(grid, shape, wait->waiting->pod.name);
+    grid_cell(grid, GRID_PLAIN, "%s", row.asks);
+    grid_cell(grid, GRID_PLAIN, "%s", row.since);
     if (shape->narrow)
         return;
-    waits_nearest(wait, text);
-    grid_cell(grid, GRID_PLAIN, "%s", text[0] ? text : "-");
-    waits_reason(shape->waits, wait, text);
-    grid_cell(grid, wait->never ? GRID_BAD : GRID_PLAIN, "%s", text);
+    grid_cell(grid, GRID_PLAIN, "%s", row.nearest[0] ? row.nearest : "-");
+    grid_cell(grid, wait->never ? GRID_BAD : GRID_PLAIN, "%s", row.reason);
 }
 
 /* *caller frees*; NULL: out of memory. */
@@ -165,14 +156,13 @@ static char *table_of(const struct shape *shape)
     return text;
 }
 
-static void put_reason(const struct shape *shape, const struct wait *wait, uint32_t width)
+static void put_why(const struct shape *shape, const struct wait *wait, uint32_t width)
 {
-    char text[2 * WAIT_TEXT_BYTES], nearest[WAIT_TEXT_BYTES];
-    waits_reason(shape->waits, wait, text);
-    waits_nearest(wait, nearest);
-    size_t len = strlen(text);
-    if (nearest[0])
-        snprintf(text + len, sizeof(text) - len, "; nearest: %s", nearest);
+    struct wait_row row;
+    char text[sizeof(row.reason) + sizeof(row.nearest) + 16];
+    waits_row(shape->waits, wait, shape->now_s, &row);
+    snprintf(text, sizeof(text), "%s%s%s", row.reason, row.nearest[0] ? "; nearest: " : "",
+             row.nearest);
     put_words(shape->colour && wait->never ? GRID_BAD : GRID_PLAIN, 4, width, text);
 }
 
@@ -194,7 +184,7 @@ static int print_narrow(struct shape *shape, uint32_t width)
         const char *end = strchrnul(line, '\n');
         printf("%.*s\n", (int)(end - line), line);
         if (i)
-            put_reason(shape, &shape->waits->all[i - 1], width);
+            put_why(shape, &shape->waits->all[i - 1], width);
         line = end[0] && end[1] ? end + 1 : NULL;
     }
     return 0;
@@ -221,7 +211,7 @@ int waits_print(const struct waits *waits, const struct terminal *terminal, int6
 
 /* ---- the document ---- */
 
-static void put_nearest(struct doc *doc, const struct wait *wait)
+static void document_nearest(struct doc *doc, const struct wait *wait)
 {
     const struct verdict_group *group = &wait->group;
     if (!group->nearest)
@@ -230,30 +220,32 @@ static void put_nearest(struct doc *doc, const struct wait *wait)
     doc_text(doc, "node", group->nearest);
     doc_number(doc, "id", group->nearest_gpu);
     doc_number(doc, "freeGPU", group->nearest_free_units);
-    if (wait->reason != GS_REASON_MAX_PODS && group->nearest_free_units < wait->ask.units)
-        doc_number(doc, "missingGPU", wait->ask.units - group->nearest_free_units);
+    if (group->missing_units)
+        doc_number(doc, "missingGPU", group->missing_units);
     doc_end(doc);
 }
 
-static void put_wait(struct doc *doc, const struct waits *waits, const struct wait *wait)
+static void document_wait(struct doc *doc, const struct waits *waits, const struct wait *wait)
 {
     const struct gs_pod *pod = &wait->waiting->pod;
-    char reason[WAIT_TEXT_BYTES];
+    struct wait_row row;
+    waits_row(waits, wait, 0, &row);
     doc_object(doc, NULL);
     doc_text(doc, "name", pod->name);
     doc_text(doc, "namespace", pod->ns);
     doc_text(doc, "uid", pod->uid);
     doc_number(doc, "requestedGPU", wait->waiting->charge.units);
+    if (wait->ask.cores_pct)
+        doc_number(doc, "requestedCorePercentage", wait->ask.cores_pct);
     doc_number(doc, "gpuCount", wait->waiting->charge.gpu_count);
     if (pod->created_s > 0)
         doc_number(doc, "createdUnix", (uint64_t)pod->created_s);
     doc_text(doc, "schedulerName", snapshot_scheduler_of(pod));
-    doc_text(doc, "reason", waits_label(wait));
-    waits_reason(waits, wait, reason);
-    doc_text(doc, "message", reason);
+    doc_text(doc, "reason", row.label);
+    doc_text(doc, "message", row.reason);
     doc_bool(doc, "never", wait->never);
     doc_number(doc, "fittingNodes", wait->fits);
-    put_nearest(doc, wait);
+    document_nearest(doc, wait);
     doc_end(doc);
 }
 
@@ -265,7 +257,7 @@ void waits_document(struct doc *doc, const struct waits *waits)
     doc_number(doc, "never", waits->never);
     doc_list(doc, "items");
     for (size_t i = 0; i < waits->count; i++)
-        put_wait(doc, waits, &waits->all[i]);
+        document_wait(doc, waits, &waits->all[i]);
     doc_end(doc);
     doc_end(doc);
 }

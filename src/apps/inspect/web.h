@@ -68,7 +68,7 @@ void web_own_page(struct web *web, const struct web_query *query, struct gs_http
 /* Tells every stream what changed; tick: and that it is alive. */
 void web_push(struct web *web, bool tick);
 
-/* web_follow.c: a thread that asks what pods truly use while somebody looks; arg: the struct web.
+/* web_live.c: a thread that asks what pods truly use while somebody looks; arg: the struct web.
  * Ends when web->stopping is set. */
 void *web_follow(void *arg);
 

@@ -52,39 +52,54 @@ static void put_models(struct gs_buf *out, const struct web_state *state,
     gs_buf_puts(out, "</select></label>");
 }
 
+static const char *const sort_labels[] = {
+    [SORT_NAME] = "by name",      [SORT_FREE] = "most free",
+    [SORT_USED] = "most used",    [SORT_LARGEST] = "largest free piece",
+    [SORT_STRANDED] = "stranded", [SORT_PODS] = "most pods",
+};
+
 static void put_filters(struct gs_buf *out, const struct web_state *state,
                         const struct web_query *query)
 {
-    gs_buf_puts(out, "<form method=get action=\"./\" role=search><label class=search>Search <input "
-                     "type=search name=q maxlength=100 placeholder=\"node or pod\" value=\"");
-    web_escape(out, query->text);
-    gs_buf_puts(out, "\"></label>");
     put_namespaces(out, state, query);
     put_models(out, state, query);
     gs_buf_puts(out, "<label>Order <select name=sort>");
     for (int i = SORT_NAME; i <= SORT_PODS; i++)
-        put_choice(out, web_sorts[i].value, web_sorts[i].label, web_sorts[query->sort].value);
+        put_choice(out, view_sorts[i], sort_labels[i], view_sorts[query->sort]);
     gs_buf_puts(out, "</select></label><button>Show</button></form>");
+}
+
+void web_head(struct gs_buf *out, const char *server, int64_t now_s, bool live, const char *text)
+{
+    char at[32] = "";
+    struct tm when;
+    time_t shown_s = (time_t)now_s;
+    if (gmtime_r(&shown_s, &when))
+        strftime(at, sizeof(at), "%F %T", &when);
+    gs_buf_puts(out, "<!doctype html>\n<html lang=en><head><meta charset=utf-8><title>gpushare: ");
+    web_escape(out, server);
+    gs_buf_printf(out,
+                  "</title><meta name=viewport content=\"width=device-width\"><meta "
+                  "name=color-scheme content=\"light dark\"><link rel=icon href=\"icon.svg\"><link "
+                  "rel=stylesheet href=\"style.css\">%s</head>\n<body><header><h1>gpushare</h1><p "
+                  "class=server>",
+                  live ? "<script src=\"app.js\" defer></script>"
+                       : "<meta http-equiv=refresh content=10>");
+    web_escape(out, server);
+    gs_buf_printf(out,
+                  "<p id=age>as of %s UTC</p>%s</header>\n<form method=get action=\"./\" "
+                  "role=search><label class=search>Search <input type=search name=q maxlength=100 "
+                  "placeholder=\"node or pod\" value=\"",
+                  at, live ? "<noscript><p>Reload to see changes.</noscript>" : "");
+    web_escape(out, text);
+    gs_buf_puts(out, "\"></label>");
 }
 
 void web_document(const struct web_state *state, const struct web_query *query,
                   const struct web_parts *parts, struct gs_buf *out)
 {
-    char at[32] = "", sum[WEB_SUM_BYTES];
-    struct tm when;
-    time_t now_s = (time_t)state->now_s;
-    if (gmtime_r(&now_s, &when))
-        strftime(at, sizeof(at), "%F %T", &when);
-    gs_buf_puts(out, "<!doctype html>\n<html lang=en><head><meta charset=utf-8><title>gpushare: ");
-    web_escape(out, state->server);
-    gs_buf_puts(out,
-                "</title><meta name=viewport content=\"width=device-width\"><meta "
-                "name=color-scheme content=\"light dark\"><link rel=icon href=\"icon.svg\"><link "
-                "rel=stylesheet href=\"style.css\"><script src=\"app.js\" "
-                "defer></script></head>\n<body><header><h1>gpushare</h1><p class=server>");
-    web_escape(out, state->server);
-    gs_buf_printf(out, "<p id=age>as of %s UTC</p>%s</header>\n", at,
-                  "<noscript><p>Reload to see changes.</noscript>");
+    char sum[WEB_SUM_BYTES];
+    web_head(out, state->server, state->now_s, true, query->text);
     put_filters(out, state, query);
     web_parts_sum(parts, sum);
     gs_buf_printf(out, "\n<main id=main data-sum=%s>\n", sum);

@@ -1,38 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "inspect/web.h"
 
 /* The page of somebody who may not see the cluster: his pods, asked for anew each time. It has no
  * script; the browser loads it again by itself. */
-
-enum { RELOAD_S = 10 };
-
-static void put_head(struct gs_buf *out, const struct web *web, const struct web_query *query,
-                     int64_t now_s)
-{
-    char at[32] = "";
-    struct tm when;
-    time_t shown_s = (time_t)now_s;
-    if (gmtime_r(&shown_s, &when))
-        strftime(at, sizeof(at), "%F %T", &when);
-    gs_buf_puts(out, "<!doctype html>\n<html lang=en><head><meta charset=utf-8><title>gpushare: ");
-    web_escape(out, web->server);
-    gs_buf_printf(out,
-                  "</title><meta name=viewport content=\"width=device-width\"><meta "
-                  "name=color-scheme content=\"light dark\"><meta http-equiv=refresh "
-                  "content=%d><link rel=icon href=\"icon.svg\"><link rel=stylesheet "
-                  "href=\"style.css\"></head>\n<body><header><h1>gpushare</h1><p class=server>",
-                  RELOAD_S);
-    web_escape(out, web->server);
-    gs_buf_printf(out, "<p id=age>as of %s UTC</header>\n", at);
-    gs_buf_puts(out, "<form method=get action=\"./\" role=search><label class=search>Search <input "
-                     "type=search name=q maxlength=100 placeholder=\"node or pod\" value=\"");
-    web_escape(out, query->text);
-    gs_buf_puts(out, "\"></label><button>Show</button></form>\n");
-}
 
 static bool matches(const struct own_pod *pod, const char *text)
 {
@@ -50,20 +23,20 @@ static void put_cell(struct gs_buf *out, const char *class, const char *text)
 
 static void put_pod(struct gs_buf *out, const struct own_pod *pod, int64_t now_s)
 {
-    char text[OWN_TEXT_BYTES], since[24];
+    char asks[WAIT_SHORT_BYTES], since[WAIT_SHORT_BYTES], gpus[GS_IDX_TEXT_BYTES];
+    waits_asks(&pod->pod, asks);
+    waits_since(pod->pod.created_s, now_s, since);
+    own_gpus(pod, gpus);
     gs_buf_puts(out, "<tr>");
     put_cell(out, "", pod->pod.ns);
     put_cell(out, "", pod->pod.name);
-    own_asks(pod, text);
-    put_cell(out, " class=num", text);
-    waits_since(pod->pod.created_s, now_s, since);
+    put_cell(out, " class=num", asks);
     put_cell(out, " class=num", since);
     put_cell(out, "",
              pod->pod.node_name[0] ? pod->pod.node_name
              : pod->said[0]        ? pod->said
                                    : "waits");
-    own_gpus(pod, text);
-    put_cell(out, "", text);
+    put_cell(out, "", gpus);
     gs_buf_putc(out, '\n');
 }
 
@@ -96,7 +69,8 @@ void web_own_page(struct web *web, const struct web_query *query, struct gs_http
     pthread_mutex_lock(&web->lock);
     if (own_fetch(&web->own, &own, &err) == 0) {
         res->content_type = "text/html; charset=utf-8";
-        put_head(&res->body, web, query, now_s);
+        web_head(&res->body, web->server, now_s, false, query->text);
+        gs_buf_puts(&res->body, "<button>Show</button></form>\n");
         put_pods(&res->body, &own, query, now_s);
     } else {
         gs_http_error(res, 503, "%s", err.msg);

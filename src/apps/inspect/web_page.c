@@ -54,29 +54,15 @@ uint64_t web_fits(const struct web_state *state, uint32_t units)
     return sum;
 }
 
-static uint64_t largest_gpu(const struct view *view)
-{
-    uint64_t largest = 1;
-    for (size_t i = 0; i < view->node_count; i++) {
-        for (uint32_t g = 0; g < view->nodes[i].gpu_count; g++) {
-            if (view->nodes[i].gpus[g].total_units > largest)
-                largest = view->nodes[i].gpus[g].total_units;
-        }
-    }
-    return largest;
-}
-
 /* 1, 2, 4, … GiB, as far as a GPU has them. */
 static void put_fits(struct gs_buf *out, const struct web_state *state)
 {
     const struct view *view = state->view;
-    uint64_t largest = largest_gpu(view), gib = 1;
-    enum gs_unit unit = GS_UNIT_GIB;
-    if (view->mixed_units ||
-        (!gs_unit_parse(view->unit, strlen(view->unit), &unit) && strcmp(view->unit, "GiB") != 0))
+    uint64_t largest = view->sum.largest_gpu_units, gib = 1;
+    if (view->mixed_units)
         return;
-    if (gs_unit_mib(unit))
-        gib = 1024 / gs_unit_mib(unit);
+    if (gs_unit_mib(view_unit(view->unit)))
+        gib = 1024 / gs_unit_mib(view_unit(view->unit));
     gs_buf_puts(out, "<div class=fits><span>Would fit now, on one GPU each</span>");
     for (uint64_t size = 1; size * gib <= largest && size <= 128; size *= 2)
         gs_buf_printf(out, "<div><b>%" PRIu64 "</b> of %" PRIu64 " GiB</div>",
@@ -156,22 +142,17 @@ static bool pod_matches(const struct web_query *query, const char *ns, const cha
 
 static void put_wait(struct gs_buf *out, const struct web_state *state, const struct wait *wait)
 {
-    const struct waits *waits = &state->view->waits;
     const struct gs_pod *pod = &wait->waiting->pod;
-    char text[WAIT_TEXT_BYTES], since[24];
+    struct wait_row row;
+    waits_row(&state->view->waits, wait, state->now_s, &row);
     gs_buf_printf(out, "<tr%s><td>", wait->never ? " class=never" : "");
     web_escape(out, pod->ns);
     gs_buf_puts(out, "<td>");
     web_escape(out, pod->name);
-    waits_asks(wait, text);
-    gs_buf_printf(out, "<td class=num>%s", text);
-    waits_since(pod->created_s, state->now_s, since);
-    gs_buf_printf(out, "<td class=num>%s<td>", since);
-    waits_reason(waits, wait, text);
-    web_escape(out, text);
+    gs_buf_printf(out, "<td class=num>%s<td class=num>%s<td>", row.asks, row.since);
+    web_escape(out, row.reason);
     gs_buf_puts(out, "<td>");
-    waits_nearest(wait, text);
-    web_escape(out, text);
+    web_escape(out, row.nearest);
     gs_buf_putc(out, '\n');
 }
 
@@ -295,7 +276,7 @@ static void put_bar(const struct card *card, const struct view_gpu *gpu, uint64_
     uint64_t units = 0, at = 0;
     for (uint32_t i = 0; i < card->node->claim_count; i++) {
         const struct gs_claim *claim = &card->node->claims[i];
-        if (!claim_recorded(claim) || !(claim->gpus & GS_GPU_BIT(gpu->idx)))
+        if (!claim_on(claim, gpu->idx))
             continue;
         units += claim->units;
         /* ends are rounded, not widths: a full GPU has a full bar */
@@ -315,14 +296,18 @@ static void put_enforced(struct gs_buf *out, const struct gs_gpu *gpu)
         gs_buf_printf(out, "<em>%s</em>", gs_enforced_name(gpu->enforced));
 }
 
+static void put_word(struct gs_buf *out, const struct view_word *word, const char *text)
+{
+    gs_buf_printf(out, "<em%s>%s</em>", word->bad ? " class=bad" : "", text);
+}
+
 /* Behind a bar of that length, or in one that leaves no room. */
 static void put_gpu_words(struct gs_buf *out, const struct view_gpu *gpu, uint64_t length)
 {
     gs_buf_printf(out, "<div class=\"words%s\">", length > 700 ? " in" : "");
-    const char *word;
-    bool bad;
-    for (uint32_t i = 0; (word = view_gpu_word(gpu, i, &bad)) != NULL; i++)
-        gs_buf_printf(out, "<em%s>%s</em>", bad ? " class=bad" : "", word);
+    const struct view_word *word;
+    for (uint32_t i = 0; (word = view_gpu_word(gpu->gpu, gpu->overfull, i)) != NULL; i++)
+        put_word(out, word, word->word);
     put_enforced(out, gpu->gpu);
     gs_buf_puts(out, "</div>");
 }
@@ -330,7 +315,6 @@ static void put_gpu_words(struct gs_buf *out, const struct view_gpu *gpu, uint64
 static void put_gpu(const struct card *card, const struct view_gpu *gpu)
 {
     struct gs_buf *out = card->out;
-    bool bad;
     uint64_t length = web_share(gpu->total_units, card->largest_units);
     gs_buf_printf(out, "<div class=g><b>%" PRIu32 "</b><div class=track><div class=\"bar%s ",
                   gpu->idx, gpu->usable ? "" : " off");
@@ -340,7 +324,7 @@ static void put_gpu(const struct card *card, const struct view_gpu *gpu)
     web_use_gpu(out, card->state->view, card->node, gpu);
     gs_buf_puts(out, "\">");
     put_bar(card, gpu, length);
-    if (view_gpu_word(gpu, 0, &bad) || gs_enforced_holds(gpu->gpu->enforced))
+    if (view_gpu_word(gpu->gpu, gpu->overfull, 0) || gs_enforced_holds(gpu->gpu->enforced))
         put_gpu_words(out, gpu, length);
     gs_buf_printf(out, "</div></div><span>%" PRIu64 "/%" PRIu64 "</span></div>", gpu->used_units,
                   gpu->total_units);
@@ -362,10 +346,9 @@ static void put_node_words(struct gs_buf *out, const struct view_node *node)
     gs_buf_puts(out, "<small>");
     web_escape(out, view_node_model(node));
     gs_buf_puts(out, "</small>");
-    if (!node->node->ready)
-        gs_buf_puts(out, "<em class=bad>not ready</em>");
-    if (node->node->unschedulable)
-        gs_buf_puts(out, "<em>cordoned</em>");
+    const struct view_word *word;
+    for (uint32_t i = 0; (word = view_node_word(node->node, i)) != NULL; i++)
+        put_word(out, word, word->plain);
 }
 
 static void put_node(struct web_parts *parts, const struct card *card)
@@ -413,7 +396,7 @@ static void put_nodes(struct web_parts *parts, const struct web_state *state,
     uint32_t found = 0, first = query->page * WEB_NODES_MAX;
     struct card card = {.state = state,
                         .query = query,
-                        .largest_units = largest_gpu(state->view),
+                        .largest_units = state->view->sum.largest_gpu_units,
                         .out = &parts->html};
     for (size_t i = 0; i < state->view->node_count; i++) {
         card.node = &state->view->nodes[i];

@@ -48,6 +48,10 @@ void web_parts_render(const struct web_state *state, const struct web_query *que
 enum { WEB_SUM_BYTES = 17 };
 void web_parts_sum(const struct web_parts *parts, char to[WEB_SUM_BYTES]);
 
+/* A document's head, and its form as far as the search for a text; live: the script keeps it up to
+ * date, else the browser loads it again every ten seconds. */
+void web_head(struct gs_buf *out, const char *server, int64_t now_s, bool live, const char *text);
+
 /* The whole document around them. */
 void web_document(const struct web_state *state, const struct web_query *query,
                   const struct web_parts *parts, struct gs_buf *out);
@@ -61,7 +65,7 @@ uint64_t web_fits(const struct web_state *state, uint32_t units);
 uint64_t web_share(uint64_t part, uint64_t whole);
 void web_put_width(struct gs_buf *out, uint64_t thousandths);
 
-/* web_use.c: what a pod truly uses of a GPU beside what it was given. */
+/* web_text.c: what a pod truly uses of a GPU beside what it was given. */
 struct web_use {
     const struct usage_gpu *gpu; /* NULL: not known, and nothing is written of it */
     uint64_t given_bytes;
@@ -77,12 +81,6 @@ void web_use_stripe(struct gs_buf *out, const struct web_use *use);
 void web_use_gpu(struct gs_buf *out, const struct view *view, const struct view_node *node,
                  const struct view_gpu *gpu);
 void web_use_total(struct gs_buf *out, const struct view *view);
-
-/* The orders of nodes, by enum view_sort. */
-struct web_sort {
-    const char *value, *label;
-};
-extern const struct web_sort web_sorts[SORT_PODS + 1];
 
 /* < > & " ' as entities. */
 void web_escape(struct gs_buf *out, const char *text);

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <string.h>
 
 #include "inspect/source.h"
 #include "inspect/web_page.h"
 
-/* Words of others in a page and in a link. */
-
-const struct web_sort web_sorts[SORT_PODS + 1] = {
-    [SORT_NAME] = {"name", "by name"},          [SORT_FREE] = {"free", "most free"},
-    [SORT_USED] = {"used", "most used"},        [SORT_LARGEST] = {"largest", "largest free piece"},
-    [SORT_STRANDED] = {"stranded", "stranded"}, [SORT_PODS] = {"pods", "most pods"},
-};
+/* Words in a page and in a link: of others, and of what is used. */
 
 void web_escape(struct gs_buf *out, const char *text)
 {
@@ -52,7 +47,7 @@ void web_query_text(const struct web_query *query, uint32_t page, struct gs_buf 
     put_argument(out, "ns", query->ns);
     put_argument(out, "model", query->model);
     if (query->sort != SORT_NAME)
-        put_argument(out, "sort", web_sorts[query->sort].value);
+        put_argument(out, "sort", view_sorts[query->sort]);
     gs_buf_printf(out, "page=%" PRIu32, page + 1);
 }
 
@@ -67,4 +62,61 @@ uint64_t web_share(uint64_t part, uint64_t whole)
     if (!whole)
         return 0;
     return part >= whole ? 1000 : (part * 1000 + whole / 2) / whole;
+}
+
+struct web_use web_use_of(const struct view *view, const struct view_node *node,
+                          const struct gs_claim *claim, const struct view_gpu *gpu)
+{
+    enum gs_unit unit = view_unit_of(view, node);
+    const struct usage_gpu *use =
+        gpu ? usage_gpu_find(usage_pod_find(view->usage, claim->node, claim->uid), gpu->idx) : NULL;
+    return (struct web_use){.gpu = use && use->known ? use : NULL,
+                            .given_bytes = (uint64_t)claim->units * gs_unit_mib(unit) << 20,
+                            .unit = unit};
+}
+
+void web_use_words(struct gs_buf *out, const struct web_use *use)
+{
+    char used[USAGE_TEXT_BYTES], peak[USAGE_TEXT_BYTES];
+    if (!use->gpu)
+        return;
+    usage_text(use->gpu->used_bytes, use->unit, used);
+    usage_text(use->gpu->peak_bytes, use->unit, peak);
+    gs_buf_printf(out, ", uses %s, at most %s so far", used, peak);
+}
+
+/* Below the name, as long as what is used is of what was given. */
+void web_use_stripe(struct gs_buf *out, const struct web_use *use)
+{
+    if (!use->gpu)
+        return;
+    gs_buf_printf(out, "<s class=\"%s", use->gpu->used_bytes > use->given_bytes ? "over " : "");
+    web_put_width(out, web_share(use->gpu->used_bytes >> 20, use->given_bytes >> 20));
+    gs_buf_puts(out, "\"></s>");
+}
+
+void web_use_gpu(struct gs_buf *out, const struct view *view, const struct view_node *node,
+                 const struct view_gpu *gpu)
+{
+    char text[USAGE_TEXT_BYTES];
+    if (!node->usage || !(node->usage->known & GS_GPU_BIT(gpu->idx)))
+        return;
+    usage_text(node->usage->used_bytes[gpu->idx], view_unit_of(view, node), text);
+    gs_buf_printf(out, "%s%s %s in use", gpu->gpu->model[0] ? ", " : "", text,
+                  gs_unit_name(view_unit_of(view, node)));
+}
+
+/* Of those GPUs whose plugin tells it. */
+void web_use_total(struct gs_buf *out, const struct view *view)
+{
+    char text[USAGE_TEXT_BYTES];
+    const enum gs_unit unit = view_unit(view->unit);
+    if (!view->says_used)
+        return;
+    usage_text(view->sum.used_bytes, unit, text);
+    gs_buf_printf(out, "<div class=fig><b>%s</b> %s<span>truly used", text, gs_unit_name(unit));
+    if (view->usage->answered < view->usage->asked)
+        gs_buf_printf(out, "; %" PRIu32 " of %" PRIu32 " nodes do not say",
+                      view->usage->asked - view->usage->answered, view->usage->asked);
+    gs_buf_puts(out, "</span></div>");
 }

@@ -3,7 +3,6 @@
 #define GPUSHARE_APPS_INSPECT_WHAT_IF_H
 
 #include "inspect/common.h"
-#include "inspect/formats.h"
 #include "inspect/verdict.h"
 
 /* What is to be placed, one kind of pod after the other, and where it went. */

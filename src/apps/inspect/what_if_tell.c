@@ -102,7 +102,7 @@ static int print_order(const struct order *order, const char *unit, enum gs_plac
     else if (!order->verdict.nodes)
         puts("  the cluster has no nodes");
     else
-        verdict_print(&order->verdict, &order->ask, unit);
+        verdict_print(&order->verdict, unit);
     return 0;
 }
 
@@ -132,12 +132,7 @@ static void put_places(struct doc *doc, const struct order *order)
         const struct place *place = &order->places[i];
         doc_object(doc, NULL);
         doc_text(doc, "node", place->node);
-        doc_list(doc, "gpus");
-        for (uint32_t g = 0; g < GS_GPUS_MAX; g++) {
-            if (place->gpus & GS_GPU_BIT(g))
-                doc_number(doc, NULL, g);
-        }
-        doc_end(doc);
+        doc_gpus(doc, "gpus", place->gpus);
         doc_number(doc, "replicas", place->replicas);
         doc_end(doc);
     }
@@ -146,8 +141,6 @@ static void put_places(struct doc *doc, const struct order *order)
 
 static void put_reason(struct doc *doc, const char *message, const struct verdict_group *group)
 {
-    if (!group->nodes)
-        return;
     doc_object(doc, NULL);
     doc_text(doc, "message", message);
     doc_number(doc, "nodes", group->nodes);
@@ -158,6 +151,8 @@ static void put_reason(struct doc *doc, const char *message, const struct verdic
 
 static void put_order(struct doc *doc, const struct order *order)
 {
+    const struct verdict_group *group;
+    const char *words;
     doc_object(doc, NULL);
     if (order->title[0])
         doc_text(doc, "name", order->title);
@@ -169,10 +164,8 @@ static void put_order(struct doc *doc, const struct order *order)
     doc_number(doc, "placed", order->placed);
     put_places(doc, order);
     doc_list(doc, "reasons");
-    for (int r = GS_FITS + 1; r < GS_REASONS; r++)
-        put_reason(doc, gs_reason_text((enum gs_reason)r), &order->verdict.gpu[r]);
-    for (int o = 0; o < GS_OBSTACLE_NONE; o++)
-        put_reason(doc, obstacle_text((enum gs_obstacle)o), &order->verdict.other[o]);
+    for (int i = 0; (group = verdict_next(&order->verdict, &i, &words)) != NULL;)
+        put_reason(doc, words, group);
     doc_end(doc);
     doc_end(doc);
 }

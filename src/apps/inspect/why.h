@@ -3,7 +3,6 @@
 #define GPUSHARE_APPS_INSPECT_WHY_H
 
 #include "inspect/common.h"
-#include "inspect/formats.h"
 #include "inspect/usage.h"
 #include "inspect/waits.h"
 
@@ -18,8 +17,18 @@ struct why {
     struct source source;
     struct snapshot snapshot;
     struct gs_pod pod;
+    struct gs_ask ask; /* its */
+    enum why_state { WHY_NO_GPU, WHY_ENDED, WHY_BOUND, WHY_WAITING } state;
     struct usage usage; /* of its node, once it has one */
-    char said[1024];    /* kube-scheduler's last word */
+    /* What is found of the last two in the cluster: */
+    const char *unit;
+    const char *scheduler;           /* snapshot_scheduler() */
+    struct verdict verdict;          /* of one that waits */
+    bool charged;                    /* of one that is bound: the ledger has it, */
+    struct gs_claim own;             /* as this, */
+    const struct gs_node_view *view; /* on this node; NULL: there is no such node any more */
+    const struct usage_pod *use;     /* what it truly uses; NULL: not known */
+    char said[1024];                 /* kube-scheduler's last word */
     char trouble[1024]; /* the kubelet's: why it failed, or what its container waits for */
 };
 
@@ -34,8 +43,5 @@ void why_tell_alone(const struct why *why);
 
 /* why_document.c: the same for programs. -1: the output cannot be written. */
 int why_document(const struct why *why);
-
-/* why_list.c: all pods that wait. */
-int why_list(struct why *why, struct gs_error *err);
 
 #endif

@@ -7,17 +7,12 @@
 
 static void put_groups(struct doc *doc, const struct verdict *verdict)
 {
+    const struct verdict_group *group;
+    const char *words;
     doc_list(doc, "reasons");
-    for (int i = 0; i < GS_REASONS + GS_OBSTACLES; i++) {
-        bool gpu = i < GS_REASONS;
-        const struct verdict_group *group =
-            gpu ? &verdict->gpu[i] : &verdict->other[i - GS_REASONS];
-        if (!group->nodes)
-            continue;
+    for (int i = 0; (group = verdict_next(verdict, &i, &words)) != NULL;) {
         doc_object(doc, NULL);
-        doc_text(doc, "message",
-                 gpu ? gs_reason_text((enum gs_reason)i)
-                     : obstacle_text((enum gs_obstacle)(i - GS_REASONS)));
+        doc_text(doc, "message", words);
         doc_number(doc, "nodes", group->nodes);
         if (group->nearest) {
             doc_text(doc, "nearest", group->nearest);
@@ -31,23 +26,17 @@ static void put_groups(struct doc *doc, const struct verdict *verdict)
 
 static void put_waiting(struct doc *doc, const struct why *why)
 {
-    struct gs_ask ask;
-    struct verdict verdict;
-    const char *scheduler = snapshot_scheduler(&why->snapshot);
-    gs_ask_of_pod(&ask, &why->pod);
-    verdict_of(&why->snapshot, &ask, &verdict);
-    doc_number(doc, "requestedGPU", ask.units);
-    if (ask.cores_pct)
-        doc_number(doc, "requestedCorePercentage", ask.cores_pct);
-    doc_number(doc, "gpuCount", ask.gpu_count);
+    doc_number(doc, "requestedGPU", why->ask.units);
+    if (why->ask.cores_pct)
+        doc_number(doc, "requestedCorePercentage", why->ask.cores_pct);
+    doc_number(doc, "gpuCount", why->ask.gpu_count);
     doc_text(doc, "schedulerName", snapshot_scheduler_of(&why->pod));
-    if (scheduler)
-        doc_text(doc, "usualSchedulerName", scheduler);
+    if (why->scheduler)
+        doc_text(doc, "usualSchedulerName", why->scheduler);
     doc_bool(doc, "extenderAway", why_extender_is_away(why->said));
-    doc_number(doc, "nodes", verdict.nodes);
-    doc_number(doc, "fittingNodes", verdict.other[GS_OBSTACLE_NONE].nodes);
-    verdict.other[GS_OBSTACLE_NONE].nodes = 0;
-    put_groups(doc, &verdict);
+    doc_number(doc, "nodes", why->verdict.nodes);
+    doc_number(doc, "fittingNodes", why->verdict.other[GS_OBSTACLE_NONE].nodes);
+    put_groups(doc, &why->verdict);
 }
 
 static bool put_sharer(void *ctx, const struct gs_claim *claim)
@@ -59,12 +48,7 @@ static bool put_sharer(void *ctx, const struct gs_claim *claim)
     doc_number(doc, "usedGPU", claim->units);
     if (claim->cores_pct)
         doc_number(doc, "corePercentage", claim->cores_pct);
-    doc_list(doc, "gpus");
-    for (uint32_t i = 0; i < GS_GPUS_MAX; i++) {
-        if (claim->charged & GS_GPU_BIT(i))
-            doc_number(doc, NULL, i);
-    }
-    doc_end(doc);
+    doc_gpus(doc, "gpus", claim->charged);
     doc_end(doc);
     return true;
 }
@@ -73,9 +57,7 @@ static void put_use(struct doc *doc, const struct usage_pod *pod)
 {
     if (!pod)
         return;
-    doc_text(doc, "enforced", gs_enforced_name(pod->enforced));
-    if (gs_enforced_lacks(pod->enforced) && pod->reason[0])
-        doc_text(doc, "enforcedReason", pod->reason);
+    doc_enforced(doc, pod->enforced, pod->reason);
     doc_list(doc, "use");
     for (uint32_t i = 0; i < pod->gpu_count; i++) {
         const struct usage_gpu *gpu = &pod->gpus[i];
@@ -92,50 +74,38 @@ static void put_use(struct doc *doc, const struct usage_pod *pod)
 
 static void put_bound(struct doc *doc, const struct why *why)
 {
-    struct gs_claim own;
-    const struct gs_ledger *ledger = why->snapshot.cluster.ledger;
+    const struct gs_claim *own = &why->own;
     doc_text(doc, "node", why->pod.node_name);
-    if (!gs_ledger_find_claim(ledger, why->pod.uid, &own))
+    if (!why->charged)
         return;
-    doc_number(doc, "usedGPU", own.units);
-    if (own.cores_pct)
-        doc_number(doc, "corePercentage", own.cores_pct);
-    doc_number(doc, "gpuCount", own.gpu_count);
-    doc_bool(doc, "recorded", claim_recorded(&own));
-    doc_list(doc, "gpus");
-    for (uint32_t i = 0; i < GS_GPUS_MAX; i++) {
-        if (own.gpus & GS_GPU_BIT(i))
-            doc_number(doc, NULL, i);
-    }
-    doc_end(doc);
-    put_use(doc, usage_pod_find(&why->usage, own.node, own.uid));
-    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(own.node));
+    doc_number(doc, "usedGPU", own->units);
+    if (own->cores_pct)
+        doc_number(doc, "corePercentage", own->cores_pct);
+    doc_number(doc, "gpuCount", own->gpu_count);
+    doc_bool(doc, "recorded", claim_recorded(own));
+    doc_gpus(doc, "gpus", own->gpus);
+    put_use(doc, why->use);
     doc_list(doc, "podsOfNode"); /* itself included */
-    if (view)
-        gs_ledger_each_claim(ledger, view->slot, put_sharer, doc);
+    if (why->view)
+        gs_ledger_each_claim(why->snapshot.cluster.ledger, why->view->slot, put_sharer, doc);
     doc_end(doc);
 }
 
 int why_document(const struct why *why)
 {
+    static const char *const states[] = {"noGPU", "ended", "bound", "waiting"};
     const struct gs_pod *pod = &why->pod;
-    bool over = gs_pod_terminal(pod), wants = gs_pod_wants_gpu(pod);
     struct doc doc;
     doc_open(&doc, stdout, why->format == FORMAT_YAML);
     doc_text(&doc, "name", pod->name);
     doc_text(&doc, "namespace", pod->ns);
-    doc_text(&doc, "state",
-             !wants              ? "noGPU"
-             : over              ? "ended"
-             : pod->node_name[0] ? "bound"
-                                 : "waiting");
-    if (wants && !over) {
-        doc_text(&doc, "unit", verdict_unit(&why->snapshot));
-        if (pod->node_name[0])
-            put_bound(&doc, why);
-        else
-            put_waiting(&doc, why);
-    }
+    doc_text(&doc, "state", states[why->state]);
+    if (why->unit)
+        doc_text(&doc, "unit", why->unit);
+    if (why->state == WHY_BOUND)
+        put_bound(&doc, why);
+    else if (why->state == WHY_WAITING)
+        put_waiting(&doc, why);
     if (why->said[0] && !pod->node_name[0])
         doc_text(&doc, "schedulerSaid", why->said);
     if (why->trouble[0])

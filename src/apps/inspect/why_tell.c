@@ -46,24 +46,23 @@ static void tell_said(const struct why *why)
 /* The one mistake that nothing in the cluster complains about. */
 static void tell_scheduler(const struct why *why)
 {
-    const char *usual = snapshot_scheduler(&why->snapshot);
     const char *own = snapshot_scheduler_of(&why->pod);
-    if (usual && strcmp(usual, own) != 0)
+    if (why->scheduler && strcmp(why->scheduler, own) != 0)
         printf("its schedulerName is %s, but pods with GPU memory are placed by %s here: set it in "
                "the pod's spec\n",
-               own, usual);
+               own, why->scheduler);
 }
 
 void why_tell_alone(const struct why *why)
 {
-    struct gs_ask ask;
-    gs_ask_of_pod(&ask, &why->pod);
+    const struct gs_ask *ask = &why->ask;
     printf("%s/%s ", why->pod.ns, why->pod.name);
     if (why->pod.node_name[0])
         printf("is on node %s with ", why->pod.node_name);
     else
         printf("waits for ");
-    printf("%" PRIu32 " units%s\n", ask.units, ask.gpu_count > 1 ? " on each of several GPUs" : "");
+    printf("%" PRIu32 " units%s\n", ask->units,
+           ask->gpu_count > 1 ? " on each of several GPUs" : "");
     if (why->pod.node_name[0])
         tell_trouble(why);
     else
@@ -74,27 +73,24 @@ void why_tell_alone(const struct why *why)
 
 static void tell_waiting(const struct why *why)
 {
-    struct gs_ask ask;
-    struct verdict verdict;
-    const char *unit = verdict_unit(&why->snapshot);
-    gs_ask_of_pod(&ask, &why->pod);
-    verdict_of(&why->snapshot, &ask, &verdict);
-    uint32_t fits = verdict.other[GS_OBSTACLE_NONE].nodes;
+    const struct gs_ask *ask = &why->ask;
+    const struct verdict_group *fitting = &why->verdict.other[GS_OBSTACLE_NONE];
+    const uint32_t fits = fitting->nodes;
     printf("%s/%s waits for ", why->pod.ns, why->pod.name);
-    if (ask.broken)
-        printf("%" PRIu32 " %s in all", gs_pod_total_units(&why->pod), unit);
-    else if (ask.gpu_count > 1)
-        printf("%" PRIu32 " %s on each of %" PRIu32 " GPUs", ask.units, unit, ask.gpu_count);
+    if (ask->broken)
+        printf("%" PRIu32 " %s in all", gs_pod_total_units(&why->pod), why->unit);
+    else if (ask->gpu_count > 1)
+        printf("%" PRIu32 " %s on each of %" PRIu32 " GPUs", ask->units, why->unit, ask->gpu_count);
     else
-        printf("%" PRIu32 " %s on one GPU", ask.units, unit);
-    if (ask.cores_pct && !ask.broken)
-        printf(" and %" PRIu32 " of 100 of its compute", ask.cores_pct);
-    printf(": %" PRIu32 " of %" PRIu32 " nodes could take it now\n", fits, verdict.nodes);
-    verdict_print(&verdict, &ask, unit);
+        printf("%" PRIu32 " %s on one GPU", ask->units, why->unit);
+    if (ask->cores_pct && !ask->broken)
+        printf(" and %" PRIu32 " of 100 of its compute", ask->cores_pct);
+    printf(": %" PRIu32 " of %" PRIu32 " nodes could take it now\n", fits, why->verdict.nodes);
+    verdict_print(&why->verdict, why->unit);
     if (fits)
         printf("  %" PRIu32 " %s: GPU memory and CPU would do, for example %s; if it stays "
                "Pending, look at taints, affinity and other resources\n",
-               fits, fits == 1 ? "node" : "nodes", verdict.other[GS_OBSTACLE_NONE].nearest);
+               fits, fits == 1 ? "node" : "nodes", fitting->nearest);
     tell_scheduler(why);
     tell_said(why);
 }
@@ -102,8 +98,7 @@ static void tell_waiting(const struct why *why)
 /* ---- a pod that has its node ---- */
 
 struct sharing {
-    const struct gs_claim *own;
-    const char *unit;
+    const struct why *why;
     uint32_t others;
 };
 
@@ -111,13 +106,14 @@ static bool tell_other(void *ctx, const struct gs_claim *claim)
 {
     struct sharing *sharing = ctx;
     char list[GS_IDX_TEXT_BYTES];
-    gs_gpu_mask common = claim->charged & sharing->own->charged;
-    if (strcmp(claim->uid, sharing->own->uid) == 0 || !common)
+    const struct gs_claim *own = &sharing->why->own;
+    gs_gpu_mask common = claim->charged & own->charged;
+    if (strcmp(claim->uid, own->uid) == 0 || !common)
         return true;
     sharing->others++;
     printf("  shares GPU %s with %s/%s, which has %" PRIu32 " %s%s\n",
-           gs_codec_idx_format(common, list), claim->ns, claim->name, claim->units, sharing->unit,
-           claim_recorded(claim) ? "" : " (its GPU is not recorded)");
+           gs_codec_idx_format(common, list), claim->ns, claim->name, claim->units,
+           sharing->why->unit, claim_recorded(claim) ? "" : " (its GPU is not recorded)");
     return true;
 }
 
@@ -134,12 +130,11 @@ static void tell_use(const struct usage_pod *pod, uint32_t gpu, bool held, const
 {
     const struct usage_gpu *use = usage_gpu_find(pod, gpu);
     char used[USAGE_TEXT_BYTES], peak[USAGE_TEXT_BYTES];
-    enum gs_unit unit = GS_UNIT_GIB;
+    const enum gs_unit unit = view_unit(unit_name);
     if (pod && held && gs_enforced_lacks(pod->enforced))
         printf("    but nothing keeps this pod to it: %s\n", pod->reason);
     if (!use || !use->known)
         return;
-    gs_unit_parse(unit_name, strlen(unit_name), &unit);
     usage_text(use->used_bytes, unit, used);
     usage_text(use->peak_bytes, unit, peak);
     printf("    it uses %s %s there; the most so far was %s\n", used, gs_unit_name(unit), peak);
@@ -152,38 +147,38 @@ static void tell_cores(const struct gs_gpu_state *gpu, const struct gs_claim *ow
     if (!gpu->used_cores_pct)
         return;
     printf("    %" PRIu32 " of 100 of its compute asked for, %" PRIu32 " by this pod: %s\n",
-           gpu->used_cores_pct, own->cores_pct,
-           enforced == GS_ENFORCED_MPS ? "with MPS a ceiling for each process"
-                                       : "a count, which nothing keeps a pod to");
+           gpu->used_cores_pct, own->cores_pct, view_cores(enforced)->clause);
 }
 
-static void tell_gpus(const struct why *why, const struct gs_node_view *view,
-                      const struct gs_claim *own, const char *unit)
+static void tell_gpus(const struct why *why)
 {
-    const struct usage_pod *use = usage_pod_find(&why->usage, own->node, own->uid);
+    const struct gs_node_view *view = why->view;
     for (uint32_t i = 0; view && i < view->gpu_count; i++) {
         const struct gs_gpu_state *gpu = &view->gpus[i];
         const struct gs_gpu *what = &view->inventory[i];
-        if (!(own->charged & GS_GPU_BIT(gpu->idx)))
+        if (!(why->own.charged & GS_GPU_BIT(gpu->idx)))
             continue;
-        printf("  GPU%u%s%s%s%s: %" PRIu64 " of %" PRIu32 " %s allocated%s%s%s\n", gpu->idx,
+        printf("  GPU%u%s%s%s%s: %" PRIu64 " of %" PRIu32 " %s allocated", gpu->idx,
                what->model[0] || what->uuid[0] ? " " : "", what->model,
                what->model[0] && what->uuid[0] ? ", " : "", what->uuid, gpu->used_units,
-               gpu->total_units, unit, what->healthy ? "" : ", unhealthy",
-               what->schedulable ? "" : ", cordoned",
-               gpu->used_units > gpu->total_units ? ", overfull" : "");
+               gpu->total_units, why->unit);
+        const struct view_word *word;
+        for (uint32_t nth = 0; (word = view_gpu_word(what, gpu_overfull(gpu), nth)) != NULL; nth++)
+            printf(", %s", word->word);
+        putchar('\n');
         if (gpu->max_pods)
             printf("    %" PRIu32 " of at most %" PRIu32 " pods\n", gpu->pods, gpu->max_pods);
         tell_enforced(what->enforced);
-        tell_cores(gpu, own, what->enforced);
-        tell_use(use, gpu->idx, what->enforced == GS_ENFORCED_DMEM, unit);
+        tell_cores(gpu, &why->own, what->enforced);
+        tell_use(why->use, gpu->idx, what->enforced == GS_ENFORCED_DMEM, why->unit);
     }
 }
 
-static bool on_mps(const struct gs_node_view *view, const struct gs_claim *own)
+static bool on_mps(const struct why *why)
 {
+    const struct gs_node_view *view = why->view;
     for (uint32_t i = 0; view && i < view->gpu_count; i++) {
-        if (own->charged & GS_GPU_BIT(view->gpus[i].idx) &&
+        if (why->own.charged & GS_GPU_BIT(view->gpus[i].idx) &&
             view->inventory[i].enforced == GS_ENFORCED_MPS)
             return true;
     }
@@ -192,37 +187,35 @@ static bool on_mps(const struct gs_node_view *view, const struct gs_claim *own)
 
 static void tell_bound(const struct why *why)
 {
-    struct gs_claim own;
-    const char *unit = verdict_unit(&why->snapshot);
-    const struct gs_ledger *ledger = why->snapshot.cluster.ledger;
-    if (!gs_ledger_find_claim(ledger, why->pod.uid, &own)) {
+    const struct gs_claim *own = &why->own;
+    const struct gs_node_view *view = why->view;
+    if (!why->charged) {
         printf("%s/%s is on node %s, which it leaves at this moment\n", why->pod.ns, why->pod.name,
                why->pod.node_name);
         return;
     }
-    const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(own.node));
     char list[GS_IDX_TEXT_BYTES];
-    struct sharing sharing = {.own = &own, .unit = unit};
-    if (claim_recorded(&own))
-        printf("%s/%s is on node %s, GPU %s, with %" PRIu32 " %s%s\n", own.ns, own.name, own.node,
-               gs_codec_idx_format(own.gpus, list), own.units, unit,
-               own.gpu_count > 1 ? " of each" : "");
+    struct sharing sharing = {.why = why};
+    if (claim_recorded(own))
+        printf("%s/%s is on node %s, GPU %s, with %" PRIu32 " %s%s\n", own->ns, own->name,
+               own->node, gs_codec_idx_format(own->gpus, list), own->units, why->unit,
+               own->gpu_count > 1 ? " of each" : "");
     else if (!view)
         printf("%s/%s is on node %s with %" PRIu32 " %s, and there is no such node any more: "
                "delete the pod, or let the cluster collect it\n",
-               own.ns, own.name, own.node, own.units, unit);
+               own->ns, own->name, own->node, own->units, why->unit);
     else
         printf("%s/%s is on node %s with %" PRIu32 " %s, but no annotation says on which GPU: it "
                "is charged to all that could hold it until the device plugin records one\n",
-               own.ns, own.name, own.node, own.units, unit);
-    if (!claim_recorded(&own) && view)
+               own->ns, own->name, own->node, own->units, why->unit);
+    if (!claim_recorded(own) && view)
         tell_scheduler(why);
-    tell_gpus(why, view, &own, unit);
+    tell_gpus(why);
     if (view)
-        gs_ledger_each_claim(ledger, view->slot, tell_other, &sharing);
+        gs_ledger_each_claim(why->snapshot.cluster.ledger, view->slot, tell_other, &sharing);
     if (!sharing.others && view)
         puts("  shares with nobody");
-    if (why->pod.sets_mps && on_mps(view, &own))
+    if (why->pod.sets_mps && on_mps(why))
         puts("  its containers set CUDA_MPS_ variables themselves: nothing keeps it to its share");
     if (why->pod.enforce_required)
         printf("  its containers start only when its limit holds (%s)\n",
@@ -237,17 +230,20 @@ static void tell_bound(const struct why *why)
 void why_tell(const struct why *why)
 {
     const struct gs_pod *pod = &why->pod;
-    if (!gs_pod_wants_gpu(pod)) {
-        struct gs_ask ask;
-        gs_ask_of_pod(&ask, pod);
+    switch (why->state) {
+    case WHY_NO_GPU:
         printf("%s/%s asks for no GPU memory (%s)%s%s\n", pod->ns, pod->name,
-               why->common.names.gpu_mem, ask.broken ? ": " : "", gs_reason_text(ask.broken));
-    } else if (gs_pod_terminal(pod)) {
+               why->common.names.gpu_mem, why->ask.broken ? ": " : "",
+               gs_reason_text(why->ask.broken));
+        break;
+    case WHY_ENDED:
         printf("%s/%s has ended and holds no GPU memory\n", pod->ns, pod->name);
         tell_trouble(why);
-    } else if (pod->node_name[0]) {
+        break;
+    case WHY_BOUND:
         tell_bound(why);
-    } else {
+        break;
+    case WHY_WAITING:
         tell_waiting(why);
     }
 }

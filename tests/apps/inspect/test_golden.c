@@ -25,7 +25,6 @@
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/num.h"
-#include "inspect/connect.h"
 #include "memory_source.h"
 
 #define CASES    GS_SOURCE_DIR "/tests/apps/inspect/cases"
