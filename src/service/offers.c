@@ -26,11 +26,13 @@ static bool is_anothers(const struct gs_waiter *waiter)
     return waiter->pod->nominated_node[0] && !is_ours(&waiter->offers, waiter->pod);
 }
 
-/* It shows a nomination of ours. */
+/* It shows a nomination of ours: to the watch. Whoever reaches the port may tell filter of marks,
+ * and have us take a nomination of kube-scheduler's back. */
 static bool is_marked(const struct gs_waiter *waiter)
 {
     const struct gs_pod *pod = waiter->pod;
-    return pod->offer[0] && !waiter->offers.left && strcmp(pod->nominated_node, pod->offer) == 0;
+    return waiter->shown && pod->offer[0] && !waiter->offers.left &&
+           strcmp(pod->nominated_node, pod->offer) == 0;
 }
 
 static bool is_stale(const struct gs_waiter *waiter)
@@ -363,8 +365,8 @@ static bool is_due_back(const struct gs_waiter *waiter, int64_t now_ns, bool *re
     const struct gs_offers *offers = &waiter->offers;
     const struct gs_pod *pod = waiter->pod;
     *ret_nominated = is_marked(waiter);
-    return pod->offer[0] && !offers->node && (*ret_nominated || !offers->cleaned) &&
-           !is_stale(waiter) && now_ns >= offers->retry_ns;
+    return waiter->shown && pod->offer[0] && !offers->node &&
+           (*ret_nominated || !offers->cleaned) && !is_stale(waiter) && now_ns >= offers->retry_ns;
 }
 
 static bool look_back(void *ctx, struct gs_waiter *waiter)

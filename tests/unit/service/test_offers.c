@@ -379,6 +379,25 @@ static void what_another_replica_offered_is_taken_back(void **state)
     }
 }
 
+/* Whoever reaches the port may name any pod there, with any mark. */
+static void a_mark_that_filter_alone_told_of_stays(void **state)
+{
+    static const char *const nominated[] = {"n2", "n3", ""};
+    for (size_t i = 0; i < sizeof(nominated) / sizeof(nominated[0]); i++) {
+        rig_stop(&rig);
+        setup(state);
+        shown.nominated = nominated[i];
+        shown.mark = "n2";
+        refuse();
+        evicts();
+        assert_false(patched_within(60 * GS_NS_PER_S));
+        assert_int_equal(gs_service_offers(rig.service), 0);
+        show(nominated[i], "n2");
+        while (rig.marked[0]) /* it is woken, too */
+            assert_true(patched_within(2 * GS_NS_PER_S));
+    }
+}
+
 static void a_mark_that_its_owner_writes_again_is_taken_off_once(void **state)
 {
     show("", "n2");
@@ -714,6 +733,7 @@ int main(void)
         T(nothing_is_offered_before_the_last_offer_is_taken_back),
         T(it_is_taken_back_again_until_it_is_gone),
         T(what_another_replica_offered_is_taken_back),
+        T(a_mark_that_filter_alone_told_of_stays),
         T(a_mark_that_its_owner_writes_again_is_taken_off_once),
         T(a_nomination_of_kube_schedulers_stays),
         T(a_pod_that_changed_meanwhile_is_decided_anew),
