@@ -266,14 +266,16 @@ static void warn_of_mps(struct gs_allocator *alloc, const struct claimant *claim
 /* What a pod's new state says about what was allocated. */
 static void follow_state(struct gs_allocator *alloc, struct claimant *claimant, bool fresh)
 {
-    bool ran = claimant->pod.assigned || claimant->pod.phase == GS_PHASE_RUNNING;
+    bool runs = gs_claimant_runs(claimant), ran = claimant->pod.assigned || runs;
     if (fresh && !ran)
         warn_of_override(alloc, claimant);
     if (fresh && !ran)
         warn_of_mps(alloc, claimant);
     if (fresh && ran)
         gs_claimant_set_done(alloc, claimant, claimant->request_count);
-    if (!fresh && claimant->pod.phase == GS_PHASE_RUNNING && !claimant->pod.assigned)
+    if (runs && claimant->held && gs_claimant_owns_calls(alloc, claimant, false))
+        gs_claimant_follow_environment(alloc, claimant);
+    if (!fresh && runs && !claimant->pod.assigned)
         gs_claimant_set_done(alloc, claimant, claimant->request_count);
 }
 
@@ -398,7 +400,7 @@ void gs_allocator_stats(const struct gs_allocator *alloc, struct gs_allocator_st
         stats.pods++;
         stats.waiting += at->done < at->request_count;
         stats.placed += is_placed(at);
-        if (at->pod.phase != GS_PHASE_RUNNING)
+        if (!gs_claimant_runs(at))
             continue;
         stats.running++;
         if (at->charge.units > stats.largest_share)

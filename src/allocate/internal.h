@@ -104,6 +104,12 @@ struct gs_allocator {
     struct gs_allocator_stats stats; /* the counters only */
 };
 
+/* By the kubelet's word: it is where its environment points to, whether there is room or not. */
+static inline bool gs_claimant_runs(const struct claimant *claimant)
+{
+    return claimant->pod.phase == GS_PHASE_RUNNING;
+}
+
 /* moved.c */
 /* Whenever what is allocated may have changed, or the record says something else (`drifted`). */
 void gs_claimant_note_move(struct gs_allocator *alloc, struct claimant *claimant, bool drifted);

@@ -48,7 +48,7 @@ static bool describe(const struct gs_allocator *alloc, const struct claimant *cl
                               .sets_mps = pod->sets_mps,
                               .given = claimant->done > 0,
                               .runs = (claimant->early && claimant->done > 0) ||
-                                      pod->phase == GS_PHASE_RUNNING};
+                                      gs_claimant_runs(claimant)};
     return true;
 }
 

@@ -27,17 +27,12 @@ static void take_note(struct gs_allocator *alloc, const struct gs_given *given)
         owner->restored++;
 }
 
-static bool has_run(const struct claimant *claimant)
-{
-    return claimant->pod.phase == GS_PHASE_RUNNING;
-}
-
 /* It runs where its environment points to, whether there is room or not. What was given to a pod
  * that has not run may have been given on trust: it is judged when those are counted. */
 static void place_running(struct gs_allocator *alloc, struct claimant *claimant)
 {
     gs_gpu_mask gpus = gs_claimant_environment(alloc, claimant);
-    if (!has_run(claimant))
+    if (!gs_claimant_runs(claimant))
         gs_claimant_give(claimant, 0);
     else if (gpus)
         gs_claimant_give(claimant, gpus);
@@ -65,7 +60,7 @@ void gs_allocator_restore(struct gs_allocator *alloc, const struct gs_given *giv
             place_running(alloc, at);
     }
     for (struct claimant *at = alloc->first; at; at = at->next) {
-        if (at->restored && !has_run(at))
+        if (at->restored && !gs_claimant_runs(at))
             judge(alloc, at);
     }
     for (struct claimant *at = alloc->first; at; at = at->next) {

@@ -108,15 +108,15 @@ gs_gpu_mask gs_claimant_environment(const struct gs_allocator *alloc,
             return 0;
         gpus = at->gpus;
     }
-    const bool runs =
-        claimant->pod.phase == GS_PHASE_RUNNING; /* then it is there, whatever is said */
-    return runs || gs_gpu_mask_count(gpus) == claimant->charge.gpu_count ? gpus : 0;
+    return gs_claimant_runs(claimant) || gs_gpu_mask_count(gpus) == claimant->charge.gpu_count
+               ? gpus
+               : 0;
 }
 
 void gs_claimant_follow_environment(struct gs_allocator *alloc, struct claimant *owner)
 {
     gs_gpu_mask gpus = gs_claimant_environment(alloc, owner);
-    owner->held = !gpus || !gs_claimant_fits(alloc, owner, gpus);
+    owner->held = !gpus || !(gs_claimant_runs(owner) || gs_claimant_fits(alloc, owner, gpus));
     if (owner->held)
         return;
     gs_claimant_give(owner, gpus);
@@ -319,8 +319,7 @@ static enum gs_start_result hold_back(struct gs_allocator *alloc, struct claiman
 static void believe_record(const struct gs_allocator *alloc, struct claimant *owner)
 {
     gs_gpu_mask place = gs_claimant_place(alloc, owner);
-    owner->held =
-        owner->pod.phase != GS_PHASE_RUNNING && place && !gs_claimant_fits(alloc, owner, place);
+    owner->held = !gs_claimant_runs(owner) && place && !gs_claimant_fits(alloc, owner, place);
 }
 
 /* The pod that the kubelet names for these ids. */

@@ -5,7 +5,7 @@
  * restart; an API server and a kubelet that are away; records that are torn, deleted and forged;
  * cgroups that are late, made twice, or stand under another class or root; writes that are refused.
  *
- *   device_plugin_worlds [--seed N] [--worlds N] [--seconds N]
+ *   device_plugin_node_worlds [--seed N] [--first N] [--worlds N] [--seconds N]
  *
  * | what is so, always | |
  * | --- | --- |
@@ -600,13 +600,13 @@ static void world(uint64_t seed, uint32_t number)
     sums.steps += STEPS;
 }
 
-static uint64_t seed = 1, worlds = 6, seconds;
+static uint64_t seed = 1, first, worlds = 6, seconds;
 
 static void nodes_at_random(void **state)
 {
     time_t until = time(NULL) + (time_t)seconds;
-    for (uint32_t number = 0; seconds ? time(NULL) < until : number < worlds; number++)
-        world(seed, number);
+    for (uint64_t number = first; seconds ? time(NULL) < until : number < first + worlds; number++)
+        world(seed, (uint32_t)number);
     printf("%llu worlds, %llu steps, %llu restarts, %llu pods, %llu refused, held %llu times\n",
            (unsigned long long)sums.worlds, (unsigned long long)sums.steps,
            (unsigned long long)sums.restarts, (unsigned long long)sums.admitted,
@@ -619,7 +619,8 @@ int main(int argc, char **argv)
     const struct {
         const char *name;
         uint64_t *value;
-    } options[] = {{"--seed", &seed}, {"--worlds", &worlds}, {"--seconds", &seconds}};
+    } options[] = {
+        {"--seed", &seed}, {"--first", &first}, {"--worlds", &worlds}, {"--seconds", &seconds}};
     for (int i = 1; i + 1 < argc; i += 2) {
         for (size_t o = 0; o < GS_COUNT_OF(options); o++) {
             if (strcmp(argv[i], options[o].name) == 0)

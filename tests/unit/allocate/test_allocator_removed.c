@@ -338,6 +338,51 @@ static void what_a_late_kubelet_says_of_a_deleted_pod_is_not_charged(void **stat
     gs_allocator_free(rig.alloc);
 }
 
+/* A pod that was bound while the API server was away is given what fits, starts and runs. Until the
+ * list that tells of it is whole, a pod that has ended is known there, or one that was bound there.
+ */
+static void a_stranger_that_runs_is_where_it_was_given_a_gpu(void **state)
+{
+    static const struct {
+        const char *row;
+        uint32_t ended, bound; /* units of pods on GPU 0, of the first list and of the second */
+        bool late;             /* its first state is from before it ran */
+        uint64_t used;
+    } rows[] = {
+        {"it is alone", 0, 0, false, 6},
+        {"another ended there", 10, 0, false, 6},
+        {"another ended there, one was bound", 9, 8, false, 14},
+        {"another was bound there", 0, 12, false, 18},
+        {"that it runs is told later", 9, 8, true, 14},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_error err = {0};
+        struct gs_allocator_stats stats;
+        uint64_t key;
+        rig_up(&rig);
+        gs_allocator_list_begin(rig.alloc);
+        if (r->ended)
+            give_pod(&rig, &(struct given_pod){"ended", {r->ended}, 0, .assigned = true});
+        gs_allocator_list_end(rig.alloc);
+        const struct gs_observed_pod bare = {"ns", "p", 0, NULL, 0};
+        row_equal(r->row, allocate_told(&rig, 6, &bare, 1, GS_API_TIMEOUT, &key, &err), 0);
+        const struct gs_observed_pod observed = {"ns", "p", 6, &key, 1};
+        row_equal(r->row, start(&rig, 0, 6, &observed, 1, true, &err), GS_START_OK);
+        gs_allocator_list_begin(rig.alloc);
+        if (r->bound)
+            give_pod(&rig, &(struct given_pod){"bound", {r->bound}, 0});
+        give_pod(&rig, &(struct given_pod){
+                           "p", {6}, 1, .phase = r->late ? GS_PHASE_PENDING : GS_PHASE_RUNNING});
+        gs_allocator_list_end(rig.alloc);
+        give_pod(&rig, &(struct given_pod){"p", {6}, 1, .phase = GS_PHASE_RUNNING});
+        gs_allocator_stats(rig.alloc, &stats);
+        row_equal(r->row, stats.used_units[0], r->used);
+        row_equal(r->row, stats.used_units[1], 0);
+        gs_allocator_free(rig.alloc);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +396,7 @@ int main(void)
         cmocka_unit_test(a_turn_is_not_taken_by_the_name_of_a_deleted_pod),
         cmocka_unit_test(a_name_that_comes_again_begins_anew),
         cmocka_unit_test(what_a_late_kubelet_says_of_a_deleted_pod_is_not_charged),
+        cmocka_unit_test(a_stranger_that_runs_is_where_it_was_given_a_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
