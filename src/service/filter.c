@@ -133,7 +133,10 @@ static uint32_t promise(struct gs_service *service, const struct gs_ask *ask,
         return GS_INDEX_NONE;
     const struct gs_node_view *view =
         gs_ledger_view_in(service->store.ledger, scratch->slots, count, best);
-    return gs_promises_make(service, &scratch->args.pod, ask, view) ? best : GS_INDEX_NONE;
+    const struct gs_place place = gs_service_place(service);
+    enum gs_reason reason;
+    gs_gpu_mask gpus = gs_place_gpus(&place, view, ask, &reason);
+    return gs_promises_make(service, &scratch->args.pod, view->slot, gpus) ? best : GS_INDEX_NONE;
 }
 
 static int judge_locked(struct gs_service *service, struct gs_ask *ask, struct gs_scratch *scratch,

@@ -152,31 +152,28 @@ void gs_promises_asked(struct gs_service *service, const struct gs_pod *pod)
 }
 
 /* In place of what it held as a nominated pod. */
-static bool hold(struct gs_service *service, const struct gs_pod *pod, const struct gs_ask *ask,
-                 const struct gs_node_view *view)
+static bool hold(struct gs_service *service, const struct gs_pod *pod, uint32_t slot,
+                 gs_gpu_mask gpus)
 {
     struct gs_store *store = &service->store;
-    enum gs_reason reason;
     uint32_t before = gs_ledger_hold_slot(store->ledger, pod->uid);
-    const struct gs_place place = gs_service_place(service);
-    gs_gpu_mask gpus = gs_place_gpus(&place, view, ask, &reason);
-    if (!gpus || gs_ledger_hold_pod(store->ledger, pod,
-                                    gs_ledger_node_name(store->ledger, view->slot), gpus, NULL) < 0)
+    if (!gpus || gs_ledger_hold_pod(store->ledger, pod, gs_ledger_node_name(store->ledger, slot),
+                                    gpus, NULL) < 0)
         return false;
-    if (before != GS_INDEX_NONE && before != view->slot)
+    if (before != GS_INDEX_NONE && before != slot)
         gs_store_freed(store, before);
     return gs_ledger_promised(store->ledger, pod->uid, NULL) != 0;
 }
 
-bool gs_promises_make(struct gs_service *service, const struct gs_pod *pod,
-                      const struct gs_ask *ask, const struct gs_node_view *view)
+bool gs_promises_make(struct gs_service *service, const struct gs_pod *pod, uint32_t slot,
+                      gs_gpu_mask gpus)
 {
     struct gs_claim claim;
     if (gs_ledger_find_claim(service->store.ledger, pod->uid, &claim) ||
         gs_cluster_has_ended(&service->store.cluster, pod->uid, false))
         return false;
     struct gs_promise_member *member = add(service, pod);
-    if (member && hold(service, pod, ask, view))
+    if (member && hold(service, pod, slot, gpus))
         return true;
     if (member)
         drop(&service->promises, member);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "gpushare/base/clock.h"
+#include "gpushare/model/gpu.h"
 #include "gpushare/model/pod.h"
 
 /*
@@ -46,8 +47,6 @@
 enum { GS_PROMISES_MAX = 1 << 14 };
 
 struct gs_service;
-struct gs_ask;
-struct gs_node_view;
 struct gs_filter_args;
 
 struct gs_promises {
@@ -66,10 +65,10 @@ static inline bool gs_promises_concern(const struct gs_pod *pod)
 /* Before it is judged: ends the group when this is a new cycle of it. */
 void gs_promises_asked(struct gs_service *service, const struct gs_pod *pod);
 
-/* After: promises it this node, where it fits. False: no promise (it has a claim, or there is no
+/* After: promises it these GPUs there. False: no promise (no GPUs, it has a claim, or there is no
  * memory), and it is answered like any pod. */
-bool gs_promises_make(struct gs_service *service, const struct gs_pod *pod,
-                      const struct gs_ask *ask, const struct gs_node_view *view);
+bool gs_promises_make(struct gs_service *service, const struct gs_pod *pod, uint32_t slot,
+                      gs_gpu_mask gpus);
 
 /* It was refused on all nodes. Takes the store's lock. */
 void gs_promises_refused(struct gs_service *service, const struct gs_filter_args *args);

@@ -55,7 +55,7 @@ def refused_binds(seed, pods, gangs=None):
 def one_world(seed):
     """(pods, refused binds, refused without groups, whole gangs, units used)."""
     gangs, singles = drawn(random.Random(seed))
-    alone = [pod(f"{name}-{i}", size) for name, sizes in gangs.items() for i, size in enumerate(sizes)]
+    alone = [pod(f"alone-{name}-{i}", size) for name, sizes in gangs.items() for i, size in enumerate(sizes)]
     both = ([p for name, sizes in gangs.items() for p in members(name, sizes)], alone)
     for pods in both:
         pods += [pod(f"s{i}", size) for i, size in enumerate(singles)]
@@ -66,7 +66,7 @@ def one_world(seed):
     part = {name: f"{bound[name]} of {len(sizes)}" for name, sizes in gangs.items()
             if 0 < bound[name] < len(sizes)}
     check(not part, f"seed {seed}: run in part: {part}")
-    used = sum(ledger.asks(p["spec"]["containers"][0]) for p in alone if p["metadata"]["name"] in names)
+    used = sum(ledger.asks(p["spec"]["containers"][0]) for p in both[0] if p["metadata"]["name"] in names)
     return len(alone), refused, control, sum(count > 0 for count in bound.values()), used
 
 
