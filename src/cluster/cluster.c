@@ -94,6 +94,8 @@ static int take_bound(struct gs_cluster *cluster, const struct gs_pod *pod, stru
     struct where before = where_is(cluster->ledger, pod->uid);
     struct gs_claim claim;
     gs_claim_of_pod(pod, &claim);
+    if (!owner->keeps_labels)
+        claim.labels = NULL;
     gs_claim_follow(cluster->ledger, &claim);
     if (gs_cluster_claim(cluster, &claim, err) < 0)
         return -1;

@@ -59,6 +59,8 @@ static void read_labels(struct gs_pod_reader *pr)
 {
     struct gs_reader *reader = &pr->reader;
     struct gs_scan_text key;
+    gs_scan_peek(&reader->scan);
+    const char *begin = reader->scan.at;
     if (!gs_read_object(reader, "metadata.labels"))
         return;
     while (gs_scan_key(&reader->scan, &key)) {
@@ -73,6 +75,7 @@ static void read_labels(struct gs_pod_reader *pr)
         else
             gs_scan_skip(&reader->scan);
     }
+    pr->labels = (struct gs_slice){begin, (size_t)(reader->scan.at - begin)};
 }
 
 /* The annotations this project reads; `what` names them without their domain. */
@@ -360,6 +363,20 @@ static int keep_lists(const struct gs_pod_reader *pr)
     return 0;
 }
 
+/* Of pods that may be evicted alone. */
+static int keep_labels(const struct gs_pod_reader *pr)
+{
+    struct gs_pod *pod = pr->pod;
+    if (!pod->node_name[0] || !pr->labels.len || pr->labels.len > GS_POD_LABELS_MAX ||
+        !gs_pod_wants_gpu(pod))
+        return 0;
+    const char *copy = gs_arena_strndup(&pod->arena, pr->labels.at, pr->labels.len);
+    if (!copy)
+        return -1;
+    pod->labels = copy;
+    return 0;
+}
+
 int gs_codec_pod_take(const struct gs_names *names, struct gs_scan *from, struct gs_pod *pod,
                       struct gs_error *err)
 {
@@ -369,7 +386,7 @@ int gs_codec_pod_take(const struct gs_names *names, struct gs_scan *from, struct
     read_pod(&pr);
     int result = gs_reader_leave(&pr.reader, from, err);
     if (result == 0 && (gs_pod_reader_join(&pr) < 0 || keep_lists(&pr) < 0 ||
-                        keep_static_uid(&pr) < 0 || keep_owner(&pr) < 0))
+                        keep_static_uid(&pr) < 0 || keep_owner(&pr) < 0 || keep_labels(&pr) < 0))
         result = gs_fail_nomem(err);
     if (result < 0) {
         gs_pod_reset(pod);

@@ -21,6 +21,7 @@ struct gs_pod_reader {
     struct gs_container_list init, main;
     struct gs_scan_text phase, qos;
     const char *group_label, *old_group_label; /* NULL: not there */
+    struct gs_slice labels;                    /* metadata.labels as it stands there */
     struct gs_scan_text owner_kind, owner_name, template_hash;
     /* annotations and the label, judged when all of the text was read */
     struct gs_scan_text count_label, count_annotation;
@@ -34,6 +35,8 @@ void gs_read_pod_spec(struct gs_pod_reader *pr);
 void gs_read_pod_affinity(struct gs_pod_reader *pr);
 void gs_read_pod_tolerations(struct gs_pod_reader *pr);
 void gs_read_pod_node_selector(struct gs_pod_reader *pr);
+/* A LabelSelector: matchLabels and matchExpressions. */
+void gs_read_label_selector(struct gs_pod_reader *pr, struct gs_term_of_nodes *ret);
 
 /* Init containers first, whatever order they came in. -1: out of memory. */
 int gs_pod_reader_join(struct gs_pod_reader *pr);

@@ -46,25 +46,31 @@ static bool append_value(struct gs_pod_reader *pr, struct gs_requirement *one,
     return true;
 }
 
-void gs_read_pod_node_selector(struct gs_pod_reader *pr)
+/* A map of labels: each In one value. */
+static void read_wanted_labels(struct gs_pod_reader *pr, struct gs_term_of_nodes *term)
 {
     struct gs_reader *reader = &pr->reader;
     struct gs_scan_text key, value;
     bool cut = false;
-    if (!gs_read_object(reader, "spec.nodeSelector"))
-        return;
-    pr->pod->rules.selector = (struct gs_term_of_nodes){0};
     while (gs_scan_key(&reader->scan, &key)) {
         struct gs_requirement one = {.op = GS_OPERATOR_IN};
         value = (struct gs_scan_text){0};
-        gs_read_text(reader, "label of spec.nodeSelector", &value);
+        gs_read_text(reader, "label of a selector", &value);
         cut = cut || !take_rule(pr) || !append_value(pr, &one, value);
         one.key = cut ? "" : copy_of(pr, key);
         if (!cut)
-            append(pr, &pr->pod->rules.selector, &one);
+            append(pr, term, &one);
     }
     if (cut)
-        append(pr, &pr->pod->rules.selector, &unknown);
+        append(pr, term, &unknown);
+}
+
+void gs_read_pod_node_selector(struct gs_pod_reader *pr)
+{
+    if (!gs_read_object(&pr->reader, "spec.nodeSelector"))
+        return;
+    pr->pod->rules.selector = (struct gs_term_of_nodes){0};
+    read_wanted_labels(pr, &pr->pod->rules.selector);
 }
 
 static enum gs_operator operator_of(struct gs_scan_text word)
@@ -138,6 +144,22 @@ static void read_requirements(struct gs_pod_reader *pr, struct gs_term_of_nodes 
     }
     if (cut)
         append(pr, term, &unknown);
+}
+
+void gs_read_label_selector(struct gs_pod_reader *pr, struct gs_term_of_nodes *ret)
+{
+    struct gs_reader *reader = &pr->reader;
+    struct gs_scan_text key;
+    if (!gs_read_object(reader, "selector"))
+        return;
+    while (gs_scan_key(&reader->scan, &key)) {
+        if (gs_scan_text_is(key, "matchExpressions"))
+            read_requirements(pr, ret, false);
+        else if (gs_scan_text_is(key, "matchLabels") && gs_read_object(reader, "matchLabels"))
+            read_wanted_labels(pr, ret);
+        else if (!gs_scan_text_is(key, "matchLabels"))
+            gs_scan_skip(&reader->scan);
+    }
 }
 
 static struct gs_term_of_nodes read_term(struct gs_pod_reader *pr)

@@ -39,6 +39,7 @@ void gs_claim_of_pod(const struct gs_pod *pod, struct gs_claim *ret)
         .revision = gs_pod_revision(pod),
         .state = GS_CLAIM_CONFIRMED,
         .leaving = pod->deleting,
+        .labels = pod->labels,
     };
 }
 

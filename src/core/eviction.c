@@ -11,15 +11,18 @@ struct tenant {
     uint32_t units;
     uint32_t cores_pct;
     int32_t priority;
-    bool leaving; /* being deleted already: evicting it harms nobody */
-    bool gone;    /* in the plan under test */
-    bool doomed;  /* proposed by kube-scheduler: always gone */
+    bool leaving;  /* being deleted already: evicting it harms nobody */
+    bool gone;     /* in the plan under test */
+    bool doomed;   /* proposed by kube-scheduler: always gone */
+    bool violates; /* of all that are gone, it is one for whom no budget is left */
+    uint64_t budgets;
 };
 
 struct plan {
     const struct gs_ledger *ledger;
     const struct gs_node_view *view;
     const struct gs_ask *ask;
+    struct gs_eviction_budgets *budgets;
     struct tenant *tenants; /* first those who go first */
     size_t count, cap;
     bool no_memory;
@@ -96,7 +99,59 @@ static bool may_go(const struct plan *plan, const struct tenant *tenant)
     return tenant->doomed || tenant->priority < plan->ask->priority;
 }
 
-/* All of lower priority on these GPUs go; then whoever need not, highest priority first, stays. */
+static void learn_budgets(struct plan *plan)
+{
+    struct gs_claim claim;
+    if (!plan->budgets)
+        return;
+    plan->budgets->begin(plan->budgets);
+    for (size_t t = 0; t < plan->count; t++) {
+        struct tenant *tenant = &plan->tenants[t];
+        if (!tenant->leaving && may_go(plan, tenant) &&
+            gs_ledger_find_claim(plan->ledger, tenant->uid, &claim))
+            tenant->budgets = plan->budgets->falls(plan->budgets, &claim);
+    }
+}
+
+static bool take_budgets(uint64_t budgets, int32_t *left)
+{
+    bool violates = false;
+    for (; budgets; budgets &= budgets - 1)
+        violates |= --left[__builtin_ctzll(budgets)] < 0;
+    return violates;
+}
+
+/* Who violates a budget, of those who are gone; the proposed ones have theirs before. */
+static void mark_violations(struct plan *plan)
+{
+    int32_t left[GS_EVICTION_BUDGETS];
+    if (!plan->budgets)
+        return;
+    memcpy(left, plan->budgets->allowed, sizeof(left));
+    for (int doomed = 1; doomed >= 0; doomed--) {
+        for (size_t t = plan->count; t-- > 0;) {
+            struct tenant *tenant = &plan->tenants[t];
+            if (tenant->gone && tenant->doomed == (bool)doomed)
+                tenant->violates = take_budgets(tenant->budgets, left);
+        }
+    }
+}
+
+/* Who need not go, of those who violate a budget or of the others, highest priority first, stays.
+ */
+static void spare(struct plan *plan, bool violating)
+{
+    for (size_t t = plan->count; t-- > 0;) {
+        struct tenant *tenant = &plan->tenants[t];
+        if (!tenant->gone || tenant->doomed || tenant->violates != violating)
+            continue;
+        tenant->gone = false;
+        if (!fits(plan))
+            tenant->gone = true;
+    }
+}
+
+/* All of lower priority on these GPUs go; then whoever need not stays. */
 static bool trim(struct plan *plan, gs_gpu_mask gpus)
 {
     for (size_t t = 0; t < plan->count; t++) {
@@ -105,30 +160,27 @@ static bool trim(struct plan *plan, gs_gpu_mask gpus)
     }
     if (!fits(plan))
         return false;
-    for (size_t t = plan->count; t-- > 0;) {
-        struct tenant *tenant = &plan->tenants[t];
-        if (!tenant->gone || tenant->doomed)
-            continue;
-        tenant->gone = false;
-        if (!fits(plan))
-            tenant->gone = true;
-    }
+    mark_violations(plan);
+    spare(plan, true);
+    spare(plan, false);
     return true;
 }
 
 struct harm {
+    uint32_t violations;
     int64_t highest; /* priority of the most important added victim */
     size_t count;
 };
 
 static struct harm harm_of(const struct plan *plan)
 {
-    struct harm harm = {INT64_MIN, 0};
+    struct harm harm = {.highest = INT64_MIN};
     for (size_t t = 0; t < plan->count; t++) {
         const struct tenant *tenant = &plan->tenants[t];
         if (!tenant->gone || tenant->doomed || tenant->leaving)
             continue;
         harm.count++;
+        harm.violations += tenant->violates;
         harm.highest = tenant->priority > harm.highest ? tenant->priority : harm.highest;
     }
     return harm;
@@ -136,6 +188,8 @@ static struct harm harm_of(const struct plan *plan)
 
 static bool milder(struct harm a, struct harm b)
 {
+    if (a.violations != b.violations)
+        return a.violations < b.violations;
     return a.highest != b.highest ? a.highest < b.highest : a.count < b.count;
 }
 
@@ -189,10 +243,11 @@ static enum gs_eviction hand_out(const struct plan *plan, struct gs_arena *arena
 
 enum gs_eviction gs_plan_eviction(const struct gs_ledger *ledger, const struct gs_node_view *view,
                                   const struct gs_ask *ask, const char *const *victims,
-                                  size_t victim_count, struct gs_arena *arena,
-                                  const char *const **ret_added, size_t *ret_count)
+                                  size_t victim_count, struct gs_eviction_budgets *budgets,
+                                  struct gs_arena *arena, const char *const **ret_added,
+                                  size_t *ret_count)
 {
-    struct plan plan = {.ledger = ledger, .view = view, .ask = ask};
+    struct plan plan = {.ledger = ledger, .view = view, .ask = ask, .budgets = budgets};
     gs_ledger_each_claim(ledger, view->slot, collect, &plan);
     enum gs_eviction result = plan.no_memory ? GS_EVICTION_NO_MEMORY : GS_EVICTION_USELESS;
     if (!plan.no_memory) {
@@ -201,10 +256,13 @@ enum gs_eviction gs_plan_eviction(const struct gs_ledger *ledger, const struct g
         mark_doomed(&plan, victims, victim_count);
         bool found = fits(&plan);
         if (!found) {
+            learn_budgets(&plan);
             gs_gpu_mask gpus = choose_gpus(&plan, &found);
             if (found)
                 trim(&plan, gpus);
         }
+        if (budgets)
+            budgets->violations = found ? harm_of(&plan).violations : 0;
         if (found)
             result = hand_out(&plan, arena, ret_added, ret_count);
     }

@@ -28,8 +28,10 @@ void gs_ledger_free(struct gs_ledger *ledger)
         return;
     for (uint32_t i = 0; i < ledger->node_pool.count; i++)
         free_node(&ledger->nodes[i]);
-    for (uint32_t i = 0; i < ledger->claim_pool.count; i++)
+    for (uint32_t i = 0; i < ledger->claim_pool.count; i++) {
         free(ledger->claims[i].text);
+        free(ledger->claims[i].labels);
+    }
     for (uint32_t i = 0; i < ledger->hold_pool.count; i++)
         free(ledger->holds[i].uid);
     free(ledger->nodes);

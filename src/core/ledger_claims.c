@@ -152,6 +152,7 @@ void gs_ledger_claim_drop(struct gs_ledger *ledger, uint32_t slot)
     unlink_claim(ledger, slot);
     gs_index_remove(&ledger->by_claim, gs_hash_text(claim->text), slot);
     free(claim->text);
+    free(claim->labels);
     *claim = (struct gs_ledger_claim){.next = ledger->claim_pool.first_free};
     ledger->claim_pool.first_free = slot + 1;
     gs_ledger_node_touch(ledger, &ledger->nodes[node]);
@@ -216,6 +217,15 @@ static uint32_t total_of(const struct gs_claim *claim)
     return total < UINT32_MAX ? (uint32_t)total : UINT32_MAX;
 }
 
+/* Without memory for them it is under no budget until they change. */
+static void keep_labels(struct gs_ledger_claim *to, const char *labels)
+{
+    if (strcmp(to->labels ? to->labels : "", labels ? labels : "") == 0)
+        return;
+    free(to->labels);
+    to->labels = labels && labels[0] ? strdup(labels) : NULL;
+}
+
 /* Writes what may change over a claim's life; text, links and accounts are the caller's. */
 static void fill(struct gs_ledger_claim *to, const struct gs_claim *from)
 {
@@ -232,6 +242,7 @@ static void fill(struct gs_ledger_claim *to, const struct gs_claim *from)
     to->cores_pct = (uint8_t)(from->cores_pct < GS_CORES_PCT ? from->cores_pct : GS_CORES_PCT);
     to->state = (uint8_t)from->state;
     to->leaving = from->leaving;
+    keep_labels(to, from->labels);
     to->seen = true;
 }
 
@@ -367,6 +378,7 @@ static struct gs_claim claim_out(const struct gs_ledger *ledger, uint32_t slot)
         .revision = from->revision,
         .state = (enum gs_claim_state)from->state,
         .leaving = from->leaving,
+        .labels = from->labels,
     };
 }
 

@@ -25,7 +25,8 @@ struct gs_ledger_node {
 };
 
 struct gs_ledger_claim {
-    char *text; /* uid NUL ns NUL name NUL; NULL: unused slot */
+    char *text;   /* uid NUL ns NUL name NUL; NULL: unused slot */
+    char *labels; /* NULL is "" */
     gs_gpu_mask gpus;
     gs_gpu_mask also;
     gs_gpu_mask charged;

@@ -109,6 +109,13 @@ static enum match match_all(const struct gs_term_of_nodes *term, const struct gs
     return least;
 }
 
+bool gs_labels_match(const struct gs_term_of_nodes *selector, const struct gs_kv *labels,
+                     uint32_t count)
+{
+    const struct gs_node_rules has = {.labels = (struct gs_kv *)labels, .label_count = count};
+    return match_all(selector, &has) != MATCH_NO;
+}
+
 static enum match match_one(const struct gs_pod_rules *pod, const struct gs_node_rules *node)
 {
     enum match best = MATCH_NO;

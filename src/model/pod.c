@@ -45,6 +45,7 @@ void gs_pod_reset(struct gs_pod *pod)
         .node_name = "",
         .scheduler_name = "",
         .group = "",
+        .labels = "",
         .nominated_node = "",
         .owner_uid = "",
         .owner = "",
@@ -88,6 +89,7 @@ int gs_pod_copy(struct gs_pod *to, const struct gs_pod *from)
         &copy.gpu_uuid_deny,
         &copy.scheduler_name,
         &copy.group,
+        &copy.labels,
         &copy.offer,
     };
     copy.containers =

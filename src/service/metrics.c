@@ -151,7 +151,12 @@ void gs_service_metrics(struct gs_service *service, struct gs_buf *out)
     print_state(service, out);
     gs_store_read(&service->store);
     gs_ledger_stats(service->store.ledger, &stats);
+    const uint32_t budgets = service->budgets.count;
     gs_store_unlock(&service->store);
     gs_service_metrics_memory(service, out);
     print_ledger(&stats, out);
+    gs_metric_gauge(out, "gpushare_disruption_budgets",
+                    "PodDisruptionBudgets that count for the victims that preempt adds; 0 where "
+                    "they may not be read.",
+                    budgets);
 }

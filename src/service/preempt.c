@@ -67,7 +67,9 @@ static int64_t keep_useful(struct gs_service *service, const struct gs_ask *ask,
                            struct gs_preemption_args *args)
 {
     const struct gs_ledger *ledger = service->store.ledger;
+    _cleanup_(gs_plan_budgets_release) struct gs_plan_budgets budgets;
     uint32_t kept = 0;
+    gs_plan_budgets_init(&budgets, &service->budgets);
     for (uint32_t i = 0; i < args->node_count; i++) {
         struct gs_victims *node = &args->nodes[i];
         const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(node->node));
@@ -75,16 +77,20 @@ static int64_t keep_useful(struct gs_service *service, const struct gs_ask *ask,
             continue;
         const char *const *uids = uids_of(node, &args->arena), *const *added = NULL;
         size_t count = 0;
-        enum gs_eviction plan = uids ? gs_plan_eviction(ledger, view, ask, uids, node->pod_count,
-                                                        &args->arena, &added, &count)
-                                     : GS_EVICTION_NO_MEMORY;
+        enum gs_eviction plan =
+            uids ? gs_plan_eviction(ledger, view, ask, uids, node->pod_count,
+                                    service->budgets.count ? &budgets.plan : NULL, &args->arena,
+                                    &added, &count)
+                 : GS_EVICTION_NO_MEMORY;
         if (plan == GS_EVICTION_FITS && has_open_bind(service, added, count))
             continue;
         if (plan == GS_EVICTION_NO_MEMORY ||
             (plan == GS_EVICTION_FITS && with_added(ledger, node, added, count, &args->arena) < 0))
             return -1;
-        if (plan == GS_EVICTION_FITS)
-            args->nodes[kept++] = *node;
+        if (plan != GS_EVICTION_FITS)
+            continue;
+        node->pdb_violations += budgets.plan.violations;
+        args->nodes[kept++] = *node;
     }
     return kept;
 }

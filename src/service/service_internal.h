@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "askers.h"
+#include "budgets.h"
 #include "eviction_wait.h"
 #include "gpushare/base/index.h"
 #include "gpushare/codec/extender.h"
@@ -63,6 +64,7 @@ struct gs_service {
     struct gs_open_binds *open_binds;
     atomic_uint sent_binds; /* from before they are sent until their outcome is known, or open */
     struct gs_promises promises; /* guarded by the store's lock */
+    struct gs_budgets budgets;   /* guarded by the store's lock */
     struct gs_eviction_waits eviction_waits;
     struct gs_term term;
 

@@ -49,6 +49,7 @@ const struct gs_cluster_owner gs_sync_owner = {
     .holds = on_holds,
     .ended = on_ended,
     .freed = on_freed,
+    .keeps_labels = true,
 };
 
 /* --- what the watches tell --- */

@@ -39,6 +39,7 @@ struct gs_cluster_owner {
     void (*ended)(void *ctx, const struct gs_pod *pod);
     /* Memory came free there; GS_INDEX_NONE: on a node that the API did not show. */
     void (*freed)(void *ctx, uint32_t slot);
+    bool keeps_labels; /* of bound pods */
 };
 
 struct gs_cluster {

@@ -61,7 +61,8 @@ struct gs_claim {
     uint32_t cpu_milli;
     uint64_t revision; /* resourceVersion as a number, 0 when none */
     enum gs_claim_state state;
-    bool leaving; /* being deleted: charged until it is gone, but nobody need evict it */
+    bool leaving;       /* being deleted: charged until it is gone, but nobody need evict it */
+    const char *labels; /* gs_pod.labels; NULL is "" */
 };
 
 struct gs_ledger_stats {

@@ -66,7 +66,7 @@ struct gs_requirement {
     bool field;
 };
 
-/* A NodeSelectorTerm: all of its requirements. */
+/* A NodeSelectorTerm, or a label selector: all of its requirements. */
 struct gs_term_of_nodes {
     struct gs_requirement *all;
     uint32_t count;
@@ -106,6 +106,11 @@ struct gs_node_rules {
 };
 
 enum gs_eligible gs_eligible(const struct gs_pod_rules *pod, const struct gs_node_rules *node);
+
+/* A label selector, as of a PodDisruptionBudget: all of its requirements. labels: ascending key. A
+ * requirement that is not understood speaks against nothing. */
+bool gs_labels_match(const struct gs_term_of_nodes *selector, const struct gs_kv *labels,
+                     uint32_t count);
 
 /* The label's value, or NULL. */
 const char *gs_node_label(const struct gs_node_rules *node, const char *key);

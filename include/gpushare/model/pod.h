@@ -56,7 +56,7 @@ enum gs_count_kind { GS_COUNT_ABSENT, GS_COUNT_VALID, GS_COUNT_BROKEN };
  * The comma lists of a pod's author, and how much of them is believed to be one: with more bytes or
  * entries the pod is refused. Decoders keep no more than one byte past the ceiling.
  */
-enum { GS_LIST_BYTES_MAX = 1024, GS_LIST_ENTRIES_MAX = 32 };
+enum { GS_LIST_BYTES_MAX = 1024, GS_LIST_ENTRIES_MAX = 32, GS_POD_LABELS_MAX = 4096 };
 
 /* `<domain>/gpu-placement` */
 enum gs_placement {
@@ -84,6 +84,8 @@ struct gs_pod {
      * the label of Coscheduling, scheduling.x-k8s.io/pod-group, formerly
      * pod-group.scheduling.sigs.k8s.io; "" without one. */
     const char *group;
+    const char *labels; /* metadata.labels as JSON, of a bound pod with GPU memory; else, and where
+                           they are longer than GS_POD_LABELS_MAX, "" */
     const char *owner_uid; /* the controller's UID, "" without one */
     /* "Deployment/web", "Job/train": who made it; a ReplicaSet's Deployment where the pod's label
      * pod-template-hash tells it. "" without a controller */

@@ -9,6 +9,7 @@
 #include "gpushare/base/clock.h"
 #include "gpushare/base/error.h"
 #include "gpushare/core/policy.h"
+#include "gpushare/model/budget.h"
 #include "gpushare/model/names.h"
 #include "gpushare/port/cluster.h"
 #include "gpushare/service/election.h"
@@ -73,6 +74,11 @@ bool gs_service_ready(const struct gs_service *service, const char **ret_why);
 
 /* For gs_watch_spec.list_wanted of the watch of pods. Borrowed from the service. */
 atomic_bool *gs_service_list_wanted(struct gs_service *service);
+
+/* All PodDisruptionBudgets that there are, instead of those given before. Takes what the arena has,
+ * and leaves it empty; all lies in it. */
+void gs_service_budgets(struct gs_service *service, struct gs_arena *arena, struct gs_budget *all,
+                        uint32_t count);
 
 /* config.nominates, when it is known later only. */
 void gs_service_nominate(struct gs_service *service, bool nominates);

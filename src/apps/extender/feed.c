@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/watching.h"
+#include "extender/budget_watch.h"
 #include "extender/nominating.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/log.h"
@@ -26,6 +27,7 @@ struct feed {
     pthread_cond_t changed; /* stop */
     pthread_t threads[4];
     int thread_count;
+    struct budget_watch *budgets;
 };
 
 static void *watch_nodes(void *arg)
@@ -148,9 +150,9 @@ int feed_start(struct gs_service *service, struct gs_kube_client *client, bool n
     pthread_mutex_init(&feed->lock, NULL);
     gs_clock_cond_init(&feed->changed);
     int error = start_threads(feed);
-    if (error) {
+    if (error || budget_watch_start(service, client, &feed->budgets, err) < 0) {
         feed_stop(feed);
-        return gs_fail_errno(err, GS_ENOMEM, error, "thread");
+        return error ? gs_fail_errno(err, GS_ENOMEM, error, "thread") : -1;
     }
     *ret_feed = feed;
     return 0;
@@ -167,6 +169,7 @@ void feed_stop(struct feed *feed)
     feed->kube.ops->wake(feed->kube.ctx);
     for (int i = 0; i < feed->thread_count; i++)
         pthread_join(feed->threads[i], NULL);
+    budget_watch_stop(feed->budgets);
     pthread_cond_destroy(&feed->changed);
     pthread_mutex_destroy(&feed->lock);
     free(feed);

@@ -8,7 +8,8 @@
 
 /*
  * The threads that keep a service's ledger true: one watches nodes, one watches pods (it starts
- * when the nodes are there, so that CPU of pods on GPU nodes is not forgotten), one ticks.
+ * when the nodes are there, so that CPU of pods on GPU nodes is not forgotten), one knows of
+ * budgets (budget_watch.h), two tick.
  */
 struct feed;
 

@@ -24,6 +24,8 @@ RIGHTS = (
     ("gpushare-extender", "create", "leases.coordination.k8s.io", "kube-system", False),
     ("gpushare-extender", "update", "leases.coordination.k8s.io", "kube-system", False),
     ("gpushare-extender", "update", "pods/status", "default", False),
+    ("gpushare-extender", "watch", "poddisruptionbudgets.policy", "", True),
+    ("gpushare-extender", "create", "pods/eviction", "default", False),
     ("gpushare-extender", "create", "pods", "default", False),
     ("gpushare-extender", "delete", "pods", "default", False),
     ("gpushare-extender", "patch", "pods/status", "default", True),

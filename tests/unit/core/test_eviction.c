@@ -90,8 +90,8 @@ static int by_letter(const void *a, const void *b)
 }
 
 /* One letter per added pod, sorted. */
-static void plan_in_words(const struct gs_ledger *ledger, const struct gs_ask *ask,
-                          const char *victim, char out[32])
+static void plan_beside(const struct gs_ledger *ledger, const struct gs_ask *ask,
+                        const char *victim, struct gs_eviction_budgets *budgets, char out[32])
 {
     struct gs_arena arena = {0};
     const char *const *added = NULL;
@@ -99,7 +99,7 @@ static void plan_in_words(const struct gs_ledger *ledger, const struct gs_ask *a
     const char *victims[] = {victim};
     enum gs_eviction result =
         gs_plan_eviction(ledger, gs_ledger_view(ledger, gs_slice_of("n")), ask, victims,
-                         victim[0] ? 1 : 0, &arena, &added, &count);
+                         victim[0] ? 1 : 0, budgets, &arena, &added, &count);
     snprintf(out, 32, "%s", result == GS_EVICTION_FITS ? "-" : "drop");
     for (size_t i = 0; i < count; i++)
         out[i] = added[i][0];
@@ -108,6 +108,12 @@ static void plan_in_words(const struct gs_ledger *ledger, const struct gs_ask *a
         qsort(out, count, 1, by_letter);
     }
     gs_arena_release(&arena);
+}
+
+static void plan_in_words(const struct gs_ledger *ledger, const struct gs_ask *ask,
+                          const char *victim, char out[32])
+{
+    plan_beside(ledger, ask, victim, NULL, out);
 }
 
 static void added_victims_are_those_that_are_needed(void **state)
@@ -174,6 +180,71 @@ static void nominated_pods_are_seated_in_the_plan_too(void **state)
     }
 }
 
+/* Budgets "abc:1" apart by blanks: who falls under it, and how many may go. */
+struct budgets_in_words {
+    struct gs_eviction_budgets plan;
+    const char *words;
+};
+
+static void begin_budgets(struct gs_eviction_budgets *budgets)
+{
+}
+
+static uint64_t falls_under(struct gs_eviction_budgets *budgets, const struct gs_claim *claim)
+{
+    const char *at = ((struct budgets_in_words *)budgets)->words;
+    uint64_t bits = 0;
+    for (uint32_t i = 0; *at; i++, at += strcspn(at, " "), at += *at == ' ') {
+        const char *colon = strchr(at, ':');
+        budgets->allowed[i] = atoi(colon + 1);
+        bits |= memchr(at, claim->uid[0], (size_t)(colon - at)) ? GS_GPU_BIT(i) : 0;
+    }
+    return bits;
+}
+
+/* Of a pod of priority 10. */
+static void budgets_are_violated_last(void **state)
+{
+    static const struct {
+        const char *row, *gpus, *claims;
+        uint32_t units, gpu_count;
+        const char *victims, *budgets, *added;
+        uint32_t violations;
+    } beside[] = {
+        {"a budget outweighs priority", "16 16", "a@0:16!1 b@1:16!5", 8, 1, "", "a:0", "b", 0},
+        {"... and number", "16 16", "a@0:8!1 b@0:8!1 c@1:16!1", 16, 1, "", "c:0", "ab", 0},
+        {"there is nobody else", "16", "a@0:16!1", 8, 1, "", "a:0", "a", 1},
+        {"one may go", "16 16", "a@0:16!1 b@1:16!5", 8, 1, "", "ab:1", "a", 0},
+        {"one of two may go", "16", "a@0:8!1 b@0:8!2", 16, 1, "", "ab:1", "ab", 1},
+        {"both may go", "16", "a@0:8!1 b@0:8!2", 16, 1, "", "ab:2", "ab", 0},
+        {"two budgets of one pod", "16", "a@0:8!1 b@0:8!2", 16, 1, "", "a:5 ab:1", "ab", 1},
+        {"one pod is one violation", "16", "a@0:16!1", 16, 1, "", "a:0 a:0", "a", 1},
+        {"who violates is spared first", "16", "a@0:8!1 b@0:8!5", 8, 1, "", "a:0", "b", 0},
+        {"the proposed one takes its budget before", "16", "a@0:8!1 b@0:8!5", 16, 1, "a", "ab:1",
+         "b", 1},
+        {"the proposed one's violation is not ours to count", "16", "a@0:8!1 b@0:8!5", 16, 1, "a",
+         "a:0", "b", 0},
+        {"one on its way out violates nothing", "16", "a@0:16!1~", 8, 1, "", "a:0", "a", 0},
+        {"two GPUs", "16 16 16", "a@0:16!1 b@1:16!1 c@2:16!5", 8, 2, "", "a:0", "bc", 0},
+        {"it fits as it is", "16", "a@0:8!1", 8, 1, "", "a:0", "-", 0},
+        {"it never fits", "16", "a@0:8!99", 16, 1, "", "a:0", "drop", 0},
+    };
+    GS_FOR_EACH_ROW (r, beside) {
+        struct gs_ledger *ledger = gs_ledger_new();
+        struct budgets_in_words budgets = {
+            {.begin = begin_budgets, .falls = falls_under, .violations = 77}, r->budgets};
+        const struct gs_ask ask = {
+            .units = r->units, .gpu_count = r->gpu_count, .priority = 10, .uid = "p"};
+        char words[32];
+        test_set_node(ledger, "n", r->gpus);
+        add_claims(ledger, r->claims);
+        plan_beside(ledger, &ask, r->victims, &budgets.plan, words);
+        row_text(r->row, words, r->added);
+        row_equal(r->row, budgets.plan.violations, r->violations);
+        gs_ledger_free(ledger);
+    }
+}
+
 /* kube-scheduler compares nodes by the first victim, which should be the most important one. */
 static void the_most_important_victim_is_named_first(void **state)
 {
@@ -185,7 +256,7 @@ static void the_most_important_victim_is_named_first(void **state)
     test_set_node(ledger, "n", "16");
     add_claims(ledger, "a@0:4!1 b@0:8!7 c@0:4!3");
     assert_int_equal(gs_plan_eviction(ledger, gs_ledger_view(ledger, gs_slice_of("n")), &ask, NULL,
-                                      0, &arena, &added, &count),
+                                      0, NULL, &arena, &added, &count),
                      GS_EVICTION_FITS);
     assert_int_equal(count, 3);
     assert_string_equal(added[0], "b");
@@ -201,6 +272,7 @@ int main(void)
         cmocka_unit_test(added_victims_are_those_that_are_needed),
         cmocka_unit_test(nominated_pods_of_higher_priority_keep_their_place),
         cmocka_unit_test(nominated_pods_are_seated_in_the_plan_too),
+        cmocka_unit_test(budgets_are_violated_last),
         cmocka_unit_test(the_most_important_victim_is_named_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,8 @@
 
 #include "service_rig.h"
 
+#include "gpushare/codec/budgets.h"
+
 /*
  * Two nodes: n1 has two GPUs of 16, n2 one of 16. Pods "uid@node:gpu:units!priority" apart by
  * blanks, "~" for one that is being deleted. A pod of priority 10 asks for `units`; `nodes` is what
@@ -283,6 +285,81 @@ static void a_nominated_pod_keeps_the_gpu_of_its_victim(void **state)
     rig_expect(rig_try_bind(&rig, "v", "uv", "n2"), "\"Error\":\"\"");
 }
 
+/* Labels are the pod's letter; what is said of them later counts. */
+static void put_budgets(const char *items)
+{
+    struct gs_arena arena = {0};
+    struct gs_budget *all;
+    char json[2048];
+    uint32_t count;
+    snprintf(json, sizeof(json), "{'items':[%s]}", items);
+    rig_quote(json);
+    assert_int_equal(gs_codec_budgets(gs_slice_of(json), &arena, &all, &count, NULL), 0);
+    gs_service_budgets(rig.service, &arena, all, count);
+}
+
+static void label(const char *uid, unsigned idx, const char *labels)
+{
+    char json[8192];
+    snprintf(json, sizeof(json),
+             "{'metadata':{'name':'%s','namespace':'default','uid':'%s','resourceVersion':'%llu',"
+             "'labels':%s,'annotations':{'ALIYUN_COM_GPU_MEM_IDX':'%u'}},'spec':{'nodeName':'n1',"
+             "'priority':1,'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':"
+             "'16'}}}]},'status':{'phase':'Running'}}",
+             uid, uid, (unsigned long long)++rig.revision, labels, idx);
+    rig_quote(json);
+    rig_feed(&rig, json, false);
+}
+
+#define BUDGET(ns, app, allowed)                                                                   \
+    "{'metadata':{'namespace':'" ns "'},'spec':{'selector':{'matchLabels':{'app':'" app            \
+    "'}}},'status':{'disruptionsAllowed':" allowed "}}"
+
+static void expect_victim(const char *row, const char *uid, int violations)
+{
+    char kept[128];
+    snprintf(kept, sizeof(kept), "'n1':{'Pods':[{'UID':'%s'}],'NumPDBViolations':%d}", uid,
+             violations);
+    expect_nodes(row,
+                 preempt(12, "", "NodeNameToMetaVictims", "'n1':{'Pods':[],'NumPDBViolations':1}"),
+                 kept);
+}
+
+static void budgets_are_counted_for_added_victims(void **state)
+{
+    char many[GS_POD_LABELS_MAX + 64], ten[2048] = "";
+    label("a", 0, "{'app':'a'}");
+    label("b", 1, "{'app':'b'}");
+    expect_victim("no budgets are known", "a", 1);
+    put_budgets(BUDGET("default", "a", "0"));
+    expect_victim("the other one goes", "b", 1);
+    put_budgets(BUDGET("default", "b", "0") "," BUDGET("x", "a", "0"));
+    expect_victim("budgets of other namespaces", "a", 1);
+    put_budgets(
+        BUDGET("default", "b", "0") "," BUDGET("aa", "a", "0") "," BUDGET("default", "a", "0"));
+    expect_victim("theirs and ours", "a", 2);
+    put_budgets(BUDGET("default", "b", "0") "," BUDGET("default", "a", "1"));
+    expect_victim("one may go", "a", 1);
+    put_budgets(BUDGET("default", "a", "0"));
+    label("a", 0, "{'app':'c'}");
+    expect_victim("its labels have changed", "a", 1);
+    label("a", 0, "{'app':'a'}");
+    expect_victim("and back", "b", 1);
+    label("a", 0, "null");
+    expect_victim("it has none", "a", 1);
+    snprintf(many, sizeof(many), "{'app':'a','x':'%0*d'}", GS_POD_LABELS_MAX, 0);
+    label("a", 0, many);
+    expect_victim("it has more than are kept", "a", 1);
+    label("a", 0, "{'app':'a'}");
+    for (int i = 0; i < 10; i++)
+        snprintf(ten + strlen(ten), sizeof(ten) - strlen(ten), "%s" BUDGET("default", "a", "9"),
+                 i ? "," : "");
+    put_budgets(ten);
+    expect_victim("ten with room", "a", 1);
+    put_budgets("");
+    expect_victim("they are gone", "a", 1);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
@@ -295,6 +372,7 @@ int main(void)
         T(nobody_is_evicted_for_a_pod_that_has_a_place),
         T(nobody_is_evicted_before_the_lists_are_loaded),
         T(a_nominated_pod_keeps_the_gpu_of_its_victim),
+        T(budgets_are_counted_for_added_victims),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

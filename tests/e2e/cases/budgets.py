@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""PodDisruptionBudgets count for the victims that the extender adds: a node with one loses against a node
+without, and on a node the GPU is cleared where none is violated."""
+
+from harness.case import check, run
+from harness.cluster import Cluster
+from harness.objects import NAMESPACE, bound_node, node, pod
+from harness.processes import wait_for
+from harness.shapes import create_priorities, only_on, resident, start_preempting_scheduler
+
+KUBE = ">=1.21"
+BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
+NODES = ("a0", "a1", "b0", "b1", "alone")
+# kube-scheduler proposes both pods of low priority of a node, one of each GPU; a guarded one has to go with them
+GUARDED = {"a0-mid0", "a0-mid1", "b1-mid0", "b1-mid1", "alone-mid0"}
+
+
+def residents():
+    for name in NODES:
+        for gpu in (0, 1):
+            for priority in ("low", "mid"):
+                made = resident(f"{name}-{priority}{gpu}", name, gpu, 8, priorityClassName=priority,
+                                terminationGracePeriodSeconds=0)
+                made["metadata"]["labels"] = {
+                    "guarded": str(made["metadata"]["name"] in GUARDED).lower()}
+                yield made
+
+
+def budget(name, labels, ns=NAMESPACE):
+    """Nobody counts who is healthy: no disruption is allowed."""
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+            "metadata": {"name": name, "namespace": ns},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}}
+
+
+def preempts(cluster, nodes):
+    """(where a pod of 12 goes, who had to go)"""
+    before = {p["metadata"]["name"] for p in cluster.api.pods()}
+    name = f"urgent-{nodes[0]}"
+    cluster.create_pods([pod(name, 12, priorityClassName="urgent", **only_on(*nodes))])
+    found = cluster.wait_bound(name)
+    gone = before - {p["metadata"]["name"] for p in cluster.api.pods()
+                     if not p["metadata"].get("deletionTimestamp")}
+    print(f"note: {name}: {bound_node(found)}, victims {' '.join(sorted(gone))}")
+    return bound_node(found), gone
+
+
+def body():
+    with Cluster(nodes=[node(name, [16, 16]) for name in NODES], scheduler=None) as cluster:
+        create_priorities(cluster, {"low": 10, "mid": 100, "urgent": 500})
+        cluster.create_pods(list(residents()))
+        cluster.wait_inspect_agrees()
+        cluster.api.create(BUDGETS, budget("guard", {"guarded": "true"}))
+        cluster.api.create(BUDGETS, budget("nobody", {"app": "none"}))
+        wait_for("the extender knows the budgets",
+                 lambda: cluster.extender.metrics()["gpushare_disruption_budgets"] == 2, 10)
+        start_preempting_scheduler(cluster)
+        where, gone = preempts(cluster, ("a0", "a1"))
+        check(where == "a1" and not gone & GUARDED, f"a1 has no budget: {where}, {gone}")
+        where, gone = preempts(cluster, ("b0", "b1"))
+        check(where == "b0" and not gone & GUARDED, f"b0 has no budget: {where}, {gone}")
+        where, gone = preempts(cluster, ("alone",))
+        check(gone == {"alone-low0", "alone-low1", "alone-mid1"}, f"GPU 1 is to be cleared: {gone}")
+        cluster.api.delete(f"{BUDGETS}/nobody", 0)
+        wait_for("the watch shows that one is gone",
+                 lambda: cluster.extender.metrics()["gpushare_disruption_budgets"] == 1, 10)
+
+
+run(body)
