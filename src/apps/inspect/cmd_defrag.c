@@ -152,7 +152,7 @@ static void find_release(struct defrag_run *run)
     enum { FIRST_WITH_V1 = 22 };
     struct gs_error ignored = {0};
     uint64_t minor;
-    json_auto_t *version = lookup_json(&run->source, "/version", NULL, &ignored);
+    json_auto_t *version = lookup_json(&run->common.source, "/version", NULL, &ignored);
     const char *text = lookup_text(version, "minor", NULL);
     run->old_eviction =
         gs_parse_u64(text, strspn(text, "0123456789"), &minor) && minor < FIRST_WITH_V1;
@@ -161,12 +161,12 @@ static void find_release(struct defrag_run *run)
 int cmd_defrag(const struct app *app, int argc, char **argv)
 {
     struct defrag_run run = {
-        .common = COMMON_DEFAULTS, .app = app, .max_moves = 5, .policy = GS_PLACEMENT_ROLLOUT};
+        .common = COMMON_DEFAULTS, .max_moves = 5, .policy = GS_PLACEMENT_ROLLOUT};
     struct gs_error err = {0};
     read_options(&run, argc, argv);
     if (!run.max_moves || run.max_moves > GS_DEFRAG_MOVES_MAX)
         return complain_usage(argv[0], "--max-moves is 1 to 16");
-    int result = common_connect(&run.common, app, &run.source, &err);
+    int result = common_connect(&run.common, app, &err);
     if (result == 0)
         result = defrag_load(&run, &err);
     if (result == 0)

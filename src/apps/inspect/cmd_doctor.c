@@ -111,23 +111,16 @@ static void read_options(struct doctor *doctor, int argc, char **argv)
     check(doctor);
 }
 
-static int load(struct doctor *doctor, const struct app *app, struct gs_error *err)
+static int examine(struct doctor *doctor, struct gs_error *err)
 {
-    const struct fetch fetch = {.source = &doctor->source,
-                                .names = &doctor->common.names,
-                                .progress = app->terminal.progress};
-    return fetch_cluster(&fetch, &doctor->snapshot, &doctor->broken, err);
-}
-
-static int examine(struct doctor *doctor, const struct app *app, struct gs_error *err)
-{
+    const struct fetch fetch = {.common = &doctor->common};
     if (doctor_check_api(doctor, err) < 0)
         return -1;
     doctor_find_extender(doctor);
     doctor_check_rights(doctor);
     doctor_check_scheduler(doctor);
     doctor_check_extender(doctor);
-    if (load(doctor, app, err) < 0)
+    if (fetch_cluster(&fetch, &doctor->snapshot, &doctor->broken, err) < 0)
         return -1;
     doctor_check_asked(doctor);
     doctor_check_plugin_pods(doctor);
@@ -168,16 +161,16 @@ int cmd_doctor(const struct app *app, int argc, char **argv)
     struct gs_error err = {0};
     const uint32_t *counts = doctor.counts;
     read_options(&doctor, argc, argv);
-    int result = common_connect(&doctor.common, app, &doctor.source, &err);
+    int result = common_connect(&doctor.common, app, &err);
     if (result == 0) {
         open_report(&doctor);
-        result = examine(&doctor, app, &err);
+        result = examine(&doctor, &err);
         if (close_report(&doctor) < 0 && result == 0)
             result = fail_output(&err);
     }
     json_decref(doctor.pods);
     snapshot_release(&doctor.snapshot);
-    source_close(&doctor.source);
+    source_close(&doctor.common.source);
     if (result < 0)
         return complain(&err);
     return counts[FINDING_FAIL] || (doctor.strict && counts[FINDING_WARN] + counts[FINDING_SKIP]);

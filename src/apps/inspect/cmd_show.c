@@ -110,35 +110,26 @@ static int show_now(const struct show *show, struct gs_error *err)
 /* Programs that read a document get no other one than they know: the error. */
 static int show_own(const struct show *show, struct gs_error *err)
 {
-    const struct own_query query = {.source = show->fetch.source,
-                                    .names = show->fetch.names,
-                                    .ns = show->view.ns,
-                                    .node = show->fetch.node};
+    const struct own_query query = {
+        .common = show->fetch.common, .ns = show->view.ns, .node = show->fetch.node};
     if (show->format == SHOW_JSON || show->format == SHOW_YAML || show->fetch.selector)
         return -1;
     if (show->watch)
         fputs(PROGRAM ": what may not be listed cannot be followed: once\n", stderr);
-    return own_instead(&query, &show->terminal, clock_unix_s(show->clock), err);
+    return own_instead(&query, err);
 }
 
 static int run(const struct app *app, struct show *show, struct common *common)
 {
-    struct source source = {0};
     struct gs_error err = {0};
-    int result = common_connect(common, app, &source, &err);
-    show->terminal = app->terminal;
-    show->clock = app->clock;
-    show->system_ns = common->system_ns;
-    show->usage_ns = common->usage_ns;
-    show->fetch.source = &source;
-    show->fetch.names = &common->names;
-    show->fetch.progress = app->terminal.progress;
+    int result = common_connect(common, app, &err);
+    show->fetch.common = common;
     show->view.ns = common->all_namespaces ? NULL : common->ns;
     if (result == 0)
         result = show->watch ? show_watch(show, &err) : show_now(show, &err);
     if (result < 0 && err.code == GS_EDENIED)
         result = show_own(show, &err);
-    source_close(&source);
+    source_close(&common->source);
     return result == 0 ? 0 : complain(&err);
 }
 

@@ -21,7 +21,6 @@ struct job {
     struct common common;
     const char *path; /* "-" is standard output */
     bool hash_names;
-    struct source source;
     struct copy copy;
     FILE *out;
     char partial[PATH_BYTES];
@@ -114,9 +113,9 @@ static int write_all(struct job *job, struct gs_error *err)
     fputs("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[\n", job->out);
     const struct gs_pages nodes = {.path = "/api/v1/nodes", .item = take_node, .ctx = job};
     const struct gs_pages pods = {.path = "/api/v1/pods", .item = take_pod, .ctx = job};
-    int result = source_list(&job->source, nodes, err);
+    int result = source_list(&job->common.source, nodes, err);
     if (result == 0)
-        result = source_list(&job->source, pods, err);
+        result = source_list(&job->common.source, pods, err);
     if (result == 0 && fputs("\n]}\n", job->out) < 0)
         result = fail_output(err);
     return close_file(job, result, err);
@@ -127,12 +126,12 @@ int cmd_snapshot(const struct app *app, int argc, char **argv)
     struct job job = {.common = COMMON_DEFAULTS};
     struct gs_error err = {0};
     read_options(&job, argc, argv);
-    int result = common_connect(&job.common, app, &job.source, &err);
+    int result = common_connect(&job.common, app, &err);
     if (result == 0)
         result = write_all(&job, &err);
     if (result == 0)
         fprintf(stderr, "%" PRIu64 " nodes and %" PRIu64 " pods\n", job.nodes, job.pods);
     copy_release(&job.copy);
-    source_close(&job.source);
+    source_close(&job.common.source);
     return result == 0 ? 0 : complain(&err);
 }

@@ -181,13 +181,13 @@ static void put_row(struct grid *grid, const struct sizing *sizing, const struct
         grid_cell(grid, GRID_PLAIN, "%s", gs_enforced_name(row->pod->enforced));
 }
 
-static int print_table(const struct sizing *sizing, const struct terminal *terminal)
+static int print_table(const struct sizing *sizing)
 {
     char given[USAGE_TEXT_BYTES], unneeded[USAGE_TEXT_BYTES];
     struct grid grid;
     if (!sizing->count)
         return 0;
-    grid_open(&grid, terminal->colour);
+    grid_open(&grid, sizing->common.app->terminal.colour);
     grid_column(&grid, false, "NAMESPACE");
     grid_column(&grid, false, sizing->by == BY_OWNER ? "OWNER" : "POD");
     grid_column(&grid, sizing->by == BY_OWNER, sizing->by == BY_OWNER ? "PODS" : "NODE");
@@ -258,14 +258,9 @@ static void say_missing(const struct sizing *sizing, const struct usage *usage)
         fputs("No pod there has GPU memory.\n", stderr);
 }
 
-static int tell(struct sizing *sizing, const struct app *app, const struct source *source,
-                struct gs_error *err)
+static int tell(struct sizing *sizing, struct gs_error *err)
 {
-    const struct usage_query query = {.source = source,
-                                      .clock = app->clock,
-                                      .node = sizing->node,
-                                      .system_ns = sizing->common.system_ns,
-                                      .timeout_ns = sizing->common.usage_ns};
+    const struct usage_query query = common_usage(&sizing->common, sizing->node);
     struct usage usage;
     int result = 0;
     usage_fetch(&query, &usage);
@@ -279,8 +274,7 @@ static int tell(struct sizing *sizing, const struct app *app, const struct sourc
         result = gs_fail_nomem(err);
     if (result == 0) {
         say_missing(sizing, &usage);
-        int printed = sizing->format == FORMAT_TEXT ? print_table(sizing, &app->terminal)
-                                                    : print_document(sizing);
+        int printed = sizing->format == FORMAT_TEXT ? print_table(sizing) : print_document(sizing);
         if (printed < 0 || fflush(stdout) != 0)
             result = fail_output(err);
     }
@@ -292,12 +286,11 @@ static int tell(struct sizing *sizing, const struct app *app, const struct sourc
 int cmd_usage(const struct app *app, int argc, char **argv)
 {
     struct sizing sizing = {.common = COMMON_DEFAULTS};
-    struct source source = {0};
     struct gs_error err = {0};
     read_options(&sizing, argc, argv);
-    int result = common_connect(&sizing.common, app, &source, &err);
+    int result = common_connect(&sizing.common, app, &err);
     if (result == 0)
-        result = tell(&sizing, app, &source, &err);
-    source_close(&source);
+        result = tell(&sizing, &err);
+    source_close(&sizing.common.source);
     return result == 0 ? 0 : complain(&err);
 }

@@ -158,8 +158,7 @@ static int serve(const struct settings *set, struct web *web, struct gs_error *e
 int cmd_web(const struct app *app, int argc, char **argv)
 {
     struct settings set = {.common = COMMON_DEFAULTS, .listen = "127.0.0.1:0"};
-    struct web web = {.clock = app->clock, .parts = WEB_PARTS, .lock = PTHREAD_MUTEX_INITIALIZER};
-    struct source source = {0};
+    struct web web = {.parts = WEB_PARTS, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct gs_error err = {0};
     read_options(&set, argc, argv);
     if (!gs_http_is_loopback(set.listen)) {
@@ -167,20 +166,16 @@ int cmd_web(const struct app *app, int argc, char **argv)
                 argv[0]);
         return 2;
     }
-    struct fetch fetch = {.source = &source, .keeps_since = true};
-    int result = common_connect(&set.common, app, &source, &err);
-    fetch.names = &set.common.names;
-    web.system_ns = set.common.system_ns;
-    snprintf(web.server, sizeof(web.server), "%s", source.server);
+    const struct fetch fetch = {.common = &set.common, .keeps_since = true};
+    int result = common_connect(&set.common, app, &err);
     if (result == 0) {
-        web.own =
-            (struct own_query){.source = &source, .names = &set.common.names, .ns = set.common.ns};
+        web.own = (struct own_query){.common = &set.common, .ns = set.common.ns};
         result = start_watcher(&web, &fetch, &err);
         if (result == 0)
             result = serve(&set, &web, &err);
         watcher_stop(&web.watcher);
     }
     web_close(&web);
-    source_close(&source);
+    source_close(&set.common.source);
     return result == 0 ? 0 : complain(&err);
 }

@@ -26,8 +26,6 @@ struct what_if {
     uint32_t replicas;
     enum gs_placement policy;
     enum format format;
-    bool progress;
-    struct source source;
     struct snapshot snapshot;
     struct orders orders;
     uint32_t left_out; /* nodes of --without-node that there are */
@@ -139,10 +137,7 @@ static int load(struct what_if *run, struct gs_error *err)
 {
     const struct gs_watch_sink first = {
         .ctx = run, .list_begin = on_list_begin, .node = on_node, .pod = on_pod};
-    const struct fetch fetch = {.source = &run->source,
-                                .names = &run->common.names,
-                                .progress = run->progress,
-                                .first = &first};
+    const struct fetch fetch = {.common = &run->common, .first = &first};
     if (fetch_cluster(&fetch, &run->snapshot, NULL, err) < 0)
         return -1;
     if (run->without && !run->left_out)
@@ -202,7 +197,7 @@ static int add_nodes(struct what_if *run, struct gs_error *err)
     gs_url_escape(&path, like);
     if (gs_buf_failed(&path))
         return gs_fail(err, GS_EINVAL, "--add-node: the name is too long");
-    if (source_get(&run->source, path.data, NULL, &body, err) < 0)
+    if (source_get(&run->common.source, path.data, NULL, &body, err) < 0)
         return gs_error_prefix(err, "--add-node %.100s", like);
     struct gs_node node = {0};
     int result =
@@ -270,7 +265,7 @@ static int place_all(struct what_if *run, struct gs_error *err)
     struct gs_place on = gs_cluster_place(&run->snapshot.cluster, run->policy);
     struct progress progress;
     int result = snapshot_learnt(&run->snapshot, err);
-    progress_begin(&progress, run->progress);
+    progress_begin(&progress, run->common.app->terminal.progress);
     for (size_t i = 0; result == 0 && i < run->orders.count; i++)
         result = place(run, &on, &run->orders.all[i], &progress, err);
     progress_end(&progress);
@@ -309,19 +304,18 @@ int cmd_what_if(const struct app *app, int argc, char **argv)
     struct what_if run = {.common = COMMON_DEFAULTS,
                           .ask = {.gpu_count = 1},
                           .replicas = 1,
-                          .policy = GS_PLACEMENT_ROLLOUT,
-                          .progress = app->terminal.progress};
+                          .policy = GS_PLACEMENT_ROLLOUT};
     struct gs_error err = {0};
     read_options(&run, argc, argv);
     if (wrong(&run))
         return complain_usage(argv[0], wrong(&run));
     if (check_sizes(&run, &err) < 0)
         return complain_usage(argv[0], err.msg);
-    int result = common_connect(&run.common, app, &run.source, &err);
+    int result = common_connect(&run.common, app, &err);
     if (result == 0)
         result = run_all(&run, &err);
     orders_release(&run.orders);
     snapshot_release(&run.snapshot);
-    source_close(&run.source);
+    source_close(&run.common.source);
     return result == 0 ? 0 : complain(&err);
 }

@@ -53,7 +53,7 @@ static void find_namespace(struct why *why)
 {
     const char *slash = strchr(why->name, '/');
     if (!slash) {
-        snprintf(why->ns, sizeof(why->ns), "%s", why->source.ns);
+        snprintf(why->ns, sizeof(why->ns), "%s", why->common.source.ns);
         return;
     }
     snprintf(why->ns, sizeof(why->ns), "%.*s", (int)(slash - why->name), why->name);
@@ -103,7 +103,7 @@ static int fetch_pod(struct why *why, struct gs_error *err)
     source_pods(&path, why->ns, why->name);
     if (gs_buf_failed(&path))
         return gs_fail(err, GS_EINVAL, "the pod's name is too long");
-    if (source_get(&why->source, path.data, NULL, &body, err) < 0) {
+    if (source_get(&why->common.source, path.data, NULL, &body, err) < 0) {
         if (err->code == GS_ENOENT) {
             gs_error_clear(err);
             gs_fail(err, GS_ENOENT, "there is no pod %.100s in namespace %.100s (give -n)",
@@ -127,11 +127,9 @@ static int fetch_pod(struct why *why, struct gs_error *err)
 
 static int fetch_all(struct why *why, struct gs_error *err)
 {
-    const struct fetch fetch = {.source = &why->source,
-                                .names = &why->common.names,
+    const struct fetch fetch = {.common = &why->common,
                                 .node =
-                                    why->name && why->pod.node_name[0] ? why->pod.node_name : NULL,
-                                .progress = why->app->terminal.progress};
+                                    why->name && why->pod.node_name[0] ? why->pod.node_name : NULL};
     return fetch_cluster(&fetch, &why->snapshot, NULL, err);
 }
 
@@ -152,11 +150,7 @@ static void find_facts(struct why *why)
 /* -1 when the cluster could not be read; what the pod itself says is told all the same. */
 static int tell_pod(struct why *why, struct gs_error *err)
 {
-    const struct usage_query query = {.source = &why->source,
-                                      .clock = why->app->clock,
-                                      .node = why->pod.node_name,
-                                      .system_ns = why->common.system_ns,
-                                      .timeout_ns = why->common.usage_ns};
+    const struct usage_query query = common_usage(&why->common, why->pod.node_name);
     bool needs_cluster = why->state >= WHY_BOUND;
     if (needs_cluster && fetch_all(why, err) < 0) {
         if (why->format == FORMAT_TEXT)
@@ -186,7 +180,7 @@ static void warn_away(const struct why *why, const struct waits *waits)
     source_pods(&path, pod->ns, pod->name);
     if (gs_buf_failed(&path))
         return;
-    json_auto_t *tree = lookup_json(&why->source, path.data, NULL, &ignored);
+    json_auto_t *tree = lookup_json(&why->common.source, path.data, NULL, &ignored);
     const json_t *condition = lookup_condition(json_object_get(tree, "status"), "PodScheduled");
     if (why_extender_is_away(lookup_text(condition, "message", NULL)))
         fputs(PROGRAM ": kube-scheduler gets no answer from the extender: kubectl inspect gpushare "
@@ -200,7 +194,7 @@ static int print_list(const struct why *why, const struct waits *waits)
     if (why->format == FORMAT_TEXT) {
         if (!waits->count)
             fputs("No pod waits for GPU memory.\n", stderr);
-        return waits_print(waits, &why->app->terminal, clock_unix_s(why->app->clock));
+        return waits_print(waits, &why->common.app->terminal, common_now_s(&why->common));
     }
     doc_open(&doc, stdout, why->format == FORMAT_YAML);
     doc_text(&doc, "unit", waits->unit);
@@ -223,15 +217,14 @@ static int list(struct why *why, struct gs_error *err)
 
 static int tell_all(struct why *why, struct gs_error *err)
 {
-    const struct own_query query = {.source = &why->source,
-                                    .names = &why->common.names,
+    const struct own_query query = {.common = &why->common,
                                     .ns = why->common.all_namespaces ? NULL : why->common.ns,
                                     .waiting = true};
     if (fetch_all(why, err) == 0)
         return list(why, err);
     if (why->format != FORMAT_TEXT)
         return -1;
-    return own_instead(&query, &why->app->terminal, clock_unix_s(why->app->clock), err);
+    return own_instead(&query, err);
 }
 
 static int run(struct why *why, struct gs_error *err)
@@ -244,19 +237,19 @@ static int run(struct why *why, struct gs_error *err)
 
 int cmd_why(const struct app *app, int argc, char **argv)
 {
-    struct why why = {.common = COMMON_DEFAULTS, .app = app};
+    struct why why = {.common = COMMON_DEFAULTS};
     struct gs_error err = {0};
     read_options(&why, argc, argv);
     if (why.name && !is_name(why.name)) {
         fprintf(stderr, "%s: \"%s\" is not [NAMESPACE/]POD\n", argv[0], why.name);
         return 2;
     }
-    int result = common_connect(&why.common, app, &why.source, &err);
+    int result = common_connect(&why.common, app, &err);
     if (result == 0)
         result = run(&why, &err);
     gs_pod_release(&why.pod);
     usage_release(&why.usage);
     snapshot_release(&why.snapshot);
-    source_close(&why.source);
+    source_close(&why.common.source);
     return result == 0 ? 0 : complain(&err);
 }

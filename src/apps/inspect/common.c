@@ -6,17 +6,17 @@
 
 #include "inspect/terminal.h"
 
-int common_connect(struct common *common, const struct app *app, struct source *ret,
-                   struct gs_error *err)
+int common_connect(struct common *common, const struct app *app, struct gs_error *err)
 {
     const struct connection connection = {.kubeconfig = common->kubeconfig,
                                           .context = common->context,
                                           .ns = common->ns,
                                           .timeout_ns = common->timeout_ns,
                                           .names = &common->names};
+    common->app = app;
     if (gs_names_init(&common->names, common->domain, err) < 0)
         exit(complain_usage(PROGRAM, err->msg)); /* as any other bad option */
-    return app->connect(&connection, ret, err);
+    return app->connect(&connection, &common->source, err);
 }
 
 bool word_parse(const char *const *words, void *to, const char *text)

@@ -8,7 +8,7 @@
 #include "inspect/app.h"
 #include "inspect/usage.h"
 
-/* The options that every subcommand has, and what follows from them. */
+/* The options that every subcommand has, and what follows from them: the cluster to ask. */
 struct common {
     const char *kubeconfig;
     const char *context;
@@ -19,6 +19,9 @@ struct common {
     const char *system_ns;
     int64_t usage_ns;
     struct gs_names names;
+    /* from common_connect() on, which is why it is not to be moved: */
+    const struct app *app;
+    struct source source; /* source_close() */
 };
 
 #define COMMON_DEFAULTS                                                                            \
@@ -66,7 +69,18 @@ bool policy_parse(void *to, const char *text);
 bool word_parse(const char *const *words, void *to, const char *text);
 
 /* Names from the domain, then app->connect(). A bad domain is bad usage and exits. */
-int common_connect(struct common *common, const struct app *app, struct source *ret,
-                   struct gs_error *err);
+int common_connect(struct common *common, const struct app *app, struct gs_error *err);
+
+static inline int64_t common_now_s(const struct common *common)
+{
+    return clock_unix_s(common->app->clock);
+}
+
+/* What the device plugin of that node (NULL: of all) says is used. */
+static inline struct usage_query common_usage(const struct common *common, const char *node)
+{
+    return (struct usage_query){&common->source, common->app->clock, node, common->system_ns,
+                                common->usage_ns};
+}
 
 #endif

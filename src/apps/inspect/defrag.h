@@ -17,11 +17,9 @@ struct defrag_entry {
 
 struct defrag_run {
     struct common common;
-    const struct app *app;
     const char *free_node; /* NULL: room for those that wait */
     uint32_t max_moves;
     enum gs_placement policy;
-    struct source source;
     struct snapshot snapshot;
 
     /* defrag_pods.c: bound pods with GPU memory */

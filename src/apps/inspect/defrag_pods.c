@@ -62,7 +62,7 @@ static int note_bound(struct defrag_run *run, const struct gs_pod *pod)
     if (run->pod_count == run->pod_cap && grow(run) < 0)
         return -1;
     if (pod->created_s)
-        made.age_s = clock_unix_s(run->app->clock) - pod->created_s;
+        made.age_s = common_now_s(&run->common) - pod->created_s;
     gs_ask_of_pod(&made.ask, pod);
     made.ask.uid = made.uid;
     made.ask.ns = made.ns;
@@ -98,10 +98,7 @@ int defrag_load(struct defrag_run *run, struct gs_error *err)
 {
     const struct gs_watch_sink first = {
         .ctx = run, .list_begin = on_list_begin, .node = on_node, .pod = on_pod};
-    const struct fetch fetch = {.source = &run->source,
-                                .names = &run->common.names,
-                                .progress = run->app->terminal.progress,
-                                .first = &first};
+    const struct fetch fetch = {.common = &run->common, .first = &first};
     return fetch_cluster(&fetch, &run->snapshot, NULL, err) < 0
                ? -1
                : snapshot_learnt(&run->snapshot, err);
@@ -118,5 +115,5 @@ void defrag_release(struct defrag_run *run)
     free(run->gpus);
     gs_arena_release(&run->texts);
     snapshot_release(&run->snapshot);
-    source_close(&run->source);
+    source_close(&run->common.source);
 }

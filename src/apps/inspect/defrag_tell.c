@@ -23,8 +23,8 @@ static int print_moves(const struct defrag_run *run, const struct gs_defrag_plan
 {
     struct grid grid;
     char list[GS_IDX_TEXT_BYTES], ran[WAIT_SHORT_BYTES];
-    int64_t now_s = clock_unix_s(run->app->clock);
-    grid_open(&grid, run->app->terminal.colour);
+    int64_t now_s = common_now_s(&run->common);
+    grid_open(&grid, run->common.app->terminal.colour);
     grid_column(&grid, false, "  MOVE");
     grid_column(&grid, false, "FROM");
     grid_column(&grid, true, "GPU");

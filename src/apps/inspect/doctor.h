@@ -42,7 +42,6 @@ struct doctor {
     const struct doctor_layout *layout; /* how the extender runs here */
     json_t *pods;                       /* the extender's; NULL: not known, pods_err says why */
     struct gs_error pods_err;
-    struct source source;
     struct snapshot snapshot;
     uint64_t broken; /* objects that could not be read */
     uint32_t counts[FINDING_FAIL + 1];

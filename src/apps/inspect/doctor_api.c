@@ -15,13 +15,13 @@
 
 int doctor_check_api(struct doctor *doctor, struct gs_error *err)
 {
-    json_auto_t *version = lookup_json(&doctor->source, "/version", NULL, err);
+    json_auto_t *version = lookup_json(&doctor->common.source, "/version", NULL, err);
     if (!version)
         return -1;
     const char *text = lookup_text(version, "gitVersion", NULL);
     if (strncmp(text, "v1.", 3) == 0)
         gs_parse_u32(text + 3, strcspn(text + 3, "."), &doctor->server_minor);
-    doctor_say(doctor, FINDING_OK, "api server", "%s at %s", text, doctor->source.server);
+    doctor_say(doctor, FINDING_OK, "api server", "%s at %s", text, doctor->common.source.server);
     return 0;
 }
 
@@ -42,7 +42,7 @@ static json_t *list_pods(const struct doctor *doctor, const char *name, struct g
         gs_fail_nomem(err);
         return NULL;
     }
-    return lookup_json(&doctor->source, path.data, query.data, err);
+    return lookup_json(&doctor->common.source, path.data, query.data, err);
 }
 
 /* What a pod of the installation serves there (":39998/proxy/version"), through the API server. */
@@ -53,7 +53,7 @@ static int get_of_pod(const struct doctor *doctor, const char *pod, const char *
     source_pods(&path, doctor->common.system_ns, pod);
     gs_buf_puts(&path, page);
     return gs_buf_failed(&path) ? gs_fail_nomem(err)
-                                : source_get(&doctor->source, path.data, NULL, body, err);
+                                : source_get(&doctor->common.source, path.data, NULL, body, err);
 }
 
 void doctor_find_extender(struct doctor *doctor)
@@ -321,7 +321,7 @@ void doctor_check_plugin_pods(struct doctor *doctor)
     source_pods(&path, doctor->common.system_ns, NULL);
     if (gs_buf_failed(&path))
         return;
-    json_auto_t *list = lookup_json(&doctor->source, path.data, PLUGIN_QUERY, &ignored);
+    json_auto_t *list = lookup_json(&doctor->common.source, path.data, PLUGIN_QUERY, &ignored);
     const json_t *items = json_object_get(list, "items");
     size_t i;
     json_t *pod;

@@ -7,11 +7,6 @@
 #include "inspect/doctor.h"
 #include "inspect/view.h"
 
-static const struct gs_node_view *view_of(const struct doctor *doctor, const struct snap_node *node)
-{
-    return gs_ledger_view(doctor->snapshot.cluster.ledger, gs_slice_of(node->name));
-}
-
 #define EACH_NODE(doctor, node)                                                                    \
     for (struct snap_node *node = (doctor)->snapshot.nodes; node; node = node->hh.next)
 
@@ -103,7 +98,7 @@ static void check_capacity(struct doctor *doctor)
     struct doctor_names differ = {0};
     EACH_NODE(doctor, node)
     {
-        const struct gs_node_view *view = view_of(doctor, node);
+        const struct gs_node_view *view = snapshot_view(&doctor->snapshot, node);
         if (!node->inventory || !node->capacity_units || !view)
             continue;
         if (view->sum_total_units != node->capacity_units ||
@@ -136,7 +131,7 @@ static bool is_ours(const struct snap_node *node)
 /* Two owners of one GPU do not know of each other's pods. */
 static void check_owners(struct doctor *doctor)
 {
-    const struct gpu_slices_api api = {doctor->source.ask, doctor->source.ctx};
+    const struct gpu_slices_api api = {doctor->common.source.ask, doctor->common.source.ctx};
     struct doctor_names whole = {0}, sliced = {0};
     _cleanup_(gs_arena_release) struct gs_arena arena = {0};
     struct gs_sliced_gpu *gpus = NULL;
@@ -186,7 +181,7 @@ void doctor_check_gpus(struct doctor *doctor)
     uint32_t count = 0;
     EACH_NODE(doctor, node)
     {
-        const struct gs_node_view *view = view_of(doctor, node);
+        const struct gs_node_view *view = snapshot_view(&doctor->snapshot, node);
         if (node->cordon_unknown && view && view->gpu_count)
             doctor_add_name(&nonsense, node->name);
         for (uint32_t i = 0; view && i < view->gpu_count; i++) {
@@ -266,7 +261,7 @@ void doctor_check_limits(struct doctor *doctor)
     struct tally tally = {0};
     EACH_NODE(doctor, node)
     {
-        const struct gs_node_view *view = view_of(doctor, node);
+        const struct gs_node_view *view = snapshot_view(&doctor->snapshot, node);
         if (view)
             add_node(&tally, node, view);
     }

@@ -54,7 +54,7 @@ static int ask_right(const struct doctor *doctor, const struct right *right, str
     char account[512];
     snprintf(account, sizeof(account), "system:serviceaccount:%.200s:%s", doctor->common.system_ns,
              account_of(doctor, right));
-    int allowed = lookup_allowed(&doctor->source, &right->is,
+    int allowed = lookup_allowed(&doctor->common.source, &right->is,
                                  right->who == WHO_USER ? NULL : account, 0, err);
     return allowed < 0 ? gs_error_prefix(err, "of %s", name_of(doctor, right)) : allowed;
 }

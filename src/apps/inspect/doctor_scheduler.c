@@ -285,7 +285,7 @@ static json_t *get_in_system(struct doctor *doctor, const char *api, const char 
     gs_url_escape(&path, doctor->common.system_ns);
     gs_buf_puts(&path, kind);
     gs_url_escape(&path, name);
-    return gs_buf_failed(&path) ? NULL : lookup_json(&doctor->source, path.data, NULL, err);
+    return gs_buf_failed(&path) ? NULL : lookup_json(&doctor->common.source, path.data, NULL, err);
 }
 
 /* The ConfigMap that the second scheduler's pods mount: kustomize ends its name in a hash, the

@@ -39,7 +39,7 @@ static int deliver(const struct list *list, const struct gs_watch_sink *sink)
 static int on_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
 {
     struct list *list = ctx;
-    const struct gs_names *names = list->fetch->names;
+    const struct gs_names *names = &list->fetch->common->names;
     struct gs_error why = {0};
     bool is_node = list->kind == GS_KIND_NODE;
     int result = is_node ? gs_codec_node_take(names, scan, &list->node, &why)
@@ -114,7 +114,7 @@ static int run(struct list *list, struct gs_error *err)
                                    .item = on_item,
                                    .page = tell,
                                    .ctx = list};
-    int result = source_list(list->fetch->source, pages, err);
+    int result = source_list(&list->fetch->common->source, pages, err);
     if (result == 0 && list->sink->list_end(list->sink->ctx, list->kind) < 0)
         result = gs_fail_nomem(err);
     return result;
@@ -130,7 +130,7 @@ static int fetch_kind(const struct fetch *fetch, enum gs_kind kind,
         .path = kind == GS_KIND_NODE ? "/api/v1/nodes" : "/api/v1/pods",
         .selectors = GS_BUF(16 << 10),
     };
-    progress_begin(&list.progress, fetch->progress);
+    progress_begin(&list.progress, fetch->common->app->terminal.progress);
     int result = run(&list, err);
     progress_end(&list.progress);
     *broken += list.broken;

@@ -2,18 +2,16 @@
 #ifndef GPUSHARE_APPS_INSPECT_FETCH_H
 #define GPUSHARE_APPS_INSPECT_FETCH_H
 
-#include "inspect/app.h"
+#include "inspect/common.h"
 #include "inspect/snapshot.h"
 
 /* Lists from the API server, page by page, into a snapshot. */
 
 struct fetch {
-    const struct source *source;
-    const struct gs_names *names;
+    const struct common *common;
     const char *node;     /* NULL: all */
     const char *selector; /* label selector of nodes; NULL: all */
     bool keeps_since;     /* watcher: keep when bound pods were created */
-    bool progress;        /* tell standard error when it takes longer than a second */
     /* Sees each object before the snapshot does; 1 of node() or pod(): it is left out. A list may
      * begin anew. NULL: nobody. */
     const struct gs_watch_sink *first;

@@ -56,7 +56,7 @@ static int take(const struct own_query *query, const json_t *item, struct own *o
     _cleanup_free_ char *text = json_dumps(item, JSON_COMPACT);
     if (!text)
         return gs_fail_nomem(err);
-    if (gs_codec_pod(query->names, gs_slice_of(text), &pod.pod, &ignored) < 0 ||
+    if (gs_codec_pod(&query->common->names, gs_slice_of(text), &pod.pod, &ignored) < 0 ||
         !is_meant(query, &pod.pod)) {
         release_pod(&pod);
         return 0;
@@ -101,7 +101,7 @@ static int take_list(const struct own_query *query, struct own *own, struct gs_e
     if (gs_buf_failed(&path))
         return gs_fail_nomem(err);
     const struct gs_pages pages = {.path = path.data, .item = take_item, .ctx = &taking};
-    return source_list(query->source, pages, err);
+    return source_list(&query->common->source, pages, err);
 }
 
 static int by_name(const void *left, const void *right)
@@ -121,7 +121,7 @@ int own_fetch(const struct own_query *query, struct own *ret, struct gs_error *e
     if (result < 0 && denied.code == GS_EDENIED && !query->ns) {
         own_release(ret);
         gs_error_clear(&denied);
-        snprintf(ret->ns, sizeof(ret->ns), "%s", query->source->ns);
+        snprintf(ret->ns, sizeof(ret->ns), "%s", query->common->source.ns);
         result = take_list(query, ret, &denied);
     }
     if (result < 0)
@@ -180,7 +180,7 @@ static bool has_words(const struct own *own)
     return false;
 }
 
-int own_print(const struct own *own, const struct terminal *terminal, int64_t now_s)
+int own_print(const struct own *own, const struct common *common)
 {
     struct grid grid;
     char note[OWN_TEXT_BYTES];
@@ -191,7 +191,7 @@ int own_print(const struct own *own, const struct terminal *terminal, int64_t no
         fputs("No such pod has GPU memory.\n", stderr);
         return 0;
     }
-    grid_open(&grid, terminal->colour);
+    grid_open(&grid, common->app->terminal.colour);
     grid_column(&grid, false, "NAMESPACE");
     grid_column(&grid, false, "POD");
     grid_column(&grid, true, "ASKS");
@@ -201,7 +201,7 @@ int own_print(const struct own *own, const struct terminal *terminal, int64_t no
     if (words)
         grid_column(&grid, false, "KUBE-SCHEDULER SAID");
     for (size_t i = 0; i < own->count; i++)
-        put_row(&grid, &own->pods[i], now_s, words);
+        put_row(&grid, &own->pods[i], common_now_s(common), words);
     _cleanup_free_ char *text = grid_text(&grid);
     grid_close(&grid);
     if (text)
@@ -211,8 +211,7 @@ int own_print(const struct own *own, const struct terminal *terminal, int64_t no
     return text && fflush(stdout) == 0 ? 0 : -1;
 }
 
-int own_instead(const struct own_query *query, const struct terminal *terminal, int64_t now_s,
-                struct gs_error *err)
+int own_instead(const struct own_query *query, struct gs_error *err)
 {
     struct own own;
     struct gs_error why = {0};
@@ -221,7 +220,7 @@ int own_instead(const struct own_query *query, const struct terminal *terminal, 
     int result = own_fetch(query, &own, &why);
     if (result == 0) {
         gs_error_clear(err);
-        result = own_print(&own, terminal, now_s) < 0 ? fail_output(err) : 0;
+        result = own_print(&own, query->common) < 0 ? fail_output(err) : 0;
     }
     own_release(&own);
     return result;

@@ -3,7 +3,7 @@
 #define GPUSHARE_APPS_INSPECT_OWN_H
 
 #include "gpushare/codec/annotation.h"
-#include "inspect/source.h"
+#include "inspect/common.h"
 #include "inspect/waits.h"
 
 /*
@@ -25,8 +25,7 @@ struct own {
 enum { OWN_PODS_MAX = 5000 };
 
 struct own_query {
-    const struct source *source;
-    const struct gs_names *names;
+    const struct common *common;
     const char *ns;   /* NULL: all if that is allowed, else the context's namespace */
     const char *node; /* only pods of this node; NULL: of all, and of none */
     bool waiting;     /* only pods without a node */
@@ -44,11 +43,10 @@ void own_note(const struct own *own, char to[OWN_TEXT_BYTES]);
 void own_gpus(const struct own_pod *pod, char to[GS_IDX_TEXT_BYTES]);
 
 /* The table on standard output, the note on standard error. -1: it cannot be written. */
-int own_print(const struct own *own, const struct terminal *terminal, int64_t now_s);
+int own_print(const struct own *own, const struct common *common);
 
 /* Both, for a command whose error it was that something may not be listed: any other error stays
  * as it is, and so does that one when the user may list nothing at all. */
-int own_instead(const struct own_query *query, const struct terminal *terminal, int64_t now_s,
-                struct gs_error *err);
+int own_instead(const struct own_query *query, struct gs_error *err);
 
 #endif

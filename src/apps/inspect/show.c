@@ -19,14 +19,14 @@ static void say_empty(const struct show *show, const struct view *view)
         return;
     if (show->fetch.node && !show->view.ns)
         fprintf(stderr, "Node %s has no GPU memory (%s).\n", show->fetch.node,
-                show->fetch.names->gpu_mem);
+                show->fetch.common->names.gpu_mem);
     else if (show->view.ns)
         fprintf(stderr, "No pod of namespace %s has GPU memory (%s) here.\n", show->view.ns,
-                show->fetch.names->gpu_mem);
+                show->fetch.common->names.gpu_mem);
     else
         fprintf(stderr, "No node%s has GPU memory (%s).\n",
                 show->fetch.selector ? " that matches the selector" : " of this cluster",
-                show->fetch.names->gpu_mem);
+                show->fetch.common->names.gpu_mem);
 }
 
 static int print(const struct show *show, const struct view *view)
@@ -40,15 +40,16 @@ static int print(const struct show *show, const struct view *view)
     case SHOW_MAP:
         break;
     }
+    const struct terminal *terminal = &show->fetch.common->app->terminal;
     if (view->node_count == 0)
         return 0;
     if (view->mixed_units)
         fputs(PROGRAM ": nodes count in different units, sums mean little (see doctor)\n", stderr);
     if (show->format == SHOW_MAP)
-        return print_map(view, &show->terminal);
+        return print_map(view, terminal);
     if (show->details)
-        return print_details(view, &show->terminal);
-    return print_summary(view, &show->terminal, show->format == SHOW_WIDE);
+        return print_details(view, terminal);
+    return print_summary(view, terminal, show->format == SHOW_WIDE);
 }
 
 static bool shows_use(const struct show *show)
@@ -61,27 +62,21 @@ int show_once(const struct show *show, struct snapshot *snapshot, struct gs_erro
     struct view view;
     struct usage usage = {0};
     struct view_options options = show->view;
-    const struct usage_query query = {.source = show->fetch.source,
-                                      .clock = show->clock,
-                                      .node = show->fetch.node,
-                                      .system_ns = show->system_ns,
-                                      .timeout_ns = show->usage_ns};
-    int result = snapshot_learnt(snapshot, err);
+    const struct usage_query query = common_usage(show->fetch.common, show->fetch.node);
     options.waits = show->format != SHOW_TABLE;
-    options.now_s = clock_unix_s(show->clock);
-    if (result == 0 && shows_use(show))
+    options.now_s = common_now_s(show->fetch.common);
+    if (shows_use(show))
         usage_fetch(&query, &usage);
     options.usage = &usage;
-    if (result == 0)
-        result = view_build(snapshot, &options, &view, err);
+    int result = view_build(snapshot, &options, &view, err);
     if (result == 0) {
         say_empty(show, &view);
         if (print(show, &view) < 0 || fflush(stdout) != 0)
             result = fail_output(err);
         if (usage.answered) /* else it shows nothing of it */
             usage_say_missing(&usage);
-        view_release(&view);
     }
+    view_release(&view);
     usage_release(&usage);
     return result;
 }
@@ -107,11 +102,12 @@ static void begin_screen(const struct gs_clock *clock)
 
 static int print_again(const struct show *show, struct watcher *watcher, struct gs_error *err)
 {
+    const struct app *app = show->fetch.common->app;
     bool tables = show->format != SHOW_JSON && show->format != SHOW_YAML;
-    if (tables && show->terminal.screen)
-        begin_screen(show->clock);
+    if (tables && app->terminal.screen)
+        begin_screen(app->clock);
     int result = show_once(show, &watcher->snapshot, err);
-    if (tables && !show->terminal.screen)
+    if (tables && !app->terminal.screen)
         putchar('\n');
     if (result == 0 && watcher->lost[0])
         fprintf(stderr, PROGRAM ": not up to date: %s\n", watcher->lost);

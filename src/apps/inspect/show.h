@@ -11,10 +11,6 @@ enum show_format { SHOW_TABLE, SHOW_WIDE, SHOW_JSON, SHOW_YAML, SHOW_MAP };
 struct show {
     struct fetch fetch;
     struct view_options view;
-    struct terminal terminal;
-    const struct gs_clock *clock;
-    const char *system_ns; /* where the device plugins run */
-    int64_t usage_ns;      /* for all of them together */
     enum show_format format;
     bool details;
     bool watch;

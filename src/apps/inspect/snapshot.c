@@ -141,6 +141,7 @@ static int on_node(void *ctx, const struct gs_node *from)
     if (!node || !set_text(&node->address, from->address) ||
         !set_text(&node->inventory_error, from->inventory_error ? from->inventory_error : ""))
         return -1;
+    node->slot = gs_ledger_view(snapshot->cluster.ledger, gs_slice_of(from->name))->slot;
     node->unit = from->unit;
     node->capacity_units = from->capacity_units;
     node->allocatable_units = from->allocatable_units;
@@ -305,7 +306,7 @@ static void sweep_nodes(struct snapshot *snapshot)
 {
     struct snap_node *node, *next;
     HASH_ITER (hh, snapshot->nodes, node, next) {
-        if (!gs_ledger_view(snapshot->cluster.ledger, gs_slice_of(node->name)))
+        if (!snapshot_view(snapshot, node))
             drop_node(snapshot, node);
     }
 }

@@ -15,6 +15,7 @@
  */
 struct snap_node {
     char *name;
+    uint32_t slot;         /* of the ledger */
     char *address;         /* "" when unknown */
     char *inventory_error; /* "" when there is none */
     bool moved_unread;     /* its list of moved pods is none */
@@ -72,6 +73,13 @@ struct gs_watch_sink snapshot_sink(struct snapshot *snapshot);
 
 /* NULL when there is no such node. */
 struct snap_node *snapshot_node(const struct snapshot *snapshot, const char *name);
+
+/* As placement sees it; NULL: the API does not show it any more. */
+static inline const struct gs_node_view *snapshot_view(const struct snapshot *snapshot,
+                                                       const struct snap_node *node)
+{
+    return gs_ledger_view_at(snapshot->cluster.ledger, node->slot);
+}
 
 /* Unix seconds; 0: not known, or not kept. */
 int64_t snapshot_since(const struct snapshot *snapshot, const char *uid);

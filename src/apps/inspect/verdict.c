@@ -5,19 +5,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const obstacle_words[] = {
-    [GS_OBSTACLE_NOT_READY] = "the node is not ready",
-    [GS_OBSTACLE_CORDONED] = "the node is cordoned (kubectl uncordon)",
-    [GS_OBSTACLE_NO_PLUGIN] = "the node's device plugin does not run: nothing is advertised",
-    [GS_OBSTACLE_CPU] = "the node has too little CPU left",
-    [GS_OBSTACLE_TAINT] = "the node has a taint that the pod does not tolerate",
-    [GS_OBSTACLE_AFFINITY] = "the pod's nodeSelector or node affinity excludes the node",
-    [GS_OBSTACLE_NONE] = NULL,
+static const struct {
+    const char *text, *label;
+} obstacles[] = {
+    [GS_OBSTACLE_GPU] = {"", ""},
+    [GS_OBSTACLE_NOT_READY] = {"the node is not ready", "not_ready"},
+    [GS_OBSTACLE_CORDONED] = {"the node is cordoned (kubectl uncordon)", "cordoned"},
+    [GS_OBSTACLE_NO_PLUGIN] = {"the node's device plugin does not run: nothing is advertised",
+                               "no_plugin"},
+    [GS_OBSTACLE_CPU] = {"the node has too little CPU left", "no_cpu"},
+    [GS_OBSTACLE_TAINT] = {"the node has a taint that the pod does not tolerate", "tainted"},
+    [GS_OBSTACLE_AFFINITY] = {"the pod's nodeSelector or node affinity excludes the node",
+                              "excluded"},
+    [GS_OBSTACLE_NONE] = {"", "fits"},
 };
 
-const char *obstacle_text(enum gs_obstacle obstacle)
+const char *verdict_text(enum gs_obstacle obstacle, enum gs_reason reason)
 {
-    return obstacle_words[obstacle] ? obstacle_words[obstacle] : "";
+    return obstacle == GS_OBSTACLE_GPU ? gs_reason_text(reason) : obstacles[obstacle].text;
+}
+
+const char *verdict_label(enum gs_obstacle obstacle, enum gs_reason reason)
+{
+    return obstacle == GS_OBSTACLE_GPU ? gs_reason_label(reason) : obstacles[obstacle].label;
 }
 
 /* The usable, allowed GPU with most free memory; with several GPUs asked, the scarcest of the best
@@ -67,8 +77,7 @@ void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struc
     const struct gs_place place = gs_cluster_place(&snapshot->cluster, GS_PLACEMENT_ROLLOUT);
     *ret = (struct verdict){0};
     for (const struct snap_node *node = snapshot->nodes; node; node = node->hh.next) {
-        const struct gs_node_view *view =
-            gs_ledger_view(snapshot->cluster.ledger, gs_slice_of(node->name));
+        const struct gs_node_view *view = snapshot_view(snapshot, node);
         enum gs_reason reason;
         enum gs_obstacle obstacle = gs_place_judge(&place, ask, view->slot, &reason);
         const bool gpu = obstacle == GS_OBSTACLE_GPU;
@@ -78,15 +87,17 @@ void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struc
     }
 }
 
-const struct verdict_group *verdict_next(const struct verdict *verdict, int *at,
-                                         const char **ret_words)
+/* The groups with a node, those that fit left out, and their words: *at is 0 at first. NULL: no
+ * more. */
+static const struct verdict_group *next(const struct verdict *verdict, int *at,
+                                        const char **ret_words)
 {
     while (*at < GS_REASONS + GS_OBSTACLE_NONE) {
         const int i = (*at)++;
         const struct verdict_group *group =
             i < GS_REASONS ? &verdict->gpu[i] : &verdict->other[i - GS_REASONS];
-        *ret_words = i < GS_REASONS ? gs_reason_text((enum gs_reason)i)
-                                    : obstacle_text((enum gs_obstacle)(i - GS_REASONS));
+        *ret_words =
+            i < GS_REASONS ? gs_reason_text((enum gs_reason)i) : obstacles[i - GS_REASONS].text;
         if (group->nodes)
             return group;
     }
@@ -122,11 +133,39 @@ void verdict_print(const struct verdict *verdict, const char *unit)
 {
     struct line lines[GS_REASONS + GS_OBSTACLES];
     size_t used = 0;
-    for (int i = 0; (lines[used].group = verdict_next(verdict, &i, &lines[used].words)) != NULL;)
+    for (int i = 0; (lines[used].group = next(verdict, &i, &lines[used].words)) != NULL;)
         used++;
     qsort(lines, used, sizeof(*lines), most_first);
     for (size_t i = 0; i < used; i++)
         print_line(&lines[i], unit);
+}
+
+void verdict_document(struct doc *doc, const struct verdict *verdict, bool gpus)
+{
+    const struct verdict_group *group;
+    const char *words;
+    doc_list(doc, "reasons");
+    for (int i = 0; (group = next(verdict, &i, &words)) != NULL;) {
+        doc_object(doc, NULL);
+        doc_text(doc, "message", words);
+        doc_number(doc, "nodes", group->nodes);
+        if (group->nearest)
+            doc_text(doc, "nearest", group->nearest);
+        if (group->nearest && gpus) {
+            doc_number(doc, "id", group->nearest_gpu);
+            doc_number(doc, "freeGPU", group->nearest_free_units);
+        }
+        doc_end(doc);
+    }
+    doc_end(doc);
+}
+
+void verdict_ask_document(struct doc *doc, const struct gs_ask *ask)
+{
+    doc_number(doc, "requestedGPU", ask->units);
+    if (ask->cores_pct)
+        doc_number(doc, "requestedCorePercentage", ask->cores_pct);
+    doc_number(doc, "gpuCount", ask->gpu_count);
 }
 
 const char *verdict_unit(const struct snapshot *snapshot)

@@ -2,6 +2,7 @@
 #ifndef GPUSHARE_APPS_INSPECT_VERDICT_H
 #define GPUSHARE_APPS_INSPECT_VERDICT_H
 
+#include "inspect/doc.h"
 #include "inspect/snapshot.h"
 
 /*
@@ -18,8 +19,10 @@ struct verdict_group {
     uint32_t missing_units; /* there; 0: it is not memory that is missing */
 };
 
-/* "the node is cordoned …"; "" for GS_OBSTACLE_GPU and GS_OBSTACLE_NONE. Static. */
-const char *obstacle_text(enum gs_obstacle obstacle);
+/* "the node is cordoned …", and "cordoned" as json has it; of GS_OBSTACLE_GPU those of the reason,
+ * of GS_OBSTACLE_NONE "" and "fits". Static. */
+const char *verdict_text(enum gs_obstacle obstacle, enum gs_reason reason);
+const char *verdict_label(enum gs_obstacle obstacle, enum gs_reason reason);
 
 struct verdict {
     struct verdict_group gpu[GS_REASONS];
@@ -29,14 +32,13 @@ struct verdict {
 
 void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struct verdict *ret);
 
-/* The groups with a node, those that fit left out, and their words: *at is 0 at first. NULL: no
- * more.
- */
-const struct verdict_group *verdict_next(const struct verdict *verdict, int *at,
-                                         const char **ret_words);
-
 /* Prints the groups, one line each, those of most nodes first; nothing for nodes that fit. */
 void verdict_print(const struct verdict *verdict, const char *unit);
+
+/* The member "reasons", of the same; gpus: with the nearest node's GPU. */
+void verdict_document(struct doc *doc, const struct verdict *verdict, bool gpus);
+/* What is asked for. */
+void verdict_ask_document(struct doc *doc, const struct gs_ask *ask);
 
 /* "GiB", or "units" when no inventory tells or nodes differ. */
 const char *verdict_unit(const struct snapshot *snapshot);

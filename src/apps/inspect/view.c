@@ -231,8 +231,7 @@ static void fill_nodes(const struct snapshot *snapshot, const struct view_option
     struct gs_claim *claims = view->all_claims;
     for (const struct snap_node *node = snapshot->nodes; node; node = node->hh.next) {
         struct view_node *row = &view->nodes[view->node_count];
-        const struct gs_node_view *state =
-            gs_ledger_view(snapshot->cluster.ledger, gs_slice_of(node->name));
+        const struct gs_node_view *state = snapshot_view(snapshot, node);
         if (!node->selected || !state)
             continue;
         *row = (struct view_node){
@@ -381,12 +380,14 @@ size_t view_ns_rank(const struct view *view, const char *ns)
     return found ? (size_t)(found - view->ns_names) : 0;
 }
 
-int view_build(const struct snapshot *snapshot, const struct view_options *options,
-               struct view *ret, struct gs_error *err)
+int view_build(struct snapshot *snapshot, const struct view_options *options, struct view *ret,
+               struct gs_error *err)
 {
     struct gs_ledger_stats stats;
     gs_ledger_stats(snapshot->cluster.ledger, &stats);
     *ret = (struct view){.usage = options->usage};
+    if (snapshot_learnt(snapshot, err) < 0)
+        return -1;
     ret->nodes = calloc(HASH_COUNT(snapshot->nodes) + 1, sizeof(*ret->nodes));
     ret->all_claims = calloc(stats.claims + 1, sizeof(*ret->all_claims));
     ret->all_gpus = calloc(stats.gpus + 1, sizeof(*ret->all_gpus));

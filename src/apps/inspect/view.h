@@ -93,8 +93,8 @@ struct view {
 };
 
 /* GS_ENOMEM. Release it also then. */
-int view_build(const struct snapshot *snapshot, const struct view_options *options,
-               struct view *ret, struct gs_error *err);
+int view_build(struct snapshot *snapshot, const struct view_options *options, struct view *ret,
+               struct gs_error *err);
 void view_release(struct view *view);
 
 /* What keeps pods to their share on the node's GPUs: a word that all of them have ("dmem", "mig",

@@ -10,13 +10,6 @@
 
 /* Who waits, in words: for a table, a document, a page. */
 
-static const char *const obstacle_labels[] = {
-    [GS_OBSTACLE_NOT_READY] = "not_ready", [GS_OBSTACLE_CORDONED] = "cordoned",
-    [GS_OBSTACLE_NO_PLUGIN] = "no_plugin", [GS_OBSTACLE_CPU] = "no_cpu",
-    [GS_OBSTACLE_NONE] = "fits",           [GS_OBSTACLE_TAINT] = "tainted",
-    [GS_OBSTACLE_AFFINITY] = "excluded",
-};
-
 static void put_reason(const struct waits *waits, const struct wait *wait, char to[WAIT_TEXT_BYTES])
 {
     const char *scheduler = snapshot_scheduler_of(&wait->waiting->pod);
@@ -29,12 +22,10 @@ static void put_reason(const struct waits *waits, const struct wait *wait, char 
                  "GPU memory and CPU would do on %" PRIu32
                  " %s: taints, affinity, quota, or no scheduler of the name %.200s",
                  wait->fits, wait->fits == 1 ? "node" : "nodes", scheduler);
-    else if (wait->obstacle != GS_OBSTACLE_GPU)
-        snprintf(to, WAIT_TEXT_BYTES, "%s", obstacle_text(wait->obstacle));
     else
         snprintf(to, WAIT_TEXT_BYTES, "%s%s",
                  wait->never && !wait->broken ? "fits no GPU of this cluster: " : "",
-                 gs_reason_text(wait->reason));
+                 verdict_text(wait->obstacle, wait->reason));
 }
 
 static void put_nearest(const struct wait *wait, char to[WAIT_TEXT_BYTES])
@@ -82,8 +73,7 @@ void waits_row(const struct waits *waits, const struct wait *wait, int64_t now_s
                struct wait_row *ret)
 {
     const struct gs_pod *pod = &wait->waiting->pod;
-    ret->label = wait->obstacle == GS_OBSTACLE_GPU ? gs_reason_label(wait->reason)
-                                                   : obstacle_labels[wait->obstacle];
+    ret->label = verdict_label(wait->obstacle, wait->reason);
     put_reason(waits, wait, ret->reason);
     put_nearest(wait, ret->nearest);
     waits_asks(pod, ret->asks);
@@ -234,10 +224,7 @@ static void document_wait(struct doc *doc, const struct waits *waits, const stru
     doc_text(doc, "name", pod->name);
     doc_text(doc, "namespace", pod->ns);
     doc_text(doc, "uid", pod->uid);
-    doc_number(doc, "requestedGPU", wait->waiting->charge.units);
-    if (wait->ask.cores_pct)
-        doc_number(doc, "requestedCorePercentage", wait->ask.cores_pct);
-    doc_number(doc, "gpuCount", wait->waiting->charge.gpu_count);
+    verdict_ask_document(doc, &wait->ask);
     if (pod->created_s > 0)
         doc_number(doc, "createdUnix", (uint64_t)pod->created_s);
     doc_text(doc, "schedulerName", snapshot_scheduler_of(pod));

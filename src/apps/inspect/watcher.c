@@ -60,7 +60,7 @@ static void *run(void *arg)
 {
     struct watcher_thread *thread = arg;
     struct watcher *watcher = thread->watcher;
-    const struct gs_kube *kube = &watcher->fetch->source->kube;
+    const struct gs_kube *kube = &watcher->fetch->common->source.kube;
     kube->ops->watch(kube->ctx, &thread->spec, &watcher->sink, &watcher->stop, NULL);
     return NULL;
 }
@@ -84,7 +84,7 @@ static int ask_once(const struct fetch *fetch, struct gs_error *err)
     static const char *const paths[] = {"/api/v1/nodes", "/api/v1/pods"};
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
     for (int i = 0; i < 2; i++) {
-        if (source_get(fetch->source, paths[i], "limit=1", &body, err) < 0)
+        if (source_get(&fetch->common->source, paths[i], "limit=1", &body, err) < 0)
             return -1;
     }
     return 0;
@@ -114,9 +114,10 @@ int watcher_start(struct watcher *watcher, const struct fetch *fetch, struct gs_
 
 void watcher_stop(struct watcher *watcher)
 {
+    const struct gs_kube *kube = &watcher->fetch->common->source.kube;
     atomic_store(&watcher->stop, true);
     if (watcher->started)
-        watcher->fetch->source->kube.ops->wake(watcher->fetch->source->kube.ctx);
+        kube->ops->wake(kube->ctx);
     while (watcher->started > 0)
         pthread_join(watcher->threads[--watcher->started].id, NULL);
     snapshot_release(&watcher->snapshot);

@@ -27,10 +27,7 @@ struct web_client {
 
 struct web {
     struct watcher watcher;
-    const struct gs_clock *clock;
-    char server[256];
     char token[WEB_TOKEN_BYTES]; /* "" when none is asked for */
-    const char *system_ns;       /* where the device plugins run */
     bool own_only;               /* the watcher was refused: only what `own` asks for is shown */
     struct own_query own;
     atomic_bool stopping;

@@ -14,12 +14,10 @@ static int build(struct web *web, struct gs_error *err)
 {
     struct snapshot *snapshot = &web->watcher.snapshot;
     const struct view_options options = {
-        .usage = &web->usage, .waits = true, .now_s = clock_unix_s(web->clock)};
+        .usage = &web->usage, .waits = true, .now_s = common_now_s(web->own.common)};
     if (web->has_view)
         view_release(&web->view);
     web->has_view = false;
-    if (snapshot_learnt(snapshot, err) < 0)
-        return -1;
     if (view_build(snapshot, &options, &web->view, err) < 0) {
         view_release(&web->view);
         return -1;
@@ -42,7 +40,7 @@ void web_render(struct web *web, const struct web_query *query)
 {
     const struct web_state state = {.snapshot = &web->watcher.snapshot,
                                     .view = &web->view,
-                                    .server = web->server,
+                                    .server = web->own.common->source.server,
                                     .lost = web->watcher.lost,
                                     .now_s = web->viewed_s};
     web_parts_render(&state, query, &web->parts);
@@ -222,10 +220,7 @@ static bool somebody_looks(struct web *web)
 static void ask(struct web *web)
 {
     struct usage usage, before;
-    const struct usage_query query = {.source = web->own.source,
-                                      .clock = web->clock,
-                                      .system_ns = web->system_ns,
-                                      .timeout_ns = USAGE_TIME_NS};
+    const struct usage_query query = common_usage(web->own.common, NULL);
     usage_fetch(&query, &usage);
     pthread_mutex_lock(&web->watcher.lock);
     web->watcher.changed |= usage.answered || web->usage.answered;

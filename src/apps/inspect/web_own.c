@@ -65,11 +65,11 @@ void web_own_page(struct web *web, const struct web_query *query, struct gs_http
 {
     struct own own;
     struct gs_error err = {0};
-    int64_t now_s = clock_unix_s(web->clock);
+    int64_t now_s = common_now_s(web->own.common);
     pthread_mutex_lock(&web->lock);
     if (own_fetch(&web->own, &own, &err) == 0) {
         res->content_type = "text/html; charset=utf-8";
-        web_head(&res->body, web->server, now_s, false, query->text);
+        web_head(&res->body, web->own.common->source.server, now_s, false, query->text);
         gs_buf_puts(&res->body, "<button>Show</button></form>\n");
         put_pods(&res->body, &own, query, now_s);
     } else {

@@ -91,7 +91,7 @@ static void answer_page(struct web *web, const struct gs_http_request *req,
     pthread_mutex_lock(&web->watcher.lock);
     if (web_refresh(web, &err) == 0) {
         const struct web_state state = {.view = &web->view,
-                                        .server = web->server,
+                                        .server = web->own.common->source.server,
                                         .lost = web->watcher.lost,
                                         .now_s = web->viewed_s};
         web_render(web, &query);

@@ -139,34 +139,16 @@ static void put_places(struct doc *doc, const struct order *order)
     doc_end(doc);
 }
 
-static void put_reason(struct doc *doc, const char *message, const struct verdict_group *group)
-{
-    doc_object(doc, NULL);
-    doc_text(doc, "message", message);
-    doc_number(doc, "nodes", group->nodes);
-    if (group->nearest)
-        doc_text(doc, "nearest", group->nearest);
-    doc_end(doc);
-}
-
 static void put_order(struct doc *doc, const struct order *order)
 {
-    const struct verdict_group *group;
-    const char *words;
     doc_object(doc, NULL);
     if (order->title[0])
         doc_text(doc, "name", order->title);
-    doc_number(doc, "requestedGPU", order->ask.units);
-    if (order->ask.cores_pct)
-        doc_number(doc, "requestedCorePercentage", order->ask.cores_pct);
-    doc_number(doc, "gpuCount", order->ask.gpu_count);
+    verdict_ask_document(doc, &order->ask);
     doc_number(doc, "replicas", order->replicas);
     doc_number(doc, "placed", order->placed);
     put_places(doc, order);
-    doc_list(doc, "reasons");
-    for (int i = 0; (group = verdict_next(&order->verdict, &i, &words)) != NULL;)
-        put_reason(doc, words, group);
-    doc_end(doc);
+    verdict_document(doc, &order->verdict, false);
     doc_end(doc);
 }
 

@@ -10,11 +10,9 @@
  */
 struct why {
     struct common common;
-    const struct app *app;
     const char *name; /* "POD" or "NAMESPACE/POD"; NULL: all that wait */
     char ns[256];
     enum format format;
-    struct source source;
     struct snapshot snapshot;
     struct gs_pod pod;
     struct gs_ask ask; /* its */

@@ -5,38 +5,16 @@
 
 /* `why POD -o json|yaml`. */
 
-static void put_groups(struct doc *doc, const struct verdict *verdict)
-{
-    const struct verdict_group *group;
-    const char *words;
-    doc_list(doc, "reasons");
-    for (int i = 0; (group = verdict_next(verdict, &i, &words)) != NULL;) {
-        doc_object(doc, NULL);
-        doc_text(doc, "message", words);
-        doc_number(doc, "nodes", group->nodes);
-        if (group->nearest) {
-            doc_text(doc, "nearest", group->nearest);
-            doc_number(doc, "id", group->nearest_gpu);
-            doc_number(doc, "freeGPU", group->nearest_free_units);
-        }
-        doc_end(doc);
-    }
-    doc_end(doc);
-}
-
 static void put_waiting(struct doc *doc, const struct why *why)
 {
-    doc_number(doc, "requestedGPU", why->ask.units);
-    if (why->ask.cores_pct)
-        doc_number(doc, "requestedCorePercentage", why->ask.cores_pct);
-    doc_number(doc, "gpuCount", why->ask.gpu_count);
+    verdict_ask_document(doc, &why->ask);
     doc_text(doc, "schedulerName", snapshot_scheduler_of(&why->pod));
     if (why->scheduler)
         doc_text(doc, "usualSchedulerName", why->scheduler);
     doc_bool(doc, "extenderAway", why_extender_is_away(why->said));
     doc_number(doc, "nodes", why->verdict.nodes);
     doc_number(doc, "fittingNodes", why->verdict.other[GS_OBSTACLE_NONE].nodes);
-    put_groups(doc, &why->verdict);
+    verdict_document(doc, &why->verdict, true);
 }
 
 static bool put_sharer(void *ctx, const struct gs_claim *claim)
