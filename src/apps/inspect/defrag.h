@@ -22,7 +22,7 @@ struct defrag_run {
     enum gs_placement policy;
     struct snapshot snapshot;
 
-    /* defrag_pods.c: bound pods with GPU memory */
+    /* bound pods with GPU memory */
     struct gs_arena texts;
     struct gs_defrag_pod *pods;
     const char **nodes; /* where each is */
@@ -36,10 +36,6 @@ struct defrag_run {
     uint32_t stay_count;
     bool old_eviction; /* the API server is older than 1.22 */
 };
-
-/* Lists the cluster. The codes of fetch_cluster(). */
-int defrag_load(struct defrag_run *run, struct gs_error *err);
-void defrag_release(struct defrag_run *run);
 
 /* defrag_tell.c: all of it, on standard output. -1: it cannot be written. */
 int defrag_tell(const struct defrag_run *run);

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/wrap.h"
+#include "inspect/grid.h"
+
 /* ---- which pods ---- */
 
 static int compare_text(struct gs_slice a, struct gs_slice b)
@@ -152,4 +155,245 @@ void waits_release(struct waits *waits)
 {
     free(waits->all);
     *waits = (struct waits){0};
+}
+
+/* ---- in words: for a table, a document, a page ---- */
+
+static void put_reason(const struct waits *waits, const struct wait *wait, char to[WAIT_TEXT_BYTES])
+{
+    const char *scheduler = snapshot_scheduler_of(&wait->waiting->pod);
+    if (wait->other_scheduler && wait->obstacle == GS_OBSTACLE_NONE)
+        snprintf(to, WAIT_TEXT_BYTES,
+                 "its schedulerName is %.200s; pods with GPU memory are placed by %.200s",
+                 scheduler, waits->scheduler);
+    else if (wait->obstacle == GS_OBSTACLE_NONE)
+        snprintf(to, WAIT_TEXT_BYTES,
+                 "GPU memory and CPU would do on %" PRIu32
+                 " %s: taints, affinity, quota, or no scheduler of the name %.200s",
+                 wait->fits, wait->fits == 1 ? "node" : "nodes", scheduler);
+    else
+        snprintf(to, WAIT_TEXT_BYTES, "%s%s",
+                 wait->never && !wait->broken ? "fits no GPU of this cluster: " : "",
+                 verdict_text(wait->obstacle, wait->reason));
+}
+
+static void put_nearest(const struct wait *wait, char to[WAIT_TEXT_BYTES])
+{
+    const struct verdict_group *group = &wait->group;
+    if (group->missing_units)
+        snprintf(to, WAIT_TEXT_BYTES, "%s GPU%" PRIu32 ": %" PRIu32 " free, %" PRIu32 " missing",
+                 group->nearest, group->nearest_gpu, group->nearest_free_units,
+                 group->missing_units);
+    else
+        snprintf(to, WAIT_TEXT_BYTES, "%s", group->nearest ? group->nearest : "");
+}
+
+void waits_asks(const struct gs_pod *pod, char to[WAIT_SHORT_BYTES])
+{
+    struct gs_ask ask;
+    gs_ask_of_pod(&ask, pod);
+    if (ask.broken && !pod->node_name[0])
+        snprintf(to, WAIT_SHORT_BYTES, "%" PRIu32 " in all", gs_pod_total_units(pod));
+    else if (ask.gpu_count > 1)
+        snprintf(to, WAIT_SHORT_BYTES, "%" PRIu32 " x%" PRIu32, ask.units, ask.gpu_count);
+    else if (ask.cores_pct)
+        snprintf(to, WAIT_SHORT_BYTES, "%" PRIu32 ", %" PRIu32 "%%", ask.units, ask.cores_pct);
+    else
+        snprintf(to, WAIT_SHORT_BYTES, "%" PRIu32, ask.units);
+}
+
+void waits_since(int64_t from_s, int64_t now_s, char to[WAIT_SHORT_BYTES])
+{
+    static const struct {
+        int64_t below_s, of_s;
+        char letter;
+    } steps[] = {{120, 1, 's'}, {3 * 3600, 60, 'm'}, {48 * 3600, 3600, 'h'}, {0, 86400, 'd'}};
+    int64_t age_s = now_s > from_s ? now_s - from_s : 0;
+    size_t i = 0;
+    while (steps[i].below_s && age_s >= steps[i].below_s)
+        i++;
+    if (from_s)
+        snprintf(to, WAIT_SHORT_BYTES, "%" PRId64 "%c", age_s / steps[i].of_s, steps[i].letter);
+    else
+        snprintf(to, WAIT_SHORT_BYTES, "-");
+}
+
+void waits_row(const struct waits *waits, const struct wait *wait, int64_t now_s,
+               struct wait_row *ret)
+{
+    const struct gs_pod *pod = &wait->waiting->pod;
+    ret->label = verdict_label(wait->obstacle, wait->reason);
+    put_reason(waits, wait, ret->reason);
+    put_nearest(wait, ret->nearest);
+    waits_asks(pod, ret->asks);
+    waits_since(pod->created_s, now_s, ret->since);
+}
+
+void waits_sum(const struct waits *waits, char to[WAIT_TEXT_BYTES])
+{
+    int len = snprintf(to, WAIT_TEXT_BYTES, "%zu %s for %" PRIu64 " %s", waits->count,
+                       waits->count == 1 ? "pod waits" : "pods wait", waits->units, waits->unit);
+    if (waits->never)
+        snprintf(to + len, WAIT_TEXT_BYTES - (size_t)len,
+                 "; %" PRIu32 " of them %s no GPU of this cluster", waits->never,
+                 waits->never == 1 ? "fits" : "fit");
+}
+
+/* ---- the table ---- */
+
+/* Columns of a name in a narrow table; a terminal without room for the least breaks the lines
+ * itself. */
+enum { NAME_LEAST = 10, NAME_MOST = 253 };
+
+/* A row for each; narrow: why is told below it, and names have at most cap columns. */
+struct shape {
+    const struct waits *waits;
+    int64_t now_s;
+    bool colour, narrow;
+    size_t cap;
+};
+
+static void put_name(struct grid *grid, const struct shape *shape, const char *name)
+{
+    char text[NAME_MOST + 1];
+    wrap_shorten(name, text, shape->cap + 1);
+    grid_cell(grid, GRID_PLAIN, "%s", text);
+}
+
+static void put_row(struct grid *grid, const struct shape *shape, const struct wait *wait)
+{
+    struct wait_row row;
+    waits_row(shape->waits, wait, shape->now_s, &row);
+    grid_row(grid);
+    put_name(grid, shape, wait->waiting->pod.ns);
+    put_name(grid, shape, wait->waiting->pod.name);
+    grid_cell(grid, GRID_PLAIN, "%s", row.asks);
+    grid_cell(grid, GRID_PLAIN, "%s", row.since);
+    if (shape->narrow)
+        return;
+    grid_cell(grid, GRID_PLAIN, "%s", row.nearest[0] ? row.nearest : "-");
+    grid_cell(grid, wait->never ? GRID_BAD : GRID_PLAIN, "%s", row.reason);
+}
+
+/* *caller frees*; NULL: out of memory. */
+static char *table_of(const struct shape *shape)
+{
+    struct grid grid;
+    grid_open(&grid, shape->colour);
+    grid_column(&grid, false, "NAMESPACE");
+    grid_column(&grid, false, "POD");
+    grid_column(&grid, true, "ASKS(%s)", shape->waits->unit);
+    grid_column(&grid, true, "SINCE");
+    if (!shape->narrow) {
+        grid_column(&grid, false, "NEAREST MISS");
+        grid_column(&grid, false, "REASON");
+    }
+    for (size_t i = 0; i < shape->waits->count; i++)
+        put_row(&grid, shape, &shape->waits->all[i]);
+    char *text = grid_text(&grid);
+    grid_close(&grid);
+    return text;
+}
+
+static void put_why(const struct shape *shape, const struct wait *wait, uint32_t width)
+{
+    struct wait_row row;
+    char text[sizeof(row.reason) + sizeof(row.nearest) + 16];
+    waits_row(shape->waits, wait, shape->now_s, &row);
+    snprintf(text, sizeof(text), "%s%s%s", row.reason, row.nearest[0] ? "; nearest: " : "",
+             row.nearest);
+    put_words(shape->colour && wait->never ? GRID_BAD : GRID_PLAIN, 4, width, text);
+}
+
+/* Each line of the table is one pod, behind its head. */
+static int print_narrow(struct shape *shape, uint32_t width)
+{
+    _cleanup_free_ char *table = NULL;
+    shape->narrow = true;
+    for (shape->cap = NAME_MOST;; shape->cap -= shape->cap / 8) {
+        table = table_of(shape);
+        if (!table)
+            return -1;
+        if (text_width(table) <= width || shape->cap <= NAME_LEAST)
+            break;
+        free(table);
+    }
+    const char *line = table;
+    for (size_t i = 0; line; i++) {
+        const char *end = strchrnul(line, '\n');
+        printf("%.*s\n", (int)(end - line), line);
+        if (i)
+            put_why(shape, &shape->waits->all[i - 1], width);
+        line = end[0] && end[1] ? end + 1 : NULL;
+    }
+    return 0;
+}
+
+int waits_print(const struct waits *waits, const struct terminal *terminal, int64_t now_s)
+{
+    struct shape shape = {
+        .waits = waits, .now_s = now_s, .colour = terminal->colour, .cap = NAME_MOST};
+    char sum[WAIT_TEXT_BYTES];
+    if (!waits->count)
+        return 0;
+    _cleanup_free_ char *text = table_of(&shape);
+    if (!text)
+        return -1;
+    if (!terminal->screen || !terminal->width || text_width(text) <= terminal->width)
+        fputs(text, stdout);
+    else if (print_narrow(&shape, terminal->width) < 0)
+        return -1;
+    waits_sum(waits, sum);
+    puts(sum);
+    return 0;
+}
+
+/* ---- the document ---- */
+
+static void document_nearest(struct doc *doc, const struct wait *wait)
+{
+    const struct verdict_group *group = &wait->group;
+    if (!group->nearest)
+        return;
+    doc_object(doc, "nearest");
+    doc_text(doc, "node", group->nearest);
+    doc_number(doc, "id", group->nearest_gpu);
+    doc_number(doc, "freeGPU", group->nearest_free_units);
+    if (group->missing_units)
+        doc_number(doc, "missingGPU", group->missing_units);
+    doc_end(doc);
+}
+
+static void document_wait(struct doc *doc, const struct waits *waits, const struct wait *wait)
+{
+    const struct gs_pod *pod = &wait->waiting->pod;
+    struct wait_row row;
+    waits_row(waits, wait, 0, &row);
+    doc_object(doc, NULL);
+    doc_text(doc, "name", pod->name);
+    doc_text(doc, "namespace", pod->ns);
+    doc_text(doc, "uid", pod->uid);
+    verdict_ask_document(doc, &wait->ask);
+    if (pod->created_s > 0)
+        doc_number(doc, "createdUnix", (uint64_t)pod->created_s);
+    doc_text(doc, "schedulerName", snapshot_scheduler_of(pod));
+    doc_text(doc, "reason", row.label);
+    doc_text(doc, "message", row.reason);
+    doc_bool(doc, "never", wait->never);
+    doc_number(doc, "fittingNodes", wait->fits);
+    document_nearest(doc, wait);
+    doc_end(doc);
+}
+
+void waits_document(struct doc *doc, const struct waits *waits)
+{
+    doc_object(doc, "waiting");
+    doc_number(doc, "pods", waits->count);
+    doc_number(doc, "requestedGPU", waits->units);
+    doc_number(doc, "never", waits->never);
+    doc_list(doc, "items");
+    for (size_t i = 0; i < waits->count; i++)
+        document_wait(doc, waits, &waits->all[i]);
+    doc_end(doc);
+    doc_end(doc);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "inspect/source.h"
 #include "inspect/web_page.h"
 
-/* Words in a page and in a link: of others, and of what is used. */
+/* Words in a page and in a link, of others and of what is used; and what stands around them. */
 
 void web_escape(struct gs_buf *out, const char *text)
 {
@@ -119,4 +121,106 @@ void web_use_total(struct gs_buf *out, const struct view *view)
         gs_buf_printf(out, "; %" PRIu32 " of %" PRIu32 " nodes do not say",
                       view->usage->asked - view->usage->answered, view->usage->asked);
     gs_buf_puts(out, "</span></div>");
+}
+
+/* ---- what stands around the parts: the head, the filters ---- */
+
+enum { CHOICES_MAX = 200 };
+
+static void put_choice(struct gs_buf *out, const char *value, const char *label, const char *chosen)
+{
+    gs_buf_puts(out, "<option value=\"");
+    web_escape(out, value);
+    gs_buf_printf(out, "\"%s>", strcmp(value, chosen) == 0 ? " selected" : "");
+    web_escape(out, label);
+}
+
+static void put_namespaces(struct gs_buf *out, const struct web_state *state,
+                           const struct web_query *query)
+{
+    const struct view *view = state->view;
+    gs_buf_puts(out, "<label>Namespace <select name=ns>");
+    put_choice(out, "", "all", query->ns);
+    for (size_t i = 0; i < view->ns_count && i < CHOICES_MAX; i++)
+        put_choice(out, view->namespaces[i].name, view->namespaces[i].name, query->ns);
+    gs_buf_puts(out, "</select></label>");
+}
+
+static void put_models(struct gs_buf *out, const struct web_state *state,
+                       const struct web_query *query)
+{
+    const char *known[CHOICES_MAX];
+    size_t count = 0;
+    gs_buf_puts(out, "<label>Model <select name=model>");
+    put_choice(out, "", "all", query->model);
+    for (size_t i = 0; i < state->view->node_count; i++) {
+        const struct view_node *node = &state->view->nodes[i];
+        for (uint32_t g = 0; g < node->gpu_count; g++) {
+            const char *model = node->gpus[g].gpu->model;
+            size_t k = 0;
+            while (k < count && strcmp(known[k], model) != 0)
+                k++;
+            if (!model[0] || k < count || count == CHOICES_MAX)
+                continue;
+            known[count++] = model;
+            put_choice(out, model, model, query->model);
+        }
+    }
+    gs_buf_puts(out, "</select></label>");
+}
+
+static const char *const sort_labels[] = {
+    [SORT_NAME] = "by name",      [SORT_FREE] = "most free",
+    [SORT_USED] = "most used",    [SORT_LARGEST] = "largest free piece",
+    [SORT_STRANDED] = "stranded", [SORT_PODS] = "most pods",
+};
+
+static void put_filters(struct gs_buf *out, const struct web_state *state,
+                        const struct web_query *query)
+{
+    put_namespaces(out, state, query);
+    put_models(out, state, query);
+    gs_buf_puts(out, "<label>Order <select name=sort>");
+    for (int i = SORT_NAME; i <= SORT_PODS; i++)
+        put_choice(out, view_sorts[i], sort_labels[i], view_sorts[query->sort]);
+    gs_buf_puts(out, "</select></label><button>Show</button></form>");
+}
+
+void web_head(struct gs_buf *out, const char *server, int64_t now_s, bool live, const char *text)
+{
+    char at[32] = "";
+    struct tm when;
+    time_t shown_s = (time_t)now_s;
+    if (gmtime_r(&shown_s, &when))
+        strftime(at, sizeof(at), "%F %T", &when);
+    gs_buf_puts(out, "<!doctype html>\n<html lang=en><head><meta charset=utf-8><title>gpushare: ");
+    web_escape(out, server);
+    gs_buf_printf(out,
+                  "</title><meta name=viewport content=\"width=device-width\"><meta "
+                  "name=color-scheme content=\"light dark\"><link rel=icon href=\"icon.svg\"><link "
+                  "rel=stylesheet href=\"style.css\">%s</head>\n<body><header><h1>gpushare</h1><p "
+                  "class=server>",
+                  live ? "<script src=\"app.js\" defer></script>"
+                       : "<meta http-equiv=refresh content=10>");
+    web_escape(out, server);
+    gs_buf_printf(out,
+                  "<p id=age>as of %s UTC</p>%s</header>\n<form method=get action=\"./\" "
+                  "role=search><label class=search>Search <input type=search name=q maxlength=100 "
+                  "placeholder=\"node or pod\" value=\"",
+                  at, live ? "<noscript><p>Reload to see changes.</noscript>" : "");
+    web_escape(out, text);
+    gs_buf_puts(out, "\"></label>");
+}
+
+void web_document(const struct web_state *state, const struct web_query *query,
+                  const struct web_parts *parts, struct gs_buf *out)
+{
+    char sum[WEB_SUM_BYTES];
+    web_head(out, state->server, state->now_s, true, query->text);
+    put_filters(out, state, query);
+    web_parts_sum(parts, sum);
+    gs_buf_printf(out, "\n<main id=main data-sum=%s>\n", sum);
+    if (!gs_buf_failed(&parts->html))
+        gs_buf_append(out, parts->html.data, parts->html.len);
+    gs_buf_puts(out, "</main>\n</body></html>\n");
 }

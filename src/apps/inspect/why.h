@@ -39,7 +39,7 @@ void why_tell(const struct why *why);
 /* Without the right to see nodes and other pods: what the pod itself tells. */
 void why_tell_alone(const struct why *why);
 
-/* why_document.c: the same for programs. -1: the output cannot be written. */
+/* The same for programs. -1: the output cannot be written. */
 int why_document(const struct why *why);
 
 #endif
