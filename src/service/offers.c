@@ -88,12 +88,15 @@ static bool note_try(struct gs_offers *offers, uint32_t slot, uint64_t print)
     return true;
 }
 
-/* Its bind is done, or under way, or awaited. */
-static bool has_claim(const struct gs_service *service, const char *uid)
+/* Where its bind is done, or under way, or awaited; NULL: nowhere. */
+static const char *claimed_node(const struct gs_service *service, const char *uid)
 {
+    const struct gs_ledger *ledger = service->store.ledger;
     struct gs_claim claim;
-    return gs_ledger_find_claim(service->store.ledger, uid, &claim) ||
-           gs_ledger_promised(service->store.ledger, uid, NULL);
+    uint32_t slot;
+    if (gs_ledger_find_claim(ledger, uid, &claim))
+        return claim.node;
+    return gs_ledger_promised(ledger, uid, &slot) ? gs_ledger_node_name(ledger, slot) : NULL;
 }
 
 static bool holds_place(const struct gs_store *store, const struct gs_waiter *waiter)
@@ -116,7 +119,7 @@ static bool is_offerable(const struct gs_service *service, const struct gs_waite
 bool gs_offers_may(const struct gs_service *service, const struct gs_waiter *waiter)
 {
     return is_offerable(service, waiter) && !waiter->offers.node && !gs_offers_wait(waiter) &&
-           !has_claim(service, waiter->pod->uid) &&
+           !claimed_node(service, waiter->pod->uid) &&
            gs_ledger_hold_slot(service->store.ledger, waiter->pod->uid) == GS_INDEX_NONE;
 }
 
@@ -373,15 +376,18 @@ static bool look_back(void *ctx, struct gs_waiter *waiter)
 {
     struct back *back = ctx;
     struct gs_offers *offers = &waiter->offers;
-    bool bound = has_claim(back->service, waiter->pod->uid), nominated;
-    if (offers->node && (bound || is_over(back->service, waiter, back->now_ns)))
+    const char *claimed = claimed_node(back->service, waiter->pod->uid);
+    bool kept = claimed && strcmp(claimed, waiter->pod->offer) == 0 &&
+                !atomic_load(&back->service->withdrawn);
+    bool nominated;
+    if (offers->node && (claimed || is_over(back->service, waiter, back->now_ns)))
         end_offer(back->service, waiter);
     GS_INVARIANT(!offers->node || holds_place(&back->service->store, waiter),
                  "the ledger holds the place of every offer that stands");
     if (waiter->pod->offer[0] || back->now_ns - offers->since_ns >= 2 * GS_OFFER_NS)
         offers->awaited = false; /* it was shown, or was not carried out */
-    bool due = !bound && is_due_back(waiter, back->now_ns, &nominated);
-    back->outstanding += offers->awaited || (!bound && is_marked(waiter));
+    bool due = !kept && is_due_back(waiter, back->now_ns, &nominated);
+    back->outstanding += offers->awaited || (!kept && is_marked(waiter));
     if (!due)
         return true;
     if (back->count == BACK_PER_TICK || gs_pod_copy(&back->items[back->count].pod, waiter->pod) < 0)

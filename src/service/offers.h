@@ -23,9 +23,10 @@
  * | over | no offer stands, the pod has the mark | gs_offers_tick() takes it off: none |
  *
  * An offer is over after GS_OFFER_NS, when kube-scheduler tried the node in vain, when the place is
- * none any more, when somebody else nominated the pod, and when pods are nominated no more. The
- * mark is an annotation, written in the same patch of pods/status as the nomination; so "over" is
- * read from the pod alone, and whoever leads next takes back what was left. Each patch says which
+ * none any more, when somebody else nominated the pod, and when pods are nominated no more. While a
+ * bind to its node has no answer the mark stays: that bind may be carried out yet. The mark is an
+ * annotation, written in the same patch of pods/status as the nomination; so "over" is read from
+ * the pod alone, and whoever leads next takes back what was left. Each patch says which
  * resourceVersion it was decided on: after 409 the next event of the pod decides anew. A nomination
  * that is not the mark's is another's, and never touched.
  *

@@ -252,7 +252,7 @@ class Api:
         if self.away:
             match = POD.fullmatch(path)
             if match and match[3] == "/binding":
-                self.on_fate((match[1], match[2]))
+                self.on_fate((match[1], match[2]), json.loads(body)["target"]["name"])
             return None
         if path == "/version":
             major, minor, _ = self.release.split(".")
@@ -406,7 +406,7 @@ class Api:
             chance -= share
         if fate != "done":
             self.trace("binding", client.name, key[1], fate)
-            self.on_fate(key)
+            self.on_fate(key, sent["target"]["name"])
         if fate == "error":
             return self.failure(500, "InternalError", "etcdserver: request timed out")
         if fate == "conflict":

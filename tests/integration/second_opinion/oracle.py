@@ -16,7 +16,8 @@ from objects import (CORES, COUNT, IDX, MEM, MOVED, SPLIT, WAKE, allowed, annota
 MARGIN_S = 2.0
 # A Binding without an answer keeps its place as long as it may be under way.
 OPEN_S = 75
-# An offer that led nowhere is taken back after 5 s, when it is tried again after 10 at most.
+# An offer that led nowhere is taken back after 5 s, when it is tried again after 10 at most; one of
+# the node of a bind without an answer when that can take its place no more.
 OFFER_S = 20
 WAKES_A_MINUTE, WAKES_IN_TEN_S = 30, 600
 GIB = 1 << 30
@@ -43,7 +44,7 @@ class Oracle:
         self.junk = set()           # nodes whose gpu-moved cannot be read
         self.offers = {}            # UID -> (time, client) of a nomination by the extender
         self.nominated = {}         # UID -> node, by kube-scheduler
-        self.unanswered = {}        # UID -> when a Binding of it was last without a sure outcome
+        self.unanswered = {}        # UID -> (when, where) of its last Binding without a sure outcome
         self.wakes, self.all_wakes = {}, deque()
         self.bad, self.binds, self.excuses, self.compared = [], 0, 0, 0
         self.last_kill = 0
@@ -118,9 +119,9 @@ class Oracle:
 
     # ---- hooks
 
-    def on_fate(self, key):
+    def on_fate(self, key, node):
         if pod := self.api.pods.get(key):
-            self.unanswered[pod["metadata"]["uid"]] = time.monotonic()
+            self.unanswered[pod["metadata"]["uid"]] = time.monotonic(), node
 
     def on_binding(self, client, key):
         lease = self.api.leases.get(self.lease_key)
@@ -282,12 +283,10 @@ class Oracle:
             if at != node or has != dict.fromkeys(gpus, share):
                 differ.append(f"{name} is on {node} {sorted(gpus)} with {share} each, the ledger "
                               f"says {at} {has}")
-        now = time.monotonic()
         for name, (node, has) in told.items():
             pod = self.api.pods.get(tuple(name.split("/")))
             uid = pod and pod["metadata"]["uid"]
-            if pod and not pod["spec"].get("nodeName") and \
-                    now - self.unanswered.get(uid, -OPEN_S) < OPEN_S:
+            if pod and not pod["spec"].get("nodeName") and self.open_at(uid):
                 loose.update((node, gpu) for gpu in has)
             elif node in self.api.nodes:
                 state = "is not in the API" if not pod else \
@@ -317,14 +316,21 @@ class Oracle:
                     differ.append(f"{key} is {metrics.get(key)}, not {right}")
         return differ
 
+    def open_at(self, uid):
+        """The node to which a Binding without a sure outcome may bind it yet."""
+        when, node = self.unanswered.get(uid, (0, None))
+        return node if time.monotonic() - when < OPEN_S else None
+
     def old_offers(self):
         now = time.monotonic()
         found = []
         for uid, (since, client, _) in list(self.offers.items()):
             pod = self.by_uid(uid)
-            if not pod or not pod["status"].get("nominatedNodeName"):
+            node = pod and pod["status"].get("nominatedNodeName")
+            if not node:
                 del self.offers[uid]
-            elif now - max(since, self.last_kill, self.api.back_at) > OFFER_S:
+            elif now - max(since, self.last_kill, self.api.back_at) > OFFER_S and \
+                    self.open_at(uid) != node:
                 found.append(f"{pod['metadata']['name']} to {pod['status']['nominatedNodeName']} "
                              f"by {client.name}, {now - since:.0f} s ago")
         return found

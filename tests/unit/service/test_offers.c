@@ -303,6 +303,42 @@ static void an_offer_that_led_nowhere_is_taken_back(void **state)
     assert_false(patched_within(60 * GS_NS_PER_S));
 }
 
+/* A bind without an answer may take its place at any moment: an offer of that node stays until the
+ * outcome is known, one of another node has led nowhere. */
+static void an_open_bind_keeps_the_offer_of_its_node_alone(void **state)
+{
+    show("", "");
+    refuse();
+    is_offered("n2", GS_NS_PER_S);
+    rig.get_json = pod_json();
+    rig.bind_code = GS_ETIMEOUT;
+    rig_expect(rig_try_bind(&rig, "p", "up", "n2"), "no known outcome");
+    assert_false(patched_within(60 * GS_NS_PER_S));
+    is_taken_back(6 * GS_NS_PER_S);
+    show("", "");
+    refuse();
+    is_offered("n3", 2 * GS_NS_PER_S);
+    rig.get_json = pod_json();
+    rig_expect(rig_try_bind(&rig, "p", "up", "n2"), "no known outcome");
+    is_taken_back(GS_NS_PER_S);
+}
+
+static void at_the_end_an_open_bind_keeps_no_offer(void **state)
+{
+    show("", "");
+    refuse();
+    is_offered("n2", GS_NS_PER_S);
+    rig.get_json = pod_json();
+    rig.bind_code = GS_ETIMEOUT;
+    rig_expect(rig_try_bind(&rig, "p", "up", "n2"), "no known outcome");
+    gs_service_withdraw(rig.service);
+    assert_int_equal(gs_service_offers(rig.service), 1);
+    is_taken_back(GS_NS_PER_S / 5);
+    show("", "");
+    rig_tick(&rig, GS_NS_PER_S / 10);
+    assert_int_equal(gs_service_offers(rig.service), 0);
+}
+
 static void it_is_taken_back_when_its_place_is_none(void **state)
 {
     show("", "");
@@ -729,6 +765,8 @@ int main(void)
         T(only_nodes_that_the_pod_may_use_are_offered),
         T(who_cannot_use_an_offer_gets_none),
         T(an_offer_that_led_nowhere_is_taken_back),
+        T(an_open_bind_keeps_the_offer_of_its_node_alone),
+        T(at_the_end_an_open_bind_keeps_no_offer),
         T(it_is_taken_back_when_its_place_is_none),
         T(nothing_is_offered_before_the_last_offer_is_taken_back),
         T(it_is_taken_back_again_until_it_is_gone),
