@@ -31,8 +31,9 @@ static const struct {
          false},
     [GS_REASON_BIND_OPEN] = {"an earlier bind to another node has no known outcome yet",
                              "bind_open", false},
-    [GS_REASON_BAD_COUNT] = {"label or annotation gpu-count is not a number from 1 to 64",
-                             "bad_count", true},
+    [GS_REASON_BAD_COUNT] =
+        {"label or annotation gpu-count is not a number from 1 to 64, or they differ", "bad_count",
+         true},
     [GS_REASON_NOT_DIVISIBLE] = {"GPU memory of a container does not divide by gpu-count",
                                  "not_divisible", true},
     [GS_REASON_BAD_PLACEMENT] = {"annotation gpu-placement names no policy", "bad_placement", true},

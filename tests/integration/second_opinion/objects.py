@@ -51,14 +51,12 @@ def annotation(obj, key):
 
 
 def count_of(pod):
-    """How many GPUs it asks for; None if the text says nothing."""
-    text = (pod["metadata"].get("labels") or {}).get(COUNT)
-    if text is None:
-        text = annotation(pod, COUNT)
-    if text is None:
-        return 1
+    """How many GPUs it asks for; None if label or annotation is no such number, or they differ."""
+    texts = ((pod["metadata"].get("labels") or {}).get(COUNT), annotation(pod, COUNT))
     # zeros before it are no harm, as for the original's strconv.Atoi
-    return int(text) if text.isascii() and text.isdecimal() and 1 <= int(text) <= 64 else None
+    counts = {int(text) if text.isascii() and text.isdecimal() and 1 <= int(text) <= 64 else None
+              for text in texts if text is not None} or {1}
+    return counts.pop() if len(counts) == 1 else None
 
 
 def record_of(pod):

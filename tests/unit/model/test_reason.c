@@ -25,8 +25,9 @@ static void texts_are_few_fixed_and_harmless(void **state)
         for (int k = GS_FITS; k < i; k++)
             assert_string_not_equal(text, gs_reason_text((enum gs_reason)k));
     }
-    assert_string_equal(gs_reason_text(GS_REASON_BAD_COUNT),
-                        "label or annotation gpu-count is not a number from 1 to 64");
+    assert_string_equal(
+        gs_reason_text(GS_REASON_BAD_COUNT),
+        "label or annotation gpu-count is not a number from 1 to 64, or they differ");
 }
 
 static void labels_are_words_for_metrics(void **state)
