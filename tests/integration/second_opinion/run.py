@@ -127,7 +127,7 @@ def all_found(args):
             world = one_world(args, folder)
             found = [text[:80] for text in world.oracle.bad if world.expected in text]
             missed += not found
-            print(f"{'found' if found else 'MISSED':6} {args.sabotage:14} "
+            print(f"{'found' if found else 'MISSED':6} {args.sabotage:15} "
                   f"{time.monotonic() - began:4.0f} s  {found[0] if found else ''}", flush=True)
     return 1 if missed else 0
 

@@ -1,37 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
 """What must turn the world red: an API server that does what none may do, and an extender that
-answers, patches or dies as it must not, seen from outside. `run.py PROGRAM --sabotage all`."""
+answers, patches or dies as it must not, seen from outside. `run.py PROGRAM --sabotage all`. Each
+goes on until it is found, for QUIET_MOMENTS at most: how long that takes is the machine's."""
 
 import json
 import signal
 import time
 
-from objects import IDX, SPLIT, WAKE
+from objects import IDX, SPLIT, WAKE, charged
+
+QUIET_MOMENTS = 30
 
 
-def unseen_end(world):
-    """The watch never shows that a pod was deleted."""
-    whole = world.api.note
+def unseen(hidden, act):
+    """act(world) whenever it becomes quiet; no watch and no list shows what is hidden of it."""
+    def sabotage(world):
+        whole, calm, acts = world.api.note, world.faults.calm, []
 
-    def note(kind, how, obj):
-        seq = whole(kind, how, obj)
-        if how == "DELETED" and kind == "pods" and obj["spec"].get("nodeName"):
-            world.api.hist[kind].pop()
-        return seq
-    world.api.note = note
+        def note(kind, how, obj):
+            seq = whole(kind, how, obj)
+            if acts and how == hidden:
+                world.api.hist[kind].pop()
+                world.api.text[kind].pop((obj["metadata"]["namespace"], obj["metadata"]["name"]),
+                                         None)
+            return seq
+
+        def calmed():
+            calm()
+            acts.append(act)
+            act(world)
+            acts.pop()
+        world.api.note, world.faults.calm = note, calmed
+    return sabotage
 
 
-def unseen_hand(world):
-    """Nor that one was bound by hand, in a watch or a list."""
-    whole = world.api.add_pod
+def end_one(world):
+    if pod := next(filter(charged, world.api.pods.values()), None):
+        world.api.del_pod(pod)
 
-    def add_pod(pod):
-        seq = whole(pod)
-        if pod["spec"].get("nodeName") and pod["metadata"]["namespace"] != "kube-system":
-            world.api.hist["pods"].pop()
-            del world.api.text["pods"][(pod["metadata"]["namespace"], pod["metadata"]["name"])]
-        return seq
-    world.api.add_pod = add_pod
+
+def bind_by_hand(world):
+    """Until the record of one is right: of the others the plugin tells."""
+    for _ in range(100):
+        bound = world.tenants.by_hand()
+        if bound and bound[3] == str(bound[2]):
+            break
 
 
 def on_binding(change):
@@ -171,8 +184,16 @@ def overwrites(world, client):
             "/status", {"status": {"nominatedNodeName": "n0"}})
 
 
+def nominates_bound(world, client):
+    patches(world, client, lambda pod: pod["metadata"]["uid"] in world.oracle.places, "/status",
+            {"status": {"nominatedNodeName": "n1"}})
+
+
 def keeps_offers(world, client):
-    patches(world, client, lambda pod: pod["metadata"]["name"] in ("p1", "p2", "p3"), "/status",
+    """Of pods that nobody binds. Without troubles: an offer of who was killed may stand longer."""
+    world.troubles = []
+    patches(world, client, lambda pod: pod["spec"].get("schedulerName") == "other-scheduler" and
+            pod["metadata"]["uid"] not in world.oracle.offers, "/status",
             {"status": {"nominatedNodeName": "n1"}})
 
 
@@ -184,7 +205,8 @@ def dies(world, _):
 LEDGER = "is not the API's"
 # name: what is wrong, and the words in which it must be found
 ALL = {
-    "unseen_end": (unseen_end, LEDGER), "unseen_hand": (unseen_hand, LEDGER),
+    "unseen_end": (unseen("DELETED", end_one), LEDGER),
+    "unseen_hand": (unseen("ADDED", bind_by_hand), LEDGER),
     "other_gpu": (on_binding(other_gpu), LEDGER),
     "more_gpus": (on_binding(more_gpus), "another number of GPUs"),
     "no_record": (on_binding(no_record), "without a record"),
@@ -196,7 +218,8 @@ ALL = {
     "wakes_gated": (every_second(wakes_gated), "scheduling gates"),
     "wakes_often": (every_second(wakes_often), "wakes in"),
     "overwrites": (every_second(overwrites), "nomination is overwritten"),
-    "keeps_offers": (every_second(keeps_offers), "a bound pod is nominated"),
+    "nominates_bound": (every_second(nominates_bound), "a bound pod is nominated"),
+    "keeps_offers": (every_second(keeps_offers), "offers that are not taken back"),
     "dies": (every_second(dies), "the process died"),
     "one_gpu": (on_binding(one_gpu), "OVER-BOOKED"),
 }

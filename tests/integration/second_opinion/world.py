@@ -15,6 +15,7 @@ from nodes import Nodes
 from objects import (CORES, COUNT, MEM, WAKE, allowed, annotation, asked, boxes, count_of,
                      inventory, may_use, peak, usable)
 from oracle import OPEN_S, Oracle
+from sabotage import QUIET_MOMENTS
 from scheduler import WORKERS, Scheduler
 from tenants import Tenants
 
@@ -168,8 +169,11 @@ class World:
                  *(self.scheduler.work() for _ in range(WORKERS))]
         tasks = [self.api.spawn(loop) for loop in loops]
         until, round_number = time.monotonic() + self.args.seconds, 0
+        rounds = float("inf")
+        if self.args.sabotage:
+            until, rounds = rounds, QUIET_MOMENTS
         rng = self.rng_of("rounds")
-        while time.monotonic() < until and not self.enough():
+        while time.monotonic() < until and round_number < rounds and not self.enough():
             round_number += 1
             self.quiet = False
             await self.sleep(tasks, min(rng.choice([5, 10, 15, 25]),
