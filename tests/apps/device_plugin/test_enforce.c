@@ -144,6 +144,10 @@ static void one_present_gpu_has_an_address(void **state)
          {{"GPU-a", "0000:41:00.0", true, GS_ENFORCED_ABSENT},
           {"GPU-b", "0000:c1:00.0", false, GS_ENFORCED_DMEM},
           {"GPU-z", "0000:41:00.0", false, GS_ENFORCED_DMEM}}},
+        {"a card with one instance",
+         {{"MIG-1", "0000:41:00.0", false, GS_ENFORCED_MIG},
+          {"GPU-b", "0000:c1:00.0", false, GS_ENFORCED_DMEM},
+          {"GPU-c", "0000:e1:00.0", true, GS_ENFORCED_ABSENT}}},
         {"two that are there",
          {{"GPU-a", "0000:41:00.0", false, GS_ENFORCED_SHARED},
           {"GPU-b", "0000:41:00.0", false, GS_ENFORCED_SHARED},
@@ -161,8 +165,11 @@ static void one_present_gpu_has_an_address(void **state)
             plugin.devices.set.gone |= r->gpus[i].gone ? GS_GPU_BIT(i) : 0;
         }
         look();
-        for (uint32_t i = 0; i < 3; i++)
+        for (uint32_t i = 0; i < 3; i++) {
             row_equal(r->row, plugin.devices.set.gpus[i].enforced, r->gpus[i].enforced);
+            row_equal(r->row, plugin.enforce.gpus[i].region.state == GS_REGION_USABLE,
+                      r->gpus[i].enforced == GS_ENFORCED_DMEM);
+        }
         close_fixture(&f);
     }
 }

@@ -639,6 +639,30 @@ static void an_entry_of_gpu_moved_stays_until_all_pods_are_known(void **state)
     node_free(&node);
 }
 
+/* Those that a quick list tells of are not all. */
+static void limits_stand_as_they_are_until_all_pods_are_known(void **state)
+{
+    struct node node;
+    node_make(&node);
+    node_start(&node);
+    struct node_pod *p = node_pod(&node, "p", 8, 0);
+    node_kill(&node);
+    node.pods_away = true;
+    node_start(&node);
+    struct node_pod *q = node_bind(&node, "q", 4, GS_GPU_BIT(1), 0);
+    tree_put(&node.tree, node_folder(p), "dmem.max", REGION_0 " max\n" REGION_1 " max\n");
+    node_run(&node, 6);
+    node.pods_away = false;
+    assert_true(node_admit(&node, q));
+    node_run(&node, 20);
+    assert_true(node_limit(&node, p, REGION_0) == UINT64_MAX);
+    node_list_pods(&node);
+    node_run(&node, 20);
+    assert_true(node_limit(&node, p, REGION_0) == 8 * GIB);
+    assert_true(node_limit(&node, q, REGION_1) == 4 * GIB);
+    node_free(&node);
+}
+
 /* ---- a kubelet that tells no pods ---- */
 
 /* Two of one size, taken in in the other order: whose the container is that starts says the
@@ -749,6 +773,7 @@ int main(void)
         cmocka_unit_test(what_the_kernel_limits_starts_again_while_the_api_is_away),
         cmocka_unit_test(what_only_the_checkpoint_names_keeps_its_place),
         cmocka_unit_test(an_entry_of_gpu_moved_stays_until_all_pods_are_known),
+        cmocka_unit_test(limits_stand_as_they_are_until_all_pods_are_known),
         cmocka_unit_test(what_containers_were_told_numbers_the_cards),
         cmocka_unit_test(of_two_that_are_equal_the_one_that_starts_is_limited),
         cmocka_unit_test(slices_that_come_late_are_seen_soon),
