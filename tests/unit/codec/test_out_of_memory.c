@@ -3,6 +3,7 @@
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/codec/annotation.h"
+#include "gpushare/codec/budgets.h"
 #include "gpushare/codec/checkpoint.h"
 #include "gpushare/codec/extender.h"
 #include "gpushare/codec/inventory.h"
@@ -192,6 +193,28 @@ static int attempt_checkpoint(struct gs_slice json, struct gs_error *err)
     return result;
 }
 
+static int attempt_budgets(struct gs_slice json, struct gs_error *err)
+{
+    struct gs_arena arena = {0};
+    struct gs_budget *all = NULL;
+    uint32_t count = 77;
+    int result = gs_codec_budgets(json, &arena, &all, &count, err);
+    assert_int_equal(count, result < 0 ? 77 : 1);
+    gs_arena_release(&arena);
+    return result;
+}
+
+static int attempt_labels(struct gs_slice json, struct gs_error *err)
+{
+    struct gs_arena arena = {0};
+    struct gs_kv *labels = NULL;
+    uint32_t count = 77;
+    int result = gs_codec_labels(json, &arena, &labels, &count, err);
+    assert_int_equal(count, result < 0 ? 77 : 2);
+    gs_arena_release(&arena);
+    return result;
+}
+
 static int attempt_record(struct gs_slice json, struct gs_error *err)
 {
     struct gs_names names = default_names();
@@ -232,6 +255,13 @@ static void every_failed_allocation_is_told_and_undone(void **state)
             "','PodUID':'u','Node':'n'}",
             2);
     try_all(attempt_status, "{'message':'" LONGER LONGER "','code':404}", 1);
+    try_all(attempt_budgets,
+            "{'items':[{'metadata':{'namespace':'" LONGER
+            "'},'spec':{'selector':{'matchLabels':{'" LONGER "':'" LONGER
+            "'},'matchExpressions':[{'key':'" LONGER "','operator':'In','values':['" LONGER
+            "']}]}},'status':{'disruptedPods':{'" LONGER "':''}}}]}",
+            2);
+    try_all(attempt_labels, "{'" LONGER "':'" LONGER "','" LONGER "b':'" LONGER "'}", 1);
     try_all(attempt_record, "", 4);
 }
 
