@@ -45,9 +45,43 @@ static void print_dev(const struct gs_ledger *ledger, const struct gs_node_view 
     gs_buf_puts(out, "]}");
 }
 
-static void print_node(const struct gs_ledger *ledger, const struct gs_node_view *view,
+struct promised {
+    const struct gs_service *service;
+    struct gs_buf *out;
+    bool any;
+};
+
+static bool print_promise(void *ctx, const struct gs_hold *hold)
+{
+    struct promised *promised = ctx;
+    struct gs_buf *out = promised->out;
+    int64_t left_ns;
+    const char *group = gs_promises_group(promised->service, hold->uid, &left_ns);
+    if (!group)
+        return true;
+    gs_buf_puts(out, promised->any ? ",{\"uid\":" : ",\"promised\":[{\"uid\":");
+    promised->any = true;
+    gs_buf_json_string(out, hold->uid, strlen(hold->uid));
+    gs_buf_puts(out, ",\"group\":");
+    gs_buf_json_string(out, group, strlen(group));
+    gs_buf_puts(out, ",\"devs\":[");
+    const char *comma = "";
+    for (uint32_t idx = 0; idx < GS_GPUS_MAX; idx++) {
+        if (!(hold->gpus & GS_GPU_BIT(idx)))
+            continue;
+        gs_buf_printf(out, "%s%u", comma, idx);
+        comma = ",";
+    }
+    gs_buf_printf(out, "],\"usedGPU\":%u,\"millisecondsLeft\":%lld}", hold->units,
+                  (long long)(left_ns > 0 ? left_ns / GS_NS_PER_MS : 0));
+    return true;
+}
+
+static void print_node(const struct gs_service *service, const struct gs_node_view *view,
                        struct gs_buf *out)
 {
+    const struct gs_ledger *ledger = service->store.ledger;
+    struct promised promised = {service, out, false};
     const char *name = gs_ledger_node_name(ledger, view->slot);
     gs_buf_puts(out, "{\"name\":");
     gs_buf_json_string(out, name, strlen(name));
@@ -57,10 +91,13 @@ static void print_node(const struct gs_ledger *ledger, const struct gs_node_view
                   gs_unit_name(gs_ledger_node_unit(ledger, view->slot)));
     for (uint32_t i = 0; i < view->gpu_count; i++)
         print_dev(ledger, view, i, out);
-    gs_buf_puts(out, "]}");
+    gs_buf_puts(out, "]");
+    gs_ledger_each_hold(ledger, view->slot, print_promise, &promised);
+    gs_buf_puts(out, promised.any ? "]}" : "}");
 }
 
 struct page {
+    const struct gs_service *service;
     struct gs_buf *out;
     bool any;
 };
@@ -72,16 +109,17 @@ static void print_next(void *ctx, const struct gs_store *store, const struct gs_
         return;
     gs_buf_puts(page->out, page->any ? "," : "");
     page->any = true;
-    print_node(store->ledger, view, page->out);
+    print_node(page->service, view, page->out);
 }
 
-static int print_named(const struct gs_store *store, const char *name, struct gs_buf *out,
+static int print_named(const struct gs_service *service, const char *name, struct gs_buf *out,
                        struct gs_error *err)
 {
+    const struct gs_store *store = &service->store;
     gs_store_read(store);
     const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(name));
     if (view)
-        print_node(store->ledger, view, out);
+        print_node(service, view, out);
     gs_store_unlock(store);
     return view ? 0 : gs_fail(err, GS_ENOENT, "node %.200s is not known", name);
 }
@@ -89,14 +127,14 @@ static int print_named(const struct gs_store *store, const char *name, struct gs
 int gs_service_inspect(struct gs_service *service, const char *node, struct gs_buf *answer,
                        struct gs_error *err)
 {
-    struct page page = {answer, false};
+    struct page page = {service, answer, false};
     const char *refuses = gs_service_refuses(service); /* first: it may be loaded any moment */
     if (!gs_service_loaded(service))
         return gs_fail(err, GS_ENOTREADY, "%s", refuses);
     gs_buf_puts(answer, "{\"nodes\":[");
     if (!node)
         gs_store_each_node(&service->store, print_next, &page);
-    else if (print_named(&service->store, node, answer, err) < 0)
+    else if (print_named(service, node, answer, err) < 0)
         return -1;
     gs_buf_puts(answer, "]}\n");
     return gs_buf_failed(answer) ? gs_fail(err, GS_ENOMEM, "the answer does not fit") : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "promises.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ struct gs_promise_group {
     bool refused; /* one of its members */
     struct gs_promise_member *members;
     UT_hash_handle hh;
+    char text[]; /* namespace/name */
 };
 
 static struct gs_promise_member *find(const struct gs_promises *promises, const char *uid)
@@ -62,9 +64,11 @@ static struct gs_promise_group *need_group(struct gs_promises *promises, const s
     HASH_FIND(hh, promises->groups, &name, sizeof(name), group);
     if (group)
         return group;
-    group = calloc(1, sizeof(*group));
+    const size_t bytes = strlen(pod->ns) + strlen(pod->group) + 2;
+    group = calloc(1, sizeof(*group) + bytes);
     if (!group)
         return NULL;
+    snprintf(group->text, bytes, "%s/%s", pod->ns, pod->group);
     group->name = name;
     HASH_ADD(hh, promises->groups, name, sizeof(name), group);
     if (group->hh.tbl)
@@ -218,6 +222,20 @@ static uint32_t end_old(struct gs_service *service, struct gs_promise_group *gro
         drop(&service->promises, member);
     }
     return left;
+}
+
+const char *gs_promises_group(const struct gs_service *service, const char *uid,
+                              int64_t *ret_left_ns)
+{
+    const struct gs_promise_member *member = find(&service->promises, uid);
+    if (!member || !gs_ledger_promised(service->store.ledger, uid, NULL))
+        return NULL;
+    const struct gs_promise_group *group = member->group;
+    int64_t until_ns = member->since_ns + GS_PROMISE_NS;
+    if (group->refused && group->asked_ns + GS_PROMISE_REFUSED_NS < until_ns)
+        until_ns = group->asked_ns + GS_PROMISE_REFUSED_NS;
+    *ret_left_ns = until_ns - gs_clock_now_ns(service->config.clock);
+    return group->text;
 }
 
 void gs_promises_tick(struct gs_service *service, bool answers, int64_t now_ns)

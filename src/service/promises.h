@@ -73,6 +73,11 @@ bool gs_promises_make(struct gs_service *service, const struct gs_pod *pod, uint
 /* It was refused on all nodes. Takes the store's lock. */
 void gs_promises_refused(struct gs_service *service, const struct gs_filter_args *args);
 
+/* The group, "namespace/name", of a pod that is promised a place, and for how long at most it is
+ * still; NULL: it is promised none. The store is locked. */
+const char *gs_promises_group(const struct gs_service *service, const char *uid,
+                              int64_t *ret_left_ns);
+
 /* Ends what is over; all of it, where this replica does not answer. Takes the store's lock. */
 void gs_promises_tick(struct gs_service *service, bool answers, int64_t now_ns);
 

@@ -152,6 +152,36 @@ static void members_are_bound_to_the_gpus_that_they_were_promised(void **state)
     }
 }
 
+static void expect_inspected(const char *promised)
+{
+    struct gs_buf answer = GS_BUF(1 << 20);
+    char wanted[512];
+    snprintf(wanted, sizeof(wanted), "%s", promised);
+    rig_quote(wanted);
+    assert_int_equal(gs_service_inspect(rig.service, "n1", &answer, NULL), 0);
+    gs_buf_putc(&answer, '\0');
+    const char *found = strstr(answer.data, ",\"promised\"");
+    assert_string_equal(found ? found : "", wanted);
+    gs_buf_release(&answer);
+}
+
+static void inspect_names_group_and_time_left(void **state)
+{
+    expect_inspected("");
+    assert_true(fits(member("m0", 10)) && fits(member("m1", 6)));
+    rig_tick(&rig, 2 * GS_NS_PER_S);
+    expect_inspected(",'promised':[{'uid':'u-m0','group':'default/g','devs':[0],'usedGPU':10,"
+                     "'millisecondsLeft':3000},{'uid':'u-m1','group':'default/g','devs':[0],"
+                     "'usedGPU':6,'millisecondsLeft':3000}]}]}\n");
+    assert_false(fits(member("m2", 10)));
+    rig_tick(&rig, 100 * GS_NS_PER_MS);
+    expect_inspected(",'promised':[{'uid':'u-m0','group':'default/g','devs':[0],'usedGPU':10,"
+                     "'millisecondsLeft':200},{'uid':'u-m1','group':'default/g','devs':[0],"
+                     "'usedGPU':6,'millisecondsLeft':200}]}]}\n");
+    rig_tick(&rig, GS_PROMISE_NS);
+    expect_inspected("");
+}
+
 static void binds_beside_promises_are_refused(void **state)
 {
     assert_true(fits(member("m0", 10)));
@@ -420,6 +450,7 @@ int main(void)
         T(whole_nodes_that_are_asked_about_promise_nothing),
         T(the_best_node_alone_is_named),
         T(members_are_bound_to_the_gpus_that_they_were_promised),
+        T(inspect_names_group_and_time_left),
         T(binds_beside_promises_are_refused),
         T(a_new_cycle_ends_all_promises_of_its_group),
         T(after_a_refusal_promises_last_a_moment),
