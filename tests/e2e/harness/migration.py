@@ -75,8 +75,9 @@ class Migration(NodeCluster):
                  lambda: self.plugin.metric(FOREIGN) == count, timeout_s, interval_s=0.5)
 
     def wait_capacity(self, units=UNITS):
+        # A kubelet of 1.36 takes long over a list of many new ids (docs/operate.md).
         wait_for(f"the node offers {units} units", lambda: self.gpu_memory() == units and int(
-            self.node_object()["status"]["capacity"][GPU_MEM]) == units)
+            self.node_object()["status"]["capacity"][GPU_MEM]) == units, 180)
 
     def doctor(self):
         """What `kubectl inspect gpushare doctor` says, as docs/install.md asks after each step."""
