@@ -152,6 +152,18 @@ static void members_are_bound_to_the_gpus_that_they_were_promised(void **state)
     }
 }
 
+/* Where it would go by what is free when it is bound, another may have been judged beside it. */
+static void a_promise_is_of_the_gpus_that_were_best_when_it_was_made(void **state)
+{
+    rig_node(&rig, "n1", "16,16");
+    rig_pod(&rig, "x", "ux", 4, "n1", "1", "Running");
+    assert_true(fits(member("m0", 8)));
+    rig_pod_gone(&rig, "x", "ux");
+    rig_feed(&rig, member("m0", 8), false);
+    bind("m0", BOUND);
+    assert_non_null(strstr(rig.annotations, "GPU_MEM_IDX=1;"));
+}
+
 static void expect_inspected(const char *promised)
 {
     struct gs_buf answer = GS_BUF(1 << 20);
@@ -450,6 +462,7 @@ int main(void)
         T(whole_nodes_that_are_asked_about_promise_nothing),
         T(the_best_node_alone_is_named),
         T(members_are_bound_to_the_gpus_that_they_were_promised),
+        T(a_promise_is_of_the_gpus_that_were_best_when_it_was_made),
         T(inspect_names_group_and_time_left),
         T(binds_beside_promises_are_refused),
         T(a_new_cycle_ends_all_promises_of_its_group),

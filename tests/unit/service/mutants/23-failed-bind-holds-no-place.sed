@@ -1,2 +1,2 @@
 # src/service/bind_outcome.c, found by test_wake
-s/(void)gs_holds_follow(service, &pod, NULL);//
+s/gs_holds_again(service, uid);//
