@@ -1,15 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpushare/base/num.h"
-#include "inspect/defrag.h"
+#include "gpushare/codec/annotation.h"
+#include "gpushare/core/defrag.h"
+#include "inspect/common.h"
 #include "inspect/fetch.h"
+#include "inspect/grid.h"
 #include "inspect/lookup.h"
+#include "inspect/snapshot.h"
 #include "inspect/terminal.h"
+#include "inspect/verdict.h"
+#include "inspect/waits.h"
 
 /* kubectl inspect gpushare defrag: which pods would have to move so that others fit. */
+
+/* A plan and whom it is for; waiting NULL: it frees a node. */
+struct defrag_entry {
+    const struct snap_waiting *waiting;
+    enum gs_defrag_result result;
+    struct gs_defrag_plan plan;
+};
+
+struct defrag_run {
+    struct common common;
+    const char *free_node; /* NULL: room for those that wait */
+    uint32_t max_moves;
+    enum gs_placement policy;
+    struct snapshot snapshot;
+
+    /* bound pods with GPU memory */
+    struct gs_arena texts;
+    struct gs_defrag_pod *pods;
+    struct {
+        const char *node;
+        gs_gpu_mask gpus;
+    } * where; /* each is */
+    uint32_t pod_count, pod_cap;
+
+    struct defrag_entry *entries;
+    uint32_t entry_count;
+    uint32_t left_out;          /* pods that wait and were not looked at */
+    struct gs_defrag_pod *stay; /* of a node that is freed: who cannot go; borrowed texts */
+    uint32_t stay_count;
+    bool old_eviction; /* the API server is older than 1.22 */
+};
 
 /* ---- the cluster as the planner wants it: a ledger, and what every bound pod asked for ---- */
 
@@ -44,13 +82,10 @@ static int grow(struct defrag_run *run)
     void *pods = reallocarray(run->pods, cap, sizeof(*run->pods));
     if (pods)
         run->pods = pods;
-    void *nodes = reallocarray(run->nodes, cap, sizeof(*run->nodes));
-    if (nodes)
-        run->nodes = nodes;
-    void *gpus = reallocarray(run->gpus, cap, sizeof(*run->gpus));
-    if (gpus)
-        run->gpus = gpus;
-    if (!pods || !nodes || !gpus)
+    void *where = reallocarray(run->where, cap, sizeof(*run->where));
+    if (where)
+        run->where = where;
+    if (!pods || !where)
         return -1;
     run->pod_cap = cap;
     return 0;
@@ -77,8 +112,8 @@ static int note_bound(struct defrag_run *run, const struct gs_pod *pod)
         !keep_list(run, &made.ask.model) || !keep_list(run, &made.ask.model_deny) ||
         !keep_list(run, &made.ask.uuid) || !keep_list(run, &made.ask.uuid_deny))
         return -1;
-    run->nodes[run->pod_count] = node;
-    run->gpus[run->pod_count] = gs_pod_recorded(pod);
+    run->where[run->pod_count].node = node;
+    run->where[run->pod_count].gpus = gs_pod_recorded(pod);
     run->pods[run->pod_count++] = made;
     return 0;
 }
@@ -117,11 +152,167 @@ static void release(struct defrag_run *run)
     free(run->entries);
     free(run->stay);
     free(run->pods);
-    free(run->nodes);
-    free(run->gpus);
+    free(run->where);
     gs_arena_release(&run->texts);
     snapshot_release(&run->snapshot);
     source_close(&run->common.source);
+}
+
+static const char *node_name(const struct defrag_run *run, uint32_t slot)
+{
+    return gs_ledger_node_name(run->snapshot.cluster.ledger, slot);
+}
+
+/* ---- the moves ---- */
+
+static int print_moves(const struct defrag_run *run, const struct gs_defrag_plan *plan)
+{
+    struct grid grid;
+    char list[GS_IDX_TEXT_BYTES], ran[WAIT_SHORT_BYTES];
+    int64_t now_s = common_now_s(&run->common);
+    grid_open(&grid, run->common.app->terminal.colour);
+    grid_column(&grid, false, "  MOVE");
+    grid_column(&grid, false, "FROM");
+    grid_column(&grid, true, "GPU");
+    grid_column(&grid, true, "GIVES(%s)", verdict_unit(&run->snapshot));
+    grid_column(&grid, true, "RAN");
+    grid_column(&grid, false, "GOES TO");
+    grid_column(&grid, true, "GPU");
+    for (uint32_t i = 0; i < plan->count; i++) {
+        const struct gs_defrag_move *move = &plan->moves[i];
+        const struct gs_defrag_pod *pod = &run->pods[move->pod];
+        waits_since(pod->age_s ? now_s - pod->age_s : 0, now_s, ran);
+        grid_row(&grid);
+        grid_cell(&grid, GRID_PLAIN, "  %s/%s", pod->ns, pod->name);
+        grid_cell(&grid, GRID_PLAIN, "%s", run->where[move->pod].node);
+        grid_cell(&grid, GRID_PLAIN, "%s", gs_codec_idx_format(run->where[move->pod].gpus, list));
+        grid_cell(&grid, GRID_PLAIN, "%" PRIu64, (uint64_t)pod->ask.units * pod->ask.gpu_count);
+        grid_cell(&grid, GRID_PLAIN, "%s", ran);
+        grid_cell(&grid, GRID_PLAIN, "%s", node_name(run, move->slot));
+        grid_cell(&grid, GRID_PLAIN, "%s", gs_codec_idx_format(move->gpus, list));
+    }
+    _cleanup_free_ char *text = grid_text(&grid);
+    grid_close(&grid);
+    if (text)
+        fputs(text, stdout);
+    return text ? 0 : -1;
+}
+
+/* An eviction is a POST that kubectl has no word for; the API server refuses it while a
+ * PodDisruptionBudget says no. */
+static void print_commands(const struct defrag_run *run, const struct gs_defrag_plan *plan,
+                           bool keep_cordoned)
+{
+    const char *version = run->old_eviction ? "v1beta1" : "v1";
+    putchar('\n');
+    if (plan->cordon)
+        printf("  kubectl cordon %s\n", node_name(run, plan->slot));
+    for (uint32_t i = 0; i < plan->count; i++) {
+        const struct gs_defrag_pod *pod = &run->pods[plan->moves[i].pod];
+        printf("  echo '{\"apiVersion\":\"policy/%s\",\"kind\":\"Eviction\",\"metadata\":{"
+               "\"namespace\":\"%s\",\"name\":\"%s\"}}' |\n"
+               "    kubectl create --raw /api/v1/namespaces/%s/pods/%s/eviction -f - &&\n"
+               "    kubectl -n %s wait --for=delete pod/%s --timeout=10m\n",
+               version, pod->ns, pod->name, pod->ns, pod->name, pod->ns, pod->name);
+    }
+    if (plan->cordon && !keep_cordoned)
+        printf("  kubectl uncordon %s\n", node_name(run, plan->slot));
+}
+
+/* ---- pods that wait ---- */
+
+static void print_ask(const struct defrag_run *run, const struct defrag_entry *entry)
+{
+    const struct gs_charge *charge = &entry->waiting->charge;
+    printf("%s/%s (%" PRIu32 " %s", entry->waiting->pod.ns, entry->waiting->pod.name, charge->units,
+           verdict_unit(&run->snapshot));
+    if (charge->gpu_count > 1)
+        printf(" on each of %" PRIu32 " GPUs", charge->gpu_count);
+    putchar(')');
+}
+
+static int print_entry(const struct defrag_run *run, const struct defrag_entry *entry)
+{
+    const struct gs_defrag_plan *plan = &entry->plan;
+    char list[GS_IDX_TEXT_BYTES];
+    print_ask(run, entry);
+    switch (entry->result) {
+    case GS_DEFRAG_FITS:
+        printf(" fits now: %s, GPU %s\n", node_name(run, plan->slot),
+               gs_codec_idx_format(plan->gpus, list));
+        return 0;
+    case GS_DEFRAG_NO_SUM:
+        puts(": less than that is free on all GPUs that it may use; no move helps");
+        return 0;
+    case GS_DEFRAG_NONE:
+        printf(": no %" PRIu32 " moves help\n", run->max_moves);
+        return 0;
+    case GS_DEFRAG_TOO_MANY:
+        puts(": nothing found, and not everything was tried; fewer --max-moves may find one");
+        return 0;
+    default:
+        printf(" fits %s, GPU %s, after %" PRIu32 " move%s\n", node_name(run, plan->slot),
+               gs_codec_idx_format(plan->gpus, list), plan->count, plan->count == 1 ? "" : "s");
+    }
+    if (print_moves(run, plan) < 0)
+        return -1;
+    print_commands(run, plan, false);
+    return 0;
+}
+
+static int tell_waiting(const struct defrag_run *run)
+{
+    if (!run->entry_count)
+        puts("No pod waits for GPU memory.");
+    for (uint32_t i = 0; i < run->entry_count; i++) {
+        if (i)
+            putchar('\n');
+        if (print_entry(run, &run->entries[i]) < 0)
+            return -1;
+    }
+    if (run->left_out)
+        printf("\n%" PRIu32 " more wait; they were not looked at: carry these moves out first\n",
+               run->left_out);
+    return 0;
+}
+
+/* ---- a node ---- */
+
+static const char *why_it_stays(const struct gs_defrag_pod *pod)
+{
+    return pod->movable ? "has room nowhere else"
+                        : "has no controller that makes a new one elsewhere, or is on its way out";
+}
+
+static int tell_node(const struct defrag_run *run)
+{
+    const struct gs_defrag_plan *plan = &run->entries[0].plan;
+    if (!plan->count && !run->stay_count) {
+        printf("%s holds no pod with GPU memory.\n", run->free_node);
+        return 0;
+    }
+    printf("%s: %" PRIu32 " of %" PRIu32 " pods with GPU memory can move\n", run->free_node,
+           plan->count, plan->count + run->stay_count);
+    if (plan->count && print_moves(run, plan) < 0)
+        return -1;
+    for (uint32_t i = 0; i < run->stay_count; i++)
+        printf("  %s/%s stays: it %s\n", run->stay[i].ns, run->stay[i].name,
+               why_it_stays(&run->stay[i]));
+    if (plan->count)
+        print_commands(run, plan, true);
+    return 0;
+}
+
+static int tell(const struct defrag_run *run)
+{
+    int result = run->free_node ? tell_node(run) : tell_waiting(run);
+    bool moves = false;
+    for (uint32_t i = 0; i < run->entry_count; i++)
+        moves = moves || run->entries[i].plan.count;
+    if (result == 0 && moves)
+        puts("\nWhere new pods go is what the extender would choose now. Affinities between pods "
+             "were not\nlooked at, nor budgets: an eviction that one forbids is refused.");
+    return result;
 }
 
 /* ---- the command ---- */
@@ -240,7 +431,7 @@ static int free_node(struct defrag_run *run, struct gs_defrag *defrag, uint32_t 
     run->entry_count = 1;
     entry->result = gs_defrag_free_node(defrag, slot, &entry->plan);
     for (uint32_t i = 0; i < run->pod_count; i++) {
-        if (strcmp(run->nodes[i], run->free_node) == 0 && !moved(&entry->plan, i))
+        if (strcmp(run->where[i].node, run->free_node) == 0 && !moved(&entry->plan, i))
             run->stay[run->stay_count++] = run->pods[i];
     }
     return entry->result == GS_DEFRAG_NO_MEMORY ? -1 : 0;
@@ -289,7 +480,7 @@ int cmd_defrag(const struct app *app, int argc, char **argv)
         result = plan(&run, &err);
     if (result == 0)
         find_release(&run);
-    if (result == 0 && (defrag_tell(&run) < 0 || fflush(stdout) != 0))
+    if (result == 0 && (tell(&run) < 0 || fflush(stdout) != 0))
         result = fail_output(&err);
     release(&run);
     return result == 0 ? 0 : complain(&err);

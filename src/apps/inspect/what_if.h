@@ -46,7 +46,7 @@ int orders_of_manifest(struct orders *orders, const struct gs_names *names, cons
 /* A pod that has to go somewhere else. */
 int orders_of_pod(struct orders *orders, const struct gs_pod *pod, struct gs_error *err);
 
-/* what_if_tell.c. -1: out of memory, or the output cannot be written. */
+/* -1: out of memory, or the output cannot be written. */
 int orders_print(const struct orders *orders, const char *unit, enum gs_placement policy);
 int orders_document(const struct orders *orders, const char *unit, enum gs_placement policy,
                     bool yaml);
