@@ -58,9 +58,13 @@ class Start:
 
     def check(self):
         """It answers, and knows what the API knows."""
+        deadline = time.monotonic() + READY_S
         status, text = self.http.ask("GET", f"{PREFIX}/inspect")
-        if status == 500:  # this one failed: the next may not
+        while status != 200 and time.monotonic() < deadline:  # this one failed: the next may not
+            time.sleep(0.01)
             status, text = self.http.ask("GET", f"{PREFIX}/inspect")
+        if status != 200:
+            raise Failure(f"allocation {self.n}: it answers {status}: {text[:200]}")
         shown = {(n["name"], dev["id"]): {p["uid"]: p["usedGPU"] for p in dev["pods"]}
                  for n in json.loads(text)["nodes"] for dev in n["devs"]}
         if shown != truth(self.world.pods()):

@@ -282,7 +282,7 @@ static void a_broken_plugin_is_told_as_such(void **state)
         row_text(r->row, gs_code_name(err.code), gs_code_name(r->code));
         if (!strstr(err.msg, r->words))
             row_text(r->row, err.msg, r->words);
-        row_equal(r->row, fake_api_count(f.api, ""), 0);
+        row_equal(r->row, fake_api_count(f.api, "GET /x"), 0);
     }
 }
 
