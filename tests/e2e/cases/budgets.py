@@ -12,7 +12,8 @@ from harness.shapes import create_priorities, only_on, resident, start_preemptin
 KUBE = ">=1.21"
 BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
 NODES = ("a0", "a1", "b0", "b1", "alone")
-# kube-scheduler proposes both pods of low priority of a node, one of each GPU; a guarded one has to go with them
+# kube-scheduler proposes both pods of low priority of a node, one of each GPU; a third has to go with them.
+# By priority alone it would be a guarded one.
 GUARDED = {"a0-mid0", "a0-mid1", "b1-mid0", "b1-mid1", "alone-mid0"}
 
 
@@ -20,10 +21,11 @@ def residents():
     for name in NODES:
         for gpu in (0, 1):
             for priority in ("low", "mid"):
-                made = resident(f"{name}-{priority}{gpu}", name, gpu, 8, priorityClassName=priority,
-                                terminationGracePeriodSeconds=0)
-                made["metadata"]["labels"] = {
-                    "guarded": str(made["metadata"]["name"] in GUARDED).lower()}
+                pod_name = f"{name}-{priority}{gpu}"
+                guarded = pod_name in GUARDED
+                made = resident(pod_name, name, gpu, 8, terminationGracePeriodSeconds=0,
+                                priorityClassName="mild" if guarded else priority)
+                made["metadata"]["labels"] = {"guarded": str(guarded).lower()}
                 yield made
 
 
@@ -48,7 +50,7 @@ def preempts(cluster, nodes):
 
 def body():
     with Cluster(nodes=[node(name, [16, 16]) for name in NODES], scheduler=None) as cluster:
-        create_priorities(cluster, {"low": 10, "mid": 100, "urgent": 500})
+        create_priorities(cluster, {"low": 10, "mild": 90, "mid": 100, "urgent": 500})
         cluster.create_pods(list(residents()))
         cluster.wait_inspect_agrees()
         cluster.api.create(BUDGETS, budget("guard", {"guarded": "true"}))

@@ -14,7 +14,7 @@ from harness.objects import bound_node, pod
 from harness.watch import PodWatch
 
 KUBE = ">=1.36"
-SEEDS = (1, 2, 3)
+SEEDS = (1, 2)
 NODES, GPUS, GANGS = 8, [16, 16], 14
 CAPACITY = NODES * sum(GPUS)
 
