@@ -422,8 +422,10 @@ static void *ask_many(void *arg)
 
 static void *tick_many(void *arg)
 {
-    while (!atomic_load(&done))
+    while (!atomic_load(&done)) {
         gs_service_tick(rig.service);
+        nanosleep(&(const struct timespec){.tv_nsec = GS_NS_PER_MS}, NULL); /* they are few */
+    }
     return NULL;
 }
 
