@@ -28,14 +28,6 @@ static void end(struct web_parts *parts)
     parts->count++;
 }
 
-void web_parts_sum(const struct web_parts *parts, char to[WEB_SUM_BYTES])
-{
-    uint64_t all[WEB_PARTS_MAX];
-    for (uint32_t i = 0; i < parts->count; i++)
-        all[i] = parts->part[i].content;
-    snprintf(to, WEB_SUM_BYTES, "%016" PRIx64, gs_hash_bytes(all, parts->count * sizeof(all[0])));
-}
-
 /* Of a namespace, 0 to 11. */
 static unsigned colour_of(const struct view *view, const char *ns)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "gpushare/base/index.h"
 #include "inspect/source.h"
 #include "inspect/web_page.h"
 
@@ -210,6 +211,14 @@ void web_head(struct gs_buf *out, const char *server, int64_t now_s, bool live, 
                   at, live ? "<noscript><p>Reload to see changes.</noscript>" : "");
     web_escape(out, text);
     gs_buf_puts(out, "\"></label>");
+}
+
+void web_parts_sum(const struct web_parts *parts, char to[WEB_SUM_BYTES])
+{
+    uint64_t all[WEB_PARTS_MAX];
+    for (uint32_t i = 0; i < parts->count; i++)
+        all[i] = parts->part[i].content;
+    snprintf(to, WEB_SUM_BYTES, "%016" PRIx64, gs_hash_bytes(all, parts->count * sizeof(all[0])));
 }
 
 void web_document(const struct web_state *state, const struct web_query *query,
