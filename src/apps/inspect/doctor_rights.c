@@ -26,6 +26,9 @@ static const struct right rights[] = {
      "set kube-scheduler's percentageOfNodesToScore to 100, else a pod may stay Pending beside a "
      "GPU that is free"},
     {WHO_EXTENDER, {"create", "", "pods", "binding"}},
+    {WHO_EXTENDER,
+     {"watch", "policy", "poddisruptionbudgets", ""},
+     "mind that PodDisruptionBudgets do not count for the victims that preemption adds"},
     {WHO_PLUGIN, {"watch", "", "pods", ""}},
     {WHO_PLUGIN, {"patch", "", "pods", ""}},
     {WHO_PLUGIN, {"patch", "", "nodes", ""}},
