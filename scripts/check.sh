@@ -51,7 +51,7 @@ steps=(
     "packages the .debs go into a fresh Debian 12, run and leave nothing; a release is whole"
     "hardening RELRO, PIE, stack protector, FORTIFY and the rest are in the programs"
     "supply   docs/development.md lists what is linked, and under which licence; so does the SPDX document; corrections by Debian are found"
-    "node     what limits containers, and the device plugin where everything happens at random, 25 s (--long: 10 minutes)"
+    "node     what limits containers, and the device plugin in random worlds, a minute and a half (--long: 30 minutes)"
     "surface  random attempts on what whoever is let in a little may reach, 20 s (--long: an hour)"
     "web      the page of kubectl inspect gpushare web in a headless Chromium, on clusters of gpushare-sim"
     "world    the service in random worlds, 4 million steps (--long: 40 million)"
@@ -214,13 +214,15 @@ step_supply() {
 }
 
 step_node() {
-    local seconds=25 worlds=(--worlds 60) # 6 s
-    ((fuzz_seconds == 5)) || seconds=600 worlds=(--seconds 600 --seed "$(date +%s)")
-    build_project "$root" release gpushare-device-plugin gpushare-sim device_plugin_node_worlds
+    local seconds=25 seed=1 worlds=(--worlds 200) # 27 s
+    ((fuzz_seconds == 5)) || seconds=600 seed=$(date +%s) worlds=(--seconds 600 --seed "$(date +%s)")
+    build_project "$root" release gpushare-device-plugin gpushare-sim device_plugin_node_worlds \
+        dmem_shim clock_shim
     build/tests/device_plugin_node_worlds "${worlds[@]}"
     tests/integration/device_plugin/node_limits.sh "$root/build"
     python3 tests/integration/device_plugin/node_memory.py build # 22 s
     tests/integration/device_plugin/node_random.sh "$root/build" --seconds "$seconds"
+    tests/integration/device_plugin/node_attack.sh "$root/build" --seconds "$seconds" --seed "$seed"
 }
 
 step_web() {
