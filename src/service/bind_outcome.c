@@ -82,6 +82,9 @@ void gs_bind_confirm(struct gs_service *service, const struct gs_binding_args *a
     gs_store_write(store);
     bool known = gs_ledger_find_claim(store->ledger, args->uid, &claim);
     bool shown = known && claim.state == GS_CLAIM_CONFIRMED; /* the watch was faster */
+    const struct gs_node_view *node = gs_ledger_view(store->ledger, gs_slice_of(args->node));
+    if (node)
+        gs_offers_bound(service, node->slot);
     if (known && claim.also && gpus) {
         const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(claim.node));
         gs_ledger_place(store->ledger, args->uid, gpus);

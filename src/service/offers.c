@@ -123,16 +123,50 @@ bool gs_offers_may(const struct gs_service *service, const struct gs_waiter *wai
            gs_ledger_hold_slot(service->store.ledger, waiter->pod->uid) == GS_INDEX_NONE;
 }
 
+static bool is_paused(const struct gs_service *service, uint32_t slot, int64_t now_ns)
+{
+    const struct gs_offered_nodes *all = &service->offered_nodes;
+    const struct gs_offered_node *node = slot < all->cap ? &all->nodes[slot] : NULL;
+    if (!node || node->vain < GS_OFFERS_VAIN)
+        return false;
+    int64_t pause_ns = (node->vain - GS_OFFERS_VAIN + 1) * GS_OFFER_NS;
+    return now_ns - node->vain_ns < (pause_ns < GS_OFFERS_PAUSE_NS ? pause_ns : GS_OFFERS_PAUSE_NS);
+}
+
+static void note_vain(struct gs_service *service, uint32_t slot, int64_t now_ns)
+{
+    struct gs_offered_nodes *all = &service->offered_nodes;
+    if (slot >= all->cap) {
+        uint32_t cap = gs_ledger_slots(service->store.ledger);
+        struct gs_offered_node *wider = reallocarray(all->nodes, cap, sizeof(*wider));
+        if (!wider)
+            return; /* it is offered on */
+        memset(wider + all->cap, 0, (cap - all->cap) * sizeof(*wider));
+        *all = (struct gs_offered_nodes){wider, cap};
+    }
+    struct gs_offered_node *node = &all->nodes[slot];
+    bool in_a_row = now_ns - node->vain_ns < GS_OFFERS_PAUSE_NS;
+    *node = (struct gs_offered_node){in_a_row ? node->vain + 1 : 1, now_ns};
+}
+
+void gs_offers_bound(struct gs_service *service, uint32_t slot)
+{
+    if (slot < service->offered_nodes.cap)
+        service->offered_nodes.nodes[slot].vain = 0;
+}
+
 uint32_t gs_offers_find(const struct gs_service *service, const struct gs_waiter *waiter,
                         const struct gs_ask *ask, int64_t *work)
 {
     const struct gs_store *store = &service->store;
+    const int64_t now_ns = gs_clock_now_ns(service->config.clock);
     uint32_t end = gs_ledger_slots(store->ledger);
     for (uint32_t from = 0;;) {
         uint32_t slot = gs_fit_first(store->ledger, ask, from);
         *work -= (slot == GS_INDEX_NONE ? end : slot + 1) - from;
         if (slot == GS_INDEX_NONE ||
-            (gs_node_facts_eligible(&store->cluster.facts, slot, waiter->pod) == GS_ELIGIBLE &&
+            (!is_paused(service, slot, now_ns) &&
+             gs_node_facts_eligible(&store->cluster.facts, slot, waiter->pod) == GS_ELIGIBLE &&
              !was_tried(&waiter->offers, slot,
                         print_of(store, gs_ledger_view_at(store->ledger, slot)))))
             return slot;
@@ -380,8 +414,12 @@ static bool look_back(void *ctx, struct gs_waiter *waiter)
     bool kept = claimed && strcmp(claimed, waiter->pod->offer) == 0 &&
                 !atomic_load(&back->service->withdrawn);
     bool nominated;
-    if (offers->node && (claimed || is_over(back->service, waiter, back->now_ns)))
+    if (offers->node && (claimed || is_over(back->service, waiter, back->now_ns))) {
+        uint32_t slot = gs_ledger_hold_slot(back->service->store.ledger, waiter->pod->uid);
+        if (!claimed && slot != GS_INDEX_NONE)
+            note_vain(back->service, slot, back->now_ns);
         end_offer(back->service, waiter);
+    }
     GS_INVARIANT(!offers->node || holds_place(&back->service->store, waiter),
                  "the ledger holds the place of every offer that stands");
     if (waiter->pod->offer[0] || back->now_ns - offers->since_ns >= 2 * GS_OFFER_NS)

@@ -34,9 +34,24 @@
  * GS_OFFER_QUESTIONS times in a pod's life, none later than GS_OFFER_NS after the first. When that
  * is over, or no node is left, the pod is woken at once. A node that led nowhere is offered again
  * when its labels, taints, allocatable or free GPU memory are not what they were.
+ *
+ * A node on which GS_OFFERS_VAIN offers led nowhere, to whomever, is offered to nobody for a while,
+ * longer each time (GS_OFFER_NS to GS_OFFERS_PAUSE_NS): other filters than ours may refuse a whole
+ * crowd there, and their offers, never all over at once, would keep it from who needs all of it. A
+ * bind to it ends that, as does GS_OFFERS_PAUSE_NS without an offer in vain.
  */
-#define GS_OFFER_NS (3 * GS_NS_PER_S)
-enum { GS_OFFER_QUESTIONS = 2, GS_OFFERS_TRIED_MAX = 256 };
+#define GS_OFFER_NS        (3 * GS_NS_PER_S)
+#define GS_OFFERS_PAUSE_NS (60 * GS_NS_PER_S)
+enum { GS_OFFER_QUESTIONS = 2, GS_OFFERS_TRIED_MAX = 256, GS_OFFERS_VAIN = 8 };
+
+/* By the ledger's slot; guarded by the store's lock. */
+struct gs_offered_nodes {
+    struct gs_offered_node {
+        uint32_t vain;   /* offers, in a row */
+        int64_t vain_ns; /* the last of them ended */
+    } * nodes;
+    uint32_t cap;
+};
 
 struct gs_service;
 struct gs_ask;
@@ -80,6 +95,9 @@ static inline bool gs_offers_concern(const struct gs_offers *offers, const struc
 {
     return offers->node || offers->awaited || pod->offer[0];
 }
+
+/* A pod was bound to the node. Store locked for writing. */
+void gs_offers_bound(struct gs_service *service, uint32_t slot);
 
 /* For preempt. True: nobody is to be named now. Takes the store's lock. */
 bool gs_offers_hold_up(struct gs_service *service, const struct gs_pod *pod);

@@ -64,7 +64,8 @@ struct gs_service {
     struct gs_open_binds *open_binds;
     atomic_uint sent_binds; /* from before they are sent until their outcome is known, or open */
     struct gs_promises promises; /* guarded by the store's lock */
-    struct gs_budgets budgets;   /* guarded by the store's lock */
+    struct gs_offered_nodes offered_nodes;
+    struct gs_budgets budgets; /* guarded by the store's lock */
     struct gs_eviction_waits eviction_waits;
     struct gs_term term;
 

@@ -15,7 +15,7 @@ enum { DOUBLINGS_MAX = 6, DOUBLINGS_AFTER_GAIN = 2 };
 #define NAMED_NS       (1 * GS_NS_PER_S)
 #define AGAIN_EVERY_NS (1 * GS_NS_PER_S) /* over nodes that gained before */
 
-/* A pod that is due, of this tick's arena. */
+/* A pod that is due, of this pass's arena. */
 struct due {
     struct due *next;
     const char *uid;
@@ -32,8 +32,6 @@ struct round {
     struct gs_waker *waker;
     int64_t now_ns;
     int64_t work; /* nodes and pods that may be looked at still */
-    struct due *due;
-    uint32_t due_count;
 };
 
 /* The pod has room on the node and may use it, as far as is known here. */
@@ -173,6 +171,15 @@ static bool is_passed_over(struct gs_service *service, const struct gs_waiter *w
            !gs_askers_know(&service->askers, service->config.scheduler_name, pod->scheduler_name);
 }
 
+/* What came free since the pass began is everybody's in the next one: who was looked at before had
+ * no part in it. */
+static bool is_too_new(const struct round *round, const struct gs_waiter *waiter)
+{
+    const struct gs_store *store = &round->service->store;
+    return waiter->slot < store->freed_cap &&
+           store->freed_at[waiter->slot] > round->waker->pass_epoch;
+}
+
 static bool consider(void *ctx, struct gs_waiter *waiter)
 {
     struct round *round = ctx;
@@ -182,14 +189,15 @@ static bool consider(void *ctx, struct gs_waiter *waiter)
         return true;
     if (!waiter->offers.node && !gs_offers_wait(waiter))
         find_node(round, waiter);
-    if (!is_due(waiter, round->now_ns))
+    bool owed = is_owed(waiter, round->now_ns);
+    if (!is_due(waiter, round->now_ns) || (!owed && is_too_new(round, waiter)))
         return round->work > 0;
     struct due *due = gs_arena_alloc(&round->waker->arena, sizeof(*due));
     const char *uid =
         gs_arena_strndup(&round->waker->arena, waiter->pod->uid, strlen(waiter->pod->uid));
     if (!due || !uid)
         return false;
-    *due = (struct due){.next = round->due,
+    *due = (struct due){.next = round->waker->due,
                         .uid = uid,
                         .ns = gs_hash_text(waiter->pod->ns),
                         .gained = waiter->slot < store->freed_cap && waiter->epoch
@@ -197,9 +205,9 @@ static bool consider(void *ctx, struct gs_waiter *waiter)
                                       : 0,
                         .priority = waiter->pod->priority,
                         .wakes = waiter->wakes,
-                        .owed = is_owed(waiter, round->now_ns)};
-    round->due = due;
-    round->due_count++;
+                        .owed = owed};
+    round->waker->due = due;
+    round->waker->due_count++;
     return round->work > 0;
 }
 
@@ -237,15 +245,14 @@ static int by_turn(const void *a, const void *b)
     return 0;
 }
 
-/* The order in which they are woken, with GS_WAKES_PER_TICK at its head as waker.h says. */
-static struct due **in_order(struct round *round)
+/* The order in which they are woken, with so many at its head as waker.h says. */
+static struct due **in_order(struct gs_waker *waker, uint32_t wakes)
 {
-    struct gs_waker *waker = round->waker;
-    uint32_t count = round->due_count, at = 0;
+    uint32_t count = waker->due_count, at = 0;
     struct due **all = gs_arena_calloc(&waker->arena, count, sizeof(struct due *));
     if (!all)
         return NULL;
-    for (struct due *due = round->due; due; due = due->next)
+    for (struct due *due = waker->due; due; due = due->next)
         all[at++] = due;
     qsort(all, count, sizeof(struct due *), by_namespace);
     for (uint32_t i = 0; i < count; i++) {
@@ -256,7 +263,7 @@ static struct due **in_order(struct round *round)
     for (uint32_t i = 0; i < count; i++)
         all[i]->ns -= waker->last_ns + 1;
     qsort(all, count, sizeof(struct due *), by_turn);
-    uint32_t head = GS_WAKES_PER_TICK - 1;
+    uint32_t head = wakes - wakes / GS_WAKES_PER_TICK;
     if (count > head + 1)
         qsort(all + head, count - head, sizeof(struct due *), by_least_wakes);
     if (count)
@@ -343,12 +350,16 @@ static void wake_pod(struct gs_service *service, const struct wake *wake)
            GS_STR("why", wake->why));
 }
 
-/* Decided and written one after the other: each on what is so then. */
-static void wake_due(struct round *round)
+/* Decided and written one after the other: each on what is so then. Once all were looked at, or
+ * whoever stands first in a long line would be offered what came free before another has his turn.
+ */
+static void wake_due(struct gs_service *service)
 {
-    struct gs_service *service = round->service;
-    struct due **all = in_order(round);
-    for (uint32_t i = 0; all && i < round->due_count && i < GS_WAKES_PER_TICK; i++) {
+    struct gs_waker *waker = &service->waker;
+    uint32_t wakes = waker->ticks * GS_WAKES_PER_TICK;
+    wakes = wakes < GS_WAKES_PER_PASS ? wakes : GS_WAKES_PER_PASS;
+    struct due **all = in_order(waker, wakes);
+    for (uint32_t i = 0; all && i < waker->due_count && i < wakes; i++) {
         struct wake wake = {.service = service, .now_ns = gs_clock_now_ns(service->config.clock)};
         if (gs_service_refuses(service))
             return; /* who lost the lease writes nothing */
@@ -407,10 +418,15 @@ void gs_waker_tick(struct gs_service *service, int64_t now_ns)
     if (!waker->under_way) {
         gs_store_read(&service->store);
         find_gains(waker, &service->store, now_ns);
+        waker->pass_epoch = service->store.frees;
         gs_store_unlock(&service->store);
         gs_pending_first_waiter(service->pending, now_ns);
+        gs_arena_reset(&waker->arena);
+        waker->due = NULL;
+        waker->due_count = waker->ticks = 0;
     }
     waker->under_way = true;
+    waker->ticks++;
     for (uint32_t seen = 0; waker->under_way && round.work > 0 && seen < GS_WAITERS_PER_TICK;
          seen += WAITERS_PER_LOOK) {
         gs_store_read(&service->store);
@@ -421,6 +437,6 @@ void gs_waker_tick(struct gs_service *service, int64_t now_ns)
         if (waker->under_way)
             nanosleep(&(const struct timespec){.tv_nsec = BREATH_NS}, NULL);
     }
-    wake_due(&round);
-    gs_arena_reset(&waker->arena);
+    if (!waker->under_way)
+        wake_due(service);
 }

@@ -24,16 +24,19 @@
  * waits for pods that are woken in vain for ever.
  *
  * A tick looks at GS_WAITERS_PER_TICK pods and about GS_NODES_PER_TICK nodes at most, and goes on
- * there in the next one.
+ * there in the next one. When all were looked at, GS_WAKES_PER_TICK are woken for each tick that
+ * it took.
  */
 enum {
     GS_WAITERS_PER_TICK = 8192,
     GS_NODES_PER_TICK = 1 << 18,
     GS_WAKES_PER_TICK = 5,
+    GS_WAKES_PER_PASS = 50,
     GS_GAINS_PER_PASS = 256,
 };
 
 /* Of the thread that ticks, alone. */
+struct due;
 struct gs_waker {
     uint64_t woken_epoch; /* gains up to here were looked at */
     uint64_t gain_epoch;  /* gains up to here will have been, after this pass */
@@ -43,12 +46,16 @@ struct gs_waker {
 
     /* A pass over the waiting pods, which may take several ticks. */
     bool under_way;
+    uint64_t pass_epoch; /* what came free until it began */
+    uint32_t ticks;
+    struct due *due; /* in the arena */
+    uint32_t due_count;
     uint32_t slots[GS_GAINS_PER_PASS]; /* nodes that gained memory since the last one */
     uint32_t slot_count;
     uint32_t gained_units; /* what is free on one GPU of the best of these nodes */
 
     uint64_t last_ns;      /* hash of the namespace whose turn it was last */
-    struct gs_arena arena; /* of one tick */
+    struct gs_arena arena; /* of one pass */
 };
 
 struct gs_service;

@@ -539,6 +539,48 @@ static const char *other_json(const char *name, const char *uid)
     return json;
 }
 
+enum { VAIN = 8 }; /* offers.h */
+
+/* A new one of these pods is refused; whether n2 is offered to it within a second. */
+static bool n2_is_offered_to(const char *name)
+{
+    rig_feed(&rig, other_json(name, name), false);
+    rig_expect(rig_filter(&rig, other_json(name, name), SAMPLE), "\"NodeNames\":[]");
+    snprintf(rig.nominated, sizeof(rig.nominated), "-");
+    for (int i = 0; i < 10 && strcmp(rig.nominated, "n2") != 0; i++)
+        rig_tick(&rig, GS_NS_PER_S / 10);
+    return strcmp(rig.nominated, "n2") == 0;
+}
+
+/* Other filters than ours refuse them there. A bind of one of them shows that it can be used. */
+static void a_node_that_led_many_nowhere_is_not_offered_for_a_while(void **state)
+{
+    static const struct {
+        const char *row;
+        unsigned count, bound; /* each so-manieth is bound */
+        bool offered;          /* the next */
+    } rows[] = {{"none is bound", VAIN, 100, false}, {"some are bound", 3 * VAIN, 4, true}};
+    GS_FOR_EACH_ROW (r, rows) {
+        char name[16];
+        rig_stop(&rig);
+        setup(state);
+        rig_pod(&rig, "full", "ufull", 16, "n3", "0", "Running");
+        for (unsigned i = 0; i < r->count; i++) {
+            snprintf(name, sizeof(name), "q%u", i);
+            row_true(r->row, n2_is_offered_to(name));
+            if (i % r->bound == r->bound - 1)
+                rig_expect(rig_try_bind(&rig, name, name, "n2"), "\"Error\":\"\"");
+            for (int64_t ns = 0; ns < 4 * GS_NS_PER_S; ns += GS_NS_PER_S / 10)
+                rig_tick(&rig, GS_NS_PER_S / 10);
+            rig_pod_gone(&rig, name, name);
+        }
+        row_equal(r->row, n2_is_offered_to("next"), r->offered);
+        rig_pod_gone(&rig, "next", "next");
+        rig_tick(&rig, 60 * GS_NS_PER_S);
+        row_true(r->row, n2_is_offered_to("last"));
+    }
+}
+
 static void one_place_is_offered_to_one_pod(void **state)
 {
     show("", "");
@@ -779,6 +821,7 @@ int main(void)
         T(an_offer_that_may_not_be_made_wakes_all_the_same),
         T(a_pod_that_nobody_asked_about_is_woken_and_not_nominated),
         T(memory_that_comes_free_is_offered),
+        T(a_node_that_led_many_nowhere_is_not_offered_for_a_while),
         T(one_place_is_offered_to_one_pod),
         T(nobody_is_evicted_while_a_node_may_be_offered),
         T(nobody_is_evicted_right_after_an_offer),

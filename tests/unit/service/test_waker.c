@@ -199,6 +199,42 @@ static void whose_memory_came_free_is_woken_beside_ten_thousand_others(void **st
     }
 }
 
+/* The crowd is offered what came free as well, and nothing comes of it: each offer of a small place
+ * is in the way of who wants all of it. */
+static void what_came_free_is_not_kept_by_offers_to_a_crowd(void **state)
+{
+    static const struct {
+        const char *row;
+        int warm_ticks;
+    } rows[] = {{"its first offers stand", 20}, {"it was offered much", 100}};
+    GS_FOR_EACH_ROW (r, rows) {
+        char name[16];
+        rig_stop(&rig);
+        rig_start_as(&rig,
+                     (struct gs_service_config){.nominates = true, .reconcile_ns = INT64_MAX / 2});
+        rig_lists(&rig);
+        rig_node(&rig, "n1", "16");
+        rig_node(&rig, "n2", "16");
+        rig_node(&rig, "n3", "16");
+        rig_pod(&rig, "old", "u0", 16, "n1", "0", "Running");
+        gs_service_tick(rig.service);
+        for (unsigned i = 0; i < CROWD; i++) {
+            snprintf(name, sizeof(name), "c%u", i);
+            refuse(&(struct waiting){"b", name, 0});
+        }
+        tick(r->warm_ticks);
+        rig_pod(&rig, "all", "u1", 16, "n2", "0", "Running");
+        rig_pod(&rig, "half", "u2", 8, "n3", "0", "Running");
+        refuse(&(struct waiting){"a", "honest", 0, NULL, 16});
+        tick(50);
+        rig_pod_gone(&rig, "all", "u1");
+        rig.during_patch = note_wake;
+        woken[0] = '\0';
+        tick(20);
+        row_true(r->row, strstr(woken, "a/honest ") != NULL);
+    }
+}
+
 /* The work of a tick is bounded: who stands at the end of a long line is not seen in the first. */
 static void a_tick_looks_at_some_thousands(void **state)
 {
@@ -225,6 +261,7 @@ int main(void)
         T(who_cannot_be_placed_is_not_woken),
         T(until_a_scheduler_is_known_everybody_is_woken),
         T(whose_memory_came_free_is_woken_beside_ten_thousand_others),
+        T(what_came_free_is_not_kept_by_offers_to_a_crowd),
         T(a_tick_looks_at_some_thousands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
