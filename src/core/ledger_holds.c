@@ -17,10 +17,13 @@ static bool same_hold(const void *ctx, uint32_t slot)
     return strcmp(key->ledger->holds[slot].uid, key->uid) == 0;
 }
 
-/* Before whom a hold stands: higher priority, then older. */
+/* Before whom a hold stands: higher priority; then who has GPUs, as they are where they are and the
+ * others may sit elsewhere; then older. */
 static bool goes_first(const struct gs_ledger_hold *a, const struct gs_ledger_hold *b)
 {
-    return a->priority != b->priority ? a->priority > b->priority : a->order < b->order;
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    return !a->gpus != !b->gpus ? a->gpus != 0 : a->order < b->order;
 }
 
 static void link_hold(struct gs_ledger *ledger, uint32_t slot)

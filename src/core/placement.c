@@ -200,6 +200,12 @@ struct seating {
     const struct gs_ask *ask;
     const struct gs_leaving *leaving; /* by GPU index */
     bool seated;
+    /* The pod's own promise, by position: nobody sits down there, and it is free for the pod. */
+    struct {
+        uint32_t units, free_units;
+        uint32_t cores_pct, free_cores_pct;
+        bool any;
+    } own[GS_GPUS_MAX];
 };
 
 static struct gs_ask ask_of_hold(const struct gs_hold *hold)
@@ -272,14 +278,48 @@ static void occupy_later(struct gs_gpu_state *gpu, const struct gs_hold *hold,
     gpu->free_cores_pct = cores < gpu->free_cores_pct ? cores : gpu->free_cores_pct;
 }
 
+static const struct gs_leaving nobody[GS_GPUS_MAX];
+
+static void keep_own(struct seating *seating, const struct gs_hold *hold)
+{
+    for (uint32_t i = 0; i < seating->view->gpu_count; i++) {
+        struct gs_gpu_state *gpu = &seating->view->gpus[i];
+        const struct gs_gpu_state before = *gpu;
+        if (!(hold->gpus & GS_GPU_BIT(gpu->idx)))
+            continue;
+        occupy_later(gpu, hold, nobody);
+        seating->own[i].any = true;
+        seating->own[i].units = hold->units;
+        seating->own[i].cores_pct = hold->cores_pct;
+        seating->own[i].free_units = before.free_units - gpu->free_units;
+        seating->own[i].free_cores_pct = (uint32_t)(before.free_cores_pct - gpu->free_cores_pct);
+        seating->seated = true;
+    }
+}
+
+static void give_back_own(struct seating *seating)
+{
+    for (uint32_t i = 0; i < seating->view->gpu_count; i++) {
+        struct gs_gpu_state *gpu = &seating->view->gpus[i];
+        if (!seating->own[i].any)
+            continue;
+        gpu->used_units -= seating->own[i].units;
+        gpu->used_cores_pct -= seating->own[i].cores_pct;
+        gpu->pods--;
+        gpu->free_units += seating->own[i].free_units;
+        gpu->free_cores_pct = (uint8_t)(gpu->free_cores_pct + seating->own[i].free_cores_pct);
+    }
+}
+
 static bool seat(void *ctx, const struct gs_hold *hold)
 {
     struct seating *seating = ctx;
     if (hold->priority < seating->ask->priority)
         return false; /* sorted: the rest is lower still */
-    if (seating->ask->uid && strcmp(hold->uid, seating->ask->uid) == 0)
+    if (seating->ask->uid && strcmp(hold->uid, seating->ask->uid) == 0) {
+        keep_own(seating, hold);
         return true;
-    static const struct gs_leaving nobody[GS_GPUS_MAX];
+    }
     gs_gpu_mask gpus = hold->gpus, now = 0;
     if (!gpus) {
         struct gs_ask as = ask_of_hold(hold);
@@ -359,6 +399,7 @@ enum gs_reason gs_fit_beside_holds_when(const struct gs_ledger *ledger,
     copy.version = 0; /* no state of the ledger: nothing may be remembered about it */
     struct seating seating = {.view = &copy, .ask = ask, .leaving = leaving};
     gs_ledger_each_hold(ledger, view->slot, seat, &seating);
+    give_back_own(&seating);
     if (seating.seated)
         gs_view_summarise(&copy);
     if (ret_view)

@@ -164,6 +164,22 @@ static void a_promise_is_of_the_gpus_that_were_best_when_it_was_made(void **stat
     assert_non_null(strstr(rig.annotations, "GPU_MEM_IDX=1;"));
 }
 
+/* Whoever is nominated to the node sits down where nothing is promised: to m0 as well, whose own
+ * place is no obstacle to itself. */
+static void nominated_pods_do_not_sit_where_a_member_is_promised(void **state)
+{
+    rig_node(&rig, "n1", "16,16");
+    assert_true(fits(member("m0", 12)) && fits(member("m1", 4)));
+    rig_feed(&rig, pod_of("s0", 8, 0, "", "", "n1"), false);
+    rig_feed(&rig, pod_of("s1", 8, 0, "", "", "n1"), false);
+    for (int i = 0; i < 2; i++) {
+        const char *name = i ? "m1" : "m0";
+        rig_feed(&rig, member(name, i ? 4 : 12), false);
+        bind(name, BOUND);
+        assert_non_null(strstr(rig.annotations, "GPU_MEM_IDX=0;"));
+    }
+}
+
 static void expect_inspected(const char *promised)
 {
     struct gs_buf answer = GS_BUF(1 << 20);
@@ -465,6 +481,7 @@ int main(void)
         T(the_best_node_alone_is_named),
         T(members_are_bound_to_the_gpus_that_they_were_promised),
         T(a_promise_is_of_the_gpus_that_were_best_when_it_was_made),
+        T(nominated_pods_do_not_sit_where_a_member_is_promised),
         T(inspect_names_group_and_time_left),
         T(binds_beside_promises_are_refused),
         T(a_new_cycle_ends_all_promises_of_its_group),
