@@ -129,14 +129,11 @@ int gs_codec_labels(struct gs_slice json, struct gs_arena *arena, struct gs_kv *
     gs_scan_init(&reader.scan, json);
     gs_scan_object(&reader.scan, "labels");
     while (gs_scan_key(&reader.scan, &key)) {
-        struct gs_kv *wider = gs_read_grow(&reader, all, count, sizeof(*all), "labels", UINT32_MAX);
-        if (!wider)
+        struct gs_kv *label = gs_read_grow_labels(&reader, &all, count, key, "labels");
+        if (!label)
             break;
-        all = wider;
-        all[count] = (struct gs_kv){gs_scan_string_dup(arena, key), ""};
-        if (!all[count].key)
-            gs_reader_stop(&reader, GS_ENOMEM, "labels", "");
-        gs_read_string(&reader, "a label", &all[count++].value);
+        gs_read_string(&reader, "a label", &label->value);
+        count++;
     }
     if (gs_reader_finish(&reader, err) < 0)
         return -1;

@@ -16,21 +16,13 @@ struct node_reader {
 /* All of them: pods may name any in their rules. */
 static bool keep_label(struct node_reader *nr, struct gs_scan_text key, const char **ret_value)
 {
-    struct gs_reader *reader = &nr->reader;
     struct gs_node_rules *rules = &nr->node->rules;
-    struct gs_kv *labels = gs_read_grow(reader, rules->labels, rules->label_count, sizeof(*labels),
-                                        "metadata.labels", UINT32_MAX);
-    const char *name = labels ? gs_scan_string_dup(reader->arena, key) : NULL;
-    if (!name) {
-        if (labels)
-            gs_reader_stop(reader, GS_ENOMEM, "metadata.labels", "");
+    struct gs_kv *label = gs_read_grow_labels(&nr->reader, &rules->labels, rules->label_count, key,
+                                              "metadata.labels");
+    if (!label || !gs_read_string(&nr->reader, "a label", &label->value))
         return false;
-    }
-    rules->labels = labels;
-    labels[rules->label_count] = (struct gs_kv){name, ""};
-    if (!gs_read_string(reader, "a label", &labels[rules->label_count].value))
-        return false;
-    *ret_value = labels[rules->label_count++].value;
+    rules->label_count++;
+    *ret_value = label->value;
     return true;
 }
 

@@ -8,6 +8,7 @@
 #include "gpushare/base/arena.h"
 #include "gpushare/base/error.h"
 #include "gpushare/codec/scan.h"
+#include "gpushare/model/kv.h"
 
 /*
  * Private to the decoders of whole objects: a scanner with an arena for what is kept, and failures
@@ -58,5 +59,9 @@ bool gs_read_whole(struct gs_reader *reader, const char *what, int64_t *ret);
  * NULL: out of memory, or `max` reached; the scan is stopped. */
 void *gs_read_grow(struct gs_reader *reader, void *items, uint32_t count, size_t size,
                    const char *what, uint32_t max);
+
+/* The same for labels: `key` is copied into the arena, the value "". Not counted yet. */
+struct gs_kv *gs_read_grow_labels(struct gs_reader *reader, struct gs_kv **labels, uint32_t count,
+                                  struct gs_scan_text key, const char *what);
 
 #endif
