@@ -200,11 +200,11 @@ struct seating {
     const struct gs_ask *ask;
     const struct gs_leaving *leaving; /* by GPU index */
     bool seated;
-    /* The pod's own promise, by position: nobody sits down there, and it is free for the pod. */
+    /* What the pod's own promise takes, by position: nobody sits down there, and it is free for the
+     * pod. */
     struct {
-        uint32_t units, free_units;
-        uint32_t cores_pct, free_cores_pct;
-        bool any;
+        uint64_t used_units;
+        uint32_t free_units, used_cores_pct, free_cores_pct, pods;
     } own[GS_GPUS_MAX];
 };
 
@@ -280,34 +280,25 @@ static void occupy_later(struct gs_gpu_state *gpu, const struct gs_hold *hold,
 
 static const struct gs_leaving nobody[GS_GPUS_MAX];
 
-static void keep_own(struct seating *seating, const struct gs_hold *hold)
+static void note_own(struct seating *seating, uint32_t i, const struct gs_gpu_state *before)
 {
-    for (uint32_t i = 0; i < seating->view->gpu_count; i++) {
-        struct gs_gpu_state *gpu = &seating->view->gpus[i];
-        const struct gs_gpu_state before = *gpu;
-        if (!(hold->gpus & GS_GPU_BIT(gpu->idx)))
-            continue;
-        occupy_later(gpu, hold, nobody);
-        seating->own[i].any = true;
-        seating->own[i].units = hold->units;
-        seating->own[i].cores_pct = hold->cores_pct;
-        seating->own[i].free_units = before.free_units - gpu->free_units;
-        seating->own[i].free_cores_pct = (uint32_t)(before.free_cores_pct - gpu->free_cores_pct);
-        seating->seated = true;
-    }
+    const struct gs_gpu_state *after = &seating->view->gpus[i];
+    seating->own[i].used_units = after->used_units - before->used_units;
+    seating->own[i].free_units = before->free_units - after->free_units;
+    seating->own[i].used_cores_pct = after->used_cores_pct - before->used_cores_pct;
+    seating->own[i].free_cores_pct = (uint32_t)(before->free_cores_pct - after->free_cores_pct);
+    seating->own[i].pods = after->pods - before->pods;
 }
 
 static void give_back_own(struct seating *seating)
 {
     for (uint32_t i = 0; i < seating->view->gpu_count; i++) {
         struct gs_gpu_state *gpu = &seating->view->gpus[i];
-        if (!seating->own[i].any)
-            continue;
-        gpu->used_units -= seating->own[i].units;
-        gpu->used_cores_pct -= seating->own[i].cores_pct;
-        gpu->pods--;
+        gpu->used_units -= seating->own[i].used_units;
         gpu->free_units += seating->own[i].free_units;
+        gpu->used_cores_pct -= seating->own[i].used_cores_pct;
         gpu->free_cores_pct = (uint8_t)(gpu->free_cores_pct + seating->own[i].free_cores_pct);
+        gpu->pods -= seating->own[i].pods;
     }
 }
 
@@ -316,11 +307,10 @@ static bool seat(void *ctx, const struct gs_hold *hold)
     struct seating *seating = ctx;
     if (hold->priority < seating->ask->priority)
         return false; /* sorted: the rest is lower still */
-    if (seating->ask->uid && strcmp(hold->uid, seating->ask->uid) == 0) {
-        keep_own(seating, hold);
-        return true;
-    }
+    const bool own = seating->ask->uid && strcmp(hold->uid, seating->ask->uid) == 0;
     gs_gpu_mask gpus = hold->gpus, now = 0;
+    if (own && !gpus)
+        return true;
     if (!gpus) {
         struct gs_ask as = ask_of_hold(hold);
         now = gs_pick_tightest(seating->view, &as);
@@ -328,12 +318,15 @@ static bool seat(void *ctx, const struct gs_hold *hold)
     }
     for (uint32_t i = 0; i < seating->view->gpu_count; i++) {
         struct gs_gpu_state *gpu = &seating->view->gpus[i];
+        const struct gs_gpu_state before = *gpu;
         if (!(gpus & GS_GPU_BIT(gpu->idx)))
             continue;
         if (now)
             occupy_now(gpu, hold);
         else
             occupy_later(gpu, hold, hold->gpus ? nobody : seating->leaving);
+        if (own)
+            note_own(seating, i, &before);
         seating->seated = true;
     }
     return true;
