@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/grpc/client.h"
+#include "client.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "frame.h"
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/num.h"
-#include "gpushare/grpc/frame.h"
-#include "gpushare/grpc/timeout.h"
 #include "h2.h"
+#include "timeout.h"
 #include "unix_socket.h"
 
 #define MAX_TEXT_BYTES 1024

@@ -3,7 +3,7 @@
 #define GPUSHARE_SRC_GRPC_DEVICE_PLUGIN_INTERNAL_H
 
 #include "gpushare/grpc/device_plugin.h"
-#include "gpushare/grpc/server.h"
+#include "server.h"
 
 /* device_plugin.c: the service and its list of devices. device_plugin_call.c: Allocate and
  * PreStartContainer. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/grpc/frame.h"
+#include "frame.h"
 
 #include "gpushare/base/error.h"
 

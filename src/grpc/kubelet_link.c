@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "gpushare/base/backoff.h"
-#include "gpushare/grpc/path_watch.h"
-#include "gpushare/grpc/registration.h"
+#include "path_watch.h"
+#include "registration.h"
 
 #define FIRST_PAUSE_NS (50 * GS_NS_PER_MS)
 #define LAST_PAUSE_NS  (10 * GS_NS_PER_S)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/grpc/path_watch.h"
+#include "path_watch.h"
 
 #include <errno.h>
 #include <poll.h>

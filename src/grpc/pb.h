@@ -7,7 +7,7 @@
 
 #include "gpushare/base/arena.h"
 #include "gpushare/base/error.h"
-#include "gpushare/grpc/server.h"
+#include "server.h"
 
 /*
  * protobuf-c with our memory: decoded messages live in an arena and die with it (do not call

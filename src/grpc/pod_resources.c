@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
+#include "client.h"
 #include "gpushare/base/cleanup.h"
-#include "gpushare/grpc/client.h"
 #include "pb.h"
 #include "pod_resources.pb-c.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/grpc/registration.h"
+#include "registration.h"
 
 #include <stdlib.h>
 
+#include "client.h"
 #include "device_plugin.pb-c.h"
 #include "gpushare/base/cleanup.h"
-#include "gpushare/grpc/client.h"
 
 #define MAX_REPLY_BYTES 4096 /* the answer is Empty */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/grpc/server.h"
+#include "server.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -2,9 +2,9 @@
 #ifndef GPUSHARE_SRC_GRPC_SERVER_INTERNAL_H
 #define GPUSHARE_SRC_GRPC_SERVER_INTERNAL_H
 
-#include "gpushare/grpc/frame.h"
-#include "gpushare/grpc/server.h"
+#include "frame.h"
 #include "h2.h"
+#include "server.h"
 #include "unix_socket.h"
 
 /*

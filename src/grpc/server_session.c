@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "gpushare/grpc/timeout.h"
 #include "server_internal.h"
+#include "timeout.h"
 
 /*
  * nghttp2's own checks of HTTP semantics are off: they reject a file path as :authority, which

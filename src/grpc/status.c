@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/grpc/status.h"
+#include "status.h"
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/grpc/timeout.h"
+#include "timeout.h"
 
 #include <stdio.h>
 

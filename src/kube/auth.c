@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec_credential.h"
 #include "gpushare/base/file.h"
-#include "gpushare/kube/exec_credential.h"
 
 enum { TOKEN_BYTES_MAX = 64 << 10, PEM_BYTES_MAX = 4 << 20 };
 

@@ -9,7 +9,7 @@
 #include "gpushare/base/backoff.h"
 #include "gpushare/codec/list.h"
 #include "gpushare/kube/client.h"
-#include "gpushare/kube/lines.h"
+#include "lines.h"
 #include "rate.h"
 #include "url.h"
 

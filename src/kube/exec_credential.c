@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/kube/exec_credential.h"
+#include "exec_credential.h"
 #include "gpushare/base/file.h"
 
 #include <jansson.h>

@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "exec_credential.h"
 #include "gpushare/base/cleanup.h"
-#include "gpushare/kube/exec_credential.h"
 
 /* One run of a plugin. */
 struct run {

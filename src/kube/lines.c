@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/kube/lines.h"
+#include "lines.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/limit/host.h"
+#include "host.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 #ifndef GPUSHARE_LIMIT_INTERNAL_H
 #define GPUSHARE_LIMIT_INTERNAL_H
 
-#include "gpushare/limit/host.h"
 #include "gpushare/limit/pod_tree.h"
+#include "host.h"
 
 /* Files of a cgroup: read whole, errors as errno. */
 enum { LIMIT_TEXT_BYTES = 64 << 10 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/sim/port.h"
+#include "port.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef GPUSHARE_SRC_SIM_PORT_INTERNAL_H
 #define GPUSHARE_SRC_SIM_PORT_INTERNAL_H
 
-#include "gpushare/sim/port.h"
+#include "port.h"
 
 /* Inside sim only: what the two halves of the port share. */
 struct gs_sim_port {

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../../src/grpc/client.h"
 #include "fuzz.h"
-#include "gpushare/grpc/client.h"
 
 #define MAX_INPUT 65536
 #define CEILING   1000

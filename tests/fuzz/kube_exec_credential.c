@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpushare/kube/exec_credential.h"
+#include "../../src/kube/exec_credential.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../src/kube/lines.h"
 #include "gpushare/base/buf.h"
-#include "gpushare/kube/lines.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../src/limit/host.h"
 #include "gpushare/limit/dmem.h"
-#include "gpushare/limit/host.h"
 
 /*
  * A tree of plain files that looks like a mount of cgroup v2 with dmem, and a host whose writes to

@@ -8,7 +8,6 @@
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/error.h"
-#include "gpushare/limit/host.h"
 #include "gpushare/limit/pod_tree.h"
 #include "gpushare/limit/region.h"
 #include "gpushare/model/enforced.h"
@@ -37,6 +36,7 @@
  * on above it, and when the driver registers its region anew: hence the repeated calls.
  */
 struct gs_limiter;
+struct gs_limit_host; /* how files are written; the default is the kernel's way */
 
 struct gs_limiter_options {
     const char *mount; /* of cgroup v2; copied. At most 256 bytes, no "/" at its end */

@@ -4,8 +4,8 @@
 
 #include <jansson.h>
 
+#include "../../../src/sim/port.h"
 #include "gpushare/sim/api.h"
-#include "gpushare/sim/port.h"
 #include "inspect/app.h"
 
 /*

@@ -17,10 +17,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../../src/grpc/client.h"
+#include "../../../src/grpc/server.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/base/num.h"
-#include "gpushare/grpc/client.h"
-#include "gpushare/grpc/server.h"
 #include "gpushare/kube/client.h"
 #include "gpushare/kube/kubeconfig.h"
 #include "http_probe.h"

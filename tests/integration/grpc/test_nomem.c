@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "h2_peer.h"
 
+#include "../../../src/grpc/server.h"
 #include "alloc_fail.h"
 #include "gpushare/grpc/kubelet_link.h"
 #include "gpushare/grpc/pod_resources.h"
-#include "gpushare/grpc/server.h"
 
 /*
  * The n-th allocation of this layer fails, for every n: nothing may crash or leak (the sanitizer

@@ -4,7 +4,7 @@
 
 #include "h2_peer.h"
 
-#include "gpushare/grpc/server.h"
+#include "../../../src/grpc/server.h"
 
 /* A server with methods that echo, fail, stream and wait; a rude client on a socket pair. */
 struct fixture {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "h2_peer.h"
 
-#include "gpushare/grpc/client.h"
+#include "../../../src/grpc/client.h"
 
 /* Our client against a server that answers whatever the row says. */
 struct fixture {

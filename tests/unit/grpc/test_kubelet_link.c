@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "../../../src/grpc/registration.h"
+#include "../../../src/grpc/server.h"
 #include "gpushare/grpc/kubelet_link.h"
-#include "gpushare/grpc/registration.h"
-#include "gpushare/grpc/server.h"
 
 /* A kubelet in miniature: Registration on kubelet.sock, and a ListAndWatch stream back. */
 struct fixture {

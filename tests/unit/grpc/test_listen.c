@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gpushare/grpc/server.h"
+#include "../../../src/grpc/server.h"
 
 /* Who may listen where. The servers have no methods: only their sockets matter. */
 struct fixture {

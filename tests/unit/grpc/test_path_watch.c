@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gpushare/grpc/path_watch.h"
+#include "../../../src/grpc/path_watch.h"
 
 struct fixture {
     char dir[64];

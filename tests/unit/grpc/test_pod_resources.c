@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 
+#include "../../../src/grpc/server.h"
 #include "gpushare/grpc/pod_resources.h"
-#include "gpushare/grpc/server.h"
 
 /* ---- decoding; encodings written by hand ---- */
 

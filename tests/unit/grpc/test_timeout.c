@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 
-#include "gpushare/grpc/timeout.h"
+#include "../../../src/grpc/timeout.h"
 
 static const struct {
     const char *row;

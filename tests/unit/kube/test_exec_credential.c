@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 
-#include "gpushare/kube/exec_credential.h"
+#include "../../../src/kube/exec_credential.h"
 
 #define V1             "client.authentication.k8s.io/v1"
 #define ANSWER(status) "{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1 "\"," status "}"

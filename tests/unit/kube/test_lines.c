@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rows.h"
 
-#include "gpushare/kube/lines.h"
+#include "../../../src/kube/lines.h"
 
 struct record {
     char text[256];

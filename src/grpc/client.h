@@ -7,7 +7,7 @@
 
 #include "gpushare/base/error.h"
 #include "gpushare/grpc/loop.h"
-#include "gpushare/grpc/status.h"
+#include "status.h"
 
 /*
  * One unary gRPC call on a unix socket, with a deadline, on the loop. Each call has a connection of

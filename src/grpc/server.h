@@ -8,7 +8,7 @@
 
 #include "gpushare/base/error.h"
 #include "gpushare/grpc/loop.h"
-#include "gpushare/grpc/status.h"
+#include "status.h"
 
 /*
  * A gRPC server on a unix socket: methods that take one message and answer with none, one or many.
