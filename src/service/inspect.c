@@ -48,7 +48,8 @@ static void print_dev(const struct gs_ledger *ledger, const struct gs_node_view 
 struct promised {
     const struct gs_service *service;
     struct gs_buf *out;
-    bool any;
+    const char *node;
+    const char *before; /* the next */
 };
 
 static bool print_promise(void *ctx, const struct gs_hold *hold)
@@ -59,9 +60,11 @@ static bool print_promise(void *ctx, const struct gs_hold *hold)
     const char *group = gs_promises_group(promised->service, hold->uid, &left_ns);
     if (!group)
         return true;
-    gs_buf_puts(out, promised->any ? ",{\"uid\":" : ",\"promised\":[{\"uid\":");
-    promised->any = true;
+    gs_buf_printf(out, "%s{\"uid\":", promised->before);
+    promised->before = ",";
     gs_buf_json_string(out, hold->uid, strlen(hold->uid));
+    gs_buf_puts(out, ",\"node\":");
+    gs_buf_json_string(out, promised->node, strlen(promised->node));
     gs_buf_puts(out, ",\"group\":");
     gs_buf_json_string(out, group, strlen(group));
     gs_buf_puts(out, ",\"devs\":[");
@@ -81,8 +84,8 @@ static void print_node(const struct gs_service *service, const struct gs_node_vi
                        struct gs_buf *out)
 {
     const struct gs_ledger *ledger = service->store.ledger;
-    struct promised promised = {service, out, false};
     const char *name = gs_ledger_node_name(ledger, view->slot);
+    struct promised promised = {service, out, name, ",\"promised\":["};
     gs_buf_puts(out, "{\"name\":");
     gs_buf_json_string(out, name, strlen(name));
     gs_buf_printf(out, ",\"totalGPU\":%llu,\"usedGPU\":%llu,\"unit\":\"%s\",\"devs\":[",
@@ -93,7 +96,7 @@ static void print_node(const struct gs_service *service, const struct gs_node_vi
         print_dev(ledger, view, i, out);
     gs_buf_puts(out, "]");
     gs_ledger_each_hold(ledger, view->slot, print_promise, &promised);
-    gs_buf_puts(out, promised.any ? "]}" : "}");
+    gs_buf_puts(out, promised.before[1] ? "}" : "]}");
 }
 
 struct page {
@@ -136,6 +139,22 @@ int gs_service_inspect(struct gs_service *service, const char *node, struct gs_b
         gs_store_each_node(&service->store, print_next, &page);
     else if (print_named(service, node, answer, err) < 0)
         return -1;
+    gs_buf_puts(answer, "]}\n");
+    return gs_buf_failed(answer) ? gs_fail(err, GS_ENOMEM, "the answer does not fit") : 0;
+}
+
+static void print_promised(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
+{
+    struct promised *promised = ctx;
+    promised->node = gs_ledger_node_name(store->ledger, view->slot);
+    gs_ledger_each_hold(store->ledger, view->slot, print_promise, promised);
+}
+
+int gs_service_promised(struct gs_service *service, struct gs_buf *answer, struct gs_error *err)
+{
+    struct promised promised = {.service = service, .out = answer, .before = ""};
+    gs_buf_puts(answer, "{\"promised\":[");
+    gs_store_each_node(&service->store, print_promised, &promised);
     gs_buf_puts(answer, "]}\n");
     return gs_buf_failed(answer) ? gs_fail(err, GS_ENOMEM, "the answer does not fit") : 0;
 }

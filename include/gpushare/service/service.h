@@ -120,6 +120,10 @@ int gs_service_preempt(struct gs_service *service, const char *body, size_t len,
 int gs_service_inspect(struct gs_service *service, const char *node, struct gs_buf *answer,
                        struct gs_error *err);
 
+/* {"promised":[…]}: the places that filter keeps for members of pod groups, on all nodes, as
+ * inspect has them; none while it does not lead. */
+int gs_service_promised(struct gs_service *service, struct gs_buf *answer, struct gs_error *err);
+
 /* Appends this service's metrics in Prometheus text format 0.0.4. */
 void gs_service_metrics(struct gs_service *service, struct gs_buf *out);
 

@@ -90,6 +90,14 @@ static void on_inspect(void *ctx, const struct gs_http_request *req, struct gs_h
         gs_http_error(res, status_of(err.code), "%s", err.msg);
 }
 
+static void on_promised(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
+{
+    struct routes_ctx *app = ctx;
+    struct gs_error err = {0};
+    if (gs_service_promised(app->service, &res->body, &err) < 0)
+        gs_http_error(res, status_of(err.code), "%s", err.msg);
+}
+
 static void on_version(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
     res->content_type = "text/plain; charset=utf-8";
@@ -131,6 +139,7 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
         {"GET", "/healthz", on_healthz, GS_HTTP_SMALL},                                            \
         {"GET", "/readyz", on_readyz, GS_HTTP_SMALL},                                              \
         {"GET", "/metrics", on_metrics, GS_HTTP_HEAVY | GS_HTTP_SMALL},                            \
+        {"GET", "/promised", on_promised, GS_HTTP_HEAVY | GS_HTTP_SMALL},                          \
         {"GET", PREFIX "/version", on_version, GS_HTTP_SMALL},                                     \
         {"GET", PREFIX "/healthz", on_healthz, GS_HTTP_SMALL},                                     \
         {"GET", PREFIX "/readyz", on_readyz, GS_HTTP_SMALL},                                       \

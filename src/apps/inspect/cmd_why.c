@@ -140,6 +140,8 @@ static void find_facts(struct why *why)
     why->scheduler = snapshot_scheduler(&why->snapshot);
     if (why->state == WHY_WAITING)
         verdict_of(&why->snapshot, &why->ask, &why->verdict);
+    if (why->verdict.other[GS_OBSTACLE_NONE].nodes)
+        promised_fetch(&why->common, why->pod.uid, &why->promised);
     why->charged = gs_ledger_find_claim(ledger, why->pod.uid, &why->own);
     if (!why->charged)
         return;

@@ -6,6 +6,7 @@
 
 #include "inspect/common.h"
 #include "inspect/doc.h"
+#include "inspect/installed.h"
 #include "inspect/snapshot.h"
 
 /* What goes wrong in practice, looked at one by one. Each check says one line per finding: what is
@@ -15,13 +16,6 @@ enum finding {
     FINDING_SKIP, /* could not be looked at */
     FINDING_WARN,
     FINDING_FAIL,
-};
-
-/* Where the extender may run: what its pods and their ServiceAccount are called, and what grants
- * their rights. */
-struct doctor_layout {
-    const char *name;
-    const char *rbac;
 };
 
 struct doctor {
@@ -39,8 +33,8 @@ struct doctor {
     uint32_t server_minor; /* of Kubernetes 1.x; 0: not known */
     char served[1024];     /* comma list of the schedulerNames that kube-scheduler's configuration
                               serves; "": not known */
-    const struct doctor_layout *layout; /* how the extender runs here */
-    json_t *pods;                       /* the extender's; NULL: not known, pods_err says why */
+    const struct installed_layout *layout; /* how the extender runs here */
+    json_t *pods;                          /* the extender's; NULL: not known, pods_err says why */
     struct gs_error pods_err;
     struct snapshot snapshot;
     uint64_t broken; /* objects that could not be read */

@@ -8,6 +8,7 @@
 #include "gpushare/base/num.h"
 #include "gpushare/kube/kubeconfig.h"
 #include "inspect/doctor.h"
+#include "inspect/installed.h"
 #include "inspect/lookup.h"
 
 /* Does the API server answer, where is the extender, does it answer, and does anybody ask it? Which
@@ -27,49 +28,11 @@ int doctor_check_api(struct doctor *doctor, struct gs_error *err)
 
 /* ---- the layout ---- */
 
-static const struct doctor_layout layouts[] = {
-    {"gpushare-extender", "manifests/base/extender/rbac.yaml"},
-    {"gpushare-scheduler", "manifests/base/second-scheduler/rbac.yaml"},
-};
-
-static json_t *list_pods(const struct doctor *doctor, const char *name, struct gs_error *err)
-{
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
-    _cleanup_(gs_buf_release) struct gs_buf query = GS_BUF(4096);
-    source_pods(&path, doctor->common.system_ns, NULL);
-    gs_buf_printf(&query, "labelSelector=app.kubernetes.io%%2Fname%%3D%s", name);
-    if (gs_buf_failed(&path) || gs_buf_failed(&query)) {
-        gs_fail_nomem(err);
-        return NULL;
-    }
-    return lookup_json(&doctor->common.source, path.data, query.data, err);
-}
-
-/* What a pod of the installation serves there (":39998/proxy/version"), through the API server. */
-static int get_of_pod(const struct doctor *doctor, const char *pod, const char *page,
-                      struct gs_buf *body, struct gs_error *err)
-{
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
-    source_pods(&path, doctor->common.system_ns, pod);
-    gs_buf_puts(&path, page);
-    return gs_buf_failed(&path) ? gs_fail_nomem(err)
-                                : source_get(&doctor->common.source, path.data, NULL, body, err);
-}
-
 void doctor_find_extender(struct doctor *doctor)
 {
-    doctor->layout = &layouts[0];
-    for (size_t i = 0; !doctor->extender && i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-        json_t *list = list_pods(doctor, layouts[i].name, &doctor->pods_err);
-        if (!list)
-            return;
-        json_decref(doctor->pods);
-        doctor->pods = list;
-        if (json_array_size(json_object_get(list, "items")) > 0) {
-            doctor->layout = &layouts[i];
-            return;
-        }
-    }
+    doctor->layout = installed_layouts;
+    if (!doctor->extender)
+        doctor->pods = installed_extenders(&doctor->common, &doctor->layout, &doctor->pods_err);
 }
 
 /* ---- the extender ---- */
@@ -170,7 +133,7 @@ static void ask_pod(struct doctor *doctor, const char *name)
 {
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
     struct gs_error err = {0};
-    if (get_of_pod(doctor, name, ":39998/proxy/version", &body, &err) < 0) {
+    if (installed_get(&doctor->common, name, INSTALLED_EXTENDER("version"), &body, &err) < 0) {
         doctor_say(doctor, FINDING_SKIP, "extender",
                    "pod %s is ready, its version is not known: %s", name, err.msg);
         return;
@@ -232,7 +195,7 @@ static int add_pod(const struct doctor *doctor, const char *name, uint64_t *aske
                    struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
-    if (get_of_pod(doctor, name, ":39998/proxy/metrics", &body, err) < 0)
+    if (installed_get(&doctor->common, name, INSTALLED_EXTENDER("metrics"), &body, err) < 0)
         return -1;
     *asked += count_filters(&body);
     return 0;
@@ -304,7 +267,7 @@ static void check_release(struct doctor *doctor, const json_t *pod)
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(1 << 20);
     struct gs_error ignored = {0};
     const char *name = lookup_text(pod, "metadata", "name", NULL);
-    if (get_of_pod(doctor, name, ":39997/proxy/version", &body, &ignored) < 0)
+    if (installed_get(&doctor->common, name, INSTALLED_PLUGIN("version"), &body, &ignored) < 0)
         return;
     const char *text = body.data ? body.data : "";
     if (skew_of(text) == SKEW_FAR)

@@ -3,6 +3,7 @@
 #define GPUSHARE_APPS_INSPECT_WHY_H
 
 #include "inspect/common.h"
+#include "inspect/promised.h"
 #include "inspect/usage.h"
 #include "inspect/waits.h"
 
@@ -21,7 +22,8 @@ struct why {
     /* What is found of the last two in the cluster: */
     const char *unit;
     const char *scheduler;           /* snapshot_scheduler() */
-    struct verdict verdict;          /* of one that waits */
+    struct verdict verdict;          /* of one that waits, */
+    struct promised promised;        /* and what may keep it from nodes that fit */
     bool charged;                    /* of one that is bound: the ledger has it, */
     struct gs_claim own;             /* as this, */
     const struct gs_node_view *view; /* on this node; NULL: there is no such node any more */

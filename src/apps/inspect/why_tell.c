@@ -91,6 +91,7 @@ static void tell_waiting(const struct why *why)
         printf("  %" PRIu32 " %s: GPU memory and CPU would do, for example %s; if it stays "
                "Pending, look at taints, affinity and other resources\n",
                fits, fits == 1 ? "node" : "nodes", fitting->nearest);
+    promised_print(&why->promised, why->unit);
     tell_scheduler(why);
     tell_said(why);
 }
@@ -260,6 +261,7 @@ static void put_waiting(struct doc *doc, const struct why *why)
     doc_number(doc, "nodes", why->verdict.nodes);
     doc_number(doc, "fittingNodes", why->verdict.other[GS_OBSTACLE_NONE].nodes);
     verdict_document(doc, &why->verdict, true);
+    promised_document(doc, &why->promised);
 }
 
 static bool put_sharer(void *ctx, const struct gs_claim *claim)

@@ -180,17 +180,24 @@ static void nominated_pods_do_not_sit_where_a_member_is_promised(void **state)
     }
 }
 
+/* In inspect of the node, and among the promises of all nodes. */
 static void expect_inspected(const char *promised)
 {
-    struct gs_buf answer = GS_BUF(1 << 20);
-    char wanted[512];
-    snprintf(wanted, sizeof(wanted), "%s", promised);
+    struct gs_buf answer = GS_BUF(1 << 20), all = GS_BUF(1 << 20);
+    char wanted[512], of_all[600];
+    snprintf(wanted, sizeof(wanted), "%s%s", promised, promised[0] ? "}]}\n" : "");
     rig_quote(wanted);
     assert_int_equal(gs_service_inspect(rig.service, "n1", &answer, NULL), 0);
     gs_buf_putc(&answer, '\0');
     const char *found = strstr(answer.data, ",\"promised\"");
     assert_string_equal(found ? found : "", wanted);
     gs_buf_release(&answer);
+    snprintf(of_all, sizeof(of_all), "{%s}\n", promised[0] ? promised + 1 : "\"promised\":[]");
+    rig_quote(of_all);
+    assert_int_equal(gs_service_promised(rig.service, &all, NULL), 0);
+    gs_buf_putc(&all, '\0');
+    assert_string_equal(all.data, of_all);
+    gs_buf_release(&all);
 }
 
 static void inspect_names_group_and_time_left(void **state)
@@ -198,14 +205,16 @@ static void inspect_names_group_and_time_left(void **state)
     expect_inspected("");
     assert_true(fits(member("m0", 10)) && fits(member("m1", 6)));
     rig_tick(&rig, 2 * GS_NS_PER_S);
-    expect_inspected(",'promised':[{'uid':'u-m0','group':'default/g','devs':[0],'usedGPU':10,"
-                     "'millisecondsLeft':3000},{'uid':'u-m1','group':'default/g','devs':[0],"
-                     "'usedGPU':6,'millisecondsLeft':3000}]}]}\n");
+    expect_inspected(
+        ",'promised':[{'uid':'u-m0','node':'n1','group':'default/g','devs':[0],'usedGPU':10,"
+        "'millisecondsLeft':3000},{'uid':'u-m1','node':'n1','group':'default/g','devs':[0],"
+        "'usedGPU':6,'millisecondsLeft':3000}]");
     assert_false(fits(member("m2", 10)));
     rig_tick(&rig, 100 * GS_NS_PER_MS);
-    expect_inspected(",'promised':[{'uid':'u-m0','group':'default/g','devs':[0],'usedGPU':10,"
-                     "'millisecondsLeft':200},{'uid':'u-m1','group':'default/g','devs':[0],"
-                     "'usedGPU':6,'millisecondsLeft':200}]}]}\n");
+    expect_inspected(
+        ",'promised':[{'uid':'u-m0','node':'n1','group':'default/g','devs':[0],'usedGPU':10,"
+        "'millisecondsLeft':200},{'uid':'u-m1','node':'n1','group':'default/g','devs':[0],"
+        "'usedGPU':6,'millisecondsLeft':200}]");
     rig_tick(&rig, GS_PROMISE_NS);
     expect_inspected("");
 }

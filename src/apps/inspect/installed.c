@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/installed.h"
+
+#include "inspect/lookup.h"
+
+const struct installed_layout installed_layouts[INSTALLED_LAYOUTS] = {
+    {"gpushare-extender", "manifests/base/extender/rbac.yaml"},
+    {"gpushare-scheduler", "manifests/base/second-scheduler/rbac.yaml"},
+};
+
+static json_t *list_pods(const struct common *common, const char *name, struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
+    _cleanup_(gs_buf_release) struct gs_buf query = GS_BUF(4096);
+    source_pods(&path, common->system_ns, NULL);
+    gs_buf_printf(&query, "labelSelector=app.kubernetes.io%%2Fname%%3D%s", name);
+    if (gs_buf_failed(&path) || gs_buf_failed(&query)) {
+        gs_fail_nomem(err);
+        return NULL;
+    }
+    return lookup_json(&common->source, path.data, query.data, err);
+}
+
+json_t *installed_extenders(const struct common *common, const struct installed_layout **ret_layout,
+                            struct gs_error *err)
+{
+    json_t *last = NULL;
+    for (size_t i = 0; i < INSTALLED_LAYOUTS; i++) {
+        json_t *list = list_pods(common, installed_layouts[i].name, err);
+        if (!list)
+            break; /* what was found before it are no pods */
+        json_decref(last);
+        last = list;
+        if (json_array_size(json_object_get(list, "items")) > 0) {
+            *ret_layout = &installed_layouts[i];
+            return list;
+        }
+    }
+    *ret_layout = installed_layouts;
+    return last;
+}
+
+int installed_get(const struct common *common, const char *pod, const char *page,
+                  struct gs_buf *body, struct gs_error *err)
+{
+    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
+    source_pods(&path, common->system_ns, pod);
+    gs_buf_puts(&path, page);
+    return gs_buf_failed(&path) ? gs_fail_nomem(err)
+                                : source_get(&common->source, path.data, NULL, body, err);
+}
