@@ -225,8 +225,10 @@ def plugin_pod(node):
 
 
 def usage_of(items, name, gib, peak):
-    pod = [item for item in items if item["metadata"]["name"] == name][0]["metadata"]
-    return {"uid": pod["uid"], "name": name, "namespace": pod["namespace"], "owner": "",
+    pod = [item for item in items if item["metadata"]["name"] == name][0]
+    given = int(pod["spec"]["containers"][0]["resources"]["limits"]["aliyun.com/gpu-mem"]) << 30
+    pod = pod["metadata"]
+    return {"uid": pod["uid"], "name": name, "namespace": pod["namespace"], "owner": "", "givenBytes": given,
             "gpus": [{"id": 0, "usedBytes": gib << 30, "peakBytes": peak << 30}]}
 
 
@@ -449,7 +451,7 @@ def what_keeps_pods_to_their_share_is_told(_, stack):
     annotations["aliyun.com/gpu-inventory"] = json.dumps(inventory)
     page = World(stack, json.dumps(items)).ask()[2]
     told = re.findall(r"<em[^>]*>([^<]*)</em>", page[page.index('id="n-a100-1"'):].split("</article>")[0])
-    equal(told, ["enforced", "mps (per process, cooperative)", "mig"], "the words of its GPUs")
+    equal(told, ["dmem", "mps (per process, cooperative)", "mig"], "the words of its GPUs")
 
 
 def what_would_fit_is_what_if(_, stack):

@@ -147,26 +147,26 @@ void own_note(const struct own *own, char to[OWN_TEXT_BYTES])
                  rest);
 }
 
-void own_gpus(const struct own_pod *pod, char to[GS_IDX_TEXT_BYTES])
+void own_row(const struct own_pod *pod, int64_t now_s, struct own_row *ret)
 {
-    if (!gs_codec_idx_format(gs_pod_recorded(&pod->pod), to)[0])
-        snprintf(to, GS_IDX_TEXT_BYTES, "-");
+    waits_asks(&pod->pod, ret->asks);
+    waits_since(pod->pod.created_s, now_s, ret->since);
+    if (!gs_codec_idx_format(gs_pod_recorded(&pod->pod), ret->gpus)[0])
+        snprintf(ret->gpus, sizeof(ret->gpus), "-");
 }
 
 static void put_row(struct grid *grid, const struct own_pod *own, int64_t now_s, bool words)
 {
     const struct gs_pod *pod = &own->pod;
-    char asks[WAIT_SHORT_BYTES], since[WAIT_SHORT_BYTES], gpus[GS_IDX_TEXT_BYTES];
-    waits_asks(pod, asks);
-    waits_since(pod->created_s, now_s, since);
-    own_gpus(own, gpus);
+    struct own_row row;
+    own_row(own, now_s, &row);
     grid_row(grid);
     grid_cell(grid, GRID_PLAIN, "%s", pod->ns);
     grid_cell(grid, GRID_PLAIN, "%s", pod->name);
-    grid_cell(grid, GRID_PLAIN, "%s", asks);
-    grid_cell(grid, GRID_PLAIN, "%s", since);
+    grid_cell(grid, GRID_PLAIN, "%s", row.asks);
+    grid_cell(grid, GRID_PLAIN, "%s", row.since);
     grid_cell(grid, GRID_PLAIN, "%s", pod->node_name[0] ? pod->node_name : "-");
-    grid_cell(grid, GRID_PLAIN, "%s", gpus);
+    grid_cell(grid, GRID_PLAIN, "%s", row.gpus);
     if (words)
         grid_cell(grid, GRID_PLAIN, "%s", own->said);
 }

@@ -39,8 +39,11 @@ void own_release(struct own *own);
 enum { OWN_TEXT_BYTES = 512 };
 void own_note(const struct own *own, char to[OWN_TEXT_BYTES]);
 
-/* The GPUs of its record: "0,1", or "-". */
-void own_gpus(const struct own_pod *pod, char to[GS_IDX_TEXT_BYTES]);
+/* waits_asks(), waits_since(), and the GPUs of its record: "0,1", or "-". */
+struct own_row {
+    char asks[WAIT_SHORT_BYTES], since[WAIT_SHORT_BYTES], gpus[GS_IDX_TEXT_BYTES];
+};
+void own_row(const struct own_pod *pod, int64_t now_s, struct own_row *ret);
 
 /* The table on standard output, the note on standard error. -1: it cannot be written. */
 int own_print(const struct own *own, const struct common *common);

@@ -13,7 +13,7 @@
 static void put_use(struct doc *doc, const struct usage_pod *pod, const struct view_gpu *gpu)
 {
     const struct usage_gpu *use = gpu ? usage_gpu_find(pod, gpu->idx) : NULL;
-    if (use && use->known) {
+    if (use) {
         doc_number(doc, "inUseBytes", use->used_bytes);
         doc_number(doc, "peakBytes", use->peak_bytes);
     }
@@ -110,7 +110,9 @@ static void put_node(struct doc *doc, const struct view *view, const struct view
 
 static void put_sums(struct doc *doc, const struct view *view)
 {
-    const struct view_sum *sum = &view->sum;
+    struct view_figure figures[VIEW_FIGURES];
+    const uint32_t count = view_figures(view, figures);
+    struct view_fit fit;
     doc_list(doc, "namespaces");
     for (size_t i = 0; i < view->ns_count; i++) {
         doc_object(doc, NULL);
@@ -122,15 +124,18 @@ static void put_sums(struct doc *doc, const struct view *view)
     doc_end(doc);
     waits_document(doc, &view->waits);
     doc_object(doc, "cluster");
-    doc_number(doc, "nodes", sum->nodes);
-    doc_number(doc, "gpus", sum->gpus);
-    doc_number(doc, "unusableGpus", sum->unusable_gpus);
-    doc_number(doc, "overfullGpus", sum->overfull_gpus);
-    doc_number(doc, "pods", sum->pods);
-    doc_number(doc, "totalGPU", sum->total_units);
-    doc_number(doc, "usedGPU", sum->used_units);
-    doc_number(doc, "pendingGPU", sum->pending_units);
-    put_fragmentation(doc, &sum->fragmentation);
+    for (uint32_t i = 0; i < count; i++)
+        doc_number(doc, figures[i].key, figures[i].number);
+    if (view->says_used)
+        doc_number(doc, "inUseBytes", view->sum.used_bytes);
+    doc_list(doc, "wouldFit");
+    for (uint32_t nth = 0; view_fit(view, nth, &fit); nth++) {
+        doc_object(doc, NULL);
+        doc_number(doc, "requestedGPU", fit.units);
+        doc_number(doc, "pods", fit.pods);
+        doc_end(doc);
+    }
+    doc_end(doc);
     doc_end(doc);
 }
 

@@ -88,7 +88,7 @@ void usage_release(struct usage *usage);
 /* On standard error, how many did not answer; nothing when all did. */
 void usage_say_missing(const struct usage *usage);
 
-/* NULL: not known. usage NULL: nothing is. */
+/* NULL: not known. usage NULL: nothing is; of a GPU: the kernel does not count there. */
 const struct usage_node *usage_node_find(const struct usage *usage, const char *name);
 const struct usage_pod *usage_pod_find(const struct usage *usage, const char *node,
                                        const char *uid);

@@ -241,7 +241,7 @@ const struct usage_pod *usage_pod_find(const struct usage *usage, const char *no
 const struct usage_gpu *usage_gpu_find(const struct usage_pod *pod, uint32_t idx)
 {
     for (uint32_t i = 0; pod && i < pod->gpu_count; i++) {
-        if (pod->gpus[i].idx == idx)
+        if (pod->gpus[i].idx == idx && pod->gpus[i].known)
             return &pod->gpus[i];
     }
     return NULL;

@@ -112,6 +112,41 @@ enum gs_unit view_unit_of(const struct view *view, const struct view_node *node)
     return node->node->unit ? node->node->unit : view_unit(view->unit);
 }
 
+uint32_t view_figures(const struct view *view, struct view_figure to[VIEW_FIGURES])
+{
+    const struct view_sum *sum = &view->sum;
+    const struct gs_fragmentation *part = &sum->fragmentation;
+    const struct view_figure all[VIEW_FIGURES] = {
+        {"nodes", "nodes", sum->nodes, false, false},
+        {"gpus", "GPUs", sum->gpus, false, false},
+        {"unusableGpus", "GPUs not usable", sum->unusable_gpus, false, true},
+        {"overfullGpus", "GPUs overfull", sum->overfull_gpus, false, true},
+        {"pods", "pods", sum->pods, false, false},
+        {"totalGPU", NULL, sum->total_units, true, false},
+        {"usedGPU", NULL, sum->used_units, true, false},
+        {"pendingGPU", NULL, sum->pending_units, true, false},
+        {"freeGPU", "free", part->free_units, true, false},
+        {"largestGPU", "largest free piece", part->largest_units, true, false},
+        {"strandedGPU", "stranded", part->stranded_units, true, false},
+    };
+    memcpy(to, all, sizeof(all));
+    return part->known ? VIEW_FIGURES : VIEW_FIGURES - 1;
+}
+
+bool view_fit(const struct view *view, uint32_t nth, struct view_fit *ret)
+{
+    enum { SIZES = 8 };
+    const struct gs_place place = gs_cluster_place(&view->snapshot->cluster, GS_PLACEMENT_ROLLOUT);
+    *ret = (struct view_fit){.gib = 1u << nth};
+    ret->units = ret->gib * (1024 / gs_unit_mib(view_unit(view->unit)));
+    if (view->mixed_units || nth == SIZES || ret->units > view->sum.largest_gpu_units)
+        return false;
+    const struct gs_ask ask = {.units = ret->units, .gpu_count = 1};
+    for (size_t i = 0; i < view->node_count; i++)
+        ret->pods += gs_place_count(&place, &ask, view->nodes[i].state->slot);
+    return true;
+}
+
 /* ---- one node ---- */
 
 struct collect {
@@ -385,7 +420,7 @@ int view_build(struct snapshot *snapshot, const struct view_options *options, st
 {
     struct gs_ledger_stats stats;
     gs_ledger_stats(snapshot->cluster.ledger, &stats);
-    *ret = (struct view){.usage = options->usage};
+    *ret = (struct view){.usage = options->usage, .snapshot = snapshot};
     if (snapshot_learnt(snapshot, err) < 0)
         return -1;
     ret->nodes = calloc(HASH_COUNT(snapshot->nodes) + 1, sizeof(*ret->nodes));

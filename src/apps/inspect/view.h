@@ -88,6 +88,7 @@ struct view {
     bool says_used;            /* some node's plugin tells what is in use */
     struct waits waits;        /* their number and sum; and each, when asked for */
     int64_t now_s;
+    const struct snapshot *snapshot;
     struct gs_claim *all_claims;
     struct view_gpu *all_gpus;
 };
@@ -124,6 +125,25 @@ struct view_cores {
     const char *word, *by, *clause;
 };
 const struct view_cores *view_cores(enum gs_enforced enforced);
+
+/* A sum of the nodes shown: a member of -o json and a figure of the page. */
+struct view_figure {
+    const char *key, *name; /* no name: the page tells it otherwise */
+    uint64_t number;
+    bool memory; /* in units */
+    bool bad;    /* somebody should look, unless it is 0 */
+};
+enum { VIEW_FIGURES = 11 };
+/* Returns how many. */
+uint32_t view_figures(const struct view *view, struct view_figure to[VIEW_FIGURES]);
+
+/* So many more pods of 1, 2, 4, … GiB would fit now, on one GPU each, as what-if counts them;
+ * false: no GPU has that much, or there is no unit to tell it in. */
+struct view_fit {
+    uint32_t gib, units;
+    uint64_t pods;
+};
+bool view_fit(const struct view *view, uint32_t nth, struct view_fit *ret);
 
 /* The unit of a word such as view.unit: GiB where it names none. */
 enum gs_unit view_unit(const char *word);

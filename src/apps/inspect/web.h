@@ -34,10 +34,8 @@ struct web {
     _Atomic int64_t asked_ns; /* when somebody last asked for the page */
     /* guarded by watcher.lock */
     struct usage usage; /* what pods truly use, as last asked */
-    struct view view;
-    bool has_view;
-    uint64_t version; /* of the view; counts */
-    int64_t viewed_s; /* when it was built */
+    struct web_state state;
+    uint64_t version; /* of its view; counts; 0: there is none yet */
     struct web_parts parts;
     /* guarded by lock, which is taken last */
     pthread_mutex_t lock;

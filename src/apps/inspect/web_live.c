@@ -15,17 +15,13 @@ static int build(struct web *web, struct gs_error *err)
     struct snapshot *snapshot = &web->watcher.snapshot;
     const struct view_options options = {
         .usage = &web->usage, .waits = true, .now_s = common_now_s(web->own.common)};
-    if (web->has_view)
-        view_release(&web->view);
-    web->has_view = false;
-    if (view_build(snapshot, &options, &web->view, err) < 0) {
-        view_release(&web->view);
+    view_release(&web->state.view);
+    web->watcher.changed = view_build(snapshot, &options, &web->state.view, err) < 0;
+    if (web->watcher.changed) {
+        view_release(&web->state.view);
         return -1;
     }
-    web->has_view = true;
     web->version++;
-    web->viewed_s = options.now_s;
-    web->watcher.changed = false;
     return 0;
 }
 
@@ -33,17 +29,14 @@ int web_refresh(struct web *web, struct gs_error *err)
 {
     if (!watcher_listed(&web->watcher))
         return gs_fail(err, GS_EBUSY, "the cluster is still being read");
-    return web->has_view && !web->watcher.changed ? 0 : build(web, err);
+    return web->version && !web->watcher.changed ? 0 : build(web, err);
 }
 
 void web_render(struct web *web, const struct web_query *query)
 {
-    const struct web_state state = {.snapshot = &web->watcher.snapshot,
-                                    .view = &web->view,
-                                    .server = web->own.common->source.server,
-                                    .lost = web->watcher.lost,
-                                    .now_s = web->viewed_s};
-    web_parts_render(&state, query, &web->parts);
+    web->state.server = web->own.common->source.server;
+    web->state.lost = web->watcher.lost;
+    web_parts_render(&web->state, query, &web->parts);
 }
 
 /* ---- one client ---- */
@@ -186,8 +179,7 @@ void web_close(struct web *web)
             free_client(web->clients[i]);
         web->clients[i] = NULL;
     }
-    if (web->has_view)
-        view_release(&web->view);
+    view_release(&web->state.view);
     usage_release(&web->usage);
     gs_buf_release(&web->parts.html);
 }

@@ -23,20 +23,18 @@ static void put_cell(struct gs_buf *out, const char *class, const char *text)
 
 static void put_pod(struct gs_buf *out, const struct own_pod *pod, int64_t now_s)
 {
-    char asks[WAIT_SHORT_BYTES], since[WAIT_SHORT_BYTES], gpus[GS_IDX_TEXT_BYTES];
-    waits_asks(&pod->pod, asks);
-    waits_since(pod->pod.created_s, now_s, since);
-    own_gpus(pod, gpus);
+    struct own_row row;
+    own_row(pod, now_s, &row);
     gs_buf_puts(out, "<tr>");
     put_cell(out, "", pod->pod.ns);
     put_cell(out, "", pod->pod.name);
-    put_cell(out, " class=num", asks);
-    put_cell(out, " class=num", since);
+    put_cell(out, " class=num", row.asks);
+    put_cell(out, " class=num", row.since);
     put_cell(out, "",
              pod->pod.node_name[0] ? pod->pod.node_name
              : pod->said[0]        ? pod->said
                                    : "waits");
-    put_cell(out, "", gpus);
+    put_cell(out, "", row.gpus);
     gs_buf_putc(out, '\n');
 }
 

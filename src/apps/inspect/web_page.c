@@ -36,29 +36,12 @@ static unsigned colour_of(const struct view *view, const char *ns)
 
 /* ---- totals ---- */
 
-uint64_t web_fits(const struct web_state *state, uint32_t units)
+static void put_fits(struct gs_buf *out, const struct view *view)
 {
-    const struct gs_place place = gs_cluster_place(&state->snapshot->cluster, GS_PLACEMENT_ROLLOUT);
-    const struct gs_ask ask = {.units = units, .gpu_count = 1};
-    uint64_t sum = 0;
-    for (size_t i = 0; i < state->view->node_count; i++)
-        sum += gs_place_count(&place, &ask, state->view->nodes[i].state->slot);
-    return sum;
-}
-
-/* 1, 2, 4, … GiB, as far as a GPU has them. */
-static void put_fits(struct gs_buf *out, const struct web_state *state)
-{
-    const struct view *view = state->view;
-    uint64_t largest = view->sum.largest_gpu_units, gib = 1;
-    if (view->mixed_units)
-        return;
-    if (gs_unit_mib(view_unit(view->unit)))
-        gib = 1024 / gs_unit_mib(view_unit(view->unit));
+    struct view_fit fit;
     gs_buf_puts(out, "<div class=fits><span>Would fit now, on one GPU each</span>");
-    for (uint64_t size = 1; size * gib <= largest && size <= 128; size *= 2)
-        gs_buf_printf(out, "<div><b>%" PRIu64 "</b> of %" PRIu64 " GiB</div>",
-                      web_fits(state, (uint32_t)(size * gib)), size);
+    for (uint32_t nth = 0; view_fit(view, nth, &fit); nth++)
+        gs_buf_printf(out, "<div><b>%" PRIu64 "</b> of %" PRIu32 " GiB</div>", fit.pods, fit.gib);
     gs_buf_puts(out, "</div>");
 }
 
@@ -79,16 +62,35 @@ static void put_shares(struct gs_buf *out, const struct view *view)
     gs_buf_puts(out, "</div>");
 }
 
-static void put_figure(struct gs_buf *out, const char *name, uint64_t number, const char *unit,
-                       bool bad)
+static void put_figures(struct gs_buf *out, const struct view *view, bool memory)
 {
-    gs_buf_printf(out, "<div class=\"fig%s\"><b>%" PRIu64 "</b> %s<span>%s</span></div>",
-                  bad ? " bad" : "", number, unit, name);
+    struct view_figure all[VIEW_FIGURES];
+    const uint32_t count = view_figures(view, all);
+    for (uint32_t i = 0; i < count; i++) {
+        if (all[i].name && all[i].memory == memory && (all[i].number || !all[i].bad))
+            gs_buf_printf(out, "<div class=\"fig%s\"><b>%" PRIu64 "</b> %s<span>%s</span></div>",
+                          all[i].bad ? " bad" : "", all[i].number, memory ? view->unit : "",
+                          all[i].name);
+    }
 }
 
-static void put_totals(struct web_parts *parts, const struct web_state *state)
+/* Of those GPUs whose plugin tells it. */
+static void put_used(struct gs_buf *out, const struct view *view)
 {
-    const struct view *view = state->view;
+    char text[USAGE_TEXT_BYTES];
+    const enum gs_unit unit = view_unit(view->unit);
+    if (!view->says_used)
+        return;
+    usage_text(view->sum.used_bytes, unit, text);
+    gs_buf_printf(out, "<div class=fig><b>%s</b> %s<span>truly used", text, gs_unit_name(unit));
+    if (view->usage->answered < view->usage->asked)
+        gs_buf_printf(out, "; %" PRIu32 " of %" PRIu32 " nodes do not say",
+                      view->usage->asked - view->usage->answered, view->usage->asked);
+    gs_buf_puts(out, "</span></div>");
+}
+
+static void put_totals(struct web_parts *parts, const struct view *view)
+{
     const struct view_sum *sum = &view->sum;
     struct gs_buf *out = &parts->html;
     begin(parts, "totals");
@@ -99,19 +101,11 @@ static void put_totals(struct web_parts *parts, const struct web_state *state)
     gs_buf_puts(out, "<div class=total><i class=\"");
     web_put_width(out, web_share(sum->used_units, sum->total_units));
     gs_buf_puts(out, "\"></i></div></div>");
-    web_use_total(out, view);
-    put_figure(out, "free", sum->fragmentation.free_units, view->unit, false);
-    put_figure(out, "largest free piece", sum->fragmentation.largest_units, view->unit, false);
-    if (sum->fragmentation.known)
-        put_figure(out, "stranded", sum->fragmentation.stranded_units, view->unit, false);
-    put_figure(out, "nodes", sum->nodes, "", false);
-    put_figure(out, "GPUs", sum->gpus, "", false);
-    put_figure(out, "pods", sum->pods, "", false);
-    if (sum->unusable_gpus)
-        put_figure(out, "GPUs not usable", sum->unusable_gpus, "", true);
-    if (sum->overfull_gpus)
-        put_figure(out, "GPUs overfull", sum->overfull_gpus, "", true);
-    put_fits(out, state);
+    put_used(out, view);
+    put_figures(out, view, true);
+    put_figures(out, view, false);
+    if (!view->mixed_units)
+        put_fits(out, view);
     put_shares(out, view);
     gs_buf_puts(out, "</section>\n");
     end(parts);
@@ -132,11 +126,11 @@ static bool pod_matches(const struct web_query *query, const char *ns, const cha
     return (!query->ns[0] || strcmp(query->ns, ns) == 0) && contains(full, query->text);
 }
 
-static void put_wait(struct gs_buf *out, const struct web_state *state, const struct wait *wait)
+static void put_wait(struct gs_buf *out, const struct view *view, const struct wait *wait)
 {
     const struct gs_pod *pod = &wait->waiting->pod;
     struct wait_row row;
-    waits_row(&state->view->waits, wait, state->now_s, &row);
+    waits_row(&view->waits, wait, view->now_s, &row);
     gs_buf_printf(out, "<tr%s><td>", wait->never ? " class=never" : "");
     web_escape(out, pod->ns);
     gs_buf_puts(out, "<td>");
@@ -148,10 +142,10 @@ static void put_wait(struct gs_buf *out, const struct web_state *state, const st
     gs_buf_putc(out, '\n');
 }
 
-static void put_waits(struct web_parts *parts, const struct web_state *state,
+static void put_waits(struct web_parts *parts, const struct view *view,
                       const struct web_query *query)
 {
-    const struct waits *waits = &state->view->waits;
+    const struct waits *waits = &view->waits;
     struct gs_buf *out = &parts->html;
     uint32_t shown = 0, found = 0;
     char sum[WAIT_TEXT_BYTES];
@@ -173,7 +167,7 @@ static void put_waits(struct web_parts *parts, const struct web_state *state,
         if (shown == WEB_WAITS_MAX)
             continue;
         shown++;
-        put_wait(out, state, &waits->all[i]);
+        put_wait(out, view, &waits->all[i]);
     }
     if (waits->count)
         gs_buf_puts(out, "</table></div>");
@@ -186,7 +180,7 @@ static void put_waits(struct web_parts *parts, const struct web_state *state,
 /* ---- nodes ---- */
 
 struct card {
-    const struct web_state *state;
+    const struct view *view;
     const struct web_query *query;
     const struct view_node *node;
     uint64_t largest_units;
@@ -225,21 +219,31 @@ static bool node_matches(const struct web_query *query, const struct view_node *
     return false;
 }
 
+static void put_use(struct gs_buf *out, const struct usage_gpu *use, enum gs_unit unit)
+{
+    char used[USAGE_TEXT_BYTES], peak[USAGE_TEXT_BYTES];
+    usage_text(use->used_bytes, unit, used);
+    usage_text(use->peak_bytes, unit, peak);
+    gs_buf_printf(out, ", uses %s, at most %s so far", used, peak);
+}
+
 /* "team-a/a: 15 GiB on each of 2 GPUs, uses 3.0, at most 4.1 so far, since 2026-01-02 02:59 UTC" */
 static void put_tip(const struct card *card, const struct gs_claim *claim,
-                    const struct web_use *use)
+                    const struct usage_gpu *use)
 {
-    int64_t since_s = snapshot_since(card->state->snapshot, claim->uid);
+    int64_t since_s = snapshot_since(card->view->snapshot, claim->uid);
+    enum gs_unit unit = view_unit_of(card->view, card->node);
     char text[32];
     struct tm when;
     time_t at = (time_t)since_s;
     web_escape(card->out, claim->ns);
     gs_buf_putc(card->out, '/');
     web_escape(card->out, claim->name);
-    gs_buf_printf(card->out, ": %" PRIu32 " %s", claim->units, card->state->view->unit);
+    gs_buf_printf(card->out, ": %" PRIu32 " %s", claim->units, gs_unit_name(unit));
     if (claim->gpu_count > 1)
         gs_buf_printf(card->out, " on each of %" PRIu32 " GPUs", claim->gpu_count);
-    web_use_words(card->out, use);
+    if (use)
+        put_use(card->out, use, unit);
     if (since_s && gmtime_r(&at, &when) && strftime(text, sizeof(text), "%F %H:%M", &when))
         gs_buf_printf(card->out, ", since %s UTC", text);
 }
@@ -249,16 +253,21 @@ static void put_pod(const struct card *card, const struct gs_claim *claim,
                     const struct view_gpu *gpu, uint64_t width, bool wide)
 {
     struct gs_buf *out = card->out;
-    const struct web_use use = web_use_of(card->state->view, card->node, claim, gpu);
-    gs_buf_printf(out, "<i class=\"p n%u %s%s", colour_of(card->state->view, claim->ns),
-                  is_meant(card, claim) ? "" : "dim ", use.gpu && !wide ? "bare " : "");
+    const struct usage_pod *pod = usage_pod_find(card->view->usage, claim->node, claim->uid);
+    const struct usage_gpu *use = gpu ? usage_gpu_find(pod, gpu->idx) : NULL;
+    gs_buf_printf(out, "<i class=\"p n%u %s%s", colour_of(card->view, claim->ns),
+                  is_meant(card, claim) ? "" : "dim ", use && !wide ? "bare " : "");
     web_put_width(out, width);
     gs_buf_puts(out, "\" tabindex=0 role=img aria-label=\"");
-    put_tip(card, claim, &use);
+    put_tip(card, claim, use);
     gs_buf_puts(out, "\">");
     if (wide)
         web_escape(out, claim->name);
-    web_use_stripe(out, &use);
+    if (use) { /* below the name, as long as what is used is of what was given */
+        gs_buf_printf(out, "<s class=\"%s", use->used_bytes > pod->given_bytes ? "over " : "");
+        web_put_width(out, web_share(use->used_bytes >> 20, pod->given_bytes >> 20));
+        gs_buf_puts(out, "\"></s>");
+    }
     gs_buf_puts(out, "</i>");
 }
 
@@ -279,13 +288,12 @@ static void put_bar(const struct card *card, const struct view_gpu *gpu, uint64_
 }
 
 /* Only the kernel's limit holds whatever a pod does. */
-static void put_enforced(struct gs_buf *out, const struct gs_gpu *gpu)
+static void put_enforced(struct gs_buf *out, enum gs_enforced enforced)
 {
-    if (gpu->enforced == GS_ENFORCED_DMEM)
-        gs_buf_puts(out, "<em class=good title=\"the kernel keeps each pod to its share\">"
-                         "enforced</em>");
-    else if (gs_enforced_holds(gpu->enforced))
-        gs_buf_printf(out, "<em>%s</em>", gs_enforced_name(gpu->enforced));
+    if (gs_enforced_holds(enforced))
+        gs_buf_printf(out, "<em%s title=\"%s\">%s</em>",
+                      enforced == GS_ENFORCED_DMEM ? " class=good" : "",
+                      view_limits(enforced)->here, gs_enforced_name(enforced));
 }
 
 static void put_word(struct gs_buf *out, const struct view_word *word, const char *text)
@@ -300,8 +308,20 @@ static void put_gpu_words(struct gs_buf *out, const struct view_gpu *gpu, uint64
     const struct view_word *word;
     for (uint32_t i = 0; (word = view_gpu_word(gpu->gpu, gpu->overfull, i)) != NULL; i++)
         put_word(out, word, word->word);
-    put_enforced(out, gpu->gpu);
+    put_enforced(out, gpu->gpu->enforced);
     gs_buf_puts(out, "</div>");
+}
+
+static void put_gpu_use(const struct card *card, const struct view_gpu *gpu)
+{
+    char text[USAGE_TEXT_BYTES];
+    const enum gs_unit unit = view_unit_of(card->view, card->node);
+    const struct usage_node *usage = card->node->usage;
+    if (!usage || !(usage->known & GS_GPU_BIT(gpu->idx)))
+        return;
+    usage_text(usage->used_bytes[gpu->idx], unit, text);
+    gs_buf_printf(card->out, "%s%s %s in use", gpu->gpu->model[0] ? ", " : "", text,
+                  gs_unit_name(unit));
 }
 
 static void put_gpu(const struct card *card, const struct view_gpu *gpu)
@@ -313,7 +333,7 @@ static void put_gpu(const struct card *card, const struct view_gpu *gpu)
     web_put_width(out, length);
     gs_buf_puts(out, "\" title=\"");
     web_escape(out, gpu->gpu->model);
-    web_use_gpu(out, card->state->view, card->node, gpu);
+    put_gpu_use(card, gpu);
     gs_buf_puts(out, "\">");
     put_bar(card, gpu, length);
     if (view_gpu_word(gpu->gpu, gpu->overfull, 0) || gs_enforced_holds(gpu->gpu->enforced))
@@ -382,16 +402,16 @@ static void put_pager(struct web_parts *parts, const struct web_query *query, ui
     end(parts);
 }
 
-static void put_nodes(struct web_parts *parts, const struct web_state *state,
+static void put_nodes(struct web_parts *parts, const struct view *view,
                       const struct web_query *query)
 {
     uint32_t found = 0, first = query->page * WEB_NODES_MAX;
-    struct card card = {.state = state,
+    struct card card = {.view = view,
                         .query = query,
-                        .largest_units = state->view->sum.largest_gpu_units,
+                        .largest_units = view->sum.largest_gpu_units,
                         .out = &parts->html};
-    for (size_t i = 0; i < state->view->node_count; i++) {
-        card.node = &state->view->nodes[i];
+    for (size_t i = 0; i < view->node_count; i++) {
+        card.node = &view->nodes[i];
         if (!node_matches(query, card.node))
             continue;
         card.named = contains(card.node->node->name, query->text);
@@ -414,14 +434,14 @@ static void put_lost(struct web_parts *parts, const struct web_state *state)
     end(parts);
 }
 
-void web_parts_render(const struct web_state *state, const struct web_query *query,
+void web_parts_render(struct web_state *state, const struct web_query *query,
                       struct web_parts *parts)
 {
     gs_buf_reset(&parts->html);
     parts->count = 0;
-    view_sort(state->view, query->sort);
+    view_sort(&state->view, query->sort);
     put_lost(parts, state);
-    put_totals(parts, state);
-    put_waits(parts, state, query);
-    put_nodes(parts, state, query);
+    put_totals(parts, &state->view);
+    put_waits(parts, &state->view, query);
+    put_nodes(parts, &state->view, query);
 }

@@ -33,15 +33,13 @@ struct web_parts {
 
 /* What is the same for everybody who looks. */
 struct web_state {
-    const struct snapshot *snapshot;
-    struct view *view; /* with waits; its nodes are put in order */
+    struct view view; /* with waits; its nodes are put in order */
     const char *server;
     const char *lost; /* why it is not up to date; "" when it is */
-    int64_t now_s;
 };
 
 /* *parts is emptied before; check its html at the end. */
-void web_parts_render(const struct web_state *state, const struct web_query *query,
+void web_parts_render(struct web_state *state, const struct web_query *query,
                       struct web_parts *parts);
 
 /* One word for all of them. */
@@ -56,31 +54,10 @@ void web_head(struct gs_buf *out, const char *server, int64_t now_s, bool live, 
 void web_document(const struct web_state *state, const struct web_query *query,
                   const struct web_parts *parts, struct gs_buf *out);
 
-/* So many pods of that size would find a place on these nodes now, one GPU each, as what-if counts
- * them. */
-uint64_t web_fits(const struct web_state *state, uint32_t units);
-
 /* Thousandths of a whole, at most 1000; and classes for a width of so many: tens, ones and tenths
  * of a percent. */
 uint64_t web_share(uint64_t part, uint64_t whole);
 void web_put_width(struct gs_buf *out, uint64_t thousandths);
-
-/* web_text.c: what a pod truly uses of a GPU beside what it was given. */
-struct web_use {
-    const struct usage_gpu *gpu; /* NULL: not known, and nothing is written of it */
-    uint64_t given_bytes;
-    enum gs_unit unit;
-};
-
-/* gpu: NULL of a pod whose GPU is not known. */
-struct web_use web_use_of(const struct view *view, const struct view_node *node,
-                          const struct gs_claim *claim, const struct view_gpu *gpu);
-void web_use_words(struct gs_buf *out, const struct web_use *use);
-void web_use_stripe(struct gs_buf *out, const struct web_use *use);
-/* What is in use of a GPU, and of all of them. */
-void web_use_gpu(struct gs_buf *out, const struct view *view, const struct view_node *node,
-                 const struct view_gpu *gpu);
-void web_use_total(struct gs_buf *out, const struct view *view);
 
 /* < > & " ' as entities. */
 void web_escape(struct gs_buf *out, const char *text);

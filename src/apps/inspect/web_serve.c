@@ -90,13 +90,9 @@ static void answer_page(struct web *web, const struct gs_http_request *req,
     web->asked_ns = gs_clock_now_ns(gs_clock_system());
     pthread_mutex_lock(&web->watcher.lock);
     if (web_refresh(web, &err) == 0) {
-        const struct web_state state = {.view = &web->view,
-                                        .server = web->own.common->source.server,
-                                        .lost = web->watcher.lost,
-                                        .now_s = web->viewed_s};
         web_render(web, &query);
         res->content_type = "text/html; charset=utf-8";
-        web_document(&state, &query, &web->parts, &res->body);
+        web_document(&web->state, &query, &web->parts, &res->body);
         if (gs_buf_failed(&web->parts.html))
             gs_http_error(res, 500, "the page is too large");
     } else {

@@ -8,7 +8,7 @@
 #include "inspect/source.h"
 #include "inspect/web_page.h"
 
-/* Words in a page and in a link, of others and of what is used; and what stands around them. */
+/* Words of others in a page and in a link, and what stands around the parts. */
 
 void web_escape(struct gs_buf *out, const char *text)
 {
@@ -67,63 +67,6 @@ uint64_t web_share(uint64_t part, uint64_t whole)
     return part >= whole ? 1000 : (part * 1000 + whole / 2) / whole;
 }
 
-struct web_use web_use_of(const struct view *view, const struct view_node *node,
-                          const struct gs_claim *claim, const struct view_gpu *gpu)
-{
-    enum gs_unit unit = view_unit_of(view, node);
-    const struct usage_gpu *use =
-        gpu ? usage_gpu_find(usage_pod_find(view->usage, claim->node, claim->uid), gpu->idx) : NULL;
-    return (struct web_use){.gpu = use && use->known ? use : NULL,
-                            .given_bytes = (uint64_t)claim->units * gs_unit_mib(unit) << 20,
-                            .unit = unit};
-}
-
-void web_use_words(struct gs_buf *out, const struct web_use *use)
-{
-    char used[USAGE_TEXT_BYTES], peak[USAGE_TEXT_BYTES];
-    if (!use->gpu)
-        return;
-    usage_text(use->gpu->used_bytes, use->unit, used);
-    usage_text(use->gpu->peak_bytes, use->unit, peak);
-    gs_buf_printf(out, ", uses %s, at most %s so far", used, peak);
-}
-
-/* Below the name, as long as what is used is of what was given. */
-void web_use_stripe(struct gs_buf *out, const struct web_use *use)
-{
-    if (!use->gpu)
-        return;
-    gs_buf_printf(out, "<s class=\"%s", use->gpu->used_bytes > use->given_bytes ? "over " : "");
-    web_put_width(out, web_share(use->gpu->used_bytes >> 20, use->given_bytes >> 20));
-    gs_buf_puts(out, "\"></s>");
-}
-
-void web_use_gpu(struct gs_buf *out, const struct view *view, const struct view_node *node,
-                 const struct view_gpu *gpu)
-{
-    char text[USAGE_TEXT_BYTES];
-    if (!node->usage || !(node->usage->known & GS_GPU_BIT(gpu->idx)))
-        return;
-    usage_text(node->usage->used_bytes[gpu->idx], view_unit_of(view, node), text);
-    gs_buf_printf(out, "%s%s %s in use", gpu->gpu->model[0] ? ", " : "", text,
-                  gs_unit_name(view_unit_of(view, node)));
-}
-
-/* Of those GPUs whose plugin tells it. */
-void web_use_total(struct gs_buf *out, const struct view *view)
-{
-    char text[USAGE_TEXT_BYTES];
-    const enum gs_unit unit = view_unit(view->unit);
-    if (!view->says_used)
-        return;
-    usage_text(view->sum.used_bytes, unit, text);
-    gs_buf_printf(out, "<div class=fig><b>%s</b> %s<span>truly used", text, gs_unit_name(unit));
-    if (view->usage->answered < view->usage->asked)
-        gs_buf_printf(out, "; %" PRIu32 " of %" PRIu32 " nodes do not say",
-                      view->usage->asked - view->usage->answered, view->usage->asked);
-    gs_buf_puts(out, "</span></div>");
-}
-
 /* ---- what stands around the parts: the head, the filters ---- */
 
 enum { CHOICES_MAX = 200 };
@@ -136,10 +79,9 @@ static void put_choice(struct gs_buf *out, const char *value, const char *label,
     web_escape(out, label);
 }
 
-static void put_namespaces(struct gs_buf *out, const struct web_state *state,
+static void put_namespaces(struct gs_buf *out, const struct view *view,
                            const struct web_query *query)
 {
-    const struct view *view = state->view;
     gs_buf_puts(out, "<label>Namespace <select name=ns>");
     put_choice(out, "", "all", query->ns);
     for (size_t i = 0; i < view->ns_count && i < CHOICES_MAX; i++)
@@ -147,15 +89,14 @@ static void put_namespaces(struct gs_buf *out, const struct web_state *state,
     gs_buf_puts(out, "</select></label>");
 }
 
-static void put_models(struct gs_buf *out, const struct web_state *state,
-                       const struct web_query *query)
+static void put_models(struct gs_buf *out, const struct view *view, const struct web_query *query)
 {
     const char *known[CHOICES_MAX];
     size_t count = 0;
     gs_buf_puts(out, "<label>Model <select name=model>");
     put_choice(out, "", "all", query->model);
-    for (size_t i = 0; i < state->view->node_count; i++) {
-        const struct view_node *node = &state->view->nodes[i];
+    for (size_t i = 0; i < view->node_count; i++) {
+        const struct view_node *node = &view->nodes[i];
         for (uint32_t g = 0; g < node->gpu_count; g++) {
             const char *model = node->gpus[g].gpu->model;
             size_t k = 0;
@@ -176,11 +117,10 @@ static const char *const sort_labels[] = {
     [SORT_STRANDED] = "stranded", [SORT_PODS] = "most pods",
 };
 
-static void put_filters(struct gs_buf *out, const struct web_state *state,
-                        const struct web_query *query)
+static void put_filters(struct gs_buf *out, const struct view *view, const struct web_query *query)
 {
-    put_namespaces(out, state, query);
-    put_models(out, state, query);
+    put_namespaces(out, view, query);
+    put_models(out, view, query);
     gs_buf_puts(out, "<label>Order <select name=sort>");
     for (int i = SORT_NAME; i <= SORT_PODS; i++)
         put_choice(out, view_sorts[i], sort_labels[i], view_sorts[query->sort]);
@@ -225,8 +165,8 @@ void web_document(const struct web_state *state, const struct web_query *query,
                   const struct web_parts *parts, struct gs_buf *out)
 {
     char sum[WEB_SUM_BYTES];
-    web_head(out, state->server, state->now_s, true, query->text);
-    put_filters(out, state, query);
+    web_head(out, state->server, state->view.now_s, true, query->text);
+    put_filters(out, &state->view, query);
     web_parts_sum(parts, sum);
     gs_buf_printf(out, "\n<main id=main data-sum=%s>\n", sum);
     if (!gs_buf_failed(&parts->html))

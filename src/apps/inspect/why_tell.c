@@ -134,7 +134,7 @@ static void tell_use(const struct usage_pod *pod, uint32_t gpu, bool held, const
     const enum gs_unit unit = view_unit(unit_name);
     if (pod && held && gs_enforced_lacks(pod->enforced))
         printf("    but nothing keeps this pod to it: %s\n", pod->reason);
-    if (!use || !use->known)
+    if (!use)
         return;
     usage_text(use->used_bytes, unit, used);
     usage_text(use->peak_bytes, unit, peak);

@@ -17,10 +17,12 @@ and two units, on gpushare-sim's API server. Asked are the programs as users hav
 | `what-if --gpu-mem` | sizes of 1, 2, 4, … GiB | as many as … |
 | the page of `web` | the same sizes | … "would fit now" says, and more than none where a filter passes such a pod |
 | filter, prioritize, bind | one of these sizes | bind so many pods, and refuse the next |
+| `-o json` | all that the page shows | the page's figures: sums, nodes, GPUs, pods, namespaces, who waits and why |
 
 What is wrong is printed with the seed of its world, and the exit status is 1."""
 
 import argparse
+import html
 import http.client
 import json
 import os
@@ -304,6 +306,57 @@ def bind_many(world, programs, units, count, judge):
     judge(f"pods of {units} units that are bound, of those that what-if counts", bound, count)
 
 
+FIGURES = {"nodes": "nodes", "gpus": "GPUs", "unusableGpus": "GPUs not usable", "overfullGpus": "GPUs overfull", "pods": "pods",
+           "freeGPU": "free", "largestGPU": "largest free piece", "strandedGPU": "stranded"}
+
+
+def pods_of(dev, unit):
+    """As the page tells of one: not since when, which -o json does not say."""
+    return [(f"{p['namespace']}/{p['name']}: {p['usedGPU']} {unit}", p.get("gpuCount", 1)) for p in dev]
+
+
+def shown_pods(text):
+    labels = re.findall(r'aria-label="([^"]*)"', text)
+    return [(re.sub(r"(,| on each of).*", "", label), int((re.findall(r"on each of (\d+)", label) or [1])[0])) for label in labels]
+
+
+def ask_about_page(programs, judge):
+    """Every figure of the page is one of -o json's."""
+    page = html.unescape(request(programs.web, "GET", "/")[1])
+    told = json.loads(programs.inspect("--output=json"))
+    cluster, totals = told["cluster"], page[page.index("id=totals"):page.index("id=waiting")]
+    figures = {name: int(number) for number, name in re.findall(r'<div class="fig[^"]*"><b>(\d+)</b> [^<]*<span>([^<]*)</span>', totals)}
+    meant = {FIGURES[key]: number for key, number in cluster.items() if key in FIGURES and (number or key not in
+                                                                                           ("unusableGpus", "overfullGpus"))}
+    sums = re.search(r"<b>(\d+)</b> of (\d+) (\w+)<span>allocated", totals)
+    judge("page: figures", {name: number for name, number in figures.items() if not name.startswith("allocated")}, meant)
+    judge("page: allocated", [int(sums[1]), int(sums[2]), sums[3]], [cluster["usedGPU"], cluster["totalGPU"], told["unit"]])
+    gib = 1024 if told["unit"] == "MiB" else 1
+    judge("page: would fit", [(int(size) * gib, int(count)) for count, size in re.findall(r"<b>(\d+)</b> of (\d+) GiB</div>", totals)],
+          [(fit["requestedGPU"], fit["pods"]) for fit in cluster["wouldFit"]])
+    judge("page: namespaces", re.findall(r'<i class="sw n\d+"></i>(\S+) <b>(\d+)</b>', totals),
+          [(ns["name"], str(ns["usedGPU"])) for ns in told["namespaces"]])
+    waiting = page[page.index("id=waiting"):page.index("</section>", page.index("id=waiting"))]
+    rows = [re.split("<td[^>]*>", row)[1:] for row in waiting.split("<tr")[2:]]
+    judge("page: who waits", [(row[0], row[1], row[4]) for row in rows],
+          [(w["namespace"], w["name"], w["message"]) for w in told["waiting"]["items"]])
+    judge("page: nearest miss", [row[5].split(" ")[0].split("<")[0].strip() for row in rows],
+          [w.get("nearest", {}).get("node", "") for w in told["waiting"]["items"]])
+    judge("page: sum of who waits", re.findall(r"(\d+) pods? waits? for (\d+)", waiting),
+          [(str(told["waiting"]["pods"]), str(told["waiting"]["requestedGPU"]))] if told["waiting"]["pods"] else [])
+    cards = re.findall(r'<article id="n-([^"]*)">(.*?)</article>', page, re.S)
+    judge("page: nodes", [name for name, _ in cards], [node["name"] for node in told["nodes"]])
+    for (name, card), node in zip(cards, told["nodes"]):
+        judge(f"page: node {name}", re.search(r"<b>(\d+/\d+)</b></h3>", card)[1], f"{node['usedGPU']}/{node['totalGPU']}")
+        gpus = card.split("<div class=g>")[1:]
+        judge(f"page: GPUs of {name}", [re.search(r"<span>(\d+/\d+)</span></div>", gpu)[1] for gpu in gpus],
+              [f"{dev['usedGPU']}/{dev['totalGPU']}" for dev in node["devs"]])
+        judge(f"page: pods of {name}", [shown_pods(gpu.split('<div class="g pend">')[0]) for gpu in gpus],
+              [pods_of(dev["pods"], told["unit"]) for dev in node["devs"]])
+        pending = card.split('<div class="g pend">')[1:]
+        judge(f"page: pending pods of {name}", shown_pods("".join(pending)), pods_of(node["pending"], told["unit"]))
+
+
 def ask_about_sizes(world, programs, rng, judge):
     """What-if, the page and filter; then bind."""
     page = request(programs.web, "GET", "/")[1]
@@ -341,6 +394,7 @@ def one_world(build, seed, wrong):
         of = {pod["metadata"]["name"]: pod for pod in listed}  # with UIDs and times
         world["waiting"] = [of[pod["metadata"]["name"]] for pod in world["waiting"]]
         ask_about_pods(world, programs, [n["metadata"]["name"] for n in world["nodes"]], judge)
+        ask_about_page(programs, judge)
         ask_about_sizes(world, programs, rng, judge)
     finally:
         programs.close()
