@@ -50,7 +50,7 @@ digest and size. Import it where a container runtime is:
 index of all, of which every node takes its own ("skopeo copy --all"). On amd64 scripts/cross.sh makes
 arm64's: it needs root and minutes.
 
---rootfs writes no archive, only the files of one image, into the empty folder DIR (Dockerfile.*).
+--rootfs writes no archive, only the files of one image, into the empty folder DIR (images/Dockerfile.*).
 
   GPUSHARE_BUILD_DIR  folder with the programs, built already (default: build, built now)
   SOURCE_DATE_EPOCH   time of every file and of the image (default: the commit's)

@@ -7,8 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gpushare/base/buf.h"
 #include "gpushare/base/cleanup.h"
+
+enum { CHUNK_BYTES = 4096 };
 
 int gs_file_read_fd(int fd, const char *name, size_t max, char **ret, size_t *ret_len,
                     struct gs_error *err)
@@ -19,7 +20,7 @@ int gs_file_read_fd(int fd, const char *name, size_t max, char **ret, size_t *re
     if (fstat(fd, &info) == 0 && info.st_size > 0 && (size_t)info.st_size < max)
         gs_buf_reserve(&buf, (size_t)info.st_size);
     for (;;) {
-        char chunk[4096];
+        char chunk[CHUNK_BYTES];
         ssize_t got = read(fd, chunk, sizeof(chunk));
         if (got < 0 && errno == EINTR)
             continue;
@@ -48,6 +49,17 @@ int gs_file_read(const char *path, size_t max, char **ret, size_t *ret_len, stru
         return gs_fail_errno(err, errno == ENOENT || errno == ENOTDIR ? GS_ENOENT : GS_EIO, errno,
                              "cannot open %s", path);
     return gs_file_read_fd(fd, path, max, ret, ret_len, err);
+}
+
+bool gs_buf_read_stream(struct gs_buf *buf, FILE *file)
+{
+    char *to;
+    size_t got = 1;
+    while (got && (to = gs_buf_reserve(buf, CHUNK_BYTES))) {
+        got = fread(to, 1, CHUNK_BYTES, file);
+        gs_buf_advance(buf, got);
+    }
+    return !ferror(file);
 }
 
 bool gs_file_mark(const char *path, struct gs_file_mark *ret)

@@ -88,6 +88,15 @@ bool gs_utf8_acts(const char *text, size_t width)
     return false;
 }
 
+size_t gs_utf8_cut(const char *text, size_t len, size_t max)
+{
+    if (len <= max)
+        return len;
+    while (max > 0 && ((unsigned char)text[max] & 0xC0) == 0x80)
+        max--;
+    return max;
+}
+
 void gs_utf8_calm(char *text)
 {
     size_t left = strlen(text), width;

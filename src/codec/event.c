@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cut.h"
+#include "gpushare/base/utf8.h"
 #include "gpushare/codec/rfc3339.h"
 #include "put.h"
 
@@ -42,7 +42,7 @@ void gs_codec_event(struct gs_buf *out, const struct gs_event *event, int64_t no
     gs_put_string(out, "reason", event->reason);
     gs_put_key(out, "message");
     gs_buf_json_string(out, event->message,
-                       gs_cut(event->message, message_len, GS_EVENT_MESSAGE_MAX));
+                       gs_utf8_cut(event->message, message_len, GS_EVENT_MESSAGE_MAX));
     gs_put_string(out, "type", event->warning ? "Warning" : "Normal");
     gs_put_key(out, "source");
     gs_buf_putc(out, '{');

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "cut.h"
+#include "gpushare/base/utf8.h"
 #include "reader.h"
 
 enum { VERSION = 1 };
@@ -122,7 +122,7 @@ static void read_model(struct gs_reader *reader, struct gs_gpu *gpu)
     const char *model;
     if (!gs_read_string(reader, "gpus.model", &model))
         return;
-    size_t len = gs_cut(model, strlen(model), sizeof(gpu->model) - 1);
+    size_t len = gs_utf8_cut(model, strlen(model), sizeof(gpu->model) - 1);
     memcpy(gpu->model, model, len);
     gpu->model[len] = '\0';
 }

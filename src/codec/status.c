@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 
-#include "cut.h"
 #include "gpushare/base/cleanup.h"
+#include "gpushare/base/utf8.h"
 #include "reader.h"
 
 static void read_details(struct gs_reader *reader, struct gs_api_status *status)
@@ -56,7 +56,7 @@ int gs_codec_status(struct gs_slice json, struct gs_api_status *ret, struct gs_e
     read_status(&reader, &status, &message);
     if (gs_reader_finish(&reader, err) < 0)
         return -1;
-    size_t len = gs_cut(message, strlen(message), sizeof(status.message) - 1);
+    size_t len = gs_utf8_cut(message, strlen(message), sizeof(status.message) - 1);
     memcpy(status.message, message, len);
     *ret = status;
     return 0;

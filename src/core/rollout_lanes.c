@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rollout_lanes.h"
+#define PLAY_LANES 8
+#include "rollout_play.h"
 
 /* Asks for more than any GPU has. */
 enum { NEVER = INT16_MAX };
@@ -106,4 +107,9 @@ uint64_t gs_lanes_placed(const struct gs_lanes *lanes, const struct gs_state *st
         units += (uint64_t)start.room[i];
     }
     return (units * GS_ROLLOUTS - lanes->play(lanes, &start)) * lanes->unit;
+}
+
+uint64_t gs_lanes_play_narrow(const struct gs_lanes *lanes, const struct gs_lanes_start *start)
+{
+    return play_all(lanes, start);
 }

@@ -35,7 +35,7 @@ struct gs_lanes_start {
 /* Units that are left at the end, over all sequences. */
 typedef uint64_t gs_lanes_play(const struct gs_lanes *lanes, const struct gs_lanes_start *start);
 
-/* The same result, by vectors of 16 bytes that every machine has (rollout_play.c), and of 32
+/* The same result, by vectors of 16 bytes that every machine has (here), and of 32
  * (rollout_play_avx2.c); NULL: this machine has none, or the compiler was not asked for them. */
 gs_lanes_play gs_lanes_play_narrow;
 gs_lanes_play *gs_lanes_play_wide(void);

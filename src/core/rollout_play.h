@@ -9,7 +9,7 @@
 /*
  * How the lanes play, in vectors of PLAY_LANES, which who includes this has defined: 8 or 16. A
  * compiler makes poor code of vectors that its machine does not have, so that this text is compiled
- * once for each size (rollout_play.c, rollout_play_avx2.c).
+ * once for each size (rollout_lanes.c, rollout_play_avx2.c).
  */
 typedef int16_t vec __attribute__((vector_size(2 * PLAY_LANES)));
 typedef int32_t half __attribute__((vector_size(2 * PLAY_LANES)));

@@ -6,6 +6,7 @@
 #include "device_plugin_internal.h"
 #include "gpushare/base/arena.h"
 #include "gpushare/base/utf8.h"
+#include "gpushare/grpc/device_plugin.h"
 #include "pb.h"
 
 /* Allocate and PreStartContainer: requests decoded, answers encoded. */
@@ -274,4 +275,23 @@ void gs_dp_pre_start_reply(struct gs_dp_call *dp_call)
 void gs_dp_call_fail(struct gs_dp_call *dp_call, const struct gs_error *why)
 {
     finish(dp_call, gs_grpc_status_from_code(why->code), why->msg);
+}
+
+/* A variable of an answer that was given before, as kubelets keep it. */
+
+int gs_dp_answer_env(struct gs_arena *arena, const void *bytes, size_t len, const char *name,
+                     const char **ret, struct gs_error *err)
+{
+    ProtobufCMessage *message = NULL;
+    if (gs_pb_unpack(arena, &v1beta1__container_allocate_response__descriptor, bytes, len, &message,
+                     err) < 0)
+        return -1;
+    const V1beta1__ContainerAllocateResponse *answer = (const void *)message;
+    const char *value = NULL;
+    for (size_t i = 0; i < answer->n_envs; i++) {
+        if (strcmp(answer->envs[i]->key, name) == 0)
+            value = answer->envs[i]->value; /* the last one counts */
+    }
+    *ret = value;
+    return 0;
 }

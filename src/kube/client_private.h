@@ -72,7 +72,7 @@ struct gs_connection *gs_connection_new(struct gs_kube_client *client);
 void gs_connection_put(struct gs_kube_client *client, struct gs_connection *connection);
 void gs_connection_free(struct gs_connection *connection);
 
-/* runner.c: registers with the client, so that wake() finds it. */
+/* client.c: registers with the client, so that wake() finds it. */
 int gs_runner_open(struct gs_kube_client *client, const atomic_bool *stop, struct gs_runner *runner,
                    struct gs_error *err);
 void gs_runner_close(struct gs_kube_client *client, struct gs_runner *runner);

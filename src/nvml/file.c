@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "gpushare/base/clock.h"
-#include "gpushare/base/stream.h"
+#include "gpushare/base/file.h"
 #include "gpushare/codec/inventory.h"
 #include "gpushare/nvml/listed.h"
 

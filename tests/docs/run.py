@@ -194,7 +194,7 @@ def versions(pages):
     """An image or archive of ours is of this version, wherever it is named."""
     version = re.search(r"project\(gpushare VERSION ([0-9.]+)", read("CMakeLists.txt")).group(1)
     named = pages + [os.path.relpath(name, ROOT) for pattern in
-                     ("Dockerfile.*", "manifests/**/*.yaml", "config/**/*.yaml")
+                     ("images/Dockerfile.*", "manifests/**/*.yaml", "config/**/*.yaml")
                      for name in glob.glob(os.path.join(ROOT, pattern), recursive=True)]
     for name in sorted(named):
         for found in re.findall(r"gpushare-(?:extender|device-plugin)[:-]([0-9][0-9.]*[0-9])|"

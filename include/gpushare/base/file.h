@@ -4,8 +4,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
+#include "gpushare/base/buf.h"
 #include "gpushare/base/error.h"
 
 /* Whole files with a ceiling, and whether they changed. */
@@ -16,6 +18,10 @@ int gs_file_read(const char *path, size_t max, char **ret, size_t *ret_len, stru
 /* The same for what is open, *borrowed*; name stands for it in messages. */
 int gs_file_read_fd(int fd, const char *name, size_t max, char **ret, size_t *ret_len,
                     struct gs_error *err);
+
+/* Appends what the stream still has; it stays open, and its place is undefined once the buffer has
+ * failed (its ceiling, or memory: see gs_buf_failed()). False: the stream cannot be read. */
+bool gs_buf_read_stream(struct gs_buf *buf, FILE *file);
 
 /* What tells one state of a file from the next; zeroed: never seen. */
 struct gs_file_mark {

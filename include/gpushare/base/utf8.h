@@ -21,6 +21,9 @@ bool gs_utf8_acts(const char *text, size_t width);
 /* The code point of a well-formed sequence. */
 unsigned gs_utf8_get(const char *text, size_t width);
 
+/* The length of well-formed text cut to `max` bytes, at a character's end. */
+size_t gs_utf8_cut(const char *text, size_t len, size_t max);
+
 /* Makes foreign words fit for a line on a terminal, in place: white space becomes blanks; control
  * characters, which could move the cursor or speak to the terminal, everything else of which
  * gs_utf8_acts() speaks and bytes that are no UTF-8 become '?', one for each byte. The length

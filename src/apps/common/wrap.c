@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/wrap.h"
 
-#include <stdbool.h>
 #include <string.h>
+
+#include "gpushare/base/utf8.h"
 
 void wrap_words(FILE *out, int at, int column, int width, const char *text, size_t len)
 {
@@ -21,22 +22,15 @@ void wrap_words(FILE *out, int at, int column, int width, const char *text, size
 }
 
 /* No sequence of UTF-8 is cut. */
-static bool is_inside(char byte)
-{
-    return (byte & 0xc0) == 0x80;
-}
-
 void wrap_shorten(const char *name, char *to, size_t size)
 {
-    size_t len = strlen(name), kept = size - 3;
-    size_t head = kept - kept * 2 / 5, from = len - kept * 2 / 5; /* hashes at the end are short */
+    size_t len = strlen(name), kept = size - 3, tail = kept * 2 / 5; /* hashes there are short */
     if (len < size) {
         memcpy(to, name, len + 1);
         return;
     }
-    while (head && is_inside(name[head]))
-        head--;
-    while (is_inside(name[from]))
-        from++;
-    snprintf(to, size, "%.*s..%s", (int)head, name, name + from);
+    const char *end = name + len - tail;
+    while (((unsigned char)*end & 0xC0) == 0x80)
+        end++;
+    snprintf(to, size, "%.*s..%s", (int)gs_utf8_cut(name, len, kept - tail), name, end);
 }

@@ -4,9 +4,9 @@
 #include <errno.h>
 
 #include "device_plugin/plugin.h"
+#include "gpushare/base/file.h"
 #include "gpushare/base/log.h"
 #include "gpushare/base/num.h"
-#include "gpushare/base/stream.h"
 #include "gpushare/codec/annotation.h"
 #include "gpushare/codec/checkpoint.h"
 #include "gpushare/kube/base64.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -6,11 +7,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "common/connect.h"
-#include "common/limits.h"
-#include "common/signals.h"
+#include "common/api.h"
+#include "common/process.h"
 #include "device_plugin/advertise.h"
-#include "device_plugin/footprint.h"
 #include "device_plugin/gpu_thread.h"
 #include "device_plugin/kubelet_calls.h"
 #include "device_plugin/plugin.h"
@@ -119,7 +118,7 @@ static void on_signal(void *ctx, short revents)
 /* Signals come to the loop like everything else. */
 static int watch_signals(struct plugin *plugin, struct ends *ends, struct gs_error *err)
 {
-    const sigset_t set = gs_signals_stop_set();
+    const sigset_t set = process_stop_signals();
     ends->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (ends->signal_fd < 0)
         return gs_fail(err, GS_EIO, "signalfd does not work");
@@ -169,7 +168,7 @@ static int serve(struct plugin *plugin, struct gs_error *err)
                                             .body_max_bytes = ANSWER_BYTES_MAX,
                                             .event_max_bytes = ANSWER_BYTES_MAX,
                                             .page_limit = PAGE_LIMIT};
-    int result = connect_api(plugin->settings.kubeconfig, plugin->settings.context, &options,
+    int result = api_connect(plugin->settings.kubeconfig, plugin->settings.context, &options,
                              &plugin->client, err);
     if (result == 0) {
         plugin->kube = gs_kube_client_port(plugin->client);
@@ -194,18 +193,26 @@ static int serve(struct plugin *plugin, struct gs_error *err)
     return result;
 }
 
+/* One heap for all threads, which gives free memory back. */
+static void keep_one_heap(void)
+{
+    mallopt(M_ARENA_MAX, 1); /* threads with little to do must not keep a heap each */
+    mallopt(M_TRIM_THRESHOLD, 64 << 10);
+    mallopt(M_MMAP_THRESHOLD, 64 << 10);
+}
+
 int main(int argc, char **argv)
 {
     static struct plugin plugin;
     struct gs_error err = {0};
-    limits_keep_secrets();
-    footprint_limit();
+    process_keep_secrets();
+    keep_one_heap();
     settings_read(&plugin.settings, argc, argv);
     if (gs_names_init(&plugin.names, plugin.settings.domain, &err) < 0) {
         gs_log(GS_LOG_ERROR, "bad usage", GS_STR("why", err.msg));
         return 2;
     }
-    gs_signals_block();
+    process_block_signals();
     int result = plugin.settings.print_inventory ? print_inventory(&plugin.settings, &err)
                                                  : serve(&plugin, &err);
     if (result < 0)

@@ -2,10 +2,10 @@
 /* The round: what is done after every step of the loop, in one order. */
 #include "device_plugin/plugin.h"
 
+#include <malloc.h>
 #include <sys/stat.h>
 
 #include "device_plugin/checkpoint.h"
-#include "device_plugin/footprint.h"
 #include "device_plugin/gpu_thread.h"
 #include "device_plugin/kubelet_calls.h"
 #include "device_plugin/usage.h"
@@ -112,7 +112,7 @@ static void end_if_folder_is_removed(struct plugin *plugin)
 static void look_around(struct plugin *plugin)
 {
     if (++plugin->round.ticks == 1)
-        footprint_trim();
+        malloc_trim(0); /* what only the start needed */
     end_if_folder_is_removed(plugin);
     devices_ask_soon(plugin);
     gs_allocator_put_right(plugin->alloc);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/watching.h"
+#include "common/api.h"
 #include "gpushare/base/log.h"
 
 struct pod_entry {
@@ -177,7 +177,7 @@ static void *run(void *arg)
                                        .pod = on_pod,
                                        .pod_gone = on_pod_gone,
                                        .live = on_live};
-    watch_until_stopped(plugin->kube, &spec, &sink, &watch->stop);
+    api_watch_until_stopped(plugin->kube, &spec, &sink, &watch->stop);
     return NULL;
 }
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "gpushare/base/cleanup.h"
+#include "gpushare/base/file.h"
 #include "gpushare/base/log.h"
-#include "gpushare/base/stream.h"
 
 enum { PATH_BYTES = 512, FILE_BYTES_MAX = 256 << 10 };
 

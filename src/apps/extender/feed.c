@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "common/watching.h"
+#include "common/api.h"
 #include "extender/budget_watch.h"
 #include "extender/nominating.h"
 #include "gpushare/base/clock.h"
@@ -33,8 +33,8 @@ struct feed {
 static void *watch_nodes(void *arg)
 {
     struct feed *feed = arg;
-    watch_until_stopped(feed->kube, &(struct gs_watch_spec){.kind = GS_KIND_NODE}, &feed->sink,
-                        &feed->stop);
+    api_watch_until_stopped(feed->kube, &(struct gs_watch_spec){.kind = GS_KIND_NODE}, &feed->sink,
+                            &feed->stop);
     return NULL;
 }
 
@@ -55,7 +55,7 @@ static void *watch_pods(void *arg)
     wait_for_nodes(feed);
     const struct gs_watch_spec spec = {.kind = GS_KIND_POD,
                                        .list_wanted = gs_service_list_wanted(feed->service)};
-    watch_until_stopped(feed->kube, &spec, &feed->sink, &feed->stop);
+    api_watch_until_stopped(feed->kube, &spec, &feed->sink, &feed->stop);
     return NULL;
 }
 

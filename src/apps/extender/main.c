@@ -5,9 +5,8 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "common/connect.h"
-#include "common/limits.h"
-#include "common/signals.h"
+#include "common/api.h"
+#include "common/process.h"
 #include "extender/candidate.h"
 #include "extender/feed.h"
 #include "extender/routes.h"
@@ -186,14 +185,14 @@ int main(int argc, char **argv)
 {
     struct app app = {0};
     struct gs_error err = {0};
-    limits_keep_secrets();
+    process_keep_secrets();
     settings_read(&app.settings, argc, argv);
     if (gs_names_init(&app.names, app.settings.domain, &err) < 0) {
         gs_log(GS_LOG_ERROR, "bad usage", GS_STR("why", err.msg));
         return 2;
     }
-    gs_signals_block();
-    limits_raise_files();
+    process_block_signals();
+    process_raise_files();
     /* large bodies go back to the system when they are done */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_TRIM_THRESHOLD, 4 << 20);
@@ -202,7 +201,7 @@ int main(int argc, char **argv)
                                             .qps = app.settings.kube_api_qps,
                                             .burst = app.settings.kube_api_burst};
     int result =
-        connect_api(app.settings.kubeconfig, app.settings.context, &options, &app.client, &err);
+        api_connect(app.settings.kubeconfig, app.settings.context, &options, &app.client, &err);
     if (result == 0)
         result = start_service(&app, &err);
     if (result == 0)
@@ -212,7 +211,7 @@ int main(int argc, char **argv)
                GS_STR("listen", app.settings.listen),
                GS_STR("policy", gs_placement_name(app.settings.policy)),
                GS_STR("domain", app.names.domain));
-        int number = gs_signals_wait();
+        int number = process_wait_for_stop();
         gs_log(GS_LOG_INFO, "stopping", GS_STR("signal", sigabbrev_np(number)));
     } else {
         gs_log(GS_LOG_ERROR, "cannot start", GS_STR("why", err.msg));

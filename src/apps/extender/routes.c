@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/metrics.h"
-#include "extender/http_metrics.h"
+#include "gpushare/base/metric.h"
 #include "gpushare/codec/extender.h"
 
 static unsigned status_of(enum gs_code code)
@@ -120,6 +120,54 @@ static void on_readyz(void *ctx, const struct gs_http_request *req, struct gs_ht
     gs_buf_printf(&res->body, "%s\n", why);
 }
 
+/* What the scheduling port's server counts. */
+static void add_http_answers(const struct gs_http_stats *http, struct gs_buf *out)
+{
+    static const char *const classes[] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
+    const char *name = "gpushare_http_requests_total";
+    gs_metric_family(out, name, "counter",
+                     "Requests on the scheduling port, by class of the answer's status.");
+    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+        gs_metric_sample(out, name, "code", classes[i], http->requests[i]);
+    name = "gpushare_http_refused_total";
+    gs_metric_family(out, name, "counter",
+                     "Requests refused for their size, for the memory of all, for a full queue.");
+    gs_metric_sample(out, name, "reason", "too_large", http->too_large);
+    gs_metric_sample(out, name, "reason", "memory_full", http->memory_full);
+    gs_metric_sample(out, name, "reason", "queue_full", http->queue_full);
+    name = "gpushare_http_timeouts_total";
+    gs_metric_family(out, name, "counter",
+                     "Connections cut: the request came too slowly, or the answer was read so.");
+    gs_metric_sample(out, name, "reason", "request", http->request_timeouts);
+    gs_metric_sample(out, name, "reason", "response", http->response_timeouts);
+}
+
+static void add_http(struct gs_http_server *server, struct gs_buf *out)
+{
+    struct gs_http_stats http;
+    gs_http_server_stats(server, &http);
+    add_http_answers(&http, out);
+    gs_metric_gauge(out, "gpushare_http_open_connections", "Connections now.",
+                    http.connections_open);
+    gs_metric_counter(out, "gpushare_http_connections_total", "Connections accepted.",
+                      http.connections);
+    gs_metric_gauge(out, "gpushare_http_queued_requests", "Binds that wait for a worker.",
+                    http.queued);
+    gs_metric_counter(out, "gpushare_http_tls_refused_total",
+                      "Connections without an acceptable client certificate.", http.tls_refused);
+    gs_metric_counter(out, "gpushare_http_tls_reload_failures_total",
+                      "Changed certificates that could not be used; the old ones stay.",
+                      http.tls_reload_failures);
+    if (http.tls_expires_s) {
+        gs_metric_gauge(out, "gpushare_http_tls_stale",
+                        "1: the files hold no usable certificate, an older one is in use.",
+                        http.tls_stale);
+        gs_metric_gauge(out, "gpushare_http_tls_expiry_timestamp_seconds",
+                        "Unix time when the server's certificate in use ends.",
+                        (uint64_t)http.tls_expires_s);
+    }
+}
+
 static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
     struct routes_ctx *app = ctx;
@@ -127,7 +175,7 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
     gs_service_metrics(app->service, &res->body);
     struct gs_http_server *server = app->server;
     if (server)
-        http_metrics(server, &res->body);
+        add_http(server, &res->body);
     metrics_kube(app->client, &res->body);
     metrics_process(&res->body);
 }

@@ -6,7 +6,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "common/signals.h"
+#include "common/process.h"
 #include "gpushare/http/server.h"
 #include "inspect/common.h"
 #include "inspect/terminal.h"
@@ -81,7 +81,7 @@ static int start_server(const struct settings *set, struct web *web, struct gs_h
 static bool stopped(void)
 {
     const struct timespec time = {0, TICK_NS};
-    const sigset_t set = gs_signals_stop_set();
+    const sigset_t set = process_stop_signals();
     return sigtimedwait(&set, NULL, &time) > 0;
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/signals.h"
+#include "common/process.h"
 #include "gpushare/base/clock.h"
 #include "inspect/terminal.h"
 #include "inspect/watcher.h"
@@ -136,7 +136,7 @@ static int refresh_selection(struct watcher *watcher, int64_t *due_ns, struct gs
 static bool pause_or_stop(int64_t ns)
 {
     const struct timespec time = {ns / GS_NS_PER_S, ns % GS_NS_PER_S};
-    const sigset_t set = gs_signals_stop_set();
+    const sigset_t set = process_stop_signals();
     int number;
     do
         number = sigtimedwait(&set, NULL, &time);

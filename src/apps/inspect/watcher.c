@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/signals.h"
+#include "common/process.h"
 #include "gpushare/base/cleanup.h"
 #include "inspect/calm.h"
 
@@ -93,7 +93,7 @@ static int ask_once(const struct fetch *fetch, struct gs_error *err)
 int watcher_start(struct watcher *watcher, const struct fetch *fetch, struct gs_error *err)
 {
     int result = ask_once(fetch, err);
-    gs_signals_block();
+    process_block_signals();
     init(watcher, fetch);
     if (result == 0)
         result = snapshot_init(&watcher->snapshot, err);

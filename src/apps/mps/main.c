@@ -2,16 +2,59 @@
 /* gpushare-mps: NVIDIA's MPS control daemons, one for each GPU of the node (docs/limits.md). */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
-#include "common/signals.h"
+#include "common/options.h"
+#include "common/process.h"
 #include "gpushare/base/log.h"
 #include "gpushare/nvml/driver.h"
 #include "gpushare/nvml/listed.h"
-#include "mps/settings.h"
 #include "mps/supervise.h"
 
 enum { AGAIN_S = 5 };
+
+/* What the command line, the environment and the file say. Strings live as long as the process. */
+struct settings {
+    const char *root;
+    const char *driver_root; /* NULL: looked for */
+    const char *fake_gpus;
+    const char *gpu_file;
+    const char *nvml_library;
+};
+
+/* Exits on --help, --version and bad usage. */
+static void read_settings(struct settings *settings, int argc, char **argv)
+{
+    *settings = (struct settings){.root = "/run/gpushare/mps"};
+    const struct gs_option table[] = {
+        OPT_STRING("root", &settings->root, "DIR",
+                   "where each GPU's daemon has its folder, the device plugin's --mps-root "
+                   "(/run/gpushare/mps)"),
+        OPT_STRING("driver-root", &settings->driver_root, "DIR",
+                   "where the driver's nvidia-cuda-mps-control is run (/driver-root if it is "
+                   "there, else /)"),
+        OPT_STRING("fake-gpus", &settings->fake_gpus, "SPEC",
+                   "pretend to have GPUs, such as 2x16384MiB,1x80GiB"),
+        OPT_STRING("gpu-file", &settings->gpu_file, "JSON",
+                   "GPUs from a file in the form of the inventory annotation"),
+        OPT_STRING("nvml-library", &settings->nvml_library, "FILE",
+                   "the NVIDIA driver's library (libnvidia-ml.so.1)"),
+    };
+    const struct gs_command command = {
+        .name = "gpushare-mps",
+        .doc = "Runs an MPS control daemon for each GPU of this node, and tells "
+               "gpushare-device-plugin which of them work.",
+        .options = table,
+        .option_count = sizeof(table) / sizeof(table[0]),
+    };
+    gs_options_parse(&command, argc, argv);
+    if (settings->fake_gpus && settings->gpu_file) {
+        fputs("gpushare-mps: --fake-gpus and --gpu-file exclude each other\n", stderr);
+        exit(2);
+    }
+}
 
 static int open_source(const struct settings *settings, struct gs_gpu_source *ret,
                        struct gs_error *err)
@@ -28,7 +71,7 @@ static int open_source(const struct settings *settings, struct gs_gpu_source *re
 /* Waits for the signal that ends the program; false: it has not come meanwhile. */
 static bool stops_within(int seconds)
 {
-    const sigset_t set = gs_signals_stop_set();
+    const sigset_t set = process_stop_signals();
     const struct timespec wait = {.tv_sec = seconds};
     return sigtimedwait(&set, NULL, &wait) > 0;
 }
@@ -70,7 +113,7 @@ static void serve(const struct settings *settings, const struct control *control
     gs_log(GS_LOG_INFO, "serving", GS_STR("version", GS_VERSION), GS_INT("gpus", count),
            GS_STR("driver_root", control->driver_root), GS_STR("program", control->program),
            GS_STR("multiuser", control->multiuser ? "yes" : "no"));
-    gs_signals_wait();
+    process_wait_for_stop();
     gs_log(GS_LOG_INFO, "stopping");
     for (uint32_t i = 0; i < count; i++)
         supervisor_ask_to_stop(all[i]);
@@ -83,8 +126,8 @@ int main(int argc, char **argv)
     struct settings settings;
     struct control control;
     struct gs_gpu_set set;
-    settings_read(&settings, argc, argv);
-    gs_signals_block();
+    read_settings(&settings, argc, argv);
+    process_block_signals();
     if (find_gpus(&settings, &control, &set))
         serve(&settings, &control, &set);
     return 0;

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "common/options.h"
-#include "common/signals.h"
+#include "common/process.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/log.h"
 #include "gpushare/sim/manifest.h"
@@ -68,7 +68,7 @@ static int create_pod(void *ctx, enum gs_sim_kind kind, struct gs_slice json, st
 static void *wait_for_signal(void *ctx)
 {
     struct sched *sched = ctx;
-    gs_signals_wait();
+    process_wait_for_stop();
     pthread_mutex_lock(&sched->lock);
     sched->stopping = true;
     pthread_cond_broadcast(&sched->changed);
@@ -143,7 +143,7 @@ int cmd_schedule(int argc, char **argv)
     struct gs_error err = {0};
     int first;
     read_settings(&sched.set, argc, argv, &first);
-    gs_signals_block();
+    process_block_signals();
     int rc = prepare(&sched, &err);
     /* The watches first: they show the new pods in the order of their creation. */
     if (rc == 0)

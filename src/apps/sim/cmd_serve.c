@@ -8,9 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/limits.h"
 #include "common/options.h"
-#include "common/signals.h"
+#include "common/process.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/log.h"
 #include "gpushare/sim/manifest.h"
@@ -194,8 +193,8 @@ int cmd_serve(int argc, char **argv)
     struct serve serve = {0};
     struct gs_error err = {0};
     read_settings(&serve.set, argc, argv);
-    gs_signals_block();
-    limits_raise_files();
+    process_block_signals();
+    process_raise_files();
     int result = make_cluster(&serve, &err);
     if (result == 0)
         result = make_faults(&serve, &err);
@@ -207,7 +206,7 @@ int cmd_serve(int argc, char **argv)
         gs_log(GS_LOG_INFO, "serving", GS_STR("url", serve.url),
                GS_INT("nodes", gs_sim_count(serve.cluster, GS_SIM_NODES)),
                GS_INT("pods", gs_sim_count(serve.cluster, GS_SIM_PODS)));
-        int number = gs_signals_wait();
+        int number = process_wait_for_stop();
         gs_log(GS_LOG_INFO, "stopping", GS_STR("signal", sigabbrev_np(number)));
     } else {
         gs_log(GS_LOG_ERROR, "cannot start", GS_STR("why", err.msg));

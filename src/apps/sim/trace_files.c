@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "gpushare/base/stream.h"
+#include "gpushare/base/file.h"
 
 enum { FILE_BYTES_MAX = 512 << 20 };
 

@@ -373,7 +373,7 @@ static uint64_t written_kib(pid_t pid)
     return sum;
 }
 
-static void connect_api(struct rig *rig)
+static void api_connect(struct rig *rig)
 {
     static struct gs_names names;
     struct gs_kube_config config = {0};
@@ -416,7 +416,7 @@ static void rig_up(struct rig *rig)
         start(sim_log, (const char *const[]){GS_BINARY_DIR "/gpushare-sim", "serve", "--listen",
                                              "127.0.0.1:0", "--kubeconfig-out", rig->kubeconfig,
                                              "--history", "64", "--log-level", "error", NULL});
-    connect_api(rig);
+    api_connect(rig);
     assert_int_equal(gs_loop_new(gs_clock_system(), &rig->loop, NULL), 0);
     serve_kubelet(rig);
     rig->port = free_port();

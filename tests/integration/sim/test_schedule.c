@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/signals.h"
+#include "common/process.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/http/server.h"
 #include "gpushare/model/names.h"
@@ -509,7 +509,7 @@ int main(void)
         test_with_world(pods_come_from_files),
         test_with_world(a_parked_pod_is_tried_again_for_a_reason_only),
     };
-    gs_signals_block(); /* so that only the command itself hears SIGTERM */
+    process_block_signals(); /* so that only the command itself hears SIGTERM */
     setenv("LOG_LEVEL", "error", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
