@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/pod.h"
 
+#include "gpushare/base/num.h"
 #include "pod_reader.h"
 
 /* One side of a container's resources, -1 where it says nothing. */
@@ -127,12 +128,6 @@ static void read_container(struct gs_pod_reader *pr, struct gs_container *contai
         container->kind = GS_CONTAINER_SIDECAR;
 }
 
-static int64_t sat_add(int64_t a, int64_t b)
-{
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
 /* One more than there is room for. Its pod may run all the same: the last one that is kept asks for
  * what it asks for too, so that the pod is charged no less than its peak. */
 static void read_into_last(struct gs_pod_reader *pr, enum gs_container_kind kind,
@@ -145,8 +140,8 @@ static void read_into_last(struct gs_pod_reader *pr, enum gs_container_kind kind
     last->gpu_units = (uint32_t)(units < INT32_MAX ? units : INT32_MAX);
     const int64_t cores_pct = (int64_t)last->cores_pct + more.cores_pct;
     last->cores_pct = (uint32_t)(cores_pct < INT32_MAX ? cores_pct : INT32_MAX);
-    last->cpu_milli = sat_add(last->cpu_milli, more.cpu_milli);
-    last->memory_bytes = sat_add(last->memory_bytes, more.memory_bytes);
+    last->cpu_milli = gs_sat_add(last->cpu_milli, more.cpu_milli);
+    last->memory_bytes = gs_sat_add(last->memory_bytes, more.memory_bytes);
     last->overrides_visible_devices |= more.overrides_visible_devices;
     if (more.kind == GS_CONTAINER_SIDECAR) /* stays beside the main containers */
         last->kind = GS_CONTAINER_SIDECAR;

@@ -147,7 +147,7 @@ struct gs_listing {
     void *ctx;
 };
 
-/* ret_rv: the list's resourceVersion. Errors as ports.h lists them, or the callbacks' own. */
+/* ret_rv: the list's resourceVersion. Errors as port/kube.h lists them, or the callbacks' own. */
 int gs_list_pages(struct gs_kube_client *client, struct gs_runner *runner,
                   const struct gs_listing *listing, char ret_rv[GS_RV_BYTES], struct gs_error *err);
 

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/model/charge.h"
 
+#include "gpushare/base/num.h"
+
 /*
  * The peak of a resource over a pod's two phases, as Kubernetes counts it
  * (k8s.io/component-helpers resource/helpers.go, PodRequests): init containers run one after the
  * other beside the sidecars that started before them; main containers run beside all sidecars. What
  * the pod itself asks for (spec.resources) takes the place of all that, for CPU and memory.
  */
-static int64_t sat_add(int64_t a, int64_t b)
-{
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
 typedef int64_t (*amount_fn)(const struct gs_container *container);
 
 static int64_t peak(const struct gs_pod *pod, amount_fn amount)
@@ -22,15 +18,15 @@ static int64_t peak(const struct gs_pod *pod, amount_fn amount)
         const struct gs_container *c = &pod->containers[i];
         int64_t units = amount(c);
         if (c->kind == GS_CONTAINER_SIDECAR) {
-            sidecars = sat_add(sidecars, units);
+            sidecars = gs_sat_add(sidecars, units);
         } else if (c->kind == GS_CONTAINER_INIT) {
-            int64_t now = sat_add(sidecars, units);
+            int64_t now = gs_sat_add(sidecars, units);
             init_peak = now > init_peak ? now : init_peak;
         } else {
-            main_sum = sat_add(main_sum, units);
+            main_sum = gs_sat_add(main_sum, units);
         }
     }
-    main_sum = sat_add(main_sum, sidecars);
+    main_sum = gs_sat_add(main_sum, sidecars);
     return main_sum > init_peak ? main_sum : init_peak;
 }
 
@@ -156,7 +152,7 @@ enum gs_charge_result gs_pod_charge(const struct gs_pod *pod, struct gs_charge *
 int64_t gs_pod_cpu_milli(const struct gs_pod *pod)
 {
     int64_t asked = pod->has_own_cpu ? pod->own_cpu_milli : peak(pod, amount_cpu);
-    return sat_add(asked, pod->overhead_cpu_milli);
+    return gs_sat_add(asked, pod->overhead_cpu_milli);
 }
 
 int64_t gs_pod_memory_bytes(const struct gs_pod *pod)

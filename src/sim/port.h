@@ -5,11 +5,11 @@
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/error.h"
 #include "gpushare/model/names.h"
-#include "gpushare/port/cluster.h"
+#include "gpushare/port/kube.h"
 #include "gpushare/sim/cluster.h"
 
 /*
- * The cluster port of include/gpushare/port/cluster.h on a cluster in memory: the same results and
+ * The cluster port of include/gpushare/port/kube.h on a cluster in memory: the same results and
  * error codes as the curl client, without a socket. What-if, replay and tests run the shipped
  * service on it.
  *

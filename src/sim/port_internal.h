@@ -10,7 +10,7 @@ struct gs_sim_port {
     const struct gs_names *names;
 };
 
-/* The cluster's error in the words of ports.h; returns -1. */
+/* The cluster's error in the words of port/kube.h; returns -1. */
 int gs_sim_port_fail(const struct gs_error *cause, struct gs_error *err);
 
 /* A node's name, "spec.nodeName=" and a NUL. */

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 
 #include "gpushare/model/names.h"
-#include "gpushare/port/cluster.h"
+#include "gpushare/port/kube.h"
 
 /*
- * What every implementation of include/gpushare/port/cluster.h must do, as one cmocka suite. A
+ * What every implementation of include/gpushare/port/kube.h must do, as one cmocka suite. A
  * backend (the cluster in memory; the curl client against an API server) brings an open function
  * that makes an empty cluster and says how to change it from outside, behind the port's back.
  *

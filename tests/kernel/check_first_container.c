@@ -15,11 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gpushare/limit/pod_watch.h"
+#include "gpushare/limit/cgroup_watch.h"
 
 struct agent {
     struct gs_limiter *limiter;
-    struct gs_pod_watch *watch;
+    struct gs_cgroup_watch *watch;
     int told;
 };
 
@@ -40,13 +40,13 @@ static void agent_open(struct agent *agent)
     *agent = (struct agent){0};
     gs_limiter_new(&options, &agent->limiter, NULL);
     gs_limiter_look(agent->limiter, NULL, 0, NULL);
-    gs_pod_watch_new(on_pod, agent, &agent->watch, NULL);
-    gs_pod_watch_follow(agent->watch, gs_limiter_tree(agent->limiter));
+    gs_cgroup_watch_new(on_pod, agent, &agent->watch, NULL);
+    gs_cgroup_watch_follow(agent->watch, gs_limiter_tree(agent->limiter));
 }
 
 static void agent_close(struct agent *agent)
 {
-    gs_pod_watch_free(agent->watch);
+    gs_cgroup_watch_free(agent->watch);
     gs_limiter_free(agent->limiter);
 }
 
@@ -69,9 +69,9 @@ static pid_t agent_start(void)
     if (write(ready[1], &byte, 1) != 1)
         _exit(1);
     for (;;) {
-        struct pollfd fd = {gs_pod_watch_fd(agent.watch), POLLIN, 0};
+        struct pollfd fd = {gs_cgroup_watch_fd(agent.watch), POLLIN, 0};
         if (poll(&fd, 1, -1) == 1)
-            gs_pod_watch_read(agent.watch);
+            gs_cgroup_watch_read(agent.watch);
     }
 }
 

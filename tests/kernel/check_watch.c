@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpushare/limit/pod_watch.h"
+#include "gpushare/limit/cgroup_watch.h"
 
 static char told[256];
 static int64_t told_ns;
@@ -20,11 +20,11 @@ static void note(void *ctx, const char *uid, enum gs_qos qos)
 }
 
 /* Told since the last time; the kernel queues events before mkdir(2) returns. */
-static bool news(struct gs_pod_watch *watch, const char *expected)
+static bool news(struct gs_cgroup_watch *watch, const char *expected)
 {
-    struct pollfd fd = {gs_pod_watch_fd(watch), POLLIN, 0};
+    struct pollfd fd = {gs_cgroup_watch_fd(watch), POLLIN, 0};
     if (poll(&fd, 1, 0) == 1)
-        gs_pod_watch_read(watch);
+        gs_cgroup_watch_read(watch);
     bool same = strcmp(told, expected) == 0;
     if (!same)
         fact("told \"%s\", not \"%s\"", told, expected);
@@ -34,13 +34,13 @@ static bool news(struct gs_pod_watch *watch, const char *expected)
 
 void check_watch(void)
 {
-    struct gs_pod_watch *watch = NULL;
+    struct gs_cgroup_watch *watch = NULL;
     struct gs_pod_tree tree;
     chapter("pods are told as their cgroups appear");
     pod_make("0-a", GS_QOS_GUARANTEED);
     gs_pod_tree_learn(MOUNT, &tree, NULL);
-    gs_pod_watch_new(note, NULL, &watch, NULL);
-    gs_pod_watch_follow(watch, &tree);
+    gs_cgroup_watch_new(note, NULL, &watch, NULL);
+    gs_cgroup_watch_follow(watch, &tree);
     check(news(watch, "g:0-a "), "one that is there already");
     const char *pod = pod_make("0-b", GS_QOS_GUARANTEED);
     int64_t made_ns = now_ns();
@@ -57,6 +57,6 @@ void check_watch(void)
     folder_remove(MOUNT "/kubepods.slice/kubepods-burstable.slice");
     pod_make("0-e", GS_QOS_BURSTABLE);
     check(news(watch, "b:0-e "), "one in a folder of its class that was made again");
-    gs_pod_watch_free(watch);
+    gs_cgroup_watch_free(watch);
     folder_remove(MOUNT "/kubepods.slice");
 }

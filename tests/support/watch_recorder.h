@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "gpushare/port/cluster.h"
+#include "gpushare/port/kube.h"
 
 /*
  * Runs a watch in a thread and writes down what its sink is told, a line each:

@@ -18,6 +18,13 @@ bool gs_parse_i64(const char *text, size_t len, int64_t *ret);
 /* The nearest number that fits. */
 uint32_t gs_clamp_u32(int64_t value);
 
+/* Their sum, or INT64_MAX; neither is negative. */
+static inline int64_t gs_sat_add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
 /* true|false|yes|no|on|off|1|0, any case: what YAML and the environment offer. */
 bool gs_parse_bool(const char *text, size_t len, bool *ret);
 

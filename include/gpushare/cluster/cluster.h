@@ -10,7 +10,7 @@
 #include "gpushare/core/place.h"
 #include "gpushare/model/node.h"
 #include "gpushare/model/pod.h"
-#include "gpushare/port/cluster.h"
+#include "gpushare/port/kube.h"
 
 /*
  * What the API showed, taken in once: lists and events of nodes and pods become claims, holds and

@@ -11,7 +11,7 @@
 #include "gpushare/base/error.h"
 #include "gpushare/kube/kubeconfig.h"
 #include "gpushare/model/names.h"
-#include "gpushare/port/cluster.h"
+#include "gpushare/port/kube.h"
 
 /*
  * A client of the Kubernetes API over libcurl, and the kube_ops port on top of it.
@@ -73,7 +73,7 @@ void gs_kube_client_cancel(struct gs_kube_client *client);
 void gs_kube_client_free(struct gs_kube_client *client);
 GS_DEFINE_CLEANUP(struct gs_kube_client *, gs_kube_client_free)
 
-/* The port of include/gpushare/port/cluster.h; *borrowed* until the client is freed. */
+/* The port of include/gpushare/port/kube.h; *borrowed* until the client is freed. */
 struct gs_kube gs_kube_client_port(struct gs_kube_client *client);
 
 /* One request, for what the port has no word for (version, SelfSubjectAccessReview, …). */
@@ -105,7 +105,7 @@ int gs_kube_request(struct gs_kube_client *client, const struct gs_kube_request 
  */
 void gs_url_escape(struct gs_buf *buf, const char *text);
 
-/* Fills *err from an answer that is no 2xx: the code as ports.h lists them (410: GS_EGONE), the
+/* Fills *err from an answer that is no 2xx: the code as port/kube.h lists them (410: GS_EGONE), the
  * words from the Status object in the body when there is one. Returns -1. */
 int gs_kube_fail_status(int status, const char *body, size_t len, struct gs_error *err);
 

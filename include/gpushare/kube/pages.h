@@ -32,7 +32,8 @@ struct gs_pages {
     void *ctx;
 };
 
-/* ret_rv: the list's resourceVersion, or NULL. Errors as ports.h lists them, or the callbacks' own.
+/* ret_rv: the list's resourceVersion, or NULL. Errors as port/kube.h lists them, or the callbacks'
+ * own.
  */
 int gs_pages_read(const struct gs_pages *pages, char ret_rv[GS_RV_BYTES], struct gs_error *err);
 

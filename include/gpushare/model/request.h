@@ -10,7 +10,7 @@
 
 /*
  * What is written to a cluster, as plain data: service fills it, codec turns it into a request
- * body, the cluster port (service/ports.h) sends it. All pointers are *borrowed* for the call.
+ * body, the cluster port (port/kube.h) sends it. All pointers are *borrowed* for the call.
  */
 
 /* POST pods/NAME/binding; the API server copies the annotations to the pod in the same

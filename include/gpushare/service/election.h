@@ -8,7 +8,7 @@
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/clock.h"
 #include "gpushare/base/error.h"
-#include "gpushare/port/cluster.h"
+#include "gpushare/port/kube.h"
 
 /*
  * Who binds, of several replicas. Leader election through a coordination.k8s.io/v1 Lease, by

@@ -11,7 +11,7 @@
 #include "gpushare/core/policy.h"
 #include "gpushare/model/budget.h"
 #include "gpushare/model/names.h"
-#include "gpushare/port/cluster.h"
+#include "gpushare/port/kube.h"
 #include "gpushare/service/election.h"
 
 /*

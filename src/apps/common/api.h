@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "gpushare/kube/client.h"
-#include "gpushare/port/cluster.h"
+#include "gpushare/port/kube.h"
 
 /* A client of the API server that --kubeconfig and --context name (NULL: not given), in the cluster
  * without either; logs which. *ret: gs_kube_client_free(). Errors: those of gs_kube_config_load()

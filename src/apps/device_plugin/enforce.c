@@ -58,7 +58,7 @@ static void look(struct plugin *plugin)
     enforce->gpu_count = count;
     gs_keeper_gpus(enforce->keeper, host, enforce->gpus, count);
     if (enforce->watch)
-        gs_pod_watch_follow(enforce->watch, gs_limiter_tree(enforce->limiter));
+        gs_cgroup_watch_follow(enforce->watch, gs_limiter_tree(enforce->limiter));
     enforce->look_due = false;
     enforce->look_ns = gs_loop_now_ns(plugin->loop) + LOOK_NS;
 }
@@ -218,7 +218,7 @@ bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *req
         return false;
     if (may_start(plugin, pod.cgroup_uid, &kept)) {
         if (plugin->enforce.watch && pod.containers == 1) /* the container's own comes next */
-            gs_pod_watch_containers(plugin->enforce.watch, pod.cgroup_uid, pod.qos);
+            gs_cgroup_watch_containers(plugin->enforce.watch, pod.cgroup_uid, pod.qos);
         return true;
     }
     gs_fail(err, GS_EBUSY, "held back until the kernel keeps this pod to its share: %s%s",
@@ -258,7 +258,7 @@ static void read_watch(struct plugin *plugin)
 {
     struct enforce *enforce = &plugin->enforce;
     if (enforce->appeared)
-        gs_pod_watch_read(enforce->watch);
+        gs_cgroup_watch_read(enforce->watch);
     enforce->appeared = false;
 }
 
@@ -302,13 +302,13 @@ static void start_watch(struct plugin *plugin)
 {
     struct enforce *enforce = &plugin->enforce;
     struct gs_error err = {0};
-    if (gs_pod_watch_new(on_pod, plugin, &enforce->watch, &err) < 0) {
+    if (gs_cgroup_watch_new(on_pod, plugin, &enforce->watch, &err) < 0) {
         gs_log(GS_LOG_ERROR, "pods' cgroups are not watched", GS_STR("why", err.msg));
         return;
     }
     enforce->fd = (struct gs_loop_fd){.fn = on_appeared, .ctx = enforce};
-    if (gs_loop_fd_add(plugin->loop, &enforce->fd, gs_pod_watch_fd(enforce->watch), POLLIN, &err) <
-        0)
+    if (gs_loop_fd_add(plugin->loop, &enforce->fd, gs_cgroup_watch_fd(enforce->watch), POLLIN,
+                       &err) < 0)
         gs_log(GS_LOG_ERROR, "pods' cgroups are not watched", GS_STR("why", err.msg));
 }
 
@@ -337,7 +337,7 @@ void enforce_release(struct plugin *plugin)
     struct enforce *enforce = &plugin->enforce;
     gs_loop_fd_remove(plugin->loop, &enforce->fd);
     if (enforce->watch)
-        gs_pod_watch_free(enforce->watch);
+        gs_cgroup_watch_free(enforce->watch);
     if (enforce->keeper)
         gs_keeper_free(enforce->keeper);
     gs_limiter_free(enforce->limiter);

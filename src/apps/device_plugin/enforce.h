@@ -4,8 +4,8 @@
 
 #include "gpushare/allocate/allocator.h"
 #include "gpushare/grpc/loop.h"
+#include "gpushare/limit/cgroup_watch.h"
 #include "gpushare/limit/keeper.h"
-#include "gpushare/limit/pod_watch.h"
 
 struct plugin;
 
@@ -18,7 +18,7 @@ struct plugin;
 struct enforce {
     struct gs_limiter *limiter;
     struct gs_keeper *keeper; /* NULL: off */
-    struct gs_pod_watch *watch;
+    struct gs_cgroup_watch *watch;
     struct gs_loop_fd fd;
     struct gs_limit_gpu gpus[GS_GPUS_MAX]; /* by index, as looked at last */
     size_t gpu_count;

@@ -3,8 +3,8 @@
 #define GPUSHARE_APPS_DEVICE_PLUGIN_NODE_OBJECT_H
 
 #include "gpushare/model/names.h"
-#include "gpushare/port/cluster.h"
 #include "gpushare/port/gpu_source.h"
+#include "gpushare/port/kube.h"
 
 /* What this node's object shall say about its GPUs. */
 struct node_object {

@@ -3,7 +3,7 @@
 #define GPUSHARE_APPS_EXTENDER_CANDIDATE_H
 
 #include "gpushare/base/error.h"
-#include "gpushare/port/cluster.h"
+#include "gpushare/port/kube.h"
 #include "gpushare/service/election.h"
 
 /*

@@ -19,7 +19,7 @@ struct fetch {
 
 /*
  * Nodes, then pods that are not over yet. Objects that cannot be decoded are passed over and
- * counted in *ret_broken (NULL is fine). The codes of ports.h. Release *ret also then.
+ * counted in *ret_broken (NULL is fine). The codes of port/kube.h. Release *ret also then.
  */
 int fetch_cluster(const struct fetch *fetch, struct snapshot *ret, uint64_t *ret_broken,
                   struct gs_error *err);

@@ -17,7 +17,7 @@ json_t *lookup_parse(struct gs_buf *body);
  * broken, which scan->failed says and the list tells. */
 json_t *lookup_item(struct gs_scan *scan, struct gs_error *err);
 
-/* GET of any path; the caller decrefs. NULL: the codes of ports.h, GS_EPROTO for no JSON. */
+/* GET of any path; the caller decrefs. NULL: the codes of port/kube.h, GS_EPROTO for no JSON. */
 json_t *lookup_json(const struct source *source, const char *path, const char *query,
                     struct gs_error *err);
 

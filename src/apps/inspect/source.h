@@ -7,7 +7,7 @@
 #include "gpushare/base/buf.h"
 #include "gpushare/base/error.h"
 #include "gpushare/kube/pages.h"
-#include "gpushare/port/cluster.h"
+#include "gpushare/port/kube.h"
 
 /*
  * A cluster to ask: an API server, or one in memory for tests. Fill it with app.connect(), close it
@@ -31,7 +31,7 @@ void source_close(struct source *source);
 /* The path of a namespace's pods, or, with a name, of one. */
 void source_pods(struct gs_buf *out, const char *ns, const char *name);
 
-/* 0 with the body of a 2xx, else -1 with what the status means (ports.h). */
+/* 0 with the body of a 2xx, else -1 with what the status means (port/kube.h). */
 int source_ask(const struct source *source, const struct gs_kube_request *request,
                struct gs_buf *body, struct gs_error *err);
 

@@ -17,7 +17,7 @@ int rest_connect(const char *url, const char *kubeconfig, const struct gs_names 
                  struct gs_kube_client **ret, struct gs_error *err);
 
 /* body may be NULL; content_type NULL: JSON. *ret_tree (may be NULL): decref. -1 when no answer
- * came or it is no 2xx, then with the code of ports.h and the server's words. */
+ * came or it is no 2xx, then with the code of port/kube.h and the server's words. */
 int rest_call(struct gs_kube_client *client, const char *method, const char *path,
               const char *content_type, const json_t *body, json_t **ret_tree,
               struct gs_error *err);

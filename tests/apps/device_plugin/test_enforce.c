@@ -192,13 +192,13 @@ static void the_pods_folders_are_read_with_and_without_gpus(void **state)
         plugin.enforce.look_due = false;
         plugin.enforce.look_ns = INT64_MAX;
         assert_int_equal(gs_pod_tree_learn(f.tree.mount, &tree, &err), 0);
-        gs_pod_watch_follow(plugin.enforce.watch, &tree);
+        gs_cgroup_watch_follow(plugin.enforce.watch, &tree);
         plugin.devices.have_gpus = r->have_gpus;
         plugin.round.stopping = r->stopping;
         tree_mkdir(&f.tree, POD);
         assert_int_equal(gs_loop_step(plugin.loop, GS_NS_PER_S, &err), 0);
         look();
-        struct pollfd fd = {.fd = gs_pod_watch_fd(plugin.enforce.watch), .events = POLLIN};
+        struct pollfd fd = {.fd = gs_cgroup_watch_fd(plugin.enforce.watch), .events = POLLIN};
         row_equal(r->row, poll(&fd, 1, 0), 0);
         row_equal(r->row, plugin.enforce.look_due, !r->have_gpus || r->stopping);
         close_fixture(&f);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpushare/limit/pod_watch.h"
+#include "gpushare/limit/cgroup_watch.h"
 
 enum { PODS_MAX = 256, LOOK_EVERY_MS = 2 };
 
@@ -96,20 +96,20 @@ static void look_for_first_processes(void)
 
 int main(int argc, char **argv)
 {
-    struct gs_pod_watch *watch;
+    struct gs_cgroup_watch *watch;
     struct gs_error err = {0};
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc != 2 || gs_pod_tree_learn(argv[1], &tree, &err) < 0 ||
-        gs_pod_watch_new(on_pod, NULL, &watch, &err) < 0) {
+        gs_cgroup_watch_new(on_pod, NULL, &watch, &err) < 0) {
         fprintf(stderr, "pod_cgroups MOUNT: %s\n", err.msg);
         return 2;
     }
     printf("roots %zu\n", tree.root_count);
-    gs_pod_watch_follow(watch, &tree);
+    gs_cgroup_watch_follow(watch, &tree);
     for (;;) {
-        struct pollfd fd = {gs_pod_watch_fd(watch), POLLIN, 0};
+        struct pollfd fd = {gs_cgroup_watch_fd(watch), POLLIN, 0};
         if (poll(&fd, 1, LOOK_EVERY_MS) == 1)
-            gs_pod_watch_read(watch);
+            gs_cgroup_watch_read(watch);
         look_for_first_processes();
     }
 }

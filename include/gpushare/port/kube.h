@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_PORT_CLUSTER_H
-#define GPUSHARE_PORT_CLUSTER_H
+#ifndef GPUSHARE_PORT_KUBE_H
+#define GPUSHARE_PORT_KUBE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gpushare/limit/pod_watch.h"
+#include "gpushare/limit/cgroup_watch.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,22 +13,22 @@ struct watched_pod {
     char uid[GS_POD_UID_BYTES];
 };
 
-struct gs_pod_watch {
-    gs_pod_watch_fn *fn;
+struct gs_cgroup_watch {
+    gs_cgroup_watch_fn *fn;
     void *ctx;
     int inotify;
     struct gs_pod_tree tree;
     /* Of the folders in which pods' folders appear; -1: not there. One whose folder went is stale:
      * the kernel does not give its number out again for long. */
     int wds[GS_POD_TREE_ROOTS_MAX][GS_QOS_COUNT];
-    struct watched_pod pods[GS_POD_WATCH_PODS_MAX];
+    struct watched_pod pods[GS_CGROUP_WATCH_PODS_MAX];
     size_t pod_count;
 };
 
-int gs_pod_watch_new(gs_pod_watch_fn *fn, void *ctx, struct gs_pod_watch **ret,
-                     struct gs_error *err)
+int gs_cgroup_watch_new(gs_cgroup_watch_fn *fn, void *ctx, struct gs_cgroup_watch **ret,
+                        struct gs_error *err)
 {
-    struct gs_pod_watch *watch = calloc(1, sizeof(*watch));
+    struct gs_cgroup_watch *watch = calloc(1, sizeof(*watch));
     if (!watch)
         return gs_fail_nomem(err);
     watch->fn = fn;
@@ -42,25 +42,25 @@ int gs_pod_watch_new(gs_pod_watch_fn *fn, void *ctx, struct gs_pod_watch **ret,
     return 0;
 }
 
-void gs_pod_watch_free(struct gs_pod_watch *watch)
+void gs_cgroup_watch_free(struct gs_cgroup_watch *watch)
 {
     close(watch->inotify);
     free(watch);
 }
 
-int gs_pod_watch_fd(const struct gs_pod_watch *watch)
+int gs_cgroup_watch_fd(const struct gs_cgroup_watch *watch)
 {
     return watch->inotify;
 }
 
-static void tell(struct gs_pod_watch *watch, size_t root, enum gs_qos qos, const char *name)
+static void tell(struct gs_cgroup_watch *watch, size_t root, enum gs_qos qos, const char *name)
 {
     char uid[GS_POD_UID_BYTES];
     if (gs_pod_tree_uid(watch->tree.roots[root], qos, name, uid))
         watch->fn(watch->ctx, uid, qos);
 }
 
-static void tell_all(struct gs_pod_watch *watch, size_t root, enum gs_qos qos, const char *path)
+static void tell_all(struct gs_cgroup_watch *watch, size_t root, enum gs_qos qos, const char *path)
 {
     DIR *dir = opendir(path);
     struct dirent *entry;
@@ -71,7 +71,7 @@ static void tell_all(struct gs_pod_watch *watch, size_t root, enum gs_qos qos, c
 }
 
 /* Read after it is watched, so that nothing is made in between unseen. */
-static void attach(struct gs_pod_watch *watch, size_t root, enum gs_qos qos)
+static void attach(struct gs_cgroup_watch *watch, size_t root, enum gs_qos qos)
 {
     char path[GS_CGROUP_PATH_BYTES];
     int *wd = &watch->wds[root][qos];
@@ -83,21 +83,21 @@ static void attach(struct gs_pod_watch *watch, size_t root, enum gs_qos qos)
         tell_all(watch, root, qos, path);
 }
 
-static void attach_all(struct gs_pod_watch *watch)
+static void attach_all(struct gs_cgroup_watch *watch)
 {
     for (size_t root = 0; root < watch->tree.root_count; root++)
         for (enum gs_qos qos = 0; qos < GS_QOS_COUNT; qos++)
             attach(watch, root, qos);
 }
 
-void gs_pod_watch_follow(struct gs_pod_watch *watch, const struct gs_pod_tree *tree)
+void gs_cgroup_watch_follow(struct gs_cgroup_watch *watch, const struct gs_pod_tree *tree)
 {
     watch->tree = *tree;
     attach_all(watch);
 }
 
 /* The folder of a class that has just been made in a root. */
-static bool is_class_folder(const struct gs_pod_watch *watch, size_t root, enum gs_qos qos,
+static bool is_class_folder(const struct gs_cgroup_watch *watch, size_t root, enum gs_qos qos,
                             const char *name)
 {
     char path[GS_CGROUP_PATH_BYTES];
@@ -107,7 +107,7 @@ static bool is_class_folder(const struct gs_pod_watch *watch, size_t root, enum 
     return strcmp(slash ? slash + 1 : path, name) == 0;
 }
 
-static void made_in(struct gs_pod_watch *watch, size_t root, enum gs_qos qos, const char *name)
+static void made_in(struct gs_cgroup_watch *watch, size_t root, enum gs_qos qos, const char *name)
 {
     for (enum gs_qos other = GS_QOS_BURSTABLE; qos == GS_QOS_GUARANTEED && other < GS_QOS_COUNT;
          other++)
@@ -118,7 +118,7 @@ static void made_in(struct gs_pod_watch *watch, size_t root, enum gs_qos qos, co
 
 /* Not every kernel ends the watch of a cgroup that is removed (kernfs sends no IN_IGNORED), and
  * such a watch keeps its inode. */
-static void forget_gone_pods(struct gs_pod_watch *watch)
+static void forget_gone_pods(struct gs_cgroup_watch *watch)
 {
     char paths[GS_POD_TREE_PLACES_MAX][GS_CGROUP_PATH_BYTES];
     size_t kept = 0;
@@ -133,11 +133,11 @@ static void forget_gone_pods(struct gs_pod_watch *watch)
 }
 
 /* inotify gives out the number that it gave before for a folder that is watched already. */
-void gs_pod_watch_containers(struct gs_pod_watch *watch, const char *uid, enum gs_qos qos)
+void gs_cgroup_watch_containers(struct gs_cgroup_watch *watch, const char *uid, enum gs_qos qos)
 {
     char paths[GS_POD_TREE_PLACES_MAX][GS_CGROUP_PATH_BYTES];
     forget_gone_pods(watch);
-    if (watch->pod_count == GS_POD_WATCH_PODS_MAX ||
+    if (watch->pod_count == GS_CGROUP_WATCH_PODS_MAX ||
         gs_pod_tree_find(&watch->tree, uid, paths) != 1)
         return;
     int wd = inotify_add_watch(watch->inotify, paths[0], IN_CREATE | IN_ONLYDIR);
@@ -151,7 +151,7 @@ void gs_pod_watch_containers(struct gs_pod_watch *watch, const char *uid, enum g
     memcpy(pod->uid, uid, strlen(uid) + 1);
 }
 
-static void look_at_pods(struct gs_pod_watch *watch, const struct inotify_event *event)
+static void look_at_pods(struct gs_cgroup_watch *watch, const struct inotify_event *event)
 {
     for (size_t i = 0; i < watch->pod_count && (event->mask & IN_ISDIR); i++) {
         const struct watched_pod *pod = &watch->pods[i];
@@ -160,7 +160,7 @@ static void look_at_pods(struct gs_pod_watch *watch, const struct inotify_event 
     }
 }
 
-static void look_at(struct gs_pod_watch *watch, const struct inotify_event *event)
+static void look_at(struct gs_cgroup_watch *watch, const struct inotify_event *event)
 {
     look_at_pods(watch, event);
     for (size_t root = 0; root < watch->tree.root_count && event->len > 0; root++)
@@ -169,7 +169,7 @@ static void look_at(struct gs_pod_watch *watch, const struct inotify_event *even
                 made_in(watch, root, qos, event->name);
 }
 
-void gs_pod_watch_read(struct gs_pod_watch *watch)
+void gs_cgroup_watch_read(struct gs_cgroup_watch *watch)
 {
     _Alignas(struct inotify_event) char buf[16384];
     bool missed = false;

@@ -3,12 +3,12 @@
 
 #include <poll.h>
 
-#include "gpushare/limit/pod_watch.h"
+#include "gpushare/limit/cgroup_watch.h"
 
 struct fixture {
     struct cgroup_tree tree;
     struct gs_pod_tree roots;
-    struct gs_pod_watch *watch;
+    struct gs_cgroup_watch *watch;
     char told[4096]; /* "g:uid " for each */
 };
 
@@ -24,13 +24,13 @@ static int setup(void **state)
     struct fixture *f = calloc(1, sizeof(*f));
     tree_make(&f->tree);
     *state = f;
-    return gs_pod_watch_new(note, f, &f->watch, NULL);
+    return gs_cgroup_watch_new(note, f, &f->watch, NULL);
 }
 
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    gs_pod_watch_free(f->watch);
+    gs_cgroup_watch_free(f->watch);
     tree_rmdir(&f->tree, "");
     free(f);
     return 0;
@@ -39,16 +39,16 @@ static int teardown(void **state)
 static void follow(struct fixture *f)
 {
     assert_int_equal(gs_pod_tree_learn(f->tree.mount, &f->roots, NULL), 0);
-    gs_pod_watch_follow(f->watch, &f->roots);
+    gs_cgroup_watch_follow(f->watch, &f->roots);
 }
 
 /* What was told since the last time; inotify's events are there at once. */
 static const char *news(struct fixture *f)
 {
     static char told[4096];
-    struct pollfd fd = {gs_pod_watch_fd(f->watch), POLLIN, 0};
+    struct pollfd fd = {gs_cgroup_watch_fd(f->watch), POLLIN, 0};
     if (poll(&fd, 1, 0) == 1)
-        gs_pod_watch_read(f->watch);
+        gs_cgroup_watch_read(f->watch);
     memcpy(told, f->told, sizeof(told));
     f->told[0] = '\0';
     return told;
@@ -141,9 +141,9 @@ static void containers_of_some_pods_are_told(void **state)
     tree_mkdirs(&f->tree, "/kubepods/burstable/podb", true);
     follow(f);
     news(f);
-    gs_pod_watch_containers(f->watch, "a", GS_QOS_BURSTABLE);
-    gs_pod_watch_containers(f->watch, "a", GS_QOS_BURSTABLE); /* once is enough */
-    gs_pod_watch_containers(f->watch, "gone", GS_QOS_BURSTABLE);
+    gs_cgroup_watch_containers(f->watch, "a", GS_QOS_BURSTABLE);
+    gs_cgroup_watch_containers(f->watch, "a", GS_QOS_BURSTABLE); /* once is enough */
+    gs_cgroup_watch_containers(f->watch, "gone", GS_QOS_BURSTABLE);
     tree_mkdir(&f->tree, "/kubepods/burstable/poda/x");
     assert_string_equal(news(f), "b:a ");
     tree_mkdir(&f->tree, "/kubepods/burstable/podb/x");
@@ -155,7 +155,7 @@ static void containers_of_some_pods_are_told(void **state)
     assert_string_equal(news(f), "b:a ");
     tree_mkdir(&f->tree, "/kubepods/burstable/poda/x");
     assert_string_equal(news(f), "");
-    gs_pod_watch_containers(f->watch, "a", GS_QOS_BURSTABLE);
+    gs_cgroup_watch_containers(f->watch, "a", GS_QOS_BURSTABLE);
     tree_mkdir(&f->tree, "/kubepods/burstable/poda/y");
     assert_string_equal(news(f), "b:a ");
 }
@@ -166,12 +166,12 @@ static void pods_that_are_gone_are_waited_for_no_more(void **state)
     struct fixture *f = *state;
     tree_mkdirs(&f->tree, "/kubepods/burstable", true);
     follow(f);
-    for (int i = 0; i <= GS_POD_WATCH_PODS_MAX; i++) {
+    for (int i = 0; i <= GS_CGROUP_WATCH_PODS_MAX; i++) {
         char path[64], name[16];
         snprintf(name, sizeof(name), "p%d", i);
         snprintf(path, sizeof(path), "/kubepods/burstable/pod%s", name);
         tree_mkdir(&f->tree, path);
-        gs_pod_watch_containers(f->watch, name, GS_QOS_BURSTABLE);
+        gs_cgroup_watch_containers(f->watch, name, GS_QOS_BURSTABLE);
         news(f);
         strcat(path, "/x");
         tree_mkdir(&f->tree, path);
