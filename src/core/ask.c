@@ -99,6 +99,7 @@ void gs_ask_of_pod(struct gs_ask *ret, const struct gs_pod *pod)
         .uuid = gs_slice_of(pod->gpu_uuid),
         .uuid_deny = gs_slice_of(pod->gpu_uuid_deny),
         .uid = pod->uid,
+        .group = pod->group[0] ? gs_pod_name_hash(pod->ns, pod->group) : 0,
         .ns = pod->ns,
         .rules = &pod->rules,
     };

@@ -111,6 +111,7 @@ int gs_ledger_hold_pod(struct gs_ledger *ledger, const struct gs_pod *pod, const
                                  .model_deny = pod->gpu_model_deny,
                                  .uuid = pod->gpu_uuid,
                                  .uuid_deny = pod->gpu_uuid_deny,
-                                 .gpus = gpus};
+                                 .gpus = gpus,
+                                 .group = ask.group};
     return gs_ledger_hold(ledger, &hold, err);
 }

@@ -125,7 +125,7 @@ static struct gs_hold hold_out(const struct gs_ledger *ledger, const struct gs_l
                             from->priority, texts[1],
                             texts[2],       texts[3],
                             texts[4],       from->cores_pct,
-                            from->gpus};
+                            from->gpus,     from->group};
 }
 
 /* Of two results of join_texts(), one may be longer than the other. */
@@ -146,7 +146,7 @@ static bool says_the_same(const struct gs_ledger_hold *old, const struct gs_hold
 {
     return old->node == node && old->units == hold->units && old->gpu_count == hold->gpu_count &&
            old->cores_pct == hold->cores_pct && old->priority == hold->priority &&
-           old->gpus == hold->gpus && same_texts(old->uid, texts);
+           old->gpus == hold->gpus && old->group == hold->group && same_texts(old->uid, texts);
 }
 
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err)
@@ -186,6 +186,7 @@ int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct 
         .cores_pct = hold->cores_pct,
         .priority = hold->priority,
         .gpus = hold->gpus,
+        .group = hold->group,
         .seen = true,
     };
     link_hold(ledger, slot);

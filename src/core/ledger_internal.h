@@ -65,6 +65,7 @@ struct gs_ledger_hold {
     uint32_t cores_pct;
     int32_t priority;
     gs_gpu_mask gpus; /* of a promise */
+    uint64_t group;
     bool seen;
 };
 

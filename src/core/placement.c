@@ -305,8 +305,9 @@ static void give_back_own(struct seating *seating)
 static bool seat(void *ctx, const struct gs_hold *hold)
 {
     struct seating *seating = ctx;
-    if (hold->priority < seating->ask->priority)
-        return false; /* sorted: the rest is lower still */
+    const uint64_t group = seating->ask->group;
+    if (hold->priority < seating->ask->priority && !(group && hold->gpus && hold->group == group))
+        return group != 0; /* sorted: the rest is lower still, and of its group at most */
     const bool own = seating->ask->uid && strcmp(hold->uid, seating->ask->uid) == 0;
     gs_gpu_mask gpus = hold->gpus, now = 0;
     if (own && !gpus)

@@ -207,6 +207,7 @@ struct gs_hold {
     const char *model, *model_deny, *uuid, *uuid_deny; /* the pod's lists; NULL is "" */
     uint32_t cores_pct;
     gs_gpu_mask gpus; /* of a promise; 0: a nomination */
+    uint64_t group;   /* the pod's, as gs_ask has it: it keeps off a promise of any priority */
 };
 int gs_ledger_hold(struct gs_ledger *ledger, const struct gs_hold *hold, struct gs_error *err);
 

@@ -39,6 +39,7 @@ struct gs_ask {
     struct gs_slice model, model_deny, uuid, uuid_deny;
     const struct gs_match *match;     /* of these lists, borrowed; NULL: not matched */
     const char *uid;                  /* borrowed; its own hold does not stand in its way */
+    uint64_t group;                   /* gs_pod_name_hash() of the pod's group; 0: it names none */
     const char *ns;                   /* borrowed; NULL: nobody's. Whose memory it may take */
     const struct gs_pod_rules *rules; /* the pod's, borrowed; NULL: it says nothing about nodes */
 };

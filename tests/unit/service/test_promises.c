@@ -115,6 +115,16 @@ static void the_next_member_is_judged_beside_the_first(void **state)
     }
 }
 
+/* The launcher of a job is often worth more than its workers. */
+static void a_member_keeps_off_its_group_whatever_its_priority(void **state)
+{
+    assert_true(fits(pod_of("m0", 10, 0, COSCHEDULING, "", "")));
+    assert_false(fits(pod_of("m1", 10, 5, COSCHEDULING, "", "")));
+    assert_true(fits(pod_of("m2", 6, 5, COSCHEDULING, "", "")));
+    assert_false(fits(pod_of("s", 16, 4, "", "", "n1")));
+    assert_true(fits(pod_of("o", 10, 5, "", "'schedulingGroup':{'podGroupName':'other'},", "")));
+}
+
 static void whole_nodes_that_are_asked_about_promise_nothing(void **state)
 {
     char body[4096], nodes[] = "{'metadata':{'name':'n1'},'status':{'capacity':{"
@@ -486,6 +496,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(the_next_member_is_judged_beside_the_first),
+        T(a_member_keeps_off_its_group_whatever_its_priority),
         T(whole_nodes_that_are_asked_about_promise_nothing),
         T(the_best_node_alone_is_named),
         T(members_are_bound_to_the_gpus_that_they_were_promised),
