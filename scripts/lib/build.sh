@@ -22,6 +22,8 @@ build_project() {
     apt_need "${build_packages[@]}"
     (
         cd "$source_dir" || exit
+        exec 7<.
+        flock 7 # one at a time: steps of check.sh run beside each other
         cmake --preset "$preset" >/dev/null
         cmake --build --preset "$preset" ${3:+--target "${@:3}"} -- --quiet >&2
     )
