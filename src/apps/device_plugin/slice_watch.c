@@ -7,50 +7,29 @@
 #include "device_plugin/plugin.h"
 #include "gpushare/base/log.h"
 
-#define NEXT_NS   (1 * GS_NS_PER_S) /* slices come in bursts */
-#define FAILED_NS (10 * GS_NS_PER_S)
-#define NOBODY_NS (60 * GS_NS_PER_S)
-
 struct slice_watch {
     struct worker *worker;
     bool asking;      /* what follows is the worker's */
     int64_t again_ns; /* when it is asked again */
     bool failed;      /* and said so */
     struct plugin *plugin;
-    struct gpu_slices_place place; /* of the last answer */
+    struct list_watch list;
     struct gs_arena arena;
     struct gs_sliced_gpu *sliced;
     uint32_t count;
-    bool deaf; /* it could not be watched */
     int result;
     struct gs_error err;
 };
-
-static int send_request(void *ctx, const struct gs_kube_request *request, int *ret_status,
-                        struct gs_buf *body, struct gs_error *err)
-{
-    return gs_kube_request(ctx, request, ret_status, body, err);
-}
 
 /* Worker's thread. */
 static void ask(void *ctx)
 {
     struct slice_watch *watch = ctx;
-    const struct gpu_slices_api api = {send_request, watch->plugin->client};
-    const char *node = watch->plugin->settings.node_name;
     watch->err = (struct gs_error){0};
-    watch->deaf = watch->place.rv[0] && gpu_slices_wait(&api, node, &watch->place, NULL) < 0;
-    watch->result = gpu_slices_fetch(&api, node, &watch->arena, &watch->sliced, &watch->count,
-                                     &watch->place, &watch->err);
-}
-
-static int64_t pause_ns(const struct slice_watch *watch)
-{
-    if (watch->result < 0)
-        return watch->err.code == GS_EDENIED ? NOBODY_NS : FAILED_NS;
-    if (!watch->place.path)
-        return NOBODY_NS;
-    return watch->deaf || !watch->place.rv[0] ? FAILED_NS : NEXT_NS;
+    watch->list.ask = list_watch_ask;
+    watch->list.ctx = watch->plugin->client;
+    watch->result = gpu_slices_next(&watch->list, watch->plugin->settings.node_name, &watch->arena,
+                                    &watch->sliced, &watch->count, &watch->err);
 }
 
 static void tell(struct slice_watch *watch)
@@ -67,7 +46,7 @@ static void answered(void *ctx)
     struct slice_watch *watch = ctx;
     struct plugin *plugin = watch->plugin;
     watch->asking = false;
-    watch->again_ns = gs_loop_now_ns(plugin->loop) + pause_ns(watch);
+    watch->again_ns = gs_loop_now_ns(plugin->loop) + list_watch_pause_ns(&watch->list);
     tell(watch);
     if (watch->err.code == GS_EDENIED) /* who has no right to read them is never told */
         plugin->ownership.asked = true;

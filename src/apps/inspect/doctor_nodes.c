@@ -131,7 +131,7 @@ static bool is_ours(const struct snap_node *node)
 /* Two owners of one GPU do not know of each other's pods. */
 static void check_owners(struct doctor *doctor)
 {
-    const struct gpu_slices_api api = {doctor->common.source.ask, doctor->common.source.ctx};
+    struct list_watch slices = {.ask = doctor->common.source.ask, .ctx = doctor->common.source.ctx};
     struct doctor_names whole = {0}, sliced = {0};
     _cleanup_(gs_arena_release) struct gs_arena arena = {0};
     struct gs_sliced_gpu *gpus = NULL;
@@ -142,7 +142,7 @@ static void check_owners(struct doctor *doctor)
         if (is_ours(node) && node->whole_gpus)
             doctor_add_name(&whole, node->name);
     }
-    if (gpu_slices_fetch(&api, NULL, &arena, &gpus, &count, NULL, &err) < 0)
+    if (gpu_slices_next(&slices, NULL, &arena, &gpus, &count, &err) < 0)
         doctor_say(doctor, FINDING_SKIP, "owners", "ResourceSlices cannot be read: %s", err.msg);
     for (uint32_t i = 0; i < count; i++) {
         bool again = i && strcmp(gpus[i].node, gpus[i - 1].node) == 0;

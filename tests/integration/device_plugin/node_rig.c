@@ -145,6 +145,7 @@ int __wrap_gs_kube_request(struct gs_kube_client *client, const struct gs_kube_r
     if (away(here->slices_away, err) < 0)
         return -1;
     *ret_status = 200;
+    gs_buf_reset(body);
     gs_buf_printf(body,
                   "{\"kind\":\"ResourceSliceList\",\"apiVersion\":\"resource.k8s.io/v1\","
                   "\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[%s]}",

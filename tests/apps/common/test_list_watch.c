@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
+#include "common/list_watch.h"
+#include "gpushare/base/clock.h"
+
+#define LIST      "{\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[]}"
+#define NO_RV     "{\"items\":[]}"
+#define FORBIDDEN "{\"message\":\"no right\"}"
+
+/* An API server that answers lists and watches by a script. */
+struct server {
+    int v1, v2, watch; /* status; 0: no answer */
+    const char *list;  /* body of a 200 */
+    char asked[2000];
+};
+
+static int ask(void *ctx, const struct gs_kube_request *request, int *ret_status,
+               struct gs_buf *body, struct gs_error *err)
+{
+    struct server *server = ctx;
+    const size_t len = strlen(server->asked);
+    int status = strcmp(request->path, "/v1") == 0 ? server->v1 : server->v2;
+    if (request->first_bytes)
+        status = server->watch;
+    snprintf(server->asked + len, sizeof(server->asked) - len, "%s?%s\n", request->path,
+             request->query ? request->query : "");
+    gs_buf_reset(body);
+    if (!status)
+        return gs_fail(err, GS_EIO, "cut");
+    gs_buf_puts(body, status == 200 ? server->list : FORBIDDEN);
+    *ret_status = status;
+    return 0;
+}
+
+static const char *const paths[] = {"/v1", "/v2", NULL};
+
+static void who_listed_waits_for_news_and_lists_again(void **state)
+{
+    static const struct {
+        const char *row;
+        struct server first, then;
+        enum gs_code code; /* of the second */
+        int64_t pause_s;   /* after it */
+        const char *asked; /* by it */
+    } rows[] = {
+        {"news",
+         {200, 0, 0, LIST},
+         {200, 0, 200, LIST},
+         GS_OK,
+         1,
+         "/v1?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?x=y\n"},
+        {"that version is gone",
+         {200, 0, 0, LIST},
+         {200, 0, 410, LIST},
+         GS_OK,
+         1,
+         "/v1?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?x=y\n"},
+        {"no right to watch",
+         {200, 0, 0, LIST},
+         {200, 0, 403, LIST},
+         GS_OK,
+         10,
+         "/v1?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?x=y\n"},
+        {"the watch was cut",
+         {200, 0, 0, LIST},
+         {200, 0, 0, LIST},
+         GS_OK,
+         10,
+         "/v1?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?x=y\n"},
+        {"an older version",
+         {404, 200, 0, LIST},
+         {404, 200, 200, LIST},
+         GS_OK,
+         1,
+         "/v2?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?x=y\n/v2?x=y\n"},
+        {"none", {404, 404, 0, LIST}, {404, 404, 0, LIST}, GS_ENOENT, 60, "/v1?x=y\n/v2?x=y\n"},
+        {"no right to list", {403, 0, 0, LIST}, {403, 0, 0, LIST}, GS_EDENIED, 60, "/v1?x=y\n"},
+        {"the right was taken",
+         {200, 0, 0, LIST},
+         {403, 0, 200, LIST},
+         GS_EDENIED,
+         60,
+         "/v1?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?x=y\n"},
+        {"it failed before", {0, 0, 0, LIST}, {200, 0, 0, LIST}, GS_OK, 1, "/v1?x=y\n"},
+        {"it fails",
+         {200, 0, 0, LIST},
+         {0, 0, 200, LIST},
+         GS_EIO,
+         10,
+         "/v1?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?x=y\n"},
+        {"without a version", {200, 0, 0, NO_RV}, {200, 0, 200, NO_RV}, GS_OK, 10, "/v1?x=y\n"},
+        {"an empty answer",
+         {200, 0, 0, LIST},
+         {200, 0, 200, ""},
+         GS_EPROTO,
+         10,
+         "/v1?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?x=y\n"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct server server = r->first;
+        struct gs_error err = {0}, ignored = {0};
+        struct gs_buf body = GS_BUF(1 << 20);
+        struct list_watch watch = {.ask = ask, .ctx = &server, .paths = paths, .select = "x=y"};
+        (void)list_watch_next(&watch, &body, &ignored);
+        server = r->then;
+        row_equal(r->row, list_watch_next(&watch, &body, &err), r->code == GS_OK ? 0 : -1);
+        row_equal(r->row, err.code, r->code);
+        row_text(r->row, server.asked, r->asked);
+        row_equal(r->row, list_watch_pause_ns(&watch), r->pause_s * GS_NS_PER_S);
+        if (r->code == GS_OK)
+            row_text(r->row, body.data, r->then.list);
+        gs_buf_release(&body);
+    }
+}
+
+static void all_are_asked_for_without_a_selector(void **state)
+{
+    struct server server = {.v1 = 200, .watch = 200, .list = LIST};
+    struct gs_error err = {0};
+    struct gs_buf body = GS_BUF(1 << 20);
+    struct list_watch watch = {.ask = ask, .ctx = &server, .paths = paths};
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(list_watch_next(&watch, &body, &err), 0);
+    assert_string_equal(server.asked,
+                        "/v1?\n/v1?watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?\n");
+    gs_buf_release(&body);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_listed_waits_for_news_and_lists_again),
+        cmocka_unit_test(all_are_asked_for_without_a_selector),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
