@@ -19,7 +19,6 @@ struct entry {
     struct gs_waiter waiter;
     bool waits;
     enum gs_reason why; /* of its last refusal; GS_FITS: none is known */
-    bool from_watch;
     bool seen;
     size_t bytes;
     int64_t since_ns; /* when filter brought it, for pods the watch has not shown */
@@ -61,9 +60,9 @@ static void wait_no_more(struct gs_pending *pending, struct entry *entry)
 
 static void mark_shown(struct gs_pending *pending, struct entry *entry)
 {
-    if (!entry->from_watch)
+    if (!entry->waiter.shown)
         DL_DELETE2(pending->unseen, entry, prev_unseen, next_unseen);
-    entry->from_watch = entry->waiter.shown = true;
+    entry->waiter.shown = true;
 }
 
 /* Its offer or its pod may have changed. */
@@ -238,7 +237,7 @@ void gs_pending_sweep(struct gs_pending *pending)
     pthread_mutex_lock(&pending->lock);
     struct entry *entry, *next;
     HASH_ITER (hh, pending->entries, entry, next) {
-        if (entry->from_watch && !entry->seen)
+        if (entry->waiter.shown && !entry->seen)
             drop(pending, entry);
     }
     pthread_mutex_unlock(&pending->lock);
@@ -317,7 +316,7 @@ int gs_pending_get(struct gs_pending *pending, const char *uid, struct gs_pod *r
 {
     pthread_mutex_lock(&pending->lock);
     struct entry *entry = find(pending, uid);
-    bool shown = entry && entry->from_watch;
+    bool shown = entry && entry->waiter.shown;
     int result = shown ? gs_pod_copy(ret, &entry->pod) : -1;
     pthread_mutex_unlock(&pending->lock);
     if (result < 0 && !shown)
@@ -345,7 +344,7 @@ size_t gs_pending_bytes(struct gs_pending *pending)
 static bool is_asked(const struct entry *entry)
 {
     const struct gs_waiter *waiter = &entry->waiter;
-    return waiter->named_ns || waiter->offers.refused || !entry->from_watch || entry->pod.gated ||
+    return waiter->named_ns || waiter->offers.refused || !waiter->shown || entry->pod.gated ||
            entry->pod.deleting;
 }
 
