@@ -303,6 +303,13 @@ static void an_offer_that_led_nowhere_is_taken_back(void **state)
     assert_false(patched_within(60 * GS_NS_PER_S));
 }
 
+static void bind_stays_open(const char *node)
+{
+    rig.get_json = pod_json();
+    rig.bind_code = GS_ETIMEOUT;
+    rig_expect(rig_try_bind(&rig, "p", "up", node), "no known outcome");
+}
+
 /* A bind without an answer may take its place at any moment: an offer of that node stays until the
  * outcome is known, one of another node has led nowhere. */
 static void an_open_bind_keeps_the_offer_of_its_node_alone(void **state)
@@ -310,16 +317,13 @@ static void an_open_bind_keeps_the_offer_of_its_node_alone(void **state)
     show("", "");
     refuse();
     is_offered("n2", GS_NS_PER_S);
-    rig.get_json = pod_json();
-    rig.bind_code = GS_ETIMEOUT;
-    rig_expect(rig_try_bind(&rig, "p", "up", "n2"), "no known outcome");
+    bind_stays_open("n2");
     assert_false(patched_within(60 * GS_NS_PER_S));
     is_taken_back(6 * GS_NS_PER_S);
     show("", "");
     refuse();
     is_offered("n3", 2 * GS_NS_PER_S);
-    rig.get_json = pod_json();
-    rig_expect(rig_try_bind(&rig, "p", "up", "n2"), "no known outcome");
+    bind_stays_open("n2");
     is_taken_back(GS_NS_PER_S);
 }
 
@@ -328,9 +332,7 @@ static void at_the_end_an_open_bind_keeps_no_offer(void **state)
     show("", "");
     refuse();
     is_offered("n2", GS_NS_PER_S);
-    rig.get_json = pod_json();
-    rig.bind_code = GS_ETIMEOUT;
-    rig_expect(rig_try_bind(&rig, "p", "up", "n2"), "no known outcome");
+    bind_stays_open("n2");
     gs_service_withdraw(rig.service);
     assert_int_equal(gs_service_offers(rig.service), 1);
     is_taken_back(GS_NS_PER_S / 5);
