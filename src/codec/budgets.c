@@ -128,13 +128,8 @@ int gs_codec_labels(struct gs_slice json, struct gs_arena *arena, struct gs_kv *
     uint32_t count = 0;
     gs_scan_init(&reader.scan, json);
     gs_scan_object(&reader.scan, "labels");
-    while (gs_scan_key(&reader.scan, &key)) {
-        struct gs_kv *label = gs_read_grow_labels(&reader, &all, count, key, "labels");
-        if (!label)
-            break;
-        gs_read_string(&reader, "a label", &label->value);
-        count++;
-    }
+    while (gs_scan_key(&reader.scan, &key))
+        gs_read_label(&reader, &all, &count, key, "labels");
     if (gs_reader_finish(&reader, err) < 0)
         return -1;
     gs_node_labels_sort(all, count);

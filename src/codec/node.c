@@ -14,31 +14,21 @@ struct node_reader {
 };
 
 /* All of them: pods may name any in their rules. */
-static bool keep_label(struct node_reader *nr, struct gs_scan_text key, const char **ret_value)
-{
-    struct gs_node_rules *rules = &nr->node->rules;
-    struct gs_kv *label = gs_read_grow_labels(&nr->reader, &rules->labels, rules->label_count, key,
-                                              "metadata.labels");
-    if (!label || !gs_read_string(&nr->reader, "a label", &label->value))
-        return false;
-    rules->label_count++;
-    *ret_value = label->value;
-    return true;
-}
-
 static void read_labels(struct node_reader *nr)
 {
     struct gs_reader *reader = &nr->reader;
     struct gs_node *node = nr->node;
+    struct gs_node_rules *rules = &node->rules;
     struct gs_scan_text key;
-    const char *value;
     if (!gs_read_object(reader, "metadata.labels"))
         return;
-    node->rules.label_count = 0;
+    rules->label_count = 0;
     while (gs_scan_key(&reader->scan, &key)) {
-        if (!keep_label(nr, key, &value))
-            continue;
-        bool yes = strcmp(value, "true") == 0;
+        const struct gs_kv *label =
+            gs_read_label(reader, &rules->labels, &rules->label_count, key, "metadata.labels");
+        bool yes = label && strcmp(label->value, "true") == 0;
+        if (!label)
+            return;
         if (gs_scan_text_is(key, GS_NODE_LABEL))
             node->labelled = yes;
         else if (gs_scan_text_is_name(key, nr->names->driver_upgrade))
@@ -46,9 +36,9 @@ static void read_labels(struct node_reader *nr)
         else if (gs_scan_text_is_name(key, nr->names->mps))
             node->mps = yes;
         else if (gs_scan_text_is_name(key, nr->names->enforced))
-            node->enforced = value;
+            node->enforced = label->value;
     }
-    gs_node_labels_sort(node->rules.labels, node->rules.label_count);
+    gs_node_labels_sort(rules->labels, rules->label_count);
 }
 
 static void read_annotations(struct node_reader *nr)

@@ -153,16 +153,19 @@ void *gs_read_grow(struct gs_reader *reader, void *items, uint32_t count, size_t
     return wider;
 }
 
-struct gs_kv *gs_read_grow_labels(struct gs_reader *reader, struct gs_kv **labels, uint32_t count,
-                                  struct gs_scan_text key, const char *what)
+struct gs_kv *gs_read_label(struct gs_reader *reader, struct gs_kv **labels, uint32_t *count,
+                            struct gs_scan_text key, const char *what)
 {
-    struct gs_kv *all = gs_read_grow(reader, *labels, count, sizeof(*all), what, UINT32_MAX);
+    struct gs_kv *all = gs_read_grow(reader, *labels, *count, sizeof(*all), what, UINT32_MAX);
     const char *name = all ? gs_scan_string_dup(reader->arena, key) : NULL;
     if (all && !name)
         gs_reader_stop(reader, GS_ENOMEM, what, "");
     if (!name)
         return NULL;
     *labels = all;
-    all[count] = (struct gs_kv){name, ""};
-    return &all[count];
+    struct gs_kv *label = &all[*count];
+    *label = (struct gs_kv){name, ""};
+    gs_read_string(reader, "a label", &label->value);
+    *count += !reader->scan.failed;
+    return reader->scan.failed ? NULL : label;
 }

@@ -60,8 +60,9 @@ bool gs_read_whole(struct gs_reader *reader, const char *what, int64_t *ret);
 void *gs_read_grow(struct gs_reader *reader, void *items, uint32_t count, size_t size,
                    const char *what, uint32_t max);
 
-/* The same for labels: `key` is copied into the arena, the value "". Not counted yet. */
-struct gs_kv *gs_read_grow_labels(struct gs_reader *reader, struct gs_kv **labels, uint32_t count,
-                                  struct gs_scan_text key, const char *what);
+/* One label more, copied into the arena; null is "", as Go reads it into a map[string]string. NULL:
+ * the scan is stopped. */
+struct gs_kv *gs_read_label(struct gs_reader *reader, struct gs_kv **labels, uint32_t *count,
+                            struct gs_scan_text key, const char *what);
 
 #endif

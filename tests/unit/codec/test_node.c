@@ -256,6 +256,20 @@ static void flags_default_to_false(void **state)
     }
 }
 
+/* As Go decodes it: pods' rules (Exists) find such a label, too. */
+static void a_label_that_is_null_is_there_and_empty(void **state)
+{
+    struct gs_node node = {0};
+    assert_int_equal(
+        decode("{'metadata':{'labels':{'b':null,'gpushare':null,'a':'x'}}}", &node, NULL), 0);
+    assert_int_equal(node.rules.label_count, 3);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_string_equal(node.rules.labels[i].value, i ? "" : "x");
+    assert_string_equal(node.rules.labels[1].key, "b");
+    assert_false(node.labelled);
+    gs_node_release(&node);
+}
+
 static void a_field_that_cannot_be_read_is_named(void **state)
 {
     static const struct {
@@ -308,6 +322,7 @@ int main(void)
         cmocka_unit_test(a_cordon_takes_gpus_out_of_service),
         cmocka_unit_test(a_cordon_works_on_divided_gpus),
         cmocka_unit_test(flags_default_to_false),
+        cmocka_unit_test(a_label_that_is_null_is_there_and_empty),
         cmocka_unit_test(a_field_that_cannot_be_read_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
