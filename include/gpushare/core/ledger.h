@@ -22,8 +22,8 @@
  * counted as soon as they are.
  *
  * A claim whose recorded GPUs cannot be believed (none recorded, another number than gpu_count,
- * not on the node, too small) is charged in full to every GPU of its node that could hold it, and
- * to those it is recorded on: see gs_ledger_stats.unplaced_claims. What fits nowhere and is
+ * not on the node, too small) is charged its units on every GPU of its node that could hold it, and
+ * on those it is recorded on: see gs_ledger_stats.unplaced_claims. What fits nowhere and is
  * recorded nowhere is charged everywhere. The node's own list of moved pods (gs_node.moved) is
  * believed before any record, and as it stands.
  *
