@@ -117,8 +117,9 @@ gs_gpu_mask gs_claimant_place(const struct gs_allocator *alloc, const struct cla
     return claimant->allocated ? claimant->allocated : gs_claimant_record(alloc, claimant);
 }
 
-void gs_usage_beside(const struct gs_allocator *alloc, const struct claimant *claimant,
-                     uint64_t used[GS_GPUS_MAX])
+/* Adds, by GPU index, what gs_claimant_fits() counts beside this one. */
+static void usage_beside(const struct gs_allocator *alloc, const struct claimant *claimant,
+                         uint64_t used[GS_GPUS_MAX])
 {
     uint32_t idx;
     bool older = true;
@@ -137,8 +138,8 @@ void gs_usage_beside(const struct gs_allocator *alloc, const struct claimant *cl
     }
 }
 
-bool gs_allocator_has_room(const struct gs_allocator *alloc, const struct claimant *claimant,
-                           gs_gpu_mask gpus, const uint64_t used[GS_GPUS_MAX])
+static bool has_room(const struct gs_allocator *alloc, const struct claimant *claimant,
+                     gs_gpu_mask gpus, const uint64_t used[GS_GPUS_MAX])
 {
     const struct gs_node_view *view = gs_allocator_view(alloc);
     if (!view || !gpus)
@@ -156,8 +157,8 @@ bool gs_claimant_fits(const struct gs_allocator *alloc, const struct claimant *c
                       gs_gpu_mask gpus)
 {
     uint64_t used[GS_GPUS_MAX] = {0};
-    gs_usage_beside(alloc, claimant, used);
-    return gs_allocator_has_room(alloc, claimant, gpus, used);
+    usage_beside(alloc, claimant, used);
+    return has_room(alloc, claimant, gpus, used);
 }
 
 int gs_claimant_charge(struct gs_allocator *alloc, struct claimant *claimant, struct gs_error *err)

@@ -140,11 +140,6 @@ bool gs_claimant_fits(const struct gs_allocator *alloc, const struct claimant *c
 void gs_claimant_give(struct claimant *claimant, gs_gpu_mask gpus);
 /* Where a pod is, or will be: what it was given, else what it has recorded. */
 gs_gpu_mask gs_claimant_place(const struct gs_allocator *alloc, const struct claimant *claimant);
-/* Adds, by GPU index, what gs_claimant_fits() counts beside this one. */
-void gs_usage_beside(const struct gs_allocator *alloc, const struct claimant *claimant,
-                     uint64_t used[GS_GPUS_MAX]);
-bool gs_allocator_has_room(const struct gs_allocator *alloc, const struct claimant *claimant,
-                           gs_gpu_mask gpus, const uint64_t used[GS_GPUS_MAX]);
 /* Size of (the first of) these GPUs, in units. */
 uint32_t gs_allocator_gpu_size(const struct gs_allocator *alloc, gs_gpu_mask gpus);
 /* What the plugin said before, else the bind's record; when it can be on this node, else 0. */
@@ -180,8 +175,6 @@ void gs_claimant_inherit(struct gs_allocator *alloc, struct claimant *claimant);
  * confirmed: and the kubelet said that it is its. */
 bool gs_claimant_owns_calls(const struct gs_allocator *alloc, const struct claimant *claimant,
                             bool confirmed);
-/* They ask for the same, container by container. */
-bool gs_claimants_equal(const struct claimant *a, const struct claimant *b);
 /* Where the environments of all its containers point to; 0: to different GPUs, or, of a pod that
  * does not run, to another number of them than it was bound to, or asks for. */
 gs_gpu_mask gs_claimant_environment(const struct gs_allocator *alloc,

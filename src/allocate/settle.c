@@ -48,7 +48,8 @@ static uint32_t requests_done(const struct claimant *claimant, uint32_t units)
     return done;
 }
 
-bool gs_claimants_equal(const struct claimant *a, const struct claimant *b)
+/* They ask for the same, container by container. */
+static bool ask_the_same(const struct claimant *a, const struct claimant *b)
 {
     return a->charge.units == b->charge.units && a->charge.gpu_count == b->charge.gpu_count &&
            a->request_count == b->request_count &&
@@ -158,7 +159,7 @@ static void lose_call(struct gs_allocator *alloc, struct claimant *loser)
 static void adopt(struct gs_allocator *alloc, struct claimant *owner, struct call *call)
 {
     struct claimant *other = call->owner;
-    if (other && gs_claimants_equal(owner, other) && !gs_claimant_owns_calls(alloc, owner, true) &&
+    if (other && ask_the_same(owner, other) && !gs_claimant_owns_calls(alloc, owner, true) &&
         !gs_claimant_owns_calls(alloc, other, true)) {
         exchange(alloc, owner, other);
         return;

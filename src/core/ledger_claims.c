@@ -52,8 +52,9 @@ static struct gpus gpus_of(const struct gs_node_view *view, const struct gs_ledg
     return gpus;
 }
 
-gs_gpu_mask gs_ledger_effective(const struct gs_ledger_node *node,
-                                const struct gs_ledger_claim *claim, bool *ret_unplaced)
+/* Where a claim counts on a node that has these GPUs. */
+static gs_gpu_mask effective(const struct gs_ledger_node *node, const struct gs_ledger_claim *claim,
+                             bool *ret_unplaced)
 {
     const struct gpus has = gpus_of(&node->view, claim);
     const gs_gpu_mask also = claim->also & has.present & ~claim->gpus;
@@ -82,7 +83,7 @@ static void charge(struct gs_ledger_node *node, const struct gs_ledger_claim *cl
 static void count_in(struct gs_ledger *ledger, struct gs_ledger_claim *claim)
 {
     struct gs_ledger_node *node = &ledger->nodes[claim->node];
-    claim->charged = gs_ledger_effective(node, claim, &claim->unplaced);
+    claim->charged = effective(node, claim, &claim->unplaced);
     GS_INVARIANT(claim->units && (claim->charged || !node->view.gpu_count),
                  "a claim on a node with GPUs is charged on some");
     ledger->unplaced += claim->unplaced;
@@ -451,7 +452,7 @@ uint32_t gs_ledger_audit(const struct gs_ledger *ledger, uint32_t slot)
     for (uint32_t at = node->first_claim; at != GS_INDEX_NONE; at = ledger->claims[at].next) {
         bool unplaced;
         uint32_t idx;
-        GS_FOR_EACH_GPU (idx, gs_ledger_effective(node, &ledger->claims[at], &unplaced)) {
+        GS_FOR_EACH_GPU (idx, effective(node, &ledger->claims[at], &unplaced)) {
             used[idx] += ledger->claims[at].units;
             cores_pct[idx] += ledger->claims[at].cores_pct;
             pods[idx]++;

@@ -111,9 +111,6 @@ uint32_t gs_ledger_claim_slot(const struct gs_ledger *ledger, const char *uid);
 void gs_ledger_recount_node(struct gs_ledger *ledger, uint32_t slot);
 /* The claims of a node are where its list of moved pods says; not counted anew. */
 void gs_ledger_follow_moved(struct gs_ledger *ledger, uint32_t slot);
-/* Where a claim counts on a node that has these GPUs. */
-gs_gpu_mask gs_ledger_effective(const struct gs_ledger_node *node,
-                                const struct gs_ledger_claim *claim, bool *ret_unplaced);
 void gs_ledger_claim_drop(struct gs_ledger *ledger, uint32_t slot);
 
 /* others and holds */

@@ -20,7 +20,7 @@ static void update_accepting(struct gs_grpc_server *server)
     gs_loop_fd_events(&server->acceptable, room ? POLLIN : 0);
 }
 
-void gs_grpc_conn_close(struct gs_grpc_conn *conn)
+static void close_conn(struct gs_grpc_conn *conn)
 {
     struct gs_grpc_server *server = conn->server;
     if (conn->prev)
@@ -39,7 +39,7 @@ void gs_grpc_conn_close(struct gs_grpc_conn *conn)
 
 static void on_broken(void *ctx)
 {
-    gs_grpc_conn_close(ctx);
+    close_conn(ctx);
 }
 
 int gs_grpc_server_adopt(struct gs_grpc_server *server, int fd, struct gs_error *err)
@@ -143,7 +143,7 @@ void gs_grpc_server_free(struct gs_grpc_server *server)
 {
     gs_loop_fd_remove(server->loop, &server->acceptable);
     while (server->conns)
-        gs_grpc_conn_close(server->conns);
+        close_conn(server->conns);
     gs_loop_timer_disarm(server->loop, &server->accept_again);
     gs_unix_listener_close(&server->listener);
     free(server);

@@ -90,7 +90,6 @@ void *gs_grpc_call_data(const struct gs_grpc_call *call);
 /* bytes (from malloc) is *taken*, also on failure; NULL when memory is out. One reference, the
  * caller's. */
 struct gs_grpc_message *gs_grpc_message_take(void *bytes, size_t len);
-struct gs_grpc_message *gs_grpc_message_ref(struct gs_grpc_message *message);
 void gs_grpc_message_unref(struct gs_grpc_message *message);
 bool gs_grpc_message_equal(const struct gs_grpc_message *a, const struct gs_grpc_message *b);
 

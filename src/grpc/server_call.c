@@ -24,12 +24,6 @@ struct gs_grpc_message *gs_grpc_message_take(void *bytes, size_t len)
     return message;
 }
 
-struct gs_grpc_message *gs_grpc_message_ref(struct gs_grpc_message *message)
-{
-    message->refs++;
-    return message;
-}
-
 void gs_grpc_message_unref(struct gs_grpc_message *message)
 {
     if (--message->refs > 0)
@@ -232,7 +226,8 @@ void gs_grpc_call_send(struct gs_grpc_call *call, struct gs_grpc_message *messag
     if (!message || call->answered)
         return;
     drop(&call->waiting);
-    call->waiting = gs_grpc_message_ref(message);
+    message->refs++;
+    call->waiting = message;
     push(call);
 }
 

@@ -73,9 +73,6 @@ struct gs_grpc_call {
     void *data;
 };
 
-/* server.c */
-void gs_grpc_conn_close(struct gs_grpc_conn *conn);
-
 /* server_session.c: a new nghttp2 session of this connection, SETTINGS submitted. */
 int gs_grpc_conn_session(struct gs_grpc_conn *conn, nghttp2_session **ret, struct gs_error *err);
 

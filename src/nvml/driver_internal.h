@@ -37,7 +37,6 @@ void gs_driver_unload(struct driver *driver);
 
 /* Critical events of a card come by gs_driver_wait() from now on, if the driver has any. */
 void gs_driver_watch(struct driver *driver, struct card *card);
-void gs_driver_drop_events(struct driver *driver);
 int gs_driver_wait(void *ctx, int64_t timeout_ns, struct gs_error *err);
 
 #endif

@@ -37,7 +37,7 @@ static bool needs_reset(unsigned long long xid)
     return is_among(xid, broken, sizeof(broken) / sizeof(broken[0]));
 }
 
-void gs_driver_drop_events(struct driver *driver)
+static void drop_events(struct driver *driver)
 {
     if (driver->events)
         driver->nvml.event_set_free(driver->events);
@@ -48,7 +48,7 @@ void gs_driver_drop_events(struct driver *driver)
 
 void gs_driver_unload(struct driver *driver)
 {
-    gs_driver_drop_events(driver);
+    drop_events(driver);
     nvml_close(&driver->nvml);
     for (uint32_t i = 0; i < driver->count; i++)
         driver->cards[i].device = NULL;
@@ -114,7 +114,7 @@ static int note_lost(struct driver *driver, int64_t timeout_ns)
     if (driver->lost)
         rest(timeout_ns);
     driver->lost = true;
-    gs_driver_drop_events(driver);
+    drop_events(driver);
     return 1;
 }
 
@@ -124,7 +124,7 @@ static void go_deaf(struct driver *driver, int code)
 {
     if (code == NVML_NOT_SUPPORTED) {
         driver->eventless = true;
-        gs_driver_drop_events(driver);
+        drop_events(driver);
         return;
     }
     driver->deaf_until_ns = gs_clock_now_ns(driver->config.clock) +

@@ -8,7 +8,6 @@
 struct taking {
     gs_sim_take *each;
     void *ctx;
-    bool any; /* kinds that the cluster does not know are handed out, too */
 };
 
 static int take(void *ctx, const char *version, const char *type, struct gs_slice json,
@@ -16,7 +15,7 @@ static int take(void *ctx, const char *version, const char *type, struct gs_slic
 {
     const struct taking *taking = ctx;
     const enum gs_sim_kind kind = gs_sim_kind_of_type(version, type);
-    if (kind == GS_SIM_KINDS && !taking->any)
+    if (kind == GS_SIM_KINDS)
         return gs_fail(err, GS_EINVAL, "the cluster knows no kind \"%.40s\" of \"%.40s\"", type,
                        version);
     return taking->each(taking->ctx, kind, json, err);
@@ -25,19 +24,13 @@ static int take(void *ctx, const char *version, const char *type, struct gs_slic
 int gs_sim_manifest_parse(struct gs_slice text, const char *name, gs_sim_take *each, void *ctx,
                           struct gs_error *err)
 {
-    struct taking taking = {each, ctx, false};
+    struct taking taking = {each, ctx};
     return gs_manifest_parse(text, name, take, &taking, err);
 }
 
 int gs_sim_manifest_read(const char *path, gs_sim_take *each, void *ctx, struct gs_error *err)
 {
-    struct taking taking = {each, ctx, false};
-    return gs_manifest_read(path, take, &taking, err);
-}
-
-int gs_sim_manifest_read_any(const char *path, gs_sim_take *each, void *ctx, struct gs_error *err)
-{
-    struct taking taking = {each, ctx, true};
+    struct taking taking = {each, ctx};
     return gs_manifest_read(path, take, &taking, err);
 }
 

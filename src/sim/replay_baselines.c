@@ -146,7 +146,7 @@ static bool shipped(const struct replay_case *the, struct gs_choice *ret)
                             the->ask, ret);
 }
 
-const struct gs_replay_policy gs_replay_policies[] = {
+static const struct gs_replay_policy policies[] = {
     {.name = "binpack", .placement = GS_PLACEMENT_BINPACK, .judge = shipped},
     {.name = "spread", .placement = GS_PLACEMENT_SPREAD, .judge = shipped},
     {.name = "fgd", .placement = GS_PLACEMENT_FGD, .judge = shipped},
@@ -158,13 +158,12 @@ const struct gs_replay_policy gs_replay_policies[] = {
     {.name = "random", .judge = random_fit, .drawn = true},
     {.name = "orig", .judge = orig, .kube = true, .drawn = true},
 };
-const size_t gs_replay_policy_count = sizeof(gs_replay_policies) / sizeof(gs_replay_policies[0]);
 
 const struct gs_replay_policy *gs_replay_policy_find(const char *name)
 {
-    for (size_t i = 0; i < gs_replay_policy_count; i++) {
-        if (strcmp(gs_replay_policies[i].name, name) == 0)
-            return &gs_replay_policies[i];
+    for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+        if (strcmp(policies[i].name, name) == 0)
+            return &policies[i];
     }
     return NULL;
 }

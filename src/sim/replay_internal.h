@@ -68,9 +68,6 @@ struct gs_replay_policy {
     bool drawn; /* ties are drawn */
 };
 
-extern const struct gs_replay_policy gs_replay_policies[];
-extern const size_t gs_replay_policy_count;
-
 /* kube-scheduler 1.20's LeastAllocated and BalancedAllocation, each 0..100, of CPU and memory after
  * placement, as the openb experiment computes them. */
 int64_t gs_replay_kube_score(const struct replay_case *the);

@@ -22,14 +22,14 @@ static void forget_first(struct gs_sim_log *log)
     log->first++;
 }
 
-void gs_sim_log_clear(struct gs_sim_log *log, uint64_t version)
+static void log_clear(struct gs_sim_log *log, uint64_t version)
 {
     while (log->first < log->end)
         forget_first(log);
     log->forgotten = version;
 }
 
-int gs_sim_log_reserve(struct gs_sim_log *log, uint32_t max)
+static int log_reserve(struct gs_sim_log *log, uint32_t max)
 {
     uint64_t used = log->end - log->first;
     if (used < log->cap)
@@ -51,7 +51,7 @@ int gs_sim_log_reserve(struct gs_sim_log *log, uint32_t max)
     return 0;
 }
 
-void gs_sim_log_append(struct gs_sim_log *log, const struct gs_sim_log_entry *entry)
+static void log_append(struct gs_sim_log *log, const struct gs_sim_log_entry *entry)
 {
     log->entries[log->end++ % log->cap] = *entry;
 }
@@ -130,7 +130,7 @@ static void log_change(struct gs_sim_cluster *cluster, struct gs_sim_table *tabl
                        struct gs_sim_object *before)
 {
     cluster->version = now->version;
-    gs_sim_log_append(&table->log, &(struct gs_sim_log_entry){now, before, change});
+    log_append(&table->log, &(struct gs_sim_log_entry){now, before, change});
     pthread_cond_broadcast(&cluster->changed);
 }
 
@@ -140,7 +140,7 @@ static int create_locked(struct gs_sim_cluster *cluster, struct gs_sim_table *ta
 {
     if (cluster->objects >= cluster->objects_max)
         return gs_fail(err, GS_ETOOBIG, "the cluster is full: %u objects", cluster->objects_max);
-    if (reserve_slot(table) < 0 || gs_sim_log_reserve(&table->log, cluster->log_max) < 0)
+    if (reserve_slot(table) < 0 || log_reserve(&table->log, cluster->log_max) < 0)
         return gs_fail_nomem(err);
     struct gs_sim_object *now = gs_sim_object_of_draft(draft, cluster->version + 1);
     if (!now)
@@ -159,7 +159,7 @@ static int replace_locked(struct gs_sim_cluster *cluster, struct gs_sim_table *t
                           const struct gs_sim_draft *draft, struct gs_sim_object **ret,
                           struct gs_error *err)
 {
-    if (gs_sim_log_reserve(&table->log, cluster->log_max) < 0)
+    if (log_reserve(&table->log, cluster->log_max) < 0)
         return gs_fail_nomem(err);
     struct gs_sim_object *now = gs_sim_object_of_draft(draft, cluster->version + 1);
     if (!now)
@@ -199,7 +199,7 @@ int gs_sim_store_remove(struct gs_sim_cluster *cluster, struct gs_sim_object *ex
     uint32_t slot = find_slot(table, expected->ns, expected->name);
     if (slot != GS_INDEX_NONE && table->slots[slot] == expected) {
         struct gs_sim_object *now = gs_sim_object_renumber(expected, cluster->version + 1);
-        if (!now || gs_sim_log_reserve(&table->log, cluster->log_max) < 0) {
+        if (!now || log_reserve(&table->log, cluster->log_max) < 0) {
             gs_sim_object_unref(now);
             rc = gs_fail_nomem(err);
         } else {
@@ -254,7 +254,7 @@ const struct gs_clock *gs_sim_cluster_clock(const struct gs_sim_cluster *cluster
 
 static void release_table(struct gs_sim_table *table)
 {
-    gs_sim_log_clear(&table->log, 0);
+    log_clear(&table->log, 0);
     free(table->log.entries);
     for (uint32_t slot = 0; slot < table->slot_count; slot++)
         gs_sim_object_unref(table->slots[slot]);
@@ -302,7 +302,7 @@ void gs_sim_cluster_compact(struct gs_sim_cluster *cluster)
     /* A version that nobody has seen: every watch that is taken up again finds its own too old. */
     cluster->version++;
     for (size_t kind = 0; kind < GS_SIM_KINDS; kind++)
-        gs_sim_log_clear(&cluster->tables[kind].log, cluster->version);
+        log_clear(&cluster->tables[kind].log, cluster->version);
     cluster->cuts++;
     pthread_cond_broadcast(&cluster->changed);
     pthread_mutex_unlock(&cluster->lock);

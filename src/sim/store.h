@@ -88,11 +88,6 @@ int gs_sim_store_remove(struct gs_sim_cluster *cluster, struct gs_sim_object *ex
 /* A random (version 4) UUID from the cluster's seed. */
 void gs_sim_store_uid(struct gs_sim_cluster *cluster, char ret[37]);
 
-/* Lock held. */
-void gs_sim_log_clear(struct gs_sim_log *log, uint64_t version);
-void gs_sim_log_append(struct gs_sim_log *log, const struct gs_sim_log_entry *entry);
-int gs_sim_log_reserve(struct gs_sim_log *log, uint32_t max);
-
 /* Lock not held. Everything that matches, in order, as of one version; NULL when out of memory. */
 struct gs_sim_selector;
 struct gs_sim_snapshot *gs_sim_snapshot_take(struct gs_sim_cluster *cluster, enum gs_sim_kind kind,

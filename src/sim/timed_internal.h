@@ -23,7 +23,6 @@ struct timed_list {
     uint32_t *all;
     uint32_t count, cap;
 };
-int timed_list_add(struct timed_list *list, uint32_t number); /* -1: out of memory */
 
 /* --- who waits --- */
 

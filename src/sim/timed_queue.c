@@ -18,7 +18,7 @@ static void *grow(void *all, uint32_t *cap, size_t size)
     return wider;
 }
 
-int timed_list_add(struct timed_list *list, uint32_t number)
+static int add(struct timed_list *list, uint32_t number)
 {
     if (list->count == list->cap) {
         uint32_t *wider = grow(list->all, &list->cap, sizeof(*wider));
@@ -34,12 +34,12 @@ int timed_list_add(struct timed_list *list, uint32_t number)
 
 int timed_queue_add(struct timed_queue *queue, uint32_t number)
 {
-    return timed_list_add(&queue->batch, number);
+    return add(&queue->batch, number);
 }
 
 int timed_queue_failed(struct timed_queue *queue, uint32_t number)
 {
-    return timed_list_add(&queue->unschedulable, number);
+    return add(&queue->unschedulable, number);
 }
 
 /* 1, 2, 4, 8, 10, 10, … s after the last attempt. */
@@ -59,7 +59,7 @@ int timed_queue_pod_left(struct timed_queue *queue, int64_t now_ms)
         int64_t second = (end_ms + MS_PER_S - 1) / MS_PER_S;
         struct timed_list *to =
             end_ms <= now_ms ? &queue->batch : &queue->pausing[second % TIMED_SECONDS];
-        if (timed_list_add(to, from->all[i]) < 0)
+        if (add(to, from->all[i]) < 0)
             return -1;
     }
     from->count = 0;
@@ -72,7 +72,7 @@ int timed_queue_second(struct timed_queue *queue, int64_t now_ms)
         return 0;
     struct timed_list *from = &queue->pausing[now_ms / MS_PER_S % TIMED_SECONDS];
     for (uint32_t i = 0; i < from->count; i++) {
-        if (timed_list_add(&queue->batch, from->all[i]) < 0)
+        if (add(&queue->batch, from->all[i]) < 0)
             return -1;
     }
     from->count = 0;
@@ -110,7 +110,7 @@ void timed_queue_remove(struct timed_queue *queue, uint32_t number)
 static int add_all(struct timed_list *to, const struct timed_list *from)
 {
     for (uint32_t i = 0; i < from->count; i++) {
-        if (timed_list_add(to, from->all[i]) < 0)
+        if (add(to, from->all[i]) < 0)
             return -1;
     }
     return 0;

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/sim/port.h"
 #include "cluster_fixture.h"
+#include "sim_port.h"
 
 struct memory {
     struct cluster_fixture cluster;

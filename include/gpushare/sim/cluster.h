@@ -15,7 +15,7 @@
 /*
  * A Kubernetes API server's storage in memory: objects, their versions and the log of changes, with
  * the rules that schedulers depend on. No sockets and no HTTP: api.h speaks the REST API on top of
- * it, port.h is the service layer's cluster port.
+ * it.
  *
  *   struct gs_sim_cluster *cluster;
  *   gs_sim_cluster_new(&(struct gs_sim_options){0}, &cluster, &err);

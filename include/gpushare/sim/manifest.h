@@ -24,9 +24,6 @@ int gs_sim_manifest_parse(struct gs_slice text, const char *name, gs_sim_take *e
 /* The same for a file; "-" is standard input. GS_ENOENT, GS_EIO. */
 int gs_sim_manifest_read(const char *path, gs_sim_take *each, void *ctx, struct gs_error *err);
 
-/* The same with kinds that the cluster does not know, which come as GS_SIM_KINDS. */
-int gs_sim_manifest_read_any(const char *path, gs_sim_take *each, void *ctx, struct gs_error *err);
-
 /* The same for the files that an option names, apart by commas; none for NULL. GS_EINVAL: one of
  * the names is too long, and the message says of which option. */
 int gs_sim_manifest_read_listed(const char *option, const char *paths, gs_sim_take *each, void *ctx,

@@ -180,7 +180,8 @@ static bool has_words(const struct own *own)
     return false;
 }
 
-int own_print(const struct own *own, const struct common *common)
+/* The table on standard output, the note on standard error. -1: it cannot be written. */
+static int print_own(const struct own *own, const struct common *common)
 {
     struct grid grid;
     char note[OWN_TEXT_BYTES];
@@ -220,7 +221,7 @@ int own_instead(const struct own_query *query, struct gs_error *err)
     int result = own_fetch(query, &own, &why);
     if (result == 0) {
         gs_error_clear(err);
-        result = own_print(&own, query->common) < 0 ? fail_output(err) : 0;
+        result = print_own(&own, query->common) < 0 ? fail_output(err) : 0;
     }
     own_release(&own);
     return result;

@@ -45,9 +45,6 @@ struct own_row {
 };
 void own_row(const struct own_pod *pod, int64_t now_s, struct own_row *ret);
 
-/* The table on standard output, the note on standard error. -1: it cannot be written. */
-int own_print(const struct own *own, const struct common *common);
-
 /* Both, for a command whose error it was that something may not be listed: any other error stays
  * as it is, and so does that one when the user may list nothing at all. */
 int own_instead(const struct own_query *query, struct gs_error *err);

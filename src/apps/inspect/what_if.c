@@ -15,7 +15,9 @@
 #include "inspect/grid.h"
 #include "inspect/lookup.h"
 
-struct order *orders_add(struct orders *orders, struct gs_error *err)
+/* Appends a zeroed one; pods' asks borrow from their pods. NULL: there are ORDERS_MAX, or no
+ * memory. Pointers to others become invalid. */
+static struct order *add_order(struct orders *orders, struct gs_error *err)
 {
     if (orders->count == ORDERS_MAX) {
         gs_fail(err, GS_ETOOBIG, "more than %d kinds of pods", ORDERS_MAX);
@@ -56,7 +58,7 @@ static int add_size(struct orders *orders, struct gs_slice text, const struct gs
         return gs_fail(err, GS_EINVAL,
                        "--gpu-mem: \"%.*s\" is no size, such as 6, or 6x10 for ten pods of it",
                        text.len > 60 ? 60 : (int)text.len, text.at);
-    struct order *order = orders_add(orders, err);
+    struct order *order = add_order(orders, err);
     if (!order)
         return -1;
     order->ask = *ask;
@@ -81,7 +83,7 @@ int orders_of_sizes(struct orders *orders, const char *text, const struct gs_ask
 
 int orders_of_pod(struct orders *orders, const struct gs_pod *pod, struct gs_error *err)
 {
-    struct order *order = orders_add(orders, err);
+    struct order *order = add_order(orders, err);
     if (!order)
         return -1;
     if (gs_pod_copy(&order->pod, pod) < 0)
@@ -141,7 +143,7 @@ static int take(void *ctx, const char *version, const char *kind, struct gs_slic
     _cleanup_free_ char *text = template ? json_dumps(template, JSON_COMPACT) : NULL;
     if (!text || !replicas)
         return 0;
-    struct order *order = orders_add(reading->orders, err);
+    struct order *order = add_order(reading->orders, err);
     if (!order || gs_codec_pod(reading->names, gs_slice_of(text), &order->pod, err) < 0)
         return -1;
     if (!gs_pod_wants_gpu(&order->pod)) {

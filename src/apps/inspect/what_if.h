@@ -29,9 +29,6 @@ struct orders {
 
 enum { ORDERS_MAX = 10000, REPLICAS_MAX = 100000 };
 
-/* Appends a zeroed one; pods' asks borrow from their pods. NULL: there are ORDERS_MAX, or no
- * memory. Pointers to others become invalid. */
-struct order *orders_add(struct orders *orders, struct gs_error *err);
 void orders_release(struct orders *orders);
 
 /* "6", "24x3,6x10": sizes with how many, else replicas. GS_EINVAL. */

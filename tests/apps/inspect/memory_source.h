@@ -4,9 +4,9 @@
 
 #include <jansson.h>
 
-#include "../../../src/sim/port.h"
 #include "gpushare/sim/api.h"
 #include "inspect/app.h"
+#include "sim_port.h"
 
 /*
  * app.connect for tests: the REST API of a cluster in memory, without a socket. What it does not

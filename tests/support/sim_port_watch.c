@@ -4,7 +4,7 @@
 
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/pod.h"
-#include "port_internal.h"
+#include "sim_port_internal.h"
 
 /*
  * gs_kube_ops.watch on the cluster's log: list, then changes; lists again when the log moved on or

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SIM_PORT_H
-#define GPUSHARE_SIM_PORT_H
+#ifndef GPUSHARE_SUPPORT_SIM_PORT_H
+#define GPUSHARE_SUPPORT_SIM_PORT_H
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/base/error.h"
@@ -10,8 +10,7 @@
 
 /*
  * The cluster port of include/gpushare/port/kube.h on a cluster in memory: the same results and
- * error codes as the curl client, without a socket. What-if, replay and tests run the shipped
- * service on it.
+ * error codes as the curl client, without a socket. Tests run the shipped service on it.
  *
  *   struct gs_sim_port *port;
  *   gs_sim_port_new(cluster, &names, &port, &err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "port.h"
+#include "sim_port.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "gpushare/codec/node.h"
 #include "gpushare/codec/patch.h"
 #include "gpushare/codec/pod.h"
-#include "port_internal.h"
+#include "sim_port_internal.h"
 
 int gs_sim_port_fail(const struct gs_error *cause, struct gs_error *err)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef GPUSHARE_SRC_SIM_PORT_INTERNAL_H
-#define GPUSHARE_SRC_SIM_PORT_INTERNAL_H
+#ifndef GPUSHARE_SUPPORT_SIM_PORT_INTERNAL_H
+#define GPUSHARE_SUPPORT_SIM_PORT_INTERNAL_H
 
-#include "port.h"
+#include "sim_port.h"
 
-/* Inside sim only: what the two halves of the port share. */
+/* What the two halves of the port share. */
 struct gs_sim_port {
     struct gs_sim_cluster *cluster;
     const struct gs_names *names;
