@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/codec/scan.h"
 
-#include "gpushare/base/num.h"
 #include "gpushare/base/utf8.h"
 
 /* Takes apart what the scanner has checked: every escape is whole, every surrogate has its
@@ -165,29 +164,5 @@ bool gs_scan_text_copy(struct gs_scan_text text, char *to, size_t size)
     else if (len)
         memcpy(to, text.at, len);
     to[len] = '\0';
-    return true;
-}
-
-/* Numbers, checked against the type that takes them. */
-
-bool gs_scan_i64(struct gs_scan *scan, const char *what, int64_t *ret)
-{
-    struct gs_slice number;
-    if (!gs_scan_number(scan, what, &number))
-        return false;
-    if (gs_parse_i64(number.at, number.len, ret))
-        return true;
-    gs_scan_refuse(scan, what, "is not a whole number that fits");
-    return false;
-}
-
-bool gs_scan_i32(struct gs_scan *scan, const char *what, int32_t *ret)
-{
-    int64_t wide;
-    if (!gs_scan_i64(scan, what, &wide))
-        return false;
-    if (wide < INT32_MIN || wide > INT32_MAX)
-        return gs_scan_refuse(scan, what, "is not a whole number that fits");
-    *ret = (int32_t)wide;
     return true;
 }
