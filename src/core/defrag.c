@@ -152,7 +152,7 @@ static int move_all(struct gs_defrag *defrag, const uint32_t *pods, uint32_t cou
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct gs_ask *ask = &defrag->pods[pods[i]].ask;
-        struct gs_defrag_move move = {.pod = pods[i]};
+        struct gs_defrag_move move = {.pod = pods[i], .from = defrag->tenants[pods[i]].gpus};
         uint32_t but = plan->cordon ? plan->slot : GS_LEDGER_NO_NODE;
         if (!defrag_place(defrag, ask, but, &move.slot, &move.gpus))
             return 0;

@@ -42,8 +42,9 @@ struct gs_defrag_pod {
 };
 
 struct gs_defrag_move {
-    uint32_t pod;  /* index of pods */
-    uint32_t slot; /* where the policy puts the new one */
+    uint32_t pod;     /* index of pods */
+    gs_gpu_mask from; /* the old one's GPUs, on the plan's slot */
+    uint32_t slot;    /* where the policy puts the new one */
     gs_gpu_mask gpus;
 };
 

@@ -35,17 +35,11 @@ struct defrag_run {
     /* bound pods with GPU memory */
     struct gs_arena texts;
     struct gs_defrag_pod *pods;
-    struct {
-        const char *node;
-        gs_gpu_mask gpus;
-    } * where; /* each is */
     uint32_t pod_count, pod_cap;
 
     struct defrag_entry *entries;
     uint32_t entry_count;
-    uint32_t left_out;          /* pods that wait and were not looked at */
-    struct gs_defrag_pod *stay; /* of a node that is freed: who cannot go; borrowed texts */
-    uint32_t stay_count;
+    uint32_t left_out; /* pods that wait and were not looked at */
     bool old_eviction; /* the API server is older than 1.22 */
 };
 
@@ -80,13 +74,9 @@ static int grow(struct defrag_run *run)
 {
     uint32_t cap = run->pod_cap ? run->pod_cap * 2 : 256;
     void *pods = reallocarray(run->pods, cap, sizeof(*run->pods));
-    if (pods)
-        run->pods = pods;
-    void *where = reallocarray(run->where, cap, sizeof(*run->where));
-    if (where)
-        run->where = where;
-    if (!pods || !where)
+    if (!pods)
         return -1;
+    run->pods = pods;
     run->pod_cap = cap;
     return 0;
 }
@@ -99,7 +89,6 @@ static int note_bound(struct defrag_run *run, const struct gs_pod *pod)
         .name = keep(run, pod->name),
         .movable = comes_back_elsewhere(pod),
     };
-    const char *node = keep(run, pod->node_name);
     if (run->pod_count == run->pod_cap && grow(run) < 0)
         return -1;
     if (pod->created_s)
@@ -108,12 +97,10 @@ static int note_bound(struct defrag_run *run, const struct gs_pod *pod)
     made.ask.uid = made.uid;
     made.ask.ns = made.ns;
     made.ask.rules = keep_rules(run, &pod->rules);
-    if (!made.ask.rules || !made.uid || !made.ns || !made.name || !node ||
+    if (!made.ask.rules || !made.uid || !made.ns || !made.name ||
         !keep_list(run, &made.ask.model) || !keep_list(run, &made.ask.model_deny) ||
         !keep_list(run, &made.ask.uuid) || !keep_list(run, &made.ask.uuid_deny))
         return -1;
-    run->where[run->pod_count].node = node;
-    run->where[run->pod_count].gpus = gs_pod_recorded(pod);
     run->pods[run->pod_count++] = made;
     return 0;
 }
@@ -150,9 +137,7 @@ static void release(struct defrag_run *run)
     for (uint32_t i = 0; i < run->entry_count; i++)
         gs_defrag_plan_release(&run->entries[i].plan);
     free(run->entries);
-    free(run->stay);
     free(run->pods);
-    free(run->where);
     gs_arena_release(&run->texts);
     snapshot_release(&run->snapshot);
     source_close(&run->common.source);
@@ -184,8 +169,8 @@ static int print_moves(const struct defrag_run *run, const struct gs_defrag_plan
         waits_since(pod->age_s ? now_s - pod->age_s : 0, now_s, ran);
         grid_row(&grid);
         grid_cell(&grid, GRID_PLAIN, "  %s/%s", pod->ns, pod->name);
-        grid_cell(&grid, GRID_PLAIN, "%s", run->where[move->pod].node);
-        grid_cell(&grid, GRID_PLAIN, "%s", gs_codec_idx_format(run->where[move->pod].gpus, list));
+        grid_cell(&grid, GRID_PLAIN, "%s", node_name(run, plan->slot));
+        grid_cell(&grid, GRID_PLAIN, "%s", gs_codec_idx_format(move->from, list));
         grid_cell(&grid, GRID_PLAIN, "%" PRIu64, (uint64_t)pod->ask.units * pod->ask.gpu_count);
         grid_cell(&grid, GRID_PLAIN, "%s", ran);
         grid_cell(&grid, GRID_PLAIN, "%s", node_name(run, move->slot));
@@ -284,20 +269,36 @@ static const char *why_it_stays(const struct gs_defrag_pod *pod)
                         : "has no controller that makes a new one elsewhere, or is on its way out";
 }
 
+/* Pods that the plan left on the node, named if told so; returns how many. */
+static uint32_t tell_who_stays(const struct defrag_run *run, bool names)
+{
+    struct gs_claim claim;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < run->pod_count; i++) {
+        const struct gs_defrag_pod *pod = &run->pods[i];
+        if (!gs_ledger_find_claim(run->snapshot.cluster.ledger, pod->uid, &claim) ||
+            strcmp(claim.node, run->free_node) != 0)
+            continue;
+        count++;
+        if (names)
+            printf("  %s/%s stays: it %s\n", pod->ns, pod->name, why_it_stays(pod));
+    }
+    return count;
+}
+
 static int tell_node(const struct defrag_run *run)
 {
     const struct gs_defrag_plan *plan = &run->entries[0].plan;
-    if (!plan->count && !run->stay_count) {
+    const uint32_t stay = tell_who_stays(run, false);
+    if (!plan->count && !stay) {
         printf("%s holds no pod with GPU memory.\n", run->free_node);
         return 0;
     }
     printf("%s: %" PRIu32 " of %" PRIu32 " pods with GPU memory can move\n", run->free_node,
-           plan->count, plan->count + run->stay_count);
+           plan->count, plan->count + stay);
     if (plan->count && print_moves(run, plan) < 0)
         return -1;
-    for (uint32_t i = 0; i < run->stay_count; i++)
-        printf("  %s/%s stays: it %s\n", run->stay[i].ns, run->stay[i].name,
-               why_it_stays(&run->stay[i]));
+    tell_who_stays(run, true);
     if (plan->count)
         print_commands(run, plan, true);
     return 0;
@@ -412,28 +413,14 @@ static int make_room(struct defrag_run *run, struct gs_defrag *defrag)
 
 /* ---- a node ---- */
 
-static bool moved(const struct gs_defrag_plan *plan, uint32_t pod)
-{
-    for (uint32_t i = 0; i < plan->count; i++) {
-        if (plan->moves[i].pod == pod)
-            return true;
-    }
-    return false;
-}
-
 static int free_node(struct defrag_run *run, struct gs_defrag *defrag, uint32_t slot)
 {
     run->entries = calloc(1, sizeof(*run->entries));
-    run->stay = calloc(run->pod_count + 1u, sizeof(*run->stay));
-    if (!run->entries || !run->stay)
+    if (!run->entries)
         return -1;
-    struct defrag_entry *entry = &run->entries[0];
     run->entry_count = 1;
+    struct defrag_entry *entry = &run->entries[0];
     entry->result = gs_defrag_free_node(defrag, slot, &entry->plan);
-    for (uint32_t i = 0; i < run->pod_count; i++) {
-        if (strcmp(run->where[i].node, run->free_node) == 0 && !moved(&entry->plan, i))
-            run->stay[run->stay_count++] = run->pods[i];
-    }
     return entry->result == GS_DEFRAG_NO_MEMORY ? -1 : 0;
 }
 
