@@ -50,6 +50,7 @@ steps=(
     "hardening RELRO, PIE, stack protector, FORTIFY and the rest are in the programs"
     "supply   docs/development.md lists what is linked, and under which licence; so does the SPDX document; corrections by Debian are found"
     "node     what limits containers, and the device plugin in random worlds, a minute and a half (--long: 30 minutes)"
+    "mutants  mistakes put into the code near the last changes are seen by tests, three minutes (all: tests/mutants/run.py)"
     "surface  random attempts on what whoever is let in a little may reach, 20 s (--long: an hour)"
     "web      the page of kubectl inspect gpushare web in a headless Chromium, on clusters of gpushare-sim"
     "world    the service in random worlds, 4 million steps (--long: 40 million)"
@@ -238,6 +239,12 @@ step_surface() {
 }
 
 # The same worlds in each short run, so that a failure is of the change at hand; --long takes others.
+step_mutants() {
+    apt_need python3
+    apt_need "${build_packages[@]}" "${test_packages[@]}"
+    tests/mutants/run.py --seconds 150 | sed -E 's/^(all |[0-9]+ of)/note: &/'
+}
+
 step_world() {
     local half=500 seed=1
     ((fuzz_seconds == 5)) || half=5000 seed=$(date +%s)
@@ -333,7 +340,7 @@ run_step() {
 
 # These keep all processors busy, and follow one another. What the others leave idle, while they wait
 # for a browser, a download or a clock, is theirs.
-wide=" clang analyze asan tsan world opinion fuzz "
+wide=" clang analyze asan tsan world opinion fuzz mutants "
 
 run_lane() {
     local name report

@@ -319,8 +319,11 @@ static void every_container_has_its_overhead_beside_the_share(void **state)
         uint64_t used;
         const char *limit;
         bool may_start;
+        enum gs_unit unit;
     } rows[] = {
         {"none", 0, 0, REGION_0 " 4294967296\n", true},
+        {"units of a MiB", 0, 0, REGION_0 " 4194304\n", true, GS_UNIT_MIB},
+        {"units of 256 MiB", 1, 0, REGION_0 " 1075838976\n", true, GS_UNIT_256MIB},
         {"800 MiB each", 800, 0, REGION_0 " 5972688896\n", true},
         {"used before, within the overhead", 800, 5 * GIB, REGION_0 " 5972688896\n", true},
         {"used before, above it", 800, 6 * GIB, REGION_0 " 5972688896\n", false},
@@ -332,6 +335,7 @@ static void every_container_has_its_overhead_beside_the_share(void **state)
         struct gs_error err = {0};
         open_fixture(&f, GS_ENFORCE_REQUIRED);
         plugin.settings.overhead_mib = r->overhead_mib;
+        plugin.devices.unit = r->unit ? r->unit : GS_UNIT_GIB;
         look();
         give_pod(&f.rig, &(struct given_pod){"p", {3, 1}, 0, .qos = GS_QOS_BEST_EFFORT});
         row_equal(r->row, allocate(&f.rig, 3, NULL, 0, NULL, NULL), 0);

@@ -88,6 +88,23 @@ static void gpus_that_others_give_out_are_left_out(void **state)
     }
 }
 
+/* As many as before, but others. */
+static void a_driver_that_takes_another_gpu_is_news(void **state)
+{
+    static struct plugin plugin;
+    static const char *const uuids[] = {"GPU-a", "GPU-a", "GPU-b", "GPU-b"};
+    reset(&plugin);
+    for (size_t i = 0; i < GS_COUNT_OF(uuids); i++) {
+        struct gs_arena arena = {0};
+        struct gs_sliced_gpu *sliced = gs_arena_calloc(&arena, 1, sizeof(*sliced));
+        *sliced = (struct gs_sliced_gpu){.node = "n", .uuid = uuids[i]};
+        plugin.devices.due = false;
+        ownership_take_slices(&plugin, &arena, sliced, 1);
+        row_equal(uuids[i], plugin.devices.due, i % 2 == 0);
+    }
+    ownership_release(&plugin.ownership);
+}
+
 static void a_driver_is_let_go_of_while_the_label_says_so(void **state)
 {
     static struct plugin plugin;
@@ -111,6 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gpus_that_others_give_out_are_left_out),
+        cmocka_unit_test(a_driver_that_takes_another_gpu_is_news),
         cmocka_unit_test(a_driver_is_let_go_of_while_the_label_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

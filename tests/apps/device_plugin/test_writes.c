@@ -13,13 +13,15 @@ enum { PODS = 5 };
 
 /* The API: what it refuses, and what it was asked. */
 struct api {
-    enum gs_code events, node;
+    enum gs_code events, node, pods;
     atomic_int event_tries, patches;
 };
 
 static struct {
     int sent; /* of the pods' records */
     bool under_way;
+    bool moved_due;
+    uint64_t moved_written;
 } queue;
 
 /* ---- the rest of the program ---- */
@@ -52,7 +54,7 @@ int gs_allocator_moved_earlier(struct gs_allocator *alloc, const struct gs_moved
 
 bool gs_allocator_moved_due(const struct gs_allocator *alloc)
 {
-    return false;
+    return queue.moved_due;
 }
 
 uint64_t gs_allocator_moved_print(const struct gs_allocator *alloc, struct gs_buf *out)
@@ -63,6 +65,7 @@ uint64_t gs_allocator_moved_print(const struct gs_allocator *alloc, struct gs_bu
 
 void gs_allocator_moved_written(struct gs_allocator *alloc, uint64_t state)
 {
+    queue.moved_written = state;
 }
 
 void devices_take_cordon(struct plugin *plugin, gs_gpu_mask cordoned)
@@ -80,7 +83,8 @@ int node_object_write(const struct gs_kube *kube, const struct gs_names *names, 
                       const struct node_object *truth, bool *ret_changed,
                       struct node_facts *ret_facts, struct gs_error *err)
 {
-    return 0;
+    struct api *api = kube->ctx;
+    return api->node == GS_OK ? 0 : gs_fail(err, api->node, "not written");
 }
 
 void devices_take_node(struct plugin *plugin, const struct node_facts *facts)
@@ -130,8 +134,9 @@ static int create_event(void *ctx, const struct gs_event *event, struct gs_error
 
 static int patch_pod(void *ctx, const struct gs_meta_patch *patch, struct gs_error *err)
 {
-    atomic_fetch_add(&((struct api *)ctx)->patches, 1);
-    return 0;
+    struct api *api = ctx;
+    atomic_fetch_add(&api->patches, 1);
+    return api->pods == GS_OK ? 0 : gs_fail(err, api->pods, "refused");
 }
 
 static const struct gs_kube_ops ops = {.create_event = create_event, .patch_pod = patch_pod};
@@ -257,6 +262,7 @@ static void gpus_are_opened_after_a_drivers_upgrade(void **state)
             gs_loop_step(plugin.loop, 10 * GS_NS_PER_MS, NULL);
         row_equal(r->row, plugin.node.written, r->written);
         row_equal(r->row, plugin.node.due, r->due);
+        row_equal(r->row, queue.moved_written, 1);
         worker_stop(plugin.writes.writer);
         gs_loop_free(plugin.loop);
         worker_free(plugin.writes.writer);
@@ -264,9 +270,93 @@ static void gpus_are_opened_after_a_drivers_upgrade(void **state)
     upgrade_ends = false;
 }
 
+static void begin(struct plugin *plugin, struct api *api)
+{
+    gs_log_init(GS_LOG_ERROR + 1, GS_LOG_TEXT);
+    *plugin = (struct plugin){.kube = {&ops, api},
+                              .settings.node_name = "n",
+                              .restored = true,
+                              .devices = {.unit_state = UNIT_HELD, .node_read = true}};
+    queue.sent = PODS;
+    queue.under_way = queue.moved_due = false;
+    assert_int_equal(gs_loop_new(gs_clock_system(), &plugin->loop, NULL), 0);
+    assert_int_equal(worker_start(plugin->loop, &plugin->writes.writer, NULL), 0);
+}
+
+static void end(struct plugin *plugin)
+{
+    while (plugin->writes.writing)
+        gs_loop_step(plugin->loop, 10 * GS_NS_PER_MS, NULL);
+    worker_stop(plugin->writes.writer);
+    gs_loop_free(plugin->loop);
+    worker_free(plugin->writes.writer);
+    queue.moved_due = false;
+}
+
+/* A pod that is gone, or another of its name, is not written to again and again. */
+static void a_record_is_given_up_where_the_api_will_never_take_it(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_code pods;
+        bool over;
+    } rows[] = {
+        {"taken", GS_OK, true},
+        {"the pod is gone", GS_ENOENT, true},
+        {"made anew", GS_ECONFLICT, true},
+        {"refused", GS_EINVAL, true},
+        {"no right yet", GS_EDENIED, false},
+        {"a webhook failed", GS_EIO, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        static struct plugin plugin;
+        struct api api = {.pods = r->pods};
+        begin(&plugin, &api);
+        queue.sent = PODS - 1;
+        writes_round(&plugin);
+        row_true(r->row, plugin.writes.writing);
+        end(&plugin);
+        row_equal(r->row, queue.sent == PODS, r->over);
+    }
+}
+
+/* Of pods that are not known yet neither list nor record may be written: what frees them would. */
+static void the_node_is_written_when_all_pods_are_known(void **state)
+{
+    static const struct {
+        const char *row;
+        bool restored, due, moved, pod, paused, writes;
+    } rows[] = {
+        {"nothing is due", true, false, false, false, false, false},
+        {"the inventory", true, true, false, false, false, true},
+        {"who moved", true, false, true, false, false, true},
+        {"a pod", true, false, false, true, false, true},
+        {"the inventory, before the pods are known", false, true, false, false, false, false},
+        {"who moved, before the pods are known", false, false, true, false, false, false},
+        {"a pod, before they are known", false, false, false, true, false, false},
+        {"who moved, after a write that failed", true, false, true, false, true, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        static struct plugin plugin;
+        struct api api = {0};
+        begin(&plugin, &api);
+        plugin.restored = r->restored;
+        plugin.node.due = r->due;
+        queue.moved_due = r->moved;
+        queue.sent = PODS - r->pod;
+        if (r->paused)
+            plugin.writes.node_again_ns = gs_loop_now_ns(plugin.loop) + GS_NS_PER_S * 3600;
+        writes_round(&plugin);
+        row_equal(r->row, plugin.writes.writing, r->writes);
+        end(&plugin);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_record_is_given_up_where_the_api_will_never_take_it),
+        cmocka_unit_test(the_node_is_written_when_all_pods_are_known),
         cmocka_unit_test(a_node_that_is_not_there_is_found),
         cmocka_unit_test(gpus_are_opened_after_a_drivers_upgrade),
         cmocka_unit_test(events_that_are_refused_keep_no_record_waiting),

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may see the page of `kubectl inspect gpushare web`, and that names stay text in it.
+
+  run.py --build DIR
+
+The API server is a stand-in with one waiting pod; the second one refuses to list nodes, and so gets the page of one's
+own namespace.
+"""
+import argparse
+import http.client
+import http.server
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+MARKUP = "<b>&\""
+POD = {"metadata": {"name": "p", "namespace": "default", "uid": "u", "resourceVersion": "5"},
+       "spec": {"containers": [{"name": "c", "resources": {"limits": {"aliyun.com/gpu-mem": "4"}}}]},
+       "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": MARKUP}]}}
+
+
+class Api(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        status, answer = 200, {"metadata": {"resourceVersion": "7"}, "items": []}
+        if "/pods" in self.path:
+            answer["items"] = [POD]
+        elif self.server.refuses_nodes:
+            status, answer = 403, {"kind": "Status", "code": 403, "message": "nodes is forbidden"}
+        body = b"" if "watch=true" in self.path and status == 200 else json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_GET
+
+    def log_message(self, *words):
+        pass
+
+
+def serve(build, folder, refuses_nodes):
+    api = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api)
+    api.refuses_nodes = refuses_nodes
+    threading.Thread(target=api.serve_forever, daemon=True).start()
+    kubeconfig = os.path.join(folder, "kubeconfig")
+    with open(kubeconfig, "w", encoding="utf-8") as file:
+        json.dump({"clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{api.server_port}"}}],
+                   "contexts": [{"name": "c", "context": {"cluster": "c"}}], "current-context": "c"}, file)
+    page = subprocess.Popen([os.path.join(build, "kubectl-inspect-gpushare"), "web", "--kubeconfig", kubeconfig,
+                             "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True)
+    host, token = page.stdout.readline().strip().removeprefix("http://").rstrip("/").split("/")
+    port = int(host.rsplit(":", 1)[1])
+    while ask(port, f"/{token}/", {})[0] == 503 and page.poll() is None: # the lists are still read
+        time.sleep(0.05)
+    return page, port, token
+
+
+def ask(port, path, headers):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.putrequest("GET", path, skip_host=True)
+    for header in {"Host": f"127.0.0.1:{port}", **headers}.items():
+        connection.putheader(*header)
+    connection.endheaders()
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode(), answer.headers
+
+
+def other(token, at):
+    digit = "0" if token[at] != "0" else "1"
+    return token[:at] + digit + token[at + 1:]
+
+
+def rows(port, token):
+    """What, path, headers, status."""
+    end = len(token) - 1
+    yield "the page", f"/{token}/", {}, 200
+    for host in ("localhost", f"localhost:{port}", "LOCALHOST", "[::1]:1"):
+        yield f"Host {host}", f"/{token}/", {"Host": host}, 200
+    for host in ("localhost.evil.example", "127.0.0.1.evil.example:80", "evil.example", "localhostx", ""):
+        yield f"Host {host}", f"/{token}/", {"Host": host}, 403
+    for path in ("/", f"/{token}", f"/{token}x", f"/{token[:-1]}/", f"/{other(token, 0)}/", f"/{other(token, end)}/",
+                 f"/{other(token, end // 2)}/", "/" + "0" * len(token) + "/"):
+        yield f"path {path}", path, {}, 403
+    yield "path unknown", f"/{token}/x", {}, 404
+    yield "its own script", f"/{token}/app.js", {}, 200
+    for origin, status in ((f"http://127.0.0.1:{port}", 200), (f"http://127.0.0.1:{port}.evil.example", 403),
+                           (f"http://127.0.0.1:{port}0", 403), (f"https://127.0.0.1:{port}", 403), ("null", 403)):
+        yield f"Origin {origin}", f"/{token}/", {"Origin": origin}, status
+    for site, status in (("same-origin", 200), ("none", 200), ("same-site", 403), ("cross-site", 403)):
+        yield f"Sec-Fetch-Site {site}", f"/{token}/", {"Sec-Fetch-Site": site}, status
+
+
+def judge(build, refuses_nodes):
+    wrong = []
+    with tempfile.TemporaryDirectory() as folder:
+        page, port, token = serve(build, folder, refuses_nodes)
+        try:
+            for what, path, headers, status in rows(port, token):
+                got = ask(port, path, headers)[0]
+                if got != status:
+                    wrong.append(f"{what}: {got}, not {status}")
+            _, text, headers = ask(port, f"/{token}/?q=", {})
+            if "frame-ancestors 'none'" not in headers["Content-Security-Policy"]:
+                wrong.append("the page may be framed")
+            if MARKUP in text or (refuses_nodes and "&lt;b&gt;&amp;" not in text):
+                wrong.append("what kube-scheduler said is not escaped")
+        finally:
+            page.terminate()
+            page.wait()
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    build = parser.parse_args().build
+    wrong = judge(build, False) + judge(build, True)
+    print(*wrong, sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,2 +1,0 @@
-# src/core/view.c: health is ignored
-s/\.usable = gs_gpu_usable(gpu)/.usable = gpu->schedulable/

@@ -1,2 +1,0 @@
-# src/core/placement.c: the quick answer does not look at compute
-s/ \&\& !ask->cores_pct \&\&$/ \&\&/

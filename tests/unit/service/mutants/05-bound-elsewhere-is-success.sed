@@ -1,2 +1,0 @@
-# src/service/bind.c, found by test_bind
-s/GS_CLAIM_CONFIRMED && !same_node)/GS_CLAIM_CONFIRMED \&\& false)/

@@ -1,2 +1,0 @@
-# src/service/bind_outcome.c, found by test_wake
-/gs_ledger_undo(store->ledger, uid);/,/}/s/gs_store_freed(store, slot);//

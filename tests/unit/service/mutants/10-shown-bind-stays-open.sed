@@ -1,2 +1,0 @@
-# src/service/sync.c, found by test_open_binds
-/^static int on_bound/,/^}/s/gs_open_binds_remove(.*);//

@@ -1,2 +1,0 @@
-# src/service/waker.c, found by test_wake
-s/waker->lost_epoch = waiter->epoch;/(void)waker;/

@@ -1,2 +1,0 @@
-# src/service/offers.c, found by test_offers
-s/ && offers->tried\[i\].print == print//

@@ -1,2 +1,0 @@
-# src/service/sync.c, found by test_wake
-s/!ended && //

@@ -1,2 +1,0 @@
-# src/service/askers.c, found by test_waker
-s/return none || .*/return true;/

@@ -1,2 +1,0 @@
-# src/service/waker.c, found by test_waker
-s/LESS_FIRST(other->priority, one->priority);//
