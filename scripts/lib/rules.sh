@@ -58,7 +58,8 @@ rule_layers() {
                 [[ $name != *..* ]] && private_header_exists "$file" "$name" && continue
                 echo "$where\"$name\"   (not a header of its own folder)"
             done
-    done | no_line
+    done | no_line || return 1
+    python3 scripts/lib/headers.py .
 }
 
 # Programs (src/apps) may also use the headers that programs share, and protobuf-c puts its own
