@@ -92,6 +92,32 @@ def usage(build, program, *command):
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
+def said_once(text, said):
+    """A usage text without the options that an earlier one (said: their texts, to which these are added) has
+    word for word; their names stand in one line."""
+    kept, again, option = [], [], []
+
+    def end_of_option():
+        if option and "\n".join(option) in said:
+            again.append(re.search(r"--[\w-]+", option[0]).group())
+        else:
+            kept.extend(option)
+        said.update(["\n".join(option)] if option else [])
+        option.clear()
+
+    for line in text.splitlines():
+        if re.match(r"  (-\w, |    )--", line):
+            end_of_option()
+            option.append(line)
+        elif option and line.startswith(" " * 20):
+            option.append(line)
+        else:
+            end_of_option()
+            kept.append(line)
+    end_of_option()
+    return "\n".join(kept).rstrip(), again
+
+
 def options(build):
     for program, commands in COMMANDS:
         yield f"\n## {program}\n"
@@ -99,9 +125,12 @@ def options(build):
         missing = [command for command in commands if not re.search(rf"\b{command}\b", general)]
         if missing:
             raise SystemExit(f"{program} --help does not name {missing}")
-        yield f"```\n{general}\n```"
-        for command in commands:
-            yield f"\n```\n{usage(build, program, command)}\n```"
+        said = set()
+        for command in [[]] + [[command] for command in commands]:
+            text, again = said_once(usage(build, program, *command), said)
+            yield f"\n```\n{text}\n```" if command else f"```\n{text}\n```"
+            if again:
+                yield f"\nand, as above, `{'` `'.join(again)}`."
 
 
 def metrics(pages):
