@@ -214,12 +214,16 @@ static uint32_t end_old(struct gs_service *service, struct gs_promise_group *gro
     for (member = group->members; member; member = next) {
         next = member->next; /* the group goes with its last */
         bool promised = gs_ledger_promised(service->store.ledger, member->uid, NULL) != 0;
-        if ((promised || member->refused) && now_ns - member->since_ns < GS_PROMISE_NS) {
+        const bool is_old = now_ns - member->since_ns >= GS_PROMISE_NS;
+        if (!promised && (is_old || !member->refused)) {
+            drop(&service->promises, member);
+        } else if (is_old) {
+            free_place(service, member->uid, &any);
+            member->refused = true;
+            member->since_ns = now_ns;
+        } else {
             left += promised;
-            continue;
         }
-        free_place(service, member->uid, &any);
-        drop(&service->promises, member);
     }
     return left;
 }

@@ -24,7 +24,7 @@
  * | unknown | nothing here | filter finds a place, gs_promises_make(): promised |
  * | | | filter refuses it, gs_promises_refused(): refused |
  * | promised | an entry, and in the ledger | its bind, or its end, in the ledger: over |
- * | | | GS_PROMISE_NS, gs_promises_tick(): unknown |
+ * | | | GS_PROMISE_NS, gs_promises_tick(): refused, as a retry may find younger places |
  * | | | the group ends: unknown |
  * | refused | an entry that says so | the group ends, or GS_PROMISE_NS: unknown |
  * | over | an entry, nothing in the ledger | its next filter, or gs_promises_tick(): unknown |

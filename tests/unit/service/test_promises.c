@@ -259,6 +259,21 @@ static void a_new_cycle_ends_all_promises_of_its_group(void **state)
     expect_promised(2); /* refused before, and asked again */
 }
 
+/* kube-scheduler comes back when the first place of a cycle is over and the last one is not. */
+static void a_retry_beside_places_of_the_last_cycle_is_a_new_one(void **state)
+{
+    assert_true(fits(member("m0", 16)));
+    rig_tick(&rig, 3 * GS_NS_PER_S);
+    assert_true(fits(member("m1", 6)));
+    rig_tick(&rig, 3 * GS_NS_PER_S);
+    expect_promised(1);
+    assert_true(fits(member("m0", 6)));
+    expect_promised(1);
+    assert_true(fits(member("m1", 6)));
+    expect_promised(2);
+    assert_false(fits(member("m2", 11)));
+}
+
 static void after_a_refusal_promises_last_a_moment(void **state)
 {
     char waiter[2048];
@@ -488,6 +503,8 @@ static void ten_thousand_members_from_many_threads(void **state)
     atomic_fetch_add(&now_ns, GS_PROMISE_NS);
     gs_service_tick(rig.service);
     expect_promised(0);
+    atomic_fetch_add(&now_ns, GS_PROMISE_NS);
+    gs_service_tick(rig.service);
     assert_null(rig.service->promises.groups);
 }
 
@@ -505,6 +522,7 @@ int main(void)
         T(inspect_names_group_and_time_left),
         T(binds_beside_promises_are_refused),
         T(a_new_cycle_ends_all_promises_of_its_group),
+        T(a_retry_beside_places_of_the_last_cycle_is_a_new_one),
         T(after_a_refusal_promises_last_a_moment),
         T(promises_last_five_seconds_at_most),
         T(a_bind_or_the_end_of_the_pod_ends_its_promise),
