@@ -93,9 +93,10 @@ static int judge_all(struct gs_service *service, const struct gs_ask *ask,
     return result;
 }
 
-/* Counts the verdicts; returns how many nodes fit, and why the node does not that comes nearest. */
+/* Counts the verdicts, those about hypothetical nodes for nobody; returns how many nodes fit, and
+ * why the node does not that comes nearest. */
 static uint32_t count_verdicts(struct gs_service *service, const uint8_t *verdicts, uint32_t count,
-                               enum gs_reason *ret_nearest)
+                               bool known_all, enum gs_reason *ret_nearest)
 {
     uint32_t by_reason[GS_REASONS] = {0};
     for (uint32_t i = 0; i < count; i++)
@@ -104,7 +105,8 @@ static uint32_t count_verdicts(struct gs_service *service, const uint8_t *verdic
     for (int r = GS_FITS + 1; r < GS_REASONS; r++) {
         if (!by_reason[r])
             continue;
-        atomic_fetch_add_explicit(&service->refusals[r], by_reason[r], memory_order_relaxed);
+        if (known_all)
+            atomic_fetch_add_explicit(&service->refusals[r], by_reason[r], memory_order_relaxed);
         if (gs_reason_nearer((enum gs_reason)r, nearest))
             nearest = (enum gs_reason)r;
     }
@@ -204,14 +206,15 @@ static int filter_gpu_pod(struct gs_service *service, struct gs_ask *ask,
     uint32_t count = gs_filter_args_count(&scratch->args);
     uint64_t epoch;
     bool known_all = true;
-    gs_askers_asked(&service->askers, pod->scheduler_name);
     if (judge_locked(service, ask, scratch, &known_all, &epoch, err) < 0)
         return -1;
+    if (known_all) /* else it is a simulation, which leaves nothing behind */
+        gs_askers_asked(&service->askers, pod->scheduler_name);
     judge_after_eviction(service, ask, scratch, &epoch, waits);
     if (waits && *waits)
         return 0;
     enum gs_reason why;
-    uint32_t fitting = count_verdicts(service, scratch->verdicts, count, &why);
+    uint32_t fitting = count_verdicts(service, scratch->verdicts, count, known_all, &why);
     if (fitting == 0 && known_all && count > 0) {
         /* asked again about every waiting pod whenever something changes: told once */
         bool news = gs_sync_refused(service, pod, why, epoch);

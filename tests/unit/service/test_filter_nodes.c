@@ -5,6 +5,8 @@
 
 #include "service_rig.h"
 
+#include "../../../src/service/service_internal.h"
+
 static struct rig rig;
 
 static int setup(void **state)
@@ -119,6 +121,88 @@ static void nodes_are_judged_as_given_and_echoed(void **state)
     free(after);
 }
 
+/* What any of them would keep: the ledger and the promises in it, all promises, and the metrics but
+ * the count and time of filter's own answers. *Caller frees.* */
+static char *all_that_is_kept(void)
+{
+    struct gs_buf text = GS_BUF(1 << 20), metrics = GS_BUF(1 << 20);
+    struct gs_error err = {0};
+    assert_int_equal(gs_service_inspect(rig.service, NULL, &text, &err), 0);
+    assert_int_equal(gs_service_promised(rig.service, &text, &err), 0);
+    gs_service_metrics(rig.service, &metrics);
+    for (char *line = strtok(metrics.data, "\n"); line; line = strtok(NULL, "\n")) {
+        if (!strstr(line, "{verb=\"filter\""))
+            gs_buf_printf(&text, "\n%s", line);
+    }
+    gs_buf_release(&metrics);
+    assert_false(gs_buf_failed(&text));
+    return gs_buf_steal(&text);
+}
+
+/* As Cluster Autoscaler simulates: a pod that nobody waits for, of each kind that is remembered
+ * when it does (a member of a group, one of a scheduler that never asked, one with a nominated
+ * node). */
+#define GROUPED "'labels':{'scheduling.x-k8s.io/pod-group':'g'},"
+static const struct {
+    const char *row;
+    const char *metadata, *spec, *status;
+    const char *nodes;
+    bool fits;
+} simulated[] = {
+    {"fits", "", "", "", SIZED("new", "32", "2"), true},
+    {"fits none", "", "", "", SIZED("new", "4", "1"), false},
+    {"of two groups one would do", "", "", "", SIZED("s", "4", "1") "," SIZED("l", "8", "1"), true},
+    {"a member fits", GROUPED, "", "", SIZED("new", "32", "2"), true},
+    {"a member fits none", GROUPED, "", "", SIZED("new", "4", "1"), false},
+    {"of a scheduler that never asked", "", "'schedulerName':'stranger',", "",
+     SIZED("new", "32", "2"), true},
+    {"nominated there", "", "'priority':9,", ",'nominatedNodeName':'new'", SIZED("new", "8", "1"),
+     true},
+    {"beside a node that stands and is full", "", "", "",
+     SIZED("n1", "16", "1") "," SIZED("new", "4", "1"), false},
+};
+
+static void nothing_is_left_of_a_simulation(void **state)
+{
+    char body[8192];
+    GS_FOR_EACH_ROW (r, simulated) {
+        char *before = all_that_is_kept();
+        struct gs_buf answer = GS_BUF(1 << 20);
+        struct gs_error err = {0};
+        bool waits = true;
+        snprintf(body, sizeof(body),
+                 "{'Pod':{'metadata':{%s'name':'p','namespace':'default','uid':'up'},'spec':{%s"
+                 "'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'8'}}}]},"
+                 "'status':{'phase':'Pending'%s}},'Nodes':{'items':[%s]},'NodeNames':null}",
+                 r->metadata, r->spec, r->status, r->nodes);
+        rig_quote(body);
+        if (gs_service_filter_at_once(rig.service, body, strlen(body), &answer, &waits, &err) < 0)
+            fail_msg("%s: %s", r->row, err.msg);
+        if (waits || !strstr(answer.data, "\"items\":[]") != r->fits)
+            fail_msg("%s: waits %d, %s", r->row, waits, answer.data);
+        gs_buf_release(&answer);
+        char *after = all_that_is_kept();
+        if (strcmp(after, before) != 0)
+            fail_msg("%s: before\n%s\nafter\n%s", r->row, before, after);
+        free(before);
+        free(after);
+    }
+    rig_pod_gone(&rig, "q", "uq"); /* memory comes free: nobody is told */
+    for (int i = 0; i < 20; i++)
+        rig_tick(&rig, GS_NS_PER_S);
+    assert_int_equal(rig.binds + rig.gets + rig.patches + rig.events, 0);
+}
+
+/* Nobody who never asked by name is woken or nominated: a simulation says nothing of it. */
+static void a_simulation_is_no_scheduler_that_asked(void **state)
+{
+    struct gs_service *service = rig.service;
+    free(filter(8, "", SIZED("new", "32", "2")));
+    assert_false(atomic_load(&service->askers.asked[0]));
+    free(filter(8, "", SIZED("n1", "16", "1")));
+    assert_true(atomic_load(&service->askers.asked[0]));
+}
+
 static void no_refusal_by_a_hypothetical_node_is_remembered(void **state)
 {
     rig_pod(&rig, "p", "up", 8, NULL, NULL, "Pending");
@@ -171,6 +255,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(nodes_are_judged_as_given_and_echoed),
+        T(nothing_is_left_of_a_simulation),
+        T(a_simulation_is_no_scheduler_that_asked),
         T(no_refusal_by_a_hypothetical_node_is_remembered),
         T(a_refusal_by_nodes_that_exist_is),
         T(nominated_pods_hold_their_place_here_too),
