@@ -22,17 +22,28 @@ node=$root/tests/node_vm
 # shellcheck source=tests/e2e/kube_env.sh
 . "$e2e/kube_env.sh"
 
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpushare
+source=$root
 work=""
 kernel=""
 stock=0
+fresh=0
+late=0
+kind=()
 
 usage() {
     cat <<'EOT'
-Usage: scripts/node.sh [--stock] [--only CASE]... [--keep] [--show]
+Usage: scripts/node.sh [--stock | [--cgroupfs] [--crun]] [--fresh] [--only CASE]... [--ten] [--late] [--record] [--keep] [--show]
        scripts/node.sh --list
 
   --stock       on Debian's own kernel, which has no dmem: such a node without limits. Compiles no kernel
+  --cgroupfs    the kubelet's cgroup driver is cgroupfs, not systemd
+  --crun        containers are started by crun, not by runc
+  --fresh       boots, installs and registers anew: neither makes nor uses a snapshot of a cluster that stands
   --only CASE   only this one; may be repeated
+  --ten         the ten that are for every cgroup driver and container runtime
+  --late        with a plugin that limits in PreStartContainer only: the case first_container has to fail
+  --record      writes into tests/node_vm/seen.txt what passed, with seconds, date and commit
   --show        no cases: what kubectl describe, inspect, doctor and usage say there
   --keep        keep the logs; those of a run that failed are always kept
   --list        name the cases
@@ -57,9 +68,22 @@ prepare_stock() {
     python3 "$root/tests/kernel/initramfs.py" "$kernel/initrd" "${files[@]}"
 }
 
+# The source with one mistake in it.
+mistaken_source() {
+    local file
+    file=$(sed -n '1s/^# \([^:]*\):.*/\1/p' "$node/late_limit.sed")
+    source=$work/source
+    mkdir "$source"
+    export GPUSHARE_BUILD_DIR=$source/build
+    git -C "$root" ls-files -z | tar -C "$root" --null -T - -c | tar -C "$source" -x
+    sed -i -f "$node/late_limit.sed" "$source/$file"
+    ! cmp -s "$root/$file" "$source/$file" || { echo "the mistake cannot be made in $file" && return 1; }
+}
+
 prepare() {
     apt_need qemu-system-x86 qemu-utils python3 openssl openssh-client util-linux iproute2 ca-certificates
-    build_project "$root" release gpushare-extender gpushare-device-plugin gpushare-mps \
+    ((!late)) || mistaken_source
+    build_project "$source" release gpushare-extender gpushare-device-plugin gpushare-mps \
         kubectl-inspect-gpushare
     KUBE_BIN_DIR=$("$e2e/kube_build.sh")
     ETCD=$("$e2e/etcd_fetch.sh")
@@ -70,11 +94,28 @@ prepare() {
     else
         kernel=$("$root/tests/kernel/kernel_build.sh")
     fi
-    export GPUSHARE_IMAGES=$work/images GPUSHARE_RUN_DIR=$work/run KUBE_BIN_DIR ETCD NODE_DIR \
+    export GPUSHARE_IMAGES=$work/images GPUSHARE_RUN_DIR=/mnt KUBE_BIN_DIR ETCD NODE_DIR \
         PYTHONPATH=$e2e:$node PYTHONDONTWRITEBYTECODE=1
     unset KUBECONFIG http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY
-    mkdir "$GPUSHARE_RUN_DIR"
-    "$root/scripts/image.sh" --out "$GPUSHARE_IMAGES" >&2
+    mkdir "$work/run"
+    # The same programs are the same images, whatever was committed: a snapshot has them.
+    GPUSHARE_REVISION=node SOURCE_DATE_EPOCH=0 "$source/scripts/image.sh" --out "$GPUSHARE_IMAGES" >&2
+}
+
+# A cluster that stands, with all that it is made of; the last one's makes room.
+snapshot() {
+    local key
+    key=$(cd "$root" && {
+        echo "${kind[*]}" && basename "$kernel" "$disk" && qemu-system-x86_64 --version
+        find tests/node_vm/{cluster,machine}.py tests/e2e/harness manifests config -type f -not -name '*.pyc' -print0 |
+            sort -z | xargs -0 sha256sum
+        sha256sum "$GPUSHARE_IMAGES"/*.tar | cut -d' ' -f1
+    } | sha256sum | cut -c1-12)
+    local name=node-cluster-$KUBE_VERSION${kind[*]/--/-}
+    local made=$cache/$name.$key
+    find "$cache" -maxdepth 1 -name "$name.*" -not -path "$made" -exec rm -rf {} +
+    find "$made" -maxdepth 0 -mtime +30 -exec rm -rf {} + 2>/dev/null || true
+    echo "$made"
 }
 
 main() {
@@ -84,9 +125,13 @@ main() {
         case $1 in
         --only) words+=("$1" "$2") && shift ;;
         --stock) stock=1 ;;
-        --show) words+=("$1") ;;
+        --cgroupfs | --crun) kind+=("$1") ;;
+        --record) words+=("$1" "$(git -C "$root" describe --always --dirty=+)") ;;
+        --fresh) fresh=1 ;;
+        --late) late=1 ;;
+        --show | --ten) words+=("$1") ;;
         --keep) keep=1 ;;
-        --list) exec env PYTHONPATH="$node" python3 "$node/cases.py" ;;
+        --list) exec env PYTHONPATH="$e2e:$node" python3 "$node/cases.py" ;;
         --help | -h) usage && exit 0 ;;
         *) usage >&2 && exit 2 ;;
         esac
@@ -96,11 +141,15 @@ main() {
     work=$(mktemp -d "${TMPDIR:-/tmp}/gpushare-node.XXXXXX")
     prepare
     echo "prepared in $SECONDS s; kernel: $kernel; disk: $disk; Kubernetes $KUBE_VERSION"
+    ((stock || fresh || late)) || words+=(--snapshot "$(snapshot)")
+    # A snapshot has paths in it: those of a folder that is always called the same.
+    # shellcheck disable=SC2016
     unshare --net --mount --pid --fork --kill-child --mount-proc \
-        python3 "$node/run.py" "$kernel" "$disk" "${words[@]}" || failed=1
-    if ((keep || failed)); then echo "logs: $GPUSHARE_RUN_DIR"; else rm -rf "$work"; fi
+        sh -c 'mount --bind "$0" "$GPUSHARE_RUN_DIR" && exec python3 "$@"' "$work/run" \
+        "$node/run.py" "$kernel" "$disk" "${kind[@]}" "${words[@]}" || failed=1
+    if ((keep || failed)); then echo "logs: $work/run"; else rm -rf "$work"; fi
     ((failed == 0)) || { echo "node.sh: FAILED" && exit 1; }
     echo "node.sh: all passed in $SECONDS s"
 }
 
-main "$@"
+main "$@"; exit

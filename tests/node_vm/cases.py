@@ -1,71 +1,30 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What has to be so on such a node: one function per case, its first line says what it shows. A line
-PASS or FAIL for each promise, with what the kernel, the kubelet or the container said."""
+"""What has to be so on such a node: one function per case, its first line says what it shows."""
 
 import os
 import re
+import time
 
-from harness.objects import GPU_MEM
+from harness.control_plane import ROOT
+from harness.install import NEXT_TAG
+from harness.objects import unschedulable_message
 from harness.processes import wait_for
 
-from cluster import GIB, NODE, PODS_SLICE, REGIONS, SYSTEM
+from checks import RESTARTS, check, limit_of, line_of, restart, says, told, uses
+from cluster import GIB, NODE, REGIONS, SYSTEM, UUIDS
 from pods import USER, share_pod
+from stock import STOCK, waiting
 
-FAILED = []
+MPS_STAND_IN = os.path.join(ROOT, "tests/support/mps/nvidia-cuda-mps-control")
+TEN = ("share", "two_containers", "first_container", "init_and_sidecar", "exec_and_child", "classes", "leaf",
+       "removed", "restarts", "static_pod")
 CASES = {}  # on a kernel with dmem
-STOCK = {}  # on Debian's
 
 
 def case(function):
     CASES[function.__name__] = function
     return function
-
-
-def stock(function):
-    STOCK[function.__name__] = function
-    return function
-
-
-def check(true, words, evidence=""):
-    print(f"{'PASS' if true else 'FAIL'}  {words}" + (f": {evidence}" if evidence else ""), flush=True)
-    if not true:
-        FAILED.append(words)
-
-
-def limit_of(cluster, name, gib, gpu=0):
-    """The kernel's own word, in the systemd slice of the pod."""
-    line = f"{REGIONS[gpu]} {gib * GIB}"
-    text = cluster.cgroup(name, "dmem.max")
-    check(line in text.splitlines(), f"{name}: {gib} GiB in dmem.max of its slice",
-          f"{cluster.slice_of(name)}/dmem.max: {line_of(text, gpu)}")
-
-
-def line_of(text, gpu=0):
-    return next((line for line in text.splitlines() if line.startswith(REGIONS[gpu])), "no line")
-
-
-def uses(cluster, name, gib, gpu=0):
-    text = cluster.cgroup(name, "dmem.current")
-    check(line_of(text, gpu) == f"{REGIONS[gpu]} {gib * GIB}", f"{name}: it uses {gib} GiB",
-          f"dmem.current: {line_of(text, gpu)}")
-
-
-def plain(line):
-    """Without the errno."""
-    return line.split(" (")[0]
-
-
-def says(cluster, name, container, *words):
-    """What the container's program wrote, by kubectl logs."""
-    log = cluster.logs(name, container, len(words))
-    check([plain(line) for line in log] == list(words), f"{name}/{container}: {', '.join(words)}", "; ".join(log))
-
-
-def told(cluster, name, container, command, word):
-    """What a program says that kubectl exec starts there."""
-    said = cluster.exec(name, container, command)
-    check(plain(said) == word, f"kubectl exec {name} -c {container}: {word}", said)
 
 
 @case
@@ -145,11 +104,10 @@ def classes(cluster):
                    share_pod("burst", 2, "charge 2; charge 1", requests={"cpu": "10m"}),
                    share_pod("sure", 2, "charge 2; charge 1",
                              limits={"cpu": "100m", "memory": "64Mi"}))
-    for name, folder in (("effort", "kubepods-besteffort.slice"), ("burst", "kubepods-burstable.slice"),
-                         ("sure", "")):
+    for name, qos in (("effort", "BestEffort"), ("burst", "Burstable"), ("sure", "Guaranteed")):
         cluster.running(name)
-        place = cluster.slice_of(name).removeprefix(PODS_SLICE + "/")
-        check(os.path.dirname(place) == folder, f"{name} is in {folder or 'kubepods.slice itself'}", place)
+        place = cluster.slice_of(name).removeprefix(cluster.cgroups.root + "/")
+        check(os.path.dirname(place) == cluster.cgroups.classes[qos], f"{name} is in the folder of {qos}", place)
         limit_of(cluster, name, 2, int(cluster.gpu_of(name)))
         says(cluster, name, "c0", "given 2", "refused 1")
 
@@ -191,22 +149,6 @@ def still(cluster, what):
     cluster.kubectl("delete", "pod", name, "--grace-period=0", "--force")
 
 
-# What, how, and whether the plugin registers anew.
-RESTARTS = (("sigkill", "kill -KILL $(pidof gpushare-device-plugin)", True),
-            ("kubelet", "systemctl restart kubelet", True),
-            ("containerd", "systemctl restart containerd", False),
-            ("daemon-reload", "systemctl daemon-reload", False),
-            ("daemon-reexec", "systemctl daemon-reexec", False))
-
-
-def restart(cluster, command, again):
-    if not again:
-        cluster.machine.do(command)
-        return
-    with cluster.registers_again():
-        cluster.machine.do(command)
-
-
 @case
 def restarts(cluster):
     """SIGKILL of the plugin, restart of kubelet and containerd, daemon-reload: limits and ledger stay."""
@@ -223,7 +165,7 @@ def rollout(cluster):
     """A rollout of the plugin, from preferred to observe and back, changes no running pod's limit."""
     cluster.create(share_pod("runs", 4, "charge 4; charge 1"))
     cluster.running("runs")
-    cluster.set_mode("observe")
+    cluster.roll_out("observe")
     limit_of(cluster, "runs", 4, 0)
     told(cluster, "runs", "c0", "charge 1", "refused 1")
     cluster.create(share_pod("free", 4, "charge 4; charge 2"))
@@ -233,7 +175,7 @@ def rollout(cluster):
              lambda: "GpuMemoryWouldBeRefused" in cluster.events("free"), 90, interval_s=1)
     check("GpuMemoryWouldBeRefused" not in cluster.events("runs"),
           "observe names who would be refused, and nobody else", cluster.event("free"))
-    cluster.set_mode("preferred")
+    cluster.roll_out("preferred")
     wait_for("free is held at what it uses", lambda: line_of(
         cluster.cgroup("free", "dmem.max"), int(cluster.gpu_of("free"))).endswith(f" {6 * GIB}"), 60)
     told(cluster, "free", "c0", "charge 1", "refused 1")
@@ -303,82 +245,157 @@ def usage(cluster):
 
 
 @case
-def fifteen(cluster):
-    """Fifteen pods at once, each with its limit before its first program takes."""
-    names = [f"many-{number}" for number in range(15)]
-    cluster.create(*(share_pod(name, 2, "charge 2; charge 1") for name in names))
+def fifty(cluster):
+    """Fifty pods at once, each with its limit before its first program takes."""
+    names = [f"many-{number}" for number in range(50)]
+    cluster.create(*(share_pod(name, 1, "charge 1; charge 1") for name in names))
     for name in names:
-        cluster.running(name, 600)
-        limit_of(cluster, name, 2, int(cluster.gpu_of(name)))
-        says(cluster, name, "c0", "given 2", "refused 1")
-
-
-@stock
-def as_deployed(cluster):
-    """A pod applied with kubectl runs in its systemd slice, with the device of the GPU that it was given."""
-    cluster.create(share_pod("runs", 4, "charge 4", requests={"cpu": "10m"}), share_pod("next", 8, "charge 8"))
-    for name, folder in (("runs", "kubepods-burstable.slice"), ("next", "kubepods-besteffort.slice")):
-        made = cluster.running(name)
-        place = cluster.slice_of(name)
-        check(os.path.dirname(place) == f"{PODS_SLICE}/{folder}", f"{name} is in a slice of its class", place)
-        scopes = cluster.machine.do(f"ls {place} | grep scope").split()
-        check(len(scopes) == 2 and all(scope.startswith("cri-containerd-") for scope in scopes),
-              "its sandbox and its container are scopes of systemd's there", " ".join(scopes))
-        gpu = cluster.gpu_of(name)
-        said = cluster.exec(name, "c0", "ls /dev | grep fakegpu; echo $ALIYUN_COM_GPU_MEM_IDX")
-        check(said.split() == [f"fakegpu{gpu}", gpu], f"kubectl exec {name}: only its GPU's device", said)
-        says(cluster, name, "c0", f"given {made['spec']['containers'][0]['resources']['limits'][GPU_MEM]}")
+        cluster.running(name, 900)
+        limit_of(cluster, name, 1, int(cluster.gpu_of(name)))
+        says(cluster, name, "c0", "given 1", "refused 1")
     check(cluster.problems(complete=False) == [], "the ledger, computed from the API alone, is right")
 
 
-@stock
-def no_controller(cluster):
-    """Without dmem in the kernel nothing is limited, and everybody is told why."""
-    cluster.create(share_pod("free", 4, "charge 4; charge 2"))
-    cluster.running("free")
-    says(cluster, "free", "c0", "given 4", "given 2")
-    labels = cluster.node_object()["metadata"]["labels"]
-    check("aliyun.com/gpu-enforced" not in labels, "the node's label does not say that limits hold")
-    doctor = cluster.inspect("doctor")
-    told = [line for line in doctor.splitlines() if "limits" in line]
-    check(any("no dmem controller" in line for line in told), "doctor says why", " | ".join(told))
+@case
+def observe_names(cluster):
+    """observe names exactly the pods that required then refuses memory: who takes more than its share."""
+    takes = {"over": (4, "charge 4; charge 2"), "full": (4, "charge 4; true"),
+             "under": (4, "charge 1; true"), "late": (2, "charge 2; sleep 5; charge 1")}
+
+    def create():
+        cluster.create(*(share_pod(name, gib, script) for name, (gib, script) in takes.items()))
+        for name in takes:
+            cluster.running(name)
+
+    cluster.roll_out("observe")
+    create()
+    events = wait_for("the last one is named", lambda: "GpuMemoryWouldBeRefused" in cluster.events("late"), 90)
+    time.sleep(12)  # one more pass over all pods
+    events = {name: cluster.events(name) for name in takes}
+    named = {name for name, reasons in events.items() if "GpuMemoryWouldBeRefused" in reasons}
+    said = cluster.event("over")
+    cluster.settle(restore=False)
+    cluster.roll_out("required")
+    create()
+    time.sleep(8)
+    refused = {name for name in takes if "refused" in cluster.kubectl("logs", name)}
+    check(named == refused == {"over", "late"}, "who is named is who is refused",
+          f"{sorted(named)}, {sorted(refused)}: {said}")
 
 
-@stock
-def insists_in_vain(cluster):
-    """A pod that insists on its limit is not started where there is none."""
-    made = share_pod("insists", 4, "charge 4")
-    made["metadata"]["annotations"]["aliyun.com/gpu-enforce"] = "required"
-    cluster.create(made)
-    message = wait_for("the kubelet says why", lambda: waiting(cluster.pod("insists")), 180, interval_s=1)
-    check("dmem" in message, "its container waits", message)
+@case
+def upgrade(cluster):
+    """From observe to required, with the next images, under running pods: nobody is ended."""
+    cluster.roll_out("observe")
+    cluster.create(share_pod("runs", 4, "charge 4"), share_pod("over", 4, "charge 4; charge 2"))
+    for name in ("runs", "over"):
+        cluster.running(name)
+    lives = {name: cluster.life_of(name) for name in ("runs", "over")}
+    cluster.roll_out("required", tag=NEXT_TAG)
+    limit_of(cluster, "runs", 4, int(cluster.gpu_of("runs")))
+    limit_of(cluster, "over", 6, int(cluster.gpu_of("over")))
+    for name, life in lives.items():
+        told(cluster, name, "c0", "charge 1", "refused 1")
+        check(cluster.life_of(name) == life, f"{name}: the same container, never restarted", life[0])
+    cluster.create(share_pod("new", 2, "charge 2; charge 1"))
+    cluster.running("new")
+    says(cluster, "new", "c0", "given 2", "refused 1")
+    check(cluster.problems(complete=False) == [], "the ledger, computed from the API alone, is right")
 
 
-def waiting(made):
-    states = made["status"].get("containerStatuses") or [{"state": {}}]
-    return states[0]["state"].get("waiting", {}).get("message")
-
-
-def goes_on(cluster, what):
-    """The pod that runs is not restarted, and a new one gets its GPU."""
-    name = f"after-{what}"
-    cluster.create(share_pod(name, 2, "charge 2"))
-    cluster.running(name)
-    says(cluster, name, "c0", "given 2")
-    told(cluster, "runs", "c0", "charge 1", "given 1")
-    state = cluster.pod("runs")["status"]["containerStatuses"][0]
-    check(state["restartCount"] == 0, f"after {what} the pod that ran before runs on")
-
-
-@stock
-def restarted(cluster):
-    """SIGKILL of the plugin, restart of kubelet and containerd, daemon-reload: pods and ledger stay."""
-    cluster.create(share_pod("runs", 4, "charge 4"))
+@case
+def reboot(cluster):
+    """The node reboots while the API server is away: limits and ledger are right once it is back."""
+    cluster.create(share_pod("runs", 4, "charge 4; charge 1", restartPolicy="Always"))
     cluster.running("runs")
-    for what, command, again in RESTARTS:
-        restart(cluster, command, again)
-        goes_on(cluster, what)
+    born = cluster.machine.read("/proc/sys/kernel/random/boot_id")
+    cluster.reboot(away_s=20)
+    check(cluster.machine.read("/proc/sys/kernel/random/boot_id") != born, "the node has booted anew")
+    wait_for("the plugin is back", cluster.plugin.ready, 300, interval_s=1)
+    cluster.layout.wait_ready(300)
+    wait_for("the kubelet offers the GPUs", lambda: cluster.gpu_memory() == cluster.units, 240, interval_s=1)
+    made = wait_for("the kubelet has decided about the pod that ran", lambda: cluster.decided("runs"), 300,
+                    interval_s=1)
+    if made["status"]["phase"] == "Running":
+        limit_of(cluster, "runs", 4, int(cluster.gpu_of("runs")))
+        told(cluster, "runs", "c0", "charge 1", "refused 1")
+    else:  # a kubelet starts no pod again whose devices nobody offers yet
+        check(made["status"]["reason"] == "UnexpectedAdmissionError", "the kubelet ended the pod that ran",
+              made["status"]["message"])
+    cluster.create(share_pod("new", 12, "charge 12; charge 1"))
+    cluster.running("new")
+    limit_of(cluster, "new", 12, int(cluster.gpu_of("new")))
+    says(cluster, "new", "c0", "given 12", "refused 1")
     check(cluster.problems(complete=False) == [], "the ledger, computed from the API alone, is right")
+
+
+@case
+def cdi(cluster):
+    """The kubelet passes CDI's name of a GPU on, and containerd makes that one's device."""
+    cluster.create(share_pod("first", 16, "charge 16"), share_pod("second", 4, "charge 4"))
+    for name in ("first", "second"):
+        cluster.running(name)
+        gpu = cluster.gpu_of(name)
+        said = cluster.exec(name, "c0", "echo /dev/fakegpu* $ALIYUN_COM_GPU_MEM_IDX")
+        check(said == f"/dev/fakegpu{gpu} {gpu}", f"kubectl exec {name}: its GPU's device alone", said)
+    log = cluster.machine.do("journalctl --no-pager -o cat -u containerd -g 'CDI devices from CRI.*GPU-' | tail -n 1")
+    check("nvidia.com/gpu=GPU-" in log, "containerd was told by the kubelet", log.split('msg="')[-1].strip())
+
+
+@case
+def mig(cluster):
+    """An instance of a card (MIG): its word is mig while one pod is there, none with two; no limit of the
+    kernel stands there, and a pod that insists on one does not start."""
+    cluster.set_cards(("MIG-0", *UUIDS[1:]))
+    on_it = {"aliyun.com/gpu-uuid": "MIG-0"}
+    wait_for("the instance's word", lambda: cluster.gpu("MIG-0").get("enforced") == "mig", 60)
+    cluster.create(share_pod("one", 4, "charge 4; charge 1", annotations=on_it))
+    cluster.running("one")
+    says(cluster, "one", "c0", "given 4", "given 1")
+    text = line_of(cluster.cgroup("one", "dmem.max"))
+    check(text == f"{REGIONS[0]} max", "no limit in its slice", text)
+    check(cluster.gpu("MIG-0")["enforced"] == "mig", "alone there: mig", shown(cluster, "MIG-0"))
+    cluster.create(share_pod("two", 4, "charge 4", annotations=on_it))
+    cluster.running("two")
+    wait_for("the word of two", lambda: cluster.gpu("MIG-0")["enforced"] == "none", 60)
+    check(True, "two there: none", shown(cluster, "MIG-0"))
+    cluster.create(share_pod("insists", 4, "charge 4", annotations={
+        **on_it, "aliyun.com/gpu-enforce": "required"}))
+    said = wait_for("why it does not start", lambda: refusal(cluster, "insists"), 120, interval_s=1)
+    check("MIG" in said or "instance" in said, "who insists does not start there", said)
+
+
+def shown(cluster, uuid):
+    """Its line of inspect -o wide."""
+    return next((line.strip() for line in cluster.inspect("-o", "wide").splitlines() if uuid in line), "no line")
+
+
+def refusal(cluster, name):
+    """Why a pod does not start: kube-scheduler's word, the kubelet's, or an Event of ours."""
+    made = cluster.pod(name)
+    event = cluster.event(name)
+    return (waiting(made) or (event if event != "no Event" else "") or
+            unschedulable_message(made))
+
+
+@case
+def mps(cluster):
+    """MPS: the daemons run as the shipped DaemonSet, the GPUs' word is theirs, and a pod is told its share;
+    NVIDIA's daemon is a stand-in."""
+    with open(MPS_STAND_IN, encoding="utf-8") as text:
+        cluster.put("/usr/bin/nvidia-cuda-mps-control", text.read())
+    cluster.machine.do("chmod 755 /usr/bin/nvidia-cuda-mps-control")
+    cluster.roll_out("observe", mps=True)
+    wait_for("every GPU has its daemon", lambda: all(
+        cluster.gpu(uuid).get("enforced") == "mps" for uuid in UUIDS), 240, interval_s=1)
+    check(True, "the word", shown(cluster, UUIDS[0]))
+    cluster.create(share_pod("client", 4, "charge 4"))
+    cluster.running("client")
+    said = cluster.exec("client", "c0", "echo $CUDA_MPS_PIPE_DIRECTORY $CUDA_MPS_PINNED_DEVICE_MEM_LIMIT "
+                        "/tmp/nvidia-mps/control")
+    check(said == "/tmp/nvidia-mps 0=4096M /tmp/nvidia-mps/control", "the pod is told its share", said)
+    text = line_of(cluster.cgroup("client", "dmem.max"))
+    check(text.endswith(" max"), "and the kernel has no limit of it", text)
 
 
 def facts(cluster):

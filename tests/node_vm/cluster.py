@@ -6,14 +6,17 @@ namespace; this project is installed with kubectl and runs in pods."""
 import contextlib
 import json
 import os
+import re
+import shutil
 import subprocess
+import time
 
 from harness import install, release, seclusion
 from harness.cluster import Cluster
 from harness.containers import IMAGE, NETWORK, write_image
 from harness.control_plane import ROOT, built_program, kube_program
 from harness.deployed import KUBELET_USER, DeployedControlPlane
-from harness.install import SYSTEM, BehindService
+from harness.install import SYSTEM, BehindService, ServedExtender
 from harness.node import KUBELET_CONFIG, NODE, READS_OUR_LIST, REGISTRATIONS
 from harness.objects import GPU_MEM, IDX, INVENTORY, NAMESPACE, annotation, node_ready
 from harness.processes import Failure, wait_for
@@ -22,14 +25,19 @@ from machine import ADDRESS, Machine
 from pods import USER
 
 GIB = 1 << 30
-PCI = ("0000:41:00.0", "0000:c1:00.0")  # tests/kernel/fakegpu.c
-REGIONS = ("nvidia/0000:41:00/vidmem", "nvidia/0000:c1:00/vidmem")
+PCI = ("0000:41:00.0", "0000:c1:00.0", "0000:01:00.0", "0000:21:00.0")  # tests/kernel/fakegpu.c
+REGIONS = tuple(f"nvidia/{pci.removesuffix('.0')}/vidmem" for pci in PCI)
 GPU_GIB = 16
-CARDS = {"v": 1, "unit": "GiB", "gpus": [
-    {"idx": idx, "uuid": f"GPU-{idx}", "mem": GPU_GIB, "memMiB": GPU_GIB * 1024, "pci": pci,
-     "model": "stand-in"} for idx, pci in enumerate(PCI)]}
+UUIDS = tuple(f"GPU-{idx}" for idx in range(len(PCI)))
 STATIC_PODS = "/etc/kubernetes/manifests"
-PODS_SLICE = "/sys/fs/cgroup/kubepods.slice"
+CONTAINERD_CONFIG = "/etc/containerd/config.toml"
+
+
+def cards(uuids=UUIDS):
+    """What the plugin is told of this machine's GPUs. A uuid "MIG-…": an instance of the card there."""
+    return {"v": 1, "unit": "GiB", "gpus": [
+        {"idx": idx, "uuid": uuid, "mem": GPU_GIB, "memMiB": GPU_GIB * 1024, "pci": pci,
+         "model": "stand-in"} for idx, (uuid, pci) in enumerate(zip(uuids, PCI))]}
 
 
 def cdi(stock):
@@ -37,14 +45,60 @@ def cdi(stock):
     kernel for which there is no stand-in, that of /dev/null, which gives everything."""
     real = {"hostPath": "/dev/null"} if stock else {}
     return {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu", "devices": [
-        {"name": f"GPU-{idx}",
+        {"name": f"{kind}-{idx}",
          "containerEdits": {"deviceNodes": [{"path": f"/dev/fakegpu{idx}", **real}]}}
-        for idx in range(len(PCI))]}
+        for kind in ("GPU", "MIG") for idx in range(len(PCI))]}
+
+
+class Systemd:
+    """Where a kubelet with this cgroup driver has pods' cgroups."""
+
+    name, root = "systemd", "/sys/fs/cgroup/kubepods.slice"
+    classes = {"BestEffort": "kubepods-besteffort.slice", "Burstable": "kubepods-burstable.slice",
+               "Guaranteed": ""}
+
+    @staticmethod
+    def pod(uid):
+        return f"*pod{uid.replace('-', '_')}.slice"
+
+
+class Cgroupfs:
+    name, root = "cgroupfs", "/sys/fs/cgroup/kubepods"
+    classes = {"BestEffort": "besteffort", "Burstable": "burstable", "Guaranteed": ""}
+
+    @staticmethod
+    def pod(uid):
+        return f"pod{uid}"
 
 
 class VmControlPlane(DeployedControlPlane):
+    """What it wrote for a cluster that it finds again (a snapshot's) is good there."""
+
+    def __init__(self, processes, run_dir):
+        super().__init__(processes, run_dir)
+        self.port, self.apiserver, self.etcd_url = 6443, None, None
+        with contextlib.suppress(FileNotFoundError), open(self.path("tokens.csv"), encoding="ascii") as known:
+            self.tokens = {"admin": known.read().split(",")[0]}
+
     def start_proxy(self):
         """The node has it."""
+
+    def stop_apiserver(self):
+        self.apiserver.stop()
+
+    def start_again(self):
+        self.start_apiserver(self.etcd_url)
+        self.wait_until_ready(self.apiserver)
+
+    def start_apiserver(self, etcd_url):
+        self.etcd_url = etcd_url
+        self.apiserver = super().start_apiserver(etcd_url)
+        return self.apiserver
+
+    def stop(self):
+        """etcd last, so that its files are whole."""
+        self.processes.stop_all()
+        self.admin = None
 
 
 class VmContainerd:
@@ -62,10 +116,21 @@ class VmContainerd:
 
 
 class Limited(BehindService):
-    """The overlay with replicas behind a Service, the component for limits on systemd's cgroups, and
-    what a machine without a card needs: GPUs from a file, with the addresses that the stand-in has."""
+    """The overlay with replicas behind a Service, the component for limits, and what a machine without a
+    card needs: GPUs from a file, with the addresses that the stand-in has."""
 
-    mode, tag = "preferred", None
+    mode, tag, mps = "preferred", None, False
+
+    def go_on(self):
+        """With what install() made: only what is outside the node has to start."""
+        made = os.path.join(self.cluster.run_dir, "certificates")
+        with open(os.path.join(made, "control-plane/kube-scheduler-config.yaml"),
+                  encoding="utf-8") as text:
+            address = re.search(r"https://([0-9.]+):39999", text.read()).group(1)
+        with open(os.path.join(self.path, "kustomization.yaml"), encoding="ascii") as text:
+            self.tag = json.load(text)["images"][0]["newTag"]
+        self.extender = ServedExtender(address, os.path.join(made, "control-plane"))
+        self.cluster.scheduler.start_with(self.scheduler_config(made))
 
     def apply(self, tag, gpus):
         self.tag = tag
@@ -73,29 +138,42 @@ class Limited(BehindService):
         def relative(folder):
             return os.path.relpath(os.path.join(ROOT, "manifests", folder), self.path)
         container = "/spec/template/spec/containers/0"
-        operations = [
-            {"op": "add", "path": f"{container}/args/-", "value": "--gpu-file=/cards/cards.json"},
-            {"op": "add", "path": f"{container}/args/-", "value": "--pod-usage=on"},
-            {"op": "add", "path": f"{container}/args/-", "value": "--device-list-strategy=cdi-cri"},
-            {"op": "add", "path": f"{container}/args/-", "value": f"--enforce={self.mode}"},
+        def words(*more):
+            return [{"op": "add", "path": f"{container}/args/-", "value": word} for word in more]
+        has_cards = [
+            *words("--gpu-file=/cards/cards.json"),
             {"op": "add", "path": f"{container}/volumeMounts/-",
              "value": {"name": "cards", "mountPath": "/cards", "readOnly": True}},
             {"op": "add", "path": "/spec/template/spec/volumes/-",
              "value": {"name": "cards", "hostPath": {"path": "/etc/cards"}}}]
+        patches = {"gpushare-device-plugin": has_cards + words(
+            "--pod-usage=on", "--device-list-strategy=cdi-cri", f"--enforce={self.mode}")}
+        if self.mps:
+            patches["gpushare-mps"] = has_cards
         with open(os.path.join(self.path, "kustomization.yaml"), "w", encoding="ascii") as out:
             json.dump({
                 "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
                 "resources": [relative(f"overlays/{self.overlay}")],
-                "components": [relative("limits/systemd")],
+                "components": [relative(f"limits/{self.cluster.cgroups.name}"),
+                               *([relative("mps")] if self.mps else [])],
                 "images": [{"name": name, "newTag": tag} for name in install.IMAGES],
                 "replicas": [{"name": "gpushare-extender", "count": 1}],
-                "patches": [{"target": {"kind": "DaemonSet", "name": "gpushare-device-plugin"},
-                             "patch": json.dumps(operations)}]}, out)
+                "patches": [{"target": {"kind": "DaemonSet", "name": name},
+                             "patch": json.dumps(operations)} for name, operations in patches.items()]},
+                      out)
         self.cluster.kubectl("apply", "-k", self.path)
 
 
 class VmCluster(Cluster):
-    def __init__(self, kernel, disk_dir):
+    units = GPU_GIB * len(PCI)
+
+    def __init__(self, kernel, disk_dir, snapshot, cgroups=Systemd, runtime="runc"):
+        """snapshot: a folder; the cluster is as it was saved there, or saved there once it stands. None: neither."""
+        self.cgroups, self.runtime = cgroups, runtime
+        self.snapshot = snapshot
+        self.resumes = bool(snapshot) and os.path.exists(snapshot)
+        if self.resumes:
+            shutil.copytree(os.path.join(snapshot, "run"), os.environ["GPUSHARE_RUN_DIR"], dirs_exist_ok=True)
         super().__init__(extender=False, scheduler=None)
         self.control_plane = VmControlPlane(self.processes, self.run_dir)
         self.scheduler.control_plane = self.control_plane
@@ -107,6 +185,34 @@ class VmCluster(Cluster):
 
     def start(self):
         seclusion.network(("tuntap", "add", "dev", "node0", "mode", "tap"))
+        if not self.resumes:
+            self.start_anew()
+        if self.snapshot:
+            self.go_on()
+
+    def go_on(self):
+        """From the snapshot."""
+        if not self.resumes:
+            self.save()
+        super().start()
+        self.machine.resume(self.snapshot)
+        self.layout.go_on()
+        self.layout.wait_ready(300)
+        self.extender = self.layout.extender
+        wait_for("the plugin serves", self.plugin.ready, 120)
+
+    def save(self):
+        """What a case needs of this cluster, which ends with that."""
+        new = f"{self.snapshot}.new"
+        shutil.rmtree(new, ignore_errors=True)
+        os.makedirs(new)
+        self.machine.save(new)
+        self.control_plane.stop()
+        shutil.copytree(self.run_dir, os.path.join(new, "run"),
+                        ignore=shutil.ignore_patterns("*.log", "*.tar", "ssh", "monitor"))
+        os.rename(new, self.snapshot)
+
+    def start_anew(self):
         box = os.path.join(self.run_dir, "box.tar")
         write_image(box)
         self.machine.start((kube_program("kubelet"), kube_program("kube-proxy"), box,
@@ -130,9 +236,10 @@ class VmCluster(Cluster):
 
     def kubelet_config(self):
         return {**KUBELET_CONFIG, **release.kubelet_config(), "address": ADDRESS, "port": 10250,
-                "cgroupDriver": "systemd", "healthzPort": 10248, "healthzBindAddress": "127.0.0.1",
+                "cgroupDriver": self.cgroups.name, "healthzPort": 10248, "healthzBindAddress": "127.0.0.1",
                 "enforceNodeAllocatable": ["pods"], "maxPods": 110,
                 "nodeStatusUpdateFrequency": "5s", "syncFrequency": "30s",
+                "runtimeRequestTimeout": "15m",  # emulated
                 "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False},
                                    "x509": {"clientCAFile": "/etc/kubernetes/users.crt"}},
                 "resolvConf": "",
@@ -152,13 +259,31 @@ class VmCluster(Cluster):
         self.put("/etc/kubernetes/kube-proxy.conf", self.node_kubeconfig("system:kube-proxy"))
         self.put("/etc/cni/net.d/e2e.conflist", json.dumps(NETWORK))
         self.put("/etc/cdi/stand-in.json", json.dumps(cdi(self.stock)))
-        self.put("/etc/cards/cards.json", json.dumps(CARDS))
+        self.set_cards()
+        self.configure_containerd()
         wait_for("containerd answers", lambda: self.machine.ask("ctr version").returncode == 0, 300)
         self.containerd.import_image("box.tar")
-        self.machine.do(f"mkdir -p {STATIC_PODS}; "
-                        "echo 1 >/proc/sys/net/ipv4/ip_forward; systemctl start kubelet kube-proxy")
+        self.machine.do(f"mkdir -p {STATIC_PODS}")
+        self.start_kubelet()
         wait_for("the node is ready",
                  lambda: node_ready(self.api.find(f"/api/v1/nodes/{NODE}")), 600, interval_s=1)
+
+    def start_kubelet(self):
+        self.machine.do("echo 1 >/proc/sys/net/ipv4/ip_forward; systemctl start kubelet kube-proxy")
+
+    def configure_containerd(self):
+        changes = []
+        if self.cgroups is Cgroupfs:
+            changes.append("s/SystemdCgroup = true/SystemdCgroup = false/")
+        if self.runtime == "crun":
+            changes.append(r's|\(.*\)\(containerd.runtimes.runc.options.*\)|&\n    BinaryName = "/usr/bin/crun"|')
+        for change in changes:
+            self.machine.do(f"sed -i '{change}' {CONTAINERD_CONFIG}; systemctl restart containerd")
+
+    def set_cards(self, uuids=UUIDS):
+        """With one rename, as the plugin may read it now."""
+        self.put("/etc/cards/new", json.dumps(cards(uuids)))
+        self.machine.do("mv /etc/cards/new /etc/cards/cards.json")
 
     def install(self):
         wait_for("there is a ServiceAccount", self.control_plane.has_accounts, 120)
@@ -177,11 +302,11 @@ class VmCluster(Cluster):
     def gpu_memory(self):
         return int(self.node_object()["status"].get("allocatable", {}).get(GPU_MEM, 0))
 
-    def set_mode(self, mode):
-        """Another --enforce, as an operator rolls it out."""
-        self.layout.mode = mode
+    def roll_out(self, mode, tag=None, mps=False):
+        """Another --enforce, another image, as an operator does it."""
+        self.layout.mode, self.layout.mps = mode, mps
         with self.registers_again():
-            self.layout.apply(self.layout.tag, None)
+            self.layout.apply(tag or self.layout.tag, None)
             self.layout.wait_ready(300)
 
     def life(self):
@@ -218,7 +343,7 @@ class VmCluster(Cluster):
     def slice_of(self, name):
         made = self.pod(name)
         uid = annotation(made, "kubernetes.io/config.hash") or made["metadata"]["uid"]
-        found = self.machine.do(f"find {PODS_SLICE} -name '*pod{uid.replace('-', '_')}.slice'").split()
+        found = self.machine.do(f"find {self.cgroups.root} -name '{self.cgroups.pod(uid)}'").split()
         if len(found) != 1:
             raise Failure(f"pod {name} has {len(found)} slices: {found}")
         return found[0]
@@ -229,7 +354,10 @@ class VmCluster(Cluster):
     def logs(self, name, container, lines):
         """The first lines, once there are so many, by kubectl logs."""
         def probe():
-            found = self.kubectl("logs", name, "-c", container).splitlines()
+            try:
+                found = self.kubectl("logs", name, "-c", container).splitlines()
+            except RuntimeError as error:  # the container is being made
+                raise OSError(error) from None
             return found if len(found) >= lines else None
         return wait_for(f"{name}/{container} wrote {lines} lines", probe, 120, interval_s=1)
 
@@ -250,15 +378,52 @@ class VmCluster(Cluster):
             "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name},
             "handler": name})
 
-    def settle(self):
+    def life_of(self, name):
+        """(its container, how often it was started again)"""
+        state = self.pod(name)["status"]["containerStatuses"][0]
+        return state["containerID"], state["restartCount"]
+
+    def decided(self, name):
+        """The pod, once the kubelet that started anew runs it or has given it up."""
+        found = self.pod(name)
+        states = found["status"].get("containerStatuses") or [{"restartCount": 0, "state": {}}]
+        again = states[0]["restartCount"] > 0 and "running" in states[0]["state"]
+        return found if again or found["status"]["phase"] == "Failed" else None
+
+    def settle(self, restore=True):
         """No pod of the case before is left, the kubelet has given back what they had, and ours serve."""
         self.machine.do(f"rm -f {STATIC_PODS}/*")
         self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+        folder = f"{self.cgroups.root}/{self.cgroups.classes['BestEffort']}"
         wait_for("no container is left", lambda: self.plugin.metric("gpushare_device_plugin_pods") == 0
-                 and not self.machine.do(f"find {PODS_SLICE}/kubepods-besteffort.slice -name '*.scope'"),
-                 300, interval_s=1)
+                 and not self.machine.do(f"find {folder} -mindepth 2 -type d"), 300, interval_s=1)
         self.layout.wait_ready(300)
-        wait_for("the kubelet offers the GPUs", lambda: self.gpu_memory() == GPU_GIB * len(PCI), 120)
+        if restore:
+            self.restore()
+        wait_for("the kubelet offers the GPUs", lambda: self.gpu_memory() == self.units, 120)
+
+    def restore(self):
+        """What a case that failed may have left otherwise."""
+        known = self.machine.read("/etc/cards/cards.json")
+        if json.loads(known) != cards():
+            self.set_cards()
+        if self.layout.mps:
+            self.kubectl("-n", SYSTEM, "delete", "daemonset", "gpushare-mps")
+        if (self.layout.mode, self.layout.mps) != ("preferred", False):
+            self.roll_out("preferred")
+
+    def gpu(self, uuid):
+        """What the inventory says of it."""
+        found = json.loads(annotation(self.node_object(), INVENTORY))["gpus"]
+        return {one["uuid"]: one for one in found}.get(uuid, {})
+
+    def reboot(self, away_s):
+        """The node reboots, and the API server is away until it has been up for so long."""
+        self.control_plane.stop_apiserver()
+        self.machine.reboot()
+        self.start_kubelet()
+        time.sleep(away_s)
+        self.control_plane.start_again()
 
     def __exit__(self, kind, *rest):
         if kind is not None:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Builds the virtual node's disk, once, into a cache outside the checkout, and prints the folder that it
-# is in: Debian 12 with systemd, runc, crun, CNI plug-ins, an ssh server and the containerd of the
+# is in: Debian 13 with systemd, runc, crun, CNI plug-ins, an ssh server and the containerd of the
 # end-to-end tests. What differs from run to run comes on a second disk (machine.py), as /payload.
 #
 # As root: the files of a root file system belong to many users. The result appears with one rename.
@@ -20,7 +20,7 @@ containerd=$("$root/tests/e2e/containerd_build.sh")
 debian=$("$root/tests/e2e/node_fetch.sh")
 key=$(cat "$here/disk.sh" "$here"/units/* | sha256sum | cut -c1-12)
 result=$cache/node-$key
-packages=systemd-sysv,dbus,openssh-server,runc,crun,containernetworking-plugins,nftables,iproute2,kmod,mount
+packages=systemd-sysv,dbus,openssh-server,runc,crun,containernetworking-plugins,nftables,iproute2,kmod,mount,python3
 work=""
 
 # Nothing of it is needed to run programs.
@@ -32,8 +32,8 @@ fetch_debian() {
     for path in "${unwanted[@]}"; do
         options+=("--dpkgopt=path-exclude=$path")
     done
-    echo "fetching Debian 12 with systemd, runc and crun" >&2
-    nice mmdebstrap --quiet --variant=minbase --include="$packages" "${options[@]}" bookworm "$work/root" \
+    echo "fetching Debian 13 with systemd, runc and crun" >&2
+    nice mmdebstrap --quiet --variant=minbase --include="$packages" "${options[@]}" trixie "$work/root" \
         "$(debian_mirror)" >"$work/log" 2>&1 || { tail -n 20 "$work/log" >&2 && return 1; }
 }
 

@@ -2,6 +2,8 @@
 """The virtual machine: QEMU without KVM on a disk of its own, its network a tap device of this network
 namespace, its programs reached over ssh."""
 
+import contextlib
+import json
 import os
 import shutil
 import socket
@@ -24,10 +26,11 @@ class Machine:
         self.kernel, self.disk_dir = kernel, disk_dir
         self.disk = os.path.join(run_dir, "disk.qcow2")
         self.payload = os.path.join(run_dir, "payload")
-        self.process = None
+        self.monitor, self.wire_path = (os.path.join(run_dir, name) for name in ("monitor", "ssh"))
+        self.process = self.wire = None
         self.ssh = ["ssh", "-q", "-i", os.path.join(disk_dir, "key"), "-o", "BatchMode=yes"]
         for option in ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null",
-                       "ConnectTimeout=30", f"ControlPath={run_dir}/ssh"):
+                       "ConnectTimeout=30", f"ControlPath={self.wire_path}"):
             self.ssh += ["-o", option]
 
     def write_payload(self, files):
@@ -49,9 +52,49 @@ class Machine:
     def start(self, files):
         os.makedirs(self.payload)
         self.write_payload(files)
-        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b",
-                        os.path.join(self.disk_dir, "disk"), self.disk], check=True)
+        self.disk_on(os.path.join(self.disk_dir, "disk"), "raw")
         self.boot()
+
+    def disk_on(self, below, form):
+        """Its own disk, whose blocks are another's until they are written."""
+        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", form, "-b", below, self.disk],
+                       check=True)
+
+    def save(self, folder):
+        """Ends it; its memory and its disks are in the folder, from which resume() goes on."""
+        self.tell("stop")
+        self.tell("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
+        self.tell("migrate", uri=f"exec:cat >{folder}/memory")
+        wait_for("its memory is written", lambda: self.tell("query-migrate")["status"] == "completed", 300)
+        self.process.stop()
+        for file in (self.disk, f"{self.payload}.disk"):
+            shutil.move(file, folder)
+
+    def resume(self, folder):
+        os.symlink(os.path.join(folder, "payload.disk"), f"{self.payload}.disk")
+        self.disk_on(os.path.join(folder, "disk.qcow2"), "qcow2")
+        self.boot("-incoming", f"exec:cat {folder}/memory")
+
+    def tell(self, command, **arguments):
+        """What QEMU answers (QMP)."""
+        with contextlib.closing(socket.socket(socket.AF_UNIX)) as wire:
+            wire.connect(self.monitor)
+            with wire.makefile("rw", encoding="ascii") as lines:
+                for execute, more in (("qmp_capabilities", {}), (command, arguments)):
+                    lines.write(json.dumps({"execute": execute, "arguments": more}) + "\n")
+                    lines.flush()
+                    answer = self.answer(lines)
+        return answer
+
+    @staticmethod
+    def answer(lines):
+        for line in lines:
+            said = json.loads(line)
+            if "error" in said:
+                raise Failure(f"QEMU: {said['error']['desc']}")
+            if "return" in said:
+                return said["return"]
+        raise Failure("QEMU has hung up")
 
     def hardware(self):
         """microvm where the kernel is ours; a PC, whose parts come from an initramfs, for Debian's."""
@@ -60,7 +103,7 @@ class Machine:
             return "q35", "pci", ("-initrd", initrd)
         return "microvm,acpi=off,rtc=on", "device", ()
 
-    def boot(self):
+    def boot(self, *incoming):
         machine, bus, more = self.hardware()
         self.process = self.processes.start("qemu", [
             "nice", "-n", NICE, "qemu-system-x86_64", "-M", machine, "-accel", ACCEL, "-cpu", "max",
@@ -72,17 +115,30 @@ class Machine:
             "-device", f"virtio-blk-{bus},drive=payload",
             "-netdev", "tap,id=net,ifname=node0,script=no,downscript=no",
             "-device", f"virtio-net-{bus},netdev=net",
+            "-qmp", f"unix:{self.monitor},server=on,wait=off", *incoming,
             "-kernel", os.path.join(self.kernel, "bzImage"), *more,
             "-append", "console=ttyS0 root=/dev/vda rw panic=-1 reboot=t mitigations=off quiet "
                        "no_timer_check ipv6.disable=1 net.ifnames=0 systemd.show_status=0 "
                        "systemd.mask=serial-getty@ttyS0.service "
                        f"ip={ADDRESS}::{seclusion.ADDRESS}:255.255.255.0:real:eth0:off"])
+        if incoming:
+            wait_for("its memory is read", lambda: self.process.must_run() or
+                     self.tell("query-status")["status"] == "paused", 120)
+            self.tell("cont")
+        self.wait_up()
+
+    def reboot(self):
+        """As an operator does it; systemd ends what runs."""
+        self.ask("systemctl reboot")
+        wait_for("it goes down", lambda: not self.wire.running(), 120, interval_s=0.5)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.wire_path)
         self.wait_up()
 
     def wait_up(self):
         wait_for("the virtual machine has booted", lambda: self.process.must_run() or self.greets(),
                  BOOT_LIMIT_S, interval_s=1)
-        self.processes.start("ssh", [*self.ssh, "-N", "-M", f"root@{ADDRESS}"])
+        self.wire = self.processes.start("ssh", [*self.ssh, "-N", "-M", f"root@{ADDRESS}"])
         wait_for("its ssh server lets us in", lambda: self.ask("true").returncode == 0, 300,
                  interval_s=1)
         self.do(f"date -s @{int(time.time())}")

@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""run.py KERNEL_FOLDER DISK_FOLDER [--only CASE]... [--show]   started by scripts/node.sh"""
+"""run.py KERNEL_FOLDER DISK_FOLDER [--snapshot FOLDER] [--only CASE]... [--show]   started by scripts/node.sh"""
 
 import argparse
+import contextlib
+import os
 import sys
 import time
 import traceback
 
 import cases
-from cluster import VmCluster
+import checks
+from cluster import Cgroupfs, Systemd, VmCluster
 from harness.case import run
+
+SEEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "seen.txt")
 
 
 def tell_failure(name, cluster):
@@ -20,37 +25,59 @@ def tell_failure(name, cluster):
 def one(name, show, cluster):
     started = time.monotonic()
     print(f"\n== {name}: {show.__doc__.splitlines()[0]}", flush=True)
-    failed = cases.FAILED.copy()
+    failed = checks.FAILED.copy()
     try:
         cluster.settle()
         show(cluster)
-    except Exception:  # pylint: disable=broad-except
-        cases.FAILED.append(name)
+    except Exception as error:  # pylint: disable=broad-except
+        if str(error).startswith("stopped by signal"):
+            raise
+        checks.FAILED.append(name)
         tell_failure(name, cluster)
-    word = "PASS" if failed == cases.FAILED else "FAIL"
-    print(f"{word} {name} ({time.monotonic() - started:.0f} s)", flush=True)
+    word = "PASS" if failed == checks.FAILED else "FAIL"
+    seconds = round(time.monotonic() - started)
+    print(f"{word} {name} ({seconds} s)", flush=True)
+    return word, seconds
+
+
+def record(commit, kind, name, word, seconds):
+    """Its line in what was seen, in place of an older one."""
+    with contextlib.suppress(FileNotFoundError), open(SEEN, encoding="ascii") as text:
+        lines = [line for line in text if line.split()[:len(kind) + 1] != [*kind, name]]
+        lines.append(" ".join((*kind, f"{name:18} {word} {seconds:4} s ", time.strftime("%Y-%m-%d"), commit)) + "\n")
+        head = [line for line in lines if line.startswith("#")]
+        with open(SEEN, "w", encoding="ascii") as out:
+            out.writelines(head + sorted(line for line in lines if not line.startswith("#")))
 
 
 def body(options):
     started = time.monotonic()
-    with VmCluster(options.kernel, options.disk) as cluster:
+    driver = Cgroupfs if options.cgroupfs else Systemd
+    runtime = "crun" if options.crun else "runc"
+    with VmCluster(options.kernel, options.disk, options.snapshot, driver, runtime) as cluster:
         print(f"the cluster stands after {time.monotonic() - started:.0f} s", flush=True)
         cases.facts(cluster)
         known = cases.STOCK if cluster.stock else cases.CASES
-        names = options.only or list(known)
+        names = options.only or (cases.TEN if options.ten else list(known))
+        kind = ("no-dmem" if cluster.stock else driver.name, runtime, os.environ["KUBE_VERSION"])
         if options.show:
             cases.show(cluster)
             return
         for name in names:
-            one(name, known[name], cluster)
-        print(f"\n{len(names)} cases, failed: {', '.join(cases.FAILED) or 'none'}", flush=True)
-        if cases.FAILED:
+            word, seconds = one(name, known[name], cluster)
+            if options.record:
+                record(options.record, kind, name, word, seconds)
+        print(f"\n{len(names)} cases, failed: {', '.join(checks.FAILED) or 'none'}", flush=True)
+        if checks.FAILED:
             sys.exit(1)
 
 
 parser = argparse.ArgumentParser()
 parser.add_argument("kernel")
 parser.add_argument("disk")
+parser.add_argument("--snapshot")
 parser.add_argument("--only", action="append", choices=list(cases.CASES | cases.STOCK))
-parser.add_argument("--show", action="store_true")
+parser.add_argument("--record")
+for switch in ("--show", "--ten", "--cgroupfs", "--crun"):
+    parser.add_argument(switch, action="store_true")
 run(lambda: body(parser.parse_args()))

@@ -12,19 +12,20 @@ def openssl(*args):
 
 
 class Authority:
-    """A CA in a folder. issue() returns (certificate file, key file)."""
+    """A CA in a folder, the one that is there or a new one. issue() returns (certificate file, key file)."""
 
     def __init__(self, folder, name):
         os.makedirs(folder, exist_ok=True)
         self.folder, self.name = folder, name
         self.cert, self.key = self.path(f"{name}.crt"), self.path(f"{name}.key")
-        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
-                f"/CN={name}", "-keyout", self.key, "-out", self.cert)
+        if not os.path.exists(self.cert):
+            openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "90", "-subj",
+                    f"/CN={name}", "-keyout", self.key, "-out", self.cert)
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def issue(self, name, usage="clientAuth", days=2, groups=(), address=HOST):
+    def issue(self, name, usage="clientAuth", days=90, groups=(), address=HOST):
         """days below 0: it has expired. groups: what Kubernetes reads as the user's groups."""
         cert, key, request = (self.path(f"{name}.{end}") for end in ("crt", "key", "csr"))
         extensions = self.path(f"{name}.ext")

@@ -92,8 +92,9 @@ class ControlPlane:
         with open(self.path("tokens.csv"), "w", encoding="ascii") as out:
             for user, token in self.tokens.items():
                 out.write(f'{token},{user},{user},"{groups[user]}"\n')
-        subprocess.run(["openssl", "genrsa", "-out", self.path("sa.key"), "2048"],
-                       check=True, capture_output=True)
+        if not os.path.exists(self.path("sa.key")):
+            subprocess.run(["openssl", "genrsa", "-out", self.path("sa.key"), "2048"],
+                           check=True, capture_output=True)
 
     def start_apiserver(self, etcd_url):
         return self.processes.start("kube-apiserver", [
