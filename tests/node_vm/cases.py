@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What has to be so on such a node: one function per case, its first line says what it shows."""
 
+import json
 import os
 import re
 import time
@@ -354,11 +355,13 @@ def mig(cluster):
     says(cluster, "one", "c0", "given 4", "given 1")
     text = line_of(cluster.cgroup("one", "dmem.max"))
     check(text == f"{REGIONS[0]} max", "no limit in its slice", text)
-    check(cluster.gpu("MIG-0")["enforced"] == "mig", "alone there: mig", shown(cluster, "MIG-0"))
+    said = shown(cluster, "MIG-0")
+    check(said == "inspect: mig", "alone there: mig", said)
     cluster.create(share_pod("two", 4, "charge 4", annotations=on_it))
     cluster.running("two")
-    wait_for("the word of two", lambda: cluster.gpu("MIG-0")["enforced"] == "none", 60)
-    check(True, "two there: none", shown(cluster, "MIG-0"))
+    said = wait_for("the word of two", lambda: shown(cluster, "MIG-0") == "inspect: none" and
+                    shown(cluster, "MIG-0"), 60)
+    check(bool(said), "two there: none", said)
     cluster.create(share_pod("insists", 4, "charge 4", annotations={
         **on_it, "aliyun.com/gpu-enforce": "required"}))
     said = wait_for("why it does not start", lambda: refusal(cluster, "insists"), 120, interval_s=1)
@@ -366,8 +369,9 @@ def mig(cluster):
 
 
 def shown(cluster, uuid):
-    """Its line of inspect -o wide."""
-    return next((line.strip() for line in cluster.inspect("-o", "wide").splitlines() if uuid in line), "no line")
+    """What inspect says of it."""
+    gpus = json.loads(cluster.inspect("-o", "json"))["nodes"][0]["devs"]
+    return f"inspect: {next(gpu['enforced'] for gpu in gpus if gpu['uuid'] == uuid)}"
 
 
 def refusal(cluster, name):
@@ -388,7 +392,8 @@ def mps(cluster):
     cluster.roll_out("observe", mps=True)
     wait_for("every GPU has its daemon", lambda: all(
         cluster.gpu(uuid).get("enforced") == "mps" for uuid in UUIDS), 240, interval_s=1)
-    check(True, "the word", shown(cluster, UUIDS[0]))
+    said = cluster.inspect("-o", "wide")
+    check("mps (per process, cooperative)" in said, "inspect -o wide has the word", shown(cluster, UUIDS[0]))
     cluster.create(share_pod("client", 4, "charge 4"))
     cluster.running("client")
     said = cluster.exec("client", "c0", "echo $CUDA_MPS_PIPE_DIRECTORY $CUDA_MPS_PINNED_DEVICE_MEM_LIMIT "

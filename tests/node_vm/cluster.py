@@ -130,6 +130,10 @@ class Limited(BehindService):
         with open(os.path.join(self.path, "kustomization.yaml"), encoding="ascii") as text:
             self.tag = json.load(text)["images"][0]["newTag"]
         self.extender = ServedExtender(address, os.path.join(made, "control-plane"))
+        self.start_scheduler()
+
+    def start_scheduler(self):
+        made = os.path.join(self.cluster.run_dir, "certificates")
         self.cluster.scheduler.start_with(self.scheduler_config(made))
 
     def apply(self, tag, gpus):
@@ -424,6 +428,8 @@ class VmCluster(Cluster):
         self.start_kubelet()
         time.sleep(away_s)
         self.control_plane.start_again()
+        self.scheduler.stop()  # it ended when it lost its lease; a static pod would be started again
+        self.layout.start_scheduler()
 
     def __exit__(self, kind, *rest):
         if kind is not None:
