@@ -3,8 +3,48 @@
 #include <string.h>
 
 #include "client_private.h"
-#include "fail_curl.h"
 #include "gpushare/kube/base64.h"
+
+static enum gs_code code_of_curl(CURLcode code)
+{
+    switch (code) {
+    case CURLE_OUT_OF_MEMORY:
+        return GS_ENOMEM;
+    case CURLE_OPERATION_TIMEDOUT:
+        return GS_ETIMEOUT;
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_BAD_CONTENT_ENCODING:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        return GS_EPROTO;
+    default:
+        return GS_EIO;
+    }
+}
+
+/* What to look at, for the failures that a person has to mend. */
+static const char *advice_for(CURLcode code)
+{
+    switch (code) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return " (check certificate-authority and tls-server-name in the kubeconfig)";
+    case CURLE_SSL_CERTPROBLEM:
+        return " (check client-certificate and client-key in the kubeconfig)";
+    case CURLE_SSL_CACERT_BADFILE:
+        return " (certificate-authority is no PEM certificate)";
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_COULDNT_RESOLVE_HOST:
+        return " (is the API server running, and is its address right?)";
+    default:
+        return "";
+    }
+}
+
+/* gs_fail() from curl's code, its error buffer (may be "") and the server's name. Returns -1. */
+static int fail_curl(struct gs_error *err, CURLcode code, const char *detail, const char *server)
+{
+    return gs_fail(err, code_of_curl(code), "%s: %.150s%s", server,
+                   detail[0] ? detail : curl_easy_strerror(code), advice_for(code));
+}
 
 /* The callbacks' view of an exchange in progress. */
 struct progress {
@@ -293,7 +333,7 @@ static int finish(struct gs_kube_client *client, struct gs_connection *connectio
             GS_COUNT(client, oversized, 1);
         if (progress->error.code != GS_OK)
             return gs_fail(err, progress->error.code, "%s", progress->error.msg);
-        return gs_fail_curl(err, code, connection->error, client->config.server);
+        return fail_curl(err, code, connection->error, client->config.server);
     }
     if (curl_easy_header(connection->easy, "Retry-After", 0, CURLH_HEADER, -1, &header) ==
         CURLHE_OK)
