@@ -56,7 +56,7 @@ static bool settled(struct gs_service *service, const struct gs_binding_args *ar
                     struct outcome *outcome, struct gs_claim *ret_claim)
 {
     *ret_claim = (struct gs_claim){0};
-    if (!gs_ledger_find_claim(service->store.ledger, args->uid, ret_claim))
+    if (!gs_ledger_find_claim(service->store.cluster.ledger, args->uid, ret_claim))
         return false;
     bool same_node = strcmp(ret_claim->node, args->node) == 0;
     bool open = gs_open_binds_has(service->open_binds, args->uid);
@@ -79,7 +79,8 @@ static gs_gpu_mask choose_again(struct gs_service *service, const struct gs_node
 {
     const bool same = before->units == ask->units && before->gpu_count == ask->gpu_count &&
                       before->cores_pct == ask->cores_pct;
-    if (same && gs_fit_chosen(service->store.ledger, view, ask, before->gpus, before) == GS_FITS &&
+    if (same &&
+        gs_fit_chosen(service->store.cluster.ledger, view, ask, before->gpus, before) == GS_FITS &&
         gs_open_binds_repeat_begin(service->open_binds, before->uid)) {
         outcome->repeats = true;
         return before->gpus;
@@ -97,8 +98,8 @@ static void choose_ahead(struct gs_service *service, const char *node, struct gs
 {
     enum gs_reason reason;
     gs_store_read(&service->store);
-    gs_ask_match(ask, service->store.ledger, match);
-    const struct gs_node_view *view = gs_ledger_view(service->store.ledger, gs_slice_of(node));
+    gs_ask_match(ask, service->store.cluster.ledger, match);
+    const struct gs_node_view *view = gs_store_view(&service->store, node);
     const struct gs_place place = gs_service_place(service);
     if (view)
         gs_place_gpus(&place, view, ask, &reason);
@@ -116,8 +117,7 @@ static uint32_t gpu_size(const struct gs_node_view *view, gs_gpu_mask gpus)
 
 static uint32_t known_size(const struct gs_service *service, const struct gs_claim *claim)
 {
-    const struct gs_node_view *view =
-        gs_ledger_view(service->store.ledger, gs_slice_of(claim->node));
+    const struct gs_node_view *view = gs_store_view(&service->store, claim->node);
     return view ? gpu_size(view, claim->gpus) : 0;
 }
 
@@ -150,7 +150,7 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
                     const struct gs_pod *pod, const struct gs_ask *ask,
                     struct gs_bind_record *record, struct outcome *outcome)
 {
-    struct gs_ledger *ledger = service->store.ledger;
+    struct gs_ledger *ledger = service->store.cluster.ledger;
     struct gs_claim before;
     if (settled(service, args, outcome, &before))
         return false;
@@ -243,7 +243,7 @@ static void settle_failure(struct gs_service *service, const struct gs_binding_a
     }
     struct gs_claim claim;
     gs_store_write(&service->store);
-    const bool reserved = gs_ledger_find_claim(service->store.ledger, args->uid, &claim) &&
+    const bool reserved = gs_ledger_find_claim(service->store.cluster.ledger, args->uid, &claim) &&
                           claim.state == GS_CLAIM_RESERVED;
     if (reserved && (!refused || !open)) /* else the watch was faster: bound, or gone */
         gs_open_binds_add(service->open_binds, args->ns, args->name, args->uid, now_ns,
@@ -291,7 +291,7 @@ static bool may_use(const struct gs_service *service, const struct gs_pod *pod, 
                     struct outcome *outcome)
 {
     const struct gs_store *store = &service->store;
-    const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(node));
+    const struct gs_node_view *view = gs_store_view(store, node);
     if (!view || !gs_node_facts_hash(&store->cluster.facts, view->slot)) {
         say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(GS_REASON_UNKNOWN_NODE));
         return false;
@@ -388,7 +388,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     if (go && ask.units) {
         choose_ahead(service, args->node, &ask, &match);
         gs_store_write(&service->store);
-        gs_ask_match(&ask, service->store.ledger, &match);
+        gs_ask_match(&ask, service->store.cluster.ledger, &match);
         go = reserve(service, args, pod, &ask, &record, outcome);
         gs_store_unlock(&service->store);
     }

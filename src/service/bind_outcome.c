@@ -17,15 +17,15 @@ static void wait_again(struct gs_service *service, const char *uid)
 /* Store locked for writing, so that a repetition has begun before or finds nothing to repeat. */
 static void undo(struct gs_service *service, const char *uid)
 {
-    struct gs_store *store = &service->store;
+    struct gs_ledger *ledger = service->store.cluster.ledger;
     struct gs_claim claim;
     gs_open_binds_remove(service->open_binds, uid);
-    if (!gs_ledger_find_claim(store->ledger, uid, &claim) || claim.state != GS_CLAIM_RESERVED)
+    if (!gs_ledger_find_claim(ledger, uid, &claim) || claim.state != GS_CLAIM_RESERVED)
         return;
-    const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(claim.node));
+    const struct gs_node_view *view = gs_store_view(&service->store, claim.node);
     uint32_t slot = view ? view->slot : GS_INDEX_NONE;
-    gs_ledger_undo(store->ledger, uid);
-    gs_store_freed(store, slot);
+    gs_ledger_undo(ledger, uid);
+    gs_store_freed(&service->store, slot);
     wait_again(service, uid);
 }
 
@@ -41,7 +41,7 @@ void gs_bind_expire(struct gs_service *service, const char *uid, int64_t now_ns)
     struct gs_claim claim;
     gs_store_write(&service->store);
     GS_INVARIANT(!gs_open_binds_has(service->open_binds, uid) ||
-                     (gs_ledger_find_claim(service->store.ledger, uid, &claim) &&
+                     (gs_ledger_find_claim(service->store.cluster.ledger, uid, &claim) &&
                       claim.state == GS_CLAIM_RESERVED),
                  "an open bind has a reservation");
     if (gs_open_binds_over(service->open_binds, uid, now_ns))
@@ -66,7 +66,7 @@ static bool is_namesake(void *ctx, const struct gs_claim *claim)
 /* The watch was faster, and showed another pod of this name bound to this node. */
 static bool bound_a_namesake(const struct gs_service *service, const struct gs_binding_args *args)
 {
-    const struct gs_ledger *ledger = service->store.ledger;
+    const struct gs_ledger *ledger = service->store.cluster.ledger;
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(args->node));
     struct namesake namesake = {args, false};
     if (view)
@@ -80,17 +80,17 @@ void gs_bind_confirm(struct gs_service *service, const struct gs_binding_args *a
     struct gs_store *store = &service->store;
     struct gs_claim claim;
     gs_store_write(store);
-    bool known = gs_ledger_find_claim(store->ledger, args->uid, &claim);
+    bool known = gs_ledger_find_claim(store->cluster.ledger, args->uid, &claim);
     bool shown = known && claim.state == GS_CLAIM_CONFIRMED; /* the watch was faster */
-    const struct gs_node_view *node = gs_ledger_view(store->ledger, gs_slice_of(args->node));
+    const struct gs_node_view *node = gs_store_view(store, args->node);
     if (node)
         gs_offers_bound(service, node->slot);
     if (known && claim.also && gpus) {
-        const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(claim.node));
-        gs_ledger_place(store->ledger, args->uid, gpus);
+        const struct gs_node_view *view = gs_store_view(store, claim.node);
+        gs_ledger_place(store->cluster.ledger, args->uid, gpus);
         gs_store_freed(store, view ? view->slot : GS_INDEX_NONE);
     }
-    gs_ledger_confirm(store->ledger, args->uid);
+    gs_ledger_confirm(store->cluster.ledger, args->uid);
     if (!known && bound_a_namesake(service, args))
         gs_wrong_uid_alarm(service, args->ns, args->name, args->uid, args->node);
     else if (!shown)

@@ -68,12 +68,12 @@ int gs_holds_set(struct gs_service *service, const struct gs_pod *pod, const cha
                  struct gs_error *err)
 {
     struct gs_store *store = &service->store;
-    if (gs_ledger_promised(store->ledger, pod->uid, NULL))
+    if (gs_ledger_promised(store->cluster.ledger, pod->uid, NULL))
         return 0; /* that comes first: promises.h */
-    uint32_t before = gs_ledger_hold_slot(store->ledger, pod->uid);
-    if (gs_ledger_hold_pod(store->ledger, pod, node, 0, err) < 0)
+    uint32_t before = gs_ledger_hold_slot(store->cluster.ledger, pod->uid);
+    if (gs_ledger_hold_pod(store->cluster.ledger, pod, node, 0, err) < 0)
         return -1;
-    if (before != GS_INDEX_NONE && gs_ledger_hold_slot(store->ledger, pod->uid) != before)
+    if (before != GS_INDEX_NONE && gs_ledger_hold_slot(store->cluster.ledger, pod->uid) != before)
         give_place_up(service, pod->uid, before);
     return 0;
 }

@@ -83,7 +83,7 @@ static bool print_promise(void *ctx, const struct gs_hold *hold)
 static void print_node(const struct gs_service *service, const struct gs_node_view *view,
                        struct gs_buf *out)
 {
-    const struct gs_ledger *ledger = service->store.ledger;
+    const struct gs_ledger *ledger = service->store.cluster.ledger;
     const char *name = gs_ledger_node_name(ledger, view->slot);
     struct promised promised = {service, out, name, ",\"promised\":["};
     gs_buf_puts(out, "{\"name\":");
@@ -120,7 +120,7 @@ static int print_named(const struct gs_service *service, const char *name, struc
 {
     const struct gs_store *store = &service->store;
     gs_store_read(store);
-    const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(name));
+    const struct gs_node_view *view = gs_store_view(store, name);
     if (view)
         print_node(service, view, out);
     gs_store_unlock(store);
@@ -146,8 +146,8 @@ int gs_service_inspect(struct gs_service *service, const char *node, struct gs_b
 static void print_promised(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
 {
     struct promised *promised = ctx;
-    promised->node = gs_ledger_node_name(store->ledger, view->slot);
-    gs_ledger_each_hold(store->ledger, view->slot, print_promise, promised);
+    promised->node = gs_ledger_node_name(store->cluster.ledger, view->slot);
+    gs_ledger_each_hold(store->cluster.ledger, view->slot, print_promise, promised);
 }
 
 int gs_service_promised(struct gs_service *service, struct gs_buf *answer, struct gs_error *err)

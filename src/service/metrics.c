@@ -150,7 +150,7 @@ void gs_service_metrics(struct gs_service *service, struct gs_buf *out)
     print_pending(service, out);
     print_state(service, out);
     gs_store_read(&service->store);
-    gs_ledger_stats(service->store.ledger, &stats);
+    gs_ledger_stats(service->store.cluster.ledger, &stats);
     const uint32_t budgets = service->budgets.count;
     gs_store_unlock(&service->store);
     gs_service_metrics_memory(service, out);

@@ -30,8 +30,8 @@ static void print_node_gpus(void *ctx, const struct gs_store *store,
                             const struct gs_node_view *view)
 {
     const struct gpu_family *family = ctx;
-    const char *node = gs_ledger_node_name(store->ledger, view->slot);
-    uint64_t bytes = unit_bytes(store->ledger, view);
+    const char *node = gs_ledger_node_name(store->cluster.ledger, view->slot);
+    uint64_t bytes = unit_bytes(store->cluster.ledger, view);
     for (uint32_t i = 0; i < view->gpu_count; i++) {
         const struct gs_gpu_state *gpu = &view->gpus[i];
         uint64_t value = bytes * (family->used ? gpu->used_units : gpu->total_units);
@@ -104,8 +104,8 @@ static bool add_claim(void *ctx, const struct gs_claim *claim)
 static void add_claims(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
 {
     struct namespaces *all = ctx;
-    all->unit_bytes = unit_bytes(store->ledger, view);
-    gs_ledger_each_claim(store->ledger, view->slot, add_claim, all);
+    all->unit_bytes = unit_bytes(store->cluster.ledger, view);
+    gs_ledger_each_claim(store->cluster.ledger, view->slot, add_claim, all);
 }
 
 static void print_namespaces(struct gs_store *store, struct gs_buf *out)
@@ -145,9 +145,9 @@ struct sums {
 static void add_node(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
 {
     struct sums *sums = ctx;
-    uint64_t bytes = unit_bytes(store->ledger, view);
+    uint64_t bytes = unit_bytes(store->cluster.ledger, view);
     struct gs_fragmentation part;
-    gs_fragmentation_of_node(store->policies, view, &part);
+    gs_fragmentation_of_node(store->cluster.policies, view, &part);
     sums->total += view->sum_total_units * bytes;
     sums->used += view->sum_used_units * bytes;
     sums->free += part.free_units * bytes;
@@ -157,7 +157,7 @@ static void add_node(void *ctx, const struct gs_store *store, const struct gs_no
         sums->largest = part.largest_units * bytes;
     if (sums->each && part.known && view->gpu_count)
         gs_metric_sample(sums->each, NODE_STRANDED, "node",
-                         gs_ledger_node_name(store->ledger, view->slot),
+                         gs_ledger_node_name(store->cluster.ledger, view->slot),
                          part.stranded_units * bytes);
     for (uint32_t i = 0; view->inventory && i < view->gpu_count; i++) {
         sums->unhealthy += !view->inventory[i].healthy;

@@ -91,7 +91,7 @@ static bool note_try(struct gs_offers *offers, uint32_t slot, uint64_t print)
 /* Where its bind is done, or under way, or awaited; NULL: nowhere. */
 static const char *claimed_node(const struct gs_service *service, const char *uid)
 {
-    const struct gs_ledger *ledger = service->store.ledger;
+    const struct gs_ledger *ledger = service->store.cluster.ledger;
     struct gs_claim claim;
     uint32_t slot;
     if (gs_ledger_find_claim(ledger, uid, &claim))
@@ -101,9 +101,9 @@ static const char *claimed_node(const struct gs_service *service, const char *ui
 
 static bool holds_place(const struct gs_store *store, const struct gs_waiter *waiter)
 {
-    uint32_t slot = gs_ledger_hold_slot(store->ledger, waiter->pod->uid);
+    uint32_t slot = gs_ledger_hold_slot(store->cluster.ledger, waiter->pod->uid);
     return slot != GS_INDEX_NONE &&
-           strcmp(gs_ledger_node_name(store->ledger, slot), waiter->offers.node) == 0;
+           strcmp(gs_ledger_node_name(store->cluster.ledger, slot), waiter->offers.node) == 0;
 }
 
 /* Somebody may nominate it, and would do it some good. A member of a group it would lead away from
@@ -120,7 +120,7 @@ bool gs_offers_may(const struct gs_service *service, const struct gs_waiter *wai
 {
     return is_offerable(service, waiter) && !waiter->offers.node && !gs_offers_wait(waiter) &&
            !claimed_node(service, waiter->pod->uid) &&
-           gs_ledger_hold_slot(service->store.ledger, waiter->pod->uid) == GS_INDEX_NONE;
+           gs_ledger_hold_slot(service->store.cluster.ledger, waiter->pod->uid) == GS_INDEX_NONE;
 }
 
 static bool is_paused(const struct gs_service *service, uint32_t slot, int64_t now_ns)
@@ -137,7 +137,7 @@ static void note_vain(struct gs_service *service, uint32_t slot, int64_t now_ns)
 {
     struct gs_offered_nodes *all = &service->offered_nodes;
     if (slot >= all->cap) {
-        uint32_t cap = gs_ledger_slots(service->store.ledger);
+        uint32_t cap = gs_ledger_slots(service->store.cluster.ledger);
         struct gs_offered_node *wider = reallocarray(all->nodes, cap, sizeof(*wider));
         if (!wider)
             return; /* it is offered on */
@@ -160,15 +160,15 @@ uint32_t gs_offers_find(const struct gs_service *service, const struct gs_waiter
 {
     const struct gs_store *store = &service->store;
     const int64_t now_ns = gs_clock_now_ns(service->config.clock);
-    uint32_t end = gs_ledger_slots(store->ledger);
+    uint32_t end = gs_ledger_slots(store->cluster.ledger);
     for (uint32_t from = 0;;) {
-        uint32_t slot = gs_fit_first(store->ledger, ask, from);
+        uint32_t slot = gs_fit_first(store->cluster.ledger, ask, from);
         *work -= (slot == GS_INDEX_NONE ? end : slot + 1) - from;
         if (slot == GS_INDEX_NONE ||
             (!is_paused(service, slot, now_ns) &&
              gs_node_facts_eligible(&store->cluster.facts, slot, waiter->pod) == GS_ELIGIBLE &&
              !was_tried(&waiter->offers, slot,
-                        print_of(store, gs_ledger_view_at(store->ledger, slot)))))
+                        print_of(store, gs_ledger_view_at(store->cluster.ledger, slot)))))
             return slot;
         from = slot + 1;
     }
@@ -180,7 +180,7 @@ static uint32_t find_for(const struct gs_service *service, const struct gs_waite
     struct gs_match match;
     int64_t work = 0;
     gs_ask_of_pod(&ask, waiter->pod);
-    gs_ask_match(&ask, service->store.ledger, &match);
+    gs_ask_match(&ask, service->store.cluster.ledger, &match);
     return gs_offers_find(service, waiter, &ask, &work);
 }
 
@@ -254,10 +254,10 @@ static void end_offer(struct gs_service *service, struct gs_waiter *waiter)
     struct gs_store *store = &service->store;
     struct gs_offers *offers = &waiter->offers;
     const struct gs_pod *pod = waiter->pod;
-    uint32_t slot = gs_ledger_hold_slot(store->ledger, pod->uid);
+    uint32_t slot = gs_ledger_hold_slot(store->cluster.ledger, pod->uid);
     if (strcmp(pod->nominated_node, offers->node) != 0 && slot != GS_INDEX_NONE &&
-        strcmp(gs_ledger_node_name(store->ledger, slot), offers->node) == 0) {
-        gs_ledger_release_hold(store->ledger, pod->uid);
+        strcmp(gs_ledger_node_name(store->cluster.ledger, slot), offers->node) == 0) {
+        gs_ledger_release_hold(store->cluster.ledger, pod->uid);
         gs_store_freed(store, slot);
         offers->given_up_at = store->frees;
     }
@@ -276,8 +276,8 @@ bool gs_offers_decide(struct gs_service *service, struct gs_waiter *waiter, int6
     uint32_t slot = may ? find_for(service, waiter) : GS_INDEX_NONE;
     if (slot == GS_INDEX_NONE)
         return false;
-    const struct gs_node_view *view = gs_ledger_view_at(store->ledger, slot);
-    const char *name = gs_ledger_node_name(store->ledger, slot);
+    const struct gs_node_view *view = gs_ledger_view_at(store->cluster.ledger, slot);
+    const char *name = gs_ledger_node_name(store->cluster.ledger, slot);
     offers->node = strdup(name);
     if (offers->node && note_try(offers, slot, print_of(store, view)) &&
         gs_holds_set(service, waiter->pod, name, NULL) == 0) {
@@ -331,7 +331,7 @@ static void note_sent(void *ctx, struct gs_waiter *waiter)
     offers->awaited = sent->stands;
     if (sent->stands)
         return;
-    uint32_t slot = gs_ledger_hold_slot(sent->service->store.ledger, waiter->pod->uid);
+    uint32_t slot = gs_ledger_hold_slot(sent->service->store.cluster.ledger, waiter->pod->uid);
     if (sent->stale)
         forget_try(offers, slot);
     end_offer(sent->service, waiter);
@@ -384,14 +384,14 @@ static bool is_over(const struct gs_service *service, const struct gs_waiter *wa
 {
     const struct gs_store *store = &service->store;
     const struct gs_offers *offers = &waiter->offers;
-    const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(offers->node));
+    const struct gs_node_view *view = gs_store_view(store, offers->node);
     struct gs_gpu_state room[GS_GPUS_MAX];
     struct gs_ask ask;
     if (offers->failed || now_ns - offers->since_ns >= GS_OFFER_NS || !view ||
         !is_offerable(service, waiter))
         return true;
     gs_ask_of_pod(&ask, waiter->pod);
-    return gs_fit_beside_holds(store->ledger, view, &ask, room, NULL) != GS_FITS ||
+    return gs_fit_beside_holds(store->cluster.ledger, view, &ask, room, NULL) != GS_FITS ||
            gs_node_facts_eligible(&store->cluster.facts, view->slot, waiter->pod) != GS_ELIGIBLE;
 }
 
@@ -415,7 +415,7 @@ static bool look_back(void *ctx, struct gs_waiter *waiter)
                 !atomic_load(&back->service->withdrawn);
     bool nominated;
     if (offers->node && (claimed || is_over(back->service, waiter, back->now_ns))) {
-        uint32_t slot = gs_ledger_hold_slot(back->service->store.ledger, waiter->pod->uid);
+        uint32_t slot = gs_ledger_hold_slot(back->service->store.cluster.ledger, waiter->pod->uid);
         if (!claimed && slot != GS_INDEX_NONE)
             note_vain(back->service, slot, back->now_ns);
         end_offer(back->service, waiter);

@@ -55,18 +55,14 @@ static bool has_open_bind(struct gs_service *service, const char *const *uids, s
     return false;
 }
 
-/* Its bind is under way or done, and kube-scheduler does not know it yet. */
-static bool has_a_place(const struct gs_ledger *ledger, const char *uid)
-{
-    struct gs_claim claim;
-    return gs_ledger_find_claim(ledger, uid, &claim);
-}
-
 /* Keeps the nodes where eviction helps, in place; returns how many, or -1 when out of memory. */
 static int64_t keep_useful(struct gs_service *service, const struct gs_ask *ask,
                            struct gs_preemption_args *args)
 {
-    const struct gs_ledger *ledger = service->store.ledger;
+    const struct gs_ledger *ledger = service->store.cluster.ledger;
+    struct gs_claim claim;
+    if (gs_ledger_find_claim(ledger, args->pod.uid, &claim))
+        return 0; /* its bind is under way or done, and kube-scheduler does not know it yet */
     _cleanup_(gs_plan_budgets_release) struct gs_plan_budgets budgets;
     uint32_t kept = 0;
     gs_plan_budgets_init(&budgets, &service->budgets);
@@ -108,9 +104,8 @@ static int preempt(struct gs_service *service, struct gs_preemption_args *args,
         kept = 0; /* a node has room without that */
     } else if (ask.units || ask.broken) {
         gs_store_read(&service->store);
-        gs_ask_match(&ask, service->store.ledger, &match);
-        kept = has_a_place(service->store.ledger, args->pod.uid) ? 0
-                                                                 : keep_useful(service, &ask, args);
+        gs_ask_match(&ask, service->store.cluster.ledger, &match);
+        kept = keep_useful(service, &ask, args);
         gs_store_unlock(&service->store);
         if (kept > 0) {
             gs_eviction_waits_add(&service->eviction_waits, args->pod.uid, args->nodes,

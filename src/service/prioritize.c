@@ -36,7 +36,7 @@ static int prioritize(struct gs_service *service, struct gs_slice body, struct g
         memset(scratch->verdicts, 0, count);
     } else {
         gs_store_read(&service->store);
-        gs_ask_match(&ask, service->store.ledger, &match);
+        gs_ask_match(&ask, service->store.cluster.ledger, &match);
         score(service, &ask, scratch);
         gs_store_unlock(&service->store);
     }

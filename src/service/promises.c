@@ -106,7 +106,8 @@ static struct gs_promise_member *add(struct gs_service *service, const struct gs
 
 static bool is_over(const struct gs_service *service, const struct gs_promise_member *member)
 {
-    return !member->refused && !gs_ledger_promised(service->store.ledger, member->uid, NULL);
+    return !member->refused &&
+           !gs_ledger_promised(service->store.cluster.ledger, member->uid, NULL);
 }
 
 /* Its place comes free; *any: others' did at this moment, before. */
@@ -114,9 +115,9 @@ static void free_place(struct gs_service *service, const char *uid, bool *any)
 {
     struct gs_store *store = &service->store;
     uint32_t slot;
-    if (!gs_ledger_promised(store->ledger, uid, &slot))
+    if (!gs_ledger_promised(store->cluster.ledger, uid, &slot))
         return;
-    gs_ledger_release_hold(store->ledger, uid);
+    gs_ledger_release_hold(store->cluster.ledger, uid);
     if (*any)
         gs_store_freed_too(store, slot);
     else
@@ -159,21 +160,21 @@ void gs_promises_asked(struct gs_service *service, const struct gs_pod *pod)
 static bool hold(struct gs_service *service, const struct gs_pod *pod, uint32_t slot,
                  gs_gpu_mask gpus)
 {
-    struct gs_store *store = &service->store;
-    uint32_t before = gs_ledger_hold_slot(store->ledger, pod->uid);
-    if (!gpus || gs_ledger_hold_pod(store->ledger, pod, gs_ledger_node_name(store->ledger, slot),
-                                    gpus, NULL) < 0)
+    struct gs_ledger *ledger = service->store.cluster.ledger;
+    const uint32_t before = gs_ledger_hold_slot(ledger, pod->uid);
+    const char *node = gs_ledger_node_name(ledger, slot);
+    if (!gpus || gs_ledger_hold_pod(ledger, pod, node, gpus, NULL) < 0)
         return false;
     if (before != GS_INDEX_NONE && before != slot)
-        gs_store_freed(store, before);
-    return gs_ledger_promised(store->ledger, pod->uid, NULL) != 0;
+        gs_store_freed(&service->store, before);
+    return gs_ledger_promised(ledger, pod->uid, NULL) != 0;
 }
 
 bool gs_promises_make(struct gs_service *service, const struct gs_pod *pod, uint32_t slot,
                       gs_gpu_mask gpus)
 {
     struct gs_claim claim;
-    if (gs_ledger_find_claim(service->store.ledger, pod->uid, &claim) ||
+    if (gs_ledger_find_claim(service->store.cluster.ledger, pod->uid, &claim) ||
         gs_cluster_has_ended(&service->store.cluster, pod->uid, false))
         return false;
     struct gs_promise_member *member = add(service, pod);
@@ -200,7 +201,7 @@ void gs_promises_refused(struct gs_service *service, const struct gs_filter_args
     struct gs_promise_member *member = find(&service->promises, args->pod.uid);
     if (!member)
         member = add(service, &args->pod);
-    if (member && !gs_ledger_promised(service->store.ledger, member->uid, NULL))
+    if (member && !gs_ledger_promised(service->store.cluster.ledger, member->uid, NULL))
         member->refused = member->group->refused = true;
     gs_store_unlock(&service->store);
 }
@@ -213,7 +214,7 @@ static uint32_t end_old(struct gs_service *service, struct gs_promise_group *gro
     bool any = false;
     for (member = group->members; member; member = next) {
         next = member->next; /* the group goes with its last */
-        bool promised = gs_ledger_promised(service->store.ledger, member->uid, NULL) != 0;
+        bool promised = gs_ledger_promised(service->store.cluster.ledger, member->uid, NULL) != 0;
         const bool is_old = now_ns - member->since_ns >= GS_PROMISE_NS;
         if (!promised && (is_old || !member->refused)) {
             drop(&service->promises, member);
@@ -232,7 +233,7 @@ const char *gs_promises_group(const struct gs_service *service, const char *uid,
                               int64_t *ret_left_ns)
 {
     const struct gs_promise_member *member = find(&service->promises, uid);
-    if (!member || !gs_ledger_promised(service->store.ledger, uid, NULL))
+    if (!member || !gs_ledger_promised(service->store.cluster.ledger, uid, NULL))
         return NULL;
     const struct gs_promise_group *group = member->group;
     int64_t until_ns = member->since_ns + GS_PROMISE_NS;
@@ -258,7 +259,7 @@ void gs_promises_tick(struct gs_service *service, bool answers, int64_t now_ns)
         else
             left += end_old(service, group, now_ns);
     }
-    GS_INVARIANT(left == gs_ledger_promises(service->store.ledger),
+    GS_INVARIANT(left == gs_ledger_promises(service->store.cluster.ledger),
                  "every promise comes to an end");
     gs_store_unlock(&service->store);
 }

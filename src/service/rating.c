@@ -23,8 +23,8 @@ static bool rate(const struct gs_service *service, struct gs_chooser *chooser,
         return true;
     }
     if (view && view->nominated) {
-        if (gs_fit_beside_holds(service->store.ledger, view, ask, beside->room, &beside->view) !=
-            GS_FITS)
+        if (gs_fit_beside_holds(service->store.cluster.ledger, view, ask, beside->room,
+                                &beside->view) != GS_FITS)
             return false;
         view = &beside->view;
     }
@@ -92,7 +92,7 @@ void gs_rate(struct gs_service *service, const struct gs_ask *ask, struct gs_scr
              const uint8_t *verdicts)
 {
     uint32_t count = gs_filter_args_count(&scratch->args);
-    const struct gs_ledger *ledger = service->store.ledger;
+    const struct gs_ledger *ledger = service->store.cluster.ledger;
     struct beside beside;
     struct gs_chooser chooser;
     const struct gs_place place = gs_service_place(service);

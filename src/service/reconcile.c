@@ -62,13 +62,13 @@ static bool holds(const struct gs_pod *pod)
 static bool agrees(const struct gs_store *store, const struct gs_pod *pod)
 {
     struct gs_claim claim, expected;
-    bool known = gs_ledger_find_claim(store->ledger, pod->uid, &claim);
+    bool known = gs_ledger_find_claim(store->cluster.ledger, pod->uid, &claim);
     if (!holds(pod))
         return !known || (claim.state == GS_CLAIM_RESERVED && !gs_pod_terminal(pod));
     if (!known || strcmp(claim.node, pod->node_name) != 0)
         return false;
     gs_claim_of_pod(pod, &expected);
-    gs_claim_follow(store->ledger, &expected);
+    gs_claim_follow(store->cluster.ledger, &expected);
     return claim.units == expected.units && claim.gpus == expected.gpus &&
            claim.also == expected.also;
 }
@@ -144,7 +144,7 @@ static void compare(struct gs_service *service, int64_t now_ns, int64_t grace_ns
         if (round.count)
             qsort(round.alive, round.count, sizeof(*round.alive), by_value);
         gs_store_read(&service->store);
-        gs_ledger_each(service->store.ledger, check_claim, &round);
+        gs_ledger_each(service->store.cluster.ledger, check_claim, &round);
         gs_store_unlock(&service->store);
         atomic_fetch_add(&service->comparisons, 1);
     }
@@ -170,7 +170,7 @@ static bool is_drift(struct gs_service *service, const struct gs_suspect *suspec
                !pod_agrees(service, pod);
     struct gs_claim claim;
     gs_store_read(&service->store);
-    bool charged = gs_ledger_find_claim(service->store.ledger, suspect->uid, &claim) &&
+    bool charged = gs_ledger_find_claim(service->store.cluster.ledger, suspect->uid, &claim) &&
                    claim.state == GS_CLAIM_CONFIRMED;
     gs_store_unlock(&service->store);
     return charged;

@@ -13,8 +13,6 @@ int gs_store_init(struct gs_store *store, const struct gs_cluster_owner *owner, 
 {
     *store = (struct gs_store){0};
     int result = gs_cluster_init(&store->cluster, owner, ctx, NULL);
-    store->ledger = store->cluster.ledger;
-    store->policies = store->cluster.policies;
     pthread_rwlockattr_t attr;
     pthread_rwlockattr_init(&attr);
     /* a stream of filters must not keep the watch from being heard */
@@ -56,9 +54,9 @@ void gs_store_each_node(const struct gs_store *store, gs_store_node_fn *fn, void
 {
     for (uint32_t slot = 0, end = 1; slot < end;) {
         gs_store_read(store);
-        end = gs_ledger_slots(store->ledger);
+        end = gs_ledger_slots(store->cluster.ledger);
         for (uint32_t i = 0; i < NODES_PER_LOOK && slot < end; i++, slot++) {
-            const struct gs_node_view *view = gs_ledger_view_at(store->ledger, slot);
+            const struct gs_node_view *view = gs_ledger_view_at(store->cluster.ledger, slot);
             if (view)
                 fn(ctx, store, view);
         }

@@ -17,8 +17,6 @@
 struct gs_store {
     pthread_rwlock_t lock;
     struct gs_cluster cluster;
-    struct gs_ledger *ledger;     /* the cluster's */
-    struct gs_policies *policies; /* likewise, with its own synchronisation */
     uint64_t frees;
     uint64_t *freed_at;
     uint32_t freed_cap;
@@ -35,6 +33,13 @@ void gs_store_release(struct gs_store *store);
 void gs_store_read(const struct gs_store *store);
 void gs_store_write(struct gs_store *store);
 void gs_store_unlock(const struct gs_store *store);
+
+/* As placement sees the node; NULL: there is none. Lock held. */
+static inline const struct gs_node_view *gs_store_view(const struct gs_store *store,
+                                                       const char *node)
+{
+    return gs_ledger_view(store->cluster.ledger, gs_slice_of(node));
+}
 
 /* Calls fn for every node, under the lock for reading, which is given up now and then: a page of
  * thousands of nodes takes longer to write than a bind should wait. So it shows no single moment,

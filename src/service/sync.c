@@ -110,11 +110,11 @@ static int on_node(void *ctx, const struct gs_node *node)
     struct gs_store *store = &service->store;
     struct gs_error err = {0};
     gs_store_write(store);
-    const struct gs_node_view *view = gs_ledger_view(store->ledger, gs_slice_of(node->name));
+    const struct gs_node_view *view = gs_store_view(store, node->name);
     bool had_gpus = view && view->gpu_count;
     int result = gs_cluster_node(&store->cluster, node, &err);
     if (result == 0 && !had_gpus && service->pods_begun &&
-        gs_ledger_view(store->ledger, gs_slice_of(node->name))->gpu_count)
+        gs_store_view(store, node->name)->gpu_count)
         gs_new_nodes_add(&service->new_nodes, node->name);
     gs_store_unlock(store);
     if (result < 0)
@@ -160,7 +160,7 @@ static int on_list_end(void *ctx, enum gs_kind kind)
     atomic_fetch_add(&service->swept_claims, gs_cluster_list_end(&store->cluster, kind));
     if (kind == GS_KIND_POD)
         gs_pending_sweep(service->pending);
-    for (uint32_t slot = 0; slot < gs_ledger_slots(store->ledger); slot++)
+    for (uint32_t slot = 0; slot < gs_ledger_slots(store->cluster.ledger); slot++)
         gs_store_freed(store, slot);
     gs_store_unlock(store);
     if (kind == GS_KIND_POD)

@@ -40,17 +40,17 @@ static void refresh(struct gs_service *service, int64_t now_ns)
         return;
     service->next_refresh_ns = now_ns + REFRESH_EVERY_NS;
     gs_store_read(&service->store);
-    gs_policies_supply(service->store.policies, service->store.ledger);
+    gs_policies_supply(service->store.cluster.policies, service->store.cluster.ledger);
     gs_store_unlock(&service->store);
-    if (gs_policies_refresh_due(service->store.policies) &&
-        gs_policies_refresh(service->store.policies, &err) < 0)
+    if (gs_policies_refresh_due(service->store.cluster.policies) &&
+        gs_policies_refresh(service->store.cluster.policies, &err) < 0)
         gs_log(GS_LOG_WARN, "placement tables not refreshed", GS_STR("why", err.msg));
 }
 
 static void audit_node(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
 {
     uint32_t *differing = ctx;
-    *differing += gs_ledger_audit(store->ledger, view->slot);
+    *differing += gs_ledger_audit(store->cluster.ledger, view->slot);
 }
 
 static void audit(struct gs_service *service, int64_t now_ns)

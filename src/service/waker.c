@@ -39,10 +39,10 @@ static bool fits_now(const struct gs_store *store, const struct gs_waiter *waite
                      const struct gs_ask *ask, uint32_t slot)
 {
     struct gs_gpu_state room[GS_GPUS_MAX];
-    if (slot >= gs_ledger_slots(store->ledger))
+    if (slot >= gs_ledger_slots(store->cluster.ledger))
         return false;
-    const struct gs_node_view *view = gs_ledger_view_at(store->ledger, slot);
-    return view && gs_fit_beside_holds(store->ledger, view, ask, room, NULL) == GS_FITS &&
+    const struct gs_node_view *view = gs_ledger_view_at(store->cluster.ledger, slot);
+    return view && gs_fit_beside_holds(store->cluster.ledger, view, ask, room, NULL) == GS_FITS &&
            gs_eligible_perhaps(gs_node_facts_eligible(&store->cluster.facts, slot, waiter->pod));
 }
 
@@ -66,8 +66,9 @@ static uint32_t find_anywhere(struct round *round, const struct gs_waiter *waite
     if (waiter->epoch && !(never_offered && sampled))
         return GS_INDEX_NONE;
     for (uint32_t from = 0;; from++) {
-        uint32_t slot = gs_fit_first(store->ledger, ask, from);
-        round->work -= (slot == GS_INDEX_NONE ? gs_ledger_slots(store->ledger) : slot) - from;
+        uint32_t slot = gs_fit_first(store->cluster.ledger, ask, from);
+        round->work -=
+            (slot == GS_INDEX_NONE ? gs_ledger_slots(store->cluster.ledger) : slot) - from;
         if (slot == GS_INDEX_NONE || fits_now(store, waiter, ask, slot))
             return slot;
         from = slot;
@@ -99,7 +100,7 @@ static void lose_node(struct gs_waker *waker, struct gs_waiter *waiter)
 static int64_t match_work(const struct gs_store *store, const struct gs_ask *ask)
 {
     int64_t bytes = (int64_t)(ask->model.len + ask->model_deny.len);
-    return ask->broken ? 0 : gs_ledger_model_count(store->ledger) * bytes / 2;
+    return ask->broken ? 0 : gs_ledger_model_count(store->cluster.ledger) * bytes / 2;
 }
 
 /* Looks for a node: among those that gained memory, or among all for a pod that need not wait for
@@ -115,7 +116,7 @@ static void find_node(struct round *round, struct gs_waiter *waiter)
     gs_ask_of_pod(&ask, waiter->pod);
     if (waiter->slot == GS_INDEX_NONE && !waiter->anywhere && ask.units > waker->gained_units)
         return;
-    gs_ask_match(&ask, store->ledger, &match);
+    gs_ask_match(&ask, store->cluster.ledger, &match);
     round->work -= match_work(store, &ask);
     if (waiter->slot != GS_INDEX_NONE && !fits_now(store, waiter, &ask, waiter->slot))
         lose_node(waker, waiter);
@@ -401,7 +402,7 @@ static void find_gains(struct gs_waker *waker, const struct gs_store *store, int
     uint32_t slot = waker->gain_cursor;
     for (; slot < store->freed_cap && waker->slot_count < GS_GAINS_PER_PASS; slot++) {
         if (store->freed_at[slot] > waker->woken_epoch)
-            add_gain(waker, store->ledger, slot);
+            add_gain(waker, store->cluster.ledger, slot);
     }
     waker->gain_cursor = slot;
     if (slot < store->freed_cap)

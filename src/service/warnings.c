@@ -49,8 +49,7 @@ static bool consider_claim(void *ctx, const struct gs_claim *claim)
 {
     struct search *search = ctx;
     const struct gs_service *service = search->service;
-    const struct gs_node_view *view =
-        gs_ledger_view(service->store.ledger, gs_slice_of(claim->node));
+    const struct gs_node_view *view = gs_store_view(&service->store, claim->node);
     if (claim->state != GS_CLAIM_CONFIRMED || !claim->unplaced || !view || !view->gpu_count ||
         gs_recent_has(&service->warnings.unplaced, claim->uid))
         return true;
@@ -167,10 +166,10 @@ void gs_warnings_tick(struct gs_service *service, int64_t now_ns)
         return;
     warnings->next_ns = now_ns + ROUND_NS;
     gs_store_read(&service->store);
-    gs_ledger_stats(service->store.ledger, &stats);
+    gs_ledger_stats(service->store.cluster.ledger, &stats);
     if (stats.unplaced_claims)
-        gs_ledger_each(service->store.ledger, consider_claim, &search);
-    find_overfull(warnings, service->store.ledger, &search);
+        gs_ledger_each(service->store.cluster.ledger, consider_claim, &search);
+    find_overfull(warnings, service->store.cluster.ledger, &search);
     gs_store_unlock(&service->store);
     for (uint32_t i = 0; i < search.pod_count; i++) {
         warn_pod(service, &search.pods[i]);

@@ -392,7 +392,7 @@ void sw_bind_something(struct sw_replica *replica)
 
 unsigned sw_promises(const struct sw_replica *replica)
 {
-    return gs_ledger_promises(replica->service->store.ledger);
+    return gs_ledger_promises(replica->service->store.cluster.ledger);
 }
 
 /* The pod goes to one of the nodes that filter names. */
@@ -429,7 +429,8 @@ void sw_ask_something(struct sw_replica *replica)
 /* As a collision would: what is kept of a kind of pod says another GPU. */
 void sw_spoil(struct sw_replica *replica)
 {
-    struct gs_policies *policies = replica->service ? replica->service->store.policies : NULL;
+    struct gs_policies *policies =
+        replica->service ? replica->service->store.cluster.policies : NULL;
     const uint64_t row = policies ? (policies->choices.mask + 1) / GS_KINDS_MAX : 0;
     for (uint64_t i = 0; policies && i < GS_KINDS_MAX * SW_NODES; i++) {
         struct gs_memo_entry *entry = &policies->choices.entries[i / SW_NODES * row + i % SW_NODES];

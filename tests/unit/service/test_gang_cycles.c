@@ -235,7 +235,7 @@ static void play(uint64_t seed)
     }
     bind_some(1);
     rig_tick(&rig, GS_PROMISE_NS);
-    assert_int_equal(gs_ledger_promises(rig.service->store.ledger), 0);
+    assert_int_equal(gs_ledger_promises(rig.service->store.cluster.ledger), 0);
     rig_tick(&rig, GS_PROMISE_NS);
     assert_null(rig.service->promises.groups);
     rig_stop(&rig);
