@@ -111,11 +111,6 @@ static int on_list_begin(void *ctx, enum gs_kind kind)
     return 0;
 }
 
-static int on_node(void *ctx, const struct gs_node *node)
-{
-    return 0;
-}
-
 static int on_pod(void *ctx, const struct gs_pod *pod)
 {
     const bool bound = pod->node_name[0] && gs_pod_wants_gpu(pod) && !gs_pod_terminal(pod);
@@ -124,8 +119,7 @@ static int on_pod(void *ctx, const struct gs_pod *pod)
 
 static int load(struct defrag_run *run, struct gs_error *err)
 {
-    const struct gs_watch_sink first = {
-        .ctx = run, .list_begin = on_list_begin, .node = on_node, .pod = on_pod};
+    const struct gs_watch_sink first = {.ctx = run, .list_begin = on_list_begin, .pod = on_pod};
     const struct fetch fetch = {.common = &run->common, .first = &first};
     return fetch_cluster(&fetch, &run->snapshot, NULL, err) < 0
                ? -1

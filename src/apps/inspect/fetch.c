@@ -32,8 +32,9 @@ static void tell(void *ctx, const struct gs_list_meta *meta)
 
 static int deliver(const struct list *list, const struct gs_watch_sink *sink)
 {
-    return list->kind == GS_KIND_NODE ? sink->node(sink->ctx, &list->node)
-                                      : sink->pod(sink->ctx, &list->pod);
+    if (list->kind == GS_KIND_NODE)
+        return sink->node ? sink->node(sink->ctx, &list->node) : 0;
+    return sink->pod(sink->ctx, &list->pod);
 }
 
 static int on_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
@@ -115,7 +116,7 @@ static int run(struct list *list, struct gs_error *err)
                                    .page = tell,
                                    .ctx = list};
     int result = source_list(&list->fetch->common->source, pages, err);
-    if (result == 0 && list->sink->list_end(list->sink->ctx, list->kind) < 0)
+    if (result == 0 && list->sink->list_end && list->sink->list_end(list->sink->ctx, list->kind))
         result = gs_fail_nomem(err);
     return result;
 }
@@ -173,15 +174,10 @@ static int select_begin(void *ctx, enum gs_kind kind)
     return 0;
 }
 
-static int select_end(void *ctx, enum gs_kind kind)
-{
-    return 0;
-}
-
 int fetch_selected(const struct fetch *fetch, struct snapshot *snapshot, struct gs_error *err)
 {
     const struct gs_watch_sink sink = {
-        .ctx = snapshot, .list_begin = select_begin, .list_end = select_end, .node = select_one};
+        .ctx = snapshot, .list_begin = select_begin, .node = select_one};
     uint64_t broken = 0;
     return fetch_kind(fetch, GS_KIND_NODE, &sink, &broken, err);
 }
