@@ -243,8 +243,10 @@ const char *gs_promises_group(const struct gs_service *service, const char *uid,
     return group->text;
 }
 
-void gs_promises_tick(struct gs_service *service, bool answers, int64_t now_ns)
+void gs_service_promises_tick(struct gs_service *service)
 {
+    const int64_t now_ns = gs_clock_now_ns(service->config.clock);
+    const bool answers = !gs_service_refuses(service);
     struct gs_promise_group *group, *next;
     uint32_t left = 0;
     gs_store_read(&service->store);

@@ -24,10 +24,10 @@
  * | unknown | nothing here | filter finds a place, gs_promises_make(): promised |
  * | | | filter refuses it, gs_promises_refused(): refused |
  * | promised | an entry, and in the ledger | its bind, or its end, in the ledger: over |
- * | | | GS_PROMISE_NS, gs_promises_tick(): refused, as a retry may find younger places |
+ * | | | GS_PROMISE_NS, the tick: refused, as a retry may find younger places |
  * | | | the group ends: unknown |
  * | refused | an entry that says so | the group ends, or GS_PROMISE_NS: unknown |
- * | over | an entry, nothing in the ledger | its next filter, or gs_promises_tick(): unknown |
+ * | over | an entry, nothing in the ledger | its next filter, or the tick: unknown |
  *
  * A group ends with a new cycle: filter is asked again about a member that is promised or refused
  * (a retry, the next of several placements that are tried, a dry run; gs_promises_asked()). And
@@ -77,8 +77,5 @@ void gs_promises_refused(struct gs_service *service, const struct gs_filter_args
  * still; NULL: it is promised none. The store is locked. */
 const char *gs_promises_group(const struct gs_service *service, const char *uid,
                               int64_t *ret_left_ns);
-
-/* Ends what is over; all of it, where this replica does not answer. Takes the store's lock. */
-void gs_promises_tick(struct gs_service *service, bool answers, int64_t now_ns);
 
 #endif

@@ -156,6 +156,7 @@ static void step(struct world *world, char letter, struct gs_slice text)
         break;
     case 't':
         world->now_ns += 31 * GS_NS_PER_S;
+        gs_service_promises_tick(world->service);
         gs_service_tick(world->service);
         break;
     case 'f':

@@ -231,6 +231,7 @@ static inline int rig_teardown(void **state)
 static inline void rig_tick(struct rig *rig, int64_t ns)
 {
     rig->now_ns += ns;
+    gs_service_promises_tick(rig->service);
     gs_service_tick(rig->service);
 }
 

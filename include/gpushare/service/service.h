@@ -23,6 +23,7 @@
  *   gs_service_filter(service, body, len, &answer, err);       per request
  *   gs_service_tick(service);                                  about ten times a second
  *   gs_service_term_tick(service);                             likewise, with an election
+ *   gs_service_promises_tick(service);                         likewise
  *   gs_service_free(service);                                  after all of these have ended
  *
  * A standby (its election says that another replica leads) keeps its ledger warm, answers
@@ -135,5 +136,9 @@ void gs_service_tick(struct gs_service *service);
  * pods listed anew where the watch of them may be behind. Of a thread of its own, or of several: it
  * waits for the API, two seconds at most. */
 void gs_service_term_tick(struct gs_service *service);
+
+/* Ends the places that filter kept for members of pod groups. Of a thread of its own, too: it calls
+ * nobody, and a slow API server must not make these places last. */
+void gs_service_promises_tick(struct gs_service *service);
 
 #endif

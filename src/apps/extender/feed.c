@@ -25,7 +25,7 @@ struct feed {
     atomic_bool stop;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* stop */
-    pthread_t threads[4];
+    pthread_t threads[5];
     int thread_count;
     struct budget_watch *budgets;
 };
@@ -124,10 +124,21 @@ static void *tick_term(void *arg)
     return NULL;
 }
 
+static void tick_service_promises(struct feed *feed)
+{
+    gs_service_promises_tick(feed->service);
+}
+
+static void *tick_promises(void *arg)
+{
+    repeat(arg, tick_service_promises);
+    return NULL;
+}
+
 static int start_threads(struct feed *feed)
 {
-    void *(*const bodies[])(void *) = {watch_nodes, watch_pods, tick, tick_term};
-    for (int i = 0; i < 4; i++) {
+    void *(*const bodies[])(void *) = {watch_nodes, watch_pods, tick, tick_term, tick_promises};
+    for (int i = 0; i < 5; i++) {
         int error = pthread_create(&feed->threads[i], NULL, bodies[i], feed);
         if (error)
             return error;

@@ -455,6 +455,7 @@ void sw_pass(int64_t ns)
             replica->next_step_ns = gs_election_step(replica->election, NULL);
         if (replica->election)
             gs_service_term_tick(replica->service);
+        gs_service_promises_tick(replica->service);
         gs_service_tick(replica->service);
     }
 }
