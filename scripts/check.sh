@@ -51,6 +51,7 @@ steps=(
     "supply   docs/development.md lists what is linked, and under which licence; so does the SPDX document; corrections by Debian are found"
     "node     what limits containers, and the device plugin in random worlds, a minute and a half (--long: 30 minutes)"
     "mutants  mistakes put into the code near the last changes are seen by tests, three minutes (all: tests/mutants/run.py)"
+    "promises random attempts on what is kept for groups of pods and on budgets, 40 s (--long: an hour)"
     "surface  random attempts on what whoever is let in a little may reach, 20 s (--long: an hour)"
     "web      the page of kubectl inspect gpushare web in a headless Chromium, on clusters of gpushare-sim"
     "world    the service in random worlds, 4 million steps (--long: 40 million)"
@@ -228,6 +229,14 @@ step_web() {
     apt_need chromium fonts-dejavu-core python3
     build_project "$root" release kubectl-inspect-gpushare gpushare-sim
     python3 tests/web/run.py build | sed '/^FAIL/!s/^/note: /'
+}
+
+step_promises() {
+    local seconds=40 seed=1
+    ((fuzz_seconds == 5)) || seconds=3600 seed=$(date +%s)
+    apt_need python3
+    build_project "$root" release gpushare-extender
+    tests/integration/promise_attack/run.py --build build --seed "$seed" --seconds "$seconds"
 }
 
 step_surface() {

@@ -173,6 +173,8 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
 
 class Api:
+    handler = Handler
+
     def __init__(self, objects=(), version="v1.36.3"):
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
@@ -184,7 +186,7 @@ class Api:
         for obj in objects:
             self.put(obj)
         self.folder = tempfile.mkdtemp(prefix="hostile_surface.")
-        self.server = Server((HOST, 0), Handler)
+        self.server = Server((HOST, 0), self.handler)
         self.server.api = self
         self.port = self.server.server_port
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
