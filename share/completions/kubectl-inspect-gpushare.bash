@@ -44,7 +44,7 @@ _gpushare_candidates() {
         ;;
     what-if)
         echo "--gpu-mem --gpu-count --gpu-core --replicas --gpu-model --policy --filename --add-node" \
-            "--without-node --output $common"
+            "--until-fit --without-node --waiting --ignore-waiting --system-namespace --output $common"
         ;;
     usage)
         [[ $last == -* ]] && echo "--by --output --all-namespaces --system-namespace --timeout $common" && return

@@ -155,6 +155,6 @@ int gs_service_promised(struct gs_service *service, struct gs_buf *answer, struc
     struct promised promised = {.service = service, .out = answer, .before = ""};
     gs_buf_puts(answer, "{\"promised\":[");
     gs_store_each_node(&service->store, print_promised, &promised);
-    gs_buf_puts(answer, "]}\n");
+    gs_buf_printf(answer, "],\"policy\":\"%s\"}\n", gs_placement_name(service->config.policy));
     return gs_buf_failed(answer) ? gs_fail(err, GS_ENOMEM, "the answer does not fit") : 0;
 }

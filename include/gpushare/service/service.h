@@ -121,8 +121,9 @@ int gs_service_preempt(struct gs_service *service, const char *body, size_t len,
 int gs_service_inspect(struct gs_service *service, const char *node, struct gs_buf *answer,
                        struct gs_error *err);
 
-/* {"promised":[…]}: the places that filter keeps for members of pod groups, on all nodes, as
- * inspect has them; none while it does not lead. */
+/* {"promised":[…],"policy":"rollout"}: the places that filter keeps for members of pod groups, on
+ * all nodes, as inspect has them, none while it does not lead; and the policy for pods that name
+ * none. */
 int gs_service_promised(struct gs_service *service, struct gs_buf *answer, struct gs_error *err);
 
 /* Appends this service's metrics in Prometheus text format 0.0.4. */

@@ -7,13 +7,13 @@
 #include "gpushare/codec/node.h"
 #include "inspect/calm.h"
 #include "inspect/fetch.h"
+#include "inspect/installed.h"
+#include "inspect/queue.h"
 #include "inspect/terminal.h"
 #include "inspect/what_if.h"
 
-/* kubectl inspect gpushare what-if: how many such pods would find a place now, and where; also in a
- * cluster with more nodes, or fewer. */
-
-enum { NODES_ADDED_MAX = 10000 };
+/* kubectl inspect gpushare what-if: how many such pods would find a place now, and where, beside
+ * those that wait already; also in a cluster with more nodes, or fewer. */
 
 struct what_if {
     struct common common;
@@ -24,11 +24,13 @@ struct what_if {
     const char *add;      /* --add-node */
     const char *without;  /* --without-node, a comma list */
     uint32_t replicas;
-    enum gs_placement policy;
+    enum gs_placement policy; /* GS_PLACEMENT_DEFAULT: the running extender's */
     enum format format;
+    bool waiting, ignore_waiting, until_fit;
     struct snapshot snapshot;
     struct orders orders;
     uint32_t left_out; /* nodes of --without-node that there are */
+    struct told told;
 };
 
 static void read_options(struct what_if *run, int argc, char **argv)
@@ -48,10 +50,19 @@ static void read_options(struct what_if *run, int argc, char **argv)
                    "standard input",
                    .key = 'f'),
         OPT_STRING("add-node", &run->add, "NODE[=N]", "as if there were N more nodes like NODE"),
+        OPT_FLAG("until-fit", &run->until_fit,
+                 "as many of --add-node NODE as it takes until all start"),
         OPT_STRING("without-node", &run->without, "NODE[,NODE...]",
-                   "as if these were drained: their pods have to find another place first"),
-        OPT_POLICY(&run->policy),
+                   "as if these were drained: would their pods find another place?"),
+        OPT_FLAG("waiting", &run->waiting, "which of the pods that wait would start"),
+        OPT_FLAG("ignore-waiting", &run->ignore_waiting,
+                 "as if no pod waited; else those come first"),
+        OPT_CUSTOM("policy", OPT_IS(enum gs_placement, &run->policy), policy_parse,
+                   "binpack|spread|fgd|rollout",
+                   "as an extender with this --policy (the running one's; rollout if it cannot be "
+                   "asked)"),
         OPT_FORMAT(&run->format),
+        SYSTEM_NAMESPACE_OPTION(&run->common),
         COMMON_OPTIONS(&run->common, "has no effect: all pods count"),
     };
     const struct gs_command command = {
@@ -67,9 +78,13 @@ static void read_options(struct what_if *run, int argc, char **argv)
 
 static const char *wrong(const struct what_if *run)
 {
-    if (!run->sizes && !run->manifest && !run->without)
+    if (!run->sizes && !run->manifest && !run->without && !run->waiting)
         return "--gpu-mem is needed: how much of each GPU a pod asks for, such as --gpu-mem 6; or "
-               "-f FILE, or --without-node NODE";
+               "-f FILE, --waiting, or --without-node NODE";
+    if (run->waiting && run->ignore_waiting)
+        return "--waiting and --ignore-waiting exclude each other";
+    if (run->until_fit && (!run->add || strchr(run->add, '=')))
+        return "--until-fit needs --add-node NODE, and finds the number by itself";
     if (!run->ask.gpu_count || run->ask.gpu_count > GS_GPUS_MAX)
         return "--gpu-count is 1 to 64";
     if (run->ask.cores_pct > GS_CORES_PCT || (run->ask.cores_pct && run->ask.gpu_count > 1))
@@ -110,6 +125,7 @@ static int on_list_begin(void *ctx, enum gs_kind kind)
         run->left_out = 0;
     else
         orders_release(&run->orders);
+    run->told.end_there = 0;
     return 0;
 }
 
@@ -128,9 +144,13 @@ static int on_pod(void *ctx, const struct gs_pod *pod)
     struct gs_error ignored = {0};
     if (!is_left_out(run, pod->node_name))
         return 0;
-    if (!gs_pod_wants_gpu(pod) || gs_pod_terminal(pod))
+    if (!gs_pod_wants_gpu(pod) || gs_pod_terminal(pod) || pod->deleting)
         return 1;
-    return orders_of_pod(&run->orders, pod, &ignored) < 0 ? -1 : 1;
+    if (pod->daemon || pod->static_uid[0]) {
+        run->told.end_there++;
+        return 1;
+    }
+    return orders_of_pod(&run->orders, ORDER_MOVES, pod, &ignored) < 0 ? -1 : 1;
 }
 
 static int load(struct what_if *run, struct gs_error *err)
@@ -162,149 +182,124 @@ static void open_up(struct gs_node *node)
     node->ready = true;
 }
 
-static int add_copies(struct what_if *run, struct gs_node *node, uint32_t count,
-                      struct gs_error *err)
+/* NODE, or NODE=N. */
+static int read_add(const struct what_if *run, char like[254], uint32_t *ret_count,
+                    struct gs_error *err)
 {
-    const char *like = node->name;
-    const struct gs_watch_sink to = snapshot_sink(&run->snapshot);
-    open_up(node);
-    for (uint32_t i = 1; i <= count; i++) {
-        char name[300];
-        snprintf(name, sizeof(name), "%.253s+%u", like, i);
-        node->name = node->rules.name = name;
-        if (to.node(to.ctx, node) < 0)
-            return gs_fail_nomem(err);
-    }
-    node->name = node->rules.name = like;
+    const char *equals = strchr(run->add, '=');
+    *ret_count = 1;
+    if (equals && (!gs_parse_u32(equals + 1, strlen(equals + 1), ret_count) || !*ret_count ||
+                   *ret_count > NODES_ADDED_MAX))
+        return gs_fail(err, GS_EINVAL, "--add-node: \"%.60s\" is not NODE=1 to NODE=%d", run->add,
+                       NODES_ADDED_MAX);
+    snprintf(like, 254, "%.*s", equals ? (int)(equals - run->add) : 253, run->add);
     return 0;
 }
 
-static int add_nodes(struct what_if *run, struct gs_error *err)
+static int read_node(const struct what_if *run, struct added *added, struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
-    const char *equals = run->add ? strchr(run->add, '=') : NULL;
     char like[254];
-    uint32_t count = 1;
-    if (!run->add)
-        return 0;
-    if (equals && (!gs_parse_u32(equals + 1, strlen(equals + 1), &count) || !count ||
-                   count > NODES_ADDED_MAX))
-        return gs_fail(err, GS_EINVAL, "--add-node: \"%.60s\" is not NODE=1 to NODE=%d", run->add,
-                       NODES_ADDED_MAX);
-    snprintf(like, sizeof(like), "%.*s", equals ? (int)(equals - run->add) : 253, run->add);
+    if (read_add(run, like, &added->count, err) < 0)
+        return -1;
     gs_buf_puts(&path, "/api/v1/nodes/");
     gs_url_escape(&path, like);
     if (gs_buf_failed(&path))
         return gs_fail(err, GS_EINVAL, "--add-node: the name is too long");
     if (source_get(&run->common.source, path.data, NULL, &body, err) < 0)
         return gs_error_prefix(err, "--add-node %.100s", like);
-    struct gs_node node = {0};
-    int result =
-        gs_codec_node(&run->common.names, (struct gs_slice){body.data, body.len}, &node, err);
-    if (result == 0) {
-        calm_node(&node.arena, &node);
-        result = add_copies(run, &node, count, err);
-    }
-    gs_node_release(&node);
+    if (gs_codec_node(&run->common.names, (struct gs_slice){body.data, body.len}, &added->node,
+                      err) < 0)
+        return -1;
+    calm_node(&added->node.arena, &added->node);
+    added->like = added->node.name;
+    open_up(&added->node);
+    return 0;
+}
+
+/* ---- who waits, and by which policy ---- */
+
+static int take_waiting(struct what_if *run, struct gs_error *err)
+{
+    struct queue queue = {0};
+    int result = run->ignore_waiting ? 0 : queue_find(&run->snapshot, &queue, err);
+    for (uint32_t i = 0; result == 0 && i < queue.count; i++)
+        result = orders_of_pod(&run->orders, ORDER_WAITS, &queue.all[i]->pod, err);
+    run->told.gated = queue.gated;
+    run->told.elsewhere = queue.elsewhere;
+    queue_release(&queue);
     return result;
 }
 
-/* ---- placing ---- */
-
-static int note_place(struct order *order, const char *node, gs_gpu_mask gpus, struct gs_error *err)
+static void find_policy(struct what_if *run)
 {
-    for (uint32_t i = order->place_count; i-- > 0;) { /* mostly the one before */
-        struct place *place = &order->places[i];
-        if (place->gpus == gpus && strcmp(place->node, node) == 0) {
-            place->replicas++;
-            return 0;
-        }
-    }
-    struct place *more = reallocarray(order->places, order->place_count + 1, sizeof(*more));
-    if (!more)
-        return gs_fail_nomem(err);
-    order->places = more;
-    order->places[order->place_count++] = (struct place){node, gpus, 1};
-    return 0;
+    run->told.source = POLICY_OPTION;
+    run->told.policy = run->policy;
+    if (run->policy != GS_PLACEMENT_DEFAULT)
+        return;
+    run->told.policy = installed_policy(&run->common);
+    run->told.source = POLICY_EXTENDER;
+    if (run->told.policy != GS_PLACEMENT_DEFAULT)
+        return;
+    run->told.policy = GS_PLACEMENT_ROLLOUT;
+    run->told.source = POLICY_DEFAULT;
 }
 
-static int by_place(const void *a, const void *b)
+/* ---- all of it ---- */
+
+static int take_asked(struct what_if *run, struct gs_error *err)
 {
-    const struct place *x = a, *y = b;
-    int order = strverscmp(x->node, y->node);
-    return order ? order : (x->gpus > y->gpus) - (x->gpus < y->gpus);
+    run->ask.model = gs_slice_of(run->model ? run->model : "");
+    run->ask.selects = run->ask.model.len > 0;
+    if (run->sizes && orders_of_sizes(&run->orders, run->sizes, &run->ask, run->replicas, err) < 0)
+        return -1;
+    return run->manifest ? orders_of_manifest(&run->orders, &run->common.names, run->manifest, err)
+                         : 0;
 }
 
-static int place(struct what_if *run, struct gs_place *place, struct order *order,
-                 struct progress *progress, struct gs_error *err)
+static int place_and_tell(struct what_if *run, struct placing *placing, struct gs_error *err)
 {
-    uint32_t slots = gs_ledger_slots(place->ledger), slot;
-    _cleanup_free_ bool *refused = calloc(slots + 1u, sizeof(*refused));
-    gs_gpu_mask gpus;
-    if (!refused)
-        return gs_fail_nomem(err);
-    if (order->ask.rules)
-        order->ask.rules = &order->pod.rules; /* orders have moved as their list grew */
-    while (order->placed < order->replicas &&
-           gs_place_choose(place, &order->ask, refused, &slot, &gpus)) {
-        if (gs_place_claim(place, &order->ask, slot, gpus, err) < 0 ||
-            note_place(order, gs_ledger_node_name(place->ledger, slot), gpus, err) < 0)
-            return -1;
-        progress_tell(progress, ++order->placed, order->replicas, "pods placed");
-    }
-    if (order->placed < order->replicas)
-        verdict_of(&run->snapshot, &order->ask, &order->verdict);
-    if (order->place_count)
-        qsort(order->places, order->place_count, sizeof(*order->places), by_place);
-    return 0;
-}
-
-static int place_all(struct what_if *run, struct gs_error *err)
-{
-    struct gs_place on = gs_cluster_place(&run->snapshot.cluster, run->policy);
     struct progress progress;
-    int result = snapshot_learnt(&run->snapshot, err);
     progress_begin(&progress, run->common.app->terminal.progress);
-    for (size_t i = 0; result == 0 && i < run->orders.count; i++)
-        result = place(run, &on, &run->orders.all[i], &progress, err);
+    placing->progress = &progress;
+    int result = run->until_fit ? placing_until_fit(placing, err) : placing_run(placing, err);
     progress_end(&progress);
-    return result;
-}
-
-static int tell(const struct what_if *run, struct gs_error *err)
-{
-    const char *unit = verdict_unit(&run->snapshot);
-    int result = 0;
-    if (run->format != FORMAT_TEXT)
-        result = orders_document(&run->orders, unit, run->policy, run->format == FORMAT_YAML);
-    else if (run->orders.count)
-        result = orders_print(&run->orders, unit, run->policy);
-    else
-        puts("No pod with GPU memory has to move.");
+    if (result < 0)
+        return -1;
+    run->told.orders = &run->orders;
+    run->told.unit = verdict_unit(&run->snapshot);
+    run->told.without = run->without;
+    run->told.added = run->add ? &placing->added : NULL;
+    run->told.until_fit = run->until_fit;
+    run->told.names_waiting = run->waiting;
+    result = run->format == FORMAT_TEXT ? what_if_print(&run->told)
+                                        : what_if_document(&run->told, run->format == FORMAT_YAML);
     return result < 0 || fflush(stdout) != 0 ? fail_output(err) : 0;
 }
 
 static int run_all(struct what_if *run, struct gs_error *err)
 {
-    if (load(run, err) < 0 || add_nodes(run, err) < 0)
-        return -1;
-    run->ask.model = gs_slice_of(run->model ? run->model : "");
-    run->ask.selects = run->ask.model.len > 0;
-    if (run->sizes && orders_of_sizes(&run->orders, run->sizes, &run->ask, run->replicas, err) < 0)
-        return -1;
-    if (run->manifest &&
-        orders_of_manifest(&run->orders, &run->common.names, run->manifest, err) < 0)
-        return -1;
-    return place_all(run, err) < 0 ? -1 : tell(run, err);
+    struct placing placing = {.snapshot = &run->snapshot, .orders = &run->orders};
+    int result = load(run, err);
+    if (result == 0 && run->add)
+        result = read_node(run, &placing.added, err);
+    if (result == 0)
+        result = take_waiting(run, err);
+    if (result == 0)
+        result = take_asked(run, err);
+    if (result == 0) {
+        find_policy(run);
+        placing.policy = run->told.policy;
+        result = place_and_tell(run, &placing, err);
+    }
+    gs_node_release(&placing.added.node);
+    return result;
 }
 
 int cmd_what_if(const struct app *app, int argc, char **argv)
 {
-    struct what_if run = {.common = COMMON_DEFAULTS,
-                          .ask = {.gpu_count = 1},
-                          .replicas = 1,
-                          .policy = GS_PLACEMENT_ROLLOUT};
+    struct what_if run = {.common = COMMON_DEFAULTS, .ask = {.gpu_count = 1}, .replicas = 1};
     struct gs_error err = {0};
     read_options(&run, argc, argv);
     if (wrong(&run))

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inspect/installed.h"
 
+#include <string.h>
+
 #include "inspect/lookup.h"
 
 const struct installed_layout installed_layouts[INSTALLED_LAYOUTS] = {
@@ -48,4 +50,26 @@ int installed_get(const struct common *common, const char *pod, const char *page
     gs_buf_puts(&path, page);
     return gs_buf_failed(&path) ? gs_fail_nomem(err)
                                 : source_get(&common->source, path.data, NULL, body, err);
+}
+
+enum gs_placement installed_policy(const struct common *common)
+{
+    const struct installed_layout *layout;
+    struct gs_error ignored = {0};
+    json_auto_t *pods = installed_extenders(common, &layout, &ignored);
+    enum gs_placement policy = GS_PLACEMENT_DEFAULT;
+    size_t i;
+    json_t *pod;
+    json_array_foreach(json_object_get(pods, "items"), i, pod)
+    {
+        _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
+        if (policy != GS_PLACEMENT_DEFAULT || !lookup_is_ready(pod) ||
+            installed_get(common, lookup_text(pod, "metadata", "name", NULL),
+                          INSTALLED_EXTENDER("promised"), &body, &ignored) < 0)
+            continue;
+        json_auto_t *answer = lookup_parse(&body);
+        const char *word = lookup_text(answer, "policy", NULL);
+        gs_placement_parse(word, strlen(word), &policy);
+    }
+    return policy;
 }

@@ -27,6 +27,10 @@ json_t *installed_extenders(const struct common *common, const struct installed_
 int installed_get(const struct common *common, const char *pod, const char *page,
                   struct gs_buf *body, struct gs_error *err);
 
+/* The running extender's --policy; GS_PLACEMENT_DEFAULT where it cannot be asked: without the right
+ * to (pods/proxy), or an extender that is away or older. */
+enum gs_placement installed_policy(const struct common *common);
+
 #define INSTALLED_EXTENDER(path) ":39998/proxy/" path
 #define INSTALLED_PLUGIN(path)   ":39997/proxy/" path
 

@@ -255,6 +255,12 @@ const char *snapshot_scheduler(const struct snapshot *snapshot)
     return most->recorded ? most->name : NULL;
 }
 
+bool snapshot_is_elsewhere(const struct snapshot *snapshot, const struct gs_pod *pod)
+{
+    const char *scheduler = snapshot_scheduler(snapshot);
+    return scheduler && strcmp(snapshot_scheduler_of(pod), scheduler) != 0;
+}
+
 static int on_bound(void *ctx, const struct gs_pod *pod, bool known)
 {
     struct snapshot *snapshot = ctx;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct {
     const char *text, *label;
@@ -85,6 +86,60 @@ void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struc
         count(view, node->name, ask, gpu && reason != GS_REASON_MAX_PODS,
               gpu ? &ret->gpu[reason] : &ret->other[obstacle]);
     }
+}
+
+const struct verdict_group *verdict_nearest(const struct verdict *verdict,
+                                            enum gs_obstacle *ret_obstacle,
+                                            enum gs_reason *ret_reason)
+{
+    /* Nodes where GPUs would do come nearer than any where they do not; CPU comes free by itself.
+     * Farthest: where the GPUs were not looked at. */
+    static const enum gs_obstacle near[] = {GS_OBSTACLE_NONE, GS_OBSTACLE_CPU, GS_OBSTACLE_CORDONED,
+                                            GS_OBSTACLE_NOT_READY, GS_OBSTACLE_NO_PLUGIN};
+    static const enum gs_obstacle far[] = {GS_OBSTACLE_TAINT, GS_OBSTACLE_AFFINITY};
+    *ret_reason = GS_FITS;
+    for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++) {
+        *ret_obstacle = near[i];
+        if (verdict->other[near[i]].nodes)
+            return &verdict->other[near[i]];
+    }
+    enum gs_reason reason = GS_REASON_NO_GPUS;
+    for (int r = GS_FITS + 1; r < GS_REASONS; r++) {
+        if (verdict->gpu[r].nodes && gs_reason_nearer((enum gs_reason)r, reason))
+            reason = (enum gs_reason)r;
+    }
+    if (verdict->gpu[reason].nodes) {
+        *ret_obstacle = GS_OBSTACLE_GPU;
+        *ret_reason = reason;
+        return &verdict->gpu[reason];
+    }
+    *ret_obstacle = verdict->other[far[0]].nodes ? far[0] : far[1];
+    return &verdict->other[*ret_obstacle];
+}
+
+static int compare_text(struct gs_slice a, struct gs_slice b)
+{
+    size_t len = a.len < b.len ? a.len : b.len;
+    int order = len ? memcmp(a.at, b.at, len) : 0;
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+int verdict_order(const struct gs_ask *left, const struct gs_ask *right)
+{
+    const int64_t numbers[][2] = {
+        {left->units, right->units},         {left->gpu_count, right->gpu_count},
+        {left->cores_pct, right->cores_pct}, {left->cpu_milli, right->cpu_milli},
+        {left->priority, right->priority},   {left->broken, right->broken}};
+    const struct gs_slice texts[][2] = {{left->model, right->model},
+                                        {left->model_deny, right->model_deny},
+                                        {left->uuid, right->uuid},
+                                        {left->uuid_deny, right->uuid_deny}};
+    int order = 0;
+    for (size_t i = 0; !order && i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        order = (numbers[i][0] > numbers[i][1]) - (numbers[i][0] < numbers[i][1]);
+    for (size_t i = 0; !order && i < sizeof(texts) / sizeof(texts[0]); i++)
+        order = compare_text(texts[i][0], texts[i][1]);
+    return order;
 }
 
 /* The groups with a node, those that fit left out, and their words: *at is 0 at first. NULL: no

@@ -32,6 +32,16 @@ struct verdict {
 
 void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struct verdict *ret);
 
+/* The nodes that come nearest to taking it, and what is in the way there: with GS_OBSTACLE_GPU a
+ * reason, else GS_FITS. */
+const struct verdict_group *verdict_nearest(const struct verdict *verdict,
+                                            enum gs_obstacle *ret_obstacle,
+                                            enum gs_reason *ret_reason);
+
+/* 0: but for what they say about nodes and their own holds, the verdict about one is that about the
+ * other. */
+int verdict_order(const struct gs_ask *left, const struct gs_ask *right);
+
 /* Prints the groups, one line each, those of most nodes first; nothing for nodes that fit. */
 void verdict_print(const struct verdict *verdict, const char *unit);
 

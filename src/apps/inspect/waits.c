@@ -11,13 +11,6 @@
 
 /* ---- which pods ---- */
 
-static int compare_text(struct gs_slice a, struct gs_slice b)
-{
-    size_t len = a.len < b.len ? a.len : b.len;
-    int order = len ? memcmp(a.at, b.at, len) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 #define COMPARE(a, b)                                                                              \
     if ((a) != (b))                                                                                \
     return (a) < (b) ? -1 : 1
@@ -27,25 +20,12 @@ static int compare_text(struct gs_slice a, struct gs_slice b)
 static int order_asks(const void *left, const void *right)
 {
     const struct wait *x = left, *y = right;
-    const struct gs_ask *a = &x->ask, *b = &y->ask;
-    COMPARE(a->units, b->units);
-    COMPARE(a->gpu_count, b->gpu_count);
-    COMPARE(a->cores_pct, b->cores_pct);
-    COMPARE(a->cpu_milli, b->cpu_milli);
-    COMPARE(a->priority, b->priority);
-    COMPARE(a->broken, b->broken);
     COMPARE(x->rules, y->rules);
-    const struct gs_slice pairs[][2] = {{a->model, b->model},
-                                        {a->model_deny, b->model_deny},
-                                        {a->uuid, b->uuid},
-                                        {a->uuid_deny, b->uuid_deny}};
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-        int order = compare_text(pairs[i][0], pairs[i][1]);
-        if (order)
-            return order;
-    }
+    int order = verdict_order(&x->ask, &y->ask);
+    if (order)
+        return order;
     if (x->waiting->pod.nominated_node[0] || y->waiting->pod.nominated_node[0])
-        return strcmp(a->uid, b->uid);
+        return strcmp(x->ask.uid, y->ask.uid);
     return 0;
 }
 
@@ -60,38 +40,13 @@ static int order_since(const void *left, const void *right)
 
 /* ---- why ---- */
 
-/* Nodes where GPUs would do come nearer than any where they do not; CPU comes free by itself. */
-static const enum gs_obstacle from_near_to_far[] = {GS_OBSTACLE_NONE, GS_OBSTACLE_CPU,
-                                                    GS_OBSTACLE_CORDONED, GS_OBSTACLE_NOT_READY,
-                                                    GS_OBSTACLE_NO_PLUGIN};
-/* Where the GPUs were not looked at. */
-static const enum gs_obstacle farthest[] = {GS_OBSTACLE_TAINT, GS_OBSTACLE_AFFINITY};
-
 static void judge(const struct snapshot *snapshot, struct wait *wait)
 {
     struct verdict verdict;
     verdict_of(snapshot, &wait->ask, &verdict);
     wait->fits = verdict.other[GS_OBSTACLE_NONE].nodes;
-    for (size_t i = 0; i < sizeof(from_near_to_far) / sizeof(from_near_to_far[0]); i++) {
-        wait->obstacle = from_near_to_far[i];
-        wait->group = verdict.other[wait->obstacle];
-        if (wait->group.nodes)
-            return;
-    }
-    wait->obstacle = GS_OBSTACLE_GPU;
-    wait->reason = GS_REASON_NO_GPUS;
-    for (int r = GS_FITS + 1; r < GS_REASONS; r++) {
-        if (verdict.gpu[r].nodes && gs_reason_nearer((enum gs_reason)r, wait->reason))
-            wait->reason = (enum gs_reason)r;
-    }
-    wait->group = verdict.gpu[wait->reason];
-    wait->never = gs_reason_unresolvable(wait->reason);
-    for (size_t i = 0; i < sizeof(farthest) / sizeof(farthest[0]) && !wait->group.nodes; i++) {
-        wait->obstacle = farthest[i];
-        wait->reason = GS_FITS;
-        wait->never = false;
-        wait->group = verdict.other[farthest[i]];
-    }
+    wait->group = *verdict_nearest(&verdict, &wait->obstacle, &wait->reason);
+    wait->never = wait->obstacle == GS_OBSTACLE_GPU && gs_reason_unresolvable(wait->reason);
 }
 
 static void judge_all(const struct snapshot *snapshot, struct waits *waits)
@@ -143,8 +98,7 @@ int waits_find(const struct snapshot *snapshot, const char *ns, struct waits *re
     judge_all(snapshot, ret);
     for (size_t i = 0; i < ret->count; i++) {
         struct wait *wait = &ret->all[i];
-        wait->other_scheduler = ret->scheduler && strcmp(snapshot_scheduler_of(&wait->waiting->pod),
-                                                         ret->scheduler) != 0;
+        wait->other_scheduler = snapshot_is_elsewhere(snapshot, &wait->waiting->pod);
         ret->never += wait->never;
     }
     qsort(ret->all, ret->count, sizeof(*ret->all), order_since);

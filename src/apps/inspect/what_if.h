@@ -12,9 +12,19 @@ struct place {
     uint32_t replicas;
 };
 
+/* Of equal priority these come first. */
+enum order_kind {
+    ORDER_WAITS, /* a pod that has no node yet */
+    ORDER_MOVES, /* a pod of a node that is left out */
+    ORDER_ASKED, /* of the command line, or a manifest */
+};
+enum { ORDER_KINDS = 3 };
+
 struct order {
-    char title[300];   /* "" for a size of the command line */
-    struct gs_pod pod; /* from a manifest or a node that is left out; else zeroed */
+    enum order_kind kind;
+    uint32_t turn;
+    char title[300];   /* of ORDER_ASKED; "" for a size of the command line */
+    struct gs_pod pod; /* zeroed for a size of the command line */
     struct gs_ask ask; /* the pod's; broken: it can be placed nowhere */
     uint32_t replicas, placed;
     struct place *places;
@@ -24,10 +34,10 @@ struct order {
 
 struct orders {
     struct order *all;
-    size_t count;
+    size_t count, cap;
 };
 
-enum { ORDERS_MAX = 10000, REPLICAS_MAX = 100000 };
+enum { ORDERS_MAX = 100000, REPLICAS_MAX = 100000, NODES_ADDED_MAX = 10000 };
 
 void orders_release(struct orders *orders);
 
@@ -40,12 +50,62 @@ int orders_of_sizes(struct orders *orders, const char *text, const struct gs_ask
 int orders_of_manifest(struct orders *orders, const struct gs_names *names, const char *path,
                        struct gs_error *err);
 
-/* A pod that has to go somewhere else. */
-int orders_of_pod(struct orders *orders, const struct gs_pod *pod, struct gs_error *err);
+/* A pod that waits or has to go somewhere else. */
+int orders_of_pod(struct orders *orders, enum order_kind kind, const struct gs_pod *pod,
+                  struct gs_error *err);
+
+/* Puts them in the order in which kube-scheduler takes them up: priority, kind, as they came. */
+void orders_sort(struct orders *orders);
+
+/* Pods of that kind, and how many of them were placed. */
+struct tally {
+    uint64_t pods, placed;
+};
+struct tally orders_tally(const struct orders *orders, enum order_kind kind);
+
+/* ---- placing (what_if_place.c) ---- */
+
+/* More nodes like one of them; count of them at most are in the snapshot. */
+struct added {
+    const char *like; /* NULL: none are asked for */
+    struct gs_node node;
+    uint32_t count;
+    uint32_t hopeless; /* pods that no number of them helps */
+};
+
+struct placing {
+    struct snapshot *snapshot;
+    struct orders *orders;
+    enum gs_placement policy;
+    struct added added;
+    struct progress *progress;
+};
+
+/* Places all orders on the snapshot with added.count more nodes. */
+int placing_run(struct placing *placing, struct gs_error *err);
+/* The same, and finds the smallest added.count with which none waits that such a node helps.
+ * GS_ETOOBIG: more than NODES_ADDED_MAX. */
+int placing_until_fit(struct placing *placing, struct gs_error *err);
+
+/* ---- telling (print_what_if.c) ---- */
+
+enum policy_source { POLICY_OPTION, POLICY_EXTENDER, POLICY_DEFAULT };
+
+struct told {
+    const struct orders *orders;
+    const char *unit;
+    enum gs_placement policy;
+    enum policy_source source;
+    const char *without;       /* nodes that are left out; NULL: none */
+    uint32_t end_there;        /* their pods of DaemonSets, which do not move */
+    const struct added *added; /* like NULL: none */
+    bool until_fit;
+    bool names_waiting;        /* each of those that wait */
+    uint32_t gated, elsewhere; /* pods that wait and are not placed (queue.h) */
+};
 
 /* -1: out of memory, or the output cannot be written. */
-int orders_print(const struct orders *orders, const char *unit, enum gs_placement policy);
-int orders_document(const struct orders *orders, const char *unit, enum gs_placement policy,
-                    bool yaml);
+int what_if_print(const struct told *told);
+int what_if_document(const struct told *told, bool yaml);
 
 #endif

@@ -224,7 +224,7 @@ def body():
               "insufficient" not in out.split("\n", 1)[0], out)
         check("kube-scheduler said:" in out, out)
         check("n2" in as_plugin(admin, "why", "by-hand"), "why of a bound pod names its node")
-        out = as_plugin(admin, "what-if", "--gpu-mem", "16", "--replicas", "100")
+        out = as_plugin(admin, "what-if", "--gpu-mem", "16", "--replicas", "100", "--ignore-waiting")
         check(" of 100 pods with 16 GiB" in out, out)
         code, out, err = inspect(admin, "doctor", "--extender", cluster.extender.url)
         check(code == 1 and "FAIL  pods: default/by-hand" in out, out + err)

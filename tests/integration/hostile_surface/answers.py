@@ -21,7 +21,8 @@ DEEDS = ["honest", "honest", "honest", "of other nodes", "forbidden", "silent", 
          "deep", "twice", "500", "cut"]
 READS = [["snapshot", "-"], ["-d"], ["-o", "wide"], ["map"], ["why"], ["defrag"], ["doctor"], ["what-if", "--gpu-mem", "3"], ["--sort=free"],
          ["usage"], ["usage", "--by", "pod"], ["-o", "json"], ["-o", "yaml"], ["why", "-o", "json"],
-         ["usage", "-o", "json"], ["doctor", "-o", "json"], ["what-if", "--gpu-mem", "2", "-o", "json"]]
+         ["usage", "-o", "json"], ["doctor", "-o", "json"], ["what-if", "--gpu-mem", "2", "-o", "json"],
+         ["what-if", "--waiting"]]
 SABOTAGE = ["words pass", "others are believed", "anybody is asked"]
 
 

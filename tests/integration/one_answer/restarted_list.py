@@ -42,11 +42,11 @@ def judge(build, kubeconfig, server):
         run = subprocess.run([os.path.join(build, "kubectl-inspect-gpushare"), "what-if", "--without-node", "node-00000",
                               "--kubeconfig", kubeconfig], capture_output=True, text=True, timeout=60, check=False)
         if run.returncode == 0:
-            answers.append(run.stdout.splitlines()[-1])
+            answers.append(run.stdout.splitlines()[0])
     with urllib.request.urlopen(address + "/faults", timeout=10) as answer:
         forgotten = json.load(answer)["gone"]
     print(f"note: {len(answers)} answers, {forgotten} lists forgotten: {sorted(set(answers))}")
-    return 0 if set(answers) == {"20 of 20 pods in all fit"} and len(answers) > 3 and forgotten > 3 else 1
+    return 0 if set(answers) == {"node-00000 can be drained: all 20 pods with GPU memory find another place"} and len(answers) > 3 and forgotten > 3 else 1
 
 
 if __name__ == "__main__":

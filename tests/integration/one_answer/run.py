@@ -173,7 +173,7 @@ def free_port():
 
 
 class Programs:
-    def __init__(self, build, items):
+    def __init__(self, build, items, policy="binpack", web=True):
         self.build, self.folder = build, tempfile.mkdtemp()
         self.kubeconfig = os.path.join(self.folder, "kubeconfig")
         load = self.file("load.json", {"apiVersion": "v1", "kind": "List", "items": items})
@@ -181,11 +181,13 @@ class Programs:
         self.started = [self.start("gpushare-sim", "serve", "--listen", f"127.0.0.1:{self.api}", "--load", load,
                                    "--kubeconfig-out", self.kubeconfig)]
         until(lambda: os.path.exists(self.kubeconfig) and os.path.getsize(self.kubeconfig))
-        self.started += [self.start("gpushare-extender", "--kubeconfig", self.kubeconfig, "--policy", "binpack",
-                                    "--listen", f"127.0.0.1:{self.extender}"),
-                         self.start("kubectl-inspect-gpushare", "web", "--kubeconfig", self.kubeconfig, "--no-token",
-                                    "--listen", f"127.0.0.1:{self.web}")]
+        self.started += [self.start("gpushare-extender", "--kubeconfig", self.kubeconfig, "--policy", policy,
+                                    "--listen", f"127.0.0.1:{self.extender}")]
         until(lambda: request(self.extender, "GET", "/readyz")[0] == 200)
+        if not web:
+            return
+        self.started.append(self.start("kubectl-inspect-gpushare", "web", "--kubeconfig", self.kubeconfig, "--no-token",
+                                       "--listen", f"127.0.0.1:{self.web}"))
         until(lambda: request(self.web, "GET", "/")[0] == 200)
 
     def start(self, name, *args):
@@ -265,7 +267,8 @@ def ask_about_pods(world, programs, names, judge):
         if pod["status"].get("nominatedNodeName"):
             continue
         manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": pod["metadata"], "spec": pod["spec"]}
-        judge(f"what-if -f {name}", placed(programs.inspect("what-if", "-o", "json", "-f", programs.file("pod.json", manifest))),
+        judge(f"what-if -f {name}", placed(programs.inspect("what-if", "--ignore-waiting", "-o", "json",
+                                                          "-f", programs.file("pod.json", manifest))),
               int(fits > 0))
     queue = sorted((p for p in world["waiting"] if not p["status"].get("nominatedNodeName")), key=turn)
     if queue:
@@ -364,7 +367,7 @@ def ask_about_sizes(world, programs, rng, judge):
     counts = {}
     for size, count in told.items():
         units = size * world["gib"]
-        text = programs.inspect("what-if", "--policy", "binpack", "-o", "json", "--gpu-mem", f"{units}x100000")
+        text = programs.inspect("what-if", "--ignore-waiting", "--policy", "binpack", "-o", "json", "--gpu-mem", f"{units}x100000")
         counts[units] = placed(text)
         judge(f"page: pods of {size} GiB that would fit", count, counts[units])
         passed = programs.filter(sized("bare", units), open_names(world))

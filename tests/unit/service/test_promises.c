@@ -202,7 +202,8 @@ static void expect_inspected(const char *promised)
     const char *found = strstr(answer.data, ",\"promised\"");
     assert_string_equal(found ? found : "", wanted);
     gs_buf_release(&answer);
-    snprintf(of_all, sizeof(of_all), "{%s}\n", promised[0] ? promised + 1 : "\"promised\":[]");
+    snprintf(of_all, sizeof(of_all), "{%s,'policy':'binpack'}\n",
+             promised[0] ? promised + 1 : "'promised':[]");
     rig_quote(of_all);
     assert_int_equal(gs_service_promised(rig.service, &all, NULL), 0);
     gs_buf_putc(&all, '\0');

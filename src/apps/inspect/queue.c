@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int by_turn(const void *a, const void *b)
+{
+    const struct gs_pod *left = &(*(const struct snap_waiting *const *)a)->pod;
+    const struct gs_pod *right = &(*(const struct snap_waiting *const *)b)->pod;
+    if (left->priority != right->priority)
+        return left->priority > right->priority ? -1 : 1;
+    if (left->created_s != right->created_s)
+        return left->created_s < right->created_s ? -1 : 1;
+    int order = strcmp(left->ns, right->ns);
+    return order ? order : strcmp(left->name, right->name);
+}
+
+int queue_find(const struct snapshot *snapshot, struct queue *ret, struct gs_error *err)
+{
+    *ret = (struct queue){.all = calloc(HASH_COUNT(snapshot->waiting) + 1u, sizeof(void *))};
+    if (!ret->all)
+        return gs_fail_nomem(err);
+    for (const struct snap_waiting *waiting = snapshot->waiting; waiting;
+         waiting = waiting->hh.next) {
+        if (waiting->pod.deleting)
+            continue;
+        if (waiting->pod.gated)
+            ret->gated++;
+        else if (snapshot_is_elsewhere(snapshot, &waiting->pod))
+            ret->elsewhere++;
+        else
+            ret->all[ret->count++] = waiting;
+    }
+    qsort(ret->all, ret->count, sizeof(void *), by_turn);
+    return 0;
+}
+
+void queue_release(struct queue *queue)
+{
+    free(queue->all);
+    *queue = (struct queue){0};
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpushare/base/cleanup.h"
+#include "inspect/terminal.h"
+#include "inspect/what_if.h"
+
+/* Rounds of placing: each on the cluster as it is, with so many more nodes. */
+struct round {
+    struct placing *placing;
+    struct gs_place on;
+    uint32_t copies; /* in the snapshot now */
+    bool *refused;   /* slots, by the order before and its kind */
+    uint32_t slots;
+    const struct order *before; /* NULL: refused is nobody's */
+    bool last;                  /* verdicts are wanted */
+};
+
+/* ---- more nodes ---- */
+
+enum { COPY_NAME_BYTES = 300 };
+
+static void name_copy(const struct added *added, uint32_t number, char name[COPY_NAME_BYTES])
+{
+    snprintf(name, COPY_NAME_BYTES, "%.253s+%u", added->like, number); /* no node is called so */
+}
+
+static int have_copies(struct round *round, uint32_t count, struct gs_error *err)
+{
+    struct added *added = &round->placing->added;
+    const struct gs_watch_sink to = snapshot_sink(round->placing->snapshot);
+    char name[COPY_NAME_BYTES];
+    added->node.name = added->node.rules.name = name;
+    while (round->copies < count) {
+        name_copy(added, ++round->copies, name);
+        if (to.node(to.ctx, &added->node) < 0)
+            return gs_fail_nomem(err);
+    }
+    while (round->copies > count) {
+        name_copy(added, round->copies--, name);
+        to.node_gone(to.ctx, &added->node);
+    }
+    added->node.name = added->node.rules.name = added->like;
+    return 0;
+}
+
+/* ---- one order ---- */
+
+static int note_place(struct order *order, const char *node, gs_gpu_mask gpus, struct gs_error *err)
+{
+    for (uint32_t i = order->place_count; i-- > 0;) { /* mostly the one before */
+        struct place *place = &order->places[i];
+        if (place->gpus == gpus && strcmp(place->node, node) == 0) {
+            place->replicas++;
+            return 0;
+        }
+    }
+    struct place *more = reallocarray(order->places, order->place_count + 1, sizeof(*more));
+    if (!more)
+        return gs_fail_nomem(err);
+    order->places = more;
+    order->places[order->place_count++] = (struct place){node, gpus, 1};
+    return 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct place *x = a, *y = b;
+    int order = strverscmp(x->node, y->node);
+    return order ? order : (x->gpus > y->gpus) - (x->gpus < y->gpus);
+}
+
+/* Who refused one of them refuses the other. */
+static bool alike(const struct order *a, const struct order *b)
+{
+    const bool pods = a->ask.rules && b->ask.rules;
+    return pods && !a->pod.nominated_node[0] && !b->pod.nominated_node[0] &&
+           verdict_order(&a->ask, &b->ask) == 0 && a->ask.placement == b->ask.placement &&
+           gs_pod_rules_hash(&a->pod.rules) == gs_pod_rules_hash(&b->pod.rules);
+}
+
+/* kube-scheduler tries the node where a pod is nominated first. */
+static bool choose(struct round *round, const struct order *order, uint32_t *ret_slot,
+                   gs_gpu_mask *ret_gpus)
+{
+    const uint32_t home = gs_ledger_hold_slot(round->on.ledger, order->ask.uid ?: "");
+    if (home < round->slots) {
+        _cleanup_free_ bool *others = malloc(round->slots);
+        if (others) {
+            memset(others, true, round->slots);
+            others[home] = false;
+            if (gs_place_choose(&round->on, &order->ask, others, ret_slot, ret_gpus))
+                return true;
+        }
+    }
+    return gs_place_choose(&round->on, &order->ask, round->refused, ret_slot, ret_gpus);
+}
+
+static int put(struct round *round, struct order *order, uint32_t slot, gs_gpu_mask gpus,
+               struct gs_error *err)
+{
+    struct gs_ledger *ledger = round->on.ledger;
+    if (gs_place_claim(&round->on, &order->ask, slot, gpus, err) < 0 ||
+        note_place(order, gs_ledger_node_name(ledger, slot), gpus, err) < 0)
+        return -1;
+    progress_tell(round->placing->progress, ++order->placed, order->replicas, "pods placed");
+    if (order->ask.uid && gs_ledger_release_hold(ledger, order->ask.uid))
+        round->before = NULL; /* memory came free where it was nominated */
+    return 0;
+}
+
+static int place(struct round *round, struct order *order, struct gs_error *err)
+{
+    const struct order *before = round->before;
+    const bool same = before && alike(before, order);
+    uint32_t slot;
+    gs_gpu_mask gpus;
+    if (order->ask.rules)
+        order->ask.rules = &order->pod.rules; /* orders have moved as their list grew */
+    if (!same)
+        memset(round->refused, false, round->slots);
+    round->before = order;
+    while (order->placed < order->replicas && choose(round, order, &slot, &gpus)) {
+        if (put(round, order, slot, gpus, err) < 0)
+            return -1;
+    }
+    if (order->placed < order->replicas && round->last) {
+        if (same && before->placed < before->replicas)
+            order->verdict = before->verdict;
+        else
+            verdict_of(round->placing->snapshot, &order->ask, &order->verdict);
+    }
+    if (order->place_count)
+        qsort(order->places, order->place_count, sizeof(*order->places), by_place);
+    return 0;
+}
+
+/* ---- all orders ---- */
+
+static int start_over(struct round *round, struct gs_error *err)
+{
+    struct orders *orders = round->placing->orders;
+    gs_place_take_back(&round->on, 0);
+    for (size_t i = 0; i < orders->count; i++) {
+        struct order *order = &orders->all[i];
+        const bool held = order->placed && order->kind == ORDER_WAITS;
+        free(order->places);
+        order->places = NULL;
+        order->placed = order->place_count = 0;
+        if (held && gs_ledger_hold_pod(round->on.ledger, &order->pod, order->pod.nominated_node, 0,
+                                       err) < 0)
+            return -1;
+    }
+    free(round->refused);
+    round->slots = gs_ledger_slots(round->on.ledger);
+    round->refused = calloc(round->slots + 1u, sizeof(*round->refused));
+    round->before = NULL;
+    return round->refused ? snapshot_learnt(round->placing->snapshot, err) : gs_fail_nomem(err);
+}
+
+static int run(struct round *round, uint32_t copies, struct gs_error *err)
+{
+    struct orders *orders = round->placing->orders;
+    int result = have_copies(round, copies, err);
+    if (result == 0)
+        result = start_over(round, err);
+    for (size_t i = 0; result == 0 && i < orders->count; i++)
+        result = place(round, &orders->all[i], err);
+    return result;
+}
+
+static struct round begin(struct placing *placing)
+{
+    orders_sort(placing->orders);
+    return (struct round){
+        .placing = placing,
+        .on = gs_cluster_place(&placing->snapshot->cluster, placing->policy),
+    };
+}
+
+static int finish(struct round *round, uint32_t copies, struct gs_error *err)
+{
+    round->last = true;
+    int result = run(round, copies, err);
+    free(round->refused);
+    round->placing->added.count = copies;
+    return result;
+}
+
+int placing_run(struct placing *placing, struct gs_error *err)
+{
+    struct round round = begin(placing);
+    return finish(&round, placing->added.count, err);
+}
+
+/* ---- the smallest number that does ---- */
+
+/* Would an empty one take it? */
+static bool helps(const struct round *round, const struct order *order, uint32_t slot)
+{
+    enum gs_reason reason;
+    return gs_place_judge(&round->on, &order->ask, slot, &reason) == GS_OBSTACLE_NONE;
+}
+
+/* Pods without a place that a node more may help, and those that it does not. */
+static uint64_t count_waiting(const struct round *round, const bool *helped, uint32_t *ret_hopeless)
+{
+    const struct orders *orders = round->placing->orders;
+    uint64_t waiting = 0;
+    *ret_hopeless = 0;
+    for (size_t i = 0; i < orders->count; i++) {
+        const struct order *order = &orders->all[i];
+        const uint32_t left = order->replicas - order->placed;
+        waiting += helped[i] ? left : 0;
+        *ret_hopeless += helped[i] ? 0 : left;
+    }
+    return waiting;
+}
+
+static int find_helped(struct round *round, bool *helped, struct gs_error *err)
+{
+    const struct orders *orders = round->placing->orders;
+    char name[COPY_NAME_BYTES];
+    if (have_copies(round, 1, err) < 0 || start_over(round, err) < 0)
+        return -1;
+    name_copy(&round->placing->added, 1, name);
+    const struct gs_node_view *view = gs_ledger_view(round->on.ledger, gs_slice_of(name));
+    for (size_t i = 0; view && i < orders->count; i++) {
+        struct order *order = &orders->all[i];
+        if (order->ask.rules)
+            order->ask.rules = &order->pod.rules;
+        helped[i] = helps(round, order, view->slot);
+    }
+    return 0;
+}
+
+/* Twice as many until they are enough, then between the last two. */
+static int search(struct round *round, const bool *helped, uint32_t *ret_count,
+                  struct gs_error *err)
+{
+    uint32_t hopeless, few = 0, enough = 0;
+    uint64_t waiting;
+    for (;; few = enough, enough = enough ? enough * 2 : 1) {
+        if (run(round, enough, err) < 0)
+            return -1;
+        waiting = count_waiting(round, helped, &hopeless);
+        if (!waiting)
+            break;
+        if (enough * 2 > NODES_ADDED_MAX)
+            return gs_fail(err, GS_ETOOBIG, "--until-fit: %u more nodes like %.200s do not do",
+                           enough, round->placing->added.like);
+    }
+    while (enough > few + 1) {
+        const uint32_t middle = few + (enough - few) / 2;
+        if (run(round, middle, err) < 0)
+            return -1;
+        waiting = count_waiting(round, helped, &hopeless);
+        *(waiting ? &few : &enough) = middle;
+    }
+    *ret_count = enough;
+    return 0;
+}
+
+int placing_until_fit(struct placing *placing, struct gs_error *err)
+{
+    struct round round = begin(placing);
+    _cleanup_free_ bool *helped = calloc(placing->orders->count + 1, sizeof(*helped));
+    uint32_t count = 0;
+    int result = helped ? find_helped(&round, helped, err) : gs_fail_nomem(err);
+    if (result == 0)
+        result = search(&round, helped, &count, err);
+    if (result < 0) {
+        free(round.refused);
+        return -1;
+    }
+    result = finish(&round, count, err);
+    if (result == 0)
+        count_waiting(&round, helped, &placing->added.hopeless);
+    return result;
+}
