@@ -4,6 +4,7 @@
 
     tests/mutants/run.py                          all of them, some 3 s each
     tests/mutants/run.py --folder limit --record  note in limit.mut which test sees each
+    tests/mutants/run.py --apply                  whether all apply, a second
     tests/mutants/run.py --seconds 150            what is seen still is: near the last changes first, then others in turn
 
 A mistake stands in FOLDER.mut beside this file:
@@ -16,7 +17,7 @@ A mistake stands in FOLDER.mut beside this file:
 
 The text after "<" stands in the file once, white space apart, and that after ">" takes its place. A line "-" ends
 a block, and another may follow. "by" names the test that sees it (--record writes it): that one is asked first,
-then those of the folder (TESTS). "equivalent: WHY" says that no test can see it. Who has no such line has survived
+then those named as the file, then those of the folder (TESTS). "equivalent: WHY" says that no test can see it. Who has no such line has survived
 so far: all of these are asked by --unseen. What does not apply or compile is an error.
 
 The tree is copied to BUILD (build-mutants/) and built there: the checkout is only read.
@@ -170,8 +171,9 @@ def judge(tree, mutant):
         return "error", "no such test: " + " ".join(unknown)
     text = path.read_text()
     rounds = [(mutant.by, False)]
-    for pattern in TESTS.get(mutant.folder, [mutant.folder + "_test_"]):
-        rounds.append(([test for test in tree.tests if re.match(pattern, test) and test not in mutant.by], True))
+    for pattern in [rf".*_test_{path.stem}", *TESTS.get(mutant.folder, [mutant.folder + "_test_"])]:
+        asked = [test for tests, _ in rounds for test in tests]
+        rounds.append(([test for test in tree.tests if re.match(pattern, test) and test not in asked], True))
     try:
         path.write_text(mutant.apply(text))
         for tests, fresh in rounds:
@@ -223,6 +225,7 @@ def options():
     ask.add_argument("names", nargs="*", metavar="NAME", help="only these")
     ask.add_argument("--folder", action="append", help="only those of FOLDER.mut")
     ask.add_argument("--file", action="append", help="only those in this source file")
+    ask.add_argument("--apply", action="store_true", help="only whether all apply: a second")
     ask.add_argument("--unseen", action="store_true", help='only those without a line "by"')
     ask.add_argument("--seconds", type=int, help="begin none after that; near the last changes first")
     ask.add_argument("--record", action="store_true", help="write which test sees each into FOLDER.mut")
@@ -232,24 +235,26 @@ def options():
 
 
 def read_all():
-    """All of them; each applies."""
+    """Those that apply, and what is wrong with the others."""
     mutants = [mutant for path in sorted(HERE.glob("*.mut")) for mutant in read(path)]
     wrong = []
     if len({mutant.name for mutant in mutants}) < len(mutants):
-        wrong.append("two mistakes have one name")
-    for mutant in mutants:
+        wrong.append("error: two mistakes have one name")
+    for mutant in list(mutants):
         try:
             mutant.apply((ROOT / mutant.path).read_text())
         except (ValueError, FileNotFoundError) as why:
-            wrong.append(f"{mutant.folder}/{mutant.name} does not apply to {mutant.path}: {why}")
-    if wrong:
-        sys.exit("\n".join(wrong))
-    return mutants
+            wrong.append(f"error: {mutant.folder} {mutant.name} ({mutant.path}) does not apply: {why}")
+            mutants.remove(mutant)
+    return mutants, wrong
 
 
 def main():
     args = options()
-    mutants = read_all()
+    mutants, wrong = read_all()
+    if args.apply:
+        print(*wrong, f"{len(mutants)} apply", sep="\n")
+        return 1 if wrong else 0
     picked = [mutant for mutant in mutants
               if (not args.names or mutant.name in args.names)
               and (not args.folder or mutant.folder in args.folder)
@@ -261,7 +266,7 @@ def main():
     started = time.monotonic()
     tree = Tree(args.build.resolve(), args.jobs)
     picked = in_turn(tree, picked) if args.seconds else sorted(picked, key=lambda m: (m.folder, m.path))
-    table, seen, wrong = {}, {}, []
+    table = {}
     for mutant in picked:
         at = time.monotonic()
         if args.seconds and at - started > args.seconds:
@@ -269,8 +274,6 @@ def main():
         outcome, what = judge(tree, mutant)
         row = table.setdefault(mutant.folder, dict.fromkeys(OUTCOMES, 0))
         row[outcome] += 1
-        if outcome == "seen" and what != "?":
-            seen.setdefault(mutant.folder, {})[mutant.name] = what
         if outcome in ("survived", "error"):
             wrong.append(f"{outcome}: {mutant.folder} {mutant.name} ({mutant.path}) {what}")
         print(f"{outcome:10} {time.monotonic() - at:5.1f} s  {mutant.folder}/{mutant.name} {what[-300:]}", flush=True)

@@ -518,6 +518,26 @@ static void a_record_that_says_assigned_still_needs_room(void **state)
     }
 }
 
+/* Each has two containers; the second call was answered in the first pod's name. */
+static void what_the_kubelet_has_confirmed_is_exchanged_no_more(void **state)
+{
+    struct rig rig;
+    struct gs_allocator_write write;
+    uint64_t first, second;
+    rig_up(&rig);
+    give_pod(&rig, &(struct given_pod){"a", {4, 4}, 0});
+    give_pod(&rig, &(struct given_pod){"b", {4, 4}, 1});
+    assert_int_equal(allocate(&rig, 4, NULL, 0, &first, NULL), 0);
+    assert_int_equal(allocate(&rig, 4, NULL, 0, &second, NULL), 0);
+    while (gs_allocator_next_write(rig.alloc, &write))
+        gs_allocator_write_done(rig.alloc, write.number, true);
+    const struct gs_observed_pod observed[] = {{"ns", "a", 4, &first, 1},
+                                               {"ns", "b", 4, &second, 1}};
+    gs_allocator_observe(rig.alloc, observed, 2);
+    expect_moved(&rig, "the second call alone changes its owner", "{\"b\":[0]}");
+    gs_allocator_free(rig.alloc);
+}
+
 static void a_start_waits_for_the_nodes_word(void **state)
 {
     struct rig rig;
@@ -528,6 +548,11 @@ static void a_start_waits_for_the_nodes_word(void **state)
     allocate(&rig, 8, NULL, 0, &key, NULL);
     const struct gs_observed_pod observed = {"ns", "p", 8, &key, 1};
     assert_int_equal(start(&rig, 0, 8, &observed, 1, false, &err), GS_START_WRITE_FIRST);
+    char texts[64][24];
+    const char *ids[64];
+    make_ids(0, 8, texts, ids);
+    const struct gs_start_request again = {.ids = ids, .id_count = 8, .write_tried = true};
+    assert_int_equal(gs_allocator_start(rig.alloc, &again, &err), GS_START_OK); /* not for ever */
     expect_moved(&rig, "by hand", "{\"p\":[0]}");
     assert_int_equal(start(&rig, 0, 8, &observed, 1, false, &err), GS_START_OK);
     gs_allocator_free(rig.alloc);
@@ -553,6 +578,7 @@ int main(void)
         cmocka_unit_test(the_record_decides_how_many_gpus_a_pod_is_given),
         cmocka_unit_test(a_record_that_is_edited_before_allocate_moves_no_pod),
         cmocka_unit_test(a_record_that_says_assigned_still_needs_room),
+        cmocka_unit_test(what_the_kubelet_has_confirmed_is_exchanged_no_more),
         cmocka_unit_test(a_start_waits_for_the_nodes_word),
         cmocka_unit_test(a_static_pod_of_two_gpus_is_told_why_it_never_starts),
     };

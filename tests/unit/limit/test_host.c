@@ -43,11 +43,27 @@ static void a_text_is_written_whole_into_what_is_there(void **state)
     tree_rmdir(&tree, "");
 }
 
+/* The kernel would reclaim memory first; a FIFO that nobody reads stands for that. */
+static void a_write_waits_for_nobody(void **state)
+{
+    const struct gs_limit_host *host = &gs_limit_host_kernel;
+    struct cgroup_tree tree;
+    char path[128];
+    tree_make(&tree);
+    tree_path(&tree, "", "fifo", path, sizeof(path));
+    assert_int_equal(mkfifo(path, 0600), 0);
+    alarm(60);
+    assert_int_equal(host->put(host->ctx, path, "a 1\n", 4), ENXIO);
+    alarm(0);
+    tree_rmdir(&tree, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_system_that_is_no_cgroup_says_so),
         cmocka_unit_test(a_write_is_asked_for_without_being_made),
+        cmocka_unit_test(a_write_waits_for_nobody),
         cmocka_unit_test(a_text_is_written_whole_into_what_is_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,6 +159,20 @@ static void a_share_that_is_told_late_limits_at_once(void **state)
     close_keeper(&f);
 }
 
+static void a_pod_that_asks_for_its_limit_later_gets_it_then(void **state)
+{
+    struct gs_share share = four;
+    struct fixture f;
+    open_keeper(&f, GS_ENFORCE_OBSERVE, false);
+    make_pod(&f, 0);
+    for (int required = 0; required < 2; required++) {
+        share.required = required;
+        assert_int_equal(gs_keeper_share(f.keeper, &share, NULL), 0);
+        assert_int_equal(limited(&f), required);
+    }
+    close_keeper(&f);
+}
+
 static void a_start_is_decided_by_what_is_read_then(void **state)
 {
     struct fixture f;
@@ -756,6 +770,7 @@ int main(void)
         cmocka_unit_test(modes_have_names),
         cmocka_unit_test(a_pod_is_held_told_or_stopped_by_the_mode),
         cmocka_unit_test(a_share_that_is_told_late_limits_at_once),
+        cmocka_unit_test(a_pod_that_asks_for_its_limit_later_gets_it_then),
         cmocka_unit_test(a_start_is_decided_by_what_is_read_then),
         cmocka_unit_test(a_pod_that_runs_already_keeps_what_it_has),
         cmocka_unit_test(what_a_pod_has_above_its_share_only_shrinks),

@@ -359,7 +359,7 @@ static void a_write_that_failed_is_made_the_next_time(void **state)
 
 static void dmem_is_passed_on_to_pods_that_lack_it(void **state)
 {
-    static const char *const levels[] = {"/kubepods", "/kubepods/burstable"};
+    static const char *const levels[] = {"", "/kubepods", "/kubepods/burstable"};
     struct fixture *f = *state;
     const struct gs_limit limit = {REGION_0, GIB};
     struct gs_limit_result result;
@@ -371,7 +371,7 @@ static void dmem_is_passed_on_to_pods_that_lack_it(void **state)
     assert_int_equal(gs_limiter_verify(f->limiter, &pod_a, &limit, 1, &result), GS_LIMIT_NO_FILES);
     assert_int_equal(f->tree.enablings, 0);
     assert_int_equal(gs_limiter_hold(f->limiter, &pod_a, &limit, 1, &result), GS_LIMIT_HELD);
-    assert_int_equal(f->tree.enablings, 2); /* the root did already */
+    assert_int_equal(f->tree.enablings, 3);
     GS_FOR_EACH_ROW (r, levels)
         row_text(*r, tree_get(&f->tree, *r, "cgroup.subtree_control"), "memory pids dmem\n");
     /* not in the pod itself: that is its containers' affair */

@@ -54,6 +54,25 @@ static void memory_that_a_pod_leaves_for_another_node_wakes(void **state)
     assert_int_equal(rig.patches, 1);
 }
 
+/* Without a record it was charged on both GPUs, until the plugin tells which it has. */
+static void memory_that_a_pod_turns_out_not_to_have_wakes(void **state)
+{
+    char json[2048];
+    rig_pod(&rig, "x", "ux", 16, "n2", NULL, "Running");
+    rig_node_moved(&rig, "n2", "16,16", "{}");
+    assert_int_equal(rig_used(&rig, "n2", 1), 16);
+    free(rig_filter(&rig,
+                    rig_pod_json(&rig, json, sizeof(json), "p", "u1", 8, NULL, NULL, "Pending"),
+                    "\"n1\",\"n2\""));
+    rig_tick(&rig, GS_NS_PER_S);
+    int before = rig.patches;
+    rig_node_moved(&rig, "n2", "16,16", "{\\\"ux\\\":[0]}");
+    assert_int_equal(rig_used(&rig, "n2", 1), 0);
+    for (int s = 0; s < 3; s++)
+        rig_tick(&rig, GS_NS_PER_S);
+    assert_in_range(rig.patches, before + 1, before + 2);
+}
+
 static void too_little_memory_wakes_nobody(void **state)
 {
     rig_pod(&rig, "small", "u5", 4, "n1", "0", "Running");
@@ -266,11 +285,12 @@ static void node_json(const char *text)
 #define SIZE(count)                                                                                \
     "'status':{'capacity':{'aliyun.com/gpu-mem':'32','aliyun.com/gpu-count':'" count "'},"         \
     "'allocatable':{'cpu':'64'}}}"
-#define INVENTORY(uuid, model)                                                                     \
+#define INVENTORY(uuid, model) INVENTORY_OF(uuid, model, "true")
+#define INVENTORY_OF(uuid, model, healthy)                                                         \
     "{'metadata':{'name':'n2','annotations':{'aliyun.com/gpu-inventory':'{\\'v\\':1,"              \
     "\\'unit\\':\\'GiB\\',\\'gpus\\':[{\\'idx\\':0,\\'uuid\\':\\'" uuid                            \
-    "\\',\\'mem\\':32,\\'model\\':\\'" model                                                       \
-    "\\',\\'healthy\\':true,\\'schedulable\\':true}]}'}},"
+    "\\',\\'mem\\':32,\\'model\\':\\'" model "\\',\\'healthy\\':" healthy                          \
+    ",\\'schedulable\\':true}]}'}},"
 
 static void a_node_that_changes_wakes_though_its_memory_did_not_grow(void **state)
 {
@@ -283,6 +303,9 @@ static void a_node_that_changes_wakes_though_its_memory_did_not_grow(void **stat
          "{'metadata':{'name':'n2'}," SIZE("1"), INVENTORY("GPU-1", "NVIDIA A100") SIZE("1")},
         {"another GPU", "'annotations':{'aliyun.com/gpu-uuid':'GPU-2'}",
          INVENTORY("GPU-1", "NVIDIA A100") SIZE("1"), INVENTORY("GPU-2", "NVIDIA A100") SIZE("1")},
+        {"its GPU is healthy again", "'labels':{}",
+         INVENTORY_OF("GPU-1", "NVIDIA A100", "false") SIZE("1"),
+         INVENTORY("GPU-1", "NVIDIA A100") SIZE("1")},
         {"its count comes after its memory", "'labels':{'aliyun.com/gpu-count':'2'}",
          "{'metadata':{'name':'n2'}," SIZE("1"), "{'metadata':{'name':'n2'}," SIZE("2")},
     };
@@ -432,6 +455,7 @@ int main(void)
         T(a_refused_pod_is_woken_when_memory_comes_free),
         T(a_gpu_that_is_just_large_enough_wakes),
         T(memory_that_a_pod_leaves_for_another_node_wakes),
+        T(memory_that_a_pod_turns_out_not_to_have_wakes),
         T(too_little_memory_wakes_nobody),
         T(a_pod_that_is_not_bound_is_woken_again_at_growing_distances),
         T(a_bound_pod_is_not_woken),
