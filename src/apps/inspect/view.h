@@ -137,8 +137,8 @@ enum { VIEW_FIGURES = 11 };
 /* Returns how many. */
 uint32_t view_figures(const struct view *view, struct view_figure to[VIEW_FIGURES]);
 
-/* So many more pods of 1, 2, 4, … GiB would fit now, on one GPU each, as what-if counts them;
- * false: no GPU has that much, or there is no unit to tell it in. */
+/* So many more pods of 1, 2, 4, … GiB would fit now, on one GPU each, as what-if --ignore-waiting
+ * counts them; false: no GPU has that much, or there is no unit to tell it in. */
 struct view_fit {
     uint32_t gib, units;
     uint64_t pods;
