@@ -22,7 +22,7 @@ _gpushare_candidates() {
     done
     case $before in
     -o | --output)
-        [[ $command == @(why|what-if|usage|doctor) ]] && echo 'text json yaml' && return
+        [[ $command == @(why|what-if|usage|doctor|snapshot) ]] && echo 'text json yaml' && return
         echo 'table wide json yaml' && return
         ;;
     --sort) echo 'name free used largest stranded pods' && return ;;
@@ -51,7 +51,7 @@ _gpushare_candidates() {
         kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
         ;;
     snapshot)
-        [[ $last == -* ]] && echo "--hash-names $common" && return
+        [[ $last == -* ]] && echo "--hash-names --diff --output $common" && return
         compgen -f -- "$last"
         ;;
     defrag) echo "--free-node --max-moves --policy $common" ;;

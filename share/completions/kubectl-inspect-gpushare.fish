@@ -79,6 +79,7 @@ complete -c $prog -n '__gpushare_command what-if' -l gpu-model -x -d 'only these
 complete -c $prog -n '__gpushare_command what-if' -l policy -x -a 'binpack spread fgd rollout' -d placement
 
 complete -c $prog -n '__gpushare_command snapshot' -F
+complete -c $prog -n '__gpushare_command snapshot' -l diff -r -F -d 'what changed since this file'
 complete -c $prog -n '__gpushare_command snapshot' -l hash-names -d 'numbers for names'
 
 complete -c $prog -n '__gpushare_command defrag' -l free-node -x -a '(__gpushare_names nodes -l gpushare=true)' -d 'move all pods off this node'

@@ -12,6 +12,7 @@
 #include "gpushare/model/names.h"
 #include "inspect/common.h"
 #include "inspect/lookup.h"
+#include "inspect/snapshot_file.h"
 #include "inspect/terminal.h"
 
 /* kubectl inspect gpushare snapshot FILE: the cluster as a file that gpushare-sim serve --load
@@ -244,7 +245,9 @@ enum { PATH_BYTES = 4096 };
 
 struct job {
     struct common common;
-    const char *path; /* "-" is standard output */
+    const char *path; /* "-" is standard output; of a comparison the newer file, or NULL */
+    const char *old;  /* --diff */
+    enum format format;
     struct copy copy;
     FILE *out;
     char partial[PATH_BYTES];
@@ -256,6 +259,9 @@ static void read_options(struct job *job, int argc, char **argv)
     const struct gs_option table[] = {
         OPT_FLAG("hash-names", &job->copy.hash_names,
                  "numbers instead of the names of nodes, namespaces, pods and containers"),
+        OPT_STRING("diff", &job->old, "OLD",
+                   "what changed from this file to FILE, or, without one, to the cluster now"),
+        OPT_FORMAT(&job->format),
         COMMON_OPTIONS(&job->common, "has no effect: all pods count"),
     };
     const struct gs_command command = {
@@ -263,14 +269,14 @@ static void read_options(struct job *job, int argc, char **argv)
         .doc = "Writes to FILE what placing pods looks at: nodes with their GPUs, pods with what "
                "they ask for and where they are; no environment, arguments, images or addresses. "
                "gpushare-sim serve --load=FILE plays it. - is standard output.",
-        .operands = "FILE",
+        .operands = "[FILE]",
         .options = table,
         .option_count = sizeof(table) / sizeof(table[0]),
-        .min_operands = 1,
         .max_operands = 1,
         .quiet = true,
     };
-    job->path = argv[gs_options_parse(&command, argc, argv)];
+    const int first = gs_options_parse(&command, argc, argv);
+    job->path = first < argc ? argv[first] : NULL;
 }
 
 /* Readable to its owner only, and whole or not there at all. */
@@ -350,10 +356,13 @@ int cmd_snapshot(const struct app *app, int argc, char **argv)
     struct job job = {.common = COMMON_DEFAULTS};
     struct gs_error err = {0};
     read_options(&job, argc, argv);
+    if (!job.path && !job.old)
+        return complain_usage(argv[0], "a FILE is needed, such as cluster.json; or --diff OLD");
     int result = common_connect(&job.common, app, &err);
     if (result == 0)
-        result = write_all(&job, &err);
-    if (result == 0)
+        result = job.old ? snapshot_compare(&job.common, job.old, job.path, job.format, &err)
+                         : write_all(&job, &err);
+    if (result == 0 && !job.old)
         fprintf(stderr, "%" PRIu64 " nodes and %" PRIu64 " pods\n", job.nodes, job.pods);
     copy_release(&job.copy);
     source_close(&job.common.source);
