@@ -5,12 +5,12 @@
 # itself see kubectl_complete-inspect-gpushare beside this file.
 
 set -l prog kubectl-inspect-gpushare
-set -l commands show map why what-if usage snapshot defrag web doctor
+set -l commands show map why what-if usage snapshot defrag nodeoverlay web doctor
 
 # The words so far name this command; "show" where they name none.
 function __gpushare_command
     for word in (commandline -opc)
-        if contains -- $word show map why what-if usage snapshot defrag web doctor
+        if contains -- $word show map why what-if usage snapshot defrag nodeoverlay web doctor
             test $word = $argv[1]
             return
         end
@@ -41,6 +41,7 @@ complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a what-if -d '
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a usage -d 'what pods truly use'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a snapshot -d 'the cluster as a file'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a defrag -d 'which pods would have to move'
+complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a nodeoverlay -d 'what Karpenter has to know of instance types'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a web -d 'a live page'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'what is wrong with the installation'
 
@@ -56,7 +57,7 @@ complete -c $prog -n '__gpushare_command show; or __gpushare_command map; or __g
 complete -c $prog -n '__gpushare_command show' -s d -l details -d 'pods per GPU'
 complete -c $prog -n '__gpushare_command show' -s o -l output -x -a 'table wide json yaml' -d format
 complete -c $prog -n '__gpushare_command show; or __gpushare_command map' -s w -l watch -d 'print again on changes'
-complete -c $prog -n '__gpushare_command show; or __gpushare_command map' -s l -l selector -x -d 'labels of nodes'
+complete -c $prog -n '__gpushare_command show; or __gpushare_command map; or __gpushare_command nodeoverlay' -s l -l selector -x -d 'labels of nodes'
 complete -c $prog -n '__gpushare_command show; or __gpushare_command map' -l sort -x -a 'name free used largest stranded pods' -d order
 
 complete -c $prog -n '__gpushare_command show; or __gpushare_command map; or __gpushare_command why; or __gpushare_command usage' -s A -l all-namespaces -d 'pods of all namespaces'
@@ -85,6 +86,7 @@ complete -c $prog -n '__gpushare_command snapshot' -l hash-names -d 'numbers for
 complete -c $prog -n '__gpushare_command defrag' -l free-node -x -a '(__gpushare_names nodes -l gpushare=true)' -d 'move all pods off this node'
 complete -c $prog -n '__gpushare_command defrag' -l max-moves -x -d 'pods that move for one'
 complete -c $prog -n '__gpushare_command defrag' -l policy -x -a 'binpack spread fgd rollout' -d placement
+complete -c $prog -n '__gpushare_command nodeoverlay' -l type -x -d 'types by hand, as p4d.24xlarge=8x39'
 complete -c $prog -n '__gpushare_command web' -l listen -x -d 'address of this machine'
 complete -c $prog -n '__gpushare_command web' -l no-token -d 'the way to it is the login'
 

@@ -21,7 +21,8 @@ COMMANDS = [
     ("gpushare-extender", []),
     ("gpushare-device-plugin", []),
     ("gpushare-mps", []),
-    ("kubectl-inspect-gpushare", ["why", "what-if", "usage", "defrag", "doctor"]),
+    ("kubectl-inspect-gpushare", ["why", "what-if", "usage", "defrag", "nodeoverlay",
+                                  "doctor"]),
     ("gpushare-sim", ["serve", "schedule", "demo", "replay", "generate"]),
 ]
 

@@ -49,6 +49,7 @@ int cmd_snapshot(const struct app *app, int argc, char **argv);
 int cmd_usage(const struct app *app, int argc, char **argv);
 int cmd_web(const struct app *app, int argc, char **argv);
 int cmd_doctor(const struct app *app, int argc, char **argv);
+int cmd_nodeoverlay(const struct app *app, int argc, char **argv);
 int cmd_defrag(const struct app *app, int argc, char **argv);
 
 #endif

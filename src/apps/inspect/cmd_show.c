@@ -25,6 +25,7 @@ static bool set_format(void *to, const char *text)
     "  usage [NODE]       what pods truly use of it, and what they should ask for instead\n"       \
     "  snapshot FILE      the cluster as a file to plan with, without secrets\n"                   \
     "  defrag             which pods would have to move so that those that wait fit\n"             \
+    "  nodeoverlay        what Karpenter has to know of instance types with GPU memory\n"          \
     "  web                a live page of all that, for this machine's browser\n"                   \
     "  doctor             what is wrong with the installation, and how to mend it\n"               \
     "\n"                                                                                           \

@@ -11,9 +11,11 @@ static const struct {
     const char *name;
     int (*run)(const struct app *app, int argc, char **argv);
 } commands[] = {
-    {"show", cmd_show},       {"map", cmd_map},           {"why", cmd_why},
-    {"what-if", cmd_what_if}, {"snapshot", cmd_snapshot}, {"web", cmd_web},
-    {"doctor", cmd_doctor},   {"defrag", cmd_defrag},     {"usage", cmd_usage},
+    {"show", cmd_show},         {"map", cmd_map},
+    {"why", cmd_why},           {"what-if", cmd_what_if},
+    {"snapshot", cmd_snapshot}, {"web", cmd_web},
+    {"doctor", cmd_doctor},     {"defrag", cmd_defrag},
+    {"usage", cmd_usage},       {"nodeoverlay", cmd_nodeoverlay},
 };
 
 /* Options before the command's name whose value is a word of its own. */
@@ -34,6 +36,7 @@ static bool takes_word(const char *option)
                                         "--system-namespace",
                                         "--timeout",
                                         "--by",
+                                        "--type",
                                         "-n",
                                         "-o",
                                         "-l"};
@@ -60,7 +63,7 @@ static int first_word(int argc, char **argv)
 
 int run_command(const struct app *app, int argc, char **argv)
 {
-    static char name[] = "kubectl inspect gpushare ________"; /* as its --help calls it */
+    static char name[] = "kubectl inspect gpushare ___________"; /* as its --help calls it */
     int at = first_word(argc, argv);
     for (size_t i = 0; at && i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (strcmp(commands[i].name, argv[at]) != 0)

@@ -174,10 +174,15 @@ static int select_begin(void *ctx, enum gs_kind kind)
     return 0;
 }
 
+int fetch_nodes(const struct fetch *fetch, const struct gs_watch_sink *sink, struct gs_error *err)
+{
+    uint64_t broken = 0;
+    return fetch_kind(fetch, GS_KIND_NODE, sink, &broken, err);
+}
+
 int fetch_selected(const struct fetch *fetch, struct snapshot *snapshot, struct gs_error *err)
 {
     const struct gs_watch_sink sink = {
         .ctx = snapshot, .list_begin = select_begin, .node = select_one};
-    uint64_t broken = 0;
-    return fetch_kind(fetch, GS_KIND_NODE, &sink, &broken, err);
+    return fetch_nodes(fetch, &sink, err);
 }

@@ -24,6 +24,9 @@ struct fetch {
 int fetch_cluster(const struct fetch *fetch, struct snapshot *ret, uint64_t *ret_broken,
                   struct gs_error *err);
 
+/* Nodes alone, to a sink of one's own, which has list_begin and node. */
+int fetch_nodes(const struct fetch *fetch, const struct gs_watch_sink *sink, struct gs_error *err);
+
 /* The names of nodes that match fetch->selector are set selected in the snapshot, others not. */
 int fetch_selected(const struct fetch *fetch, struct snapshot *snapshot, struct gs_error *err);
 
