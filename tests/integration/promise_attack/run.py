@@ -25,8 +25,9 @@ import traceback
 import budgets
 import gangs
 import late
+import storm
 
-PARTS = {"gangs": gangs, "budgets": budgets, "late": late}
+PARTS = {"gangs": gangs, "budgets": budgets, "late": late, "storm": storm}
 SHOWN = 5       # of what is wrong; the rest is counted
 
 
