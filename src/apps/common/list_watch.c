@@ -50,6 +50,7 @@ static int list(struct list_watch *watch, struct gs_buf *body, struct gs_error *
         return gs_kube_fail_status(status, answer.at, answer.len, err);
     if (!answer.len)
         return gs_fail(err, GS_EPROTO, "an empty answer");
+    watch->mib = (uint32_t)(answer.len >> 20);
     (void)gs_codec_object_rv(answer, watch->rv, NULL);
     return 0;
 }
@@ -66,5 +67,6 @@ int64_t list_watch_pause_ns(const struct list_watch *watch)
 {
     if (watch->code == GS_EDENIED || watch->code == GS_ENOENT)
         return 60 * GS_NS_PER_S;
-    return (watch->code != GS_OK || watch->deaf || !watch->rv[0] ? 10 : 1) * GS_NS_PER_S;
+    return (watch->code != GS_OK || watch->deaf || !watch->rv[0] ? 10 : 1 + watch->mib) *
+           GS_NS_PER_S;
 }

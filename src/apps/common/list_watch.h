@@ -27,6 +27,7 @@ struct list_watch {
     char rv[GS_RV_BYTES]; /* "": it did not say */
     bool deaf;            /* it could not be watched */
     enum gs_code code;    /* what became of the last list */
+    uint32_t mib;         /* its size */
 };
 
 /* gs_kube_request(); ctx: the client. */
@@ -40,8 +41,8 @@ enum { LIST_WATCH_BYTES_MAX = 32 << 20 };
  * Other errors as the port's. */
 int list_watch_next(struct list_watch *watch, struct gs_buf *body, struct gs_error *err);
 
-/* Until the next: a second, as changes come in bursts; ten where list or watch failed; a minute
- * where there is no such kind, or no right to list it. */
+/* Until the next: a second, as changes come in bursts, and one for each MiB; ten where list or
+ * watch failed; a minute where there is no such kind, or no right to list it. */
 int64_t list_watch_pause_ns(const struct list_watch *watch);
 
 #endif

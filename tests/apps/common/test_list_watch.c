@@ -114,6 +114,27 @@ static void who_listed_waits_for_news_and_lists_again(void **state)
     }
 }
 
+/* Ten thousand budgets are 20 MiB, and one of them changes every second. */
+static void what_is_large_is_listed_less_often(void **state)
+{
+    enum { BYTES = 20 << 20 };
+    _cleanup_free_ char *large = malloc(BYTES + 1);
+    assert_non_null(large);
+    memset(large, ' ', BYTES);
+    memcpy(large, LIST, strlen(LIST));
+    large[BYTES] = '\0';
+    struct server server = {.v1 = 200, .watch = 200, .list = large};
+    struct gs_error err = {0};
+    struct gs_buf body = GS_BUF(LIST_WATCH_BYTES_MAX);
+    struct list_watch watch = {.ask = ask, .ctx = &server, .paths = paths};
+    assert_int_equal(list_watch_next(&watch, &body, &err), 0);
+    assert_int_equal(list_watch_pause_ns(&watch), 21 * GS_NS_PER_S);
+    server.list = LIST;
+    assert_int_equal(list_watch_next(&watch, &body, &err), 0);
+    assert_int_equal(list_watch_pause_ns(&watch), GS_NS_PER_S);
+    gs_buf_release(&body);
+}
+
 static void all_are_asked_for_without_a_selector(void **state)
 {
     struct server server = {.v1 = 200, .watch = 200, .list = LIST};
@@ -131,6 +152,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_listed_waits_for_news_and_lists_again),
+        cmocka_unit_test(what_is_large_is_listed_less_often),
         cmocka_unit_test(all_are_asked_for_without_a_selector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
