@@ -355,6 +355,22 @@ static void nobody_at_the_address_is_told_as_such(void **state)
     fixture_stop(&f);
 }
 
+/* The configuration has decided: curl would look there by itself. */
+static void a_proxy_of_the_environment_is_not_asked(void **state)
+{
+    static const struct fake_rule rules[] = {{.match = "", .body = "{}"}};
+    struct fake_api *proxy = fake_api_start(rules, 1);
+    struct fixture f = {0};
+    struct gs_error err = {0};
+    setenv("http_proxy", fake_api_url(proxy), 1);
+    fixture_start(&f, rules, 1);
+    assert_int_equal(fixture_get(&f, "/x", NULL, &err), 200);
+    assert_int_equal(fake_api_count(proxy, ""), 0);
+    unsetenv("http_proxy");
+    fixture_stop(&f);
+    fake_api_stop(proxy);
+}
+
 static void an_idle_connection_that_died_is_replaced(void **state)
 {
     static const struct fake_rule rules[] = {{.match = "GET /once", .body = "{}", .end = FAKE_CUT},
@@ -489,6 +505,7 @@ int main(void)
         cmocka_unit_test(a_cancelled_client_waits_for_nothing_any_more),
         cmocka_unit_test(first_bytes_are_an_answer),
         cmocka_unit_test(nobody_at_the_address_is_told_as_such),
+        cmocka_unit_test(a_proxy_of_the_environment_is_not_asked),
         cmocka_unit_test(an_idle_connection_that_died_is_replaced),
         cmocka_unit_test(many_threads_share_a_client_and_its_connections),
         cmocka_unit_test(every_status_has_its_code_and_words),
