@@ -144,7 +144,8 @@ int print_details(const struct view *view, const struct terminal *terminal)
         if (put_node(view, &view->nodes[i], terminal) < 0)
             return -1;
     }
-    printf("\n\nAllocated/Total GPU Memory In Cluster:  %" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
-           sum->used_units, sum->total_units, view_percent(sum->used_units, sum->total_units));
+    printf("\n\nAllocated/Total GPU Memory In %s:  %" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
+           view->scope, sum->used_units, sum->total_units,
+           view_percent(sum->used_units, sum->total_units));
     return 0;
 }

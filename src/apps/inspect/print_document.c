@@ -95,6 +95,8 @@ static void put_node(struct doc *doc, const struct view *view, const struct view
     doc_number(doc, "usedGPU", node->used_units);
     doc_number(doc, "pendingGPU", node->pending_units);
     put_fragmentation(doc, &node->fragmentation);
+    doc_number(doc, "unusableGPU", node->unusable_units);
+    doc_number(doc, "overGPU", node->over_units);
     doc_list(doc, "devs");
     for (uint32_t i = 0; i < node->gpu_count; i++)
         put_gpu(doc, view, node, &node->gpus[i]);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/buf.h"
+#include "gpushare/base/cleanup.h"
 #include "inspect/grid.h"
 #include "inspect/show.h"
 
@@ -69,7 +71,7 @@ static void put_bar(const struct map *map, const struct view_node *node, const s
     for (; at < length; at++)
         putchar(gpu->usable ? '.' : 'x');
     putchar(']');
-    if (units || !gpu->usable || gpu->overfull) /* something follows */
+    if (units || view_gpu_word(gpu->gpu, gpu->overfull, 0)) /* something follows */
         printf("%*s", (int)(map->bar - length), "");
 }
 
@@ -80,9 +82,9 @@ static void put_state(const struct view_gpu *gpu)
         printf(" %s", word->word);
 }
 
-/* "A=team/pod 8, B=…", as many as the line has room for. */
+/* "A=team/pod 8, B=…", as many as the line has room for; the others go into the legend. */
 static void put_names(const struct map *map, const struct view_node *node,
-                      const struct view_gpu *gpu, uint32_t column)
+                      const struct view_gpu *gpu, uint32_t column, struct gs_buf *legend)
 {
     uint32_t left = 0, shown = 0;
     for (uint32_t i = 0; i < node->claim_count; i++) {
@@ -94,6 +96,7 @@ static void put_names(const struct map *map, const struct view_node *node,
                            letter_of(i), claim->ns, claim->name, claim->units);
         if (left || (map->limit && column + (uint32_t)len + 6 > map->limit)) {
             left++;
+            gs_buf_printf(legend, "%s%s", legend->len ? "," : "", text + (text[0] == ','));
             continue;
         }
         column += (uint32_t)len;
@@ -104,7 +107,8 @@ static void put_names(const struct map *map, const struct view_node *node,
         printf("%s+%" PRIu32, shown ? ", " : " ", left);
 }
 
-static void put_gpu(const struct map *map, const struct view_node *node, const struct view_gpu *gpu)
+static void put_gpu(const struct map *map, const struct view_node *node, const struct view_gpu *gpu,
+                    struct gs_buf *legend)
 {
     char head[64];
     int len = snprintf(head, sizeof(head), "  GPU%-2" PRIu32 " %*" PRIu64 "/%-*" PRIu64 " ",
@@ -112,12 +116,13 @@ static void put_gpu(const struct map *map, const struct view_node *node, const s
     fputs(head, stdout);
     put_bar(map, node, gpu);
     put_state(gpu);
-    put_names(map, node, gpu, (uint32_t)len + map->bar + 2);
+    put_names(map, node, gpu, (uint32_t)len + map->bar + 2, legend);
     putchar('\n');
 }
 
 static void put_node(const struct map *map, const struct view_node *node)
 {
+    _cleanup_(gs_buf_release) struct gs_buf legend = GS_BUF(1 << 20);
     const char *model = view_node_model(node);
     const struct view_word *word;
     printf("%s: %" PRIu64 " of %" PRIu64 " %s%s%s", node->node->name, node->used_units,
@@ -126,12 +131,16 @@ static void put_node(const struct map *map, const struct view_node *node)
         printf(", %s", word->word);
     putchar('\n');
     for (uint32_t i = 0; i < node->gpu_count; i++)
-        put_gpu(map, node, &node->gpus[i]);
+        put_gpu(map, node, &node->gpus[i], &legend);
     if (node->pending_pods) {
         fputs("  GPU not known:", stdout);
-        put_names(map, node, NULL, 16);
+        put_names(map, node, NULL, 16, &legend);
         putchar('\n');
     }
+    if (legend.len)
+        gs_buf_putc(&legend, '\0');
+    if (legend.len && !gs_buf_failed(&legend))
+        put_words(GRID_PLAIN, 7, map->limit, legend.data + 1);
     putchar('\n');
 }
 
@@ -148,11 +157,11 @@ int print_map(const struct view *view, const struct terminal *terminal)
         map.bar = (uint32_t)map.largest_units;
     for (size_t i = 0; i < view->node_count; i++)
         put_node(&map, &view->nodes[i]);
-    printf("%" PRIu64 " of %" PRIu64 " %s (%" PRIu64 "%%), free %" PRIu64
+    printf("%" PRIu64 " of %" PRIu64 " %s (%" PRIu64 "%%), free %" PRIu64 ", not usable %" PRIu64
            ", largest free piece %" PRIu32 "\n",
            sum->used_units, sum->total_units, view->unit,
            view_percent(sum->used_units, sum->total_units), sum->fragmentation.free_units,
-           sum->fragmentation.largest_units);
+           sum->unusable_units, sum->fragmentation.largest_units);
     if (view->waits.count)
         putchar('\n');
     return waits_print(&view->waits, terminal, view->now_s);

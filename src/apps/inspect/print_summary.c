@@ -300,8 +300,11 @@ static int put_namespaces(const struct view *view)
 static void put_cluster(const struct view *view)
 {
     const struct view_sum *sum = &view->sum;
-    printf("\nFree %" PRIu64 ", largest pod that fits on one GPU %" PRIu32,
-           sum->fragmentation.free_units, sum->fragmentation.largest_units);
+    printf("\nAllocated %" PRIu64 " + free %" PRIu64 " + not usable %" PRIu64 " = total %" PRIu64,
+           sum->used_units, sum->fragmentation.free_units, sum->unusable_units, sum->total_units);
+    if (sum->over_units)
+        printf(" + %" PRIu64 " more than its GPUs have", sum->over_units);
+    printf("\nLargest pod that fits on one GPU %" PRIu32, sum->fragmentation.largest_units);
     if (sum->fragmentation.known)
         printf(", stranded %" PRIu64, sum->fragmentation.stranded_units);
     printf("\n%" PRIu32 " node%s, %" PRIu32 " GPU%s (%" PRIu32 " not usable, %" PRIu32
@@ -320,8 +323,9 @@ int print_summary(const struct view *view, const struct terminal *terminal, bool
     if (terminal->screen && terminal->width && widest > terminal->width)
         widest = terminal->width;
     put_dashes(widest);
-    printf("Allocated/Total GPU Memory In Cluster:\n%" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
-           sum->used_units, sum->total_units, view_percent(sum->used_units, sum->total_units));
+    printf("Allocated/Total GPU Memory In %s:\n%" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
+           view->scope, sum->used_units, sum->total_units,
+           view_percent(sum->used_units, sum->total_units));
     if (!wide) {
         /* scripts read the original's lines from pipes */
         waits_sum(&view->waits, waits);

@@ -65,6 +65,7 @@ int show_once(const struct show *show, struct snapshot *snapshot, struct gs_erro
     const struct usage_query query = common_usage(show->fetch.common, show->fetch.node);
     options.waits = show->format != SHOW_TABLE;
     options.now_s = common_now_s(show->fetch.common);
+    options.some = show->fetch.node || show->fetch.selector;
     if (shows_use(show))
         usage_fetch(&query, &usage);
     options.usage = &usage;

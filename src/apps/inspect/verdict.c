@@ -56,11 +56,10 @@ static bool nearest_gpu(const struct gs_node_view *view, const struct gs_ask *as
 }
 
 /* miss: memory may be what is missing. */
-static void count(const struct gs_node_view *view, const char *name, const struct gs_ask *ask,
-                  bool miss, struct verdict_group *group)
+static void count_nearest(const struct gs_node_view *view, const char *name,
+                          const struct gs_ask *ask, bool miss, struct verdict_group *group)
 {
     uint32_t idx, free_units;
-    group->nodes++;
     if (!nearest_gpu(view, ask, &idx, &free_units))
         return;
     bool better = !group->nearest || free_units > group->nearest_free_units ||
@@ -82,9 +81,13 @@ void verdict_of(const struct snapshot *snapshot, const struct gs_ask *ask, struc
         enum gs_reason reason;
         enum gs_obstacle obstacle = gs_place_judge(&place, ask, view->slot, &reason);
         const bool gpu = obstacle == GS_OBSTACLE_GPU;
+        struct verdict_group *group = gpu ? &ret->gpu[reason] : &ret->other[obstacle];
         ret->nodes++;
-        count(view, node->name, ask, gpu && reason != GS_REASON_MAX_PODS,
-              gpu ? &ret->gpu[reason] : &ret->other[obstacle]);
+        group->nodes++;
+        /* of GPUs that say no only those come near that would take it if less were in use */
+        if (!gpu || (!gs_reason_unresolvable(reason) &&
+                     gs_place_open(&place, ask, view->slot) == GS_OBSTACLE_NONE))
+            count_nearest(view, node->name, ask, gpu && reason != GS_REASON_MAX_PODS, group);
     }
 }
 

@@ -12,7 +12,7 @@
  */
 struct verdict_group {
     uint32_t nodes;
-    /* the nearest miss; NULL when the GPUs tell nothing */
+    /* the nearest miss; NULL when the GPUs tell nothing, or none of these nodes could take it */
     const char *nearest;
     uint32_t nearest_gpu;
     uint32_t nearest_free_units;

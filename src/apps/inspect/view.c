@@ -126,6 +126,8 @@ uint32_t view_figures(const struct view *view, struct view_figure to[VIEW_FIGURE
         {"usedGPU", NULL, sum->used_units, true, false},
         {"pendingGPU", NULL, sum->pending_units, true, false},
         {"freeGPU", "free", part->free_units, true, false},
+        {"unusableGPU", "not usable", sum->unusable_units, true, false},
+        {"overGPU", NULL, sum->over_units, true, true},
         {"largestGPU", "largest free piece", part->largest_units, true, false},
         {"strandedGPU", "stranded", part->stranded_units, true, false},
     };
@@ -206,7 +208,7 @@ static void fill_gpus(struct view_node *node, struct view_gpu *gpus, bool open)
             .total_units = from->total_units,
             .used_cores_pct = from->used_cores_pct,
             .free_units = from->usable && open ? from->free_units : 0,
-            .usable = from->usable,
+            .usable = from->usable && open,
             .overfull = gpu_overfull(from),
         };
         node->columns = from->idx + 1u;
@@ -220,6 +222,20 @@ static uint64_t total_of(const struct view_node *node)
     if (!node->node->inventory && node->node->allocatable_units)
         return node->node->allocatable_units;
     return node->state->sum_total_units;
+}
+
+/* What is missing to the total is not usable; what is too much was given beyond it. */
+static void balance(struct view_node *node)
+{
+    const uint64_t given = node->used_units + node->fragmentation.free_units;
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        const struct view_gpu *gpu = &node->gpus[i];
+        node->over_units +=
+            gpu->used_units > gpu->total_units ? gpu->used_units - gpu->total_units : 0;
+    }
+    if (given > node->total_units + node->over_units)
+        node->over_units = given - node->total_units;
+    node->unusable_units = node->total_units + node->over_units - given;
 }
 
 static void fill_node(const struct snapshot *snapshot, struct view_node *node,
@@ -240,6 +256,7 @@ static void fill_node(const struct snapshot *snapshot, struct view_node *node,
         node->used_bytes += node->usage->used_bytes[idx];
     if (open)
         gs_fragmentation_of_node(snapshot->cluster.policies, node->state, &node->fragmentation);
+    balance(node);
 }
 
 static void keep_namespace(struct view_node *node, const char *ns)
@@ -319,6 +336,8 @@ static void sum_nodes(struct view *view)
         sum->total_units += node->total_units;
         sum->used_units += node->used_units;
         sum->pending_units += node->pending_units;
+        sum->unusable_units += node->unusable_units;
+        sum->over_units += node->over_units;
         sum->pending_pods += node->pending_pods;
         gs_fragmentation_add(&sum->fragmentation, &node->fragmentation);
         view->says_used |= node->usage && node->usage->known;
@@ -435,6 +454,7 @@ int view_build(struct snapshot *snapshot, const struct view_options *options, st
     if (sum_namespaces(ret) < 0)
         return gs_fail_nomem(err);
     ret->now_s = options->now_s;
+    ret->scope = options->ns || options->some ? "Nodes Shown" : "Cluster";
     if (options->waits)
         return waits_find(snapshot, options->ns, &ret->waits, err);
     waits_count(snapshot, options->ns, ret->unit, &ret->waits);

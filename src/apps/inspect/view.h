@@ -24,7 +24,7 @@ struct view_gpu {
     uint64_t used_units;     /* by pods that name this GPU */
     uint32_t used_cores_pct; /* what its pods ask for of its compute */
     uint64_t free_units;     /* for a new pod; 0 when the GPU or its node takes none */
-    bool usable;
+    bool usable;             /* new pods may come: the GPU's state, and its node's */
     bool overfull;
 };
 
@@ -40,6 +40,10 @@ struct view_node {
     uint64_t used_units;    /* with pending */
     uint64_t pending_units; /* of pods that name no GPU */
     uint32_t pending_pods;
+    /* used + free + unusable = total + over, whatever the API shows: neither given nor for a new
+     * pod (of a GPU or node that takes none, or blocked by pods that name no GPU); given beyond
+     * what the GPUs have. */
+    uint64_t unusable_units, over_units;
     const struct usage_node *usage; /* what its plugin says; NULL: nothing */
     uint64_t used_cores_pct;        /* asked for of its GPUs' compute, 100 of each */
     uint64_t used_bytes;            /* truly in use of its GPUs together, as far as it says */
@@ -54,7 +58,7 @@ struct view_ns {
 
 struct view_sum {
     uint32_t nodes, gpus, pods;
-    uint64_t total_units, used_units, pending_units;
+    uint64_t total_units, used_units, pending_units, unusable_units, over_units;
     uint64_t largest_gpu_units; /* at least 1 */
     uint64_t used_bytes;        /* truly in use, as far as plugins say */
     uint32_t pending_pods, overfull_gpus, unusable_gpus;
@@ -67,6 +71,7 @@ enum view_sort { SORT_NAME, SORT_FREE, SORT_USED, SORT_LARGEST, SORT_STRANDED, S
 struct view_options {
     enum view_sort sort;
     const char *ns; /* only nodes with pods of this namespace, and of their pods only these */
+    bool some;      /* not all nodes are in the snapshot, or selected */
     const struct usage *usage; /* borrowed; NULL: not asked */
     bool waits;                /* find out who waits and why, too */
     int64_t now_s;             /* Unix time */
@@ -88,6 +93,7 @@ struct view {
     bool says_used;            /* some node's plugin tells what is in use */
     struct waits waits;        /* their number and sum; and each, when asked for */
     int64_t now_s;
+    const char *scope; /* whose sums: "Cluster", "Nodes Shown" */
     const struct snapshot *snapshot;
     struct gs_claim *all_claims;
     struct view_gpu *all_gpus;
@@ -133,7 +139,7 @@ struct view_figure {
     bool memory; /* in units */
     bool bad;    /* somebody should look, unless it is 0 */
 };
-enum { VIEW_FIGURES = 11 };
+enum { VIEW_FIGURES = 13 };
 /* Returns how many. */
 uint32_t view_figures(const struct view *view, struct view_figure to[VIEW_FIGURES]);
 

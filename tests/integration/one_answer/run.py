@@ -17,6 +17,7 @@ and two units, on gpushare-sim's API server. Asked are the programs as users hav
 | `what-if --gpu-mem` | sizes of 1, 2, 4, … GiB | as many as … |
 | the page of `web` | the same sizes | … "would fit now" says, and more than none where a filter passes such a pod |
 | filter, prioritize, bind | one of these sizes | bind so many pods, and refuse the next |
+| `-o json` | its sums | allocated + free + not usable = total; what takes no pods counts as not usable |
 | `-o json` | all that the page shows | the page's figures: sums, nodes, GPUs, pods, namespaces, who waits and why |
 
 What is wrong is printed with the seed of its world, and the exit status is 1."""
@@ -310,7 +311,7 @@ def bind_many(world, programs, units, count, judge):
 
 
 FIGURES = {"nodes": "nodes", "gpus": "GPUs", "unusableGpus": "GPUs not usable", "overfullGpus": "GPUs overfull", "pods": "pods",
-           "freeGPU": "free", "largestGPU": "largest free piece", "strandedGPU": "stranded"}
+           "freeGPU": "free", "unusableGPU": "not usable", "largestGPU": "largest free piece", "strandedGPU": "stranded"}
 
 
 def pods_of(dev, unit):
@@ -321,6 +322,42 @@ def pods_of(dev, unit):
 def shown_pods(text):
     labels = re.findall(r'aria-label="([^"]*)"', text)
     return [(re.sub(r"(,| on each of).*", "", label), int((re.findall(r"on each of (\d+)", label) or [1])[0])) for label in labels]
+
+
+def shut(node):
+    """Takes no new pod, whatever its GPUs have."""
+    return bool(node["spec"].get("unschedulable") or node["status"]["conditions"][0]["status"] != "True"
+                or node["status"]["allocatable"][D + "gpu-mem"] == "0")
+
+
+def shut_gpus(node):
+    meta = node["metadata"]["annotations"]
+    closed = meta.get(D + "gpu-cordon", "").split(",")
+    return sum(shut(node) or not gpu.get("healthy", True) or str(gpu["idx"]) in closed or gpu["uuid"] in closed
+               for gpu in json.loads(meta[D + "gpu-inventory"])["gpus"])
+
+
+def ask_about_sums(world, programs, judge):
+    """allocated + free + not usable = total, of each node and of all; what takes no pods has nothing free and counts."""
+    told = json.loads(programs.inspect("--output=json"))
+    nodes = {node["metadata"]["name"]: node for node in world["nodes"]}
+    for part in told["nodes"] + [told["cluster"]]:
+        name = part.get("name", "cluster")
+        judge(f"{name}: allocated + free + not usable", part["usedGPU"] + part["freeGPU"] + part["unusableGPU"],
+              part["totalGPU"] + part["overGPU"])
+        if name in nodes and shut(nodes[name]):
+            judge(f"{name} takes no pods: free", part["freeGPU"], 0)
+        if "devs" in part and not any(dev["usedGPU"] > dev["totalGPU"] for dev in part["devs"]) and not part["pending"]:
+            judge(f"{name}: given beyond what its GPUs have", part["overGPU"], 0)
+    judge("the sum of the nodes", {key: sum(node[key] for node in told["nodes"]) for key in SUMMED},
+          {key: told["cluster"][key] for key in SUMMED})
+    judge("GPUs not usable", told["cluster"]["unusableGpus"], sum(map(shut_gpus, world["nodes"])))
+    for wait in told["waiting"]["items"]:
+        if "missingGPU" in wait.get("nearest", {}):
+            judge(f"{wait['name']}: nearest miss is open", shut(nodes[wait["nearest"]["node"]]), False)
+
+
+SUMMED = ["totalGPU", "usedGPU", "freeGPU", "unusableGPU", "overGPU", "pendingGPU"]
 
 
 def ask_about_page(programs, judge):
@@ -397,6 +434,7 @@ def one_world(build, seed, wrong):
         of = {pod["metadata"]["name"]: pod for pod in listed}  # with UIDs and times
         world["waiting"] = [of[pod["metadata"]["name"]] for pod in world["waiting"]]
         ask_about_pods(world, programs, [n["metadata"]["name"] for n in world["nodes"]], judge)
+        ask_about_sums(world, programs, judge)
         ask_about_page(programs, judge)
         ask_about_sizes(world, programs, rng, judge)
     finally:
