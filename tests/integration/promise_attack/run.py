@@ -9,6 +9,7 @@ models of their own, which share no code with the product and read docs/contract
 |---|---|---|
 | gangs | pods of groups, of all three kinds, are asked about, bound, deleted and made anew in every wrong order, beside others, nominations, nodes that change, restarts | no GPU is over-booked or promised twice; who has a place gets it; nobody is refused for a place that is over; inspect, metric and answers say the same; whoever is in no group hears what another extender says that was asked about none |
 | budgets | full nodes, PodDisruptionBudgets of all kinds, lost rights and watches | victims are needed, of lower priority, and of those the fewest violate; their number is told |
+| storm | schedulers in threads, an API server that loses what it is sent, replicas that are killed | no GPU is over-booked; when all is quiet no place is kept and inspect is the API's; nothing hangs or dies |
 | late | an API server that takes 3.5 s over each PATCH | places end in time |
 
 Whatever is wrong is printed with the seed and the last events, and the exit status is 1. --sabotage all alters what the
