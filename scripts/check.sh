@@ -51,7 +51,7 @@ steps=(
     "supply   docs/development.md lists what is linked, and under which licence; so does the SPDX document; corrections by Debian are found"
     "node     what limits containers, and the device plugin in random worlds, a minute and a half (--long: 30 minutes)"
     "mutants  mistakes put into the code near the last changes are seen by tests, three minutes (all: tests/mutants/run.py)"
-    "promises random attempts on what is kept for groups of pods and on budgets, 40 s (--long: an hour)"
+    "promises random attempts on what is kept for groups of pods and on budgets, a minute or two (--long: an hour)"
     "surface  random attempts on what whoever is let in a little may reach, 20 s (--long: an hour)"
     "web      the page of kubectl inspect gpushare web in a headless Chromium, on clusters of gpushare-sim"
     "world    the service in random worlds, 4 million steps (--long: 40 million)"
