@@ -400,7 +400,7 @@ class VmCluster(Cluster):
         self.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
         folder = f"{self.cgroups.root}/{self.cgroups.classes['BestEffort']}"
         wait_for("no container is left", lambda: self.plugin.metric("gpushare_device_plugin_pods") == 0
-                 and not self.machine.do(f"find {folder} -mindepth 2 -type d"), 300, interval_s=1)
+                 and not self.machine.do(f"find {folder} -mindepth 2 -type d 2>/dev/null || true"), 300, interval_s=1)
         self.layout.wait_ready(300)
         if restore:
             self.restore()
