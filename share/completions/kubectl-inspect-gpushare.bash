@@ -22,7 +22,7 @@ _gpushare_candidates() {
     done
     case $before in
     -o | --output)
-        [[ $command == @(why|what-if|usage|doctor|snapshot) ]] && echo 'text json yaml' && return
+        [[ $command == @(why|map|what-if|usage|doctor|snapshot) ]] && echo 'text json yaml' && return
         echo 'table wide json yaml' && return
         ;;
     --sort) echo 'name free used largest stranded pods' && return ;;
@@ -39,7 +39,7 @@ _gpushare_candidates() {
     esac
     case $command in
     why)
-        [[ $last == -* ]] && echo "--output --all-namespaces --system-namespace $common" && return
+        [[ $last == -* ]] && echo "--output --watch --all-namespaces --system-namespace $common" && return
         kubectl "${where[@]}" get pods -o name 2>/dev/null | sed 's|.*/||'
         ;;
     what-if)

@@ -56,12 +56,12 @@ complete -c $prog -l version -d 'show the version'
 complete -c $prog -n '__gpushare_command show; or __gpushare_command map; or __gpushare_command usage' -a '(__gpushare_names nodes -l gpushare=true)' -d node
 complete -c $prog -n '__gpushare_command show' -s d -l details -d 'pods per GPU'
 complete -c $prog -n '__gpushare_command show' -s o -l output -x -a 'table wide json yaml' -d format
-complete -c $prog -n '__gpushare_command show; or __gpushare_command map' -s w -l watch -d 'print again on changes'
+complete -c $prog -n '__gpushare_command show; or __gpushare_command map; or __gpushare_command why' -s w -l watch -d 'print again on changes'
 complete -c $prog -n '__gpushare_command show; or __gpushare_command map; or __gpushare_command nodeoverlay' -s l -l selector -x -d 'labels of nodes'
 complete -c $prog -n '__gpushare_command show; or __gpushare_command map' -l sort -x -a 'name free used largest stranded pods' -d order
 
 complete -c $prog -n '__gpushare_command show; or __gpushare_command map; or __gpushare_command why; or __gpushare_command usage' -s A -l all-namespaces -d 'pods of all namespaces'
-complete -c $prog -n '__gpushare_command why; or __gpushare_command what-if; or __gpushare_command usage; or __gpushare_command doctor' -s o -l output -x -a 'text json yaml' -d format
+complete -c $prog -n '__gpushare_command why; or __gpushare_command map; or __gpushare_command snapshot; or __gpushare_command what-if; or __gpushare_command usage; or __gpushare_command doctor' -s o -l output -x -a 'text json yaml' -d format
 complete -c $prog -n '__gpushare_command usage' -l by -x -a 'owner pod' -d 'one line for each'
 complete -c $prog -n '__gpushare_command doctor' -l strict -d 'warnings fail, too'
 complete -c $prog -n '__gpushare_command why' -a '(__gpushare_names pods)' -d pod

@@ -27,6 +27,7 @@ struct connection {
 struct app {
     struct terminal terminal;
     const struct gs_clock *clock;
+    const char *like; /* the command that was meant by a first word that is none; NULL: none */
     int (*connect)(const struct connection *connection, struct source *ret, struct gs_error *err);
 };
 

@@ -17,6 +17,16 @@ static bool set_format(void *to, const char *text)
     return word_parse(words, to, text);
 }
 
+static bool set_map_format(void *to, const char *text)
+{
+    enum show_format *format = to;
+    enum format asked;
+    if (!format_parse(&asked, text))
+        return false;
+    *format = asked == FORMAT_TEXT ? SHOW_MAP : asked == FORMAT_JSON ? SHOW_JSON : SHOW_YAML;
+    return true;
+}
+
 #define SHOW_HELP                                                                                  \
     "Commands, each with a --help of its own:\n"                                                   \
     "  map [NODE]         the same as a picture: a bar for every GPU, a letter for every pod\n"    \
@@ -75,7 +85,12 @@ static void read_show_options(struct show *show, struct common *common, int argc
 
 static void read_map_options(struct show *show, struct common *common, int argc, char **argv)
 {
-    const struct gs_option table[] = {NODES_OPTIONS(show, common)};
+    const struct gs_option table[] = {
+        OPT_CUSTOM("output", &show->format, set_map_format, "text|json|yaml",
+                   "form of the output (text); json and yaml are those of the tables", .key = 'o'),
+        USAGE_OPTIONS(common),
+        NODES_OPTIONS(show, common),
+    };
     const struct gs_command command = {
         .name = argv[0],
         .doc = "Draws every GPU, or those of NODE: a bar in proportion to its memory, a letter for "
@@ -95,10 +110,12 @@ static int show_now(const struct show *show, struct gs_error *err)
     struct snapshot snapshot;
     uint64_t broken = 0;
     int result = fetch_cluster(&show->fetch, &snapshot, &broken, err);
+    const char *like = show->fetch.common->app->like;
     if (result == 0 && show->fetch.node && !snapshot.nodes)
-        result = gs_fail(err, GS_ENOENT,
-                         "there is no node and no command %.200s%s (kubectl get nodes; --help)",
-                         show->fetch.node, show->fetch.selector ? " that matches" : "");
+        result = gs_fail(err, GS_ENOENT, "there is no node and no command %.200s%s%s%s (%s--help)",
+                         show->fetch.node, show->fetch.selector ? " that matches" : "",
+                         like ? "; did you mean " : "", like ? like : "",
+                         like ? "" : "kubectl get nodes; ");
     if (result == 0 && broken)
         fprintf(stderr, PROGRAM ": %llu objects cannot be read and are left out\n",
                 (unsigned long long)broken);

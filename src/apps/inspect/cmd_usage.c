@@ -270,6 +270,11 @@ static int tell(struct sizing *sizing, struct gs_error *err)
             gs_fail(err, GS_ENOENT, "no device plugin was found, or answered, in time (--timeout)");
     else if (!usage.answered && usage.why.code != GS_OK)
         result = gs_fail(err, usage.why.code, "%s", usage.why.msg);
+    else if (!usage.answered && sizing->format != FORMAT_TEXT)
+        result = gs_fail(err, GS_ENOENT,
+                         "no pod of the DaemonSet " USAGE_PLUGIN
+                         " answered in namespace %s (--system-namespace)",
+                         sizing->common.system_ns);
     else if (find_rows(sizing, &usage, ns) < 0)
         result = gs_fail_nomem(err);
     if (result == 0) {

@@ -8,6 +8,7 @@
 #include "inspect/fetch.h"
 #include "inspect/lookup.h"
 #include "inspect/own.h"
+#include "inspect/show.h"
 #include "inspect/terminal.h"
 #include "inspect/why.h"
 
@@ -18,6 +19,8 @@ static void read_options(struct why *why, int argc, char **argv)
 {
     const struct gs_option table[] = {
         OPT_FORMAT(&why->format),
+        OPT_FLAG("watch", &why->watch,
+                 "print again whenever something changes; without POD, text only", .key = 'w'),
         OPT_FLAG("all-namespaces", &why->common.all_namespaces,
                  "pods of all, also with --namespace; without POD only", .key = 'A'),
         SYSTEM_NAMESPACE_OPTION(&why->common),
@@ -229,8 +232,18 @@ static int tell_all(struct why *why, struct gs_error *err)
     return own_instead(&query, err);
 }
 
+static int watch(struct why *why, struct gs_error *err)
+{
+    const struct show show = {.fetch = {.common = &why->common},
+                              .view.ns = why->common.all_namespaces ? NULL : why->common.ns,
+                              .format = SHOW_WAITS};
+    return show_watch(&show, err);
+}
+
 static int run(struct why *why, struct gs_error *err)
 {
+    if (why->watch)
+        return watch(why, err);
     if (!why->name)
         return tell_all(why, err);
     find_namespace(why);
@@ -246,6 +259,8 @@ int cmd_why(const struct app *app, int argc, char **argv)
         fprintf(stderr, "%s: \"%s\" is not [NAMESPACE/]POD\n", argv[0], why.name);
         return 2;
     }
+    if (why.watch && (why.name || why.format != FORMAT_TEXT))
+        return complain_usage(argv[0], "--watch follows all that wait, as a table: without POD");
     int result = common_connect(&why.common, app, &err);
     if (result == 0)
         result = run(&why, &err);

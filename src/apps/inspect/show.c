@@ -15,7 +15,9 @@
 /* Nothing to show is said on standard error, as kubectl says it. */
 static void say_empty(const struct show *show, const struct view *view)
 {
-    if (view->node_count > 0)
+    if (show->format == SHOW_WAITS && !view->waits.count)
+        fputs("No pod waits for GPU memory.\n", stderr);
+    if (show->format == SHOW_WAITS || view->node_count > 0)
         return;
     if (show->fetch.node && !show->view.ns)
         fprintf(stderr, "Node %s has no GPU memory (%s).\n", show->fetch.node,
@@ -38,9 +40,12 @@ static int print(const struct show *show, const struct view *view)
     case SHOW_TABLE:
     case SHOW_WIDE:
     case SHOW_MAP:
+    case SHOW_WAITS:
         break;
     }
     const struct terminal *terminal = &show->fetch.common->app->terminal;
+    if (show->format == SHOW_WAITS)
+        return waits_print(&view->waits, terminal, view->now_s);
     if (view->node_count == 0)
         return 0;
     if (view->mixed_units)
@@ -54,7 +59,8 @@ static int print(const struct show *show, const struct view *view)
 
 static bool shows_use(const struct show *show)
 {
-    return show->format == SHOW_TABLE ? show->details : show->format != SHOW_MAP;
+    return show->format == SHOW_TABLE ? show->details
+                                      : show->format != SHOW_MAP && show->format != SHOW_WAITS;
 }
 
 int show_once(const struct show *show, struct snapshot *snapshot, struct gs_error *err)

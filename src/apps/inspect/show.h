@@ -6,7 +6,7 @@
 #include "inspect/view.h"
 
 /* The tables, once or again and again. */
-enum show_format { SHOW_TABLE, SHOW_WIDE, SHOW_JSON, SHOW_YAML, SHOW_MAP };
+enum show_format { SHOW_TABLE, SHOW_WIDE, SHOW_JSON, SHOW_YAML, SHOW_MAP, SHOW_WAITS };
 
 struct show {
     struct fetch fetch;

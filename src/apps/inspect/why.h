@@ -14,6 +14,7 @@ struct why {
     const char *name; /* "POD" or "NAMESPACE/POD"; NULL: all that wait */
     char ns[256];
     enum format format;
+    bool watch;
     struct snapshot snapshot;
     struct gs_pod pod;
     struct gs_ask ask; /* its */
