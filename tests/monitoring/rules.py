@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every alert of manifests/monitoring/rules.yaml, firing and silent, under promtool's clock.
+"""Every alert of manifests/monitoring/rules.yaml, firing and silent, and what is recorded for bills,
+under promtool's clock.
 
     rules.py PROMTOOL RULES
 
@@ -223,6 +224,45 @@ def join_test(dashboard):
             {"labels": '{namespace="t",pod="b"}', "value": 60}]}]}
 
 
+GIVEN, USED = PLUGIN + "pod_gpu_memory_given_bytes", PLUGIN + "pod_gpu_memory_used_bytes"
+RECORDED = "gpushare:%s_gib_hours:sum1h"
+
+
+def bill(name, labels, hours):
+    """What one record says after an hour, and what a bill of two hours is."""
+    series = RECORDED % name
+    return [{"expr": f"{query}{end}", "eval_time": f"{minute}m",
+             "exp_samples": [{"labels": start + labels, "value": value}]}
+            for query, end, start, minute, value in (
+                (series + labels, "", series, 60, hours[0]),
+                (f"sum_over_time({series}{labels}", "[119m])", "", 120, sum(hours)))]
+
+
+def cost_test():
+    """Two hours: who was there for ten minutes, two replicas that say the same, a pod on two GPUs."""
+    stay, leave = f"{8 << 30}x125", f"{6 << 30}x9 stale"
+    allocated = "gpushare_namespace_memory_allocated_bytes"
+    gpu = "gpushare_gpu_memory_allocated_bytes"
+    pod = 'namespace="t",pod="a",owner="Job/a",instance="n"'
+    series = {
+        **{f'{allocated}{{namespace="stays",instance="{one}"}}': stay for one in "ab"},
+        **{f'{allocated}{{namespace="left",instance="{one}"}}': leave for one in "ab"},
+        **{f'{gpu}{{node="n",gpu="{idx}",instance="{one}"}}': stay for idx in "01" for one in "ab"},
+        **{f'{GIVEN}{{{pod},gpu="{idx}"}}': stay for idx in "01"},
+        f'{GIVEN}{{{pod.replace("a", "b", 2)},gpu="0"}}': leave,
+        **{f'{USED}{{{pod},gpu="{idx}"}}': f"{2 << 30}x125" for idx in "01"}}
+    return {
+        "name": "cost", "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [
+            *bill("namespace_asked", '{namespace="stays"}', (8, 8)),
+            *bill("node_asked", '{node="n"}', (16, 16)),
+            *bill("owner_asked", '{namespace="t",owner="Job/a"}', (16, 16)),
+            *bill("owner_used", '{namespace="t",owner="Job/a"}', (4, 4)),
+            {"expr": f'sum_over_time({RECORDED % "namespace_asked"}{{namespace="left"}}[3h])',
+             "eval_time": "120m", "exp_samples": [{"labels": '{namespace="left"}', "value": 1}]}]}
+
+
 def untested(rules):
     with open(rules, encoding="utf-8") as text:
         alerts = set(re.findall(r"^\s*- alert: (\w+)$", text.read(), re.M))
@@ -234,24 +274,30 @@ def untested(rules):
             yield f"{alert}: is not tested both firing and silent"
 
 
-def main():
-    promtool, rules = sys.argv[1:]
-    problems = list(untested(rules))
-    for problem in problems:
-        print(problem)
+def run(promtool, rules, interval, tests):
+    """Promtool evaluates all groups at one interval, whatever theirs is."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as out:
         # JSON is YAML
-        json.dump({"rule_files": [rules], "evaluation_interval": "1m",
-                   "tests": [test_of(row) for row in ROWS] + [
-                       join_test(os.path.join(os.path.dirname(rules), "dashboard.json"))]}, out)
+        json.dump({"rule_files": [rules], "evaluation_interval": interval, "tests": tests}, out)
         out.flush()
         done = subprocess.run([promtool, "test", "rules", out.name], check=False,
                               capture_output=True, text=True)
     if done.returncode:
         print(done.stdout + done.stderr)
-    else:
-        print(f"note: {len(ROWS)} situations", file=sys.stderr)
-    sys.exit(1 if problems or done.returncode else 0)
+    return done.returncode
+
+
+def main():
+    promtool, rules = sys.argv[1:]
+    problems = list(untested(rules))
+    for problem in problems:
+        print(problem)
+    dashboard = os.path.join(os.path.dirname(rules), "dashboard.json")
+    failed = run(promtool, rules, "1m", [*map(test_of, ROWS), join_test(dashboard)])
+    failed |= run(promtool, rules, "1h", [cost_test()])
+    if not failed:
+        print(f"note: {len(ROWS)} situations, and two hours' bills", file=sys.stderr)
+    sys.exit(1 if problems or failed else 0)
 
 
 main()
