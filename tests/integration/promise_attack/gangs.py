@@ -550,23 +550,26 @@ class World:
 
     def step_wake(self):
         """Who was refused for a group's sake alone is woken when it is over, and bound."""
-        rng = self.rng
-        found = [name for name in self.names() if not self.model.nodes[name]["spec"].get("unschedulable")]
-        if not found:
+        name = self.rng.choice(self.names())
+        used, now = self.model.used(name), (time.monotonic(),) * 2
+        room = max([gpu["mem"] - used.get(gpu["idx"], [0])[0] for gpu in model.gpus_of(self.model.nodes[name])
+                    if gpu["usable"]], default=0)
+        if room <= 0 or self.model.living(now) or any(pod.hold == name for pod in self.waiting()):
             return
-        pod = self.new_pod(priority=0, units=rng.choice([2, 4, 8]))
+        self.serial += 1
+        here = {"selector": {"kubernetes.io/hostname": name}}
+        member = Pod(f"m{self.serial}", room, spec_group=f"w{self.serial}", **here)
+        pod = Pod(f"w{self.serial}", room, **here)
+        for one in (member, pod):
+            self.put_pod(one)
         self.sync()
-        if self.filter(pod):
-            return
-        moment = (time.monotonic(),) * 2
-        if any(self.model.fits(pod, name, moment, 1, True) for name in found) or not self.model.living(moment):
+        if not self.filter(member, [name]) or self.filter(pod, [name]):
             return
         until = time.monotonic() + model.KEPT_S + 2 * model.SLACK_S
-        self.model.bury()
         while time.monotonic() < until and self.model.living((time.monotonic(),) * 2):
             time.sleep(0.05)
             self.inspect()
-        nodes = [name for name in found if self.model.may_use(pod, name) and self.model.must_fit(pod, name, (time.monotonic(),) * 2)]
+        nodes = [name] if self.model.must_fit(pod, name, (time.monotonic(),) * 2) else []
         if not nodes:
             return
         self.count("waiters")
@@ -584,7 +587,7 @@ class World:
             self.bind(pod, named[0])
 
     STEPS = {"gang": 30, "member": 10, "plain": 12, "elsewhere": 5, "objects": 4, "prioritize": 3, "preempt": 3, "end": 9,
-             "hold": 5, "node": 6, "well": 4, "pause": 6, "long": 1.2, "restart": 0.8, "room": 4, "control": 10, "wake": 2}
+             "hold": 5, "node": 6, "well": 4, "pause": 6, "long": 1.2, "restart": 0.8, "room": 4, "control": 10, "wake": 6}
 
     def fetch(self):
         """The model's nominations where the extender makes some of its own."""
