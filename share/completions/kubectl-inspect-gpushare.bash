@@ -17,7 +17,7 @@ _gpushare_candidates() {
     [[ " $all " =~ \ --context[\ =]([^ ]+)\  ]] && where+=(--context "${BASH_REMATCH[1]}")
     for word in "${@:1:$#-1}"; do
         case $word in
-        show | map | why | what-if | usage | snapshot | defrag | nodeoverlay | web | doctor) [[ -n $command ]] || command=$word ;;
+        show | map | stranded | why | what-if | usage | snapshot | defrag | nodeoverlay | web | doctor) [[ -n $command ]] || command=$word ;;
         esac
     done
     case $before in
@@ -68,7 +68,7 @@ _gpushare_candidates() {
             echo "--details --output --watch --selector --sort --all-namespaces --system-namespace" \
                 "--timeout $common"
         else
-            [[ -n $command ]] || echo 'show map why what-if usage snapshot defrag nodeoverlay web doctor'
+            [[ -n $command ]] || echo 'show map stranded why what-if usage snapshot defrag nodeoverlay web doctor'
             kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
         fi
         ;;

@@ -5,12 +5,12 @@
 # itself see kubectl_complete-inspect-gpushare beside this file.
 
 set -l prog kubectl-inspect-gpushare
-set -l commands show map why what-if usage snapshot defrag nodeoverlay web doctor
+set -l commands show map stranded why what-if usage snapshot defrag nodeoverlay web doctor
 
 # The words so far name this command; "show" where they name none.
 function __gpushare_command
     for word in (commandline -opc)
-        if contains -- $word show map why what-if usage snapshot defrag nodeoverlay web doctor
+        if contains -- $word show map stranded why what-if usage snapshot defrag nodeoverlay web doctor
             test $word = $argv[1]
             return
         end
@@ -36,6 +36,7 @@ end
 complete -c $prog -f
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a show -d 'the tables'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a map -d 'every GPU a bar, every pod a letter'
+complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a stranded -d 'free memory of no use, and why'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a why -d 'who waits and why, or beside whom a pod runs'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a what-if -d 'how many such pods would fit'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a usage -d 'what pods truly use'

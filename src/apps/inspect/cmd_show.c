@@ -30,6 +30,7 @@ static bool set_map_format(void *to, const char *text)
 #define SHOW_HELP                                                                                  \
     "Commands, each with a --help of its own:\n"                                                   \
     "  map [NODE]         the same as a picture: a bar for every GPU, a letter for every pod\n"    \
+    "  stranded [NODE]    where free memory is of no use, why, and which pod would use it\n"       \
     "  why [POD]          who waits for GPU memory, and why; or what one pod has\n"                \
     "  what-if            how many more pods of a size would fit, and where\n"                     \
     "  usage [NODE]       what pods truly use of it, and what they should ask for instead\n"       \
@@ -105,6 +106,24 @@ static void read_map_options(struct show *show, struct common *common, int argc,
     parse(show, &command, argc, argv);
 }
 
+static void read_stranded_options(struct show *show, struct common *common, int argc, char **argv)
+{
+    const struct gs_option table[] = {NODES_OPTIONS(show, common)};
+    const struct gs_command command = {
+        .name = argv[0],
+        .doc = "Where free memory would stay free after a long run of pods like those seen, most "
+               "first: why, and the largest pod on one GPU that would use it.",
+        .operands = "[NODE]",
+        .options = table,
+        .option_count = sizeof(table) / sizeof(table[0]),
+        .max_operands = 1,
+        .quiet = true,
+    };
+    show->format = SHOW_STRANDED;
+    show->view.sort = SORT_STRANDED;
+    parse(show, &command, argc, argv);
+}
+
 static int show_now(const struct show *show, struct gs_error *err)
 {
     struct snapshot snapshot;
@@ -164,5 +183,13 @@ int cmd_map(const struct app *app, int argc, char **argv)
     struct common common = COMMON_DEFAULTS;
     struct show show = {0};
     read_map_options(&show, &common, argc, argv);
+    return run(app, &show, &common);
+}
+
+int cmd_stranded(const struct app *app, int argc, char **argv)
+{
+    struct common common = COMMON_DEFAULTS;
+    struct show show = {0};
+    read_stranded_options(&show, &common, argc, argv);
     return run(app, &show, &common);
 }

@@ -9,6 +9,7 @@
 
 #include "common/process.h"
 #include "gpushare/base/clock.h"
+#include "inspect/stranded.h"
 #include "inspect/terminal.h"
 #include "inspect/watcher.h"
 
@@ -41,6 +42,7 @@ static int print(const struct show *show, const struct view *view)
     case SHOW_WIDE:
     case SHOW_MAP:
     case SHOW_WAITS:
+    case SHOW_STRANDED:
         break;
     }
     const struct terminal *terminal = &show->fetch.common->app->terminal;
@@ -52,6 +54,8 @@ static int print(const struct show *show, const struct view *view)
         fputs(PROGRAM ": nodes count in different units, sums mean little (see doctor)\n", stderr);
     if (show->format == SHOW_MAP)
         return print_map(view, terminal);
+    if (show->format == SHOW_STRANDED)
+        return print_stranded(view, terminal);
     if (show->details)
         return print_details(view, terminal);
     return print_summary(view, terminal, show->format == SHOW_WIDE);
@@ -59,8 +63,7 @@ static int print(const struct show *show, const struct view *view)
 
 static bool shows_use(const struct show *show)
 {
-    return show->format == SHOW_TABLE ? show->details
-                                      : show->format != SHOW_MAP && show->format != SHOW_WAITS;
+    return show->format == SHOW_TABLE ? show->details : show->format < SHOW_MAP;
 }
 
 int show_once(const struct show *show, struct snapshot *snapshot, struct gs_error *err)

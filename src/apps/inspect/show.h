@@ -6,7 +6,15 @@
 #include "inspect/view.h"
 
 /* The tables, once or again and again. */
-enum show_format { SHOW_TABLE, SHOW_WIDE, SHOW_JSON, SHOW_YAML, SHOW_MAP, SHOW_WAITS };
+enum show_format {
+    SHOW_TABLE,
+    SHOW_WIDE,
+    SHOW_JSON,
+    SHOW_YAML,
+    SHOW_MAP,
+    SHOW_WAITS,
+    SHOW_STRANDED
+};
 
 struct show {
     struct fetch fetch;

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_INSPECT_STRANDED_H
+#define GPUSHARE_APPS_INSPECT_STRANDED_H
+
+#include "inspect/terminal.h"
+#include "inspect/view.h"
+
+/* Where free memory is stranded (core/fragmentation.h), why, and what pod would use it. */
+struct stranded_row {
+    uint64_t units, free_units;
+    uint32_t pieces;   /* GPUs with something free */
+    uint32_t largest;  /* units: the largest pod on one GPU that would use it */
+    int64_t cpu_milli; /* which may ask for so much CPU; -1: not known */
+    const char *why;
+};
+struct stranded_row stranded_of(const struct view_node *node);
+
+/* A table, most first, and the sum, onto standard output. -1: out of memory. */
+int print_stranded(const struct view *view, const struct terminal *terminal);
+
+#endif
