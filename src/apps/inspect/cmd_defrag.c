@@ -11,6 +11,7 @@
 #include "inspect/fetch.h"
 #include "inspect/grid.h"
 #include "inspect/lookup.h"
+#include "inspect/queue.h"
 #include "inspect/snapshot.h"
 #include "inspect/terminal.h"
 #include "inspect/verdict.h"
@@ -21,6 +22,7 @@
 /* A plan and whom it is for; waiting NULL: it frees a node. */
 struct defrag_entry {
     const struct snap_waiting *waiting;
+    enum gs_reason never; /* no GPU of this cluster could take it, whoever moves: not planned */
     enum gs_defrag_result result;
     struct gs_defrag_plan plan;
 };
@@ -215,6 +217,10 @@ static int print_entry(const struct defrag_run *run, const struct defrag_entry *
     const struct gs_defrag_plan *plan = &entry->plan;
     char list[GS_IDX_TEXT_BYTES];
     print_ask(run, entry);
+    if (entry->never) {
+        printf(" fits no GPU of this cluster: %s\n", gs_reason_text(entry->never));
+        return 0;
+    }
     switch (entry->result) {
     case GS_DEFRAG_FITS:
         printf(" fits now: %s, GPU %s\n", node_name(run, plan->slot),
@@ -339,53 +345,38 @@ static void read_options(struct defrag_run *run, int argc, char **argv)
 
 /* ---- who waits ---- */
 
-static int by_turn(const void *a, const void *b)
+/* GS_FITS, or why no GPU of this cluster can ever take it. */
+static enum gs_reason never(const struct snapshot *snapshot, const struct gs_ask *ask)
 {
-    const struct gs_pod *left = &(*(const struct snap_waiting *const *)a)->pod;
-    const struct gs_pod *right = &(*(const struct snap_waiting *const *)b)->pod;
-    if (left->priority != right->priority)
-        return left->priority > right->priority ? -1 : 1;
-    if (left->created_s != right->created_s)
-        return left->created_s < right->created_s ? -1 : 1;
-    int order = strcmp(left->ns, right->ns);
-    return order ? order : strcmp(left->name, right->name);
-}
-
-/* In kube-scheduler's order; who has a place already, because others are evicted for him, is not
- * among them. *caller frees*. */
-static const struct snap_waiting **sort_waiting(const struct snapshot *snapshot,
-                                                uint32_t *ret_count)
-{
-    const struct snap_waiting **all = calloc(HASH_COUNT(snapshot->waiting) + 1u, sizeof(void *));
-    uint32_t count = 0;
-    if (!all)
-        return NULL;
-    for (const struct snap_waiting *w = snapshot->waiting; w; w = w->hh.next) {
-        if (!w->pod.nominated_node[0] && !w->pod.deleting)
-            all[count++] = w;
-    }
-    if (count)
-        qsort(all, count, sizeof(void *), by_turn);
-    *ret_count = count;
-    return all;
+    struct verdict verdict;
+    enum gs_obstacle obstacle;
+    enum gs_reason reason;
+    verdict_of(snapshot, ask, &verdict);
+    verdict_nearest(&verdict, &obstacle, &reason);
+    return obstacle == GS_OBSTACLE_GPU && gs_reason_unresolvable(reason) ? reason : GS_FITS;
 }
 
 /* The planner remembers what an ask came to: asks live as long as it. */
-static int plan_for_all(struct defrag_run *run, struct gs_defrag *defrag,
-                        const struct snap_waiting **waiting, struct gs_defrag_pod *asks,
-                        uint32_t count)
+static int plan_for_all(struct defrag_run *run, struct gs_defrag *defrag, const struct queue *queue,
+                        struct gs_defrag_pod *asks)
 {
     uint32_t plans = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < queue->count; i++) {
         struct defrag_entry *entry = &run->entries[run->entry_count];
+        const struct gs_pod *pod = &queue->all[i]->pod;
+        if (pod->nominated_node[0])
+            continue; /* it has a place already, because others are evicted for it */
         if (plans == PLANS_MAX) {
-            run->left_out = count - i;
-            break;
+            run->left_out++;
+            continue;
         }
-        asks[i] = (struct gs_defrag_pod){.uid = waiting[i]->pod.uid};
-        gs_ask_of_pod(&asks[i].ask, &waiting[i]->pod);
-        entry->waiting = waiting[i];
-        entry->result = gs_defrag_make_room(defrag, &asks[i], run->max_moves, &entry->plan);
+        asks[i] = (struct gs_defrag_pod){.uid = pod->uid};
+        gs_ask_of_pod(&asks[i].ask, pod);
+        entry->waiting = queue->all[i];
+        entry->never = never(&run->snapshot, &asks[i].ask);
+        entry->result = entry->never
+                            ? GS_DEFRAG_NONE
+                            : gs_defrag_make_room(defrag, &asks[i], run->max_moves, &entry->plan);
         if (entry->result == GS_DEFRAG_NO_MEMORY)
             return -1;
         run->entry_count++;
@@ -396,13 +387,15 @@ static int plan_for_all(struct defrag_run *run, struct gs_defrag *defrag,
 
 static int make_room(struct defrag_run *run, struct gs_defrag *defrag)
 {
-    uint32_t count = 0;
-    _cleanup_free_ const struct snap_waiting **waiting = sort_waiting(&run->snapshot, &count);
-    _cleanup_free_ struct gs_defrag_pod *asks = calloc(count + 1u, sizeof(*asks));
-    run->entries = calloc(count + 1u, sizeof(*run->entries));
-    if (!waiting || !asks || !run->entries)
-        return -1;
-    return plan_for_all(run, defrag, waiting, asks, count);
+    struct queue queue;
+    struct gs_error ignored = {0};
+    int result = queue_find(&run->snapshot, &queue, &ignored);
+    _cleanup_free_ struct gs_defrag_pod *asks = calloc(queue.count + 1u, sizeof(*asks));
+    run->entries = calloc(queue.count + 1u, sizeof(*run->entries));
+    if (result == 0)
+        result = asks && run->entries ? plan_for_all(run, defrag, &queue, asks) : -1;
+    queue_release(&queue);
+    return result;
 }
 
 /* ---- a node ---- */
