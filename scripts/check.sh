@@ -247,13 +247,12 @@ step_surface() {
     tests/integration/hostile_surface/run.py --build build --seed "$seed" --seconds "$seconds"
 }
 
-# The same worlds in each short run, so that a failure is of the change at hand; --long takes others.
 step_mutants() {
-    apt_need python3
     apt_need "${build_packages[@]}" "${test_packages[@]}"
     tests/mutants/run.py --seconds 150 | sed -E 's/^(all |[0-9]+ of)/note: &/'
 }
 
+# The same worlds in each short run, so that a failure is of the change at hand; --long takes others.
 step_world() {
     local half=500 seed=1
     ((fuzz_seconds == 5)) || half=5000 seed=$(date +%s)
