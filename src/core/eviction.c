@@ -116,8 +116,11 @@ static void learn_budgets(struct plan *plan)
 static bool take_budgets(uint64_t budgets, int32_t *left)
 {
     bool violates = false;
-    for (; budgets; budgets &= budgets - 1)
-        violates |= --left[__builtin_ctzll(budgets)] < 0;
+    for (; budgets; budgets &= budgets - 1) {
+        int32_t *of = &left[__builtin_ctzll(budgets)];
+        violates |= *of <= 0;
+        *of -= *of > 0;
+    }
     return violates;
 }
 

@@ -341,6 +341,8 @@ static void budgets_are_counted_for_added_victims(void **state)
     put_budgets(BUDGET("default", "b", "0") "," BUDGET("default", "a", "1"));
     expect_victim("one may go", "a", 1);
     put_budgets(BUDGET("default", "a", "0"));
+    put_budgets(BUDGET("default", "a", "-2147483648"));
+    expect_victim("less than nobody may go", "b", 1);
     label("a", 0, "{'app':'c'}");
     expect_victim("its labels have changed", "a", 1);
     label("a", 0, "{'app':'a'}");
