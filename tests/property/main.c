@@ -132,14 +132,13 @@ static uint32_t run(const struct options *options, struct totals *totals, uint64
 
 static bool parse(int argc, char **argv, struct options *options)
 {
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         uint64_t *to = strcmp(argv[i], "--ops") == 0    ? &options->ops
                        : strcmp(argv[i], "--seed") == 0 ? &options->seed
                                                         : NULL;
         if (!to || !gs_parse_u64(value, strlen(value), to))
             return false;
-        i++;
     }
     return true;
 }

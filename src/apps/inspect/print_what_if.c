@@ -60,7 +60,7 @@ static struct group *group_orders(const struct orders *orders, enum order_kind k
                                   size_t *ret_count)
 {
     struct group *groups = calloc(orders->count + 1, sizeof(*groups));
-    _cleanup_free_ const struct order **sorted = calloc(orders->count + 1, sizeof(*sorted));
+    _cleanup_free_ const struct order **sorted = calloc(orders->count + 1, sizeof(struct order *));
     size_t count = 0, used = 0;
     if (!groups || !sorted) {
         free(groups);
@@ -70,7 +70,7 @@ static struct group *group_orders(const struct orders *orders, enum order_kind k
         if (orders->all[i].kind == kind)
             sorted[count++] = &orders->all[i];
     }
-    qsort(sorted, count, sizeof(*sorted), by_group);
+    qsort(sorted, count, sizeof(struct order *), by_group);
     for (size_t i = 0; i < count; i++) {
         used += !i || by_owner(sorted[i - 1], sorted[i]) != 0;
         add_to_group(&groups[used - 1], sorted[i]);
