@@ -15,6 +15,8 @@
 #define LOOK_NS (10 * GS_NS_PER_MS)
 #define ASK_NS  (10 * GS_NS_PER_S)
 
+enum { THREADS = 5 };
+
 struct feed {
     struct gs_service *service;
     struct gs_kube_client *client;
@@ -25,7 +27,7 @@ struct feed {
     atomic_bool stop;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* stop */
-    pthread_t threads[5];
+    pthread_t threads[THREADS];
     int thread_count;
     struct budget_watch *budgets;
 };
@@ -137,8 +139,9 @@ static void *tick_promises(void *arg)
 
 static int start_threads(struct feed *feed)
 {
-    void *(*const bodies[])(void *) = {watch_nodes, watch_pods, tick, tick_term, tick_promises};
-    for (int i = 0; i < 5; i++) {
+    void *(*const bodies[THREADS])(void *) = {watch_nodes, watch_pods, tick, tick_term,
+                                              tick_promises};
+    for (int i = 0; i < THREADS; i++) {
         int error = pthread_create(&feed->threads[i], NULL, bodies[i], feed);
         if (error)
             return error;

@@ -353,7 +353,7 @@ static enum gs_reason never(const struct snapshot *snapshot, const struct gs_ask
     enum gs_reason reason;
     verdict_of(snapshot, ask, &verdict);
     verdict_nearest(&verdict, &obstacle, &reason);
-    return obstacle == GS_OBSTACLE_GPU && gs_reason_unresolvable(reason) ? reason : GS_FITS;
+    return gs_reason_unresolvable(reason) ? reason : GS_FITS;
 }
 
 /* The planner remembers what an ask came to: asks live as long as it. */

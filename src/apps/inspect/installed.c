@@ -52,24 +52,39 @@ int installed_get(const struct common *common, const char *pod, const char *page
                                 : source_get(&common->source, path.data, NULL, body, err);
 }
 
-enum gs_placement installed_policy(const struct common *common)
+void installed_ask(const struct common *common, const char *page,
+                   bool (*each)(void *ctx, const json_t *answer), void *ctx)
 {
     const struct installed_layout *layout;
     struct gs_error ignored = {0};
     json_auto_t *pods = installed_extenders(common, &layout, &ignored);
-    enum gs_placement policy = GS_PLACEMENT_DEFAULT;
+    bool done = false;
     size_t i;
     json_t *pod;
     json_array_foreach(json_object_get(pods, "items"), i, pod)
     {
         _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
-        if (policy != GS_PLACEMENT_DEFAULT || !lookup_is_ready(pod) ||
-            installed_get(common, lookup_text(pod, "metadata", "name", NULL),
-                          INSTALLED_EXTENDER("promised"), &body, &ignored) < 0)
+        struct gs_error away = {0};
+        if (done || !lookup_is_ready(pod) ||
+            installed_get(common, lookup_text(pod, "metadata", "name", NULL), page, &body, &away) <
+                0)
             continue;
         json_auto_t *answer = lookup_parse(&body);
-        const char *word = lookup_text(answer, "policy", NULL);
-        gs_placement_parse(word, strlen(word), &policy);
+        done = each(ctx, answer);
     }
+}
+
+static bool read_policy(void *ctx, const json_t *answer)
+{
+    enum gs_placement *policy = ctx;
+    const char *word = lookup_text(answer, "policy", NULL);
+    gs_placement_parse(word, strlen(word), policy);
+    return *policy != GS_PLACEMENT_DEFAULT;
+}
+
+enum gs_placement installed_policy(const struct common *common)
+{
+    enum gs_placement policy = GS_PLACEMENT_DEFAULT;
+    installed_ask(common, INSTALLED_EXTENDER("promised"), read_policy, &policy);
     return policy;
 }

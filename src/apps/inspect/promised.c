@@ -67,25 +67,27 @@ static void add(struct promised *promised, const json_t *entry, const char *uid)
     promised->own_left_ms = left_ms;
 }
 
+struct reading {
+    struct promised *to;
+    const char *uid;
+};
+
+/* Only who leads has any. */
+static bool read_places(void *ctx, const json_t *answer)
+{
+    const struct reading *reading = ctx;
+    size_t i;
+    json_t *entry;
+    json_array_foreach(json_object_get(answer, "promised"), i, entry)
+        add(reading->to, entry, reading->uid);
+    return reading->to->count > 0;
+}
+
 void promised_fetch(const struct common *common, const char *uid, struct promised *ret)
 {
-    const struct installed_layout *layout;
-    struct gs_error ignored = {0};
-    json_auto_t *pods = installed_extenders(common, &layout, &ignored);
-    size_t i, k;
-    json_t *pod, *entry;
+    struct reading reading = {ret, uid};
     *ret = (struct promised){0};
-    json_array_foreach(json_object_get(pods, "items"), i, pod)
-    {
-        _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
-        struct gs_error away = {0};
-        if (ret->count || !lookup_is_ready(pod) ||
-            installed_get(common, lookup_text(pod, "metadata", "name", NULL),
-                          INSTALLED_EXTENDER("promised"), &body, &away) < 0)
-            continue;
-        json_auto_t *answer = lookup_parse(&body);
-        json_array_foreach(json_object_get(answer, "promised"), k, entry) add(ret, entry, uid);
-    }
+    installed_ask(common, INSTALLED_EXTENDER("promised"), read_places, &reading);
 }
 
 void promised_print(const struct promised *promised, const char *unit)

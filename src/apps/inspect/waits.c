@@ -46,7 +46,7 @@ static void judge(const struct snapshot *snapshot, struct wait *wait)
     verdict_of(snapshot, &wait->ask, &verdict);
     wait->fits = verdict.other[GS_OBSTACLE_NONE].nodes;
     wait->group = *verdict_nearest(&verdict, &wait->obstacle, &wait->reason);
-    wait->never = wait->obstacle == GS_OBSTACLE_GPU && gs_reason_unresolvable(wait->reason);
+    wait->never = gs_reason_unresolvable(wait->reason);
 }
 
 static void judge_all(const struct snapshot *snapshot, struct waits *waits)
