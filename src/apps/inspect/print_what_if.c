@@ -150,7 +150,7 @@ static void print_until_fit(const struct told *told)
     const struct added *added = told->added;
     fputs("All", stdout);
     if (added->hopeless)
-        printf(" but %" PRIu32 " %s, which no node like %s takes,", added->hopeless,
+        printf(" but %" PRIu64 " %s, which no node like %s takes,", added->hopeless,
                pods_word(added->hopeless), added->like);
     if (added->count)
         printf(" start with %" PRIu32 " more %s like %s, and with no fewer\n", added->count,
@@ -350,7 +350,7 @@ int what_if_print(const struct told *told)
     else if (told->source == POLICY_DEFAULT)
         printf("By %s, --policy's default: the running extender could not be asked.\n",
                gs_placement_name(told->policy));
-    return fflush(stdout) == 0 ? 0 : -1;
+    return 0;
 }
 
 /* ---- for programs ---- */

@@ -187,6 +187,11 @@ void orders_sort(struct orders *orders)
 {
     if (orders->count)
         qsort(orders->all, orders->count, sizeof(*orders->all), by_turn);
+    for (size_t i = 0; i < orders->count; i++) { /* their pods have moved with them */
+        struct order *order = &orders->all[i];
+        if (order->ask.rules)
+            order->ask.rules = &order->pod.rules;
+    }
 }
 
 struct tally orders_tally(const struct orders *orders, enum order_kind kind)

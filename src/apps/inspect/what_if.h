@@ -54,7 +54,8 @@ int orders_of_manifest(struct orders *orders, const struct gs_names *names, cons
 int orders_of_pod(struct orders *orders, enum order_kind kind, const struct gs_pod *pod,
                   struct gs_error *err);
 
-/* Puts them in the order in which kube-scheduler takes them up: priority, kind, as they came. */
+/* Puts them in the order in which kube-scheduler takes them up: priority, kind, as they came. Once
+ * all are there: before it asks' rules may be where the list was before it grew. */
 void orders_sort(struct orders *orders);
 
 /* Pods of that kind, and how many of them were placed. */
@@ -70,7 +71,7 @@ struct added {
     const char *like; /* NULL: none are asked for */
     struct gs_node node;
     uint32_t count;
-    uint32_t hopeless; /* pods that no number of them helps */
+    uint64_t hopeless; /* pods that no number of them helps */
 };
 
 struct placing {

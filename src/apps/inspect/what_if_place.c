@@ -117,8 +117,6 @@ static int place(struct round *round, struct order *order, struct gs_error *err)
     const bool same = before && alike(before, order);
     uint32_t slot;
     gs_gpu_mask gpus;
-    if (order->ask.rules)
-        order->ask.rules = &order->pod.rules; /* orders have moved as their list grew */
     if (!same)
         memset(round->refused, false, round->slots);
     round->before = order;
@@ -204,17 +202,14 @@ static bool helps(const struct round *round, const struct order *order, uint32_t
     return gs_place_judge(&round->on, &order->ask, slot, &reason) == GS_OBSTACLE_NONE;
 }
 
-/* Pods without a place that a node more may help, and those that it does not. */
-static uint64_t count_waiting(const struct round *round, const bool *helped, uint32_t *ret_hopeless)
+/* Pods without a place, of those that a node more may help, or of the others. */
+static uint64_t count_waiting(const struct round *round, const bool *helped, bool which)
 {
     const struct orders *orders = round->placing->orders;
     uint64_t waiting = 0;
-    *ret_hopeless = 0;
     for (size_t i = 0; i < orders->count; i++) {
         const struct order *order = &orders->all[i];
-        const uint32_t left = order->replicas - order->placed;
-        waiting += helped[i] ? left : 0;
-        *ret_hopeless += helped[i] ? 0 : left;
+        waiting += helped[i] == which ? order->replicas - order->placed : 0;
     }
     return waiting;
 }
@@ -228,10 +223,7 @@ static int find_helped(struct round *round, bool *helped, struct gs_error *err)
     name_copy(&round->placing->added, 1, name);
     const struct gs_node_view *view = gs_ledger_view(round->on.ledger, gs_slice_of(name));
     for (size_t i = 0; view && i < orders->count; i++) {
-        struct order *order = &orders->all[i];
-        if (order->ask.rules)
-            order->ask.rules = &order->pod.rules;
-        helped[i] = helps(round, order, view->slot);
+        helped[i] = helps(round, &orders->all[i], view->slot);
     }
     return 0;
 }
@@ -240,13 +232,11 @@ static int find_helped(struct round *round, bool *helped, struct gs_error *err)
 static int search(struct round *round, const bool *helped, uint32_t *ret_count,
                   struct gs_error *err)
 {
-    uint32_t hopeless, few = 0, enough = 0;
-    uint64_t waiting;
+    uint32_t few = 0, enough = 0;
     for (;; few = enough, enough = enough ? enough * 2 : 1) {
         if (run(round, enough, err) < 0)
             return -1;
-        waiting = count_waiting(round, helped, &hopeless);
-        if (!waiting)
+        if (!count_waiting(round, helped, true))
             break;
         if (enough * 2 > NODES_ADDED_MAX)
             return gs_fail(err, GS_ETOOBIG, "--until-fit: %u more nodes like %.200s do not do",
@@ -256,8 +246,7 @@ static int search(struct round *round, const bool *helped, uint32_t *ret_count,
         const uint32_t middle = few + (enough - few) / 2;
         if (run(round, middle, err) < 0)
             return -1;
-        waiting = count_waiting(round, helped, &hopeless);
-        *(waiting ? &few : &enough) = middle;
+        *(count_waiting(round, helped, true) ? &few : &enough) = middle;
     }
     *ret_count = enough;
     return 0;
@@ -277,6 +266,6 @@ int placing_until_fit(struct placing *placing, struct gs_error *err)
     }
     result = finish(&round, count, err);
     if (result == 0)
-        count_waiting(&round, helped, &placing->added.hopeless);
+        placing->added.hopeless = count_waiting(&round, helped, false);
     return result;
 }
