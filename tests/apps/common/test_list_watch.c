@@ -5,6 +5,8 @@
 #include "gpushare/base/clock.h"
 
 #define LIST      "{\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[]}"
+#define LISTED    "/v1?x=y\n"
+#define WATCHED   "/v1?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n"
 #define NO_RV     "{\"items\":[]}"
 #define FORBIDDEN "{\"message\":\"no right\"}"
 
@@ -44,30 +46,10 @@ static void who_listed_waits_for_news_and_lists_again(void **state)
         int64_t pause_s;   /* after it */
         const char *asked; /* by it */
     } rows[] = {
-        {"news",
-         {200, 0, 0, LIST},
-         {200, 0, 200, LIST},
-         GS_OK,
-         1,
-         "/v1?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?x=y\n"},
-        {"that version is gone",
-         {200, 0, 0, LIST},
-         {200, 0, 410, LIST},
-         GS_OK,
-         1,
-         "/v1?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?x=y\n"},
-        {"no right to watch",
-         {200, 0, 0, LIST},
-         {200, 0, 403, LIST},
-         GS_OK,
-         10,
-         "/v1?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?x=y\n"},
-        {"the watch was cut",
-         {200, 0, 0, LIST},
-         {200, 0, 0, LIST},
-         GS_OK,
-         10,
-         "/v1?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?x=y\n"},
+        {"news", {200, 0, 0, LIST}, {200, 0, 200, LIST}, GS_OK, 1, WATCHED LISTED},
+        {"that version is gone", {200, 0, 0, LIST}, {200, 0, 410, LIST}, GS_OK, 1, WATCHED LISTED},
+        {"no right to watch", {200, 0, 0, LIST}, {200, 0, 403, LIST}, GS_OK, 10, WATCHED LISTED},
+        {"the watch was cut", {200, 0, 0, LIST}, {200, 0, 0, LIST}, GS_OK, 10, WATCHED LISTED},
         {"an older version",
          {404, 200, 0, LIST},
          {404, 200, 200, LIST},
@@ -75,27 +57,17 @@ static void who_listed_waits_for_news_and_lists_again(void **state)
          1,
          "/v2?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?x=y\n/v2?x=y\n"},
         {"none", {404, 404, 0, LIST}, {404, 404, 0, LIST}, GS_ENOENT, 60, "/v1?x=y\n/v2?x=y\n"},
-        {"no right to list", {403, 0, 0, LIST}, {403, 0, 0, LIST}, GS_EDENIED, 60, "/v1?x=y\n"},
+        {"no right to list", {403, 0, 0, LIST}, {403, 0, 0, LIST}, GS_EDENIED, 60, LISTED},
         {"the right was taken",
          {200, 0, 0, LIST},
          {403, 0, 200, LIST},
          GS_EDENIED,
          60,
-         "/v1?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?x=y\n"},
-        {"it failed before", {0, 0, 0, LIST}, {200, 0, 0, LIST}, GS_OK, 1, "/v1?x=y\n"},
-        {"it fails",
-         {200, 0, 0, LIST},
-         {0, 0, 200, LIST},
-         GS_EIO,
-         10,
-         "/v1?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?x=y\n"},
-        {"without a version", {200, 0, 0, NO_RV}, {200, 0, 200, NO_RV}, GS_OK, 10, "/v1?x=y\n"},
-        {"an empty answer",
-         {200, 0, 0, LIST},
-         {200, 0, 200, ""},
-         GS_EPROTO,
-         10,
-         "/v1?x=y&watch=true&resourceVersion=7&timeoutSeconds=290\n/v1?x=y\n"},
+         WATCHED LISTED},
+        {"it failed before", {0, 0, 0, LIST}, {200, 0, 0, LIST}, GS_OK, 1, LISTED},
+        {"it fails", {200, 0, 0, LIST}, {0, 0, 200, LIST}, GS_EIO, 10, WATCHED LISTED},
+        {"without a version", {200, 0, 0, NO_RV}, {200, 0, 200, NO_RV}, GS_OK, 10, LISTED},
+        {"an empty answer", {200, 0, 0, LIST}, {200, 0, 200, ""}, GS_EPROTO, 10, WATCHED LISTED},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct server server = r->first;

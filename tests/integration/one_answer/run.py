@@ -442,11 +442,11 @@ def one_world(build, seed, wrong):
     return asked
 
 
-def main():
+def main(one_world, worlds):
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--worlds", type=int, default=4)
+    parser.add_argument("--worlds", type=int, default=worlds)
     parser.add_argument("--seconds", type=int, default=0)
     args = parser.parse_args()
     wrong, asked, number, end = [], 0, 0, time.monotonic() + args.seconds
@@ -458,4 +458,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(one_world, worlds=4))

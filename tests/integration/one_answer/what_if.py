@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `what-if` says comes true.
 
-  what_if.py --build DIR [--seed N] [--worlds 10]
+  what_if.py --build DIR [--seed N] [--worlds 10] [--seconds 0]
 
 The random clusters of run.py. `what-if --waiting` is asked, in some worlds with pods of a manifest, with more nodes
 like one (`--add-node`), with as many as it takes (`--until-fit`), or without one (`--without-node`). Then it is done:
@@ -16,7 +16,6 @@ prioritize and bind about one after the other in kube-scheduler's order. Each po
 
 Where nodes are equal kube-scheduler draws lots; here it draws what was named."""
 
-import argparse
 import copy
 import json
 import random
@@ -205,18 +204,5 @@ def one_world(build, seed, wrong):
     return asked
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--worlds", type=int, default=10)
-    args = parser.parse_args()
-    wrong, asked = [], 0
-    for number in range(args.worlds):
-        asked += one_world(args.build, args.seed * 1000000 + number, wrong)
-    print(f"note: seed {args.seed}, {args.worlds} worlds, {asked} questions, {len(wrong)} wrong")
-    return 1 if wrong or not asked else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run.main(one_world, worlds=10))
