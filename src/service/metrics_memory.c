@@ -134,7 +134,7 @@ static void print_namespaces(struct gs_store *store, struct gs_buf *out)
 }
 
 struct sums {
-    uint64_t total, used, free, largest, stranded; /* bytes */
+    uint64_t total, used, free, unusable, largest, stranded; /* bytes */
     uint32_t unhealthy, cordoned;
     bool known;          /* enough pods were seen to tell what is stranded */
     struct gs_buf *each; /* what is stranded on each node goes there; NULL: nowhere */
@@ -142,15 +142,30 @@ struct sums {
 
 #define NODE_STRANDED "gpushare_node_memory_stranded_bytes"
 
+/* Neither given nor for a new pod. */
+static uint64_t unusable_units(const struct gs_node_view *view, uint64_t free_units)
+{
+    uint64_t left = 0;
+    for (uint32_t i = 0; i < view->gpu_count; i++) {
+        const struct gs_gpu_state *gpu = &view->gpus[i];
+        left += gpu->used_units < gpu->total_units ? gpu->total_units - gpu->used_units : 0;
+    }
+    return left - free_units;
+}
+
 static void add_node(void *ctx, const struct gs_store *store, const struct gs_node_view *view)
 {
     struct sums *sums = ctx;
     uint64_t bytes = unit_bytes(store->cluster.ledger, view);
-    struct gs_fragmentation part;
-    gs_fragmentation_of_node(store->cluster.policies, view, &part);
+    const struct gs_place place = gs_cluster_place(&store->cluster, GS_PLACEMENT_ROLLOUT);
+    const struct gs_ask any = {.gpu_count = 1};
+    struct gs_fragmentation part = {0};
+    if (gs_place_open(&place, &any, view->slot) == GS_OBSTACLE_NONE)
+        gs_fragmentation_of_node(store->cluster.policies, view, &part);
     sums->total += view->sum_total_units * bytes;
     sums->used += view->sum_used_units * bytes;
     sums->free += part.free_units * bytes;
+    sums->unusable += unusable_units(view, part.free_units) * bytes;
     sums->stranded += part.stranded_units * bytes;
     sums->known = sums->known || part.known;
     if (part.largest_units * bytes > sums->largest)
@@ -180,7 +195,13 @@ static void print_sums(struct gs_store *store, bool of_nodes, struct gs_buf *out
     gs_metric_gauge(out, "gpushare_memory_allocated_bytes",
                     "GPU memory of the cluster that is charged to pods.", sums.used);
     gs_metric_gauge(out, "gpushare_memory_free_bytes",
-                    "GPU memory that is free on healthy GPUs without a cordon.", sums.free);
+                    "GPU memory that is free for new pods: on healthy GPUs without a cordon, of "
+                    "nodes that take pods.",
+                    sums.free);
+    gs_metric_gauge(out, "gpushare_memory_unusable_bytes",
+                    "GPU memory that is neither charged to pods nor free for new ones. Allocated, "
+                    "free and this are together all, but for what overfull GPUs have too much.",
+                    sums.unusable);
     gs_metric_gauge(out, "gpushare_memory_largest_free_bytes",
                     "Free memory of the GPU that has most: no larger pod fits on one GPU.",
                     sums.largest);

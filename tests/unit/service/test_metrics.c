@@ -1,16 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
 #include "service_rig.h"
 
 #include "../../../src/service/service_internal.h"
 
 static struct rig rig;
 
+/* A node with one GPU of 16 GiB. */
+static void feed_node(const char *name, const char *spec, const char *ready, const char *units,
+                      const char *healthy)
+{
+    char json[1024];
+    struct gs_node node = {0};
+    struct gs_error err = {0};
+    snprintf(json, sizeof(json),
+             "{'metadata':{'name':'%s','annotations':{'aliyun.com/gpu-inventory':'{`v`:1,`unit`:"
+             "`GiB`,`gpus`:[{`idx`:0,`mem`:16,`healthy`:%s,`schedulable`:true}]}'}},'spec':{%s},"
+             "'status':{'conditions':[{'type':'Ready','status':'%s'}],'allocatable':{'cpu':'64',"
+             "'aliyun.com/gpu-mem':'%s'}}}",
+             name, healthy, spec, ready, units);
+    for (char *at = strchr(json, '`'); at; at = strchr(json, '`')) {
+        memmove(at + 2, at + 1, strlen(at + 1) + 1);
+        memcpy(at, "\\'", 2);
+    }
+    rig_quote(json);
+    assert_int_equal(gs_codec_node(&rig.names, gs_slice_of(json), &node, &err), 0);
+    assert_int_equal(rig.sink.node(rig.sink.ctx, &node), 0);
+    gs_node_release(&node);
+}
+
 static int setup(void **state)
 {
     rig_start(&rig);
     rig_lists(&rig);
-    rig_node(&rig, "n1", "16");
-    rig_node(&rig, "n2", "16");
+    feed_node("n1", "", "True", "16", "true");
+    feed_node("n2", "", "True", "16", "true");
     rig_pod(&rig, "old", "u0", 10, "n1", "0", "Running");
     gs_service_tick(rig.service);
     *state = &rig;
@@ -36,6 +60,44 @@ static void free_and_largest_are_of_the_whole_cluster(void **state)
            "\ngpushare_memory_largest_free_bytes 17179869184\n");
     rig_pod_gone(&rig, "old", "u0");
     expect("gpushare_memory_free_bytes", "\ngpushare_memory_free_bytes 34359738368\n");
+}
+
+/* "total allocated free unusable", in GiB. */
+static void sums(char to[64])
+{
+    static const char *const names[] = {"", "allocated_", "free_", "unusable_"};
+    struct gs_buf text = GS_BUF(1 << 20);
+    gs_service_metrics(rig.service, &text);
+    to[0] = '\0';
+    for (size_t i = 0; i < GS_COUNT_OF(names); i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "\ngpushare_memory_%sbytes ", names[i]);
+        const char *at = strstr(text.data, name);
+        assert_non_null(at);
+        snprintf(to + strlen(to), 64 - strlen(to), "%s%llu", i ? " " : "",
+                 strtoull(at + strlen(name), NULL, 10) >> 30);
+    }
+    gs_buf_release(&text);
+}
+
+/* As in the CLI's sums, whatever keeps new pods away. */
+static void allocated_free_and_unusable_are_all(void **state)
+{
+    static const struct {
+        const char *row, *spec, *ready, *units, *healthy, *wants;
+    } rows[] = {
+        {"open", "", "True", "16", "true", "32 10 22 0"},
+        {"cordoned", "'unschedulable':true", "True", "16", "true", "32 10 6 16"},
+        {"not ready", "", "False", "16", "true", "32 10 6 16"},
+        {"without a plugin", "", "True", "0", "true", "32 10 6 16"},
+        {"unhealthy", "", "True", "16", "false", "32 10 6 16"},
+    };
+    char line[64];
+    GS_FOR_EACH_ROW (r, rows) {
+        feed_node("n2", r->spec, r->ready, r->units, r->healthy);
+        sums(line);
+        row_text(r->row, line, r->wants);
+    }
 }
 
 static void a_full_cluster_has_nothing_free(void **state)
@@ -260,6 +322,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(free_and_largest_are_of_the_whole_cluster),
+        T(allocated_free_and_unusable_are_all),
         T(a_full_cluster_has_nothing_free),
         T(stranded_memory_is_not_told_before_it_is_known),
         T(what_no_known_pod_can_use_is_stranded),
