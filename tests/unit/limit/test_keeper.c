@@ -637,6 +637,9 @@ static void use_is_known_of_each_gpu_that_the_kernel_counts(void **state)
     assert_int_equal(pod.counted, 3); /* the third has no region */
     assert_true(pod.used_on[0] == 4096 && pod.used_on[1] == 3 * GIB);
     assert_true(pod.peak_on[0] == 4096 && pod.used_bytes == 3 * GIB);
+    tree_put(&f.tree, POD, "dmem.current", REGION_0 " 2147483648\n" REGION_1 " 4096\n");
+    gs_keeper_pass(f.keeper);
+    assert_true(kept(&f).used_bytes == 2 * GIB); /* the most, whichever comes last */
     tree_put(&f.tree, POD, "dmem.current", "what\n");
     gs_keeper_pass(f.keeper);
     assert_int_equal(kept(&f).counted, 0);

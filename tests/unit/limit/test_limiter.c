@@ -49,6 +49,7 @@ static void a_mount_has_a_name(void **state)
 
 static void a_host_can_limit_or_says_why_not(void **state)
 {
+    static char endless[80 << 10] = "dmem";
     static const struct {
         const char *row;
         int check_error;
@@ -66,12 +67,15 @@ static void a_host_can_limit_or_says_why_not(void **state)
         {"a word that only begins so", 0, "dmemory cdmem\n", REGION_0 " 16\n",
          GS_LIMIT_HOST_NO_CONTROLLER, GS_REGION_ABSENT},
         {"unreadable", 0, NULL, REGION_0 " 16\n", GS_LIMIT_HOST_NO_MOUNT, GS_REGION_ABSENT},
+        {"longer than is read", 0, endless, REGION_0 " 16\n", GS_LIMIT_HOST_NO_MOUNT,
+         GS_REGION_ABSENT},
         {"no root file yet", 0, "dmem\n", NULL, GS_LIMIT_HOST_READY, GS_REGION_ABSENT},
         {"no driver", 0, "dmem\n", "", GS_LIMIT_HOST_READY, GS_REGION_ABSENT},
         {"a file that is not the kernel's", 0, "dmem\n", "what\n", GS_LIMIT_HOST_READY,
          GS_REGION_ABSENT},
     };
     struct fixture *f = *state;
+    memset(endless + 4, ' ', sizeof(endless) - 5);
     GS_FOR_EACH_ROW (r, rows) {
         char path[128];
         struct gs_limit_gpu gpus[2];
@@ -264,6 +268,8 @@ static void a_limit_is_held_only_when_the_kernel_says_so(void **state)
          false, 1},
         {"the disk", UID_A, REGION_0, GIB, EIO, -1, false, GS_LIMIT_FAILED, GS_LIMIT_OTHER, false,
          1},
+        {"removed meanwhile", UID_A, REGION_0, GIB, ENODEV, -1, false, GS_LIMIT_NO_POD,
+         GS_LIMIT_OTHER, false, 1},
     };
     GS_FOR_EACH_ROW (r, rows) {
         void *own = NULL;
