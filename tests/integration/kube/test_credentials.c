@@ -209,10 +209,11 @@ static void a_plugin_is_asked_once_while_its_answer_is_good(void **state)
     assert_true(carries(2, "Bearer t1\r\n"));
 }
 
+/* Or one that expires before the request may be there. */
 static void an_expired_answer_makes_the_plugin_run_again(void **state)
 {
     struct gs_kube_config config = plugin_config(COUNT_RUNS CREDENTIAL(
-        "\"token\":\"t$N\",\"expirationTimestamp\":\"2001-01-01T00:00:00Z\""));
+        "\"token\":\"t$N\",\"expirationTimestamp\":\"$(date -ud '+4 sec' +%FT%TZ)\""));
     fixture_start_with(&f, anything, 1, &config);
     for (int i = 0; i < 2; i++)
         assert_int_equal(fixture_get(&f, "/x", NULL, &err), 200);
@@ -233,11 +234,13 @@ static void a_refused_answer_makes_the_plugin_run_again(void **state)
 
 static void a_plugin_sees_arguments_environment_and_input(void **state)
 {
-    struct gs_kube_config config = plugin_config(
-        "#!/bin/sh\n"
-        "printf '%s|%s|%s' \"$1\" \"$KUBERNETES_EXEC_INFO\" \"$(ls /proc/self/fd | wc -l)\" "
-        "> \"$DIR/seen\"\n" CREDENTIAL("\"token\":\"t\""));
+    struct gs_kube_config config =
+        plugin_config("#!/bin/sh\n"
+                      "printf '%s|%s|%s|%s' \"$1\" \"$KUBERNETES_EXEC_INFO\" \"$DI\" \"$(ls "
+                      "/proc/self/fd | wc -l)\" "
+                      "> \"$DIR/seen\"\n" CREDENTIAL("\"token\":\"t\""));
     config.exec->provide_cluster_info = true;
+    assert_int_equal(setenv("DI", "own", 1), 0); /* not DIR, which is set for it */
     config.exec->cluster_config = strdup("{\"audience\":\"x\"}");
     fixture_start_with(&f, anything, 1, &config);
     assert_int_equal(fixture_get(&f, "/x", NULL, &err), 200);
@@ -250,7 +253,7 @@ static void a_plugin_sees_arguments_environment_and_input(void **state)
     assert_non_null(strstr(seen, "argument one|{\"kind\":\"ExecCredential\",\"apiVersion\":"
                                  "\"client.authentication.k8s.io/v1\",\"spec\":{"
                                  "\"interactive\":false,\"cluster\":{\"server\":"));
-    assert_non_null(strstr(seen, ",\"config\":{\"audience\":\"x\"}}}}|"));
+    assert_non_null(strstr(seen, ",\"config\":{\"audience\":\"x\"}}}}|own|"));
 }
 
 static const struct plugin_row {

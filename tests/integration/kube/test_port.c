@@ -118,7 +118,7 @@ static const struct op_row {
 static void every_operation_is_one_request(void **state)
 {
     GS_FOR_EACH_ROW (r, ops) {
-        struct fake_rule rules[] = {{.match = "", .status = 200, .body = r->answer}};
+        struct fake_rule rules[] = {{.match = "", .status = 201, .body = r->answer}};
         struct fixture f = {0};
         struct gs_error err = {0};
         char type[128];

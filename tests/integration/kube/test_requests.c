@@ -105,6 +105,7 @@ static const struct retry_row {
 } retries[] = {
     {"503 then 200", "GET", {.times = 2, .status = 503}, 200, GS_OK, 3},
     {"500 then 200", "GET", {.times = 1, .status = 500}, 200, GS_OK, 2},
+    {"504 then 200", "GET", {.times = 1, .status = 504}, 200, GS_OK, 2},
     {"503 for ever", "GET", {.times = 0, .status = 503}, 503, GS_OK, 4},
     {"503 to a POST is the answer", "POST", {.times = 1, .status = 503}, 503, GS_OK, 1},
     {"501 is the answer", "GET", {.times = 1, .status = 501}, 501, GS_OK, 1},
@@ -184,6 +185,9 @@ static void what_may_be_tried_again_is(void **state)
         row_text(r->row, gs_code_name(err.code), gs_code_name(r->code));
         row_equal(r->row, fake_api_count(f.api, ""), r->requests);
         row_equal(r->row, err.msg[0] != '\0', r->expected_status == 0);
+        struct gs_kube_stats stats;
+        gs_kube_client_stats(f.client, &stats);
+        row_equal(r->row, stats.oversized, r->code == GS_ETOOBIG);
         fixture_stop(&f);
     }
 }

@@ -186,7 +186,9 @@ static struct gs_kube_pem pem(const char *name, const char *ending, enum how how
     if (how == INLINE) {
         pem.data = slurp(pem.file);
         pem.len = strlen(pem.data);
-        free(gs_steal(&pem.file));
+        free(pem.file);
+        snprintf(file, sizeof(file), "stranger.%s", ending); /* does not count beside it */
+        pem.file = in_folder(file);
     }
     return pem;
 }

@@ -274,7 +274,10 @@ static void a_namespace_of_choice_wins(void **state)
 {
     static const char *const env[] = {NULL};
     environment = env;
-    _cleanup_free_ char *path = expand("@/b/two");
+    write_file("empty", "current-context: c\ncontexts:\n"
+                        "- {name: c, context: {cluster: k, namespace: its}}\n"
+                        "clusters:\n- {name: k, cluster: {server: \"https://a\"}}\n");
+    _cleanup_free_ char *path = expand("@/empty");
     struct gs_kubeconfig_source source = {.path = path, .ns = "chosen", .env = getenv_of_test};
     struct gs_kube_config config = {0};
     struct gs_error err = {0};
@@ -301,6 +304,7 @@ static const struct proxy_row {
     {"never for ::1", "https://[::1]:6443", {"HTTPS_PROXY=http://p"}, NULL, NULL},
     {"but for 128.0.0.1", "https://128.0.0.1", {"HTTPS_PROXY=http://p"}, "http://p", ""},
     {"empty is none", "https://a", {"HTTPS_PROXY="}, NULL, NULL},
+    {"empty hides nothing", "https://a", {"HTTPS_PROXY=", "https_proxy=low"}, "low", ""},
 };
 
 static void the_environment_names_the_proxy(void **state)
