@@ -36,7 +36,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PROGRAMS = "gpushare-extender gpushare-device-plugin gpushare-mps kubectl-inspect-gpushare gpushare-sim".split()
-# Which tests can see a folder's mistakes, the quick ones first.
+# Which tests can see a folder's mistakes, its own first.
 TESTS = {
     "allocate": ["allocate_", "device_plugin_"],
     "cli": ["apps_inspect_", "page$|bad_usage|one_answer|restarted_list"],
@@ -45,10 +45,10 @@ TESTS = {
     "device_plugin": ["apps_(device_plugin|common)_", "device_plugin_|bad_usage"],
     "grpc": ["grpc_test_", "device_plugin_test_driver"],
     "http": ["http_test_", "hostile_"],
-    "kube": ["kube_test_", "kube_api_test_", "contract_http"],
+    "kube": ["kube_test_|kube_api_test_", "contract_http"],
     "limit": ["limit_test_", "apps_device_plugin_test_enforce|device_plugin_"],
     "model": ["model_test_", "core_test_|service_test_|allocate_"],
-    "mps": ["apps_.*_mps", "device_plugin_|bad_usage", "mps$"],
+    "mps": ["apps_(.*_)?mps", "mps$", "device_plugin_|bad_usage"],
 }
 TEST_SECONDS = 300
 OUTCOMES = ("seen", "survived", "equivalent", "error")
@@ -161,7 +161,7 @@ class Tree:
         return ""
 
 
-def judge(tree, mutant):
+def judge(tree, mutant, own):
     """Outcome and what is to be said."""
     path = tree.src / mutant.path
     if mutant.equivalent:
@@ -171,9 +171,10 @@ def judge(tree, mutant):
         return "error", "no such test: " + " ".join(unknown)
     text = path.read_text()
     rounds = [(mutant.by, False)]
-    for pattern in [rf".*_test_{path.stem}", *TESTS.get(mutant.folder, [mutant.folder + "_test_"])]:
+    patterns = TESTS.get(mutant.folder, [mutant.folder + "_test_"])
+    for pattern in [rf".*_test_{path.stem}", *(patterns[:1] if own else patterns)]:
         asked = [test for tests, _ in rounds for test in tests]
-        rounds.append(([test for test in tree.tests if re.match(pattern, test) and test not in asked], True))
+        rounds.append(([test for test in tree.tests if re.match(pattern, test) and test not in asked], bool(asked)))
     try:
         path.write_text(mutant.apply(text))
         for tests, fresh in rounds:
@@ -228,6 +229,7 @@ def options():
     ask.add_argument("--apply", action="store_true", help="only whether all apply: a second")
     ask.add_argument("--unseen", action="store_true", help='only those without a line "by"')
     ask.add_argument("--seconds", type=int, help="begin none after that; near the last changes first")
+    ask.add_argument("--own", action="store_true", help="only by the folder's own tests, the quick ones")
     ask.add_argument("--record", action="store_true", help="write which test sees each into FOLDER.mut")
     ask.add_argument("--build", type=pathlib.Path, default=ROOT / "build-mutants")
     ask.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -271,7 +273,7 @@ def main():
         at = time.monotonic()
         if args.seconds and at - started > args.seconds:
             break
-        outcome, what = judge(tree, mutant)
+        outcome, what = judge(tree, mutant, args.own)
         row = table.setdefault(mutant.folder, dict.fromkeys(OUTCOMES, 0))
         row[outcome] += 1
         if outcome in ("survived", "error"):
