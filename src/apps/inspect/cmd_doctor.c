@@ -72,6 +72,7 @@ static int examine(struct doctor *doctor, struct gs_error *err)
         return -1;
     doctor_check_asked(doctor);
     doctor_check_plugin_pods(doctor);
+    doctor_find_plugin_nodes(doctor);
     doctor_check_nodes(doctor);
     doctor_check_gpus(doctor);
     doctor_check_limits(doctor);

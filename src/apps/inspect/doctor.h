@@ -33,6 +33,8 @@ struct doctor {
     uint32_t server_minor; /* of Kubernetes 1.x; 0: not known */
     char served[1024];     /* comma list of the schedulerNames that kube-scheduler's configuration
                               serves; "": not known */
+    char labels[256];      /* of the nodes that the device plugin's DaemonSet selects, as "KEY=VALUE
+                              KEY=VALUE"; "": it selects by something else */
     const struct installed_layout *layout; /* how the extender runs here */
     json_t *pods;                          /* the extender's; NULL: not known, pods_err says why */
     struct gs_error pods_err;
@@ -64,6 +66,9 @@ void doctor_check_extender(struct doctor *doctor);
 
 /* The device plugin's pods and their release. */
 void doctor_check_plugin_pods(struct doctor *doctor);
+/* Which nodes of the snapshot its DaemonSets select; where those cannot be read, and without any,
+ * those labelled gpushare=true. */
+void doctor_find_plugin_nodes(struct doctor *doctor);
 /* Needs the snapshot. */
 void doctor_check_asked(struct doctor *doctor);
 

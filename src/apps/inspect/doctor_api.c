@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "gpushare/base/num.h"
+#include "gpushare/codec/pod.h"
 #include "gpushare/kube/kubeconfig.h"
 #include "inspect/doctor.h"
 #include "inspect/installed.h"
 #include "inspect/lookup.h"
 
 /* Does the API server answer, where is the extender, does it answer, and does anybody ask it? Which
- * release do the device plugins run? */
+ * release do the device plugins run, and where? */
 
 int doctor_check_api(struct doctor *doctor, struct gs_error *err)
 {
@@ -240,6 +241,12 @@ void doctor_check_asked(struct doctor *doctor)
 /* One page says enough: an image that a few of 500 nodes do not have is what to look for. */
 #define PLUGIN_QUERY "labelSelector=app.kubernetes.io%2Fname%3Dgpushare-device-plugin&limit=500"
 
+static json_t *list_plugins(const struct doctor *doctor, const char *path)
+{
+    struct gs_error ignored = {0};
+    return lookup_json(&doctor->common.source, path, PLUGIN_QUERY, &ignored);
+}
+
 static const char *image_of(const json_t *pod)
 {
     const json_t *containers = json_object_get(json_object_get(pod, "spec"), "containers");
@@ -280,11 +287,10 @@ static void check_release(struct doctor *doctor, const json_t *pod)
 void doctor_check_plugin_pods(struct doctor *doctor)
 {
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
-    struct gs_error ignored = {0};
     source_pods(&path, doctor->common.system_ns, NULL);
     if (gs_buf_failed(&path))
         return;
-    json_auto_t *list = lookup_json(&doctor->common.source, path.data, PLUGIN_QUERY, &ignored);
+    json_auto_t *list = list_plugins(doctor, path.data);
     const json_t *items = json_object_get(list, "items");
     size_t i;
     json_t *pod;
@@ -298,4 +304,68 @@ void doctor_check_plugin_pods(struct doctor *doctor)
         check_release(doctor, pod);
         return;
     }
+}
+
+/* ---- the nodes that its DaemonSets select ---- */
+
+static void note_labels(struct doctor *doctor, const json_t *spec)
+{
+    json_t *selector = json_object_get(spec, "nodeSelector"), *value;
+    char *words = doctor->labels;
+    const char *key;
+    words[0] = 0;
+    if (json_object_get(spec, "affinity"))
+        return;
+    json_object_foreach(selector, key, value)
+    {
+        size_t len = strlen(words), left = sizeof(doctor->labels) - len;
+        const char *text = json_string_value(value);
+        if (snprintf(words + len, left, "%s%s=%s", len ? " " : "", key, text ? text : "") >=
+            (int)left) {
+            words[0] = 0;
+            return;
+        }
+    }
+}
+
+/* By labels alone: whether a node is cordoned or tainted is not asked. */
+static void mark_selected(struct doctor *doctor, const json_t *spec)
+{
+    json_auto_t *pod = json_pack(
+        "{s:{s:s,s:s},s:{s:O*,s:O*,s:[{s:s}]}}", "metadata", "name", "plugin", "uid", "plugin",
+        "spec", "nodeSelector", json_object_get(spec, "nodeSelector"), "affinity",
+        json_object_get(spec, "affinity"), "tolerations", "operator", "Exists");
+    _cleanup_free_ char *text = pod ? json_dumps(pod, JSON_COMPACT) : NULL;
+    struct gs_pod read = {0};
+    if (text && gs_codec_pod(&doctor->common.names, gs_slice_of(text), &read, NULL) == 0) {
+        for (struct snap_node *node = doctor->snapshot.nodes; node; node = node->hh.next)
+            node->labelled |= gs_eligible_perhaps(
+                gs_node_facts_eligible(&doctor->snapshot.cluster.facts, node->slot, &read));
+    }
+    gs_pod_release(&read);
+}
+
+void doctor_find_plugin_nodes(struct doctor *doctor)
+{
+    char path[512];
+    size_t i;
+    json_t *set;
+    snprintf(path, sizeof(path), "/apis/apps/v1/namespaces/%.200s/daemonsets",
+             doctor->common.system_ns);
+    json_auto_t *list = list_plugins(doctor, path);
+    const json_t *items = json_object_get(list, "items");
+    snprintf(doctor->labels, sizeof(doctor->labels), "%s=true", GS_NODE_LABEL);
+    if (!json_array_size(items))
+        return;
+    for (struct snap_node *node = doctor->snapshot.nodes; node; node = node->hh.next)
+        node->labelled = false;
+    json_array_foreach(items, i, set)
+    {
+        const json_t *template = json_object_get(json_object_get(set, "spec"), "template");
+        const json_t *spec = json_object_get(template, "spec");
+        note_labels(doctor, spec);
+        mark_selected(doctor, spec);
+    }
+    if (json_array_size(items) > 1)
+        doctor->labels[0] = 0;
 }
