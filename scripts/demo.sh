@@ -8,7 +8,8 @@
 # On a bare Debian 12 it installs with apt what is missing. Everything listens on loopback, on ports
 # that are free, and is stopped at the end.
 #
-#   scripts/demo.sh [--keep]     --keep: leave cluster and extender running until Enter is pressed
+#   scripts/demo.sh [--keep]     --keep: leave cluster, extender and a live page of them until Enter
+#                                is pressed
 #
 # Exit status 0 only when every pod is where it has to be and no GPU holds more than it has.
 set -euo pipefail
@@ -24,7 +25,7 @@ case ${1:-} in
     "") ;;
     --keep) keep=true ;;
     -h | --help)
-        sed -n '4,14s/^# \{0,1\}//p' "$0"
+        sed -n '4,15s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     *)
@@ -34,7 +35,7 @@ case ${1:-} in
 esac
 
 work=$(mktemp -d)
-api_pid='' extender_pid='' failed=false
+api_pid='' extender_pid='' page_pid='' failed=false
 
 # stop PID NAME: SIGTERM, and what does not leave within 10 s is killed and counted as a failure.
 stop() {
@@ -53,6 +54,8 @@ stop() {
 }
 
 stop_all() {
+    stop "$page_pid" "kubectl-inspect-gpushare web"
+    page_pid=''
     stop "$extender_pid" gpushare-extender
     extender_pid=''
     stop "$api_pid" "gpushare-sim serve"
@@ -130,6 +133,13 @@ start_extender() {
     give_up "the extender does not get ready"
 }
 
+start_page() {
+    "$root/build/kubectl-inspect-gpushare" web --kubeconfig "$work/kubeconfig" \
+        >"$work/page" 2>"$work/page.log" &
+    page_pid=$!
+    wait_for "$page_pid" 20 grep -q '^http' "$work/page" || give_up "the page does not start"
+}
+
 echo "building ..."
 build_project "$root" release gpushare-extender gpushare-sim kubectl-inspect-gpushare
 start_api
@@ -139,7 +149,9 @@ echo "three nodes with four GPUs each at $api_url, the extender at $extender_url
     --pods "$root/examples/demo/pods.yaml" 2>"$work/schedule.log" || give_up "scheduling failed"
 "$root/build/gpushare-sim" demo --api "$api_url" --extender "$extender_url" || failed=true
 if $keep; then
+    start_page
     echo
+    echo "the page:     $(cat "$work/page")"
     echo "still there:  kubectl --server $api_url get pods -o wide"
     echo "              curl $extender_url/gpushare-scheduler/inspect"
     echo "              build/kubectl-inspect-gpushare --kubeconfig $work/kubeconfig"

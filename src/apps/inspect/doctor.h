@@ -57,7 +57,8 @@ void doctor_add_name(struct doctor_names *names, const char *name);
 
 /* "a, b, … (7 in all): what"; nothing without a name. */
 void doctor_say_list(struct doctor *doctor, enum finding finding, const char *topic,
-                     const struct doctor_names *names, const char *what);
+                     const struct doctor_names *names, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
 
 /* doctor_api.c; -1: the API server cannot be asked at all. */
 int doctor_check_api(struct doctor *doctor, struct gs_error *err);

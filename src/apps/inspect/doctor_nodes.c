@@ -22,16 +22,7 @@ static void check_plugin(struct doctor *doctor)
     struct doctor_names silent = {0}, empty = {0}, unlabelled = {0}, divided = {0},
                         unbelieved = {0}, unread = {0};
     const char *labels = doctor->labels[0] ? doctor->labels : "as its DaemonSet selects";
-    char is_silent[512], is_unlabelled[1024];
     uint32_t good = 0;
-    snprintf(is_silent, sizeof(is_silent),
-             "labelled %s, but advertises no GPU memory; does the plugin run there (kubectl get pods "
-             "-o wide), is the driver loaded?",
-             labels);
-    snprintf(is_unlabelled, sizeof(is_unlabelled),
-             "advertises GPU memory and is not labelled %s: the DaemonSet does not keep its plugin "
-             "there%s%s",
-             labels, doctor->labels[0] ? "; kubectl label node NAME " : "", doctor->labels);
     EACH_NODE(doctor, node)
     {
         bool advertises = node->allocatable_units > 0;
@@ -49,7 +40,10 @@ static void check_plugin(struct doctor *doctor)
             doctor_add_name(&silent, node->name);
         good += advertises;
     }
-    doctor_say_list(doctor, FINDING_FAIL, "device plugin", &silent, is_silent);
+    doctor_say_list(doctor, FINDING_FAIL, "device plugin", &silent,
+                    "labelled %s, but advertises no GPU memory; does the plugin run there (kubectl "
+                    "get pods -o wide), is the driver loaded?",
+                    labels);
     doctor_say_list(doctor, FINDING_FAIL, "device plugin", &empty,
                     "had a plugin, but advertises no GPU memory now; see the plugin's log there");
     doctor_say_list(doctor, FINDING_FAIL, "inventory", &unbelieved,
@@ -62,7 +56,10 @@ static void check_plugin(struct doctor *doctor)
         doctor, FINDING_WARN, "inventory", &divided,
         "no inventory (the original's plugin): every GPU counts as equally large, health is not "
         "known");
-    doctor_say_list(doctor, FINDING_WARN, "device plugin", &unlabelled, is_unlabelled);
+    doctor_say_list(doctor, FINDING_WARN, "device plugin", &unlabelled,
+                    "advertises GPU memory and is not labelled %s: the DaemonSet does not keep its "
+                    "plugin there%s%s",
+                    labels, doctor->labels[0] ? "; kubectl label node NAME " : "", doctor->labels);
     if (good)
         doctor_say(doctor, FINDING_OK, "device plugin", "%" PRIu32 " %s %s", good,
                    good == 1 ? "node advertises" : "nodes advertise", doctor->common.names.gpu_mem);

@@ -46,11 +46,18 @@ void doctor_add_name(struct doctor_names *names, const char *name)
 }
 
 void doctor_say_list(struct doctor *doctor, enum finding finding, const char *topic,
-                     const struct doctor_names *names, const char *what)
+                     const struct doctor_names *names, const char *fmt, ...)
 {
+    char what[2048];
+    va_list ap;
+    if (!names->count)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof(what), fmt, ap);
+    va_end(ap);
     if (names->count > NAMED)
         doctor_say(doctor, finding, topic, "%s (%" PRIu32 " in all): %s", names->text, names->count,
                    what);
-    else if (names->count)
+    else
         doctor_say(doctor, finding, topic, "%s: %s", names->text, what);
 }

@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The README's install section and the uninstall section of docs/install.md, followed literally: a
+"""The README's first pod, by kustomize, and the uninstall section of docs/install.md, followed literally: a
 pod runs and is shown in between, nothing is left behind at the end."""
 
+import contextlib
 import glob
 import json
 import os
 import re
+import time
 
 from harness import release
 from harness.api import node_path
 from harness.case import check, run
+from harness.control_plane import ROOT
 from harness.deployed import DeployedCluster
 from harness.documents import Operator, commands
 from harness.install import SecondScheduler
-from harness.node import DEVICE_PLUGINS, NODE, real_pod
+from harness.node import DEVICE_PLUGINS, IMAGE, NODE, real_pod
 from harness.objects import GPU_MEM
 from harness.processes import wait_for
 
@@ -22,6 +25,30 @@ from harness.processes import wait_for
 PASSING = ("events", "events.events.k8s.io", "endpointslices.discovery.k8s.io", "pods",
            "leases.coordination.k8s.io")
 GPUS = "2x16GiB"
+FIRST = "examples/first-pod.yaml"
+
+
+@contextlib.contextmanager
+def timed(what):
+    started = time.monotonic()
+    yield
+    print(f"note: {what}: {time.monotonic() - started:.1f} s")
+
+
+def step(operator, what, block, changes=()):
+    with timed(what):
+        return operator.run(block, changes)
+
+
+def first_pod(cluster):
+    """The example with an image that the node has."""
+    with open(os.path.join(ROOT, FIRST), encoding="utf-8") as text:
+        edited = re.sub(r"image: .*", f"image: {IMAGE}\n    imagePullPolicy: Never", text.read())
+    edited = edited.replace("spec:\n", "spec:\n  hostNetwork: true\n", 1)
+    path = os.path.join(cluster.run_dir, "first-pod.yaml")
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(edited)
+    return path
 
 
 def everything(cluster):
@@ -42,19 +69,21 @@ def node_traces(cluster):
 
 
 def install(cluster, operator, layout):
-    images, apply, look = commands("README.md", "Install")
-    operator.run(images)
-    operator.run(apply, layout.readme_changes())
+    images, _, apply, first, look = commands("README.md", "The first pod")
+    step(operator, "images", images)
+    step(operator, "install", apply, layout.readme_changes())
     layout.pretend_gpus(GPUS)
-    layout.wait_ready()
-    cluster.plugin = layout.plugin
-    cluster.start_plugin()
-    cluster.create_pods([real_pod("user", 8, schedulerName="gpushare-scheduler"),
-                         real_pod("second", 12, schedulerName="gpushare-scheduler")])
-    for name in ("user", "second"):
+    with timed("ready"):
+        layout.wait_ready()
+        cluster.plugin = layout.plugin
+        cluster.start_plugin()
+    logs = step(operator, "first pod", first, [(FIRST, first_pod(cluster))])
+    check("NVIDIA_VISIBLE_DEVICES=GPU-" in logs, f"the first pod says: {logs}")
+    cluster.create_pods([real_pod("user", 12, schedulerName="gpushare-scheduler")])
+    for name in ("first", "user"):
         cluster.wait_true_record(name)
-    shown = operator.run(look)
-    check("20/32" in shown, f"kubectl inspect gpushare shows: {shown}")
+    shown = step(operator, "look", look)
+    check("20 of 32 GiB" in shown, f"kubectl inspect gpushare map shows: {shown}")
     print(shown)
 
 
