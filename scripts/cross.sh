@@ -35,7 +35,7 @@ Usage: scripts/cross.sh [--out DIR]
        scripts/cross.sh --images DIR [IMAGE]...
 
 Builds for arm64, runs the unit tests under qemu-user, and writes what scripts/package.sh makes, the .debs and
-the CLI's archive, into DIR (default: build/release, where scripts/release.sh leaves them).
+the CLI's archive, into DIR (default: build/release).
 
 --images writes gpushare-IMAGE-VERSION-arm64.tar into DIR instead (scripts/image.sh --platform).
 EOF

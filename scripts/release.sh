@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Everything that a release consists of, in one folder: source, images, packages, the chart, the CLI's
-# archive with a manifest for krew, an SPDX document, the release's notes, and checksums of all. Uploads
-# nothing and tags nothing: it says what is left to do.
+# archive with a manifest for krew, SPDX documents, the release's notes, checksums of all, and the
+# commands that publish it. Uploads nothing and tags nothing itself.
 set -euo pipefail
 export LC_ALL=C
 
@@ -19,25 +19,31 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 out=$root/build/release
 url=https://gpushare.invalid/releases
+registry=registry.example.com
+platform=""
 draft=no
 cli=kubectl-inspect-gpushare
 
 usage() {
     cat <<'EOF'
-Usage: scripts/release.sh [--draft] [--url ADDRESS] [--out DIR]
+Usage: scripts/release.sh [--draft] [--platform LIST] [--url ADDRESS] [--registry NAME] [--out DIR]
 
-Writes DIR (default: build/release, emptied first but for what scripts/cross.sh and scripts/image.sh
---platform made):
+Writes DIR (default: build/release, emptied first):
 
   gpushare-VERSION.tar.gz                             the source
-  gpushare-{extender,device-plugin,inspect}-VERSION-ARCH.tar  images (scripts/image.sh)
+  gpushare-{extender,device-plugin,mps,inspect}-VERSION-ARCH.tar  images, OCI layouts (scripts/image.sh)
+  gpushare-IMAGE-VERSION.tar                          with --platform: one index of both architectures
   PROGRAM_VERSION_ARCH.deb                            packages (scripts/package.sh)
   kubectl-inspect-gpushare-VERSION-linux-ARCH.tar.gz  the CLI for any Linux
   inspect-gpushare.yaml                               krew's manifest of it
   gpushare-chart-VERSION.tgz                          the Helm chart
-  sbom.spdx.json, NOTES.md, SHA256SUMS
+  sbom.spdx.json, PROGRAM.spdx.json                   of the programs, and of the image of each
+  NOTES.md, PUBLISH.txt, SHA256SUMS                   the second has one command for each step that is left
 
+--platform linux/amd64,linux/arm64: images, packages and archive of both (on amd64 scripts/cross.sh makes
+           arm64's: it needs root and minutes)
 --url      where the files will lie, in ADDRESS/vVERSION/; krew's manifest names it
+--registry where the commands put images and chart
 --draft    also from a changed tree, without a date in CHANGELOG.md, and where Debian has corrections
            of what is linked and bundled that this machine lacks
 
@@ -136,19 +142,47 @@ YAML
     done
 }
 
+sboms() {
+    local program
+    "$root/scripts/sbom.sh" --out "$out/sbom.spdx.json"
+    for program in gpushare-extender gpushare-device-plugin gpushare-mps "$cli"; do
+        "$root/scripts/sbom.sh" --image "$program" --out "$out/$program.spdx.json"
+    done
+}
+
 checksums() {
     (cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\n' | sort |
         xargs sha256sum) >"$tmp/sums"
     mv "$tmp/sums" "$out/SHA256SUMS"
 }
 
-what_is_left() {
-    cat <<EOF
-$(wc -l <"$out/SHA256SUMS") files of $version in ${out#"$PWD"/}
+# An image's archive of all platforms, where there is one.
+image_to_copy() {
+    local image=$1 joined=gpushare-$1-$version.tar
+    [[ -f $out/$joined ]] && echo "$joined" || echo "gpushare-$image-$version-$arch.tar"
+}
 
-  git tag -s v$version $revision
-  gpg --detach-sign --armor ${out#"$PWD"/}/SHA256SUMS
-  upload the folder to $url/v$version/, the images and the chart to your registry
+publishing() {
+    local image program
+    cat <<EOF
+# in this folder, in this order
+gpg --detach-sign --armor SHA256SUMS
+git -C SOURCE tag -s v$version $revision
+EOF
+    while read -r image program; do
+        echo "skopeo copy --all oci-archive:$(image_to_copy "$image")" \
+            "docker://$registry/$program:$version"
+    done <<'EOF'
+extender gpushare-extender
+device-plugin gpushare-device-plugin
+mps gpushare-mps
+inspect kubectl-inspect-gpushare
+EOF
+    cat <<EOF
+helm push gpushare-chart-$version.tgz oci://$registry/charts
+git -C SOURCE push origin v$version
+gh release create v$version --verify-tag --notes-file NOTES.md *     # or: these files to $url/v$version/
+cp inspect-gpushare.yaml KREW_INDEX/plugins/                         # and a pull request there
 EOF
 }
 
@@ -158,6 +192,10 @@ parse() {
         --draft) draft=yes ;;
         --url)
             url=${2:?--url needs an address}
+            shift
+            ;;
+        --registry | --platform)
+            printf -v "${1#--}" '%s' "${2:?$1 needs a value}"
             shift
             ;;
         --out)
@@ -188,16 +226,19 @@ main() {
     why=$(uncorrected)
     [[ -z $why ]] || complain "$why"
     mkdir -p "$out"
-    find "$out" -maxdepth 1 -type f ! -name '*arm64*' ! -name "gpushare-*-$version.tar" -delete
+    find "$out" -maxdepth 1 -type f -delete
     source_archive
     chart_archive
-    "$root/scripts/image.sh" --out "$out"
+    "$root/scripts/image.sh" ${platform:+--platform "$platform"} --out "$out"
     "$root/scripts/package.sh" --out "$out"
-    "$root/scripts/sbom.sh" --out "$out/sbom.spdx.json"
+    [[ $arch == arm64 || $platform != *arm64* ]] || "$root/scripts/cross.sh" --out "$out"
+    sboms
     notes >"$out/NOTES.md"
     krew_manifest >"$out/inspect-gpushare.yaml"
+    publishing >"$out/PUBLISH.txt"
     checksums
-    what_is_left
+    echo "$(wc -l <"$out/SHA256SUMS") files of $version in ${out#"$PWD"/}; nothing is published yet:"
+    sed 's/^/  /' "$out/PUBLISH.txt"
 }
 
 main "$@"

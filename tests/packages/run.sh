@@ -143,6 +143,19 @@ release_is_whole() {
         say_wrong "the source lacks CMakeLists.txt"
 }
 
+# Each image and the chart once.
+commands_publish_all() {
+    local file
+    for file in "$packages"/gpushare-*-"$version"-*.tar "$packages"/*.tgz; do
+        [[ $(grep -cF "${file##*/} " "$packages/PUBLISH.txt") == 1 ]] ||
+            say_wrong "PUBLISH.txt does not publish ${file##*/} once"
+    done
+    for file in "$packages"/gpushare-*-"$version"-*.tar; do
+        tar -xOf "$file" index.json | grep -qF "$(sed -nE "s|.*:${file##*/} docker://[^/]*/([^:]*:.*)|/\1|p" \
+            "$packages/PUBLISH.txt")" || say_wrong "PUBLISH.txt gives ${file##*/} another name"
+    done
+}
+
 # A clone without a date in CHANGELOG.md, with an untracked file, and an older chart.
 unfinished_is_refused() {
     local said clone=$tmp/clone
@@ -179,6 +192,7 @@ main() {
     fi
     archive_runs
     release_is_whole
+    commands_publish_all
     unfinished_is_refused
     ((failures == 0))
 }
