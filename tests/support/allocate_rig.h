@@ -23,7 +23,6 @@ struct rig {
     struct gs_allocator *alloc;
     int calls; /* makes ids that differ */
     uint64_t revision;
-    uint32_t cores_pct; /* of the last answer */
 };
 
 static inline int64_t rig_now(void *ctx)
@@ -50,18 +49,6 @@ static inline void rig_up(struct rig *rig)
     rig->alloc = gs_allocator_new(&config);
     assert_non_null(rig->alloc);
     give_gpus(rig, true, true, 0);
-}
-
-/* What gpu-moved says now is written to the node. */
-static inline void expect_moved(struct rig *rig, const char *row, const char *text)
-{
-    struct gs_buf now = GS_BUF(4096);
-    uint64_t state = gs_allocator_moved_print(rig->alloc, &now);
-    if (text && strcmp(now.data, text) != 0)
-        fail_msg("%s: gpu-moved is %s, not %s", row, now.data, text);
-    gs_allocator_moved_written(rig->alloc, state);
-    assert_false(gs_allocator_moved_due(rig->alloc));
-    gs_buf_release(&now);
 }
 
 struct given_pod {
@@ -146,9 +133,8 @@ static inline void make_ids(int call, uint32_t units, char texts[][24], const ch
 }
 
 /* The GPU's index, or -1; *ret_key names the call. */
-static inline int allocate_told(struct rig *rig, uint32_t units,
-                                const struct gs_observed_pod *observed, size_t observed_count,
-                                enum gs_api_outcome api, uint64_t *ret_key, struct gs_error *err)
+static inline int allocate(struct rig *rig, uint32_t units, const struct gs_observed_pod *observed,
+                           size_t observed_count, uint64_t *ret_key, struct gs_error *err)
 {
     char texts[64][24];
     const char *ids[64];
@@ -160,34 +146,10 @@ static inline int allocate_told(struct rig *rig, uint32_t units,
                                                 .id_count = units,
                                                 .observed = observed,
                                                 .observed_count = observed_count,
-                                                .api = api};
+                                                .api = GS_API_ANSWERED};
     if (gs_allocator_allocate(rig->alloc, &request, &answer, err) != GS_ALLOCATE_DONE)
         return -1;
-    rig->cores_pct = answer.cores_pct;
     return __builtin_ctzll(answer.gpus);
-}
-
-/* With the API's word. */
-static inline int allocate(struct rig *rig, uint32_t units, const struct gs_observed_pod *observed,
-                           size_t observed_count, uint64_t *ret_key, struct gs_error *err)
-{
-    return allocate_told(rig, units, observed, observed_count, GS_API_ANSWERED, ret_key, err);
-}
-
-/* The start of what was allocated by that call, counted from 0. */
-static inline enum gs_start_result start(struct rig *rig, int call, uint32_t units,
-                                         const struct gs_observed_pod *observed,
-                                         size_t observed_count, bool listed, struct gs_error *err)
-{
-    char texts[64][24];
-    const char *ids[64];
-    make_ids(call, units, texts, ids);
-    const struct gs_start_request request = {.ids = ids,
-                                             .id_count = units,
-                                             .observed = observed,
-                                             .observed_count = observed_count,
-                                             .listed = listed};
-    return gs_allocator_start(rig->alloc, &request, err);
 }
 
 #endif

@@ -182,6 +182,60 @@ static void an_event_is_queued_about_a_pod_that_is_there(void **state)
     gs_allocator_free(rig.alloc);
 }
 
+static void a_pod_is_placed_once_it_has_units_of_a_gpu(void **state)
+{
+    static const struct {
+        const char *row;
+        struct given_pod pod;
+        uint32_t placed, largest_share;
+        gs_gpu_mask place;
+    } rows[] = {
+        {"bound by hand", {"p", {8}, -1}, 0, 0, 0},
+        {"bound by an extender", {"p", {8}, 1}, 1, 0, 2},
+        {"on a GPU that is not there", {"p", {8}, 7}, 1, 0, 0},
+        {"runs", {"p", {4, 2}, 0, .phase = GS_PHASE_RUNNING}, 1, 6, 1},
+        {"runs without a record", {"p", {8}, -1, .phase = GS_PHASE_RUNNING}, 1, 8, 0},
+        {"has ended", {"p", {8}, 0, .phase = GS_PHASE_SUCCEEDED}, 0, 0, 0},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_allocator_stats stats;
+        struct gs_buf names = GS_BUF(64);
+        rig_up(&rig);
+        give_pod(&rig, &r->pod);
+        gs_allocator_stats(rig.alloc, &stats);
+        row_equal(r->row, stats.placed, r->placed);
+        row_equal(r->row, stats.largest_share, r->largest_share);
+        row_equal(r->row, stats.running, r->pod.phase == GS_PHASE_RUNNING);
+        gs_allocator_name_placed(rig.alloc, 0, &names);
+        row_text(r->row, names.len ? names.data : "", r->placed ? "ns/p" : "");
+        gs_buf_release(&names);
+        gs_allocator_name_placed(rig.alloc, 2, &names);
+        row_text(r->row, names.len ? names.data : "", r->place == 2 ? "ns/p" : "");
+        gs_buf_release(&names);
+        row_equal(r->row, gs_allocator_who(rig.alloc, "ns", "q"), 0);
+        uint64_t who = gs_allocator_who(rig.alloc, "ns", "p");
+        row_equal(r->row, who != 0, r->pod.phase != GS_PHASE_SUCCEEDED);
+        row_equal(r->row, gs_allocator_lives(rig.alloc, who), who != 0);
+        gs_allocator_pod_gone(rig.alloc, "p");
+        row_true(r->row, !gs_allocator_lives(rig.alloc, who));
+        gs_allocator_free(rig.alloc);
+    }
+}
+
+static void of_many_placed_pods_some_are_named(void **state)
+{
+    struct rig rig;
+    struct gs_buf names = GS_BUF(64);
+    rig_up(&rig);
+    for (const char *name = "abcde"; *name; name++)
+        give_pod(&rig, &(struct given_pod){(const char[2]){*name}, {1}, 0});
+    gs_allocator_name_placed(rig.alloc, 0, &names);
+    assert_string_equal(names.data, "ns/a, ns/b, ns/c and 2 more");
+    gs_buf_release(&names);
+    gs_allocator_free(rig.alloc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +246,8 @@ int main(void)
         cmocka_unit_test(a_start_names_its_pod),
         cmocka_unit_test(a_static_pod_has_one_share),
         cmocka_unit_test(an_event_is_queued_about_a_pod_that_is_there),
+        cmocka_unit_test(a_pod_is_placed_once_it_has_units_of_a_gpu),
+        cmocka_unit_test(of_many_placed_pods_some_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,24 +29,6 @@ static const char *pod(unsigned units)
     return rig_pod_json(&rig, json, sizeof(json), "p", "u1", units, NULL, NULL, "Pending");
 }
 
-static void only_nodes_with_one_gpu_large_enough_pass(void **state)
-{
-    rig_expect(rig_filter(&rig, pod(12), "\"n1\",\"n2\""), "\"NodeNames\":[\"n2\"]");
-    rig_expect(rig_filter(&rig, pod(8), "\"n2\",\"n1\""), "\"NodeNames\":[\"n2\",\"n1\"]");
-}
-
-static void a_refused_node_is_failed_with_a_reason(void **state)
-{
-    rig_pod(&rig, "q", "u2", 4, "n1", "0", "Running");
-    rig_pod(&rig, "r", "u3", 4, "n1", "1", "Running");
-    char *answer = rig_filter(&rig, pod(6), "\"n1\"");
-    assert_null(strchr(answer, '%'));
-    rig_expect(answer, "\"FailedNodes\":{\"n1\":\"free GPU memory is spread over several GPUs");
-    rig_expect(rig_filter(&rig, pod(17), "\"n2\""),
-               "\"FailedAndUnresolvableNodes\":{\"n2\":\"no GPU is as large as the request\"}");
-    rig_expect(rig_filter(&rig, pod(17), "\"nowhere\""), "not known");
-}
-
 /* The lines on stderr that hold `words`, while the pod is asked about so often. */
 static int lines_of(const char *words, unsigned units, int times)
 {
@@ -76,26 +58,6 @@ static void the_same_refusal_is_told_once(void **state)
     assert_int_equal(lines_of("no node fits", 6, 1), 0); /* it fits, and is not bound */
     rig_pod(&rig, "q", "u4", 4, "n1", "0", "Running");
     assert_int_equal(lines_of("no node fits", 6, 5), 0); /* nothing new */
-}
-
-/* The same names again and again: what they mean may have changed in between. */
-static void nodes_that_come_and_go_between_equal_requests_are_seen(void **state)
-{
-    static const char names[] = "\"n1\",\"n3\"";
-    rig_expect(rig_filter(&rig, pod(8), names), "\"n3\":\"node is not known");
-    rig_node(&rig, "n3", "16");
-    rig_expect(rig_filter(&rig, pod(8), names), "\"NodeNames\":[\"n1\",\"n3\"]");
-    const struct gs_node gone = {.name = "n1", .uid = "", .resource_version = ""};
-    assert_int_equal(rig.sink.node_gone(rig.sink.ctx, &gone), 0);
-    rig_node(&rig, "n4", "16"); /* takes the place that n1 had */
-    rig_expect(rig_filter(&rig, pod(8), names), "\"NodeNames\":[\"n3\"]");
-    rig_expect(rig_filter(&rig, pod(12), "\"n4\",\"n3\""), "\"NodeNames\":[\"n4\",\"n3\"]");
-}
-
-static void a_pod_without_gpu_memory_passes_everywhere(void **state)
-{
-    rig_expect(rig_filter(&rig, pod(0), "\"n1\",\"nowhere\""),
-               "\"NodeNames\":[\"n1\",\"nowhere\"]");
 }
 
 static void nodes_given_as_objects_are_judged_as_given(void **state)
@@ -228,29 +190,11 @@ static void prioritize_keeps_pods_without_gpu_memory_off_gpu_nodes(void **state)
                "[{\"Host\":\"n1\",\"Score\":0},{\"Host\":\"cpu\",\"Score\":10}]");
 }
 
-static void a_nominated_pod_keeps_its_place_against_lower_priorities(void **state)
-{
-    rig_feed(&rig,
-             "{\"metadata\":{\"name\":\"v\",\"namespace\":\"default\",\"uid\":\"uv\"},\"spec\":{"
-             "\"priority\":100,\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{"
-             "\"aliyun.com/gpu-mem\":\"10\"}}}]},\"status\":{\"phase\":\"Pending\","
-             "\"nominatedNodeName\":\"n2\"}}",
-             false);
-    rig_expect(rig_filter(&rig, pod(12), "\"n2\""), "held for a nominated pod");
-    rig_expect(rig_filter(&rig, pod(6), "\"n2\""), "\"NodeNames\":[\"n2\"]");
-    rig_pod(&rig, "p", "u1", 12, NULL, NULL, "Pending");
-    rig_expect(rig_try_bind(&rig, "p", "u1", "n2"), "held for a nominated pod");
-}
-
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
-        T(only_nodes_with_one_gpu_large_enough_pass),
-        T(a_refused_node_is_failed_with_a_reason),
         T(the_same_refusal_is_told_once),
-        T(nodes_that_come_and_go_between_equal_requests_are_seen),
-        T(a_pod_without_gpu_memory_passes_everywhere),
         T(nodes_given_as_objects_are_judged_as_given),
         T(nothing_is_answered_before_the_lists_are_loaded),
         T(malformed_requests_get_no_answer),
@@ -258,7 +202,6 @@ int main(void)
         T(scores_that_change_no_order_may_stay_away),
         T(while_pods_leave_nodes_that_are_free_stay_free),
         T(prioritize_keeps_pods_without_gpu_memory_off_gpu_nodes),
-        T(a_nominated_pod_keeps_its_place_against_lower_priorities),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

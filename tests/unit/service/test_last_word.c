@@ -90,106 +90,6 @@ static void a_spoiled_memory_reserves_nothing_that_does_not_fit(void **state)
 
 /* --- a bind that is repeated --- */
 
-/* As JSON of the node: GPU 0 with this number of units and this health. */
-static void node_changes(const char *gpu)
-{
-    char json[2048];
-    snprintf(json, sizeof(json),
-             "{'metadata':{'name':'n1','annotations':{'aliyun.com/gpu-moved':'{}',"
-             "'aliyun.com/gpu-inventory':'{\\'v\\':1,\\'moved\\':true,\\'unit\\':\\'GiB\\',"
-             "\\'gpus\\':[{\\'idx\\':0,%s},{\\'idx\\':1,\\'mem\\':16},{\\'idx\\':2,\\'mem\\':16}]}'"
-             "}},'status':{'capacity':{'aliyun.com/gpu-mem':'48','aliyun.com/gpu-count':'3'},"
-             "'allocatable':{'cpu':'64'}}}",
-             gpu);
-    rig_quote(json);
-    struct gs_node node = {0};
-    struct gs_error err = {0};
-    if (gs_codec_node(&rig.names, gs_slice_of(json), &node, &err) < 0)
-        fail_msg("%s in %s", err.msg, json);
-    assert_int_equal(rig.sink.node(rig.sink.ctx, &node), 0);
-    gs_node_release(&node);
-}
-
-static void nothing_happens(void)
-{
-}
-
-static void the_gpu_falls_ill(void)
-{
-    node_changes("\\'mem\\':16,\\'healthy\\':false");
-}
-
-static void the_gpu_shrinks(void)
-{
-    node_changes("\\'mem\\':12");
-}
-
-/* Past this service. */
-static void the_gpu_is_taken(void)
-{
-    rig_pod(&rig, "thief", "thief", 1, "n1", "0", "Running");
-}
-
-static void a_bind_is_repeated_as_it_was_or_not_at_all(void **state)
-{
-    static const struct {
-        const char *row;
-        const char *labels, *annotations; /* of the pod, by the time of the repetition */
-        void (*happens)(void);
-        bool repeated;
-        const char *later; /* the new bind's index, once the first can be carried out no more */
-    } rows[] = {
-        {"nothing", "", "", nothing_happens, true, ""},
-        {"a word that is not asked about", "'app':'x'", "", nothing_happens, true, ""},
-        {"gpu-count: 2", "'aliyun.com/gpu-count':'2'", "", nothing_happens, false, "IDX=0,1;"},
-        {"a count that is none", "'aliyun.com/gpu-count':'x'", "", nothing_happens, false, NULL},
-        {"a list that excludes the GPU", "", "'aliyun.com/gpu-uuid':'GPU-x'", nothing_happens,
-         false, NULL},
-        {"the GPU fell ill", "", "", the_gpu_falls_ill, false, "IDX=1;"},
-        {"the GPU became smaller", "", "", the_gpu_shrinks, false, "IDX=1;"},
-        {"the GPU was taken", "", "", the_gpu_is_taken, false, "IDX=1;"},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        char json[2048];
-        rig_stop(&rig);
-        setup(state);
-        rig_feed(&rig, waiting(json, sizeof(json), "", ""), false);
-        rig.bind_code = GS_EIO;
-        rig.bind_answered = true;
-        rig.get_json = json;
-        rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
-        rig_feed(&rig, waiting(json, sizeof(json), r->labels, r->annotations), false);
-        r->happens();
-        rig.bind_code = GS_OK;
-        rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), r->repeated ? "{\"Error\":\"\"}" : "Error");
-        row_equal(r->row, rig.binds, r->repeated ? 2 : 1);
-        if (r->repeated) {
-            row_true(r->row, strstr(rig.annotations, "IDX=0;") != NULL);
-            continue;
-        }
-        rig_tick(&rig, GS_NS_PER_S); /* that which may be carried out is charged as it was */
-        row_true(r->row, rig_used(&rig, "n1", 0) >= 16);
-        rig_tick(&rig, 6 * GS_NS_PER_S);
-        free(rig_try_bind(&rig, "p", "u1", "n1"));
-        row_equal(r->row, rig.binds, r->later ? 2 : 1);
-        if (r->later)
-            row_true(r->row, strstr(rig.annotations, r->later) != NULL);
-    }
-}
-
-/* Two replicas, and an owner who edits in between: ours chose for two GPUs, the other for one. */
-static void another_replicas_choice_is_charged_by_its_own_number(void **state)
-{
-    char json[2048];
-    rig_feed(&rig, waiting(json, sizeof(json), "'aliyun.com/gpu-count':'2'", ""), false);
-    rig.bind_code = GS_EIO;
-    rig.get_json = json;
-    rig_expect(rig_try_bind(&rig, "p", "u1", "n1"), "no known outcome");
-    assert_int_equal(rig_used(&rig, "n1", 0), 8);
-    rig_pod(&rig, "p", "u1", 16, "n1", "2", "Pending");
-    assert_int_equal(rig_used(&rig, "n1", 2), 16);
-}
-
 /* --- what must never be --- */
 
 static void a_reservation_that_breaks_an_invariant_is_refused_and_counted(void **state)
@@ -217,8 +117,6 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(a_spoiled_memory_reserves_nothing_that_does_not_fit),
-        T(a_bind_is_repeated_as_it_was_or_not_at_all),
-        T(another_replicas_choice_is_charged_by_its_own_number),
         T(a_reservation_that_breaks_an_invariant_is_refused_and_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -201,56 +201,6 @@ static void broken_annotations_evict_nobody(void **state)
     }
 }
 
-static void asking_changes_nothing(void **state)
-{
-    feed_all("a@n2:0:16!0");
-    free(preempt(8, "", "NodeNameToMetaVictims", "'n2':{'Pods':[{'UID':'a'}]}"));
-    assert_int_equal(rig_used(&rig, "n2", 0), 16);
-    assert_int_equal(rig_used(&rig, "n1", 0), 0);
-    assert_int_equal(rig.binds + rig.gets + rig.patches, 0);
-}
-
-/* A bind without an answer: kube-scheduler has given the pod up, and knows of none on that node. */
-static void bind_without_an_answer(const char *uid, const char *node)
-{
-    char json[1024];
-    rig_pod_json(&rig, json, sizeof(json), uid, uid, 16, NULL, NULL, "Pending");
-    rig_feed(&rig, json, false);
-    rig.bind_code = GS_ETIMEOUT;
-    rig.get_json = json;
-    rig_expect(rig_try_bind(&rig, uid, uid, node), "no known outcome");
-    rig.get_json = NULL;
-}
-
-/* An eviction of a pod that kube-scheduler does not see there fails its whole preemption. */
-static void a_pod_whose_bind_is_open_is_nobodys_victim(void **state)
-{
-    bind_without_an_answer("o", "n2");
-    feed_all("a@n1:0:16!0 b@n1:1:16!0");
-    expect_nodes("not added",
-                 preempt(8, "", "NodeNameToMetaVictims",
-                         "'n1':{'Pods':[{'UID':'a'}]},'n2':{'Pods':[{'UID':'stranger'}]}"),
-                 "'n1':{'Pods':[{'UID':'a'}],'NumPDBViolations':0}");
-    expect_nodes("counted when proposed",
-                 preempt(8, "", "NodeNameToMetaVictims", "'n2':{'Pods':[{'UID':'o'}]}"),
-                 "'n2':{'Pods':[{'UID':'o'}],'NumPDBViolations':0}");
-}
-
-static void nobody_is_evicted_for_a_pod_that_has_a_place(void **state)
-{
-    feed_all("a@n2:0:16!0");
-    bind_without_an_answer("up", "n1");
-    expect_nodes(
-        "bind open",
-        preempt(8, "", "NodeNameToMetaVictims", "'n2':{'Pods':[{'UID':'a'}],'NumPDBViolations':0}"),
-        "");
-    feed_all("up@n1:0:16!10");
-    expect_nodes(
-        "bound",
-        preempt(8, "", "NodeNameToMetaVictims", "'n2':{'Pods':[{'UID':'a'}],'NumPDBViolations':0}"),
-        "");
-}
-
 static void nobody_is_evicted_before_the_lists_are_loaded(void **state)
 {
     struct rig young;
@@ -260,29 +210,6 @@ static void nobody_is_evicted_before_the_lists_are_loaded(void **state)
     rig_quote(body);
     rig_expect(rig_ask(&young, gs_service_preempt, body), "{\"NodeNameToMetaVictims\":{}}");
     rig_stop(&young);
-}
-
-/* p was nominated and its victim is on its way out: small pods find what is left beside it. */
-static void a_nominated_pod_keeps_the_gpu_of_its_victim(void **state)
-{
-    char nominated[] =
-        "{'metadata':{'name':'v','namespace':'default','uid':'uv'},'spec':{'priority':100,"
-        "'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'16'}}}]},"
-        "'status':{'phase':'Pending','nominatedNodeName':'n2'}}";
-    char small[1024];
-    rig_quote(nominated);
-    feed_all("a@n2:0:10!0");
-    rig_pod_json(&rig, small, sizeof(small), "s", "us", 4, NULL, NULL, "Pending");
-    rig_expect(rig_filter(&rig, small, "\"n2\""), "\"NodeNames\":[\"n2\"]");
-    feed_all("a@n2:0:10!0~");
-    rig_feed(&rig, nominated, false);
-    rig_expect(rig_filter(&rig, small, "\"n2\""), "held for a nominated pod");
-    rig_pod(&rig, "s", "us", 4, NULL, NULL, "Pending");
-    rig_expect(rig_try_bind(&rig, "s", "us", "n2"), "held for a nominated pod");
-    assert_int_equal(rig.binds, 0);
-    rig_pod_gone(&rig, "a", "a");
-    rig_expect(rig_filter(&rig, small, "\"n2\""), "held for a nominated pod");
-    rig_expect(rig_try_bind(&rig, "v", "uv", "n2"), "\"Error\":\"\"");
 }
 
 /* Labels are the pod's letter; what is said of them later counts. */
@@ -369,11 +296,7 @@ int main(void)
         cmocka_unit_test(every_rule_with_uids_only),
         cmocka_unit_test(every_rule_with_full_victims),
         T(broken_annotations_evict_nobody),
-        T(asking_changes_nothing),
-        T(a_pod_whose_bind_is_open_is_nobodys_victim),
-        T(nobody_is_evicted_for_a_pod_that_has_a_place),
         T(nobody_is_evicted_before_the_lists_are_loaded),
-        T(a_nominated_pod_keeps_the_gpu_of_its_victim),
         T(budgets_are_counted_for_added_victims),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
