@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One table for everybody who reads an object: alone, as an item of a list, in a watch's event, in
+ * kube-scheduler's request to filter or to preempt, in a file that the CLI is given. All say the
+ * same of it, and of one that cannot be read.
+ */
+#include "codec_fixture.h"
+
+#include "gpushare/codec/extender.h"
+#include "gpushare/codec/list.h"
+#include "gpushare/codec/manifest.h"
+#include "gpushare/codec/node.h"
+#include "gpushare/codec/pod.h"
+#include "gpushare/codec/watch.h"
+
+static struct gs_names names;
+static char said[1024]; /* by the reader whose turn it is */
+
+/* --- what is said --- */
+
+static void say_pod(const struct gs_pod *pod)
+{
+    int len = snprintf(said, sizeof(said), "%s/%s %s r%s", pod->ns, pod->name, pod->uid,
+                       pod->resource_version);
+    for (uint32_t i = 0; i < pod->container_count; i++)
+        len += snprintf(said + len, sizeof(said) - (size_t)len, " %s:%u", pod->containers[i].name,
+                        pod->containers[i].gpu_units);
+    const struct {
+        const char *word;
+        unsigned long long value;
+    } numbers[] = {{"phase", pod->phase},
+                   {"priority", (unsigned)pod->priority},
+                   {"record", pod->recorded},
+                   {"gpus", pod->recorded_gpus},
+                   {"count", pod->gpu_count},
+                   {"count-kind", pod->count_kind},
+                   {"deleting", pod->deleting},
+                   {"placement", pod->placement},
+                   {"over", pod->gpu_units_overflow}};
+    const struct {
+        const char *word, *value;
+    } texts[] = {{"on", pod->node_name},
+                 {"to", pod->nominated_node},
+                 {"group", pod->group},
+                 {"model", pod->gpu_model}};
+    GS_FOR_EACH_ROW (number, numbers) {
+        if (number->value)
+            len += snprintf(said + len, sizeof(said) - (size_t)len, " %s=%llu", number->word,
+                            number->value);
+    }
+    GS_FOR_EACH_ROW (text, texts) {
+        if (text->value[0])
+            len +=
+                snprintf(said + len, sizeof(said) - (size_t)len, " %s=%s", text->word, text->value);
+    }
+}
+
+static void say_node(const struct gs_node *node)
+{
+    int len = snprintf(said, sizeof(said), "%s %s %llu/%u", node->name, node->uid,
+                       (unsigned long long)node->capacity_units, (unsigned)node->capacity_count);
+    for (uint32_t i = 0; i < node->gpu_count; i++)
+        len += snprintf(said + len, sizeof(said) - (size_t)len, " %u:%u%s", node->gpus[i].idx,
+                        node->gpus[i].mem_units, gs_gpu_usable(&node->gpus[i]) ? "" : "!");
+    snprintf(said + len, sizeof(said) - (size_t)len, "%s%s%s",
+             node->unschedulable ? " cordoned" : "", node->inventory_error[0] ? " " : "",
+             node->inventory_error);
+}
+
+/* Without the place where it stands, which is each reader's own. */
+static void say_why(const struct gs_error *err)
+{
+    static const char *const places[] = {"Pod: ", "file:1: ", "file:2: "};
+    const char *why = err->msg;
+    GS_FOR_EACH_ROW (place, places)
+        why += strncmp(why, *place, strlen(*place)) == 0 ? strlen(*place) : 0;
+    const char *byte = strstr(why, strncmp(why, "not YAML: ", 10) == 0 ? ": " : " at byte ");
+    snprintf(said, sizeof(said), "%.*s", (int)(byte ? byte - why : (long)strlen(why)), why);
+}
+
+/* What this reader says: TEXT of the row's "\nREADER: TEXT", or what everybody does. */
+static void expected_of(const char *reader, const char *says, const char *but, char *ret,
+                        size_t size)
+{
+    char key[64];
+    snprintf(key, sizeof(key), "\n%s: ", reader);
+    const char *own = but ? strstr(but, key) : NULL;
+    own = own ? own + strlen(key) : says;
+    snprintf(ret, size, "%.*s", (int)strcspn(own, "\n"), own);
+}
+
+static int tell(bool is_node, struct gs_slice json, struct gs_error *err)
+{
+    struct gs_node node = {0};
+    struct gs_pod pod = {0};
+    const int result =
+        is_node ? gs_codec_node(&names, json, &node, err) : gs_codec_pod(&names, json, &pod, err);
+    if (result == 0 && is_node)
+        say_node(&node);
+    else if (result == 0)
+        say_pod(&pod);
+    gs_node_release(&node);
+    gs_pod_release(&pod);
+    return result;
+}
+
+/* --- readers: -1 with err, or it is told --- */
+
+typedef int reader(bool is_node, const char *json, struct gs_error *err);
+
+static int alone(bool is_node, const char *json, struct gs_error *err)
+{
+    return tell(is_node, gs_slice_of(json), err);
+}
+
+struct item {
+    bool is_node;
+    int result;
+    struct gs_error *err;
+};
+
+static int take_item(void *ctx, struct gs_scan *scan)
+{
+    struct item *item = ctx;
+    struct gs_node node = {0};
+    struct gs_pod pod = {0};
+    item->result = item->is_node ? gs_codec_node_take(&names, scan, &node, item->err)
+                                 : gs_codec_pod_take(&names, scan, &pod, item->err);
+    if (item->result == 0 && item->is_node)
+        say_node(&node);
+    else if (item->result == 0)
+        say_pod(&pod);
+    gs_node_release(&node);
+    gs_pod_release(&pod);
+    return 0;
+}
+
+static int of_a_list(bool is_node, const char *json, struct gs_error *err)
+{
+    char text[2048];
+    struct gs_list_meta meta;
+    struct item item = {is_node, -1, err};
+    snprintf(text, sizeof(text), "{\"items\":[%s]}", json);
+    const int result = gs_codec_list_items(gs_slice_of(text), take_item, &item, &meta, err);
+    return result < 0 ? result : item.result;
+}
+
+static int of_a_watch(bool is_node, const char *json, struct gs_error *err)
+{
+    char text[2048];
+    struct gs_watch_event event;
+    snprintf(text, sizeof(text), "{\"type\":\"MODIFIED\",\"object\":%s}", json);
+    if (gs_codec_watch_event(gs_slice_of(text), &event, err) < 0)
+        return -1;
+    return tell(is_node, event.object, err);
+}
+
+/* As the only candidate, or as the pod that is asked about. */
+static int of_filter(bool is_node, const char *json, struct gs_error *err)
+{
+    char text[2048];
+    struct gs_filter_args args = {0};
+    snprintf(text, sizeof(text),
+             is_node ? "{\"Pod\":{},\"Nodes\":{\"items\":[%s]}}" : "{\"Pod\":%s,\"NodeNames\":[]}",
+             json);
+    int result = gs_codec_filter_args(&names, gs_slice_of(text), &args, err);
+    if (result == 0 && is_node)
+        result = tell(true, args.nodes[0], err);
+    else if (result == 0)
+        say_pod(&args.pod);
+    gs_filter_args_release(&args);
+    return result;
+}
+
+static int of_preempt(bool is_node, const char *json, struct gs_error *err)
+{
+    char text[2048];
+    struct gs_preemption_args args = {0};
+    snprintf(text, sizeof(text), "{\"Pod\":%s,\"NodeNameToMetaVictims\":{}}", json);
+    const int result = gs_codec_preemption_args(&names, gs_slice_of(text), &args, err);
+    if (result == 0)
+        say_pod(&args.pod);
+    gs_preemption_args_release(&args);
+    return result;
+}
+
+static int take_object(void *ctx, const char *version, const char *kind, struct gs_slice json,
+                       struct gs_error *err)
+{
+    return tell(*(bool *)ctx, json, err);
+}
+
+static int of_a_file(bool is_node, const char *json, struct gs_error *err)
+{
+    return gs_manifest_parse(gs_slice_of(json), "file", take_object, &is_node, err);
+}
+
+static const struct {
+    const char *name;
+    reader *read;
+    bool pods_only;
+} readers[] = {
+    {"alone", alone},         {"in a list", of_a_list},         {"in a watch", of_a_watch},
+    {"in filter", of_filter}, {"in preempt", of_preempt, true}, {"in a file", of_a_file}};
+
+static const struct {
+    const char *row;
+    bool is_node;
+    const char *json, *says;
+    const char *but; /* "\nREADER: TEXT": who says something else, and what */
+} rows[] = {
+    {"a whole pod", false,
+     "{'metadata':{'name':'p','namespace':'d','uid':'u','resourceVersion':'7','labels':{'aliyun."
+     "com/gpu-count':'2'},'annotations':{'ALIYUN_COM_GPU_MEM_IDX':'0,3','aliyun.com/"
+     "gpu-placement':'fgd','aliyun.com/"
+     "gpu-model':'A100'},'deletionTimestamp':'2026-01-01T00:00:00Z'},'spec':{'nodeName':'n','"
+     "priority':-5,'initContainers':[{'name':'i'}],'containers':[{'name':'c','resources':{'limits':"
+     "{'aliyun.com/gpu-mem':'8'}}}]},'status':{'phase':'Running','nominatedNodeName':'m'}}",
+     "d/p u r7 i:0 c:8 phase=2 priority=4294967291 record=1 gpus=9 count=2 count-kind=1 deleting=1 "
+     "placement=3 on=n to=m model=A100"},
+    {"nothing", false, "{}", "/  r"},
+    {"nulls", false, "{'metadata':null,'spec':null,'status':null}", "/  r"},
+    {"fields nobody knows", false,
+     "{'kind':'Pod','x':[{'y':1e999}],'metadata':{'name':'p','z':{}}}", "/p  r"},
+    {"escapes", false, "{'metadata':{'name':'\\u0070\\ud83d\\ude00'}}", "/p😀  r"},
+    {"half a surrogate", false, "{'metadata':{'name':'\\ud83d'}}",
+     "JSON: wrong character in a string", "\nin a file: not YAML"},
+    {"a NUL byte", false, "{'metadata':{'name':'a\\u0000b'}}",
+     "/a\xef\xbf\xbd"
+     "b  r"},
+    {"no UTF-8", false, "{'metadata':{'name':'\xff'}}", "JSON: wrong character in a string",
+     "\nin a file: not YAML"},
+    {"a field twice", false, "{'metadata':{'name':'a','name':'b'}}", "/b  r"},
+    {"a number as text", false, "{'spec':{'priority':'5'}}", "spec.priority is not a number"},
+    {"a text as number", false, "{'metadata':{'name':5}}", "metadata.name is not a string"},
+    {"true as text", false, "{'metadata':{'name':true}}", "metadata.name is not a string"},
+    {"priority too large", false, "{'spec':{'priority':2147483648}}",
+     "spec.priority is not a whole number that fits"},
+    {"priority with an exponent", false, "{'spec':{'priority':1e2}}",
+     "spec.priority is not a whole number that fits"},
+    {"memory as number", false,
+     "{'spec':{'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':8}}}]}}",
+     "/  r c:8"},
+    {"memory with a suffix", false,
+     "{'spec':{'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'8k'}}}]}}",
+     "/  r c:8000"},
+    {"too much memory", false,
+     "{'spec':{'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'1e10'}}}]}}",
+     "/  r c:2147483647 over=1"},
+    {"negative memory", false,
+     "{'spec':{'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'-1'}}}]}}",
+     "GPU memory of a container is negative"},
+    {"half a unit", false,
+     "{'spec':{'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':'500m'}}}]}}",
+     "GPU memory of a container is not a whole number"},
+    {"containers that are none", false, "{'spec':{'containers':{}}}",
+     "spec.containers is not an array"},
+    {"a container that is none", false, "{'spec':{'containers':[7]}}",
+     "container is not an object"},
+    {"labels that are a list", false, "{'metadata':{'labels':[]}}",
+     "metadata.labels is not an object"},
+    {"a label that is a number", false, "{'metadata':{'labels':{'aliyun.com/gpu-count':2}}}",
+     "label gpu-count is not a string"},
+    {"a list", false, "[]", "pod is not an object",
+     "\nin a watch: watch event has no object\nin a file: not an object"},
+    {"a text", false, "'p'", "pod is not an object",
+     "\nin a watch: watch event has no object\nin a file: not an object"},
+    {"null", false, "null", "pod is not an object",
+     "\nin a watch: watch event has no object\nin filter: Pod is missing\nin preempt: Pod is "
+     "missing\nin a file: nothing"},
+    {"cut off", false, "{'metadata':{'name':'p'}", "JSON: text ends too early",
+     "\nin a list: JSON: syntax\nin a file: not YAML"},
+    {"a comma too many", false, "{'metadata':{'name':'p',}}", "JSON: syntax", "\nin a file: /p  r"},
+    {"a bare word", false, "{'metadata':{'name':p}}", "JSON: syntax", "\nin a file: /p  r"},
+    {"a whole node", true,
+     "{'metadata':{'name':'n','uid':'u','annotations':{'aliyun.com/"
+     "gpu-inventory':'{\\'v\\':1,\\'unit\\':\\'GiB\\',\\'gpus\\':[{\\'idx\\':1,\\'mem\\':16},{\\'"
+     "idx\\':0,\\'mem\\':24,\\'healthy\\':false}]}'}},'spec':{'unschedulable':true},'status':{'"
+     "capacity':{'aliyun.com/gpu-mem':'40','aliyun.com/gpu-count':'2'}}}",
+     "n u 40/2 0:24! 1:16 cordoned"},
+    {"no node at all", true, "{}", "  0/0"},
+    {"capacity alone", true,
+     "{'metadata':{'name':'n'},'status':{'capacity':{'aliyun.com/gpu-mem':32,'aliyun.com/"
+     "gpu-count':'2'}}}",
+     "n  32/2 0:16 1:16"},
+    {"an inventory that is none", true,
+     "{'metadata':{'name':'n','annotations':{'aliyun.com/"
+     "gpu-inventory':'x'}},'status':{'capacity':{'aliyun.com/gpu-mem':'32','aliyun.com/"
+     "gpu-count':'2'}}}",
+     "n  32/2 0:16 1:16 JSON: syntax at byte 0"},
+    {"capacity as a list", true, "{'metadata':{'name':'n'},'status':{'capacity':[]}}",
+     "status.capacity is not an object"},
+    {"unschedulable as text", true, "{'spec':{'unschedulable':'true'}}",
+     "spec.unschedulable is not true or false"},
+    {"a node's name as number", true, "{'metadata':{'name':7}}", "metadata.name is not a string",
+     "\nin filter: metadata.name of a node is not a string"},
+    {"a node that is a text", true, "'n'", "node is not an object",
+     "\nin a watch: watch event has no object\nin filter: Nodes.items entry is not an object\nin a "
+     "file: not an object"},
+    {"null for a node", true, "null", "node is not an object",
+     "\nin a watch: watch event has no object\nin filter: Nodes.items entry is not an object\nin a "
+     "file: nothing"},
+    {"a node cut off", true, "{'metadata':{'name':'n'", "JSON: text ends too early",
+     "\nin a list: JSON: syntax\nin filter: JSON: syntax\nin a file: not YAML"},
+};
+
+static void every_reader_says_the_same(void **state)
+{
+    assert_int_equal(gs_names_init(&names, "aliyun.com", NULL), 0);
+    GS_FOR_EACH_ROW (r, rows) {
+        char *json = quoted(r->json);
+        GS_FOR_EACH_ROW (reads, readers) {
+            char row[256], expected[512];
+            struct gs_error err = {0};
+            if (r->is_node && reads->pods_only)
+                continue;
+            snprintf(row, sizeof(row), "%s, %s", r->row, reads->name);
+            snprintf(said, sizeof(said), "nothing");
+            if (reads->read(r->is_node, json, &err) < 0)
+                say_why(&err);
+            expected_of(reads->name, r->says, r->but, expected, sizeof(expected));
+            row_text(row, said, expected);
+        }
+        free(json);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_reader_says_the_same)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
