@@ -17,12 +17,12 @@ _gpushare_candidates() {
     [[ " $all " =~ \ --context[\ =]([^ ]+)\  ]] && where+=(--context "${BASH_REMATCH[1]}")
     for word in "${@:1:$#-1}"; do
         case $word in
-        show | map | stranded | why | what-if | usage | snapshot | defrag | nodeoverlay | web | doctor) [[ -n $command ]] || command=$word ;;
+        show | map | stranded | limits | why | what-if | usage | snapshot | defrag | nodeoverlay | web | doctor) [[ -n $command ]] || command=$word ;;
         esac
     done
     case $before in
     -o | --output)
-        [[ $command == @(why|map|what-if|usage|doctor|snapshot) ]] && echo 'text json yaml' && return
+        [[ $command == @(why|map|limits|what-if|usage|defrag|doctor|snapshot) ]] && echo 'text json yaml' && return
         echo 'table wide json yaml' && return
         ;;
     --sort) echo 'name free used largest stranded pods' && return ;;
@@ -54,7 +54,7 @@ _gpushare_candidates() {
         [[ $last == -* ]] && echo "--hash-names --diff --output $common" && return
         compgen -f -- "$last"
         ;;
-    defrag) echo "--free-node --max-moves --policy $common" ;;
+    defrag) echo "--free-node --max-moves --policy --output $common" ;;
     nodeoverlay) echo "--type --selector $common" ;;
     web) echo "--listen --no-token --system-namespace $common" ;;
     doctor)
@@ -68,7 +68,7 @@ _gpushare_candidates() {
             echo "--details --output --watch --selector --sort --all-namespaces --system-namespace" \
                 "--timeout $common"
         else
-            [[ -n $command ]] || echo 'show map stranded why what-if usage snapshot defrag nodeoverlay web doctor'
+            [[ -n $command ]] || echo 'show map stranded limits why what-if usage snapshot defrag nodeoverlay web doctor'
             kubectl "${where[@]}" get nodes -l gpushare=true -o name 2>/dev/null | sed 's|.*/||'
         fi
         ;;

@@ -5,12 +5,12 @@
 # itself see kubectl_complete-inspect-gpushare beside this file.
 
 set -l prog kubectl-inspect-gpushare
-set -l commands show map stranded why what-if usage snapshot defrag nodeoverlay web doctor
+set -l commands show map stranded limits why what-if usage snapshot defrag nodeoverlay web doctor
 
 # The words so far name this command; "show" where they name none.
 function __gpushare_command
     for word in (commandline -opc)
-        if contains -- $word show map stranded why what-if usage snapshot defrag nodeoverlay web doctor
+        if contains -- $word show map stranded limits why what-if usage snapshot defrag nodeoverlay web doctor
             test $word = $argv[1]
             return
         end
@@ -37,6 +37,7 @@ complete -c $prog -f
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a show -d 'the tables'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a map -d 'every GPU a bar, every pod a letter'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a stranded -d 'free memory of no use, and why'
+complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a limits -d 'whether pods are kept to their share'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a why -d 'who waits and why, or beside whom a pod runs'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a what-if -d 'how many such pods would fit'
 complete -c $prog -n "not __fish_seen_subcommand_from $commands" -a usage -d 'what pods truly use'
@@ -54,15 +55,15 @@ complete -c $prog -l request-timeout -x -d 'how long one answer may take'
 complete -c $prog -s h -l help -d 'show the options'
 complete -c $prog -l version -d 'show the version'
 
-complete -c $prog -n '__gpushare_command show; or __gpushare_command map; or __gpushare_command usage' -a '(__gpushare_names nodes -l gpushare=true)' -d node
+complete -c $prog -n '__gpushare_command show; or __gpushare_command map; or __gpushare_command limits; or __gpushare_command usage' -a '(__gpushare_names nodes -l gpushare=true)' -d node
 complete -c $prog -n '__gpushare_command show' -s d -l details -d 'pods per GPU'
 complete -c $prog -n '__gpushare_command show' -s o -l output -x -a 'table wide json yaml' -d format
-complete -c $prog -n '__gpushare_command show; or __gpushare_command map; or __gpushare_command why' -s w -l watch -d 'print again on changes'
+complete -c $prog -n '__gpushare_command show; or __gpushare_command map; or __gpushare_command limits; or __gpushare_command why' -s w -l watch -d 'print again on changes'
 complete -c $prog -n '__gpushare_command show; or __gpushare_command map; or __gpushare_command nodeoverlay' -s l -l selector -x -d 'labels of nodes'
 complete -c $prog -n '__gpushare_command show; or __gpushare_command map' -l sort -x -a 'name free used largest stranded pods' -d order
 
 complete -c $prog -n '__gpushare_command show; or __gpushare_command map; or __gpushare_command why; or __gpushare_command usage' -s A -l all-namespaces -d 'pods of all namespaces'
-complete -c $prog -n '__gpushare_command why; or __gpushare_command map; or __gpushare_command snapshot; or __gpushare_command what-if; or __gpushare_command usage; or __gpushare_command doctor' -s o -l output -x -a 'text json yaml' -d format
+complete -c $prog -n '__gpushare_command why; or __gpushare_command map; or __gpushare_command limits; or __gpushare_command defrag; or __gpushare_command snapshot; or __gpushare_command what-if; or __gpushare_command usage; or __gpushare_command doctor' -s o -l output -x -a 'text json yaml' -d format
 complete -c $prog -n '__gpushare_command usage' -l by -x -a 'owner pod' -d 'one line for each'
 complete -c $prog -n '__gpushare_command doctor' -l strict -d 'warnings fail, too'
 complete -c $prog -n '__gpushare_command why' -a '(__gpushare_names pods)' -d pod

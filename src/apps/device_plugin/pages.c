@@ -345,7 +345,8 @@ void pages_usage(struct pages *pages, struct gs_buf *out)
 {
     struct pages_state state;
     copy_state(pages, &state);
-    gs_buf_puts(out, "{\"v\":1,\"gpus\":[");
+    gs_buf_printf(out, "{\"v\":1,\"enforce\":\"%s\",\"overShare\":%" PRIu32 ",\"gpus\":[",
+                  gs_enforce_name(state.enforce), state.kept.over);
     for (uint32_t i = 0; i < state.set.count; i++) {
         uint32_t idx = state.set.gpus[i].idx;
         uint64_t bytes;

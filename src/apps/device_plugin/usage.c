@@ -129,7 +129,10 @@ static void name_pod(struct usage *usage, const struct gs_placed *pod, const str
     put_member(json, "enforced", gs_enforced_by(word));
     put_member(json, "reason",
                word == GS_ENFORCED_NOT_ON ? reason_of(usage, pod, kept) : gs_enforced_reason(word));
-    gs_buf_printf(json, "\"givenBytes\":%" PRIu64 ",\"gpus\":[", pod->units * usage->unit_bytes);
+    gs_buf_printf(json, "\"givenBytes\":%" PRIu64 ",", pod->units * usage->unit_bytes);
+    if (kept->bytes)
+        gs_buf_printf(json, "\"limitBytes\":%" PRIu64 ",", kept->bytes);
+    gs_buf_puts(json, "\"gpus\":[");
     GS_FOR_EACH_GPU (gpu, pod->gpus) {
         gs_buf_puts(json, before);
         put_gpu(usage, pod, kept, gpu);

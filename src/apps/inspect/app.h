@@ -45,6 +45,7 @@ int run_command(const struct app *app, int argc, char **argv);
 int cmd_show(const struct app *app, int argc, char **argv);
 int cmd_map(const struct app *app, int argc, char **argv);
 int cmd_stranded(const struct app *app, int argc, char **argv);
+int cmd_limits(const struct app *app, int argc, char **argv);
 int cmd_why(const struct app *app, int argc, char **argv);
 int cmd_what_if(const struct app *app, int argc, char **argv);
 int cmd_snapshot(const struct app *app, int argc, char **argv);

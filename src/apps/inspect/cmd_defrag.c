@@ -7,7 +7,9 @@
 #include "gpushare/base/num.h"
 #include "gpushare/codec/annotation.h"
 #include "gpushare/core/defrag.h"
+#include "inspect/bound.h"
 #include "inspect/common.h"
+#include "inspect/doc.h"
 #include "inspect/fetch.h"
 #include "inspect/grid.h"
 #include "inspect/lookup.h"
@@ -32,12 +34,9 @@ struct defrag_run {
     const char *free_node; /* NULL: room for those that wait */
     uint32_t max_moves;
     enum gs_placement policy;
+    enum format format;
     struct snapshot snapshot;
-
-    /* bound pods with GPU memory */
-    struct gs_arena texts;
-    struct gs_defrag_pod *pods;
-    uint32_t pod_count, pod_cap;
+    struct bound bound;
 
     struct defrag_entry *entries;
     uint32_t entry_count;
@@ -45,84 +44,11 @@ struct defrag_run {
     bool old_eviction; /* the API server is older than 1.22 */
 };
 
-/* ---- the cluster as the planner wants it: a ledger, and what every bound pod asked for ---- */
-
-static const char *keep(struct defrag_run *run, const char *text)
-{
-    return gs_arena_strndup(&run->texts, text, strlen(text));
-}
-
-/* The pod's own text goes with it. */
-static bool keep_list(struct defrag_run *run, struct gs_slice *list)
-{
-    const char *copy = gs_arena_strndup(&run->texts, list->len ? list->at : "", list->len);
-    *list = (struct gs_slice){copy, list->len};
-    return copy != NULL;
-}
-
-static const struct gs_pod_rules *keep_rules(struct defrag_run *run,
-                                             const struct gs_pod_rules *rules)
-{
-    struct gs_pod_rules *copy = gs_arena_alloc(&run->texts, sizeof(*copy));
-    return copy && gs_pod_rules_copy(&run->texts, copy, rules) == 0 ? copy : NULL;
-}
-
-static bool comes_back_elsewhere(const struct gs_pod *pod)
-{
-    return pod->owner_uid[0] && !pod->daemon && !pod->static_uid[0] && !pod->deleting;
-}
-
-static int grow(struct defrag_run *run)
-{
-    uint32_t cap = run->pod_cap ? run->pod_cap * 2 : 256;
-    void *pods = reallocarray(run->pods, cap, sizeof(*run->pods));
-    if (!pods)
-        return -1;
-    run->pods = pods;
-    run->pod_cap = cap;
-    return 0;
-}
-
-static int note_bound(struct defrag_run *run, const struct gs_pod *pod)
-{
-    struct gs_defrag_pod made = {
-        .uid = keep(run, pod->uid),
-        .ns = keep(run, pod->ns),
-        .name = keep(run, pod->name),
-        .movable = comes_back_elsewhere(pod),
-    };
-    if (run->pod_count == run->pod_cap && grow(run) < 0)
-        return -1;
-    if (pod->created_s)
-        made.age_s = common_now_s(&run->common) - pod->created_s;
-    gs_ask_of_pod(&made.ask, pod);
-    made.ask.uid = made.uid;
-    made.ask.ns = made.ns;
-    made.ask.rules = keep_rules(run, &pod->rules);
-    if (!made.ask.rules || !made.uid || !made.ns || !made.name ||
-        !keep_list(run, &made.ask.model) || !keep_list(run, &made.ask.model_deny) ||
-        !keep_list(run, &made.ask.uuid) || !keep_list(run, &made.ask.uuid_deny))
-        return -1;
-    run->pods[run->pod_count++] = made;
-    return 0;
-}
-
-static int on_list_begin(void *ctx, enum gs_kind kind)
-{
-    ((struct defrag_run *)ctx)->pod_count = 0;
-    return 0;
-}
-
-static int on_pod(void *ctx, const struct gs_pod *pod)
-{
-    const bool bound = pod->node_name[0] && gs_pod_wants_gpu(pod) && !gs_pod_terminal(pod);
-    return bound ? note_bound(ctx, pod) : 0;
-}
-
 static int load(struct defrag_run *run, struct gs_error *err)
 {
-    const struct gs_watch_sink first = {.ctx = run, .list_begin = on_list_begin, .pod = on_pod};
+    const struct gs_watch_sink first = bound_sink(&run->bound);
     const struct fetch fetch = {.common = &run->common, .first = &first};
+    run->bound.now_s = common_now_s(&run->common);
     return fetch_cluster(&fetch, &run->snapshot, NULL, err) < 0
                ? -1
                : snapshot_learnt(&run->snapshot, err);
@@ -133,8 +59,7 @@ static void release(struct defrag_run *run)
     for (uint32_t i = 0; i < run->entry_count; i++)
         gs_defrag_plan_release(&run->entries[i].plan);
     free(run->entries);
-    free(run->pods);
-    gs_arena_release(&run->texts);
+    bound_release(&run->bound);
     snapshot_release(&run->snapshot);
     source_close(&run->common.source);
 }
@@ -161,7 +86,7 @@ static int print_moves(const struct defrag_run *run, const struct gs_defrag_plan
     grid_column(&grid, true, "GPU");
     for (uint32_t i = 0; i < plan->count; i++) {
         const struct gs_defrag_move *move = &plan->moves[i];
-        const struct gs_defrag_pod *pod = &run->pods[move->pod];
+        const struct gs_defrag_pod *pod = &run->bound.pods[move->pod];
         waits_since(pod->age_s ? now_s - pod->age_s : 0, now_s, ran);
         grid_row(&grid);
         grid_cell(&grid, GRID_PLAIN, "  %s/%s", pod->ns, pod->name);
@@ -189,7 +114,7 @@ static void print_commands(const struct defrag_run *run, const struct gs_defrag_
     if (plan->cordon)
         printf("  kubectl cordon %s\n", node_name(run, plan->slot));
     for (uint32_t i = 0; i < plan->count; i++) {
-        const struct gs_defrag_pod *pod = &run->pods[plan->moves[i].pod];
+        const struct gs_defrag_pod *pod = &run->bound.pods[plan->moves[i].pod];
         printf("  echo '{\"apiVersion\":\"policy/%s\",\"kind\":\"Eviction\",\"metadata\":{"
                "\"namespace\":\"%s\",\"name\":\"%s\"}}' |\n"
                "    kubectl create --raw /api/v1/namespaces/%s/pods/%s/eviction -f - &&\n"
@@ -269,27 +194,42 @@ static const char *why_it_stays(const struct gs_defrag_pod *pod)
                         : "has no controller that makes a new one elsewhere, or is on its way out";
 }
 
-/* Pods that the plan left on the node, named if told so; returns how many. */
-static uint32_t tell_who_stays(const struct defrag_run *run, bool names)
+/* Pods that the plan left on the node; returns how many. */
+static uint32_t each_that_stays(const struct defrag_run *run,
+                                void (*each)(void *ctx, const struct gs_defrag_pod *pod), void *ctx)
 {
     struct gs_claim claim;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < run->pod_count; i++) {
-        const struct gs_defrag_pod *pod = &run->pods[i];
+    for (uint32_t i = 0; i < run->bound.count; i++) {
+        const struct gs_defrag_pod *pod = &run->bound.pods[i];
         if (!gs_ledger_find_claim(run->snapshot.cluster.ledger, pod->uid, &claim) ||
             strcmp(claim.node, run->free_node) != 0)
             continue;
         count++;
-        if (names)
-            printf("  %s/%s stays: it %s\n", pod->ns, pod->name, why_it_stays(pod));
+        if (each)
+            each(ctx, pod);
     }
     return count;
+}
+
+static void print_stays(void *ctx, const struct gs_defrag_pod *pod)
+{
+    printf("  %s/%s stays: it %s\n", pod->ns, pod->name, why_it_stays(pod));
+}
+
+static void put_stays(void *ctx, const struct gs_defrag_pod *pod)
+{
+    doc_object(ctx, NULL);
+    doc_text(ctx, "namespace", pod->ns);
+    doc_text(ctx, "name", pod->name);
+    doc_text(ctx, "message", why_it_stays(pod));
+    doc_end(ctx);
 }
 
 static int tell_node(const struct defrag_run *run)
 {
     const struct gs_defrag_plan *plan = &run->entries[0].plan;
-    const uint32_t stay = tell_who_stays(run, false);
+    const uint32_t stay = each_that_stays(run, NULL, NULL);
     if (!plan->count && !stay) {
         printf("%s holds no pod with GPU memory.\n", run->free_node);
         return 0;
@@ -298,14 +238,87 @@ static int tell_node(const struct defrag_run *run)
            plan->count, plan->count + stay);
     if (plan->count && print_moves(run, plan) < 0)
         return -1;
-    tell_who_stays(run, true);
+    each_that_stays(run, print_stays, NULL);
     if (plan->count)
         print_commands(run, plan, true);
     return 0;
 }
 
+/* ---- for programs ---- */
+
+static void put_moves(struct doc *doc, const struct defrag_run *run,
+                      const struct gs_defrag_plan *plan)
+{
+    doc_list(doc, "moves");
+    for (uint32_t i = 0; i < plan->count; i++) {
+        const struct gs_defrag_move *move = &plan->moves[i];
+        const struct gs_defrag_pod *pod = &run->bound.pods[move->pod];
+        doc_object(doc, NULL);
+        doc_text(doc, "namespace", pod->ns);
+        doc_text(doc, "name", pod->name);
+        doc_number(doc, "usedGPU", (uint64_t)pod->ask.units * pod->ask.gpu_count);
+        doc_number(doc, "ranSeconds", pod->age_s > 0 ? (uint64_t)pod->age_s : 0);
+        doc_text(doc, "from", node_name(run, plan->slot));
+        doc_gpus(doc, "fromGpus", move->from);
+        doc_text(doc, "to", node_name(run, move->slot));
+        doc_gpus(doc, "toGpus", move->gpus);
+        doc_end(doc);
+    }
+    doc_end(doc);
+    doc_bool(doc, "cordon", plan->cordon);
+}
+
+static void put_entry(struct doc *doc, const struct defrag_run *run,
+                      const struct defrag_entry *entry)
+{
+    static const char *const results[] = {[GS_DEFRAG_FOUND] = "moves",
+                                          [GS_DEFRAG_FITS] = "fits",
+                                          [GS_DEFRAG_NO_SUM] = "noSum",
+                                          [GS_DEFRAG_NONE] = "none",
+                                          [GS_DEFRAG_TOO_MANY] = "notAllTried"};
+    const bool placed = entry->result == GS_DEFRAG_FOUND || entry->result == GS_DEFRAG_FITS;
+    doc_object(doc, NULL);
+    doc_text(doc, "namespace", entry->waiting->pod.ns);
+    doc_text(doc, "name", entry->waiting->pod.name);
+    doc_number(doc, "requestedGPU", entry->waiting->charge.units);
+    doc_number(doc, "gpuCount", entry->waiting->charge.gpu_count);
+    doc_text(doc, "result", entry->never ? "never" : results[entry->result]);
+    if (entry->never)
+        doc_text(doc, "message", gs_reason_text(entry->never));
+    if (placed) {
+        doc_text(doc, "node", node_name(run, entry->plan.slot));
+        doc_gpus(doc, "gpus", entry->plan.gpus);
+    }
+    if (entry->plan.count)
+        put_moves(doc, run, &entry->plan);
+    doc_end(doc);
+}
+
+static int print_document(const struct defrag_run *run)
+{
+    struct doc doc;
+    doc_open(&doc, stdout, run->format == FORMAT_YAML);
+    doc_text(&doc, "unit", verdict_unit(&run->snapshot));
+    if (run->free_node) {
+        doc_text(&doc, "node", run->free_node);
+        put_moves(&doc, run, &run->entries[0].plan);
+        doc_list(&doc, "stay");
+        each_that_stays(run, put_stays, &doc);
+        doc_end(&doc);
+        return doc_close(&doc);
+    }
+    doc_list(&doc, "items");
+    for (uint32_t i = 0; i < run->entry_count; i++)
+        put_entry(&doc, run, &run->entries[i]);
+    doc_end(&doc);
+    doc_number(&doc, "notLookedAt", run->left_out);
+    return doc_close(&doc);
+}
+
 static int tell(const struct defrag_run *run)
 {
+    if (run->format != FORMAT_TEXT)
+        return print_document(run);
     int result = run->free_node ? tell_node(run) : tell_waiting(run);
     bool moves = false;
     for (uint32_t i = 0; i < run->entry_count; i++)
@@ -328,6 +341,7 @@ static void read_options(struct defrag_run *run, int argc, char **argv)
                    "move all pods with GPU memory off this node instead"),
         OPT_U32("max-moves", &run->max_moves, "N", "pods that move for one that waits (5)"),
         OPT_POLICY(&run->policy),
+        OPT_FORMAT(&run->format),
         COMMON_OPTIONS(&run->common, "has no effect: all pods count"),
     };
     const struct gs_command command = {
@@ -419,7 +433,7 @@ static int plan(struct defrag_run *run, struct gs_error *err)
     if (run->free_node && !view)
         return gs_fail(err, GS_ENOENT, "there is no node %.200s", run->free_node);
     struct gs_place place = gs_cluster_place(&run->snapshot.cluster, run->policy);
-    struct gs_defrag *defrag = gs_defrag_new(&place, run->pods, run->pod_count);
+    struct gs_defrag *defrag = gs_defrag_new(&place, run->bound.pods, run->bound.count);
     if (!defrag)
         return gs_fail_nomem(err);
     int result = view ? free_node(run, defrag, view->slot) : make_room(run, defrag);

@@ -17,13 +17,15 @@ static bool set_format(void *to, const char *text)
     return word_parse(words, to, text);
 }
 
-static bool set_map_format(void *to, const char *text)
+/* text stays what the command is for. */
+static bool set_document(void *to, const char *text)
 {
     enum show_format *format = to;
     enum format asked;
     if (!format_parse(&asked, text))
         return false;
-    *format = asked == FORMAT_TEXT ? SHOW_MAP : asked == FORMAT_JSON ? SHOW_JSON : SHOW_YAML;
+    if (asked != FORMAT_TEXT)
+        *format = asked == FORMAT_JSON ? SHOW_JSON : SHOW_YAML;
     return true;
 }
 
@@ -31,6 +33,7 @@ static bool set_map_format(void *to, const char *text)
     "Commands, each with a --help of its own:\n"                                                   \
     "  map [NODE]         the same as a picture: a bar for every GPU, a letter for every pod\n"    \
     "  stranded [NODE]    where free memory is of no use, why, and which pod would use it\n"       \
+    "  limits [NODE]      whether pods are kept to their share, and whom that would stop\n"        \
     "  why [POD]          who waits for GPU memory, and why; or what one pod has\n"                \
     "  what-if            how many more pods of a size would fit, and where\n"                     \
     "  usage [NODE]       what pods truly use of it, and what they should ask for instead\n"       \
@@ -63,6 +66,10 @@ static void parse(struct show *show, const struct gs_command *command, int argc,
                  "pods of all, also with --namespace", .key = 'A'),                                \
         COMMON_OPTIONS(common, "only pods of this namespace, and only nodes that run one")
 
+#define DOCUMENT_OPTION(show)                                                                      \
+    OPT_CUSTOM("output", &(show)->format, set_document, "text|json|yaml",                          \
+               "form of the output (text); json and yaml are those of the tables", .key = 'o')
+
 static void read_show_options(struct show *show, struct common *common, int argc, char **argv)
 {
     const struct gs_option table[] = {
@@ -87,8 +94,7 @@ static void read_show_options(struct show *show, struct common *common, int argc
 static void read_map_options(struct show *show, struct common *common, int argc, char **argv)
 {
     const struct gs_option table[] = {
-        OPT_CUSTOM("output", &show->format, set_map_format, "text|json|yaml",
-                   "form of the output (text); json and yaml are those of the tables", .key = 'o'),
+        DOCUMENT_OPTION(show),
         USAGE_OPTIONS(common),
         NODES_OPTIONS(show, common),
     };
@@ -121,6 +127,27 @@ static void read_stranded_options(struct show *show, struct common *common, int 
     };
     show->format = SHOW_STRANDED;
     show->view.sort = SORT_STRANDED;
+    parse(show, &command, argc, argv);
+}
+
+static void read_limits_options(struct show *show, struct common *common, int argc, char **argv)
+{
+    const struct gs_option table[] = {
+        DOCUMENT_OPTION(show),
+        USAGE_OPTIONS(common),
+        NODES_OPTIONS(show, common),
+    };
+    const struct gs_command command = {
+        .name = argv[0],
+        .doc = "The mode of --enforce on each node, on how many GPUs something keeps pods to their "
+               "share, why not on the others, and the pods that the mode required would hold back.",
+        .operands = "[NODE]",
+        .options = table,
+        .option_count = sizeof(table) / sizeof(table[0]),
+        .max_operands = 1,
+        .quiet = true,
+    };
+    show->format = SHOW_LIMITS;
     parse(show, &command, argc, argv);
 }
 
@@ -191,5 +218,13 @@ int cmd_stranded(const struct app *app, int argc, char **argv)
     struct common common = COMMON_DEFAULTS;
     struct show show = {0};
     read_stranded_options(&show, &common, argc, argv);
+    return run(app, &show, &common);
+}
+
+int cmd_limits(const struct app *app, int argc, char **argv)
+{
+    struct common common = COMMON_DEFAULTS;
+    struct show show = {0};
+    read_limits_options(&show, &common, argc, argv);
     return run(app, &show, &common);
 }

@@ -11,17 +11,10 @@ static const struct {
     const char *name;
     int (*run)(const struct app *app, int argc, char **argv);
 } commands[] = {
-    {"show", cmd_show},
-    {"map", cmd_map},
-    {"stranded", cmd_stranded},
-    {"why", cmd_why},
-    {"what-if", cmd_what_if},
-    {"snapshot", cmd_snapshot},
-    {"web", cmd_web},
-    {"doctor", cmd_doctor},
-    {"defrag", cmd_defrag},
-    {"usage", cmd_usage},
-    {"nodeoverlay", cmd_nodeoverlay},
+    {"show", cmd_show},         {"map", cmd_map},     {"stranded", cmd_stranded},
+    {"limits", cmd_limits},     {"why", cmd_why},     {"what-if", cmd_what_if},
+    {"snapshot", cmd_snapshot}, {"web", cmd_web},     {"doctor", cmd_doctor},
+    {"defrag", cmd_defrag},     {"usage", cmd_usage}, {"nodeoverlay", cmd_nodeoverlay},
 };
 
 enum { WORD_MAX = 16 };

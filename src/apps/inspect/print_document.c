@@ -24,9 +24,11 @@ static void put_use(struct doc *doc, const struct usage_pod *pod, const struct v
 }
 
 /* gpu: NULL of a pod that names none. */
-static void put_pod(struct doc *doc, const struct view *view, const struct gs_claim *claim,
-                    const struct view_gpu *gpu)
+static void put_pod(struct doc *doc, const struct view *view, const struct view_node *node,
+                    const struct gs_claim *claim, const struct view_gpu *gpu)
 {
+    char text[LIMITS_TEXT_BYTES];
+    const char *held = limits_hold(node, claim, view->usage, text);
     doc_object(doc, NULL);
     doc_text(doc, "name", claim->name);
     doc_text(doc, "namespace", claim->ns);
@@ -37,6 +39,8 @@ static void put_pod(struct doc *doc, const struct view *view, const struct gs_cl
     if (!gpu || claim->gpu_count > 1)
         doc_number(doc, "gpuCount", claim->gpu_count);
     put_use(doc, usage_pod_find(view->usage, claim->node, claim->uid), gpu);
+    if (held)
+        doc_text(doc, "heldByRequired", held);
     doc_end(doc);
 }
 
@@ -68,7 +72,7 @@ static void put_gpu(struct doc *doc, const struct view *view, const struct view_
     doc_list(doc, "pods");
     for (uint32_t i = 0; i < node->claim_count; i++) {
         if (claim_on(&node->claims[i], gpu->idx))
-            put_pod(doc, view, &node->claims[i], gpu);
+            put_pod(doc, view, node, &node->claims[i], gpu);
     }
     doc_end(doc);
     doc_end(doc);
@@ -97,6 +101,10 @@ static void put_node(struct doc *doc, const struct view *view, const struct view
     put_fragmentation(doc, &node->fragmentation);
     doc_number(doc, "unusableGPU", node->unusable_units);
     doc_number(doc, "overGPU", node->over_units);
+    if (node->usage && node->usage->mode)
+        doc_text(doc, "enforceMode", node->usage->mode);
+    doc_number(doc, "limitedGpus", node->limits.limited_gpus);
+    doc_number(doc, "heldByRequired", node->limits.held_pods);
     doc_list(doc, "devs");
     for (uint32_t i = 0; i < node->gpu_count; i++)
         put_gpu(doc, view, node, &node->gpus[i]);
@@ -104,7 +112,7 @@ static void put_node(struct doc *doc, const struct view *view, const struct view
     doc_list(doc, "pending");
     for (uint32_t i = 0; i < node->claim_count; i++) {
         if (!claim_recorded(&node->claims[i]))
-            put_pod(doc, view, &node->claims[i], NULL);
+            put_pod(doc, view, node, &node->claims[i], NULL);
     }
     doc_end(doc);
     doc_end(doc);

@@ -43,6 +43,7 @@ static int print(const struct show *show, const struct view *view)
     case SHOW_MAP:
     case SHOW_WAITS:
     case SHOW_STRANDED:
+    case SHOW_LIMITS:
         break;
     }
     const struct terminal *terminal = &show->fetch.common->app->terminal;
@@ -56,6 +57,8 @@ static int print(const struct show *show, const struct view *view)
         return print_map(view, terminal);
     if (show->format == SHOW_STRANDED)
         return print_stranded(view, terminal);
+    if (show->format == SHOW_LIMITS)
+        return print_limits(view, terminal);
     if (show->details)
         return print_details(view, terminal);
     return print_summary(view, terminal, show->format == SHOW_WIDE);
@@ -63,7 +66,8 @@ static int print(const struct show *show, const struct view *view)
 
 static bool shows_use(const struct show *show)
 {
-    return show->format == SHOW_TABLE ? show->details : show->format < SHOW_MAP;
+    return show->format == SHOW_TABLE ? show->details
+                                      : show->format < SHOW_MAP || show->format == SHOW_LIMITS;
 }
 
 int show_once(const struct show *show, struct snapshot *snapshot, struct gs_error *err)
@@ -72,7 +76,7 @@ int show_once(const struct show *show, struct snapshot *snapshot, struct gs_erro
     struct usage usage = {0};
     struct view_options options = show->view;
     const struct usage_query query = common_usage(show->fetch.common, show->fetch.node);
-    options.waits = show->format != SHOW_TABLE;
+    options.waits = show->format != SHOW_TABLE && show->format != SHOW_LIMITS;
     options.now_s = common_now_s(show->fetch.common);
     options.some = show->fetch.node || show->fetch.selector;
     if (shows_use(show))
@@ -85,6 +89,9 @@ int show_once(const struct show *show, struct snapshot *snapshot, struct gs_erro
             result = fail_output(err);
         if (usage.answered) /* else it shows nothing of it */
             usage_say_missing(&usage);
+        else if (show->format == SHOW_LIMITS)
+            fprintf(stderr, PROGRAM ": no device plugin told its mode%s%s\n",
+                    usage.why.code == GS_OK ? "" : ": ", usage.why.msg);
     }
     view_release(&view);
     usage_release(&usage);

@@ -13,7 +13,8 @@ enum show_format {
     SHOW_YAML,
     SHOW_MAP,
     SHOW_WAITS,
-    SHOW_STRANDED
+    SHOW_STRANDED,
+    SHOW_LIMITS
 };
 
 struct show {

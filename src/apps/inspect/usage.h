@@ -54,6 +54,7 @@ struct usage_pod {
     enum gs_enforced enforced; /* what keeps it to its share; gs_enforced_lacks(): nothing */
     const char *reason;        /* why nothing does */
     uint64_t given_bytes;      /* on each of its GPUs */
+    uint64_t limit_bytes;      /* likewise, what a limit would be: more where contexts count */
     struct usage_gpu *gpus;
     uint32_t gpu_count;
     bool known;                      /* of some GPU; then the most on one of them: */
@@ -66,6 +67,8 @@ struct usage_node {
     const char *path; /* of its plugin's page */
     bool answered;
     bool names_pods;
+    const char *mode;                 /* its --enforce, of usage_modes[]; NULL: not said */
+    uint64_t over_pods;               /* use more than their share */
     gs_gpu_mask known;                /* of these GPUs, by index: */
     uint64_t used_bytes[GS_GPUS_MAX]; /* what all that runs there uses, as the driver counts;
                                          else what its pods use, as the kernel counts */
@@ -80,6 +83,10 @@ struct usage {
     bool names_pods;          /* some of them do */
     struct gs_error why;      /* the first that failed */
 };
+
+/* The words of --enforce, strictest first. */
+enum { USAGE_MODES = 4 };
+extern const char *const usage_modes[USAGE_MODES];
 
 /* Never fails: what is missing is not known, and ret->why says why. */
 void usage_fetch(const struct usage_query *query, struct usage *ret);

@@ -10,6 +10,8 @@
 
 enum { KEY_BYTES = 640, TEXT_BYTES_MAX = 256 };
 
+const char *const usage_modes[USAGE_MODES] = {"required", "preferred", "observe", "off"};
+
 /* Whatever is not of the type that it should be is not known; the page itself is whole. Nothing of
  * it becomes a tree, which can be a thousand times as large. */
 
@@ -130,6 +132,8 @@ static void take_pod(struct usage *usage, struct gs_scan *scan, struct usage_pod
             enforced = take_text(usage, scan);
         else if (gs_scan_text_is(key, "givenBytes"))
             take_number(scan, &pod->given_bytes);
+        else if (gs_scan_text_is(key, "limitBytes"))
+            take_number(scan, &pod->limit_bytes);
         else if (gs_scan_text_is(key, "gpus") && gs_scan_peek(scan) == GS_SCAN_ARRAY)
             take_pod_gpus(usage, scan, pod);
         else
@@ -138,6 +142,8 @@ static void take_pod(struct usage *usage, struct gs_scan *scan, struct usage_pod
     pod->enforced = gs_enforced_parse(enforced, "");
     if (pod->enforced == GS_ENFORCED_UNKNOWN) /* a word that this version does not know */
         pod->enforced = GS_ENFORCED_OTHER;
+    if (!pod->limit_bytes)
+        pod->limit_bytes = pod->given_bytes;
     note_most(pod);
 }
 
@@ -189,6 +195,16 @@ static void read_pods(struct usage *usage, struct usage_node *node, struct gs_sc
         read_pod(usage, node, scan);
 }
 
+static const char *take_mode(struct usage *usage, struct gs_scan *scan)
+{
+    const char *word = take_text(usage, scan);
+    for (int i = 0; i < USAGE_MODES; i++) {
+        if (strcmp(word, usage_modes[i]) == 0)
+            return usage_modes[i];
+    }
+    return NULL;
+}
+
 void usage_page_read(struct usage *usage, struct usage_node *node, struct gs_slice text)
 {
     struct gs_scan scan, *page = &scan;
@@ -201,6 +217,10 @@ void usage_page_read(struct usage *usage, struct usage_node *node, struct gs_sli
             read_pods(usage, node, page);
         else if (list && gs_scan_text_is(key, "gpus"))
             read_gpus(node, page);
+        else if (gs_scan_text_is(key, "enforce"))
+            node->mode = take_mode(usage, page);
+        else if (gs_scan_text_is(key, "overShare"))
+            take_number(page, &node->over_pods);
         else
             gs_scan_skip(page);
     }
@@ -233,7 +253,7 @@ const struct usage_pod *usage_pod_find(const struct usage *usage, const char *no
 {
     struct usage_pod *pod = NULL;
     char key[KEY_BYTES];
-    if (usage && put_key(node, uid, key))
+    if (usage && usage->pods && put_key(node, uid, key))
         HASH_FIND(hh, usage->pods, key, strlen(key), pod);
     return pod;
 }

@@ -121,6 +121,8 @@ uint32_t view_figures(const struct view *view, struct view_figure to[VIEW_FIGURE
         {"gpus", "GPUs", sum->gpus, false, false},
         {"unusableGpus", "GPUs not usable", sum->unusable_gpus, false, true},
         {"overfullGpus", "GPUs overfull", sum->overfull_gpus, false, true},
+        {"limitedGpus", NULL, sum->limits.limited_gpus, false, false},
+        {"heldByRequired", NULL, sum->limits.held_pods, false, false},
         {"pods", "pods", sum->pods, false, false},
         {"totalGPU", NULL, sum->total_units, true, false},
         {"usedGPU", NULL, sum->used_units, true, false},
@@ -293,6 +295,7 @@ static void fill_nodes(const struct snapshot *snapshot, const struct view_option
         claims += row->claim_count;
         if (options->ns)
             keep_namespace(row, options->ns);
+        row->limits = limits_of(row, options->usage);
         view->node_count += wanted(row, options);
     }
 }
@@ -340,6 +343,7 @@ static void sum_nodes(struct view *view)
         sum->over_units += node->over_units;
         sum->pending_pods += node->pending_pods;
         gs_fragmentation_add(&sum->fragmentation, &node->fragmentation);
+        limits_add(&sum->limits, &node->limits);
         view->says_used |= node->usage && node->usage->known;
         sum->used_bytes += node->used_bytes;
         view->says_cores |= node->used_cores_pct > 0;

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "gpushare/core/fragmentation.h"
+#include "inspect/limits.h"
 #include "inspect/snapshot.h"
 #include "inspect/usage.h"
 #include "inspect/waits.h"
@@ -45,8 +46,9 @@ struct view_node {
      * what the GPUs have. */
     uint64_t unusable_units, over_units;
     const struct usage_node *usage; /* what its plugin says; NULL: nothing */
-    uint64_t used_cores_pct;        /* asked for of its GPUs' compute, 100 of each */
-    uint64_t used_bytes;            /* truly in use of its GPUs together, as far as it says */
+    struct limits_row limits;
+    uint64_t used_cores_pct; /* asked for of its GPUs' compute, 100 of each */
+    uint64_t used_bytes;     /* truly in use of its GPUs together, as far as it says */
     struct gs_fragmentation fragmentation;
 };
 
@@ -62,6 +64,7 @@ struct view_sum {
     uint64_t largest_gpu_units; /* at least 1 */
     uint64_t used_bytes;        /* truly in use, as far as plugins say */
     uint32_t pending_pods, overfull_gpus, unusable_gpus;
+    struct limits_row limits;
     struct gs_fragmentation fragmentation;
 };
 
@@ -139,7 +142,7 @@ struct view_figure {
     bool memory; /* in units */
     bool bad;    /* somebody should look, unless it is 0 */
 };
-enum { VIEW_FIGURES = 13 };
+enum { VIEW_FIGURES = 15 };
 /* Returns how many. */
 uint32_t view_figures(const struct view *view, struct view_figure to[VIEW_FIGURES]);
 

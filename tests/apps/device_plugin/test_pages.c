@@ -388,11 +388,13 @@ static void a_used_pod(struct usage *usage, bool names_pods, gs_gpu_mask elsewhe
 }
 
 static const char pod_entry[] =
-    "{\"v\":1,\"gpus\":[{\"id\":0,\"usedByPodsBytes\":2147483648},"
+    "{\"v\":1,\"enforce\":\"off\",\"overShare\":0,\"gpus\":[{\"id\":0,\"usedByPodsBytes\":"
+    "2147483648},"
     "{\"id\":2,\"usedByPodsBytes\":1073741824},{\"id\":4},{\"id\":6}],\"pods\":["
     "{\"namespace\":\"team\",\"name\":\"train-0\",\"uid\":\"u-1\",\"owner\":\"Job/train\","
     "\"enforced\":\"none\",\"reason\":\"the GPU's driver does not count its memory for the "
-    "kernel\",\"givenBytes\":4294967296,\"gpus\":[{\"id\":0,\"usedBytes\":2147483648,"
+    "kernel\",\"givenBytes\":4294967296,\"limitBytes\":4294967296,\"gpus\":[{\"id\":0,"
+    "\"usedBytes\":2147483648,"
     "\"peakBytes\":2147483648},{\"id\":2,\"usedBytes\":1073741824,\"peakBytes\":1073741824},"
     "{\"id\":4}]},";
 
@@ -434,13 +436,16 @@ static void nobody_is_named_unless_it_was_switched_on(void **state)
     _cleanup_(gs_buf_release) struct gs_buf page = GS_BUF(1 << 20);
     pages_init(&pages, NULL);
     gpus(&pages.state.set);
+    pages.state.enforce = GS_ENFORCE_OBSERVE;
+    pages.state.kept.over = 3;
     a_used_pod(&usage, false, 0, &tree);
     for (int i = 0; i < USAGE_TEXTS; i++)
         assert_int_equal(usage.text[i].len, 0);
     pages_set_usage(&pages, &usage);
     pages_usage(&pages, &page);
     assert_string_equal(page.data,
-                        "{\"v\":1,\"gpus\":[{\"id\":0,\"usedByPodsBytes\":2147483648},{\"id\":2,"
+                        "{\"v\":1,\"enforce\":\"observe\",\"overShare\":3,\"gpus\":[{\"id\":0,"
+                        "\"usedByPodsBytes\":2147483648},{\"id\":2,"
                         "\"usedByPodsBytes\":1073741824},{\"id\":4},{\"id\":6}]}\n");
     gs_buf_reset(&page);
     pages_metrics(&pages.state, &page);
