@@ -343,15 +343,17 @@ static void a_watch_that_told_something_comes_back_at_once(void **state)
 
 static void what_a_receiver_without_memory_missed_is_listed(void **state)
 {
-    static const struct fake_rule rules[] = {
+    const struct fake_rule rules[] = {
         {.match = IS_LIST, .times = 1, .body = LIST("5", "", "")},
         {.match = IS_LIST, .body = LIST("9", "", POD("b", "6"))},
-        {.match = IS_WATCH, .times = 1, .stream = ADDED("b", "6"), .end = FAKE_KEEP}};
+        {.match = IS_WATCH, .times = 1, .stream = ADDED("b", "6"), .end = FAKE_KEEP},
+        quiet};
     struct fixture f = {0};
-    fixture_start(&f, rules, 3);
+    size_t at = 0;
+    fixture_start(&f, rules, 4);
     struct watch_recorder *recorder = recorder_start_refusing(f.kube, &pods, 1);
-    assert_true(recorder_wait(recorder, NULL, "lost: the receiver"));
-    assert_true(recorder_wait(recorder, NULL, "pod d/b"));
+    assert_true(recorder_wait(recorder, &at, "lost: the receiver"));
+    assert_true(recorder_wait(recorder, &at, "begin"));
     stop(&f, recorder);
 }
 
