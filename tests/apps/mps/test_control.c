@@ -42,7 +42,7 @@ static int setup(void **state)
     snprintf(control.program, sizeof(control.program), "%s/tool", folder);
     snprintf(daemon_of.log, sizeof(daemon_of.log), "CUDA_MPS_LOG_DIRECTORY=%s", folder);
     step_ns = 0;
-    alarm(60); /* what waits for ever */
+    alarm(30); /* what waits for ever */
     return 0;
 }
 
@@ -56,7 +56,7 @@ static void write_tool(const char *path, const char *text)
 {
     FILE *file = fopen(path, "we");
     assert_non_null(file);
-    fprintf(file, "#!/bin/sh\n%s\n", text);
+    fprintf(file, "#!/bin/bash\n%s\n", text);
     fclose(file);
     assert_int_equal(chmod(path, 0700), 0);
 }
@@ -100,10 +100,10 @@ static void a_daemon_that_is_stopped_ends_with_its_servers(void **state)
         bool blocked; /* SIGTERM, as in threads of ours */
         int64_t step_ns;
     } rows[] = {
-        {"it ends", "echo up >&9; sleep 50", false, 0},
-        {"signals are blocked where it is started", "echo up >&9; sleep 50", true, 0},
-        {"it ignores SIGTERM", "trap '' TERM; echo up >&9; sleep 50", false, GS_NS_PER_S},
-        {"a server ignores it", "(trap '' TERM; echo up >&9; exec sleep 50)& wait", false, 0},
+        {"it ends", "echo up >&9; sleep 60", false, 0},
+        {"signals are blocked where it is started", "echo up >&9; sleep 60", true, 0},
+        {"it ignores SIGTERM", "trap '' TERM; echo up >&9; sleep 60", false, GS_NS_PER_S},
+        {"a server ignores it", "(trap '' TERM; echo up >&9; exec sleep 60)& wait", false, 0},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct gs_error err = {0};

@@ -124,6 +124,9 @@ static void overhead_changes_no_unit(void **state)
     expect_limit(&node, idle, REGION_1, 8192 + 800);
     assert_true(node_told(&node, "GpuMemoryOverPromised", "ns/big"));
     assert_false(node_told(&node, "GpuMemoryOverPromised", "ns/idle"));
+    uint32_t told = node.event_count;
+    node_run(&node, 15);
+    assert_int_equal(node.event_count, told);    /* once */
     assert_int_equal(node.device_count, 24 + 4); /* GPU-b's free ones are there */
     struct node_pod *next = node_bind(&node, "next", 1, GS_GPU_BIT(0), 0);
     assert_true(node_admit(&node, next)); /* where there is room */

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Options that cannot be meant end the extender with exit code 2 before it talks to anybody, and its
+"""Options that cannot be meant end a program with exit code 2 before it talks to anybody, and its
 last words name the option; what is wrong with the machine is exit code 1.
 
     run.py BUILD_DIR
@@ -51,6 +51,10 @@ ROWS = [
     ("half a lease", ["--scheduler-lease", "a/"], {}, 2, "--scheduler-lease"),
     ("no such file", ["--kubeconfig", "/does/not/exist"], {}, 1, "/does/not/exist"),
 ]
+PLUGIN_ROWS = [
+    ("MPS beside limits", ["--mps-root", "/m", "--enforce", "preferred"], {}, 2, "exclude each other"),
+    ("a kind of no list", ["--cdi-kind", "a/b", "--device-list-strategy", "envvar"], {}, 2, "--cdi-kind"),
+]
 
 
 def kubeconfig_of_the_simulator(build):
@@ -73,10 +77,11 @@ def kubeconfig_of_the_simulator(build):
 
 
 def main():
-    program = os.path.join(sys.argv[1], "gpushare-extender")
     failures = []
-    for name, arguments, environment, code, words in ROWS:
-        run = subprocess.run([program] + arguments, stdin=subprocess.DEVNULL,
+    rows = [("gpushare-extender", *row) for row in ROWS]
+    rows += [("gpushare-device-plugin", *row) for row in PLUGIN_ROWS]
+    for program, name, arguments, environment, code, words in rows:
+        run = subprocess.run([os.path.join(sys.argv[1], program)] + arguments, stdin=subprocess.DEVNULL,
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=30,
                              env={"PATH": os.environ["PATH"], **environment}, check=False)
         said = run.stderr.decode()
@@ -84,7 +89,7 @@ def main():
             failures.append(f"{name}: exit code {run.returncode}, wanted {code} and {words!r} in:\n"
                             f"    {said.strip()}")
     failures += kubeconfig_of_the_simulator(sys.argv[1])
-    print("\n".join(failures) or f"{len(ROWS)} ways to misuse it")
+    print("\n".join(failures) or f"{len(rows)} ways to misuse them")
     return 1 if failures else 0
 
 

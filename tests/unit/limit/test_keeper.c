@@ -663,6 +663,7 @@ static void foreign_gpus_are_denied_where_asked(void **state)
         make_pod(&f, 0);
         gs_keeper_share(f.keeper, &four, NULL);
         row_text(r->row, tree_get(&f.tree, POD, "dmem.max"), r->max);
+        row_equal(r->row, gs_keeper_enforces(f.keeper, 2), GS_ENFORCED_ABSENT); /* no such GPU */
         close_keeper(&f);
     }
 }

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rows.h"
+
+#include <ftw.h>
+#include <sys/stat.h>
+
+#include "device_plugin/record.h"
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    return remove(path);
+}
+
+static struct gs_gpu gpus[] = {{.idx = 0, .mem_units = 16, .uuid = "GPU-a"}};
+
+static struct gs_inventory in(enum gs_unit unit)
+{
+    return (struct gs_inventory){.unit = unit, .gpus = gpus, .gpu_count = 1};
+}
+
+/* The host says MiB, with revision 2. */
+static void the_newer_of_host_and_node_counts(void **state)
+{
+    static const struct {
+        const char *row, *node;
+        struct node_facts facts;
+        bool on_host;
+        enum gs_unit unit;
+        int64_t kept_rev; /* of a change of ours then */
+    } rows[] = {
+        {"the node says nothing", "n1", {0}, true, GS_UNIT_MIB, 3},
+        {"the node's is older", "n1", {.unit = GS_UNIT_GIB, .rev = 1}, true, GS_UNIT_MIB, 3},
+        {"the node's is as old", "n1", {.unit = GS_UNIT_GIB, .rev = 2}, true, GS_UNIT_GIB, 3},
+        {"the node's is newer", "n1", {.unit = GS_UNIT_GIB, .rev = 7}, true, GS_UNIT_GIB, 8},
+        {"the node's is an older plugin's", "n1", {.unit = GS_UNIT_GIB}, true, GS_UNIT_GIB, 1},
+        {"the host's is another node's", "n2", {0}, false, GS_UNIT_UNKNOWN, 1},
+        {"and this node has one", "n2", {.unit = GS_UNIT_GIB, .rev = 5}, false, GS_UNIT_GIB, 6},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        char folder[] = "/tmp/gpushare-record.XXXXXX";
+        const struct gs_inventory gib = in(GS_UNIT_GIB), mib = in(GS_UNIT_MIB),
+                                  other = in(GS_UNIT_256MIB);
+        assert_non_null(mkdtemp(folder));
+        struct record *record = record_open(folder, "d", "n1");
+        row_equal(r->row, record_on_host(record), false);
+        row_equal(r->row, record_keep(record, &gib), 1);
+        row_equal(r->row, record_keep(record, &gib), 1); /* nothing changed */
+        row_equal(r->row, record_keep(record, &mib), 2);
+        record_free(record);
+        record = record_open(folder, "d", r->node);
+        row_equal(r->row, record_on_host(record), r->on_host);
+        record_take_node(record, &r->facts);
+        row_equal(r->row, record_now(record)->unit, r->unit);
+        row_equal(r->row, record_keep(record, &other), r->kept_rev);
+        record_free(record);
+        nftw(folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_newer_of_host_and_node_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
