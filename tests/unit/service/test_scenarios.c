@@ -2,198 +2,10 @@
 /*
  * What the words of this folder's scenarios mean. A service stands on a scripted cluster port
  * (service_rig.h); pods are remembered by their names, and a word changes what was said of one
- * before. After each step, what is charged on every GPU is compared with the slow model of the
- * ledger (tests/property), which is told the same.
+ * before. After each step, what is charged on every GPU is compared with the slow model
+ * (scenario_model.h).
  */
-#include "service_rig.h"
-
-#include "../../property/model.h"
-#include "rows.h"
-#include "scenario.h"
-
-struct pod {
-    char name[32], uid[32], node[32], idx[24], phase[16], nominated[32];
-    char labels[256], notes[512], spec[512];
-    long units, cores, priority, cpu;
-    unsigned count;
-    enum gs_code shown; /* what asking the API for it answers */
-    bool deleting;
-    uint64_t revision;
-    uint32_t model; /* which of the model's UIDs it has */
-};
-
-static struct rig rig;
-static char *answer;
-static struct pod pods[M_UIDS];
-static char nodes[M_NODES][32];
-static struct model model;
-static char uids[M_UIDS][32]; /* the model's */
-static bool ended[M_UIDS], open_bind[M_UIDS], modelled, listing;
-static struct scenario *running; /* for the port's hooks */
-
-/* --- names --- */
-
-static uint32_t node_number(struct scenario *s, const char *name)
-{
-    uint32_t i = 0;
-    while (i < M_NODES && nodes[i][0] && strcmp(nodes[i], name) != 0)
-        i++;
-    if (i == M_NODES)
-        scenario_fail(s, "more nodes than the model has");
-    snprintf(nodes[i], sizeof(nodes[i]), "%s", name);
-    return i;
-}
-
-static uint32_t uid_number(struct scenario *s, const char *uid)
-{
-    uint32_t i = 0;
-    while (i < M_UIDS && uids[i][0] && strcmp(uids[i], uid) != 0)
-        i++;
-    if (i == M_UIDS)
-        scenario_fail(s, "more pods than the model has");
-    snprintf(uids[i], sizeof(uids[i]), "%s", uid);
-    return i;
-}
-
-/* A pod that was spoken of, or a new one. */
-static struct pod *pod_named(struct scenario *s, const char *name)
-{
-    struct pod *pod = pods;
-    while (pod->name[0] && strcmp(pod->name, name) != 0)
-        pod++;
-    if (!pod->name[0]) {
-        *pod = (struct pod){.phase = "Pending"};
-        snprintf(pod->name, sizeof(pod->name), "%s", name);
-        snprintf(pod->uid, sizeof(pod->uid), "u-%s", name);
-    }
-    pod->model = uid_number(s, pod->uid);
-    return pod;
-}
-
-/* --- the slow model --- */
-
-/* "0,1" or "0+1"; 0: that is no list of GPUs. */
-static gs_gpu_mask gpus_of(const char *text)
-{
-    gs_gpu_mask gpus = 0;
-    for (; *text >= '0' && *text <= '9'; text += text[1] ? 2 : 1) {
-        if (text[1] && text[1] != ',' && text[1] != '+')
-            return 0;
-        gpus |= GS_GPU_BIT(*text - '0');
-        if (text[1] && !text[2])
-            return 0;
-    }
-    return *text ? 0 : gpus;
-}
-
-static bool has_a_place(uint32_t number)
-{
-    const gs_gpu_mask also = model.claims[number].also;
-    bool unplaced;
-    model.claims[number].also = 0;
-    m_charged(&model, number, &unplaced);
-    model.claims[number].also = also;
-    return !unplaced;
-}
-
-/* Its record is believed when it is seen for the first time. Later ones are of its owner's making;
- * where the plugin tells of no moves it may have gone by one all the same. */
-static void model_sees(const struct pod *pod)
-{
-    const struct m_claim *before = &model.claims[pod->model];
-    struct m_claim claim = {
-        .gpus = gpus_of(pod->idx), .cores = (uint32_t)pod->cores, .gpus_max = pod->count};
-    claim.node = node_number(running, pod->node);
-    claim.total = (uint32_t)pod->units;
-    claim.gpu_count = (uint32_t)__builtin_popcountll(claim.gpus);
-    if (!claim.gpu_count || pod->units % claim.gpu_count)
-        claim.gpu_count = pod->count ? pod->count : 1;
-    claim.units = (uint32_t)pod->units / claim.gpu_count;
-    if (claim.gpu_count != (uint32_t)__builtin_popcountll(claim.gpus)) {
-        claim.also = claim.gpus;
-        claim.gpus = 0;
-    }
-    if (before->there && before->node == claim.node) {
-        const gs_gpu_mask now = claim.gpus;
-        const bool reserved = before->reserved;
-        claim = *before;
-        claim.reserved = false;
-        const bool told = model.nodes[claim.node].tells_moved || claim.from_moved;
-        const uint32_t share = (uint32_t)pod->units / (uint32_t)(__builtin_popcountll(now) + !now);
-        if (reserved && share > claim.units && now != claim.gpus)
-            claim.units = share;
-        if (reserved && !now)
-            claim.gpus = 0; /* nobody knows, until the bind is answered */
-        else if (has_a_place(pod->model))
-            claim.also |= reserved || !told ? now & ~claim.gpus : 0;
-        else if (!told)
-            claim.gpus = now;
-    }
-    open_bind[pod->model] = false;
-    m_set_claim(&model, pod->model, &claim);
-}
-
-static void model_event(const struct pod *pod)
-{
-    if (ended[pod->model] && !listing)
-        return;
-    if (strcmp(pod->phase, "Failed") == 0 || strcmp(pod->phase, "Succeeded") == 0)
-        m_remove(&model, pod->model);
-    else if (pod->node[0] && pod->units > 0)
-        model_sees(pod);
-    ended[pod->model] &= !listing;
-}
-
-/* Where a bind to this node would have it; GPUs as the Binding says. */
-static void model_reserves(struct pod *pod, const char *node)
-{
-    const char *idx = strstr(rig.annotations, "ALIYUN_COM_GPU_MEM_IDX=");
-    struct m_claim claim = {.node = node_number(running, node), .reserved = true};
-    char text[24] = "";
-    if (!idx || model.claims[pod->model].there)
-        return;
-    idx += strlen("ALIYUN_COM_GPU_MEM_IDX=");
-    snprintf(text, sizeof(text), "%.*s", (int)strcspn(idx, ";"), idx);
-    claim.gpus = gpus_of(text);
-    claim.gpu_count = (uint32_t)__builtin_popcountll(claim.gpus);
-    claim.units = (uint32_t)pod->units / claim.gpu_count;
-    claim.cores = (uint32_t)pod->cores;
-    open_bind[pod->model] = true;
-    m_set_claim(&model, pod->model, &claim);
-}
-
-/* Binds that are not open any more were carried out, or never will be. */
-static void model_looks(void)
-{
-    if (gs_service_open_binds(rig.service))
-        return;
-    for (struct pod *pod = pods; pod->name[0]; pod++) {
-        if (!open_bind[pod->model])
-            continue;
-        open_bind[pod->model] = false;
-        if (pod->node[0] && !pod->shown && strcmp(pod->uid, uids[pod->model]) == 0)
-            model_event(pod);
-        else
-            m_remove(&model, pod->model);
-    }
-}
-
-static void compare(struct scenario *s)
-{
-    const bool asked = modelled && gs_service_ready(rig.service, NULL);
-    for (uint32_t n = 0; n < M_NODES && asked; n++) {
-        struct gs_node_view view;
-        struct gs_gpu_state states[M_GPUS];
-        if (!m_view(&model, n, &view, states))
-            continue;
-        for (uint32_t i = 0; i < view.gpu_count; i++) {
-            long found = rig_used(&rig, nodes[n], states[i].idx);
-            if ((uint64_t)found != states[i].used_units)
-                scenario_fail(s, "%s has %ld units of GPU %u in use, the model %llu", nodes[n],
-                              found, states[i].idx, (unsigned long long)states[i].used_units);
-        }
-    }
-}
+#include "scenario_model.h"
 
 /* What the API answers: the next word, if it is one of these. */
 static enum gs_code code_named(struct scenario *s)
@@ -276,7 +88,9 @@ static void read_pod(struct scenario *s, struct pod *pod)
            strcmp(scenario_peek(s), "=") != 0) {
         if (read_phase(s, pod) || read_plainly(s, pod))
             continue;
-        if (scenario_has(s, "on")) {
+        if (scenario_has(s, "term")) {
+            snprintf(pod->notes, sizeof(pod->notes), "'gpushare/term':'%s'", rig.patched_value);
+        } else if (scenario_has(s, "on")) {
             const char *word = scenario_word(s), *idx = strchr(word, ':');
             snprintf(pod->node, sizeof(pod->node), "%.*s", (int)strcspn(word, ":"), word);
             snprintf(pod->idx, sizeof(pod->idx), "%s", idx ? idx + 1 : "");
@@ -304,6 +118,7 @@ static const char *pod_json(const struct pod *pod)
 {
     static char json[4096];
     char idx[64] = "", mem[64] = "", cores[64] = "", cpu[64] = "";
+    const char *slash = strchr(pod->name, '/'); /* of another namespace */
     if (pod->idx[0])
         snprintf(idx, sizeof(idx), "'ALIYUN_COM_GPU_MEM_IDX':'%s'%s", pod->idx,
                  pod->notes[0] ? "," : "");
@@ -315,11 +130,12 @@ static const char *pod_json(const struct pod *pod)
     if (pod->cpu)
         snprintf(cpu, sizeof(cpu), "'requests':{'cpu':'%ld'},", pod->cpu);
     snprintf(json, sizeof(json),
-             "{'metadata':{'name':'%s','namespace':'default','uid':'%s','resourceVersion':'%llu'%s,"
+             "{'metadata':{'name':'%s','namespace':'%.*s','uid':'%s','resourceVersion':'%llu'%s,"
              "'labels':{%s},'annotations':{%s%s}},'spec':{'nodeName':'%s','priority':%ld,%s%s"
              "'containers':[{'name':'c','resources':{%s'limits':{%s%s}}}]},"
              "'status':{'phase':'%s','nominatedNodeName':'%s'}}",
-             pod->name, pod->uid, (unsigned long long)pod->revision,
+             slash ? slash + 1 : pod->name, slash ? (int)(slash - pod->name) : 7,
+             slash ? pod->name : "default", pod->uid, (unsigned long long)pod->revision,
              pod->deleting ? ",'deletionTimestamp':'2026-01-01T00:00:00Z'" : "", pod->labels, idx,
              pod->notes, pod->node, pod->priority, pod->spec, pod->spec[0] ? "," : "", cpu, mem,
              cores, pod->phase, pod->nominated);
@@ -381,6 +197,11 @@ static void verb_api(struct scenario *s)
     }
     if (scenario_has(s, "nominates")) {
         rig.nominate_code = code_named(s);
+        return;
+    }
+    if (scenario_has(s, "patches")) {
+        rig.patch_ns = scenario_has(s, "in") ? scenario_time(s) : 0;
+        rig.patch_code = code_named(s);
         return;
     }
     if (scenario_has(s, "lists")) {
@@ -597,7 +418,7 @@ static void ask(rig_verb *verb, const char *body)
     answer = rig_ask(&rig, verb, body);
 }
 
-/* filter NAME … of NODES = NODES (or none) "part of the answer"… */
+/* filter NAME … of NODES = NODES (or none, or nothing of them) "part of the answer"… */
 static void verb_filter(struct scenario *s)
 {
     char body[8192], names[512] = "", kept[512] = "\"NodeNames\":[";
@@ -613,13 +434,15 @@ static void verb_filter(struct scenario *s)
     ask(gs_service_filter, body);
     if (!scenario_has(s, "="))
         return;
+    const bool named = scenario_peek(s) && !strchr(scenario_peek(s), ' ');
     for (bool first = true; scenario_peek(s) && !strchr(scenario_peek(s), ' '); first = false) {
         if (!scenario_has(s, "none"))
             snprintf(kept + strlen(kept), sizeof(kept) - strlen(kept), "%s\"%s\"", first ? "" : ",",
                      scenario_word(s));
     }
     snprintf(kept + strlen(kept), sizeof(kept) - strlen(kept), "]");
-    scenario_has_text(s, answer, kept);
+    if (named)
+        scenario_has_text(s, answer, kept);
     expect_answer(s);
 }
 
@@ -754,14 +577,17 @@ static void verb_expect(struct scenario *s)
                    {"lists", rig.lists},
                    {"patches", rig.patches},
                    {"events", rig.events},
+                   {"list-wanted", atomic_load(gs_service_list_wanted(rig.service))},
+                   {"watch-wakes", rig.watch_wakes},
+                   {"leads", election && gs_election_leads(election)},
                    {"open", gs_service_open_binds(rig.service)},
                    {"offers", gs_service_offers(rig.service)}};
     const struct {
         const char *word, *found;
-    } texts[] = {{"patched", rig.patched},         {"nominated", rig.nominated},
-                 {"marked", rig.marked},           {"event", rig.event},
-                 {"annotations", rig.annotations}, {"bound", rig.bound_node},
-                 {"uid", rig.bound_uid},           {"version", rig.expected}};
+    } texts[] = {
+        {"patched", rig.patched}, {"nominated", rig.nominated},     {"marked", rig.marked},
+        {"event", rig.event},     {"annotations", rig.annotations}, {"bound", rig.bound_node},
+        {"uid", rig.bound_uid},   {"version", rig.expected},        {"label", rig.patched_label}};
     GS_FOR_EACH_ROW (number, numbers) {
         if (scenario_has(s, number->word)) {
             scenario_is(s, number->word, number->found);
@@ -809,6 +635,8 @@ static void end(void)
     free(answer);
     answer = NULL;
     rig_stop(&rig);
+    gs_election_free(election);
+    election = NULL;
 }
 
 static void start(struct gs_service_config config, bool unlisted)
@@ -828,12 +656,74 @@ static void begin(struct scenario *s)
     start((struct gs_service_config){0}, false);
 }
 
-/* start …: anew, before anything else. */
+/* start nominates unlisted elected nameless unlabelled: anew, before anything else. A replica that
+ * stands by until it renews its lease has a pod, kube/own, with the leader's label. */
 static void verb_start(struct scenario *s)
 {
     struct gs_service_config config = {.nominates = scenario_has(s, "nominates")};
+    const bool unlisted = scenario_has(s, "unlisted");
     end();
-    start(config, scenario_has(s, "unlisted"));
+    if (scenario_has(s, "elected")) {
+        election = rig_election(&rig);
+        config.election = election;
+        config.pod_ns = scenario_has(s, "nameless") ? NULL : "kube";
+        config.pod_name = config.pod_ns ? "own" : NULL;
+        config.labels_leader = config.pod_ns && !scenario_has(s, "unlabelled");
+    }
+    start(config, unlisted);
+}
+
+/* --- terms --- */
+
+/* renew 1s: so long later, with the lease. */
+static void verb_renew(struct scenario *s)
+{
+    rig.now_ns += scenario_time(s);
+    gs_election_step(election, NULL);
+    gs_service_term_tick(rig.service);
+}
+
+/* A look at the term, and nothing else. */
+static void verb_term(struct scenario *s)
+{
+    gs_service_term_tick(rig.service);
+}
+
+static void verb_resign(struct scenario *s)
+{
+    gs_election_resign(election, true);
+}
+
+/* mark: the watch shows our own pod as it was patched last; of NS NAME TEXT: that one, marked so.
+ */
+static void verb_mark(struct scenario *s)
+{
+    const bool other = scenario_has(s, "of");
+    struct gs_pod pod = {0};
+    gs_pod_reset(&pod);
+    pod.uid = "uo";
+    pod.ns = other ? scenario_word(s) : "kube";
+    pod.name = other ? scenario_word(s) : "own";
+    pod.term = other && scenario_peek(s) ? scenario_word(s) : rig.patched_value;
+    assert_int_equal(rig.sink.pod(rig.sink.ctx, &pod), 0);
+}
+
+/* version N: some pod, at this version of history. */
+static void verb_version(struct scenario *s)
+{
+    struct gs_pod pod = {0};
+    gs_pod_reset(&pod);
+    pod.uid = "uo";
+    pod.ns = "d";
+    pod.name = "other";
+    pod.resource_version = scenario_word(s);
+    assert_int_equal(rig.sink.pod(rig.sink.ctx, &pod), 0);
+}
+
+/* The watch took the order to list anew. */
+static void verb_ordered(struct scenario *s)
+{
+    atomic_store(gs_service_list_wanted(rig.service), false);
 }
 
 static void verb_withdraw(struct scenario *s)
@@ -853,17 +743,20 @@ static void verb_spoil(struct scenario *s)
 }
 
 static const struct scenario_verb verbs[] = {
-    {"start", verb_start},   {"unmodelled", verb_unmodelled},
-    {"node", verb_node},     {"pod", verb_pod},
-    {"gone", verb_gone},     {"api", verb_api},
-    {"list", verb_list},     {"watch", verb_watch},
-    {"tick", verb_tick},     {"wait", verb_wait},
-    {"no", verb_no},         {"patch", verb_patch},
-    {"filter", verb_filter}, {"preempt", verb_preempt},
-    {"bind", verb_bind},     {"during", verb_during},
-    {"expect", verb_expect}, {"offered", verb_offered},
-    {"taken", verb_taken},   {"withdraw", verb_withdraw},
-    {"spoil", verb_spoil},   {NULL, NULL},
+    {"start", verb_start},     {"unmodelled", verb_unmodelled},
+    {"node", verb_node},       {"pod", verb_pod},
+    {"gone", verb_gone},       {"api", verb_api},
+    {"list", verb_list},       {"watch", verb_watch},
+    {"tick", verb_tick},       {"wait", verb_wait},
+    {"no", verb_no},           {"patch", verb_patch},
+    {"filter", verb_filter},   {"preempt", verb_preempt},
+    {"bind", verb_bind},       {"during", verb_during},
+    {"expect", verb_expect},   {"offered", verb_offered},
+    {"taken", verb_taken},     {"withdraw", verb_withdraw},
+    {"renew", verb_renew},     {"term", verb_term},
+    {"resign", verb_resign},   {"mark", verb_mark},
+    {"version", verb_version}, {"ordered", verb_ordered},
+    {"spoil", verb_spoil},     {NULL, NULL},
 };
 
 static const struct scenario_layer layer = {
@@ -917,13 +810,11 @@ static void what_is_not_so_fails_and_is_named(void **state)
 
 int main(void)
 {
-    static const char *const files[] = {"tests/unit/service/binds.scenarios",
-                                        "tests/unit/service/filter.scenarios",
-                                        "tests/unit/service/ledger.scenarios",
-                                        "tests/unit/service/offers.scenarios",
-                                        "tests/unit/service/promises.scenarios",
-                                        "tests/unit/service/wakes.scenarios",
-                                        NULL};
+    static const char *const files[] = {
+        "tests/unit/service/binds.scenarios",    "tests/unit/service/filter.scenarios",
+        "tests/unit/service/ledger.scenarios",   "tests/unit/service/offers.scenarios",
+        "tests/unit/service/promises.scenarios", "tests/unit/service/terms.scenarios",
+        "tests/unit/service/wakes.scenarios",    NULL};
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_is_not_so_fails_and_is_named)};
     return scenario_main(&layer, files, tests, GS_COUNT_OF(tests));
 }
