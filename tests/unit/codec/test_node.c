@@ -270,48 +270,6 @@ static void a_label_that_is_null_is_there_and_empty(void **state)
     gs_node_release(&node);
 }
 
-static void a_field_that_cannot_be_read_is_named(void **state)
-{
-    static const struct {
-        const char *row;
-        const char *json;
-        const char *why; /* up to the byte number */
-    } rows[] = {
-        {"empty", "", "JSON: text ends too early"},
-        {"no object", "null", "node is not an object"},
-        {"name", "{'metadata':{'name':[]}}", "metadata.name is not a string"},
-        {"label", "{'metadata':{'labels':{'gpushare':true}}}", "a label is not a string"},
-        {"inventory", "{'metadata':{'annotations':{'aliyun.com/gpu-inventory':{}}}}",
-         "annotation gpu-inventory is not a string"},
-        {"unschedulable", "{'spec':{'unschedulable':'true'}}",
-         "spec.unschedulable is not true or false"},
-        {"capacity", "{'status':{'capacity':{'aliyun.com/gpu-mem':'many'}}}",
-         "GPU memory in status.capacity is not a quantity"},
-        {"negative capacity", "{'status':{'capacity':{'aliyun.com/gpu-count':'-1'}}}",
-         "GPU count in status.capacity is negative"},
-        {"half a unit", "{'status':{'allocatable':{'aliyun.com/gpu-mem':'500m'}}}",
-         "GPU memory in status.allocatable is not a whole number"},
-        {"taints", "{'spec':{'taints':{}}}", "spec.taints is not an array"},
-        {"conditions", "{'status':{'conditions':{}}}", "status.conditions is not an array"},
-        {"address", "{'status':{'addresses':[7]}}", "entry of status.addresses is not an object"},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct gs_node node = {0};
-        struct gs_error err = {0};
-        row_equal(r->row,
-                  decode("{'metadata':{'name':'old'},'status':{'capacity':{"
-                         "'aliyun.com/gpu-mem':'4','aliyun.com/gpu-count':'2'}}}",
-                         &node, NULL),
-                  0);
-        row_equal(r->row, node.gpu_count, 2);
-        row_equal(r->row, decode(r->json, &node, &err), -1);
-        row_refused(r->row, &err, r->why);
-        row_text(r->row, node.name, "");
-        row_equal(r->row, node.gpu_count, 0);
-        gs_node_release(&node);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,7 +281,6 @@ int main(void)
         cmocka_unit_test(a_cordon_works_on_divided_gpus),
         cmocka_unit_test(flags_default_to_false),
         cmocka_unit_test(a_label_that_is_null_is_there_and_empty),
-        cmocka_unit_test(a_field_that_cannot_be_read_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -520,64 +520,6 @@ static void what_concerns_mps_is_noticed(void **state)
     }
 }
 
-static void a_field_that_cannot_be_read_is_named(void **state)
-{
-    static const struct {
-        const char *row;
-        const char *json;
-        const char *why; /* up to the byte number */
-    } rows[] = {
-        {"empty", "", "JSON: text ends too early"},
-        {"no object", "[]", "pod is not an object"},
-        {"cut", "{'metadata':{'name':'a'", "JSON: text ends too early"},
-        {"more", "{}{}", "JSON: more text after the value"},
-        {"metadata", "{'metadata':1}", "metadata is not an object"},
-        {"name", "{'metadata':{'name':1}}", "metadata.name is not a string"},
-        {"uid", "{'metadata':{'uid':{}}}", "metadata.uid is not a string"},
-        {"labels", "{'metadata':{'labels':[]}}", "metadata.labels is not an object"},
-        {"label", "{'metadata':{'labels':{'aliyun.com/gpu-count':2}}}",
-         "label gpu-count is not a string"},
-        {"annotation", "{'metadata':{'annotations':{'ALIYUN_COM_GPU_MEM_IDX':0}}}",
-         "annotation GPU_MEM_IDX is not a string"},
-        {"owner", "{'metadata':{'ownerReferences':[1]}}",
-         "metadata.ownerReferences entry is not an object"},
-        {"containers", "{'spec':{'containers':{}}}", "spec.containers is not an array"},
-        {"container", "{'spec':{'containers':['x']}}", "container is not an object"},
-        {"resources", "{'spec':{'containers':[{'resources':1}]}}",
-         "resources of a container is not an object"},
-        {"no quantity",
-         "{'spec':{'containers':[{'resources':{'limits':{'aliyun.com/gpu-mem':'8 GiB'}}}]}}",
-         "GPU memory of a container is not a quantity"},
-        {"part of a unit",
-         "{'spec':{'containers':[{'resources':{'limits':{'aliyun.com/gpu-mem':'1.5'}}}]}}",
-         "GPU memory of a container is not a whole number"},
-        {"negative",
-         "{'spec':{'containers':[{'resources':{'limits':{'aliyun.com/gpu-mem':'-1'}}}]}}",
-         "GPU memory of a container is negative"},
-        {"cpu", "{'spec':{'containers':[{'resources':{'limits':{'cpu':[]}}}]}}",
-         "cpu of a container is not a string"},
-        {"the pod's own CPU", "{'spec':{'resources':{'requests':{'cpu':[]}}}}",
-         "cpu of spec.resources is not a string"},
-        {"priority", "{'spec':{'priority':3000000000}}",
-         "spec.priority is not a whole number that fits"},
-        {"phase", "{'status':{'phase':true}}", "status.phase is not a string"},
-        {"cut in what is not read", "{'spec':{'volumes':[{]}}", "JSON: text ends too early"},
-    };
-    GS_FOR_EACH_ROW (r, rows) {
-        struct gs_pod pod = {0};
-        struct gs_error err = {0};
-        /* used before, to see it emptied */
-        row_equal(r->row,
-                  decode("{'metadata':{'name':'old'},'spec':{'containers':[{}]}}", &pod, NULL), 0);
-        row_equal(r->row, decode(r->json, &pod, &err), -1);
-        row_refused(r->row, &err, r->why);
-        row_text(r->row, pod.name, "");
-        row_equal(r->row, pod.container_count, 0);
-        row_true(r->row, pod.containers == NULL);
-        gs_pod_release(&pod);
-    }
-}
-
 /* What they ask for counts all the same: an API server takes such a pod, and it runs. */
 static void containers_above_the_ceiling_count_with_the_last(void **state)
 {
@@ -722,7 +664,6 @@ int main(void)
         cmocka_unit_test(an_owner_is_named_by_what_its_people_made),
         cmocka_unit_test(an_environment_that_names_devices_is_noticed),
         cmocka_unit_test(what_concerns_mps_is_noticed),
-        cmocka_unit_test(a_field_that_cannot_be_read_is_named),
         cmocka_unit_test(strings_that_look_like_json_are_strings),
         cmocka_unit_test(a_pod_is_taken_off_a_list_whatever_becomes_of_it),
         cmocka_unit_test(containers_above_the_ceiling_count_with_the_last),
