@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One table for everybody who reads an object: alone, as an item of a list, in a watch's event, in
- * kube-scheduler's request to filter or to preempt, in a file that the CLI is given. All say the
+ * kube-scheduler's request to filter or to preempt, in a file that the CLI is given, as JSON and as
+ * YAML. All say the
  * same of it, and of one that cannot be read.
  */
 #include "codec_fixture.h"
@@ -78,14 +79,18 @@ static void say_why(const struct gs_error *err)
     snprintf(said, sizeof(said), "%.*s", (int)(byte ? byte - why : (long)strlen(why)), why);
 }
 
-/* What this reader says: TEXT of the row's "\nREADER: TEXT", or what everybody does. */
-static void expected_of(const char *reader, const char *says, const char *but, char *ret,
-                        size_t size)
+/* What this reader says: TEXT of the row's "\nREADER: TEXT", or what those like him do. */
+static void expected_of(const char *reader, const char *like, const char *says, const char *but,
+                        char *ret, size_t size)
 {
-    char key[64];
-    snprintf(key, sizeof(key), "\n%s: ", reader);
-    const char *own = but ? strstr(but, key) : NULL;
-    own = own ? own + strlen(key) : says;
+    const char *own = NULL, *keys[] = {reader, like};
+    for (int i = 0; i < 2 && but && !own && keys[i]; i++) {
+        char key[64];
+        snprintf(key, sizeof(key), "\n%s: ", keys[i]);
+        own = strstr(but, key);
+        own = own ? own + strlen(key) : NULL;
+    }
+    own = own ? own : says;
     snprintf(ret, size, "%.*s", (int)strcspn(own, "\n"), own);
 }
 
@@ -205,13 +210,26 @@ static int of_a_file(bool is_node, const char *json, struct gs_error *err)
     return gs_manifest_parse(gs_slice_of(json), "file", take_object, &is_node, err);
 }
 
+/* What begins so is no JSON, and is read as YAML. */
+static int of_yaml(bool is_node, const char *json, struct gs_error *err)
+{
+    char text[2048];
+    snprintf(text, sizeof(text), "--- %s", json);
+    return gs_manifest_parse(gs_slice_of(text), "file", take_object, &is_node, err);
+}
+
 static const struct {
     const char *name;
     reader *read;
     bool pods_only;
-} readers[] = {
-    {"alone", alone},         {"in a list", of_a_list},         {"in a watch", of_a_watch},
-    {"in filter", of_filter}, {"in preempt", of_preempt, true}, {"in a file", of_a_file}};
+    const char *like; /* says what this one does, if nothing else */
+} readers[] = {{"alone", alone},
+               {"in a list", of_a_list},
+               {"in a watch", of_a_watch},
+               {"in filter", of_filter},
+               {"in preempt", of_preempt, true},
+               {"in a file", of_a_file},
+               {"in YAML", of_yaml, .like = "in a file"}};
 
 static const struct {
     const char *row;
@@ -232,7 +250,8 @@ static const struct {
     {"nulls", false, "{'metadata':null,'spec':null,'status':null}", "/  r"},
     {"fields nobody knows", false,
      "{'kind':'Pod','x':[{'y':1e999}],'metadata':{'name':'p','z':{}}}", "/p  r"},
-    {"escapes", false, "{'metadata':{'name':'\\u0070\\ud83d\\ude00'}}", "/p😀  r"},
+    {"escapes", false, "{'metadata':{'name':'\\u0070\\ud83d\\ude00'}}", "/p😀  r",
+     "\nin YAML: not YAML"},
     {"half a surrogate", false, "{'metadata':{'name':'\\ud83d'}}",
      "JSON: wrong character in a string", "\nin a file: not YAML"},
     {"a NUL byte", false, "{'metadata':{'name':'a\\u0000b'}}",
@@ -363,7 +382,7 @@ static void every_reader_says_the_same(void **state)
             snprintf(said, sizeof(said), "nothing");
             if (reads->read(r->is_node, json, &err) < 0)
                 say_why(&err);
-            expected_of(reads->name, r->says, r->but, expected, sizeof(expected));
+            expected_of(reads->name, reads->like, r->says, r->but, expected, sizeof(expected));
             row_text(row, said, expected);
         }
         free(json);
