@@ -2,9 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpushare/base/utf8.h"
-#include "gpushare/codec/pod.h"
-#include "inspect/calm.h"
 #include "inspect/fetch.h"
 #include "inspect/lookup.h"
 #include "inspect/own.h"
@@ -15,17 +12,28 @@
 /* kubectl inspect gpushare why [POD]: who waits and why; of a pod that runs: where, and beside
  * whom. */
 
-static void read_options(struct why *why, int argc, char **argv)
+struct asking {
+    struct common common;
+    const char *name; /* "POD" or "NAMESPACE/POD"; NULL: all that wait */
+    char ns[256];
+    enum format format;
+    bool watch;
+    struct snapshot snapshot;
+    struct usage usage; /* of its node, once it has one */
+    struct why why;
+};
+
+static void read_options(struct asking *asking, int argc, char **argv)
 {
     const struct gs_option table[] = {
-        OPT_FORMAT(&why->format),
-        OPT_FLAG("watch", &why->watch,
+        OPT_FORMAT(&asking->format),
+        OPT_FLAG("watch", &asking->watch,
                  "print again whenever something changes; without POD, text only", .key = 'w'),
-        OPT_FLAG("all-namespaces", &why->common.all_namespaces,
+        OPT_FLAG("all-namespaces", &asking->common.all_namespaces,
                  "pods of all, also with --namespace; without POD only", .key = 'A'),
-        SYSTEM_NAMESPACE_OPTION(&why->common),
-        COMMON_OPTIONS(&why->common, "namespace of the pod (the context's); without POD: only "
-                                     "those of this namespace"),
+        SYSTEM_NAMESPACE_OPTION(&asking->common),
+        COMMON_OPTIONS(&asking->common, "namespace of the pod (the context's); without POD: only "
+                                        "those of this namespace"),
     };
     const struct gs_command command = {
         .name = argv[0],
@@ -40,7 +48,7 @@ static void read_options(struct why *why, int argc, char **argv)
     };
     int first = gs_options_parse(&command, argc, argv);
     if (first < argc)
-        why->name = argv[first];
+        asking->name = argv[first];
 }
 
 /* "team/" and "/pod" would be read as something else. */
@@ -52,130 +60,52 @@ static bool is_name(const char *name)
 
 /* ---- asking ---- */
 
-static void find_namespace(struct why *why)
+static void find_namespace(struct asking *asking)
 {
-    const char *slash = strchr(why->name, '/');
+    const char *slash = strchr(asking->name, '/');
     if (!slash) {
-        snprintf(why->ns, sizeof(why->ns), "%s", why->common.source.ns);
+        snprintf(asking->ns, sizeof(asking->ns), "%s", asking->common.source.ns);
         return;
     }
-    snprintf(why->ns, sizeof(why->ns), "%.*s", (int)(slash - why->name), why->name);
-    why->name = slash + 1;
+    snprintf(asking->ns, sizeof(asking->ns), "%.*s", (int)(slash - asking->name), asking->name);
+    asking->name = slash + 1;
 }
 
-/* The first container that cannot start, init containers first; "" when none says so. */
-static void find_stuck(const json_t *status, char *to, size_t size)
+static int fetch_all(struct asking *asking, struct gs_error *err)
 {
-    static const char *const lists[] = {"initContainerStatuses", "containerStatuses"};
-    for (size_t l = 0; l < 2 && !to[0]; l++) {
-        size_t i;
-        json_t *container;
-        json_array_foreach(json_object_get(status, lists[l]), i, container)
-        {
-            const char *reason = lookup_text(container, "state", "waiting", "reason", NULL);
-            const char *message = lookup_text(container, "state", "waiting", "message", NULL);
-            if (to[0] || !reason[0] || strcmp(reason, "ContainerCreating") == 0 ||
-                strcmp(reason, "PodInitializing") == 0)
-                continue;
-            snprintf(to, size, "container %s waits: %s%s%s", lookup_text(container, "name", NULL),
-                     reason, message[0] ? ": " : "", message);
-        }
-    }
-}
-
-/* What others wrote about the pod. */
-static void read_words(struct why *why, const json_t *status)
-{
-    const json_t *said = lookup_condition(status, "PodScheduled");
-    const char *reason = lookup_text(status, "reason", NULL);
-    const char *message = lookup_text(status, "message", NULL);
-    snprintf(why->said, sizeof(why->said), "%s", lookup_text(said, "message", NULL));
-    if (reason[0] || message[0])
-        snprintf(why->trouble, sizeof(why->trouble), "%s%s%s", reason,
-                 reason[0] && message[0] ? ": " : "", message);
-    else
-        find_stuck(status, why->trouble, sizeof(why->trouble));
-    gs_utf8_calm(why->said);
-    gs_utf8_calm(why->trouble);
-}
-
-static int fetch_pod(struct why *why, struct gs_error *err)
-{
-    _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
-    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
-    source_pods(&path, why->ns, why->name);
-    if (gs_buf_failed(&path))
-        return gs_fail(err, GS_EINVAL, "the pod's name is too long");
-    if (source_get(&why->common.source, path.data, NULL, &body, err) < 0) {
-        if (err->code == GS_ENOENT) {
-            gs_error_clear(err);
-            gs_fail(err, GS_ENOENT, "there is no pod %.100s in namespace %.100s (give -n)",
-                    why->name, why->ns);
-        }
-        return -1;
-    }
-    json_auto_t *tree = lookup_parse(&body);
-    read_words(why, json_object_get(tree, "status"));
-    const struct gs_slice text = {body.data, body.len};
-    if (gs_codec_pod(&why->common.names, text, &why->pod, err) < 0)
-        return -1;
-    calm_pod(&why->pod.arena, &why->pod);
-    gs_ask_of_pod(&why->ask, &why->pod);
-    why->state = !gs_pod_wants_gpu(&why->pod) ? WHY_NO_GPU
-                 : gs_pod_terminal(&why->pod) ? WHY_ENDED
-                 : why->pod.node_name[0]      ? WHY_BOUND
-                                              : WHY_WAITING;
-    return 0;
-}
-
-static int fetch_all(struct why *why, struct gs_error *err)
-{
-    const struct fetch fetch = {.common = &why->common,
-                                .node =
-                                    why->name && why->pod.node_name[0] ? why->pod.node_name : NULL};
-    return fetch_cluster(&fetch, &why->snapshot, NULL, err);
-}
-
-static void find_facts(struct why *why)
-{
-    const struct gs_ledger *ledger = why->snapshot.cluster.ledger;
-    why->unit = verdict_unit(&why->snapshot);
-    why->scheduler = snapshot_scheduler(&why->snapshot);
-    if (why->state == WHY_WAITING)
-        verdict_of(&why->snapshot, &why->ask, &why->verdict);
-    if (why->verdict.other[GS_OBSTACLE_NONE].nodes)
-        promised_fetch(&why->common, why->pod.uid, &why->promised);
-    why->charged = gs_ledger_find_claim(ledger, why->pod.uid, &why->own);
-    if (!why->charged)
-        return;
-    why->view = gs_ledger_view(ledger, gs_slice_of(why->own.node));
-    why->use = usage_pod_find(&why->usage, why->own.node, why->own.uid);
+    const struct fetch fetch = {
+        .common = &asking->common,
+        .node = asking->name && asking->why.pod.node_name[0] ? asking->why.pod.node_name : NULL};
+    return fetch_cluster(&fetch, &asking->snapshot, NULL, err);
 }
 
 /* -1 when the cluster could not be read; what the pod itself says is told all the same. */
-static int tell_pod(struct why *why, struct gs_error *err)
+static int tell_pod(struct asking *asking, struct gs_error *err)
 {
-    const struct usage_query query = common_usage(&why->common, why->pod.node_name);
+    struct why *why = &asking->why;
+    const struct usage_query query = common_usage(&asking->common, why->pod.node_name);
     bool needs_cluster = why->state >= WHY_BOUND;
-    if (needs_cluster && fetch_all(why, err) < 0) {
-        if (why->format == FORMAT_TEXT)
-            why_tell_alone(why);
+    if (needs_cluster && fetch_all(asking, err) < 0) {
+        if (asking->format == FORMAT_TEXT)
+            why_tell_alone(why, stdout);
         return -1;
     }
     if (why->state == WHY_BOUND)
-        usage_fetch(&query, &why->usage);
+        usage_fetch(&query, &asking->usage);
     if (needs_cluster)
-        find_facts(why);
-    if (why->format != FORMAT_TEXT)
-        return why_document(why) < 0 ? fail_output(err) : 0;
-    why_tell(why);
+        why_find(why, &asking->snapshot, &asking->usage);
+    if (why->verdict.other[GS_OBSTACLE_NONE].nodes)
+        promised_fetch(&asking->common, why->pod.uid, &why->promised);
+    if (asking->format != FORMAT_TEXT)
+        return why_document(why, asking->format == FORMAT_YAML) < 0 ? fail_output(err) : 0;
+    why_tell(why, stdout);
     return fflush(stdout) != 0 ? fail_output(err) : 0;
 }
 
 /* ---- all that wait ---- */
 
 /* When the extender is away no pod has a verdict: the one that waits longest is asked about it. */
-static void warn_away(const struct why *why, const struct waits *waits)
+static void warn_away(const struct asking *asking, const struct waits *waits)
 {
     _cleanup_(gs_buf_release) struct gs_buf path = GS_BUF(4096);
     struct gs_error ignored = {0};
@@ -185,7 +115,7 @@ static void warn_away(const struct why *why, const struct waits *waits)
     source_pods(&path, pod->ns, pod->name);
     if (gs_buf_failed(&path))
         return;
-    json_auto_t *tree = lookup_json(&why->common.source, path.data, NULL, &ignored);
+    json_auto_t *tree = lookup_json(&asking->common.source, path.data, NULL, &ignored);
     const json_t *condition = lookup_condition(json_object_get(tree, "status"), "PodScheduled");
     if (why_extender_is_away(lookup_text(condition, "message", NULL)))
         fputs(PROGRAM ": kube-scheduler gets no answer from the extender: kubectl inspect gpushare "
@@ -193,80 +123,80 @@ static void warn_away(const struct why *why, const struct waits *waits)
               stderr);
 }
 
-static int print_list(const struct why *why, const struct waits *waits)
+static int print_list(const struct asking *asking, const struct waits *waits)
 {
     struct doc doc;
-    if (why->format == FORMAT_TEXT) {
+    if (asking->format == FORMAT_TEXT) {
         if (!waits->count)
             fputs("No pod waits for GPU memory.\n", stderr);
-        return waits_print(waits, &why->common.app->terminal, common_now_s(&why->common));
+        return waits_print(waits, &asking->common.app->terminal, common_now_s(&asking->common));
     }
-    doc_open(&doc, stdout, why->format == FORMAT_YAML);
+    doc_open(&doc, stdout, asking->format == FORMAT_YAML);
     doc_text(&doc, "unit", waits->unit);
     waits_document(&doc, waits);
     return doc_close(&doc);
 }
 
-static int list(struct why *why, struct gs_error *err)
+static int list(struct asking *asking, struct gs_error *err)
 {
     struct waits waits;
-    const char *ns = why->common.all_namespaces ? NULL : why->common.ns;
-    int result = waits_find(&why->snapshot, ns, &waits, err);
-    if (result == 0 && (print_list(why, &waits) < 0 || fflush(stdout) != 0))
+    const char *ns = asking->common.all_namespaces ? NULL : asking->common.ns;
+    int result = waits_find(&asking->snapshot, ns, &waits, err);
+    if (result == 0 && (print_list(asking, &waits) < 0 || fflush(stdout) != 0))
         result = fail_output(err);
     if (result == 0)
-        warn_away(why, &waits);
+        warn_away(asking, &waits);
     waits_release(&waits);
     return result;
 }
 
-static int tell_all(struct why *why, struct gs_error *err)
+static int tell_all(struct asking *asking, struct gs_error *err)
 {
-    const struct own_query query = {.common = &why->common,
-                                    .ns = why->common.all_namespaces ? NULL : why->common.ns,
+    const struct own_query query = {.common = &asking->common,
+                                    .ns = asking->common.all_namespaces ? NULL : asking->common.ns,
                                     .waiting = true};
-    if (fetch_all(why, err) == 0)
-        return list(why, err);
-    if (why->format != FORMAT_TEXT)
+    if (fetch_all(asking, err) == 0)
+        return list(asking, err);
+    if (asking->format != FORMAT_TEXT)
         return -1;
     return own_instead(&query, err);
 }
 
-static int watch(struct why *why, struct gs_error *err)
+static int watch(struct asking *asking, struct gs_error *err)
 {
-    const struct show show = {.fetch = {.common = &why->common},
-                              .view.ns = why->common.all_namespaces ? NULL : why->common.ns,
+    const struct show show = {.fetch = {.common = &asking->common},
+                              .view.ns = asking->common.all_namespaces ? NULL : asking->common.ns,
                               .format = SHOW_WAITS};
     return show_watch(&show, err);
 }
 
-static int run(struct why *why, struct gs_error *err)
+static int run(struct asking *asking, struct gs_error *err)
 {
-    if (why->watch)
-        return watch(why, err);
-    if (!why->name)
-        return tell_all(why, err);
-    find_namespace(why);
-    return fetch_pod(why, err) < 0 ? -1 : tell_pod(why, err);
+    if (asking->watch)
+        return watch(asking, err);
+    if (!asking->name)
+        return tell_all(asking, err);
+    find_namespace(asking);
+    return why_fetch(&asking->why, asking->ns, asking->name, err) < 0 ? -1 : tell_pod(asking, err);
 }
 
 int cmd_why(const struct app *app, int argc, char **argv)
 {
-    struct why why = {.common = COMMON_DEFAULTS};
+    struct asking asking = {.common = COMMON_DEFAULTS, .why.common = &asking.common};
     struct gs_error err = {0};
-    read_options(&why, argc, argv);
-    if (why.name && !is_name(why.name)) {
-        fprintf(stderr, "%s: \"%s\" is not [NAMESPACE/]POD\n", argv[0], why.name);
+    read_options(&asking, argc, argv);
+    if (asking.name && !is_name(asking.name)) {
+        fprintf(stderr, "%s: \"%s\" is not [NAMESPACE/]POD\n", argv[0], asking.name);
         return 2;
     }
-    if (why.watch && (why.name || why.format != FORMAT_TEXT))
+    if (asking.watch && (asking.name || asking.format != FORMAT_TEXT))
         return complain_usage(argv[0], "--watch follows all that wait, as a table: without POD");
-    int result = common_connect(&why.common, app, &err);
+    int result = common_connect(&asking.common, app, &err);
     if (result == 0)
-        result = run(&why, &err);
-    gs_pod_release(&why.pod);
-    usage_release(&why.usage);
-    snapshot_release(&why.snapshot);
-    source_close(&why.common.source);
+        result = run(&asking, &err);
+    why_release(&asking.why);
+    usage_release(&asking.usage);
+    snapshot_release(&asking.snapshot);
+    source_close(&asking.common.source);
     return result == 0 ? 0 : complain(&err);
 }

@@ -317,7 +317,7 @@ static int print_order(const struct order *order, const struct told *told)
     else if (!order->verdict.nodes)
         puts("  the cluster has no nodes");
     else
-        verdict_print(&order->verdict, told->unit);
+        verdict_print(&order->verdict, told->unit, stdout);
     return 0;
 }
 

@@ -90,22 +90,25 @@ void promised_fetch(const struct common *common, const char *uid, struct promise
     installed_ask(common, INSTALLED_EXTENDER("promised"), read_places, &reading);
 }
 
-void promised_print(const struct promised *promised, const char *unit)
+void promised_print(const struct promised *promised, const char *unit, FILE *out)
 {
     char list[GS_IDX_TEXT_BYTES];
     if (promised->own_node[0])
-        printf("  it is promised GPU %s of node %s as a member of its pod group, until its bind, "
-               "for %.1f s more at most\n",
-               gs_codec_idx_format(promised->own_gpus, list), promised->own_node,
-               (double)promised->own_left_ms / 1000);
+        fprintf(out,
+                "  it is promised GPU %s of node %s as a member of its pod group, until its bind, "
+                "for %.1f s more at most\n",
+                gs_codec_idx_format(promised->own_gpus, list), promised->own_node,
+                (double)promised->own_left_ms / 1000);
     for (uint32_t i = 0; i < promised->count; i++) {
         const struct promised_group *group = &promised->groups[i];
-        printf("  pod group %s is promised %" PRIu64 " %s for %" PRIu32
-               " of its pods, for %.1f s more at most: kept from pods of no higher priority\n",
-               group->name, group->units, unit, group->pods, (double)group->left_ms / 1000);
+        fprintf(out,
+                "  pod group %s is promised %" PRIu64 " %s for %" PRIu32
+                " of its pods, for %.1f s more at most: kept from pods of no higher priority\n",
+                group->name, group->units, unit, group->pods, (double)group->left_ms / 1000);
     }
     if (promised->left_out)
-        printf("  and %" PRIu32 " pods of other groups are promised a place\n", promised->left_out);
+        fprintf(out, "  and %" PRIu32 " pods of other groups are promised a place\n",
+                promised->left_out);
 }
 
 void promised_document(struct doc *doc, const struct promised *promised)

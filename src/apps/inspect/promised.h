@@ -28,7 +28,7 @@ struct promised {
  * extender that is away or older. */
 void promised_fetch(const struct common *common, const char *uid, struct promised *ret);
 
-void promised_print(const struct promised *promised, const char *unit);
+void promised_print(const struct promised *promised, const char *unit, FILE *out);
 void promised_document(struct doc *doc, const struct promised *promised);
 
 #endif

@@ -174,20 +174,21 @@ static int most_first(const void *a, const void *b)
                                               : strcmp(x->words, y->words);
 }
 
-static void print_line(const struct line *line, const char *unit)
+static void print_line(const struct line *line, const char *unit, FILE *out)
 {
     const struct verdict_group *group = line->group;
-    printf("  %" PRIu32 " %s: %s", group->nodes, group->nodes == 1 ? "node" : "nodes", line->words);
+    fprintf(out, "  %" PRIu32 " %s: %s", group->nodes, group->nodes == 1 ? "node" : "nodes",
+            line->words);
     if (group->missing_units)
-        printf("; nearest: %s GPU%" PRIu32 " has %" PRIu32 " %s free, %" PRIu32 " missing",
-               group->nearest, group->nearest_gpu, group->nearest_free_units, unit,
-               group->missing_units);
+        fprintf(out, "; nearest: %s GPU%" PRIu32 " has %" PRIu32 " %s free, %" PRIu32 " missing",
+                group->nearest, group->nearest_gpu, group->nearest_free_units, unit,
+                group->missing_units);
     else if (group->nearest)
-        printf("; for example %s", group->nearest);
-    putchar('\n');
+        fprintf(out, "; for example %s", group->nearest);
+    putc('\n', out);
 }
 
-void verdict_print(const struct verdict *verdict, const char *unit)
+void verdict_print(const struct verdict *verdict, const char *unit, FILE *out)
 {
     struct line lines[GS_REASONS + GS_OBSTACLES];
     size_t used = 0;
@@ -195,7 +196,7 @@ void verdict_print(const struct verdict *verdict, const char *unit)
         used++;
     qsort(lines, used, sizeof(*lines), most_first);
     for (size_t i = 0; i < used; i++)
-        print_line(&lines[i], unit);
+        print_line(&lines[i], unit, out);
 }
 
 void verdict_document(struct doc *doc, const struct verdict *verdict, bool gpus)

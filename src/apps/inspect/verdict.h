@@ -43,7 +43,7 @@ const struct verdict_group *verdict_nearest(const struct verdict *verdict,
 int verdict_order(const struct gs_ask *left, const struct gs_ask *right);
 
 /* Prints the groups, one line each, those of most nodes first; nothing for nodes that fit. */
-void verdict_print(const struct verdict *verdict, const char *unit);
+void verdict_print(const struct verdict *verdict, const char *unit, FILE *out);
 
 /* The member "reasons", of the same; gpus: with the nearest node's GPU. */
 void verdict_document(struct doc *doc, const struct verdict *verdict, bool gpus);

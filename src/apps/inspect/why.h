@@ -8,41 +8,52 @@
 #include "inspect/waits.h"
 
 /* Why a pod waits, or where it is and beside whom: what was asked, what was found, how it is told.
+ *
+ *   struct why why = {.common = &common};
+ *   if (why_fetch(&why, "team-a", "train-0", err) == 0) {
+ *       why_find(&why, &snapshot, &usage);
+ *       why_tell(&why, stdout);
+ *   }
+ *   why_release(&why);
  */
 struct why {
-    struct common common;
-    const char *name; /* "POD" or "NAMESPACE/POD"; NULL: all that wait */
-    char ns[256];
-    enum format format;
-    bool watch;
-    struct snapshot snapshot;
+    const struct common *common;
     struct gs_pod pod;
     struct gs_ask ask; /* its */
     enum why_state { WHY_NO_GPU, WHY_ENDED, WHY_BOUND, WHY_WAITING } state;
-    struct usage usage; /* of its node, once it has one */
-    /* What is found of the last two in the cluster: */
+    char said[1024];          /* kube-scheduler's last word */
+    char trouble[1024];       /* the kubelet's: why it failed, or what its container waits for */
+    struct promised promised; /* what may keep one that waits from nodes that fit */
+    /* What is found of the last two states in the cluster: */
+    const struct snapshot *snapshot;
     const char *unit;
     const char *scheduler;           /* snapshot_scheduler() */
-    struct verdict verdict;          /* of one that waits, */
-    struct promised promised;        /* and what may keep it from nodes that fit */
+    struct verdict verdict;          /* of one that waits */
     bool charged;                    /* of one that is bound: the ledger has it, */
     struct gs_claim own;             /* as this, */
     const struct gs_node_view *view; /* on this node; NULL: there is no such node any more */
     const struct usage_pod *use;     /* what it truly uses; NULL: not known */
-    char said[1024];                 /* kube-scheduler's last word */
-    char trouble[1024]; /* the kubelet's: why it failed, or what its container waits for */
 };
+
+/* why_ask.c: the pod as the API has it, by get; GS_ENOENT: there is none. Release it also then. */
+int why_fetch(struct why *why, const char *ns, const char *name, struct gs_error *err);
+/* The same for an account that may only list, and for somebody who waits: 5 s at most. */
+int why_list(struct why *why, const char *ns, const char *name, struct gs_error *err);
+void why_release(struct why *why);
+
+/* What the cluster has of it, which is borrowed. Asks nobody. */
+void why_find(struct why *why, const struct snapshot *snapshot, const struct usage *usage);
 
 /* kube-scheduler's words say that it could not ask the extender, or got no answer that counts. */
 bool why_extender_is_away(const char *said);
 
 /* why_tell.c: about why->pod, from the snapshot. */
-void why_tell(const struct why *why);
+void why_tell(const struct why *why, FILE *out);
 
 /* Without the right to see nodes and other pods: what the pod itself tells. */
-void why_tell_alone(const struct why *why);
+void why_tell_alone(const struct why *why, FILE *out);
 
 /* The same for programs. -1: the output cannot be written. */
-int why_document(const struct why *why);
+int why_document(const struct why *why, bool yaml);
 
 #endif
