@@ -8,6 +8,7 @@ wait for every reason that there is.
 
 import datetime
 import json
+import random
 import sys
 import uuid
 
@@ -82,6 +83,48 @@ def objects():
               scheduler="default-scheduler")
 
 
+MODELS = [("NVIDIA H100 80GB HBM3", 8, 80), ("NVIDIA A100-SXM4-80GB", 8, 80), ("NVIDIA L40S", 4, 48), ("NVIDIA A10G", 4, 24),
+          ("NVIDIA RTX 6000 Ada Generation", 4, 48), ("Tesla T4", 2, 16)]
+
+
+def owned(made, kind, name):
+    made["metadata"]["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": f"uid-{name}",
+                                            "controller": True}]
+    return made
+
+
+def many(nodes, seed=1):
+    """That many nodes with long names, of six models and 40 namespaces, and a Deployment of which 30 pods wait."""
+    rng = random.Random(seed)
+    teams = [f"{team}-{part}" for team in ("fraud-scoring", "recommendations", "speech-to-text", "computer-vision", "foundation-models",
+                                           "search-ranking", "robotics", "chat") for part in ("production", "staging", "research",
+                                                                                           "nightly-evaluation", "notebooks")]
+    for i in range(nodes):
+        model, gpus, mem = MODELS[i * len(MODELS) // nodes if nodes > len(MODELS) else i]
+        name = f"ip-10-{42 + i // 256}-{i % 256}-{i * 37 % 251}.eu-central-1.compute.internal"
+        more = {"down": True} if i % 97 == 5 else {"shut": True} if i % 61 == 7 else {"sick": (1,)} if i % 41 == 3 else {}
+        yield node(name, model, gpus, mem, f"10.0.{i // 256}.{i % 256}", **more)
+        for gpu in range(gpus):
+            left = mem if rng.random() < 0.9 else 0
+            while left >= 4 and rng.random() < 0.85:
+                size = min(left, rng.choice([4, 6, 8, 12, 16, 24, 40]))
+                left -= size
+                team = teams[int(len(teams) * rng.random() ** 2)]
+                app = f"{team.split('-')[0]}-inference-server-{rng.randrange(6)}"
+                made = pod(f"{team}/{app}-{i}-{gpu}-{left}", size, name, str(gpu))
+                yield owned(made, "StatefulSet", app)
+    for i in range(30):
+        yield owned(pod(f"foundation-models-research/llama-405b-pretraining-worker-{i:02}", 40, created=f"2026-01-01T09:{i:02}:00Z",
+                        count="16"), "StatefulSet", "llama-405b-pretraining-worker")
+    for i in range(4):
+        yield owned(pod(f"robotics-notebooks/jupyter-{i}", 78, created=f"2026-01-02T0{i}:00:00Z"), "StatefulSet", f"jupyter-{i}")
+    yield pod("chat-staging/by-hand", 400, created="2026-01-02T01:00:00Z")
+
+
+def listed(items):
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(items)})
+
+
 def text(recent=False):
     """recent: as old as if they had been created some days before now."""
     items = list(objects())
@@ -92,7 +135,7 @@ def text(recent=False):
                 datetime.datetime.fromisoformat(created[:-1])
             then = datetime.datetime.now(datetime.timezone.utc) - ago
             item["metadata"]["creationTimestamp"] = then.strftime("%Y-%m-%dT%H:%M:%SZ")
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    return listed(items)
 
 
 if __name__ == "__main__":

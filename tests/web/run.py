@@ -29,7 +29,7 @@ from chromium import Chromium
 from servers import MayNotListNodes, Plugins
 
 LARGE = "nodes=5000,gpus=8,mem=80,pods=50000,pod_mem=8,pending=40"
-# Of the first page of 200 nodes with 1,600 GPUs and 2,000 pods.
+# Of the first page: 5,000 cells, 50 nodes with 400 GPUs and 500 pods.
 LARGE_BYTES, LARGE_ELEMENTS, LARGE_RESIDENT_MIB, LARGE_START_S = 1_000_000, 15_000, 400, 60
 
 args = None
@@ -408,7 +408,7 @@ def who_may_not_look_is_refused(_, stack):
         raise AssertionError(policy)
     equal((headers["Referrer-Policy"], headers["Cache-Control"]), ("no-referrer", "no-store"))
     page = world.ask()[2]
-    equal(re.findall(r"(?:src|href)=\"?(?!style\.css|app\.js|icon\.svg)[^\"> ]+", page), [],
+    equal(re.findall(r"(?:src|href)=\"?(?!style\.css|app\.js|icon\.svg|\?)[^\"> ]+", page), [],
           "what the page loads from elsewhere")
 
 
@@ -437,8 +437,149 @@ def words_of_others_are_no_markup(browser, stack):
     answer = world.ask(tail="?" + urllib.parse.urlencode({"q": nasty}))[2]
     # what is searched for; the model among the choices, as its value and its label
     equal(answer.count(html.escape(nasty).replace("&#x27;", "&#39;")), 3, "how often it stands there")
+    name, owner = "x" + nasty, f"{nasty}/{nasty}"
+    items["items"][6]["metadata"]["ownerReferences"] = [{"kind": nasty, "name": nasty, "uid": "o", "controller": True}]
+    waits = [item for item in items["items"] if item["metadata"]["name"] == "llama-405b"][0]
+    waits["metadata"]["ownerReferences"] = items["items"][6]["metadata"]["ownerReferences"]
+    waits["spec"]["schedulerName"] = nasty
+    waits["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "message": nasty}]
+    world = World(stack, json.dumps(items))
+    for tail in ("", "?node=a100-1", "?node=a100-1&gpu=0", "?namespace=chat", "?pod=chat/llama-70b-0", "?pod=chat/llama-405b",
+                 "?" + urllib.parse.urlencode({"owner": f"chat/{owner}"}),
+                 *("?" + urllib.parse.urlencode({view: f"chat/{name}"}) for view in ("node", "namespace", "owner", "pod"))):
+        page.open(world.url + tail) # one after the other: a browser has six streams
+        page.wait("document.querySelector('#age.live')")
+        equal(page.run("document.querySelectorAll('img, script:not([src])').length"), 0, f"injected elements of {tail}")
+        if "chat%2Fx" not in tail:
+            equal(world.ask(tail=tail)[0], 200, tail)
+            equal(page.run("[...document.querySelectorAll('code')].some((one) => one.textContent.includes('<'))"), False,
+                  f"a command that is an author's, of {tail}")
     for text in ("%C3%A4" * 100, "%FF", "%C3"): # cut within a character, and none at all; a body that is no UTF-8 is not read
         equal(world.ask(tail="?q=" + text)[2].count("<article"), 0, f"what {text[:9]} finds")
+
+
+def cli(world, *words):
+    return subprocess.run([os.path.join(args.build, "kubectl-inspect-gpushare"), *words, f"--kubeconfig={world.kubeconfig}"],
+                          capture_output=True, text=True, check=True).stdout
+
+
+def everything_has_an_address(browser, stack):
+    world = World(stack, cluster.listed(cluster.many(20)))
+    page = live(browser, world)
+    page.run("window.stays = true")
+
+    def follow(link, view):
+        page.run(f"document.querySelector({json.dumps(link)}).click()")
+        page.wait(f"location.search.startsWith('?{view}=') && document.querySelector('#age.live') && document.querySelector('#view')")
+        return page.run("document.querySelector('#view').textContent")
+
+    name = page.run("document.querySelector('article h3 a').textContent")
+    equal(f"Node {name}" in follow("article h3 a", "node"), True, "the node's view")
+    rows = page.run("document.querySelectorAll('#pods tbody tr').length")
+    equal(rows > 4, True, "rows of its pods")
+    follow(".g > b a", "node")
+    equal(page.run("[location.search.includes('gpu=0'), document.querySelectorAll('.g').length]"), [True, 1], "the GPU's view")
+    equal(page.run("document.querySelectorAll('#pods tbody tr').length") < rows, True, "of which fewer pods are")
+    pod = page.run("document.querySelector('.p').getAttribute('aria-label').split(':')[0]")
+    told = follow(".p", "pod")
+    why = cli(world, "why", pod)
+    equal(page.run("document.querySelector('pre').textContent"), why, "what it says is why's, word for word")
+    equal(f"kubectl inspect gpushare why {pod} copy" in told, True, "its command, to copy")
+    follow("#view a[href*=owner]", "owner")
+    equal(page.run(f"[...document.querySelectorAll('#pods td:nth-child(2)')].some((one) => one.textContent == '{pod.split('/')[1]}')"),
+          True, "the pod among its owner's")
+    follow("#view p a[href*=namespace]", "namespace")
+    given = page.run("document.querySelector('#view .fig b').textContent")
+    told = json.loads(cli(world, "-o", "json", "-n", pod.split("/")[0]))
+    equal(int(given), told["namespaces"][0]["usedGPU"], "what the namespace has")
+    equal(page.complaints(), [], "what the browser complains of")
+    for tail, words in (("?node=none", "no node"), (f"?node={name}&gpu=7x", "no GPU"), (f"?node={name}&gpu=63", "no GPU"),
+                        ("?namespace=none", "no pod"), ("?owner=a/b/c", "no pod"), ("?owner=x", "no pod"), ("?pod=a/b", "no pod"),
+                        ("?pod=/", "no pod"), ("?pod=" + "x" * 3000, "no pod"), ("?namespace=%FF", "no pod")):
+        status, headers, body = world.ask(tail=tail)
+        equal((status, headers["Content-Type"].split(";")[0], words in body), (404, "text/html", True), tail[:40])
+    for tail in ("?pod=kube-system/coredns", "?pod=default/none"):
+        equal(world.ask(tail=tail)[0], 404, "a pod without GPU memory")
+
+
+def a_pods_view_follows_it(browser, stack):
+    said = "0/6 nodes are available: <b>none</b>"
+    items = json.loads(cluster.text())
+    waits = [item for item in items["items"] if item["metadata"]["name"] == "notebook-max"][0]
+    waits["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "message": said}]
+    world = World(stack, json.dumps(items))
+    page = browser.page(world.url + "?pod=research/notebook-max")
+    page.wait("document.querySelector('#age.live')")
+    text = "document.querySelector('pre').textContent"
+    equal(page.run(text), cli(world, "why", "research/notebook-max"), "why, of one that waits")
+    equal(f"kube-scheduler said: {said}" in page.run(text), True, "the words of kube-scheduler")
+    world.bind("research", "notebook-max", "t4-1", "1")
+    page.wait(f"{text}.startsWith('research/notebook-max is on node t4-1')")
+    equal(page.run(text), cli(world, "why", "research/notebook-max"), "why, of one that has its place")
+    world.call("DELETE", "/api/v1/namespaces/research/pods/notebook-max")
+    page.wait("document.querySelector('#view').textContent.includes('There is no pod')")
+    equal(page.complaints(), [], "what the browser complains of")
+
+
+def a_filter_filters_sums_and_who_waits(browser, stack):
+    world = World(stack, cluster.text())
+    page = live(browser, world)
+    whole = page.run("document.querySelector('#totals').textContent")
+    page.open(world.url + "?ns=speech")
+    totals = page.run("document.querySelector('#totals').textContent")
+    told = json.loads(cli(world, "-o", "json", "-n", "speech"))
+    equal(f"{told['cluster']['usedGPU']} of {told['cluster']['totalGPU']} GiB" in totals, True, "allocated there")
+    equal(f"{told['namespaces'][0]['usedGPU']} GiBof pods that match" in totals, True, "and by its pods")
+    equal(page.run("document.querySelector('#waiting').textContent"), "None of the 4 pods that wait is meant", "who waits")
+    page.open(world.url + "?q=llama")
+    equal(page.run("document.querySelectorAll('#waiting tbody tr').length"), 2, "who waits and is called so")
+    equal(page.run("document.querySelector('#waiting h2').textContent").startswith("2 pods wait for 540 GiB"), True, "their sum")
+    page.open(world.url + "?model=Tesla+T4")
+    equal(page.run("document.querySelectorAll('#waiting tbody tr').length"), 1, "who waits and could be taken by such a GPU")
+    page.open(world.url + "?q=nobody")
+    equal(page.run("document.querySelector('#pager').textContent.startsWith('Nothing matches')"), True, "an empty result")
+    page.run("document.querySelector('#pager a').click()")
+    page.wait(f"document.querySelector('#totals')?.textContent == {json.dumps(whole)}")
+
+
+def who_waits_stands_by_owner(browser, stack):
+    world = World(stack, cluster.listed(cluster.many(20)))
+    page = live(browser, world)
+    rows = page.run("[...document.querySelectorAll('#waiting tbody tr')].map((one) => one.textContent)")
+    equal(len(rows), 6, "rows of 35 pods")
+    equal("StatefulSet/llama-405b-pretraining-worker30 pods" in rows[0], True, "the oldest first, of one owner")
+    equal(page.run("document.querySelectorAll('#waiting tr:first-child details a').length"), 30, "and each leads to its view")
+    page.run("document.querySelector('#waiting details').open = true")
+    world.call("DELETE", "/api/v1/namespaces/robotics-notebooks/pods/jupyter-3")
+    page.wait("document.querySelectorAll('#waiting tbody tr').length == 5")
+    equal(page.run("document.querySelector('#waiting details').open"), True, "what was opened stays open")
+
+
+def many_nodes_have_a_map(browser, stack):
+    world = World(stack, cluster.listed(cluster.many(500)))
+    page = live(browser, world)
+    told = json.loads(cli(world, "-o", "json"))
+    gpus = {f"{node['name']} GPU{dev['id']}": (f"{dev['usedGPU']}/{dev['totalGPU']}", node, dev)
+            for node in told["nodes"] for dev in node["devs"]}
+    cells = dict(page.run("[...document.querySelectorAll('.cells a')].map((one) => "
+                          "[one.getAttribute('aria-label').split(':')[0], [one.getAttribute('aria-label'), one.className, one.search]])"))
+    equal(set(cells), set(gpus), "cells")
+    for name, (label, look, search) in cells.items():
+        figures, node, dev = gpus[name]
+        equal(label.split(": ")[1].split(",")[0], figures, name)
+        equal(search, f"?node={node['name']}&gpu={dev['id']}", name)
+        shut = not node["ready"] or node["unschedulable"] or not dev["healthy"] or not dev["schedulable"]
+        equal(("off" in look.split(), "takes no pods" in label), (shut, shut), f"{name} takes no pods")
+        equal(f"l{-(-10 * dev['usedGPU'] // dev['totalGPU'])}" in look.split(), True, f"how high {name} is")
+    equal(page.run("document.querySelectorAll('.map h2').length"), 6, "models")
+    page.run("document.activeElement.blur()")
+    for stop in range(1, 11):
+        page.key("Tab")
+        if page.run("!!document.activeElement.closest('#pager')"):
+            break
+    else:
+        raise AssertionError("the pager is not among the first ten stops")
+    equal(page.complaints(), [], "what the browser complains of")
 
 
 def what_keeps_pods_to_their_share_is_told(_, stack):
@@ -512,13 +653,14 @@ def a_page_of_5000_nodes_stays_small(browser, stack):
     print(f"    5,000 nodes, 50,000 pods: {size} bytes, {elements} elements, first page after "
           f"{world.start_s:.1f} s, in the browser {open_s:.1f} s, a page {answer_ms:.0f} ms, "
           f"{resident} MiB")
-    equal(page.run("document.querySelectorAll('article').length"), 200, "nodes of a page")
+    equal(page.run("document.querySelectorAll('article').length"), 50, "nodes of a page")
+    equal(page.run("document.querySelectorAll('.cells a').length"), 5000, "cells, each a node of so many")
     if size > LARGE_BYTES or elements > LARGE_ELEMENTS:
         raise AssertionError("the page is too large")
     if resident > LARGE_RESIDENT_MIB or world.start_s > LARGE_START_S:
         raise AssertionError("the program is too large, or too late")
     page.run("document.querySelector('#pager a:last-child').click()")
-    page.wait("document.querySelector('article').id == 'n-node-04800'")
+    page.wait("document.querySelector('article').id == 'n-node-04950'")
     equal(page.complaints(), [], "what the browser complains of")
 
 
@@ -526,7 +668,8 @@ CASES = [a_bind_is_seen_without_reloading, a_stream_that_ended_is_taken_up_again
          who_may_not_list_nodes_sees_the_pods, what_is_used_stands_beside_what_was_given,
          search_and_filters_leave_what_matches, arrow_keys_go_from_pod_to_pod,
          a_pod_is_named_by_mouse_and_by_keyboard, it_works_without_a_script, who_may_not_look_is_refused,
-         without_a_token_the_way_is_the_login, words_of_others_are_no_markup,
+         without_a_token_the_way_is_the_login, words_of_others_are_no_markup, everything_has_an_address, a_pods_view_follows_it,
+         a_filter_filters_sums_and_who_waits, who_waits_stands_by_owner, many_nodes_have_a_map,
          what_keeps_pods_to_their_share_is_told, what_would_fit_is_what_if, a_snapshot_plays_again, a_page_of_5000_nodes_stays_small]
 
 

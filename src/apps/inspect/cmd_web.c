@@ -18,7 +18,7 @@
 #define PUSH_NS  GS_NS_PER_S
 #define ALIVE_NS (5 * GS_NS_PER_S)
 
-enum { CONNECTIONS_MAX = 128 };
+enum { CONNECTIONS_MAX = 128, WORKERS = 4 };
 
 struct settings {
     struct common common;
@@ -67,6 +67,7 @@ static int start_server(const struct settings *set, struct web *web, struct gs_h
 {
     struct gs_http_config config = gs_http_health_config(CONNECTIONS_MAX);
     config.max_connections_per_address = 0; /* there is one */
+    config.workers = WORKERS;               /* who asks about a pod */
     config.response_timeout_ns = 30 * GS_NS_PER_S;
     config.max_response_bytes = WEB_BYTES_MAX;
     config.max_buffered_bytes = (size_t)64 << 20;

@@ -37,7 +37,7 @@ static const char *colour_of(const struct map *map, const char *ns)
                                           "\033[35m", "\033[34m", "\033[31m"};
     if (!map->terminal->colour)
         return "";
-    return colours[view_ns_rank(map->view, ns) % (sizeof(colours) / sizeof(colours[0]))];
+    return colours[view_hue(map->view, ns) % (sizeof(colours) / sizeof(colours[0]))];
 }
 
 static const char *plain(const struct map *map)

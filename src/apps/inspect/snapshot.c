@@ -48,26 +48,30 @@ int64_t snapshot_since(const struct snapshot *snapshot, const char *uid)
     return found ? found->created_s : 0;
 }
 
+const char *snapshot_owner(const struct snapshot *snapshot, const char *uid)
+{
+    const struct snap_since *found = find_since(snapshot, uid);
+    return found ? found->owner : "";
+}
+
 static int put_since(struct snapshot *snapshot, const struct gs_pod *pod)
 {
     if (!snapshot->keeps_since || find_since(snapshot, pod->uid))
         return 0;
-    struct snap_since *made = calloc(1, sizeof(*made));
-    char *uid = strdup(pod->uid);
-    if (!made || !uid) {
-        free(made);
-        free(uid);
+    const size_t uid = strlen(pod->uid) + 1, owner = strlen(pod->owner) + 1;
+    struct snap_since *made = malloc(sizeof(*made) + uid + owner);
+    if (!made)
         return -1;
-    }
-    *made = (struct snap_since){.uid = uid, .created_s = pod->created_s};
-    HASH_ADD_KEYPTR(hh, snapshot->since, made->uid, strlen(made->uid), made);
+    *made = (struct snap_since){.created_s = pod->created_s, .owner = made->uid + uid};
+    memcpy(made->uid, pod->uid, uid);
+    memcpy(made->uid + uid, pod->owner, owner);
+    HASH_ADD_KEYPTR(hh, snapshot->since, made->uid, uid - 1, made);
     return 0;
 }
 
 static void drop_since(struct snapshot *snapshot, struct snap_since *entry)
 {
     HASH_DEL(snapshot->since, entry);
-    free(entry->uid);
     free(entry);
 }
 

@@ -38,11 +38,12 @@ struct snap_waiting {
     UT_hash_handle hh; /* by uid */
 };
 
-/* When a bound pod with GPU memory was created, which the ledger does not keep. */
+/* When a bound pod with GPU memory was created, and who made it, which the ledger does not keep. */
 struct snap_since {
-    char *uid;
     int64_t created_s;
+    const char *owner; /* gs_pod.owner, behind the UID */
     UT_hash_handle hh; /* by uid */
+    char uid[];
 };
 
 /* The schedulers that bound pods with GPU memory, by spec.schedulerName; the first ones. */
@@ -83,6 +84,8 @@ static inline const struct gs_node_view *snapshot_view(const struct snapshot *sn
 
 /* Unix seconds; 0: not known, or not kept. */
 int64_t snapshot_since(const struct snapshot *snapshot, const char *uid);
+/* "Deployment/web"; "": it has none, or that is not known, or not kept. */
+const char *snapshot_owner(const struct snapshot *snapshot, const char *uid);
 
 /* Who places pods with GPU memory here: the scheduler under whose name most of those were bound
  * whose GPU is on record; NULL: nobody has. */

@@ -327,117 +327,6 @@ void view_sort(struct view *view, enum view_sort sort)
     qsort(view->nodes, view->node_count, sizeof(*view->nodes), orders[sort]);
 }
 
-static void sum_nodes(struct view *view)
-{
-    struct view_sum *sum = &view->sum;
-    sum->largest_gpu_units = 1;
-    for (size_t i = 0; i < view->node_count; i++) {
-        const struct view_node *node = &view->nodes[i];
-        sum->nodes++;
-        sum->gpus += node->gpu_count;
-        sum->pods += node->claim_count;
-        sum->total_units += node->total_units;
-        sum->used_units += node->used_units;
-        sum->pending_units += node->pending_units;
-        sum->unusable_units += node->unusable_units;
-        sum->over_units += node->over_units;
-        sum->pending_pods += node->pending_pods;
-        gs_fragmentation_add(&sum->fragmentation, &node->fragmentation);
-        limits_add(&sum->limits, &node->limits);
-        view->says_used |= node->usage && node->usage->known;
-        sum->used_bytes += node->used_bytes;
-        view->says_cores |= node->used_cores_pct > 0;
-        for (uint32_t g = 0; g < node->gpu_count; g++) {
-            if (node->gpus[g].total_units > sum->largest_gpu_units)
-                sum->largest_gpu_units = node->gpus[g].total_units;
-            sum->overfull_gpus += node->gpus[g].overfull;
-            sum->unusable_gpus += !node->gpus[g].usable;
-            view->says_enforced |= node->gpus[g].gpu->enforced != GS_ENFORCED_UNKNOWN;
-        }
-    }
-    view->pending = sum->pending_pods > 0;
-}
-
-/* The inventory's word; without any, the original's guess from the first node: more than 100 of a
- * unit on one GPU must be MiB. */
-static void find_unit(struct view *view)
-{
-    enum gs_unit unit = GS_UNIT_UNKNOWN;
-    const char *guess = NULL;
-    for (size_t i = 0; i < view->node_count; i++) {
-        const struct view_node *node = &view->nodes[i];
-        enum gs_unit own = node->node->unit;
-        view->mixed_units |= own && unit && own != unit;
-        unit = unit ? unit : own;
-        if (!guess && !own && node->gpu_count)
-            guess = node->total_units / node->gpu_count > 100 ? "MiB" : "GiB";
-    }
-    view->unit = view->mixed_units ? "mixed units" : unit ? gs_unit_name(unit) : guess;
-    if (!view->unit)
-        view->unit = "GiB";
-}
-
-/* ---- namespaces ---- */
-
-static int order_names(const void *a, const void *b)
-{
-    const struct view_ns *x = a, *y = b;
-    return strcmp(x->name, y->name);
-}
-
-static int order_namespaces(const void *a, const void *b)
-{
-    const struct view_ns *x = a, *y = b;
-    return x->used_units != y->used_units ? (x->used_units < y->used_units ? 1 : -1)
-                                          : strcmp(x->name, y->name);
-}
-
-static int sum_namespaces(struct view *view)
-{
-    size_t count = 0, kept = 0;
-    view->namespaces = calloc(view->sum.pods + 1, sizeof(*view->namespaces));
-    if (!view->namespaces)
-        return -1;
-    for (size_t i = 0; i < view->node_count; i++) {
-        const struct view_node *node = &view->nodes[i];
-        for (uint32_t c = 0; c < node->claim_count; c++) {
-            const struct gs_claim *claim = &node->claims[c];
-            view->namespaces[count++] = (struct view_ns){claim->ns, 1, claim_units(claim)};
-        }
-    }
-    struct view_ns *all = view->namespaces;
-    qsort(all, count, sizeof(*all), order_names);
-    for (size_t i = 0; i < count; i++) {
-        if (kept && strcmp(all[kept - 1].name, all[i].name) == 0) {
-            all[kept - 1].pods++;
-            all[kept - 1].used_units += all[i].used_units;
-        } else {
-            all[kept++] = all[i];
-        }
-    }
-    view->ns_names = calloc(kept + 1, sizeof(*view->ns_names));
-    if (!view->ns_names)
-        return -1;
-    for (size_t i = 0; i < kept; i++)
-        view->ns_names[i] = all[i].name;
-    qsort(all, kept, sizeof(*all), order_namespaces);
-    view->ns_count = kept;
-    return 0;
-}
-
-static int order_texts(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-size_t view_ns_rank(const struct view *view, const char *ns)
-{
-    const char **found = view->ns_count ? bsearch(&ns, view->ns_names, view->ns_count,
-                                                  sizeof(*view->ns_names), order_texts)
-                                        : NULL;
-    return found ? (size_t)(found - view->ns_names) : 0;
-}
-
 int view_build(struct snapshot *snapshot, const struct view_options *options, struct view *ret,
                struct gs_error *err)
 {
@@ -453,10 +342,9 @@ int view_build(struct snapshot *snapshot, const struct view_options *options, st
         return gs_fail_nomem(err);
     fill_nodes(snapshot, options, ret);
     view_sort(ret, options->sort);
-    sum_nodes(ret);
-    find_unit(ret);
-    if (sum_namespaces(ret) < 0)
+    if (view_sum_up(ret) < 0)
         return gs_fail_nomem(err);
+    view_find_hues(ret);
     ret->now_s = options->now_s;
     ret->scope = options->ns || options->some ? "Nodes Shown" : "Cluster";
     if (options->waits)
@@ -469,7 +357,6 @@ void view_release(struct view *view)
 {
     free(view->nodes);
     free(view->namespaces);
-    free(view->ns_names);
     free(view->all_claims);
     free(view->all_gpus);
     waits_release(&view->waits);

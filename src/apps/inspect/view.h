@@ -63,6 +63,7 @@ struct view_sum {
     uint64_t total_units, used_units, pending_units, unusable_units, over_units;
     uint64_t largest_gpu_units; /* at least 1 */
     uint64_t used_bytes;        /* truly in use, as far as plugins say */
+    uint64_t meant_units;       /* given to the pods that a filter means; without one to all */
     uint32_t pending_pods, overfull_gpus, unusable_gpus;
     struct limits_row limits;
     struct gs_fragmentation fragmentation;
@@ -80,14 +81,27 @@ struct view_options {
     int64_t now_s;             /* Unix time */
 };
 
+/* What a reader asked for; "" is anything. */
+struct view_filter {
+    const char *text; /* part of a node's name, of a pod's or, of one that waits, its owner's */
+    const char *ns;
+    const char *model;
+    const char *owner; /* "Deployment/web", of a namespace */
+};
+
+/* So many namespaces have a colour of their own. */
+enum { VIEW_HUES = 10 };
+
 struct view {
     struct view_node *nodes;
     size_t node_count;
     struct view_ns *namespaces; /* most used first */
-    const char **ns_names;      /* the same by name */
     size_t ns_count;
-    struct view_sum sum; /* of the nodes shown */
-    const char *unit;    /* "GiB", …; "mixed units" when nodes differ */
+    const char *hues[VIEW_HUES]; /* the largest namespaces of the whole cluster, by name */
+    size_t hue_count;
+    const struct view_filter *filter; /* of view_narrow(); NULL: everything */
+    struct view_sum sum;              /* of the nodes shown */
+    const char *unit;                 /* "GiB", …; "mixed units" when nodes differ */
     bool mixed_units;
     bool pending;              /* some node has pods that name no GPU */
     bool says_enforced;        /* some node's plugin tells whether limits hold */
@@ -159,8 +173,48 @@ enum gs_unit view_unit(const char *word);
 /* The unit of the node's figures. */
 enum gs_unit view_unit_of(const struct view *view, const struct view_node *node);
 
-/* Place of a namespace among all by name; 0 of one that has nothing. */
-size_t view_ns_rank(const struct view *view, const char *ns);
+/* The colour of a namespace: its place by name among the VIEW_HUES that have most; VIEW_HUES: none.
+ */
+size_t view_hue(const struct view *view, const char *ns);
+
+/* The part of a view that the filter means, with sums of its own, of the nodes that match or have
+ * pods that do; their other pods stay. Waiting pods match by themselves, by their owner or by the
+ * node that comes nearest; of a model are those that such a GPU could take. Borrows from the whole,
+ * and from *filter. -1: GS_ENOMEM; release it also then. */
+int view_narrow(const struct view *whole, const struct view_filter *filter, struct view *ret);
+
+/* The filter means this pod on that node. */
+bool view_means(const struct view *view, const struct view_node *node,
+                const struct gs_claim *claim);
+
+/* The nodes by model, each by name, with sums; those beyond so many models together, as the last.
+ */
+struct view_model {
+    const char *name;
+    struct view part;
+};
+struct view_models {
+    struct view_model *all;
+    size_t count;
+    struct view_node *nodes;
+};
+/* -1: GS_ENOMEM; release it also then. */
+int view_by_model(const struct view *view, size_t most, struct view_models *ret);
+void view_models_release(struct view_models *models);
+
+/* Who has pods with a place: of those that the filter means. Most first. */
+struct view_owner {
+    const char *ns, *owner; /* "": a pod by itself, */
+    const char *pod;        /* with this name */
+    uint32_t pods;
+    uint64_t units;
+};
+/* *caller frees*; NULL: GS_ENOMEM. */
+struct view_owner *view_owners(const struct view *view, size_t *ret_count);
+
+/* For view_build(): sums and namespaces of the nodes that are there; -1: GS_ENOMEM. */
+int view_sum_up(struct view *view);
+void view_find_hues(struct view *view);
 
 /* Puts the nodes in another order. */
 void view_sort(struct view *view, enum view_sort sort);

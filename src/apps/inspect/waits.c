@@ -111,6 +111,85 @@ void waits_release(struct waits *waits)
     *waits = (struct waits){0};
 }
 
+/* ---- some of them, and groups ---- */
+
+int waits_narrow(const struct waits *waits, bool (*means)(const void *ctx, const struct wait *wait),
+                 const void *ctx, struct waits *ret)
+{
+    *ret = (struct waits){.unit = waits->unit, .scheduler = waits->scheduler};
+    ret->all = calloc(waits->count + 1, sizeof(*ret->all));
+    for (size_t i = 0; ret->all && i < waits->count; i++) {
+        const struct wait *wait = &waits->all[i];
+        if (!means(ctx, wait))
+            continue;
+        ret->all[ret->count++] = *wait;
+        ret->units += (uint64_t)wait->waiting->charge.units * wait->waiting->charge.gpu_count;
+        ret->never += wait->never;
+    }
+    return ret->all ? 0 : -1;
+}
+
+static int order_alike(const struct wait *x, const struct wait *y)
+{
+    const struct gs_pod *a = &x->waiting->pod, *b = &y->waiting->pod;
+    int order = strcmp(a->ns, b->ns);
+    if (order == 0)
+        order = strcmp(a->owner[0] ? a->owner : a->name, b->owner[0] ? b->owner : b->name);
+    if (order == 0)
+        order = verdict_order(&x->ask, &y->ask);
+    if (order)
+        return order;
+    COMPARE(x->obstacle, y->obstacle);
+    COMPARE(x->reason, y->reason);
+    COMPARE(x->fits, y->fits);
+    COMPARE(x->other_scheduler, y->other_scheduler);
+    COMPARE(x->group.nearest, y->group.nearest);
+    COMPARE(x->group.nearest_gpu, y->group.nearest_gpu);
+    return 0;
+}
+
+static int order_members(const void *left, const void *right)
+{
+    const struct wait *x = *(const struct wait *const *)left;
+    const struct wait *y = *(const struct wait *const *)right;
+    int order = order_alike(x, y);
+    return order ? order : order_since(x, y);
+}
+
+static int order_groups(const void *left, const void *right)
+{
+    return order_since(((const struct wait_group *)left)->pods[0],
+                       ((const struct wait_group *)right)->pods[0]);
+}
+
+int waits_group(const struct waits *waits, struct wait_groups *ret)
+{
+    *ret = (struct wait_groups){.all = calloc(waits->count + 1, sizeof(*ret->all)),
+                                .pods = calloc(waits->count + 1, sizeof(const struct wait *))};
+    if (!ret->all || !ret->pods)
+        return -1;
+    for (size_t i = 0; i < waits->count; i++)
+        ret->pods[i] = &waits->all[i];
+    qsort(ret->pods, waits->count, sizeof(const struct wait *), order_members);
+    for (size_t i = 0; i < waits->count; i++) {
+        const struct gs_charge *charge = &ret->pods[i]->waiting->charge;
+        if (!i || order_alike(ret->pods[i - 1], ret->pods[i]) != 0)
+            ret->all[ret->count++].pods = &ret->pods[i];
+        struct wait_group *group = &ret->all[ret->count - 1];
+        group->count++;
+        group->units += (uint64_t)charge->units * charge->gpu_count;
+    }
+    qsort(ret->all, ret->count, sizeof(*ret->all), order_groups);
+    return 0;
+}
+
+void wait_groups_release(struct wait_groups *groups)
+{
+    free(groups->all);
+    free(groups->pods);
+    *groups = (struct wait_groups){0};
+}
+
 /* ---- in words: for a table, a document, a page ---- */
 
 static void put_reason(const struct waits *waits, const struct wait *wait, char to[WAIT_TEXT_BYTES])
@@ -327,6 +406,8 @@ static void document_wait(struct doc *doc, const struct waits *waits, const stru
     doc_text(doc, "name", pod->name);
     doc_text(doc, "namespace", pod->ns);
     doc_text(doc, "uid", pod->uid);
+    if (pod->owner[0])
+        doc_text(doc, "owner", pod->owner);
     verdict_ask_document(doc, &wait->ask);
     if (pod->created_s > 0)
         doc_number(doc, "createdUnix", (uint64_t)pod->created_s);

@@ -44,6 +44,27 @@ int waits_find(const struct snapshot *snapshot, const char *ns, struct waits *re
                struct gs_error *err);
 void waits_release(struct waits *waits);
 
+/* Those of them that are meant, with sums of their own. -1: GS_ENOMEM; release it also then. */
+int waits_narrow(const struct waits *waits, bool (*means)(const void *ctx, const struct wait *wait),
+                 const void *ctx, struct waits *ret);
+
+/* Pods of one owner that ask for the same and wait for the same reason. */
+struct wait_group {
+    const struct wait **pods; /* who waits longest first */
+    size_t count;
+    uint64_t units; /* of all GPUs they ask for */
+};
+
+struct wait_groups {
+    struct wait_group *all; /* that of the pod that waits longest first */
+    size_t count;
+    const struct wait **pods;
+};
+
+/* -1: GS_ENOMEM; release it also then. */
+int waits_group(const struct waits *waits, struct wait_groups *ret);
+void wait_groups_release(struct wait_groups *groups);
+
 /* The row of one in words, for table, document and page. */
 struct wait_row {
     const char *label;             /* of the reason: "no_room" */

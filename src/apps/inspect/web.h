@@ -35,7 +35,8 @@ struct web {
     /* guarded by watcher.lock */
     struct usage usage; /* what pods truly use, as last asked */
     struct web_state state;
-    uint64_t version; /* of its view; counts; 0: there is none yet */
+    struct web_pods pods; /* who was asked about */
+    uint64_t version;     /* of its view; counts; 0: there is none yet */
     struct web_parts parts;
     /* guarded by lock, which is taken last */
     pthread_mutex_t lock;
@@ -56,6 +57,10 @@ void web_render(struct web *web, const struct web_query *query);
 /* A new stream for somebody who has seen the page of that data-sum. NULL: there are too many, or no
  * memory. */
 struct gs_http_stream *web_open(struct web *web, const struct web_query *query, const char *seen);
+
+/* web_pod.c: asks the API server about the query's pod, unless that was done just now. No lock is
+ * held. */
+void web_pod_ask(struct web *web, const struct web_query *query);
 
 /* web_own.c: the page of a user who may see his own pods only. */
 void web_own_page(struct web *web, const struct web_query *query, struct gs_http_response *res);

@@ -36,6 +36,7 @@ void web_render(struct web *web, const struct web_query *query)
 {
     web->state.server = web->own.common->source.server;
     web->state.lost = web->watcher.lost;
+    web->state.pods = &web->pods;
     web_parts_render(&web->state, query, &web->parts);
 }
 
@@ -181,6 +182,7 @@ void web_close(struct web *web)
     }
     view_release(&web->state.view);
     usage_release(&web->usage);
+    web_pods_release(&web->pods);
     gs_buf_release(&web->parts.html);
 }
 
@@ -222,6 +224,20 @@ static void ask(struct web *web)
     usage_release(&before);
 }
 
+/* About each pod that somebody looks at. */
+static void ask_about_pods(struct web *web)
+{
+    for (int i = 0; i < WEB_CLIENTS_MAX && !web->stopping; i++) {
+        struct web_query query = {0};
+        pthread_mutex_lock(&web->lock);
+        if (web->clients[i] && !web->clients[i]->gone)
+            query = web->clients[i]->query;
+        pthread_mutex_unlock(&web->lock);
+        if (query.view == WEB_POD)
+            web_pod_ask(web, &query);
+    }
+}
+
 void *web_follow(void *arg)
 {
     struct web *web = arg;
@@ -234,6 +250,7 @@ void *web_follow(void *arg)
             int64_t pause_ns = (now_ns() - begun_ns) * SHARE;
             due_ns = now_ns() + (pause_ns > PAUSE_NS ? pause_ns : PAUSE_NS);
         }
+        ask_about_pods(web);
         nanosleep(&tick, NULL);
     }
     return NULL;

@@ -55,21 +55,54 @@ static bool is_own_origin(const struct gs_http_request *req)
 
 /* ---- what ---- */
 
+static void read_text(const struct gs_http_request *req, const char *name, char *to, size_t size)
+{
+    const char *value = gs_http_query(req, name);
+    snprintf(to, size, "%s", value ? value : "");
+    gs_utf8_calm(to); /* may have been cut within a character */
+}
+
+/* "NAMESPACE/NAME" of an owner or a pod. */
+static void split_name(struct web_query *query)
+{
+    char *slash = strchr(query->name, '/');
+    query->ns[0] = '\0';
+    if (!slash)
+        return;
+    snprintf(query->ns, sizeof(query->ns), "%.*s", (int)(slash - query->name), query->name);
+    memmove(query->name, slash + 1, strlen(slash));
+}
+
+static void read_view(const struct gs_http_request *req, struct web_query *ret)
+{
+    static const char *const names[] = {[WEB_NODE] = "node",
+                                        [WEB_NAMESPACE] = "namespace",
+                                        [WEB_OWNER] = "owner",
+                                        [WEB_POD] = "pod"};
+    for (int view = WEB_NODE; view <= WEB_POD && !ret->name[0]; view++) {
+        read_text(req, names[view], ret->name, sizeof(ret->name));
+        ret->view = ret->name[0] ? (enum web_view)view : WEB_ALL;
+    }
+    if (ret->view == WEB_ALL)
+        return;
+    ret->text[0] = ret->model[0] = '\0';
+    if (ret->view == WEB_NAMESPACE)
+        snprintf(ret->ns, sizeof(ret->ns), "%.*s", (int)sizeof(ret->ns) - 1, ret->name);
+    else if (ret->view != WEB_NODE)
+        split_name(ret);
+    const char *gpu = gs_http_query(req, "gpu");
+    ret->has_gpu = gpu && gpu[0];
+    if (gpu && !gs_parse_u32(gpu, strlen(gpu), &ret->gpu))
+        ret->gpu = UINT32_MAX; /* no GPU has it */
+}
+
 static void read_query(const struct gs_http_request *req, struct web_query *ret)
 {
-    const struct {
-        const char *name;
-        char *to;
-        size_t size;
-    } texts[] = {{"q", ret->text, sizeof(ret->text)},
-                 {"ns", ret->ns, sizeof(ret->ns)},
-                 {"model", ret->model, sizeof(ret->model)}};
     *ret = (struct web_query){0};
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        const char *value = gs_http_query(req, texts[i].name);
-        snprintf(texts[i].to, texts[i].size, "%s", value ? value : "");
-        gs_utf8_calm(texts[i].to); /* may have been cut within a character */
-    }
+    read_text(req, "q", ret->text, sizeof(ret->text));
+    read_text(req, "ns", ret->ns, sizeof(ret->ns));
+    read_text(req, "model", ret->model, sizeof(ret->model));
+    read_view(req, ret);
     const char *sort = gs_http_query(req, "sort"), *page = gs_http_query(req, "page");
     if (sort && !view_sort_parse(&ret->sort, sort))
         ret->sort = SORT_NAME;
@@ -87,10 +120,17 @@ static void answer_page(struct web *web, const struct gs_http_request *req,
         web_own_page(web, &query, res);
         return;
     }
+    if (query.view == WEB_POD && !req->may_block) {
+        res->wants_worker = true;
+        return;
+    }
     web->asked_ns = gs_clock_now_ns(gs_clock_system());
+    if (query.view == WEB_POD)
+        web_pod_ask(web, &query);
     pthread_mutex_lock(&web->watcher.lock);
     if (web_refresh(web, &err) == 0) {
         web_render(web, &query);
+        res->status = web->parts.missing ? 404 : 200;
         res->content_type = "text/html; charset=utf-8";
         web_document(&web->state, &query, &web->parts, &res->body);
         if (gs_buf_failed(&web->parts.html))

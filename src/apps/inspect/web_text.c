@@ -6,7 +6,7 @@
 
 #include "gpushare/base/index.h"
 #include "inspect/source.h"
-#include "inspect/web_page.h"
+#include "inspect/web_draw.h"
 
 /* Words of others in a page and in a link, and what stands around the parts. */
 
@@ -44,11 +44,49 @@ static void put_argument(struct gs_buf *out, const char *name, const char *value
     gs_buf_puts(out, "&amp;");
 }
 
+static const char *const view_words[] = {
+    [WEB_NODE] = "node", [WEB_NAMESPACE] = "namespace", [WEB_OWNER] = "owner", [WEB_POD] = "pod"};
+
+void web_put_address(struct gs_buf *out, enum web_view view, const char *ns, const char *name)
+{
+    gs_buf_printf(out, "?%s=", view_words[view]);
+    if (ns)
+        gs_url_escape(out, ns);
+    gs_buf_puts(out, ns ? "%2F" : "");
+    gs_url_escape(out, name);
+}
+
+void web_link(struct gs_buf *out, enum web_view view, const char *ns, const char *name,
+              const char *text)
+{
+    gs_buf_puts(out, "<a href=\"");
+    web_put_address(out, view, ns, name);
+    gs_buf_puts(out, "\">");
+    web_escape(out, text);
+    gs_buf_puts(out, "</a>");
+}
+
+void web_put_time(struct gs_buf *out, const char *before, int64_t at_s)
+{
+    char text[32];
+    struct tm when;
+    time_t at = (time_t)at_s;
+    if (at_s && gmtime_r(&at, &when) && strftime(text, sizeof(text), "%F %H:%M", &when))
+        gs_buf_printf(out, "%s%s UTC", before, text);
+}
+
 void web_query_text(const struct web_query *query, uint32_t page, struct gs_buf *out)
 {
-    put_argument(out, "q", query->text);
-    put_argument(out, "ns", query->ns);
-    put_argument(out, "model", query->model);
+    const bool has_ns = query->view == WEB_OWNER || query->view == WEB_POD;
+    if (query->view != WEB_ALL) {
+        web_put_address(out, query->view, has_ns ? query->ns : NULL, query->name);
+        gs_buf_puts(out, "&amp;");
+    } else {
+        gs_buf_putc(out, '?');
+        put_argument(out, "q", query->text);
+        put_argument(out, "ns", query->ns);
+        put_argument(out, "model", query->model);
+    }
     if (query->sort != SORT_NAME)
         put_argument(out, "sort", view_sorts[query->sort]);
     gs_buf_printf(out, "page=%" PRIu32, page + 1);

@@ -123,6 +123,9 @@ def make_world(rng):
     waiting = []
     for pod in pods:
         dice = rng.random()
+        if dice * 1000 % 3 > 1:
+            pod["metadata"]["ownerReferences"] = [{"apiVersion": "batch/v1", "kind": "Job", "name": f"job-{int(dice * 1000) % 2}",
+                                                   "uid": "job", "controller": True}]
         if dice < 0.5:
             bind(rng, pod, rng.choice(nodes))
         elif dice < 0.7:
@@ -360,12 +363,87 @@ def ask_about_sums(world, programs, judge):
 SUMMED = ["totalGPU", "usedGPU", "freeGPU", "unusableGPU", "overGPU", "pendingGPU"]
 
 
-def ask_about_page(programs, judge):
+def text_of(markup):
+    return " ".join(re.sub(r"<[^>]*>", " ", markup).split())
+
+
+def owner_of(pod):
+    references = pod["metadata"].get("ownerReferences")
+    return "Job/" + references[0]["name"] if references else ""
+
+
+def ask_about_waits(world, page, told, judge):
+    """A row for pods of one owner that ask for the same and wait for the same reason, that of the oldest first."""
+    owners = {pod["metadata"]["name"]: owner_of(pod) for pod in world["pods"]}
+    judge("owners of who waits", {w["name"]: w.get("owner", "") for w in told["waiting"]["items"]},
+          {w["name"]: owners[w["name"]] for w in told["waiting"]["items"]})
+    groups = {}
+    for w in told["waiting"]["items"]:
+        near, name = w.get("nearest", {}), w["name"]
+        key = (owners[name] or name, w["message"], near.get("node", ""), near.get("id", ""), w["requestedGPU"], w["gpuCount"],
+               w.get("requestedCorePercentage", 0))
+        groups.setdefault(key, []).append(name)
+    waiting = page[page.index("id=waiting"):page.index("</section>", page.index("id=waiting"))]
+    rows = [re.split("<td[^>]*>", row)[1:] for row in waiting.split("<tr")[2:]]
+    told_rows = sorted((text_of(row[0].split("<small>")[0]), sorted(re.findall(r'href="\?pod=team%2F([^"]*)"', row[1]))) for row in rows)
+    page_of = {}
+    for text, pods in told_rows:  # what differs in priority or in what it says of nodes stands in rows of its own
+        page_of.setdefault(text, []).extend(pods)
+    judge("page: who waits, and why", {text: sorted(pods) for text, pods in page_of.items()},
+          {text: sorted(w["name"] for w in told["waiting"]["items"] if w["message"] == text) for text in page_of})
+    for text, pods in told_rows:
+        judge(f"page: {pods} are alike", sum(set(pods) <= set(names) and key[1] == text for key, names in groups.items()), 1)
+    firsts = [min((told["waiting"]["items"].index(w), w["name"]) for w in told["waiting"]["items"]
+                  if w["name"] in re.findall(r'href="\?pod=team%2F([^"]*)"', row[1])) for row in rows]
+    judge("page: the oldest first", firsts, sorted(firsts))
+    near = {w["name"]: w.get("nearest", {}).get("node", "") for w in told["waiting"]["items"]}
+    for row, (_, name) in zip(rows, firsts):
+        judge(f"page: nearest miss of {name}", (re.findall(r'href="\?node=([^"&]*)', row[0]) or [""])[0], near[name])
+    judge("page: sum of who waits", re.findall(r"(\d+) pods? waits? for (\d+)", waiting),
+          [(str(told["waiting"]["pods"]), str(told["waiting"]["requestedGPU"]))] if told["waiting"]["pods"] else [])
+
+
+def figures_of(part):
+    return {name: int(number) for number, name in re.findall(r'<div class="?fig[^>]*><b>(\d+)</b> [^<]*<span>([^<]*)</span>', part)}
+
+
+def ask_about_views(world, programs, judge):
+    """A filter's sums are those of -n; a namespace's and an owner's view add up its pods."""
+    told = json.loads(programs.inspect("--output=json", "--namespace=team"))
+    page = html.unescape(request(programs.web, "GET", "/?ns=team")[1])
+    figures = figures_of(page[page.index("id=totals"):page.index("id=waiting")])
+    meant = {FIGURES[key]: number for key, number in told["cluster"].items() if key in FIGURES and
+             (number or key not in ("unusableGpus", "overfullGpus"))}
+    team = told["namespaces"][0] if told["namespaces"] else {"usedGPU": 0, "pods": 0}
+    judge("?ns=team: figures", {name: number for name, number in figures.items() if not name.startswith("allocated")},
+          {**meant, "of pods that match": team["usedGPU"]})
+    views = {"namespace=team": (team["usedGPU"], team["pods"], told["waiting"]["requestedGPU"], told["waiting"]["pods"])}
+    has = {}
+    for node in told["nodes"]:
+        for pod in [pod for dev in node["devs"] for pod in dev["pods"]] + \
+                [{**pod, "usedGPU": pod["usedGPU"] * pod["gpuCount"]} for pod in node["pending"]]:
+            has[pod["name"]] = has.get(pod["name"], 0) + pod["usedGPU"]
+    for owner in {owner_of(pod) for pod in world["pods"]} - {""}:
+        names = {pod["metadata"]["name"] for pod in world["pods"] if owner_of(pod) == owner}
+        waits = [w for w in told["waiting"]["items"] if w["name"] in names]
+        placed = [has[name] for name in names if name in has]
+        if placed or waits:
+            views[f"owner=team/{owner}"] = (sum(placed), len(placed), None, len(waits))
+    for address, should in views.items():
+        status, page = request(programs.web, "GET", "/?" + address)
+        figures = figures_of(page[page.index("id=view"):])
+        said = [figures.get(name) for name in ("given", "pods that have a place", "asked for by pods that wait", "pods that wait")]
+        if should[2] is None:
+            said[2] = None
+        judge(f"?{address}", (status, *said), (200, *should))
+
+
+def ask_about_page(world, programs, judge):
     """Every figure of the page is one of -o json's."""
     page = html.unescape(request(programs.web, "GET", "/")[1])
     told = json.loads(programs.inspect("--output=json"))
     cluster, totals = told["cluster"], page[page.index("id=totals"):page.index("id=waiting")]
-    figures = {name: int(number) for number, name in re.findall(r'<div class="fig[^"]*"><b>(\d+)</b> [^<]*<span>([^<]*)</span>', totals)}
+    figures = figures_of(totals)
     meant = {FIGURES[key]: number for key, number in cluster.items() if key in FIGURES and (number or key not in
                                                                                            ("unusableGpus", "overfullGpus"))}
     sums = re.search(r"<b>(\d+)</b> of (\d+) (\w+)<span>allocated", totals)
@@ -374,22 +452,15 @@ def ask_about_page(programs, judge):
     gib = 1024 if told["unit"] == "MiB" else 1
     judge("page: would fit", [(int(size) * gib, int(count)) for count, size in re.findall(r"<b>(\d+)</b> of (\d+) GiB</div>", totals)],
           [(fit["requestedGPU"], fit["pods"]) for fit in cluster["wouldFit"]])
-    judge("page: namespaces", re.findall(r'<i class="sw n\d+"></i>(\S+) <b>(\d+)</b>', totals),
+    judge("page: namespaces", re.findall(r'<i class="sw n\d+"></i><a [^>]*>(\S+)</a> <b>(\d+)</b>', totals),
           [(ns["name"], str(ns["usedGPU"])) for ns in told["namespaces"]])
-    waiting = page[page.index("id=waiting"):page.index("</section>", page.index("id=waiting"))]
-    rows = [re.split("<td[^>]*>", row)[1:] for row in waiting.split("<tr")[2:]]
-    judge("page: who waits", [(row[0], row[1], row[4]) for row in rows],
-          [(w["namespace"], w["name"], w["message"]) for w in told["waiting"]["items"]])
-    judge("page: nearest miss", [row[5].split(" ")[0].split("<")[0].strip() for row in rows],
-          [w.get("nearest", {}).get("node", "") for w in told["waiting"]["items"]])
-    judge("page: sum of who waits", re.findall(r"(\d+) pods? waits? for (\d+)", waiting),
-          [(str(told["waiting"]["pods"]), str(told["waiting"]["requestedGPU"]))] if told["waiting"]["pods"] else [])
+    ask_about_waits(world, page, told, judge)
     cards = re.findall(r'<article id="n-([^"]*)">(.*?)</article>', page, re.S)
     judge("page: nodes", [name for name, _ in cards], [node["name"] for node in told["nodes"]])
     for (name, card), node in zip(cards, told["nodes"]):
         judge(f"page: node {name}", re.search(r"<b>(\d+/\d+)</b></h3>", card)[1], f"{node['usedGPU']}/{node['totalGPU']}")
         gpus = card.split("<div class=g>")[1:]
-        judge(f"page: GPUs of {name}", [re.search(r"<span>(\d+/\d+)</span></div>", gpu)[1] for gpu in gpus],
+        judge(f"page: GPUs of {name}", [re.search(r"<span>(\d+/\d+)</span>", gpu)[1] for gpu in gpus],
               [f"{dev['usedGPU']}/{dev['totalGPU']}" for dev in node["devs"]])
         judge(f"page: pods of {name}", [shown_pods(gpu.split('<div class="g pend">')[0]) for gpu in gpus],
               [pods_of(dev["pods"], told["unit"]) for dev in node["devs"]])
@@ -435,7 +506,8 @@ def one_world(build, seed, wrong):
         world["waiting"] = [of[pod["metadata"]["name"]] for pod in world["waiting"]]
         ask_about_pods(world, programs, [n["metadata"]["name"] for n in world["nodes"]], judge)
         ask_about_sums(world, programs, judge)
-        ask_about_page(programs, judge)
+        ask_about_page(world, programs, judge)
+        ask_about_views(world, programs, judge)
         ask_about_sizes(world, programs, rng, judge)
     finally:
         programs.close()

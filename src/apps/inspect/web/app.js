@@ -13,6 +13,7 @@
   const TYPE_MS = 200; // of silence before what was typed is searched for
   let events = null;
   let heard = Date.now(); // when the server last said something
+  let known = heard; // and when that was up to date
   let live = true; // as it said, its own watches stand
   let asked = 0; // counts pages, so that a late answer is not shown
 
@@ -28,17 +29,13 @@
     return fields;
   }
 
-  function pageOf(address) {
-    return new URL(address, location.href).searchParams.get("page");
-  }
-
   // --- putting in what is new ---
 
   // The element that has the keyboard, by its part and its place in it.
   function focused() {
     const part = document.activeElement.closest("main > [id]");
     if (!part) return null;
-    const all = [...part.querySelectorAll("[tabindex], a")];
+    const all = [...part.querySelectorAll("a, summary, button")];
     return { id: part.id, label: document.activeElement.getAttribute("aria-label"),
              at: all.indexOf(document.activeElement) };
   }
@@ -46,7 +43,7 @@
   function refocus(was) {
     const part = was && document.getElementById(was.id);
     if (!part || part.contains(document.activeElement)) return;
-    const all = [...part.querySelectorAll("[tabindex], a")];
+    const all = [...part.querySelectorAll("a, summary, button")];
     const same = all.find((one) => one.getAttribute("aria-label") === was.label);
     const next = same || all[Math.min(was.at, all.length - 1)];
     if (next) next.focus({ preventScroll: true });
@@ -58,13 +55,19 @@
     return made.content;
   }
 
-  // Tables that were scrolled stay where they were.
-  function scrolls(root) {
-    return [...root.querySelectorAll(".scroll")].map((one) => one.scrollTop);
+  // Tables that were scrolled stay where they were, and what was opened stays open: by what it is of.
+  function nameOf(details) {
+    return details.closest("td")?.querySelector("a:nth-of-type(2)")?.href ?? "";
   }
 
-  function rescroll(root, tops) {
-    root.querySelectorAll(".scroll").forEach((one, i) => { one.scrollTop = tops[i] || 0; });
+  function scrolls(root) {
+    return { tops: [...root.querySelectorAll(".scroll")].map((one) => one.scrollTop),
+             open: [...root.querySelectorAll("details[open]")].map(nameOf) };
+  }
+
+  function rescroll(root, was) {
+    root.querySelectorAll(".scroll").forEach((one, i) => { one.scrollTop = was.tops[i] || 0; });
+    root.querySelectorAll("details").forEach((one) => { one.open = was.open.includes(nameOf(one)); });
   }
 
   function replacePart(html) {
@@ -97,12 +100,13 @@
     const stale = Date.now() - heard > STALE_MS;
     age.className = stale || !live ? "stale" : "live";
     const state = stale ? "no connection; as of " : live ? "live, as of " : "not up to date; as of ";
-    const text = state + clock(new Date(heard));
+    const text = state + clock(new Date(known));
     if (age.textContent !== text) age.textContent = text;
   }
 
   function hear() {
     heard = Date.now();
+    if (live) known = heard;
     showAge();
   }
 
@@ -156,9 +160,14 @@
     const link = event.target.closest("#pager a");
     if (!link) return;
     event.preventDefault();
-    const fields = query();
-    fields.set("page", pageOf(link.href));
-    show(fields).then(() => scrollTo(0, 0));
+    show(new URL(link.href).searchParams);
+  });
+
+  main.addEventListener("click", async (event) => {
+    const button = event.target.closest(".copy");
+    if (!button) return;
+    await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+    button.textContent = "copied";
   });
 
   // --- keyboard ---
@@ -168,7 +177,7 @@
     const here = from.getBoundingClientRect();
     let best = null;
     let bestWay = Infinity;
-    for (const one of main.querySelectorAll(".p")) {
+    for (const one of main.querySelectorAll(".p, a.c")) {
       const there = one.getBoundingClientRect();
       const rows = down ? there.top - here.bottom : here.top - there.bottom;
       const aside = Math.max(0, there.left - here.left, here.left - there.right + 1);
@@ -179,7 +188,7 @@
   }
 
   function horizontal(from, step) {
-    const all = [...main.querySelectorAll(".p")];
+    const all = [...main.querySelectorAll(".p, a.c")];
     return all[all.indexOf(from) + step];
   }
 
@@ -202,7 +211,7 @@
       from.value = "";
       from.blur();
       show(query());
-    } else if (from.matches(".p") && moves[event.key]) {
+    } else if (from.matches(".p, .c") && moves[event.key]) {
       event.preventDefault();
       const to = moves[event.key](from);
       if (to) { to.focus(); to.scrollIntoView({ block: "nearest" }); }

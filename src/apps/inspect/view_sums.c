@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpushare/core/placement.h"
+#include "inspect/view.h"
+
+/* The view's sums, and the same of a part of it. */
+
+/* ---- sums ---- */
+
+static void sum_meant(struct view *view, const struct view_node *node)
+{
+    for (uint32_t i = 0; i < node->claim_count; i++) {
+        if (!view_means(view, node, &node->claims[i]))
+            continue;
+        view->sum.pods++;
+        view->sum.meant_units += claim_units(&node->claims[i]);
+    }
+}
+
+static void sum_nodes(struct view *view)
+{
+    struct view_sum *sum = &view->sum;
+    sum->largest_gpu_units = 1;
+    for (size_t i = 0; i < view->node_count; i++) {
+        const struct view_node *node = &view->nodes[i];
+        sum->nodes++;
+        sum->gpus += node->gpu_count;
+        sum->total_units += node->total_units;
+        sum->used_units += node->used_units;
+        sum_meant(view, node);
+        sum->pending_units += node->pending_units;
+        sum->unusable_units += node->unusable_units;
+        sum->over_units += node->over_units;
+        sum->pending_pods += node->pending_pods;
+        gs_fragmentation_add(&sum->fragmentation, &node->fragmentation);
+        limits_add(&sum->limits, &node->limits);
+        view->says_used |= node->usage && node->usage->known;
+        sum->used_bytes += node->used_bytes;
+        view->says_cores |= node->used_cores_pct > 0;
+        for (uint32_t g = 0; g < node->gpu_count; g++) {
+            if (node->gpus[g].total_units > sum->largest_gpu_units)
+                sum->largest_gpu_units = node->gpus[g].total_units;
+            sum->overfull_gpus += node->gpus[g].overfull;
+            sum->unusable_gpus += !node->gpus[g].usable;
+            view->says_enforced |= node->gpus[g].gpu->enforced != GS_ENFORCED_UNKNOWN;
+        }
+    }
+    view->pending = sum->pending_pods > 0;
+}
+
+/* The inventory's word; without any, the original's guess from the first node: more than 100 of a
+ * unit on one GPU must be MiB. */
+static void find_unit(struct view *view)
+{
+    enum gs_unit unit = GS_UNIT_UNKNOWN;
+    const char *guess = NULL;
+    for (size_t i = 0; i < view->node_count; i++) {
+        const struct view_node *node = &view->nodes[i];
+        enum gs_unit own = node->node->unit;
+        view->mixed_units |= own && unit && own != unit;
+        unit = unit ? unit : own;
+        if (!guess && !own && node->gpu_count)
+            guess = node->total_units / node->gpu_count > 100 ? "MiB" : "GiB";
+    }
+    view->unit = view->mixed_units ? "mixed units" : unit ? gs_unit_name(unit) : guess;
+    if (!view->unit)
+        view->unit = "GiB";
+}
+
+/* ---- namespaces ---- */
+
+static int order_names(const void *a, const void *b)
+{
+    const struct view_ns *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+static int order_namespaces(const void *a, const void *b)
+{
+    const struct view_ns *x = a, *y = b;
+    return x->used_units != y->used_units ? (x->used_units < y->used_units ? 1 : -1)
+                                          : strcmp(x->name, y->name);
+}
+
+static int sum_namespaces(struct view *view)
+{
+    size_t count = 0, kept = 0;
+    view->namespaces = calloc(view->sum.pods + 1, sizeof(*view->namespaces));
+    if (!view->namespaces)
+        return -1;
+    for (size_t i = 0; i < view->node_count; i++) {
+        const struct view_node *node = &view->nodes[i];
+        for (uint32_t c = 0; c < node->claim_count; c++) {
+            const struct gs_claim *claim = &node->claims[c];
+            if (view_means(view, node, claim))
+                view->namespaces[count++] = (struct view_ns){claim->ns, 1, claim_units(claim)};
+        }
+    }
+    struct view_ns *all = view->namespaces;
+    qsort(all, count, sizeof(*all), order_names);
+    for (size_t i = 0; i < count; i++) {
+        if (kept && strcmp(all[kept - 1].name, all[i].name) == 0) {
+            all[kept - 1].pods++;
+            all[kept - 1].used_units += all[i].used_units;
+        } else {
+            all[kept++] = all[i];
+        }
+    }
+    qsort(all, kept, sizeof(*all), order_namespaces);
+    view->ns_count = kept;
+    return 0;
+}
+
+int view_sum_up(struct view *view)
+{
+    sum_nodes(view);
+    find_unit(view);
+    return sum_namespaces(view);
+}
+
+static int order_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void view_find_hues(struct view *view)
+{
+    view->hue_count = 0;
+    for (size_t i = 0; i < view->ns_count && i < VIEW_HUES; i++)
+        view->hues[view->hue_count++] = view->namespaces[i].name;
+    qsort(view->hues, view->hue_count, sizeof(*view->hues), order_texts);
+}
+
+size_t view_hue(const struct view *view, const char *ns)
+{
+    const char *const *found =
+        bsearch(&ns, view->hues, view->hue_count, sizeof(*view->hues), order_texts);
+    return found ? (size_t)(found - view->hues) : VIEW_HUES;
+}
+
+/* ---- a part of it ---- */
+
+static bool has_text(const char *text, const char *part)
+{
+    return !part[0] || strcasestr(text, part) != NULL;
+}
+
+/* Of the namespace and of the owner. */
+static bool is_theirs(const struct view_filter *filter, const char *ns, const char *owner)
+{
+    return (!filter->ns[0] || strcmp(filter->ns, ns) == 0) &&
+           (!filter->owner[0] || strcmp(filter->owner, owner) == 0);
+}
+
+static bool name_has_text(const struct view_filter *filter, const char *ns, const char *name)
+{
+    char full[400];
+    snprintf(full, sizeof(full), "%.100s/%.253s", ns, name);
+    return has_text(full, filter->text);
+}
+
+bool view_means(const struct view *view, const struct view_node *node, const struct gs_claim *claim)
+{
+    const struct view_filter *filter = view->filter;
+    if (!filter)
+        return true;
+    const char *owner = filter->owner[0] ? snapshot_owner(view->snapshot, claim->uid) : "";
+    return is_theirs(filter, claim->ns, owner) && (has_text(node->node->name, filter->text) ||
+                                                   name_has_text(filter, claim->ns, claim->name));
+}
+
+static bool has_model(const struct view_node *node, const char *model)
+{
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        if (strcmp(node->gpus[i].gpu->model, model) == 0)
+            return true;
+    }
+    return !model[0];
+}
+
+static bool node_is_meant(const struct view *view, const struct view_node *node)
+{
+    const struct view_filter *filter = view->filter;
+    if (!has_model(node, filter->model))
+        return false;
+    if (!filter->ns[0] && !filter->owner[0] && has_text(node->node->name, filter->text))
+        return true;
+    for (uint32_t i = 0; i < node->claim_count; i++) {
+        if (view_means(view, node, &node->claims[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Some GPU of the model could take it: the pod's own lists let it, and it is as large. */
+static bool may_use_model(const struct view *view, const struct wait *wait)
+{
+    const char *model = view->filter->model;
+    for (size_t i = 0; i < view->node_count && model[0]; i++) {
+        const struct view_node *node = &view->nodes[i];
+        const gs_gpu_mask allowed = gs_ask_allowed(&wait->ask, node->state);
+        for (uint32_t g = 0; g < node->gpu_count; g++) {
+            if ((allowed & GS_GPU_BIT(node->gpus[g].idx)) &&
+                node->gpus[g].total_units >= wait->ask.units &&
+                strcmp(node->gpus[g].gpu->model, model) == 0)
+                return true;
+        }
+    }
+    return !model[0];
+}
+
+static bool wait_is_meant(const void *ctx, const struct wait *wait)
+{
+    const struct view *view = ctx;
+    const struct gs_pod *pod = &wait->waiting->pod;
+    const struct view_filter *filter = view->filter;
+    return is_theirs(filter, pod->ns, pod->owner) &&
+           (name_has_text(filter, pod->ns, pod->name) || has_text(pod->owner, filter->text) ||
+            (wait->group.nearest && has_text(wait->group.nearest, filter->text))) &&
+           may_use_model(view, wait);
+}
+
+int view_narrow(const struct view *whole, const struct view_filter *filter, struct view *ret)
+{
+    *ret = *whole;
+    ret->nodes = calloc(whole->node_count + 1, sizeof(*ret->nodes));
+    ret->node_count = ret->ns_count = 0;
+    ret->sum = (struct view_sum){0};
+    ret->says_enforced = ret->says_cores = ret->says_used = ret->mixed_units = false;
+    ret->namespaces = NULL;
+    ret->all_claims = NULL;
+    ret->all_gpus = NULL;
+    ret->waits = (struct waits){0};
+    ret->filter = filter;
+    ret->scope = "Nodes Shown";
+    if (!ret->nodes)
+        return -1;
+    for (size_t i = 0; i < whole->node_count; i++) {
+        if (node_is_meant(ret, &whole->nodes[i]))
+            ret->nodes[ret->node_count++] = whole->nodes[i];
+    }
+    if (view_sum_up(ret) < 0)
+        return -1;
+    return waits_narrow(&whole->waits, wait_is_meant, ret, &ret->waits);
+}
+
+/* ---- by model, by owner ---- */
+
+static int order_models(const void *a, const void *b)
+{
+    const struct view_node *x = a, *y = b;
+    int order = strcmp(view_node_model(x), view_node_model(y));
+    return order ? order : strverscmp(x->node->name, y->node->name);
+}
+
+int view_by_model(const struct view *view, size_t most, struct view_models *ret)
+{
+    *ret = (struct view_models){.all = calloc(most, sizeof(*ret->all)),
+                                .nodes = calloc(view->node_count + 1, sizeof(*ret->nodes))};
+    if (!ret->all || !ret->nodes)
+        return -1;
+    memcpy(ret->nodes, view->nodes, view->node_count * sizeof(*ret->nodes));
+    qsort(ret->nodes, view->node_count, sizeof(*ret->nodes), order_models);
+    for (size_t i = 0; i < view->node_count; i++) {
+        const char *model = view_node_model(&ret->nodes[i]);
+        struct view_model *last = ret->count ? &ret->all[ret->count - 1] : NULL;
+        if (!last || (strcmp(last->name, model) != 0 && ret->count < most)) {
+            last = &ret->all[ret->count++];
+            *last = (struct view_model){model, *view};
+            last->part.nodes = &ret->nodes[i];
+            last->part.node_count = 0;
+            last->part.sum = (struct view_sum){0};
+        } else if (strcmp(last->name, model) != 0) {
+            last->name = "other models";
+        }
+        last->part.node_count++;
+    }
+    for (size_t i = 0; i < ret->count; i++)
+        sum_nodes(&ret->all[i].part);
+    return 0;
+}
+
+void view_models_release(struct view_models *models)
+{
+    free(models->all);
+    free(models->nodes);
+    *models = (struct view_models){0};
+}
+
+static int order_owners(const void *a, const void *b)
+{
+    const struct view_owner *x = a, *y = b;
+    int order = strcmp(x->ns, y->ns);
+    if (order == 0)
+        order = strcmp(x->owner, y->owner);
+    return order ? order : strcmp(x->pod, y->pod);
+}
+
+static int order_most(const void *a, const void *b)
+{
+    const struct view_owner *x = a, *y = b;
+    return x->units != y->units ? (x->units < y->units ? 1 : -1) : order_owners(a, b);
+}
+
+struct view_owner *view_owners(const struct view *view, size_t *ret_count)
+{
+    size_t count = 0, kept = 0;
+    struct view_owner *all = calloc(view->sum.pods + 1, sizeof(*all));
+    for (size_t i = 0; all && i < view->node_count; i++) {
+        const struct view_node *node = &view->nodes[i];
+        for (uint32_t c = 0; c < node->claim_count; c++) {
+            const struct gs_claim *claim = &node->claims[c];
+            if (view_means(view, node, claim))
+                all[count++] =
+                    (struct view_owner){claim->ns, snapshot_owner(view->snapshot, claim->uid),
+                                        claim->name, 1, claim_units(claim)};
+        }
+    }
+    if (!all)
+        return NULL;
+    qsort(all, count, sizeof(*all), order_owners);
+    for (size_t i = 0; i < count; i++) {
+        struct view_owner *last = kept ? &all[kept - 1] : NULL;
+        if (last && all[i].owner[0] && strcmp(last->ns, all[i].ns) == 0 &&
+            strcmp(last->owner, all[i].owner) == 0) {
+            last->pods++;
+            last->units += all[i].units;
+        } else {
+            all[kept++] = all[i];
+        }
+    }
+    qsort(all, kept, sizeof(*all), order_most);
+    *ret_count = kept;
+    return all;
+}

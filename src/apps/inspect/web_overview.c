@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect/web_draw.h"
+
+/* Where there are many nodes: a cell for each GPU, by model, as high as it is given. Beyond
+ * CELLS_MAX GPUs a cell is a node. A model has several parts, so that news are short. */
+
+enum { CELLS_MAX = 4000, NODES_OF_PART = 250, MODELS_MAX = 24 };
+
+struct cell {
+    uint64_t given, total, free, stranded;
+    bool usable, overfull;
+};
+
+/* A tenth of the whole, rounded up: whatever is given is seen. */
+static unsigned tenths(uint64_t part, uint64_t whole)
+{
+    const uint64_t share = whole ? (part * 10 + whole - 1) / whole : 0;
+    return share > 10 ? 10 : (unsigned)share;
+}
+
+static void put_cell(struct gs_buf *out, const struct view_node *node, const struct view_gpu *gpu,
+                     const struct cell *cell)
+{
+    const char *state = cell->overfull   ? " full"
+                        : !cell->usable  ? " off"
+                        : cell->stranded ? " str"
+                                         : "";
+    gs_buf_printf(out, "<a class=\"c l%u%s\" href=\"", tenths(cell->given, cell->total), state);
+    web_put_address(out, WEB_NODE, NULL, node->node->name);
+    if (gpu)
+        gs_buf_printf(out, "&amp;gpu=%" PRIu32, gpu->idx);
+    gs_buf_puts(out, "\" aria-label=\"");
+    web_escape(out, node->node->name);
+    if (gpu)
+        gs_buf_printf(out, " GPU%" PRIu32, gpu->idx);
+    gs_buf_printf(out, ": %" PRIu64 "/%" PRIu64, cell->given, cell->total);
+    if (cell->overfull)
+        gs_buf_puts(out, ", overfull");
+    else if (!cell->usable)
+        gs_buf_puts(out, ", takes no pods");
+    else if (cell->stranded)
+        gs_buf_printf(out, ", %" PRIu64 " stranded%s", cell->stranded, gpu ? " on its node" : "");
+    gs_buf_puts(out, "\"></a>");
+}
+
+static void put_gpu_cells(struct gs_buf *out, const struct view_node *node)
+{
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        const struct view_gpu *gpu = &node->gpus[i];
+        put_cell(
+            out, node, gpu,
+            &(struct cell){.given = gpu->used_units,
+                           .total = gpu->total_units,
+                           .stranded = gpu->free_units ? node->fragmentation.stranded_units : 0,
+                           .usable = gpu->usable,
+                           .overfull = gpu->overfull});
+    }
+}
+
+static void put_node_cell(struct gs_buf *out, const struct view_node *node)
+{
+    struct cell cell = {.given = node->used_units,
+                        .total = node->total_units,
+                        .stranded = node->fragmentation.stranded_units};
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        cell.usable |= node->gpus[i].usable;
+        cell.overfull |= node->gpus[i].overfull;
+    }
+    put_cell(out, node, NULL, &cell);
+}
+
+static void put_sum(struct gs_buf *out, const struct view *part)
+{
+    const struct view_sum *sum = &part->sum;
+    gs_buf_printf(out,
+                  " <small>%" PRIu32 " nodes, %" PRIu32 " GPUs: %" PRIu64 " of %" PRIu64
+                  " %s given, %" PRIu64 " free",
+                  sum->nodes, sum->gpus, sum->used_units, sum->total_units, part->unit,
+                  sum->fragmentation.free_units);
+    if (sum->fragmentation.stranded_units)
+        gs_buf_printf(out, ", %" PRIu64 " stranded", sum->fragmentation.stranded_units);
+    if (sum->unusable_units)
+        gs_buf_printf(out, ", %" PRIu64 " not usable", sum->unusable_units);
+    gs_buf_puts(out, "</small>");
+}
+
+static void put_legend(const struct web_draw *draw, bool per_gpu)
+{
+    gs_buf_printf(draw->out,
+                  "<p class=legend>A cell is a %s: <i class=\"c l7\"></i> as high as it is given, "
+                  "<i class=\"c l7 str\"></i> free memory is stranded, <i class=\"c l4 off\"></i> "
+                  "takes no pods, <i class=\"c l10 full\"></i> overfull</p>",
+                  per_gpu ? "GPU" : "node; with a filter of fewer nodes it is a GPU");
+}
+
+/* Nodes from that on of one model. */
+static void put_part(const struct web_draw *draw, const struct view_model *model, size_t nth,
+                     size_t from, bool per_gpu)
+{
+    struct gs_buf *out = draw->out;
+    char id[64];
+    snprintf(id, sizeof(id), "o-%zu-%zu", nth, from);
+    web_begin(draw, id);
+    gs_buf_printf(out, "<section class=map id=%s aria-label=\"GPUs by model\">", id);
+    if (nth == 0 && from == 0)
+        put_legend(draw, per_gpu);
+    if (from == 0) {
+        gs_buf_puts(out, "<h2>");
+        web_escape(out, model->name[0] ? model->name : "model not known");
+        put_sum(out, &model->part);
+        gs_buf_puts(out, "</h2>");
+    }
+    gs_buf_puts(out, "<div class=cells>");
+    for (size_t i = from; i < model->part.node_count && i < from + NODES_OF_PART; i++) {
+        if (per_gpu)
+            put_gpu_cells(out, &model->part.nodes[i]);
+        else
+            put_node_cell(out, &model->part.nodes[i]);
+    }
+    gs_buf_puts(out, "</div></section>\n");
+    web_end(draw);
+}
+
+void web_put_overview(const struct web_draw *draw)
+{
+    struct view_models models;
+    const bool per_gpu = draw->view->sum.gpus <= CELLS_MAX;
+    if (view_by_model(draw->view, MODELS_MAX, &models) < 0)
+        draw->out->failed = GS_ENOMEM;
+    for (size_t nth = 0; nth < models.count; nth++) {
+        const struct view_model *model = &models.all[nth];
+        for (size_t from = 0; from < model->part.node_count; from += NODES_OF_PART)
+            put_part(draw, model, nth, from, per_gpu);
+    }
+    view_models_release(&models);
+}
