@@ -67,7 +67,6 @@ static void read_budget(struct gs_pod_reader *pr, struct gs_budget *budget)
 {
     struct gs_reader *reader = &pr->reader;
     struct gs_scan_text key;
-    pr->rules = pr->rule_values = 0;
     gs_scan_object(&reader->scan, "a budget");
     while (gs_scan_key(&reader->scan, &key)) {
         if (gs_scan_text_is(key, "metadata"))
@@ -81,41 +80,19 @@ static void read_budget(struct gs_pod_reader *pr, struct gs_budget *budget)
     }
 }
 
-static void read_items(struct gs_pod_reader *pr, struct gs_budget **all, uint32_t *count)
-{
-    struct gs_reader *reader = &pr->reader;
-    if (!gs_read_array(reader, "items"))
-        return;
-    while (gs_scan_element(&reader->scan)) {
-        struct gs_budget *wider =
-            gs_read_grow(reader, *all, *count, sizeof(**all), "items", UINT32_MAX);
-        if (!wider)
-            return;
-        *all = wider;
-        read_budget(pr, &wider[(*count)++]);
-    }
-}
-
-int gs_codec_budgets(struct gs_slice json, struct gs_arena *arena, struct gs_budget **ret,
-                     uint32_t *ret_count, struct gs_error *err)
+int gs_codec_budget_take(struct gs_scan *from, struct gs_arena *arena, struct gs_budget **all,
+                         uint32_t *count, struct gs_error *err)
 {
     struct gs_pod_reader pr = {.reader.arena = arena};
-    struct gs_reader *reader = &pr.reader;
-    struct gs_budget *all = NULL;
-    struct gs_scan_text key;
-    uint32_t count = 0;
-    gs_scan_init(&reader->scan, json);
-    gs_scan_object(&reader->scan, "the list of budgets");
-    while (gs_scan_key(&reader->scan, &key)) {
-        if (gs_scan_text_is(key, "items"))
-            read_items(&pr, &all, &count);
-        else
-            gs_scan_skip(&reader->scan);
-    }
-    if (gs_reader_finish(reader, err) < 0)
+    gs_reader_enter(&pr.reader, from);
+    struct gs_budget *wider =
+        gs_read_grow(&pr.reader, *all, *count, sizeof(*wider), "items", UINT32_MAX);
+    if (wider)
+        read_budget(&pr, &wider[*count]);
+    if (gs_reader_leave(&pr.reader, from, err) < 0)
         return -1;
-    *ret = all;
-    *ret_count = count;
+    *all = wider;
+    ++*count;
     return 0;
 }
 

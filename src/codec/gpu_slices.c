@@ -99,41 +99,25 @@ static void read_spec(struct draft *draft)
         draft->gpus[i].node = node;
 }
 
-static void read_items(struct draft *draft)
+int gs_codec_gpu_slice_take(struct gs_scan *from, const char *driver, struct gs_arena *arena,
+                            struct gs_sliced_gpu **all, uint32_t *count, struct gs_error *err)
 {
-    struct gs_reader *reader = &draft->reader;
+    struct draft draft = {
+        .reader.arena = arena, .driver = gs_slice_of(driver), .gpus = *all, .count = *count};
+    struct gs_reader *reader = &draft.reader;
     struct gs_scan_text key;
-    if (!gs_read_array(reader, "items"))
-        return;
-    while (gs_scan_element(&reader->scan)) {
-        if (!gs_read_object(reader, "items entry"))
-            continue;
+    gs_reader_enter(reader, from);
+    if (gs_read_object(reader, "items entry")) {
         while (gs_scan_key(&reader->scan, &key)) {
             if (gs_scan_text_is(key, "spec"))
-                read_spec(draft);
+                read_spec(&draft);
             else
                 gs_scan_skip(&reader->scan);
         }
     }
-}
-
-int gs_codec_gpu_slices(struct gs_slice json, const char *driver, struct gs_arena *arena,
-                        struct gs_sliced_gpu **ret, uint32_t *ret_count, struct gs_error *err)
-{
-    struct draft draft = {.reader.arena = arena, .driver = gs_slice_of(driver)};
-    struct gs_scan *scan = &draft.reader.scan;
-    struct gs_scan_text key;
-    gs_scan_init(scan, json);
-    gs_scan_object(scan, "the list of slices");
-    while (gs_scan_key(scan, &key)) {
-        if (gs_scan_text_is(key, "items"))
-            read_items(&draft);
-        else
-            gs_scan_skip(scan);
-    }
-    if (gs_reader_finish(&draft.reader, err) < 0)
+    if (gs_reader_leave(reader, from, err) < 0)
         return -1;
-    *ret = draft.gpus;
-    *ret_count = draft.count;
+    *all = draft.gpus;
+    *count = draft.count;
     return 0;
 }

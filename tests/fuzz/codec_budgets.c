@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever is decoded can be walked to its end and asked whom it covers; labels ascend. */
 #include "fuzz.h"
-#include "gpushare/codec/budgets.h"
+#include "item_lists.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     for (uint32_t i = 1; i < label_count; i++)
         FUZZ_CHECK(strcmp(labels[i - 1].key, labels[i].key) <= 0);
-    if (gs_codec_budgets(text, &arena, &all, &count, &err) < 0) {
+    if (budget_list(text, &arena, &all, &count, &err) < 0) {
         FUZZ_CHECK(err.code == GS_EPROTO && count == UINT32_MAX);
         count = 0;
     }

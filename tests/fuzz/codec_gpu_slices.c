@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever is decoded can be walked to its end, and is no more than the text holds. */
 #include "fuzz.h"
-#include "gpushare/codec/gpu_slices.h"
+#include "item_lists.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct gs_sliced_gpu *gpus = NULL;
     uint32_t count = UINT32_MAX;
     struct gs_error err = {0};
-    if (gs_codec_gpu_slices((struct gs_slice){(const char *)data, size}, "gpu", &arena, &gpus,
+    if (slice_list((struct gs_slice){(const char *)data, size}, "gpu", &arena, &gpus,
                             &count, &err) < 0) {
         FUZZ_CHECK(err.code == GS_EPROTO && count == UINT32_MAX);
     } else {

@@ -4,9 +4,12 @@
 #include <stdio.h>
 
 #include "gpushare/base/clock.h"
-#include "gpushare/codec/watch.h"
+#include "gpushare/kube/pages.h"
 
 enum { WATCH_S = 290, QUERY_BYTES = 600 + GS_RV_BYTES };
+
+/* An object has 1.5 MiB at most; pages of large ones become smaller (kube/pages.c). */
+enum { PAGE_LIMIT = 500, PAGE_BYTES_MAX = 8 << 20 };
 
 /* A little longer than the API server lets a watch be. */
 #define WATCH_NS ((WATCH_S + 10) * GS_NS_PER_S)
@@ -18,8 +21,9 @@ int list_watch_ask(void *ctx, const struct gs_kube_request *request, int *ret_st
 }
 
 /* What has changed the next list says: the first bytes are enough. 410: that version is gone. */
-static bool await_change(const struct list_watch *watch, struct gs_buf *body)
+static bool await_change(const struct list_watch *watch)
 {
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(PAGE_BYTES_MAX);
     char query[QUERY_BYTES];
     int status = 0;
     snprintf(query, sizeof(query), "%.511s%swatch=true&resourceVersion=%s&timeoutSeconds=%d",
@@ -29,36 +33,60 @@ static bool await_change(const struct list_watch *watch, struct gs_buf *body)
                                             .query = query,
                                             .first_bytes = true,
                                             .timeout_ns = WATCH_NS};
-    return watch->ask(watch->ctx, &request, &status, body, NULL) == 0 &&
+    return watch->ask(watch->ctx, &request, &status, &body, NULL) == 0 &&
            (status == 200 || status == 410);
 }
 
-static int list(struct list_watch *watch, struct gs_buf *body, struct gs_error *err)
+static int ask_page(void *ctx, const struct gs_kube_request *request, int *ret_status,
+                    struct gs_buf *body, struct gs_error *err)
 {
-    int status = 404;
-    watch->path = NULL;
-    watch->rv[0] = '\0';
-    for (const char *const *path = watch->paths; *path && status == 404; path++) {
-        const struct gs_kube_request request = {
-            .method = "GET", .path = *path, .query = watch->select};
-        if (watch->ask(watch->ctx, &request, &status, body, err) < 0)
-            return -1;
-        watch->path = status == 200 ? *path : NULL;
-    }
-    const struct gs_slice answer = {body->data ? body->data : "", body->len};
-    if (!watch->path)
-        return gs_kube_fail_status(status, answer.at, answer.len, err);
-    if (!answer.len)
-        return gs_fail(err, GS_EPROTO, "an empty answer");
-    watch->mib = (uint32_t)(answer.len >> 20);
-    (void)gs_codec_object_rv(answer, watch->rv, NULL);
-    return 0;
+    struct list_watch *watch = ctx;
+    int result = watch->ask(watch->ctx, request, ret_status, body, err);
+    watch->bytes += body->len;
+    return result;
 }
 
-int list_watch_next(struct list_watch *watch, struct gs_buf *body, struct gs_error *err)
+static int begin(void *ctx, struct gs_error *err)
 {
-    watch->deaf = watch->path && (!watch->rv[0] || !await_change(watch, body));
-    int result = list(watch, body, err);
+    struct list_watch *watch = ctx;
+    return watch->begin(watch->items_ctx, err);
+}
+
+static int take_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
+{
+    struct list_watch *watch = ctx;
+    return watch->item(watch->items_ctx, scan, err);
+}
+
+static int list(struct list_watch *watch, struct gs_error *err)
+{
+    struct gs_error why = {.code = GS_ENOENT};
+    watch->path = NULL;
+    watch->rv[0] = '\0';
+    for (const char *const *path = watch->paths; *path && why.code == GS_ENOENT; path++) {
+        const struct gs_pages pages = {
+            .ask = ask_page,
+            .ask_ctx = watch,
+            .path = *path,
+            .query = watch->select,
+            .page_limit = PAGE_LIMIT,
+            .body_max_bytes = PAGE_BYTES_MAX,
+            .begin = begin,
+            .item = take_item,
+            .ctx = watch,
+        };
+        watch->bytes = 0;
+        gs_error_clear(&why);
+        if (gs_pages_read(&pages, watch->rv, &why) == 0)
+            watch->path = *path;
+    }
+    return watch->path ? 0 : gs_fail(err, why.code, "%s", why.msg);
+}
+
+int list_watch_next(struct list_watch *watch, struct gs_error *err)
+{
+    watch->deaf = watch->path && (!watch->rv[0] || !await_change(watch));
+    int result = list(watch, err);
     watch->code = result < 0 ? err->code : GS_OK;
     return result;
 }
@@ -67,6 +95,8 @@ int64_t list_watch_pause_ns(const struct list_watch *watch)
 {
     if (watch->code == GS_EDENIED || watch->code == GS_ENOENT)
         return 60 * GS_NS_PER_S;
-    return (watch->code != GS_OK || watch->deaf || !watch->rv[0] ? 10 : 1 + watch->mib) *
+    return (watch->code != GS_OK || watch->deaf || !watch->rv[0]
+                ? 10
+                : 1 + (int64_t)(watch->bytes >> 20)) *
            GS_NS_PER_S;
 }

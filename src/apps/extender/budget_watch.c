@@ -9,6 +9,8 @@
 #include "gpushare/base/log.h"
 #include "gpushare/codec/budgets.h"
 
+enum { KEPT_BYTES_MAX = 32 << 20 };
+
 struct budget_watch {
     struct gs_service *service;
     struct list_watch list;
@@ -19,20 +21,39 @@ struct budget_watch {
     bool told;
 };
 
-static int read_all(struct budget_watch *watch, struct gs_error *err)
-{
-    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(LIST_WATCH_BYTES_MAX);
-    struct gs_arena arena = {0};
+/* A list in progress. */
+struct reading {
+    struct gs_arena arena;
     struct gs_budget *all;
     uint32_t count;
-    if (list_watch_next(&watch->list, &body, err) < 0)
-        return -1;
-    if (gs_codec_budgets((struct gs_slice){body.data, body.len}, &arena, &all, &count, err) < 0) {
-        gs_arena_release(&arena);
-        return -1;
-    }
-    gs_service_budgets(watch->service, &arena, all, count);
+};
+
+static int begin(void *ctx, struct gs_error *err)
+{
+    struct reading *reading = ctx;
+    gs_arena_release(&reading->arena);
+    *reading = (struct reading){0};
     return 0;
+}
+
+static int take_item(void *ctx, struct gs_scan *scan, struct gs_error *err)
+{
+    struct reading *reading = ctx;
+    if (gs_arena_bytes(&reading->arena) > KEPT_BYTES_MAX)
+        return gs_fail(err, GS_ETOOBIG, "their selectors are more than %d MiB",
+                       KEPT_BYTES_MAX >> 20);
+    return gs_codec_budget_take(scan, &reading->arena, &reading->all, &reading->count, err);
+}
+
+static int read_all(struct budget_watch *watch, struct gs_error *err)
+{
+    struct reading reading = {0};
+    watch->list.items_ctx = &reading;
+    int result = list_watch_next(&watch->list, err);
+    if (result == 0)
+        gs_service_budgets(watch->service, &reading.arena, reading.all, reading.count);
+    gs_arena_release(&reading.arena);
+    return result;
 }
 
 /* Returns whether it shall end. */
@@ -77,7 +98,11 @@ int budget_watch_start(struct gs_service *service, struct gs_kube_client *client
     if (!watch)
         return gs_fail_nomem(err);
     watch->service = service;
-    watch->list = (struct list_watch){.ask = list_watch_ask, .ctx = client, .paths = paths};
+    watch->list = (struct list_watch){.ask = list_watch_ask,
+                                      .ctx = client,
+                                      .paths = paths,
+                                      .begin = begin,
+                                      .item = take_item};
     pthread_mutex_init(&watch->lock, NULL);
     gs_clock_cond_init(&watch->changed);
     int error = pthread_create(&watch->thread, NULL, run, watch);

@@ -11,6 +11,7 @@ from harness.shapes import create_priorities, only_on, resident, start_preemptin
 
 KUBE = ">=1.21"
 BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
+LARGE, LARGE_BYTES = 140, 255 << 10  # a tenant's, more than a page may be
 NODES = ("a0", "a1", "b0", "b1", "alone")
 # kube-scheduler proposes both pods of low priority of a node, one of each GPU; a third has to go with them.
 # By priority alone it would be a guarded one.
@@ -36,6 +37,18 @@ def budget(name, labels, ns=NAMESPACE):
             "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}}}
 
 
+def large_budgets():
+    for i in range(LARGE):
+        made = budget(f"a{i}", {"app": "none"})
+        made["metadata"]["annotations"] = {"large": "x" * LARGE_BYTES}
+        yield BUDGETS, made
+
+
+def wait_counted(cluster, count, seconds):
+    wait_for(f"the extender knows {count} budgets",
+             lambda: cluster.extender.metrics()["gpushare_disruption_budgets"] == count, seconds)
+
+
 def preempts(cluster, nodes):
     """(where a pod of 12 goes, who had to go)"""
     before = {p["metadata"]["name"] for p in cluster.api.pods()}
@@ -55,8 +68,9 @@ def body():
         cluster.wait_inspect_agrees()
         cluster.api.create(BUDGETS, budget("guard", {"guarded": "true"}))
         cluster.api.create(BUDGETS, budget("nobody", {"app": "none"}))
-        wait_for("the extender knows the budgets",
-                 lambda: cluster.extender.metrics()["gpushare_disruption_budgets"] == 2, 10)
+        wait_counted(cluster, 2, 10)
+        cluster.api.create_many(large_budgets())
+        wait_counted(cluster, LARGE + 2, 60)
         start_preempting_scheduler(cluster)
         where, gone = preempts(cluster, ("a0", "a1"))
         check(where == "a1" and not gone & GUARDED, f"a1 has no budget: {where}, {gone}")
@@ -65,8 +79,7 @@ def body():
         where, gone = preempts(cluster, ("alone",))
         check(gone == {"alone-low0", "alone-low1", "alone-mid1"}, f"GPU 1 is to be cleared: {gone}")
         cluster.api.delete(f"{BUDGETS}/nobody", 0)
-        wait_for("the watch shows that one is gone",
-                 lambda: cluster.extender.metrics()["gpushare_disruption_budgets"] == 1, 10)
+        wait_counted(cluster, LARGE + 1, 60)
 
 
 run(body)

@@ -3,7 +3,7 @@
 
 #include "gpushare/base/arena.h"
 #include "gpushare/base/cleanup.h"
-#include "gpushare/codec/budgets.h"
+#include "item_lists.h"
 
 #define BUDGET(spec, status)                                                                       \
     "{'kind':'PodDisruptionBudgetList','metadata':{'resourceVersion':'7'},'items':[{'metadata':{"  \
@@ -58,7 +58,7 @@ static void covered_is_whom_kube_scheduler_counts(void **state)
         struct gs_budget *all;
         struct gs_error err = {0};
         uint32_t count;
-        row_equal(r->row, gs_codec_budgets(gs_slice_of(json), &arena, &all, &count, &err), 0);
+        row_equal(r->row, budget_list(gs_slice_of(json), &arena, &all, &count, &err), 0);
         row_equal(r->row, count, 1);
         row_text(r->row, all->ns, "team");
         row_equal(r->row, gs_budget_covers(all, "team", "p", labels, 2), r->covers);
@@ -91,7 +91,7 @@ static void lists_are_read(void **state)
         struct gs_budget *all = NULL;
         struct gs_error err = {0};
         uint32_t count = 0;
-        gs_codec_budgets(gs_slice_of(json), &arena, &all, &count, &err);
+        budget_list(gs_slice_of(json), &arena, &all, &count, &err);
         row_equal(r->row, err.code, r->code);
         for (uint32_t i = 0; i < count; i++)
             snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s:%d ", all[i].ns,

@@ -3,7 +3,7 @@
 
 #include "gpushare/base/arena.h"
 #include "gpushare/base/cleanup.h"
-#include "gpushare/codec/gpu_slices.h"
+#include "item_lists.h"
 
 #define SPEC(driver, node, devices)                                                                \
     "{'metadata':{'name':'s'},'spec':{'devices':[" devices "],'driver':'" driver                   \
@@ -48,7 +48,7 @@ static void gpus_of_the_driver_are_read(void **state)
         struct gs_sliced_gpu *gpus = NULL;
         uint32_t count = 77;
         struct gs_error err = {0};
-        gs_codec_gpu_slices(gs_slice_of(json), OURS, &arena, &gpus, &count, &err);
+        slice_list(gs_slice_of(json), OURS, &arena, &gpus, &count, &err);
         row_equal(r->row, err.code, r->code);
         if (r->code) {
             row_equal(r->row, count, 77);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec_fixture.h"
+#include "item_lists.h"
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/codec/annotation.h"
-#include "gpushare/codec/budgets.h"
 #include "gpushare/codec/checkpoint.h"
 #include "gpushare/codec/extender.h"
 #include "gpushare/codec/inventory.h"
@@ -198,7 +198,7 @@ static int attempt_budgets(struct gs_slice json, struct gs_error *err)
     struct gs_arena arena = {0};
     struct gs_budget *all = NULL;
     uint32_t count = 77;
-    int result = gs_codec_budgets(json, &arena, &all, &count, err);
+    int result = budget_list(json, &arena, &all, &count, err);
     assert_int_equal(count, result < 0 ? 77 : 1);
     gs_arena_release(&arena);
     return result;

@@ -3,7 +3,7 @@
 
 #include "service_rig.h"
 
-#include "gpushare/codec/budgets.h"
+#include "item_lists.h"
 
 /*
  * Two nodes: n1 has two GPUs of 16, n2 one of 16. Pods "uid@node:gpu:units!priority" apart by
@@ -221,7 +221,7 @@ static void put_budgets(const char *items)
     uint32_t count;
     snprintf(json, sizeof(json), "{'items':[%s]}", items);
     rig_quote(json);
-    assert_int_equal(gs_codec_budgets(gs_slice_of(json), &arena, &all, &count, NULL), 0);
+    assert_int_equal(budget_list(gs_slice_of(json), &arena, &all, &count, NULL), 0);
     gs_service_budgets(rig.service, &arena, all, count);
 }
 
