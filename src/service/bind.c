@@ -399,8 +399,11 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
         gs_open_binds_repeat_end(service->open_binds, args->uid);
         gs_store_unlock(&service->store);
     }
-    if (outcome->words[0] && ours && ask.units) /* it may fit elsewhere at this moment */
-        gs_sync_refused(service, pod, GS_FITS, 0);
+    if (outcome->words[0] && ours && ask.units) {
+        gs_sync_refused(service, pod, GS_FITS, 0); /* it may fit elsewhere at this moment */
+        if (gs_promises_concern(pod))
+            gs_promises_unbound(service, pod->uid);
+    }
     log_bind(args, &record, outcome);
 }
 

@@ -17,6 +17,7 @@
 struct gs_promise_member {
     struct gs_promise_group *group;
     int64_t since_ns;
+    uint32_t cycle; /* of the group, in which it was asked about */
     bool refused;
     struct gs_promise_member *prev, *next; /* of the group, the oldest first */
     UT_hash_handle hh;
@@ -26,6 +27,7 @@ struct gs_promise_member {
 struct gs_promise_group {
     uint64_t name; /* hash of namespace and name */
     int64_t asked_ns;
+    uint32_t cycle;
     bool refused; /* one of its members */
     struct gs_promise_member *members;
     UT_hash_handle hh;
@@ -99,6 +101,7 @@ static struct gs_promise_member *add(struct gs_service *service, const struct gs
         return NULL;
     }
     member->group = group;
+    member->cycle = group->cycle;
     member->since_ns = group->asked_ns = gs_clock_now_ns(service->config.clock);
     DL_APPEND(group->members, member);
     return member;
@@ -132,15 +135,23 @@ static void no_news(void *ctx, struct gs_waiter *waiter)
     waiter->offers.given_up_at = store->frees;
 }
 
-/* To the members that were refused beside them, the group's own places are no news. */
-static void end_group(struct gs_service *service, struct gs_promise_group *group)
+/* Its cycles up to that one. To the members that were refused beside them, the group's own places
+ * are no news. */
+static void end_group(struct gs_service *service, struct gs_promise_group *group, uint32_t cycle)
 {
     struct gs_promise_member *member, *next;
     bool any = false;
-    DL_FOREACH (group->members, member)
-        free_place(service, member->uid, &any);
+    DL_FOREACH (group->members, member) {
+        if (member->cycle <= cycle)
+            free_place(service, member->uid, &any);
+    }
+    group->refused = false;
     for (member = group->members; member; member = next) {
         next = member->next; /* the group goes with its last */
+        if (member->cycle > cycle) {
+            group->refused = group->refused || member->refused;
+            continue;
+        }
         if (member->refused && any)
             gs_pending_known(service->pending, member->uid, no_news, &service->store);
         drop(&service->promises, member);
@@ -150,10 +161,21 @@ static void end_group(struct gs_service *service, struct gs_promise_group *group
 void gs_promises_asked(struct gs_service *service, const struct gs_pod *pod)
 {
     struct gs_promise_member *member = find(&service->promises, pod->uid);
-    if (member && is_over(service, member))
+    if (member && is_over(service, member)) {
+        member->group->cycle++; /* without it: the binds of the others may be under way */
         drop(&service->promises, member);
-    else if (member)
-        end_group(service, member->group);
+    } else if (member) {
+        end_group(service, member->group, member->cycle);
+    }
+}
+
+void gs_promises_unbound(struct gs_service *service, const char *uid)
+{
+    bool any = false;
+    gs_store_write(&service->store);
+    if (find(&service->promises, uid))
+        free_place(service, uid, &any);
+    gs_store_unlock(&service->store);
 }
 
 /* In place of what it held as a nominated pod. */
@@ -257,7 +279,7 @@ void gs_service_promises_tick(struct gs_service *service)
     gs_store_write(&service->store);
     HASH_ITER (hh, service->promises.groups, group, next) {
         if (!answers || (group->refused && now_ns - group->asked_ns >= GS_PROMISE_REFUSED_NS))
-            end_group(service, group);
+            end_group(service, group, UINT32_MAX);
         else
             left += end_old(service, group, now_ns);
     }

@@ -23,11 +23,14 @@
  * |---|---|---|
  * | unknown | nothing here | filter finds a place, gs_promises_make(): promised |
  * | | | filter refuses it, gs_promises_refused(): refused |
- * | promised | an entry, and in the ledger | its bind, or its end, in the ledger: over |
+ * | promised | an entry, and in the ledger | its bind, refused or not, or its end: over |
  * | | | GS_PROMISE_NS, the tick: refused, as a retry may find younger places |
  * | | | the group ends: unknown |
  * | refused | an entry that says so | the group ends, or GS_PROMISE_NS: unknown |
  * | over | an entry, nothing in the ledger | its next filter, or the tick: unknown |
+ *
+ * Its next filter after a refused bind begins a cycle without the others, whose binds may be under
+ * way: their places stay. Where they are asked about again as well, theirs end and not its new one.
  *
  * A group ends with a new cycle: filter is asked again about a member that is promised or refused
  * (a retry, the next of several placements that are tried, a dry run; gs_promises_asked()). And
@@ -69,6 +72,9 @@ void gs_promises_asked(struct gs_service *service, const struct gs_pod *pod);
  * memory), and it is answered like any pod. */
 bool gs_promises_make(struct gs_service *service, const struct gs_pod *pod, uint32_t slot,
                       gs_gpu_mask gpus);
+
+/* Its bind was refused. Takes the store's lock. */
+void gs_promises_unbound(struct gs_service *service, const char *uid);
 
 /* It was refused on all nodes. Takes the store's lock. */
 void gs_promises_refused(struct gs_service *service, const struct gs_filter_args *args);

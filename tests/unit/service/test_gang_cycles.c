@@ -4,7 +4,8 @@
  * assumes all members one after the other by the sums of nodes, which is all that it knows, reverts
  * that, and binds all of them at once, in any order, while it goes on with others. Before that it
  * may try the same members on other nodes first (placements), or only ask what would be (the dry
- * run of its preemption).
+ * run of its preemption). A member whose bind failed is tried again alone, the binds of the others
+ * still under way.
  *
  * What has to be so: no member is refused at bind, so no group runs in part, however others ask and
  * bind meanwhile; and 5 seconds after all is quiet nothing is promised.
@@ -33,7 +34,7 @@ static struct unit pods[GROUPS * MEMBERS_MAX + SINGLES];
 static unsigned pod_count;
 static struct {
     unsigned long groups, whole, refused_groups, members, member_refusals, single_refusals,
-        dry_runs, placements;
+        dry_runs, placements, failed_binds;
 } seen;
 
 static unsigned any(unsigned below)
@@ -128,6 +129,21 @@ static bool bind_one(struct unit *pod)
     return done;
 }
 
+/* For no want of room: the API server says no, or the node has gone. */
+static void fail_bind(struct unit *pod)
+{
+    const int node = pod->node;
+    if (any(2))
+        rig.bind_code = GS_EBUSY;
+    else
+        pod->node = NODES;
+    assert_false(bind_one(pod));
+    rig.bind_code = GS_OK;
+    seen.failed_binds++;
+    pod->node = ask(pod, 1u << node);
+    pod->binding = pod->node >= 0;
+}
+
 /* Some of the binds that are under way, in any order. */
 static void bind_some(unsigned chance)
 {
@@ -136,6 +152,10 @@ static void bind_some(unsigned chance)
         struct unit *pod = &pods[(from + i) % pod_count];
         if (!pod->binding || any(chance))
             continue;
+        if (pod->group[0] && any(20) == 0) {
+            fail_bind(pod);
+            continue;
+        }
         const bool done = bind_one(pod);
         if (pod->group[0] && !done) {
             seen.member_refusals++;
@@ -247,9 +267,9 @@ static void no_group_runs_in_part(void **state)
     for (uint64_t seed = 1; seed <= WORLDS; seed++)
         play(seed);
     print_message("%lu groups of %lu members, %lu whole, %lu do not fit; %lu dry runs, %lu "
-                  "placements; %lu of %u single pods refused at bind\n",
+                  "placements, %lu failed binds; %lu of %u single pods refused at bind\n",
                   seen.groups, seen.members, seen.whole, seen.refused_groups, seen.dry_runs,
-                  seen.placements, seen.single_refusals, WORLDS * SINGLES);
+                  seen.placements, seen.failed_binds, seen.single_refusals, WORLDS * SINGLES);
     assert_int_equal(seen.member_refusals, 0);
     assert_true(seen.whole > seen.groups / 4 && seen.refused_groups > seen.groups / 20);
 }
