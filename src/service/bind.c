@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bind: choose and reserve under the lock, one call to the API without it, confirm or undo. The
- * API is the only truth: when the answer is lost, the pod is read back, and while the call may
- * still be carried out its reservation stays (open_binds.h).
+ * Bind: choose and reserve under the lock, one call to the API without it, confirm or undo. What
+ * has to wait for its turn reserves before that (arrivals.h). The API is the only truth: when the
+ * answer is lost, the pod is read back, and while the call may still be carried out its reservation
+ * stays (open_binds.h).
  */
 #include "bind.h"
 
@@ -17,6 +18,7 @@
 struct outcome {
     enum gs_bind_result result;
     const char *client; /* who asks; NULL: not known */
+    bool arrived;       /* it has reserved, before its turn came */
     bool repeats;       /* an earlier attempt, whose outcome is not known: see
                            gs_open_binds_repeat_begin() */
     char words[sizeof(((struct gs_error *)0)->msg) + 64]; /* room for a whole error's */
@@ -32,15 +34,27 @@ say(struct outcome *outcome, enum gs_bind_result result, const char *fmt, ...)
     va_end(ap);
 }
 
+/* As the watch showed it. GS_ENOENT, or GS_ECONFLICT: not every API server compares the UID with
+ * the name. */
+static int find_known(struct gs_service *service, const struct gs_binding_args *args,
+                      struct gs_pod *ret, struct gs_error *err)
+{
+    if (gs_pending_get(service->pending, args->uid, ret, err) < 0)
+        return -1;
+    return strcmp(ret->name, args->name) == 0 && strcmp(ret->ns, args->ns) == 0
+               ? 0
+               : gs_fail(err, GS_ECONFLICT, "the UID is another pod's");
+}
+
 /* The pod's requests: from the watch, else from the API (kube-scheduler's caches may be ahead). */
 static int find_pod(struct gs_service *service, const struct gs_binding_args *args,
                     struct gs_pod *ret, struct gs_error *err)
 {
     struct gs_error miss = {0};
-    if (gs_pending_get(service->pending, args->uid, ret, &miss) == 0)
-        return strcmp(ret->name, args->name) == 0 && strcmp(ret->ns, args->ns) == 0
-                   ? 0 /* not every API server compares the UID with the name */
-                   : gs_fail(err, GS_ECONFLICT, "the UID is another pod's");
+    if (find_known(service, args, ret, &miss) == 0)
+        return 0;
+    if (miss.code == GS_ECONFLICT)
+        return gs_fail(err, miss.code, "%s", miss.msg);
     const struct gs_kube *kube = &service->config.kube;
     if (kube->ops->get_pod(kube->ctx, args->ns, args->name, ret, err) < 0)
         return -1;
@@ -49,9 +63,10 @@ static int find_pod(struct gs_service *service, const struct gs_binding_args *ar
     return 0;
 }
 
-/* True when a claim of this pod settles the request: words say how. False with *ret_claim.gpus: an
- * earlier attempt has no answer yet and may still succeed, and is to be repeated as it was. The
- * states of a claim are drawn in docs/architecture.md. Store locked for reading. */
+/* True when a claim of this pod settles the request: words say how. False with *ret_claim.gpus:
+ * this one has reserved, or an earlier attempt has no answer yet and may still succeed, and is to
+ * be repeated as it was. The states of a claim are drawn in docs/architecture.md. Store locked for
+ * reading. */
 static bool settled(struct gs_service *service, const struct gs_binding_args *args,
                     struct outcome *outcome, struct gs_claim *ret_claim)
 {
@@ -62,12 +77,20 @@ static bool settled(struct gs_service *service, const struct gs_binding_args *ar
     bool open = gs_open_binds_has(service->open_binds, args->uid);
     if (ret_claim->state == GS_CLAIM_CONFIRMED && !same_node)
         say(outcome, GS_BIND_CONFLICT, "pod is bound to another node already");
-    else if (ret_claim->state != GS_CLAIM_CONFIRMED && !open)
+    else if (ret_claim->state != GS_CLAIM_CONFIRMED && !open && !outcome->arrived)
         say(outcome, GS_BIND_REFUSED, "another bind of this pod is under way");
     else if (ret_claim->state != GS_CLAIM_CONFIRMED && !same_node)
         say(outcome, GS_BIND_REFUSED,
             "an earlier bind of this pod to another node has no known outcome yet");
     return ret_claim->state == GS_CLAIM_CONFIRMED || outcome->words[0];
+}
+
+static bool takes_still(struct gs_service *service, const struct gs_node_view *view,
+                        const struct gs_ask *ask, const struct gs_claim *before)
+{
+    return before->units == ask->units && before->gpu_count == ask->gpu_count &&
+           before->cores_pct == ask->cores_pct &&
+           gs_fit_chosen(service->store.cluster.ledger, view, ask, before->gpus, before) == GS_FITS;
 }
 
 /* The GPUs of an earlier attempt without an answer, whose request may still be carried out: that it
@@ -77,10 +100,7 @@ static gs_gpu_mask choose_again(struct gs_service *service, const struct gs_node
                                 const struct gs_ask *ask, const struct gs_claim *before,
                                 struct outcome *outcome)
 {
-    const bool same = before->units == ask->units && before->gpu_count == ask->gpu_count &&
-                      before->cores_pct == ask->cores_pct;
-    if (same &&
-        gs_fit_chosen(service->store.cluster.ledger, view, ask, before->gpus, before) == GS_FITS &&
+    if (takes_still(service, view, ask, before) &&
         gs_open_binds_repeat_begin(service->open_binds, before->uid)) {
         outcome->repeats = true;
         return before->gpus;
@@ -161,8 +181,15 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
     }
     enum gs_reason reason = GS_FITS;
     const struct gs_place place = gs_service_place(service);
-    const gs_gpu_mask gpus = before.gpus ? choose_again(service, view, ask, &before, outcome)
-                                         : gs_place_gpus(&place, view, ask, &reason);
+    if (outcome->arrived && !takes_still(service, view, ask, &before)) { /* the watch was faster */
+        gs_ledger_undo(ledger, args->uid);
+        gs_store_freed(&service->store, view->slot);
+        before.gpus = 0;
+    }
+    const gs_gpu_mask gpus = !before.gpus ? gs_place_gpus(&place, view, ask, &reason)
+                             : outcome->arrived
+                                 ? before.gpus
+                                 : choose_again(service, view, ask, &before, outcome);
     if (reason != GS_FITS)
         say(outcome, GS_BIND_REFUSED, "%s", gs_reason_text(reason));
     if (!gpus)
@@ -182,8 +209,10 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
         say(outcome, GS_BIND_FAILED, "%s", err.msg);
         return false;
     }
-    if (is_sound(ledger, view->slot, pod->uid, gpus))
+    if (is_sound(ledger, view->slot, pod->uid, gpus)) {
+        outcome->arrived = false;
         return true;
+    }
     if (!before.gpus) /* an earlier attempt may be carried out yet: its place stays its own */
         gs_ledger_undo(ledger, args->uid);
     say(outcome, GS_BIND_FAILED, "an invariant is broken: see the extender's log");
@@ -355,6 +384,53 @@ static void call_api(struct gs_service *service, const struct gs_binding_args *a
     atomic_fetch_sub(&service->sent_binds, 1);
 }
 
+static void arrive(struct gs_service *service, const struct gs_binding_args *args,
+                   const struct gs_pod *pod)
+{
+    struct outcome unsaid = {0};
+    struct gs_bind_record record = {0};
+    struct gs_ask ask;
+    struct gs_match match;
+    struct gs_claim claim;
+    gs_ask_of_pod(&ask, pod);
+    if (!ask.units)
+        return;
+    choose_ahead(service, args->node, &ask, &match);
+    gs_store_write(&service->store);
+    struct gs_ledger *ledger = service->store.cluster.ledger;
+    gs_ask_match(&ask, ledger, &match);
+    if (!gs_ledger_find_claim(ledger, args->uid, &claim) && is_ours(service, pod, &ask, &unsaid) &&
+        may_use(service, pod, args->node, &unsaid) &&
+        reserve(service, args, pod, &ask, &record, &unsaid) &&
+        !gs_arrivals_add(&service->arrivals, args->uid, gs_clock_now_ns(service->config.clock)))
+        gs_ledger_undo(ledger, args->uid);
+    gs_store_unlock(&service->store);
+}
+
+void gs_service_bind_arrived(struct gs_service *service, const char *body, size_t len)
+{
+    struct gs_binding_args args = {0};
+    struct gs_pod pod = {0};
+    if (!gs_service_refuses(service) &&
+        gs_codec_binding_args((struct gs_slice){body, len}, &args, NULL) == 0 &&
+        find_known(service, &args, &pod, NULL) == 0)
+        arrive(service, &args, &pod);
+    gs_pod_release(&pod);
+    gs_binding_args_release(&args);
+}
+
+/* Whether what is reserved for the pod is what this bind reserved when it arrived. */
+static bool take_turn(struct gs_service *service, const struct gs_binding_args *args)
+{
+    struct gs_claim claim;
+    gs_store_write(&service->store);
+    const bool arrived = gs_ledger_find_claim(service->store.cluster.ledger, args->uid, &claim) &&
+                         claim.state == GS_CLAIM_RESERVED && strcmp(claim.node, args->node) == 0 &&
+                         gs_arrivals_take(&service->arrivals, args->uid);
+    gs_store_unlock(&service->store);
+    return arrived;
+}
+
 static void bind_pod(struct gs_service *service, const struct gs_binding_args *args,
                      struct gs_pod *pod, struct outcome *outcome)
 {
@@ -364,6 +440,7 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     struct gs_ask ask;
     struct gs_match match;
     struct gs_claim claim;
+    outcome->arrived = take_turn(service, args);
     gs_store_read(&service->store);
     bool is_settled = settled(service, args, outcome, &claim);
     if (is_settled)
@@ -386,7 +463,8 @@ static void bind_pod(struct gs_service *service, const struct gs_binding_args *a
     bool go = ours && may_use(service, pod, args->node, outcome);
     gs_store_unlock(&service->store);
     if (go && ask.units) {
-        choose_ahead(service, args->node, &ask, &match);
+        if (!outcome->arrived)
+            choose_ahead(service, args->node, &ask, &match);
         gs_store_write(&service->store);
         gs_ask_match(&ask, service->store.cluster.ledger, &match);
         go = reserve(service, args, pod, &ask, &record, outcome);
@@ -438,6 +516,8 @@ int gs_service_bind_for(struct gs_service *service, const char *client, const ch
         } else {
             await_first(service);
             bind_pod(service, &args, &pod, &outcome);
+            if (outcome.arrived) /* for nothing */
+                gs_bind_undo(service, args.uid);
         }
         atomic_fetch_add_explicit(&service->binds[outcome.result], 1, memory_order_relaxed);
         gs_codec_binding_result(answer, outcome.words);

@@ -31,4 +31,7 @@ void gs_bind_undo(struct gs_service *service, const char *uid);
  * more. */
 void gs_bind_expire(struct gs_service *service, const char *uid, int64_t now_ns);
 
+/* What was reserved for binds whose turn never came. */
+void gs_bind_expire_arrivals(struct gs_service *service, int64_t now_ns);
+
 #endif

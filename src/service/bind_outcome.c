@@ -49,6 +49,17 @@ void gs_bind_expire(struct gs_service *service, const char *uid, int64_t now_ns)
     gs_store_unlock(&service->store);
 }
 
+void gs_bind_expire_arrivals(struct gs_service *service, int64_t now_ns)
+{
+    const char *uid;
+    gs_store_write(&service->store);
+    while ((uid = gs_arrivals_overdue(&service->arrivals, now_ns))) {
+        undo(service, uid);
+        gs_arrivals_take(&service->arrivals, uid);
+    }
+    gs_store_unlock(&service->store);
+}
+
 struct namesake {
     const struct gs_binding_args *args;
     bool found;

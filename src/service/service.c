@@ -59,6 +59,7 @@ void gs_service_free(struct gs_service *service)
     }
     gs_pending_free(service->pending);
     gs_open_binds_free(service->open_binds);
+    gs_arrivals_release(&service->arrivals);
     gs_promises_release(&service->promises);
     free(service->offered_nodes.nodes);
     gs_arena_release(&service->budgets.arena);

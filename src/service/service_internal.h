@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "arrivals.h"
 #include "askers.h"
 #include "budgets.h"
 #include "eviction_wait.h"
@@ -63,6 +64,7 @@ struct gs_service {
     struct gs_pending *pending;
     struct gs_open_binds *open_binds;
     atomic_uint sent_binds; /* from before they are sent until their outcome is known, or open */
+    struct gs_arrivals arrivals; /* guarded by the store's lock */
     struct gs_promises promises; /* guarded by the store's lock */
     struct gs_offered_nodes offered_nodes;
     struct gs_budgets budgets; /* guarded by the store's lock */

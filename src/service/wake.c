@@ -73,6 +73,7 @@ void gs_service_tick(struct gs_service *service)
     if (answers && !service->answered)
         gs_pending_all_wait(service->pending, now_ns);
     service->answered = answers;
+    gs_bind_expire_arrivals(service, now_ns);
     if (gs_service_loaded(service)) { /* a standby's ledger shall be right when it leads */
         gs_reconcile_tick(service, now_ns);
         gs_new_nodes_tick(service, now_ns);

@@ -9,8 +9,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct gs_sliced_gpu *gpus = NULL;
     uint32_t count = UINT32_MAX;
     struct gs_error err = {0};
-    if (slice_list((struct gs_slice){(const char *)data, size}, "gpu", &arena, &gpus,
-                            &count, &err) < 0) {
+    if (slice_list((struct gs_slice){(const char *)data, size}, "gpu", &arena, &gpus, &count,
+                   &err) < 0) {
         FUZZ_CHECK(err.code == GS_EPROTO && count == UINT32_MAX);
     } else {
         size_t parts = count;

@@ -108,6 +108,9 @@ int gs_service_filter_at_once(struct gs_service *service, const char *body, size
                               struct gs_buf *answer, bool *ret_waits, struct gs_error *err);
 int gs_service_prioritize(struct gs_service *service, const char *body, size_t len,
                           struct gs_buf *answer, struct gs_error *err);
+/* A bind was read, and its turn comes later: one of the following with the same body. Its place is
+ * reserved at once, if there is one. Never sleeps. */
+void gs_service_bind_arrived(struct gs_service *service, const char *body, size_t len);
 int gs_service_bind(struct gs_service *service, const char *body, size_t len, struct gs_buf *answer,
                     struct gs_error *err);
 /* The same for a client that showed who it is: its name goes into the log. NULL: it did not. */

@@ -98,11 +98,8 @@ int budget_watch_start(struct gs_service *service, struct gs_kube_client *client
     if (!watch)
         return gs_fail_nomem(err);
     watch->service = service;
-    watch->list = (struct list_watch){.ask = list_watch_ask,
-                                      .ctx = client,
-                                      .paths = paths,
-                                      .begin = begin,
-                                      .item = take_item};
+    watch->list = (struct list_watch){
+        .ask = list_watch_ask, .ctx = client, .paths = paths, .begin = begin, .item = take_item};
     pthread_mutex_init(&watch->lock, NULL);
     gs_clock_cond_init(&watch->changed);
     int error = pthread_create(&watch->thread, NULL, run, watch);

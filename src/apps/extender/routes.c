@@ -66,10 +66,16 @@ static void on_prioritize(void *ctx, const struct gs_http_request *req,
     answer_verb(gs_service_prioritize, ctx, req, res);
 }
 
+/* It waits for the API server, on a thread for that, and for such a thread before. */
 static void on_bind(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
     struct routes_ctx *app = ctx;
     struct gs_error err = {0};
+    if (!req->may_block) {
+        gs_service_bind_arrived(app->service, req->body, req->body_len);
+        res->wants_worker = true;
+        return;
+    }
     close_if_standby(app, res);
     if (gs_service_bind_for(app->service, req->client_name, req->body, req->body_len, &res->body,
                             &err) < 0)
@@ -198,7 +204,7 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
 const struct gs_http_route routes_all[] = {
     {"POST", PREFIX "/filter", on_filter, 0},
     {"POST", PREFIX "/prioritize", on_prioritize, 0},
-    {"POST", PREFIX "/bind", on_bind, GS_HTTP_BLOCKING | GS_HTTP_SMALL},
+    {"POST", PREFIX "/bind", on_bind, GS_HTTP_SMALL},
     {"POST", PREFIX "/preempt", on_preempt, 0},
     {"GET", PREFIX "/inspect", on_inspect, GS_HTTP_HEAVY | GS_HTTP_SMALL},
     {"GET", PREFIX "/inspect/", on_inspect, GS_HTTP_PREFIX | GS_HTTP_SMALL},
