@@ -13,6 +13,7 @@
 #include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
 #include "gpushare/codec/annotation.h"
+#include "holds.h"
 
 /* What became of an attempt. words is for kube-scheduler, "" for success. */
 struct outcome {
@@ -184,6 +185,7 @@ static bool reserve(struct gs_service *service, const struct gs_binding_args *ar
     if (outcome->arrived && !takes_still(service, view, ask, &before)) { /* the watch was faster */
         gs_ledger_undo(ledger, args->uid);
         gs_store_freed(&service->store, view->slot);
+        gs_holds_again(service, args->uid);
         before.gpus = 0;
     }
     const gs_gpu_mask gpus = !before.gpus ? gs_place_gpus(&place, view, ask, &reason)

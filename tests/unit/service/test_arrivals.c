@@ -168,6 +168,23 @@ static void who_was_refused_beside_it_is_woken(void **state)
     assert_non_null(strstr(rig.patched, "default/q "));
 }
 
+static void the_own_nomination_holds_again(void **state)
+{
+    char json[] = "{'metadata':{'name':'p','namespace':'default','uid':'u1','resourceVersion':'1'},"
+                  "'spec':{'containers':[{'name':'c','resources':{'limits':{'aliyun.com/gpu-mem':"
+                  "'8'}}}]},'status':{'phase':'Pending','nominatedNodeName':'n2'}}";
+    rig_quote(json);
+    rig_feed(&rig, json, false);
+    assert_false(fits_on_n2(9));
+    arrives("p", "u1", "n2");
+    rig_pod(&rig, "x", "ux", 12, "n2", "0", "Running");
+    rig_expect(rig_try_bind(&rig, "p", "u1", "n2"), "insufficient");
+    rig_pod_gone(&rig, "x", "ux");
+    assert_int_equal(rig_used(&rig, "n2", 0), 0);
+    assert_true(fits_on_n2(8));
+    assert_false(fits_on_n2(9));
+}
+
 static void a_turn_that_never_comes_ends(void **state)
 {
     pod("p", "u1", 8);
@@ -233,6 +250,7 @@ int main(void)
         T(the_same_gpus_are_kept_where_they_still_take_it),
         T(what_is_not_bound_in_its_turn_is_given_back),
         T(who_was_refused_beside_it_is_woken),
+        T(the_own_nomination_holds_again),
         T(a_turn_that_never_comes_ends),
         T(of_two_binds_of_a_pod_the_first_has_the_place),
         T(what_is_not_to_be_bound_reserves_nothing),
