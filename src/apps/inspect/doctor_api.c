@@ -178,33 +178,87 @@ void doctor_check_extender(struct doctor *doctor)
 /* Does a kube-scheduler ask at all? That is what an operator sets up by hand, and nothing in the
  * API shows it: the extender's own counters do. */
 
-/* Sum of the samples of filter in a text of metrics (docs/reference.md). */
-static uint64_t count_filters(const struct gs_buf *text)
+/* Of all replicas together, since they started. Histograms' bounds are fixed (docs/reference.md).
+ */
+enum count {
+    FILTERS,
+    TIMED,
+    IN_TIME,
+    BINDS,
+    BINDS_TIMED,
+    BINDS_IN_TIME,
+    BOUND,
+    TRIED,
+    LEAD,
+    COUNTS
+};
+
+#define FILTER_BUCKET "gpushare_request_duration_seconds_bucket{verb=\"filter\",le="
+#define BIND_BUCKET   "gpushare_request_duration_seconds_bucket{verb=\"bind\",le="
+
+static const char *const series[COUNTS] = {
+    [FILTERS] = "gpushare_requests_total{verb=\"filter\",",
+    [TIMED] = FILTER_BUCKET "\"+Inf\"}",
+    [IN_TIME] = FILTER_BUCKET "\"0.0064\"}",
+    [BINDS] = "gpushare_requests_total{verb=\"bind\",",
+    [BINDS_TIMED] = BIND_BUCKET "\"+Inf\"}",
+    [BINDS_IN_TIME] = BIND_BUCKET "\"0.1024\"}",
+    [BOUND] = "gpushare_bind_attempts_total{outcome=\"bound\"}",
+    [TRIED] = "gpushare_bind_attempts_total{",
+    [LEAD] = "gpushare_leader ",
+};
+
+/* Adds the samples that begin so in a text of metrics. */
+static void add_samples(const struct gs_buf *text, const char *prefix, uint64_t *sum)
 {
-    static const char prefix[] = "gpushare_requests_total{verb=\"filter\",";
-    uint64_t sum = 0, value;
-    for (const char *at = text->data; at && (at = strstr(at, prefix));) {
-        const char *number = strstr(at, "} ");
-        at += strlen(prefix);
-        if (number && gs_parse_u64(number + 2, strcspn(number + 2, "\n"), &value))
-            sum += value;
+    for (const char *at = text->data; at && (at = strstr(at, prefix)); at += strlen(prefix)) {
+        const char *number = strchr(at, ' ');
+        uint64_t value;
+        if (number && (at == text->data || at[-1] == '\n') &&
+            gs_parse_u64(number + 1, strcspn(number + 1, "\n"), &value))
+            *sum += value;
     }
-    return sum;
 }
 
-static int add_pod(const struct doctor *doctor, const char *name, uint64_t *asked,
+static int add_pod(const struct doctor *doctor, const char *name, uint64_t counts[COUNTS],
                    struct gs_error *err)
 {
     _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
     if (installed_get(&doctor->common, name, INSTALLED_EXTENDER("metrics"), &body, err) < 0)
         return -1;
-    *asked += count_filters(&body);
+    for (int i = 0; i < COUNTS; i++)
+        add_samples(&body, series[i], &counts[i]);
     return 0;
+}
+
+static unsigned percent(uint64_t part, uint64_t all)
+{
+    return (unsigned)(part * 100 / all);
+}
+
+/* Is it healthy, and is it what holds pods up? */
+static void say_asked(struct doctor *doctor, const uint64_t counts[COUNTS])
+{
+    char filters[96] = "", binds[160] = "";
+    if (counts[TIMED])
+        snprintf(filters, sizeof(filters), ": %" PRIu64 " filters, %u %% within 6.4 ms",
+                 counts[FILTERS], percent(counts[IN_TIME], counts[TIMED]));
+    if (counts[TIMED] && counts[BINDS_TIMED])
+        snprintf(binds, sizeof(binds),
+                 "; %" PRIu64 " binds, %u %% within 0.1 s, %" PRIu64 " refused or failed",
+                 counts[BINDS], percent(counts[BINDS_IN_TIME], counts[BINDS_TIMED]),
+                 counts[TRIED] - counts[BOUND]);
+    doctor_say(doctor, FINDING_OK, "scheduler", "kube-scheduler asks the extender%s%s", filters,
+               binds);
+    if (counts[TRIED] && !counts[LEAD])
+        doctor_say(doctor, FINDING_WARN, "scheduler",
+                   "no extender leads now, and nothing is bound meanwhile; if that lasts: kubectl "
+                   "get leases -A, and the extenders' logs");
 }
 
 void doctor_check_asked(struct doctor *doctor)
 {
-    uint64_t asked = 0;
+    uint64_t counts[COUNTS] = {0};
     size_t i, known = 0;
     json_t *pod;
     json_array_foreach(json_object_get(doctor->pods, "items"), i, pod)
@@ -212,7 +266,7 @@ void doctor_check_asked(struct doctor *doctor)
         struct gs_error err = {0};
         if (!lookup_is_ready(pod))
             continue;
-        if (add_pod(doctor, lookup_text(pod, "metadata", "name", NULL), &asked, &err) < 0) {
+        if (add_pod(doctor, lookup_text(pod, "metadata", "name", NULL), counts, &err) < 0) {
             doctor_say(doctor, FINDING_SKIP, "scheduler",
                        "whether kube-scheduler asks is not known: %s", err.msg);
             return;
@@ -222,8 +276,8 @@ void doctor_check_asked(struct doctor *doctor)
     if (known == 0)
         return;
     unsigned waiting = HASH_COUNT(doctor->snapshot.waiting);
-    if (asked > 0)
-        doctor_say(doctor, FINDING_OK, "scheduler", "kube-scheduler asks the extender");
+    if (counts[FILTERS] > 0)
+        say_asked(doctor, counts);
     else if (waiting > 0)
         doctor_say(doctor, FINDING_FAIL, "scheduler",
                    "%u pods with GPU memory wait, and no kube-scheduler has asked the extender "

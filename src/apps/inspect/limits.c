@@ -44,9 +44,11 @@ static void say_over(const struct usage_pod *pod, char text[LIMITS_TEXT_BYTES])
 {
     const uint64_t now = more_than_limit(pod, pod->used_bytes);
     char over[USAGE_TEXT_BYTES];
-    usage_text(now ? now : more_than_limit(pod, pod->peak_bytes), GS_UNIT_GIB, over);
-    snprintf(text, LIMITS_TEXT_BYTES, "%s %s GiB more than its share%s", now ? "uses" : "used",
-             over, now ? "" : " at its peak");
+    const uint64_t bytes = now ? now : more_than_limit(pod, pod->peak_bytes);
+    const enum gs_unit unit = bytes >> 30 ? GS_UNIT_GIB : GS_UNIT_MIB;
+    usage_text(bytes, unit, over);
+    snprintf(text, LIMITS_TEXT_BYTES, "%s %s %s more than its share%s", now ? "uses" : "used", over,
+             gs_unit_name(unit), now ? "" : " at its peak");
 }
 
 const char *limits_hold(const struct view_node *node, const struct gs_claim *claim,

@@ -6,6 +6,7 @@
 
 #include "gpushare/base/buf.h"
 #include "gpushare/base/cleanup.h"
+#include "inspect/amount.h"
 #include "inspect/grid.h"
 #include "inspect/show.h"
 
@@ -147,6 +148,8 @@ static void put_node(const struct map *map, const struct view_node *node)
 int print_map(const struct view *view, const struct terminal *terminal)
 {
     const struct view_sum *sum = &view->sum;
+    char used[AMOUNT_TEXT_BYTES], total[AMOUNT_TEXT_BYTES], free_[AMOUNT_TEXT_BYTES],
+        unusable[AMOUNT_TEXT_BYTES];
     uint32_t width = terminal->screen ? terminal->width : 0;
     struct map map = {.view = view, .terminal = terminal, .bar = BAR_MAX, .limit = width};
     if (width && width < 3 * BAR_MAX) /* names need room, too */
@@ -157,11 +160,12 @@ int print_map(const struct view *view, const struct terminal *terminal)
         map.bar = (uint32_t)map.largest_units;
     for (size_t i = 0; i < view->node_count; i++)
         put_node(&map, &view->nodes[i]);
-    printf("%" PRIu64 " of %" PRIu64 " %s (%" PRIu64 "%%), free %" PRIu64 ", not usable %" PRIu64
-           ", largest free piece %" PRIu32 "\n",
-           sum->used_units, sum->total_units, view->unit,
-           view_percent(sum->used_units, sum->total_units), sum->fragmentation.free_units,
-           sum->unusable_units, sum->fragmentation.largest_units);
+    printf("%s of %s (%" PRIu64 "%%), free %s, not usable %s, largest free piece %" PRIu32 "\n",
+           amount_text(sum->used_units, used),
+           amount_of_memory(sum->total_units, view->unit, total),
+           view_percent(sum->used_units, sum->total_units),
+           amount_text(sum->fragmentation.free_units, free_),
+           amount_text(sum->unusable_units, unusable), sum->fragmentation.largest_units);
     if (view->waits.count)
         putchar('\n');
     return waits_print(&view->waits, terminal, view->now_s);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "gpushare/base/cleanup.h"
+#include "inspect/amount.h"
 #include "inspect/grid.h"
 #include "inspect/show.h"
 
@@ -277,6 +278,7 @@ static int put_tables(const struct view *view, const struct terminal *terminal, 
 
 static int put_namespaces(const struct view *view)
 {
+    char used[AMOUNT_TEXT_BYTES];
     struct grid grid;
     grid_open(&grid, false);
     grid_column(&grid, false, "NAMESPACE");
@@ -286,7 +288,7 @@ static int put_namespaces(const struct view *view)
         grid_row(&grid);
         grid_cell(&grid, GRID_PLAIN, "%s", view->namespaces[i].name);
         grid_cell(&grid, GRID_PLAIN, "%" PRIu32, view->namespaces[i].pods);
-        grid_cell(&grid, GRID_PLAIN, "%" PRIu64, view->namespaces[i].used_units);
+        grid_cell(&grid, GRID_PLAIN, "%s", amount_text(view->namespaces[i].used_units, used));
     }
     _cleanup_free_ char *text = grid_text(&grid);
     grid_close(&grid);
@@ -300,13 +302,17 @@ static int put_namespaces(const struct view *view)
 static void put_cluster(const struct view *view)
 {
     const struct view_sum *sum = &view->sum;
-    printf("\nAllocated %" PRIu64 " + free %" PRIu64 " + not usable %" PRIu64 " = total %" PRIu64,
-           sum->used_units, sum->fragmentation.free_units, sum->unusable_units, sum->total_units);
+    char used[AMOUNT_TEXT_BYTES], free_[AMOUNT_TEXT_BYTES], unusable[AMOUNT_TEXT_BYTES],
+        total[AMOUNT_TEXT_BYTES];
+    printf("\nAllocated %s + free %s + not usable %s = total %s",
+           amount_text(sum->used_units, used), amount_text(sum->fragmentation.free_units, free_),
+           amount_text(sum->unusable_units, unusable),
+           amount_of_memory(sum->total_units, view->unit, total));
     if (sum->over_units)
-        printf(" + %" PRIu64 " more than its GPUs have", sum->over_units);
+        printf(" + %s more than its GPUs have", amount_text(sum->over_units, used));
     printf("\nLargest pod that fits on one GPU %" PRIu32, sum->fragmentation.largest_units);
     if (sum->fragmentation.known)
-        printf(", stranded %" PRIu64, sum->fragmentation.stranded_units);
+        printf(", stranded %s", amount_text(sum->fragmentation.stranded_units, used));
     printf("\n%" PRIu32 " node%s, %" PRIu32 " GPU%s (%" PRIu32 " not usable, %" PRIu32
            " overfull), %" PRIu32 " pod%s\n",
            sum->nodes, sum->nodes == 1 ? "" : "s", sum->gpus, sum->gpus == 1 ? "" : "s",

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "gpushare/base/cleanup.h"
+#include "inspect/amount.h"
 #include "inspect/grid.h"
 
 /* The least that a pod there asks for; 0 without one. */
@@ -69,6 +70,7 @@ static void put_row(struct grid *grid, const struct view_node *node)
 int print_stranded(const struct view *view, const struct terminal *terminal)
 {
     const struct gs_fragmentation *sum = &view->sum.fragmentation;
+    char stranded[AMOUNT_TEXT_BYTES], free_[AMOUNT_TEXT_BYTES];
     struct grid grid;
     uint32_t nodes = 0;
     if (!sum->known) {
@@ -94,8 +96,9 @@ int print_stranded(const struct view *view, const struct terminal *terminal)
     if (nodes && !text)
         return -1;
     fputs(text ? text : "", stdout);
-    printf("%" PRIu64 " of %" PRIu64 " %s free are stranded on %" PRIu32 " node%s%s\n",
-           sum->stranded_units, sum->free_units, view->unit, nodes, nodes == 1 ? "" : "s",
+    printf("%s of %s free are stranded on %" PRIu32 " node%s%s\n",
+           amount_text(sum->stranded_units, stranded),
+           amount_of_memory(sum->free_units, view->unit, free_), nodes, nodes == 1 ? "" : "s",
            nodes ? "; moves that make room: kubectl inspect gpushare defrag" : "");
     return 0;
 }

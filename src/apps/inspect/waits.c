@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/wrap.h"
+#include "inspect/amount.h"
 #include "inspect/grid.h"
 
 /* ---- which pods ---- */
@@ -264,8 +265,10 @@ void waits_row(const struct waits *waits, const struct wait *wait, int64_t now_s
 
 void waits_sum(const struct waits *waits, char to[WAIT_TEXT_BYTES])
 {
-    int len = snprintf(to, WAIT_TEXT_BYTES, "%zu %s for %" PRIu64 " %s", waits->count,
-                       waits->count == 1 ? "pod waits" : "pods wait", waits->units, waits->unit);
+    char memory[AMOUNT_TEXT_BYTES];
+    int len = snprintf(to, WAIT_TEXT_BYTES, "%zu %s for %s", waits->count,
+                       waits->count == 1 ? "pod waits" : "pods wait",
+                       amount_of_memory(waits->units, waits->unit, memory));
     if (waits->never)
         snprintf(to + len, WAIT_TEXT_BYTES - (size_t)len,
                  "; %" PRIu32 " of them %s no GPU of this cluster", waits->never,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gpushare/base/index.h"
+#include "inspect/amount.h"
 #include "inspect/web_draw.h"
 
 /* What the page is made of, in which order; sums. */
@@ -48,6 +49,7 @@ static void put_shares(struct gs_buf *out, const struct view *view)
 {
     if (!view->ns_count)
         return;
+    char text[AMOUNT_TEXT_BYTES];
     gs_buf_puts(out, "<div class=fits><span>By namespace</span>");
     for (size_t i = 0; i < view->ns_count && i < SHARES_MAX; i++) {
         const struct view_ns *ns = &view->namespaces[i];
@@ -55,7 +57,7 @@ static void put_shares(struct gs_buf *out, const struct view *view)
             gs_buf_printf(out, "<details><summary>%zu more</summary>", view->ns_count - i);
         gs_buf_printf(out, "<div><i class=\"sw n%zu\"></i>", view_hue(view, ns->name));
         web_link(out, WEB_NAMESPACE, NULL, ns->name, ns->name);
-        gs_buf_printf(out, " <b>%" PRIu64 "</b></div>", ns->used_units);
+        gs_buf_printf(out, " <b>%s</b></div>", amount_text(ns->used_units, text));
     }
     if (view->ns_count > SHARES_MAX)
         gs_buf_printf(out, "<div>and %zu more</div>", view->ns_count - SHARES_MAX);
@@ -67,10 +69,11 @@ static void put_figures(struct gs_buf *out, const struct view *view, bool memory
     struct view_figure all[VIEW_FIGURES];
     const uint32_t count = view_figures(view, all);
     for (uint32_t i = 0; i < count; i++) {
+        char text[AMOUNT_TEXT_BYTES];
         if (all[i].name && all[i].memory == memory && (all[i].number || !all[i].bad))
-            gs_buf_printf(out, "<div class=\"fig%s\"><b>%" PRIu64 "</b> %s<span>%s</span></div>",
-                          all[i].bad ? " bad" : "", all[i].number, memory ? view->unit : "",
-                          all[i].name);
+            gs_buf_printf(out, "<div class=\"fig%s\"><b>%s</b> %s<span>%s</span></div>",
+                          all[i].bad ? " bad" : "", amount_text(all[i].number, text),
+                          memory ? view->unit : "", all[i].name);
     }
 }
 
@@ -94,10 +97,12 @@ static void put_totals(const struct web_draw *draw)
     const struct view *view = draw->view;
     const struct view_sum *sum = &view->sum;
     struct gs_buf *out = draw->out;
+    char used[AMOUNT_TEXT_BYTES], total[AMOUNT_TEXT_BYTES];
     web_begin(draw, "totals");
     gs_buf_puts(out, "<section id=totals aria-label=Totals><div class=\"fig wide\"><b>");
-    gs_buf_printf(out, "%" PRIu64 "</b> of %" PRIu64 " %s<span>allocated, %" PRIu64 "%%%s</span>",
-                  sum->used_units, sum->total_units, view->unit,
+    gs_buf_printf(out, "%s</b> of %s<span>allocated, %" PRIu64 "%%%s</span>",
+                  amount_text(sum->used_units, used),
+                  amount_of_memory(sum->total_units, view->unit, total),
                   view_percent(sum->used_units, sum->total_units),
                   draw->narrowed ? ", of the nodes that match" : "");
     gs_buf_puts(out, "<div class=total><i class=\"");

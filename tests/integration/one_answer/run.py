@@ -403,8 +403,13 @@ def ask_about_waits(world, page, told, judge):
           [(str(told["waiting"]["pods"]), str(told["waiting"]["requestedGPU"]))] if told["waiting"]["pods"] else [])
 
 
+def plain(page):
+    """Without separators of thousands."""
+    return re.sub(r"(?<=\d),(?=\d{3})", "", page)
+
+
 def figures_of(part):
-    return {name: int(number) for number, name in re.findall(r'<div class="?fig[^>]*><b>(\d+)</b> [^<]*<span>([^<]*)</span>', part)}
+    return {name: int(number) for number, name in re.findall(r'<div class="?fig[^>]*><b>(\d+)</b> [^<]*<span>([^<]*)</span>', plain(part))}
 
 
 def ask_about_views(world, programs, judge):
@@ -440,13 +445,13 @@ def ask_about_views(world, programs, judge):
 
 def ask_about_page(world, programs, judge):
     """Every figure of the page is one of -o json's."""
-    page = html.unescape(request(programs.web, "GET", "/")[1])
+    page = plain(html.unescape(request(programs.web, "GET", "/")[1]))
     told = json.loads(programs.inspect("--output=json"))
     cluster, totals = told["cluster"], page[page.index("id=totals"):page.index("id=waiting")]
     figures = figures_of(totals)
     meant = {FIGURES[key]: number for key, number in cluster.items() if key in FIGURES and (number or key not in
                                                                                            ("unusableGpus", "overfullGpus"))}
-    sums = re.search(r"<b>(\d+)</b> of (\d+) (\w+)<span>allocated", totals)
+    sums = re.search(r"<b>(\d+)</b> of (\d+) (\w+)(?: \(.*? TiB\))?<span>allocated", totals)
     judge("page: figures", {name: number for name, number in figures.items() if not name.startswith("allocated")}, meant)
     judge("page: allocated", [int(sums[1]), int(sums[2]), sums[3]], [cluster["usedGPU"], cluster["totalGPU"], told["unit"]])
     gib = 1024 if told["unit"] == "MiB" else 1
