@@ -118,7 +118,8 @@ static void read_stranded_options(struct show *show, struct common *common, int 
     const struct gs_command command = {
         .name = argv[0],
         .doc = "Where free memory would stay free after a long run of pods like those seen, most "
-               "first: why, and the largest pod on one GPU that would use it.",
+               "first: why, the largest pod on one GPU that would use it, and which pod would have "
+               "to move for a larger one.",
         .operands = "[NODE]",
         .options = table,
         .option_count = sizeof(table) / sizeof(table[0]),
@@ -217,8 +218,17 @@ int cmd_stranded(const struct app *app, int argc, char **argv)
 {
     struct common common = COMMON_DEFAULTS;
     struct show show = {0};
+    struct bound bound = {.now_s = clock_unix_s(app->clock)};
+    const struct gs_watch_sink first = bound_sink(&bound);
     read_stranded_options(&show, &common, argc, argv);
-    return run(app, &show, &common);
+    if (!show.watch && !show.fetch.node) { /* a move wants to know all nodes; a watch, the ledger as
+                                              it is */
+        show.bound = &bound;
+        show.fetch.first = &first;
+    }
+    int result = run(app, &show, &common);
+    bound_release(&bound);
+    return result;
 }
 
 int cmd_limits(const struct app *app, int argc, char **argv)

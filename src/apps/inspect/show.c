@@ -56,7 +56,7 @@ static int print(const struct show *show, const struct view *view)
     if (show->format == SHOW_MAP)
         return print_map(view, terminal);
     if (show->format == SHOW_STRANDED)
-        return print_stranded(view, terminal);
+        return print_stranded(view, show->bound, terminal);
     if (show->format == SHOW_LIMITS)
         return print_limits(view, terminal);
     if (show->details)

@@ -2,6 +2,7 @@
 #ifndef GPUSHARE_APPS_INSPECT_SHOW_H
 #define GPUSHARE_APPS_INSPECT_SHOW_H
 
+#include "inspect/bound.h"
 #include "inspect/fetch.h"
 #include "inspect/view.h"
 
@@ -20,6 +21,7 @@ enum show_format {
 struct show {
     struct fetch fetch;
     struct view_options view;
+    const struct bound *bound; /* of SHOW_STRANDED: who could move; NULL: not known */
     enum show_format format;
     bool details;
     bool watch;

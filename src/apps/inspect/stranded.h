@@ -2,6 +2,7 @@
 #ifndef GPUSHARE_APPS_INSPECT_STRANDED_H
 #define GPUSHARE_APPS_INSPECT_STRANDED_H
 
+#include "inspect/bound.h"
 #include "inspect/terminal.h"
 #include "inspect/view.h"
 
@@ -15,7 +16,10 @@ struct stranded_row {
 };
 struct stranded_row stranded_of(const struct view_node *node);
 
-/* A table, most first, and the sum, onto standard output. -1: out of memory. */
-int print_stranded(const struct view *view, const struct terminal *terminal);
+/* A table, most first, and the sum, onto standard output. bound (NULL: not known): for the first
+ * nodes the move of one pod is looked for after which a pod fits that is larger than each piece; it
+ * is carried out on the snapshot's ledger, of which the view is. -1: out of memory. */
+int print_stranded(const struct view *view, const struct bound *bound,
+                   const struct terminal *terminal);
 
 #endif
