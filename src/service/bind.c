@@ -421,14 +421,16 @@ void gs_service_bind_arrived(struct gs_service *service, const char *body, size_
     gs_binding_args_release(&args);
 }
 
-/* Whether what is reserved for the pod is what this bind reserved when it arrived. */
+/* Whether what is reserved for the pod is what this bind reserved when it arrived. An arrival whose
+ * place is gone goes, too: its time would end the place of a bind that is under way. */
 static bool take_turn(struct gs_service *service, const struct gs_binding_args *args)
 {
     struct gs_claim claim;
     gs_store_write(&service->store);
-    const bool arrived = gs_ledger_find_claim(service->store.cluster.ledger, args->uid, &claim) &&
-                         claim.state == GS_CLAIM_RESERVED && strcmp(claim.node, args->node) == 0 &&
-                         gs_arrivals_take(&service->arrivals, args->uid);
+    const bool found = gs_ledger_find_claim(service->store.cluster.ledger, args->uid, &claim);
+    const bool reserved = found && claim.state == GS_CLAIM_RESERVED;
+    const bool elsewhere = reserved && strcmp(claim.node, args->node) != 0;
+    const bool arrived = !elsewhere && gs_arrivals_take(&service->arrivals, args->uid) && reserved;
     gs_store_unlock(&service->store);
     return arrived;
 }
