@@ -168,21 +168,6 @@ def one_that_hangs_without_clients_is_started_again(node):
     node.wait_ready(GPUS[0])
 
 
-def one_that_hangs_keeps_its_clients_for_a_while(node):
-    node.wait_ready()
-    client = Client(node.root, GPUS[0], 77)
-    until("the client is known", (node.root / GPUS[0] / "log/listed").exists)
-    time.sleep(1)
-    node.ask(GPUS[0], "hang")
-    until("away", lambda: node.away(GPUS[0], "does not answer within 2 s"))
-    time.sleep(14)  # longer than without clients
-    expect("starts", len(node.starts(GPUS[0])), 1)
-    (node.root / GPUS[0] / "log/hang").unlink()
-    node.wait_ready(GPUS[0])
-    expect("starts", len(node.starts(GPUS[0])), 1)
-    expect("the client is connected", client.connected(), True)
-
-
 def one_that_failed_is_recycled_when_its_clients_have_gone(node):
     node.wait_ready()
     client = Client(node.root, GPUS[1], 77)
@@ -194,19 +179,6 @@ def one_that_failed_is_recycled_when_its_clients_have_gone(node):
     client.socket.close()
     until("recycled", lambda: len(node.starts(GPUS[1])) == 2)
     node.wait_ready(GPUS[1])
-
-
-def one_that_never_starts_is_tried_more_and_more_rarely(node):
-    node.wait_ready()
-    other = node.pid(GPUS[1])
-    node.ask(GPUS[0], "refuse")
-    node.ask(GPUS[0], "die")
-    until("four more starts", lambda: len(node.starts(GPUS[0])) == 5, 60)
-    times = [start["at"] for start in node.starts(GPUS[0])][1:]
-    first, last = times[1] - times[0], times[3] - times[2]  # 2 s and 8 s, and what a start takes
-    if not last > first + 0.5:
-        raise Failed(f"the third pause, {last:.1f} s, is not longer than the first, {first:.1f} s")
-    is_let_alone(node, GPUS[1], other)
 
 
 def reaches(node, gpu):
@@ -288,35 +260,6 @@ def only_the_daemon_itself_is_ready(node):
     reaches(node, GPUS[0])
 
 
-def what_is_left_behind_is_in_no_daemons_way(node):
-    node.wait_ready()
-    pipe = node.root / GPUS[0] / "pipe"
-    (pipe / "control_lock").unlink()  # a daemon does not start where it cannot make it
-    (pipe / "control_lock/in/it").mkdir(parents=True)
-    (pipe / "other/in/it").mkdir(parents=True)
-    node.ask(GPUS[0], "die")
-    until("it was started again", lambda: len(node.starts(GPUS[0])) == 2)
-    node.wait_ready(GPUS[0])
-    expect("starts", len(node.starts(GPUS[0])), 2)
-    expect("what is in its folder", sorted(os.listdir(pipe)), ["control", "control_lock"])
-
-
-def its_logs_are_bounded(node):
-    node.wait_ready()
-    log = node.root / GPUS[0] / "log/control.log"
-    (log.parent / "small.log").write_bytes(b"x" * 1000)
-    with open(log, "wb") as file:
-        file.write(b"x" * (5 << 20))
-        file.flush()
-        until("emptied", lambda: log.stat().st_size == 0)
-        file.write(b"y" * 10)  # behind a hole, as who does not append
-        file.flush()
-        time.sleep(4)
-        expect("its blocks", log.stat().st_blocks < 100, True)
-    expect("a small one", (log.parent / "small.log").stat().st_size, 1000)
-    expect("starts", len(node.starts(GPUS[0])), 1)
-
-
 def its_end_is_theirs(node):
     node.wait_ready()
     Client(node.root, GPUS[0], 77)
@@ -335,15 +278,12 @@ def killed_it_leaves_no_daemon(node):
     until("no daemon lives", lambda: not any(alive(pid) for pid in pids))
 
 
+# When a daemon is stopped and started, its logs and what is left in its folder: tests/apps/mps.
 CASES = (each_gpu_has_a_daemon_of_its_own, one_that_dies_is_started_again_and_no_other,
          one_that_hangs_without_clients_is_started_again,
-         one_that_hangs_keeps_its_clients_for_a_while,
          one_that_failed_is_recycled_when_its_clients_have_gone,
-         one_that_never_starts_is_tried_more_and_more_rarely,
          what_a_client_does_to_the_socket_is_undone, only_the_daemon_itself_is_ready,
-         what_is_left_behind_is_in_no_daemons_way, its_logs_are_bounded, its_end_is_theirs,
-         killed_it_leaves_no_daemon)
-
+         its_end_is_theirs, killed_it_leaves_no_daemon)
 
 
 def without_the_program(build):
