@@ -61,6 +61,7 @@ struct given_pod {
     uint64_t revision; /* 0: newer than all before */
     enum gs_pod_phase phase;
     const char *uid;
+    const char *node;   /* NULL: n1 */
     uint32_t inits;     /* of its containers, the first ones */
     uint32_t sidecars;  /* and those after them */
     uint32_t gpu_count; /* 0: not given */
@@ -96,7 +97,7 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
     pod.ns = "ns";
     pod.name = given->name;
     pod.resource_version = revision;
-    pod.node_name = "n1";
+    pod.node_name = given->node ? given->node : "n1";
     pod.phase = given->phase ? given->phase : GS_PHASE_PENDING;
     pod.containers = containers;
     pod.container_count = count;

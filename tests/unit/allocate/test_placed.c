@@ -214,6 +214,7 @@ static void a_pod_is_placed_once_it_has_units_of_a_gpu(void **state)
         row_text(r->row, names.len ? names.data : "", r->place == 2 ? "ns/p" : "");
         gs_buf_release(&names);
         row_equal(r->row, gs_allocator_who(rig.alloc, "ns", "q"), 0);
+        row_equal(r->row, gs_allocator_who(rig.alloc, "other", "p"), 0);
         uint64_t who = gs_allocator_who(rig.alloc, "ns", "p");
         row_equal(r->row, who != 0, r->pod.phase != GS_PHASE_SUCCEEDED);
         row_equal(r->row, gs_allocator_lives(rig.alloc, who), who != 0);

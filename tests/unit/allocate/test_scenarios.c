@@ -159,6 +159,8 @@ static void verb_pod(struct scenario *s)
             read_amounts(s, given.cores_pct);
         else if (scenario_has(s, "uid"))
             given.uid = scenario_word(s);
+        else if (scenario_has(s, "node"))
+            given.node = scenario_word(s);
         else if (scenario_has(s, "static"))
             given.static_uid = scenario_word(s);
         else if (scenario_has(s, "revision"))
@@ -348,6 +350,7 @@ static void verb_moved(struct scenario *s)
     snprintf(text, sizeof(text), "%.*s", (int)now.len, now.data);
     gs_buf_release(&now);
     gs_allocator_moved_written(rig.alloc, state);
+    gs_allocator_moved_written(rig.alloc, state / 2); /* an older write is answered late */
     if (scenario_peek(s))
         scenario_is_text(s, "gpu-moved", text, scenario_word(s));
     if (gs_allocator_moved_due(rig.alloc))
