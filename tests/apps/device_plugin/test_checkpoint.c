@@ -205,9 +205,43 @@ static void it_is_recalled_once_pods_and_gpus_are_known(void **state)
     }
 }
 
+/* They count from zero. */
+static void the_last_id_tells_how_a_gpu_was_divided(void **state)
+{
+    static const struct {
+        const char *row, *text;
+        uint32_t units; /* 0: nothing is told */
+        bool original;
+    } rows[] = {
+        {"ours", DATA(ENTRY("u", "\"6e1a-15\",\"6e1a-0\"", ON_0)), 16, false},
+        {"the original's", DATA(ENTRY("u", "\"GPU-0-_-63\"", ON_0)), 64, true},
+        {"the largest", DATA(ENTRY("u", "\"6e1a-4294967295\",\"6e1a-2\"", ON_0)), 3, false},
+        {"no number", DATA(ENTRY("u", "\"6e1a-x\"", ON_0)), 0, false},
+    };
+    struct gs_names names;
+    assert_int_equal(gs_names_init(&names, "aliyun.com", NULL), 0);
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_gpu_set of_16_gib = set;
+        struct gs_arena arena = {0};
+        struct checkpoint_notes notes;
+        struct folder folder;
+        folder_up(&folder, r->text);
+        of_16_gib.gpus[0].mem_mib = 16384;
+        row_equal(r->row, checkpoint_units(folder.dir, &names, &of_16_gib, &arena, &notes, NULL),
+                  0);
+        row_equal(r->row, notes.count, r->units ? 1 : 0);
+        row_equal(r->row, notes.unclear, r->units ? 0 : 1);
+        row_equal(r->row, r->units ? notes.notes[0].units : 0, r->units);
+        row_equal(r->row, r->units && notes.notes[0].original, r->original);
+        gs_arena_release(&arena);
+        folder_down(&folder);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_id_tells_how_a_gpu_was_divided),
         cmocka_unit_test(what_the_kubelet_kept_of_our_answers_is_read),
         cmocka_unit_test(a_file_that_is_missing_or_none_is_told),
         cmocka_unit_test(it_is_recalled_once_pods_and_gpus_are_known),

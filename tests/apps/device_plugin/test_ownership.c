@@ -44,11 +44,17 @@ static void gpus_that_others_give_out_are_left_out(void **state)
         {"nobody else", 0, {NULL}, false, "ab", "", true},
         {"NVIDIA's device plugin", 2, {NULL}, false, "", "GpuOwnedByOthers", false},
         {"it is wanted so", 2, {NULL}, true, "ab", "", true},
-        {"a DRA driver has one", 0, {"GPU-b"}, false, "a", "GpuOwnedByOthers", true},
-        {"a DRA driver has both", 0, {"GPU-b", "GPU-a"}, false, "", "GpuOwnedByOthers", true},
+        {"a DRA driver has one", 0, {"GPU-0000b"}, false, "a", "GpuOwnedByOthers", true},
+        {"a DRA driver has both",
+         0,
+         {"GPU-0000b", "GPU-0000a"},
+         false,
+         "",
+         "GpuOwnedByOthers",
+         true},
         {"a DRA driver has some that are not ours",
          0,
-         {"GPU-x"},
+         {"GPU-0000x"},
          false,
          "ab",
          "GpuOwnedByOthers",
@@ -58,8 +64,8 @@ static void gpus_that_others_give_out_are_left_out(void **state)
         static struct plugin plugin;
         struct gs_arena arena = {0};
         struct gs_sliced_gpu *sliced = gs_arena_calloc(&arena, 3, sizeof(*sliced));
-        struct gs_gpu_set set = {.gpus = {{.idx = 0, .uuid = "GPU-a"}, {.idx = 1, .uuid = "GPU-b"}},
-                                 .count = 2};
+        struct gs_gpu_set set = {
+            .gpus = {{.idx = 0, .uuid = "GPU-0000a"}, {.idx = 1, .uuid = "GPU-0000b"}}, .count = 2};
         const struct node_facts facts = {.whole_gpus = r->whole};
         char left[8] = "";
         uint32_t count = 0;
@@ -80,7 +86,7 @@ static void gpus_that_others_give_out_are_left_out(void **state)
         row_equal(r->row, on_page[0] == '\0', r->ready);
         ownership_leave_out(&plugin, &set);
         for (uint32_t i = 0; i < set.count; i++)
-            left[i] = set.gpus[i].uuid[4];
+            left[i] = set.gpus[i].uuid[8];
         row_text(r->row, left, r->left);
         ownership_take_node(&plugin, &(struct node_facts){0});
         row_equal(r->row, on_page[0], 0);

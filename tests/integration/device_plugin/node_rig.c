@@ -46,6 +46,7 @@ static int get_node(void *ctx, const char *name, struct gs_node *ret, struct gs_
     first = true;
     put_key(&text, plugin.names.inventory, here->inventory, &first);
     put_key(&text, plugin.names.moved, here->moved, &first);
+    put_key(&text, plugin.names.cordon, here->cordon ? here->cordon : "", &first);
     gs_buf_printf(&text, "}},\"status\":{\"capacity\":{\"%s\":\"%u\",\"%s\":\"%u\"}}}",
                   plugin.names.gpu_count, here->counts[0], plugin.names.gpu_cores, here->counts[1]);
     return gs_codec_node(&plugin.names, (struct gs_slice){text.data, text.len}, ret, err);

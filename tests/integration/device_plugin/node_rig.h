@@ -44,6 +44,7 @@ struct node {
     bool node_away, pods_away, slices_away;
     char inventory[8192], moved[2048], slices[1024];
     char label[32];     /* gpu-enforced */
+    const char *cordon; /* gpu-cordon; NULL: none */
     bool mps;           /* the label */
     uint32_t counts[2]; /* capacity: GPUs, cores */
     char events[NODE_EVENT_TEXTS][600];
