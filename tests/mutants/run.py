@@ -5,6 +5,7 @@
     tests/mutants/run.py                          all of them, some 3 s each
     tests/mutants/run.py --folder limit --record  note in limit.mut which test sees each
     tests/mutants/run.py --apply                  whether all apply, a second
+    tests/mutants/run.py --noted                  the table by folder of what is noted
     tests/mutants/run.py --seconds 150            what is seen still is: near the last changes first, then others in turn
 
 A mistake stands in FOLDER.mut beside this file:
@@ -227,6 +228,7 @@ def options():
     ask.add_argument("--folder", action="append", help="only those of FOLDER.mut")
     ask.add_argument("--file", action="append", help="only those in this source file")
     ask.add_argument("--apply", action="store_true", help="only whether all apply: a second")
+    ask.add_argument("--noted", action="store_true", help="only the table of what the files note: a second")
     ask.add_argument("--unseen", action="store_true", help='only those without a line "by"')
     ask.add_argument("--seconds", type=int, help="begin none after that; near the last changes first")
     ask.add_argument("--own", action="store_true", help="only by the folder's own tests, the quick ones")
@@ -251,12 +253,26 @@ def read_all():
     return mutants, wrong
 
 
+def show(table):
+    whole = {outcome: sum(row[outcome] for row in table.values()) for outcome in OUTCOMES}
+    print(f"\n{'folder':14}{'patches':>11}" + "".join(f"{outcome:>11}" for outcome in OUTCOMES))
+    for folder, row in [*sorted(table.items()), ("all", whole)]:
+        print(f"{folder:14}{sum(row.values()):11}" + "".join(f"{row[outcome]:11}" for outcome in OUTCOMES))
+
+
 def main():
     args = options()
     mutants, wrong = read_all()
     if args.apply:
         print(*wrong, f"{len(mutants)} apply", sep="\n")
         return 1 if wrong else 0
+    table = {}
+    if args.noted:
+        for mutant in mutants:
+            row = table.setdefault(mutant.folder, dict.fromkeys(OUTCOMES, 0))
+            row["equivalent" if mutant.equivalent else "seen" if mutant.by else "survived"] += 1
+        show(table)
+        return 0
     picked = [mutant for mutant in mutants
               if (not args.names or mutant.name in args.names)
               and (not args.folder or mutant.folder in args.folder)
@@ -268,7 +284,6 @@ def main():
     started = time.monotonic()
     tree = Tree(args.build.resolve(), args.jobs)
     picked = in_turn(tree, picked) if args.seconds else sorted(picked, key=lambda m: (m.folder, m.path))
-    table = {}
     for mutant in picked:
         at = time.monotonic()
         if args.seconds and at - started > args.seconds:
@@ -281,12 +296,8 @@ def main():
         print(f"{outcome:10} {time.monotonic() - at:5.1f} s  {mutant.folder}/{mutant.name} {what[-300:]}", flush=True)
         if args.record and outcome == "seen" and what != "?":
             record(HERE / f"{mutant.folder}.mut", {mutant.name: what})
-    print(f"\n{'folder':14}" + "".join(f"{outcome:>11}" for outcome in OUTCOMES))
-    for folder, row in sorted(table.items()):
-        print(f"{folder:14}" + "".join(f"{row[outcome]:11}" for outcome in OUTCOMES))
-    asked = sum(sum(row.values()) for row in table.values())
-    print(f"{'all':14}" + "".join(f"{sum(row[outcome] for row in table.values()):11}" for outcome in OUTCOMES))
-    print(f"{asked} of {len(mutants)}, {time.monotonic() - started:.0f} s")
+    show(table)
+    print(f"of {len(mutants)}, {time.monotonic() - started:.0f} s")
     print(*wrong, sep="\n")
     return 1 if wrong else 0
 
