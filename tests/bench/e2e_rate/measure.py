@@ -8,7 +8,6 @@ the runs of a turn stand next to each other. Processor time per pod depends on t
 Started by tests/bench/e2e_rate/run.sh."""
 
 import argparse
-import collections
 import contextlib
 import operator
 import os
@@ -22,72 +21,13 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cells import SETS  # noqa: E402
 from harness.case import run  # noqa: E402
 from harness.cluster import Cluster  # noqa: E402
-from harness.control_plane import HOST, built_program  # noqa: E402
 from harness.objects import node, pod  # noqa: E402
-from harness.processes import Failure, free_port  # noqa: E402
-from harness.watch import PodWatch  # noqa: E402
-from processors import Processors  # noqa: E402
+from harness.processes import Failure  # noqa: E402
+from rounds import burst, noop, ours, per_pod, processor_ms, ratio  # noqa: E402
 
-PROGRAMS = ("kube-scheduler", "kube-apiserver", "etcd", "gpushare-extender", "noop_extender")
-FIRST_BIND_S = 5  # one that just started lets binds of the one before it arrive first
-Round = collections.namedtuple("Round", "rate used")
-
-
-class Noop:
-    """The no-op extender, which binds with the administrator's token."""
-
-    def __init__(self, cluster, names):
-        self.port = free_port()
-        plane = cluster.control_plane
-        self.process = cluster.processes.start("noop_extender", [
-            built_program("tests/noop_extender"), self.port,
-            f"https://{HOST}:{plane.port}", plane.tokens["admin"], plane.ca_file, names])
-
-    @property
-    def url(self):
-        return f"http://{HOST}:{self.port}"
-
-
-@contextlib.contextmanager
-def noop(cluster, cell):
-    extender = Noop(cluster, cell.names)
-    try:
-        yield extender.url
-    finally:
-        extender.process.stop()
-
-
-def tell_refused_binds(metrics):
-    """kube-scheduler chose a node for which the ledger knew better by then."""
-    attempts = {outcome: metrics[f'gpushare_bind_attempts_total{{outcome="{outcome}"}}']
-                for outcome in ("bound", "refused", "conflict")}
-    per_1000 = 1000 * (attempts["refused"] + attempts["conflict"]) / attempts["bound"]
-    print(f"{'':32} {per_1000:8.1f} binds refused per 1,000 pods", flush=True)
-
-
-@contextlib.contextmanager
-def ours(cluster, cell):
-    """Our extender as shipped. It runs in its own rounds only, so that its watches slow nobody."""
-    cluster.extender_flags = cell.extender_flags
-    cluster.start_extender()
-    time.sleep(FIRST_BIND_S)
-    try:
-        yield cluster.extender.url
-        tell_refused_binds(cluster.extender.metrics())
-        cluster.wait_inspect_agrees(60)
-        cluster.extender.verify_and_stop()
-    finally:
-        cluster.extender = None
-
-
-EXTENDERS = {"none": lambda *_: contextlib.nullcontext(), "noop": noop, "ours": ours}
-
-
-def delete_all(cluster, watch):
-    cluster.api.call("DELETE", "/api/v1/namespaces/default/pods", {"gracePeriodSeconds": 0})
-    if not watch.wait(lambda w: not w.pods, 60):
-        raise Failure("the pods of the last round are still there")
-    watch.bound_at.clear()
+EXTENDERS = {"none": lambda *_: contextlib.nullcontext(),
+             "noop": lambda cluster, cell: noop(cluster, cell.names),
+             "ours": lambda cluster, cell: ours(cluster, cell.extender_flags)}
 
 
 def pods_of(options, count):
@@ -97,31 +37,8 @@ def pods_of(options, count):
             for i in range(count)]
 
 
-def running(cluster):
-    return {p.name: p.pid for p in cluster.processes.started if p.name in PROGRAMS and p.running()}
-
-
 def one_round(cluster, cell, url, count, options):
-    """Pods wait first, then kube-scheduler starts: the rate is its own, not that of their creation.
-    From the first binding to the last, as the watch sees them."""
-    with PodWatch(cluster.api) as watch:
-        cluster.create_pods(pods_of(options, count))
-        cluster.scheduler.flags = cell.flags
-        cluster.scheduler.start(url, fast_client=True, edit=cell.edit)
-        try:
-            with Processors(running(cluster)) as processors:
-                started = time.monotonic()
-                if not watch.wait(lambda w: len(w.bound_at) == count, 300):
-                    raise Failure(f"only {len(watch.bound_at)} of {count} pods were bound")
-            times = sorted(watch.bound_at.values())
-        finally:
-            cluster.scheduler.stop()
-        delete_all(cluster, watch)
-    start = max(started, times[0])
-    while_counted = sum(at > start for at in times)
-    return Round((count - 1) / (times[-1] - times[0]),
-                 {name: used / while_counted
-                  for name, used in processors.between(start, times[-1]).items()})
+    return burst(cluster, url, pods_of(options, count), cell.edit, cell.flags)
 
 
 def measure(options):
@@ -141,13 +58,6 @@ def measure(options):
     return rounds
 
 
-def per_pod(rounds, name):
-    """The median, as text; ms of processor time, or millions of instructions."""
-    used = [r.used[name] for r in rounds if name in r.used]
-    scale = 1e6 if name == "instructions" else 1
-    return f"{statistics.median(used) / scale:.2f}" if used else "-"
-
-
 def print_table(rounds):
     print(f"{'':32} {'pods/s':>8} {'from':>8} {'to':>8}   ms of processor per pod: "
           "scheduler  API server  etcd  extender   million instructions")
@@ -158,16 +68,6 @@ def print_table(rounds):
               f"{per_pod(values, 'kube-scheduler'):>36} {per_pod(values, 'kube-apiserver'):>11} "
               f"{per_pod(values, 'etcd'):>5} {per_pod(values, extender):>9} "
               f"{per_pod(values, 'instructions'):>22}")
-
-
-def processor_ms(done):
-    """Of all programs together, per pod."""
-    return sum(ms for name, ms in done.used.items() if name != "instructions")
-
-
-def ratio(rounds, one, other, figure):
-    figures = [[figure(r) for r in rounds[cell]] for cell in (one, other)]
-    return statistics.median(map(operator.truediv, *figures))
 
 
 def body():
