@@ -16,8 +16,9 @@ struct pod {
     bool awaited; /* one of its containers starts or runs, so it has to have a cgroup */
     bool seen;    /* it had one */
     bool was_held;
-    bool listed;   /* in the list under way */
-    unsigned told; /* verdicts, as bits */
+    bool listed;    /* in the list under way */
+    unsigned ticks; /* of gs_keeper_show_again() since a start; 0: over */
+    unsigned told;  /* verdicts, as bits */
     /* as last seen */
     bool has_cgroup, held;
     enum gs_limit_outcome outcome;
@@ -41,6 +42,8 @@ struct gs_keeper {
 };
 
 static const char *const modes[] = {"off", "observe", "preferred", "required"};
+
+enum { LAST_TICK = 128 }; /* after a start it is looked 1, 2, 4 … ticks later */
 
 static const char used_before[] = "used before limited";
 static const char not_started[] = "not started";
@@ -412,6 +415,21 @@ void gs_keeper_appeared(struct gs_keeper *keeper, const char *uid)
     settle(keeper, pod, false);
     if (pod->held && pod->one_user)
         show(keeper, pod);
+    pod->ticks = pod->ticks ? 1 : 0;
+}
+
+bool gs_keeper_show_again(struct gs_keeper *keeper)
+{
+    bool more = false;
+    for (size_t i = 0; i < keeper->pod_count; i++) {
+        struct pod *pod = &keeper->pods[i];
+        bool doubled = pod->ticks && (pod->ticks & (pod->ticks - 1)) == 0;
+        if (doubled && pod->held && pod->one_user)
+            show(keeper, pod);
+        pod->ticks = pod->ticks ? (pod->ticks + 1) % (LAST_TICK + 1) : 0;
+        more |= pod->ticks > 0;
+    }
+    return more;
 }
 
 bool gs_keeper_may_start(struct gs_keeper *keeper, const char *uid, const char **ret_reason)
@@ -421,6 +439,7 @@ bool gs_keeper_may_start(struct gs_keeper *keeper, const char *uid, const char *
     if (!pod || keeper->options.mode == GS_ENFORCE_OFF)
         return true;
     settle(keeper, pod, true);
+    pod->ticks = pod->one_user ? 1 : 0;
     *ret_reason = pod->reason;
     return pod->held || !insists(keeper, pod);
 }

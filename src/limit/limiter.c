@@ -308,6 +308,7 @@ enum gs_limit_outcome gs_limiter_verify(struct gs_limiter *limiter, const struct
 void gs_limiter_show(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
                      const struct gs_limit *limits, size_t count)
 {
+    static const char *const below[] = {"", "/container"}; /* crun's, where programs are then */
     struct gs_limit_result results[GS_LIMITS_MAX];
     char leaf[GS_CGROUP_PATH_BYTES];
     struct places at;
@@ -318,9 +319,11 @@ void gs_limiter_show(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
     while (dir && (entry = readdir(dir))) {
         if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
             continue;
-        int len = snprintf(leaf, sizeof(leaf), "%s/%s", at.paths[0], entry->d_name);
-        if (len > 0 && (size_t)len < sizeof(leaf))
-            work_at(limiter, leaf, limits, count, results, true);
+        for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
+            int len = snprintf(leaf, sizeof(leaf), "%s/%s%s", at.paths[0], entry->d_name, below[i]);
+            if (len > 0 && (size_t)len < sizeof(leaf))
+                work_at(limiter, leaf, limits, count, results, true);
+        }
     }
     if (dir)
         closedir(dir);

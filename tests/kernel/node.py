@@ -129,6 +129,15 @@ class Pod:
         self.users.append(user)
         return user
 
+    def run_as_crun(self, container):
+        """Its program is in a cgroup below its own, where it was for a moment. The folder below."""
+        user = self.run(container)
+        folder = f"{self.folder}/cri-containerd-{container}.scope/container"
+        os.mkdir(folder)
+        time.sleep(.3)
+        put(f"{folder}/cgroup.procs", str(user.process.pid))
+        return folder
+
     def limit(self, gpu=0):
         for line in get(f"{self.folder}/dmem.max").splitlines():
             if line.startswith(REGIONS[gpu] + " "):
@@ -289,6 +298,9 @@ def preferred(node):
           "both share one limit: 1 GiB is given, 2 are not")
     in_time(lambda: f"{REGIONS[0]} {4 * GIB}\n" in get(f"{pod.folder}/cri-containerd-c.scope/dmem.max"),
             "the container's own cgroup shows the limit: a program takes it for the GPU's size", 20)
+    below = pod.run_as_crun("crun")
+    in_time(lambda: f"{REGIONS[0]} {4 * GIB}\n" in get(f"{below}/dmem.max"),
+            "so does the one that crun makes below, though its program was above it for a moment", 20)
     neighbour = Pod(node, "b", 8, qos="Guaranteed").admit(8).make_cgroup()
     in_time(lambda: neighbour.is_limited(8), "a Guaranteed neighbour is limited, too", 20)
     check(neighbour.run("c").take(8) == "given", "it takes its 8 GiB beside")

@@ -15,7 +15,7 @@
 /*
  * A tree of plain files that looks like a mount of cgroup v2 with dmem, and a host whose writes to
  * it do what the kernel's do: one line changes, unknown regions are EINVAL, "+dmem" makes the files
- * of the folders below. Writes can be made to fail, or to lie.
+ * of the folders below, and is EBUSY in one with processes. Writes can be made to fail, or to lie.
  */
 #define REGION_0 "nvidia/0000:41:00/vidmem"
 #define REGION_1 "nvidia/0000:c1:00/vidmem"
@@ -140,6 +140,9 @@ static inline int enable_in(struct cgroup_tree *tree, const char *path)
     char folder[1024], command[3072];
     tree->enablings++;
     snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
+    snprintf(command, sizeof(command), "test -s %s/cgroup.procs", folder);
+    if (system(command) == 0)
+        return EBUSY;
     put_text(path, "memory pids dmem\n");
     /* what the kernel does to every folder below */
     snprintf(command, sizeof(command),

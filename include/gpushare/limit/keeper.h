@@ -30,6 +30,7 @@
  *   gs_keeper_list_end(keeper);
  *   gs_keeper_appeared(keeper, uid);                       from the pod watch
  *   if (!gs_keeper_may_start(keeper, uid, &reason)) ...    PreStartContainer
+ *   while (gs_keeper_show_again(keeper)) ...               soon after a start
  *   gs_keeper_pass(keeper);                                every some seconds
  *   while (gs_keeper_next_news(keeper, &news)) ...         what people should be told
  */
@@ -94,6 +95,11 @@ void gs_keeper_appeared(struct gs_keeper *keeper, const char *uid);
 /* Before a container of the pod starts. False: it must wait, for this reason (as above). A pod that
  * is not known may start. */
 bool gs_keeper_may_start(struct gs_keeper *keeper, const char *uid, const char **ret_reason);
+
+/* Every some ten milliseconds while it says true, after gs_keeper_may_start(): a container's own
+ * cgroup may be made later than the one that appeared, and be closed to us for a moment. The looks
+ * become rare, and end. */
+bool gs_keeper_show_again(struct gs_keeper *keeper);
 
 /* Reads what every pod uses, and repairs limits. */
 void gs_keeper_pass(struct gs_keeper *keeper);

@@ -136,8 +136,10 @@ enum gs_limit_outcome gs_limiter_verify(struct gs_limiter *limiter, const struct
 
 /* Writes the same limits into the cgroups of the pod's containers that there are now, and "+dmem"
  * into the pod's cgroup.subtree_control where they lack the file: a process is told the limit of
- * its own cgroup as the GPU's size (cudaMemGetInfo), not that of one above. Nothing is held by it,
- * so nothing is said of it. For pods with one container that uses GPUs. */
+ * its own cgroup as the GPU's size (cudaMemGetInfo), not that of one above. Likewise into a cgroup
+ * "container" in one of these, which crun makes; while crun's first process is still above it, that
+ * is refused. Nothing is held by it, so nothing is said of it. For pods with one container that
+ * uses GPUs. */
 void gs_limiter_show(struct gs_limiter *limiter, const struct gs_limit_pod *pod,
                      const struct gs_limit *limits, size_t count);
 

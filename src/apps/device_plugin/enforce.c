@@ -11,7 +11,8 @@
 
 enum { WHERE_BYTES = 256 };
 /* The kernel tells nobody when a driver registers its memory, or drops it. */
-#define LOOK_NS (60 * GS_NS_PER_S)
+#define LOOK_NS  (60 * GS_NS_PER_S)
+#define AGAIN_NS (50 * GS_NS_PER_MS)
 
 /* ---- the host and its GPUs ---- */
 
@@ -219,6 +220,9 @@ bool enforce_may_start(struct plugin *plugin, const struct gs_start_request *req
     if (may_start(plugin, pod.cgroup_uid, &kept)) {
         if (plugin->enforce.watch && pod.containers == 1) /* the container's own comes next */
             gs_cgroup_watch_containers(plugin->enforce.watch, pod.cgroup_uid, pod.qos);
+        if (plugin->enforce.again_ns == INT64_MAX)
+            plugin->enforce.again_ns = gs_loop_now_ns(plugin->loop) + AGAIN_NS;
+        plugin_wake_at(plugin, plugin->enforce.again_ns);
         return true;
     }
     gs_fail(err, GS_EBUSY, "held back until the kernel keeps this pod to its share: %s%s",
@@ -262,11 +266,21 @@ static void read_watch(struct plugin *plugin)
     enforce->appeared = false;
 }
 
+static void show_again(struct plugin *plugin)
+{
+    struct enforce *enforce = &plugin->enforce;
+    int64_t now_ns = gs_loop_now_ns(plugin->loop);
+    if (now_ns >= enforce->again_ns)
+        enforce->again_ns = gs_keeper_show_again(enforce->keeper) ? now_ns + AGAIN_NS : INT64_MAX;
+    plugin_wake_at(plugin, enforce->again_ns);
+}
+
 static void keep(struct plugin *plugin)
 {
     struct enforce *enforce = &plugin->enforce;
     look_when_due(plugin);
     plugin_wake_at(plugin, enforce->look_ns);
+    show_again(plugin);
     if (plugin->restored) /* until then what stands in the kernel holds */
         take_pods(plugin);
     read_watch(plugin);

@@ -22,11 +22,12 @@ struct enforce {
     struct gs_loop_fd fd;
     struct gs_limit_gpu gpus[GS_GPUS_MAX]; /* by index, as looked at last */
     size_t gpu_count;
-    bool look_due;   /* the GPUs changed */
-    bool pass_due;   /* all pods are looked at */
-    bool appeared;   /* the watch has something */
-    int64_t look_ns; /* the next look at the host */
-    bool allocated;  /* an Allocate was answered */
+    bool look_due;    /* the GPUs changed */
+    bool pass_due;    /* all pods are looked at */
+    bool appeared;    /* the watch has something */
+    int64_t look_ns;  /* the next look at the host */
+    int64_t again_ns; /* containers that start are looked at once more */
+    bool allocated;   /* an Allocate was answered */
 };
 
 /* GS_EINVAL: the mount's name; GS_ENOMEM. Whether the host can limit is found out later. */

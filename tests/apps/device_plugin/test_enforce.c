@@ -267,6 +267,43 @@ static void a_pod_is_held_and_people_are_told(void **state)
     }
 }
 
+static bool wakes_soon(void)
+{
+    bool soon = plugin.round.wake_ns <= gs_loop_now_ns(plugin.loop) + GS_NS_PER_S;
+    plugin.round.wake_ns = INT64_MAX;
+    return soon;
+}
+
+/* A container's cgroup that nobody tells of. */
+static void a_start_is_looked_at_again_soon(void **state)
+{
+    struct fixture f;
+    char texts[64][24];
+    const char *ids[64];
+    struct gs_error err = {0};
+    open_fixture(&f, GS_ENFORCE_PREFERRED);
+    look();
+    give_pod(&f.rig, &(struct given_pod){"p", {4}, 0, .qos = GS_QOS_BEST_EFFORT});
+    assert_int_equal(allocate(&f.rig, 4, NULL, 0, NULL, NULL), 0);
+    plugin.enforce.allocated = true;
+    tree_mkdir(&f.tree, POD);
+    look();
+    assert_false(wakes_soon());
+    make_ids(0, 4, texts, ids);
+    const struct gs_start_request request = {.ids = ids, .id_count = 4};
+    assert_true(guards_may_start(&plugin, &request, &err));
+    assert_true(wakes_soon());
+    tree_mkdir(&f.tree, POD "/c");
+    for (int i = 0; i < 100 && !strstr(tree_get(&f.tree, POD "/c", "dmem.max"), " 4294967296\n");
+         i++) {
+        usleep(20000);
+        look();
+        assert_true(wakes_soon());
+    }
+    assert_non_null(strstr(tree_get(&f.tree, POD "/c", "dmem.max"), REGION_0 " 4294967296\n"));
+    close_fixture(&f);
+}
+
 /* It is looked for anew, too: a kubelet that was changed has made its folders since. */
 static void a_start_without_a_cgroup_says_where_it_was_looked_for(void **state)
 {
@@ -374,6 +411,7 @@ int main(void)
         cmocka_unit_test(one_present_gpu_has_an_address),
         cmocka_unit_test(the_pods_folders_are_read_with_and_without_gpus),
         cmocka_unit_test(a_pod_is_held_and_people_are_told),
+        cmocka_unit_test(a_start_is_looked_at_again_soon),
         cmocka_unit_test(a_start_without_a_cgroup_says_where_it_was_looked_for),
         cmocka_unit_test(every_container_has_its_overhead_beside_the_share),
         cmocka_unit_test(a_start_of_nobody_known_waits_only_where_limits_are_required),

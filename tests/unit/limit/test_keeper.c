@@ -698,6 +698,78 @@ static void the_only_user_of_a_gpu_is_shown_the_limit(void **state)
     }
 }
 
+static bool is_shown(struct fixture *f)
+{
+    const char *max = tree_get(&f->tree, POD "/c/container", "dmem.max");
+    return strstr(max, REGION_0 " 4294967296\n") != NULL;
+}
+
+/* How often it was looked until the last time. */
+static int look_until(struct fixture *f, bool shown)
+{
+    int ticks = 0;
+    while (ticks < 1000 && is_shown(f) == !shown && gs_keeper_show_again(f->keeper))
+        ticks++;
+    return ticks;
+}
+
+/* As crun has it, whose first process is in the way for a moment. */
+static void a_cgroup_that_is_made_later_is_shown_the_limit(void **state)
+{
+    struct gs_share share = four;
+    struct fixture f;
+    const char *reason;
+    open_keeper(&f, GS_ENFORCE_PREFERRED, false);
+    make_pod(&f, 0);
+    share.one_user = true;
+    gs_keeper_share(f.keeper, &share, NULL);
+    gs_keeper_appeared(f.keeper, "a");
+    assert_false(gs_keeper_show_again(f.keeper)); /* nothing starts */
+    assert_true(gs_keeper_may_start(f.keeper, "a", &reason));
+    for (int i = 0; i < 100; i++)
+        assert_true(gs_keeper_show_again(f.keeper));
+    tree_mkdir(&f.tree, POD "/c");
+    gs_keeper_appeared(f.keeper, "a"); /* after a while: from the beginning */
+    tree_put(&f.tree, POD "/c", "cgroup.procs", "7\n");
+    tree_mkdir(&f.tree, POD "/c/container");
+    int before = f.tree.enablings;
+    for (int i = 0; i < 10; i++)
+        assert_true(gs_keeper_show_again(f.keeper));
+    assert_int_equal(f.tree.enablings - before, 4); /* the 1st, 2nd, 4th, 8th time */
+    assert_false(is_shown(&f));
+    tree_put(&f.tree, POD "/c", "cgroup.procs", "");
+    assert_int_equal(look_until(&f, true), 16 - 10);
+    assert_true(is_shown(&f));
+    assert_int_equal(look_until(&f, false), 128 - 16 - 1);
+    assert_false(gs_keeper_show_again(f.keeper));
+    close_keeper(&f);
+}
+
+static void only_who_is_shown_the_limit_is_looked_at_again(void **state)
+{
+    static const struct {
+        const char *row;
+        enum gs_enforce mode;
+        bool one_user, again;
+    } rows[] = {
+        {"one user", GS_ENFORCE_PREFERRED, true, true},
+        {"several", GS_ENFORCE_PREFERRED, false, false},
+        {"off", GS_ENFORCE_OFF, true, false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_share share = four;
+        struct fixture f;
+        const char *reason;
+        open_keeper(&f, r->mode, false);
+        make_pod(&f, 0);
+        share.one_user = r->one_user;
+        gs_keeper_share(f.keeper, &share, NULL);
+        gs_keeper_may_start(f.keeper, "a", &reason);
+        row_equal(r->row, gs_keeper_show_again(f.keeper), r->again);
+        close_keeper(&f);
+    }
+}
+
 static void a_gpu_that_cannot_be_limited_has_its_reason(void **state)
 {
     static const struct {
@@ -788,6 +860,8 @@ int main(void)
         cmocka_unit_test(use_is_known_of_each_gpu_that_the_kernel_counts),
         cmocka_unit_test(foreign_gpus_are_denied_where_asked),
         cmocka_unit_test(the_only_user_of_a_gpu_is_shown_the_limit),
+        cmocka_unit_test(a_cgroup_that_is_made_later_is_shown_the_limit),
+        cmocka_unit_test(only_who_is_shown_the_limit_is_looked_at_again),
         cmocka_unit_test(a_gpu_that_cannot_be_limited_has_its_reason),
         cmocka_unit_test(pods_come_and_go_up_to_a_ceiling),
     };

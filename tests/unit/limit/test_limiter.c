@@ -478,6 +478,26 @@ static void containers_are_shown_the_limits_of_their_pod(void **state)
     assert_int_equal(f->tree.writes, 4);
 }
 
+/* crun makes one below its scope, and then moves its first process there. */
+static void what_crun_makes_below_is_shown_them_too(void **state)
+{
+    static const char expected[] = REGION_0 " 1073741824\n" REGION_1 " max\n";
+    static const char scope[] = POD_A "/cri-containerd-x.scope";
+    static const char inner[] = POD_A "/cri-containerd-x.scope/container";
+    struct fixture *f = *state;
+    const struct gs_limit limit = {REGION_0, GIB};
+    tree_mkdir(&f->tree, scope);
+    tree_put(&f->tree, scope, "cgroup.procs", "7\n");
+    tree_mkdir(&f->tree, inner);
+    gs_limiter_show(f->limiter, &pod_a, &limit, 1);
+    assert_string_equal(tree_get(&f->tree, scope, "dmem.max"), expected);
+    assert_false(tree_has(&f->tree, inner, "dmem.max"));
+    tree_put(&f->tree, scope, "cgroup.procs", "");
+    gs_limiter_show(f->limiter, &pod_a, &limit, 1);
+    assert_string_equal(tree_get(&f->tree, inner, "dmem.max"), expected);
+    assert_string_equal(tree_get(&f->tree, scope, "dmem.max"), expected);
+}
+
 #define in_tree(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -501,6 +521,7 @@ int main(void)
         in_tree(use_is_read_whether_there_is_a_limit_or_not),
         in_tree(the_peak_is_read_where_the_kernel_remembers_it),
         in_tree(containers_are_shown_the_limits_of_their_pod),
+        in_tree(what_crun_makes_below_is_shown_them_too),
         in_tree(more_limits_than_a_pod_can_have_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
