@@ -34,7 +34,7 @@ kind=()
 usage() {
     cat <<'EOT'
 Usage: scripts/node.sh [--stock | [--cgroupfs] [--crun]] [--fresh] [--only CASE]... [--ten] [--late] [--record] [--keep] [--show]
-       scripts/node.sh --list
+       scripts/node.sh --list | --cached
 
   --stock       on Debian's own kernel, which has no dmem: such a node without limits. Compiles no kernel
   --cgroupfs    the kubelet's cgroup driver is cgroupfs, not systemd
@@ -47,6 +47,7 @@ Usage: scripts/node.sh [--stock | [--cgroupfs] [--crun]] [--fresh] [--only CASE]
   --show        no cases: what kubectl describe, inspect, doctor and usage say there
   --keep        keep the logs; those of a run that failed are always kept
   --list        name the cases
+  --cached      exits 0 when a cluster that stood is saved; otherwise says so
 
   KUBE_VERSION  newest (the default), 1.NN or 1.NN.P, from 1.31 on
   KERNEL_ACCEL  tcg,thread=multi (the default) or kvm
@@ -102,6 +103,10 @@ prepare() {
     GPUSHARE_REVISION=node SOURCE_DATE_EPOCH=0 "$source/scripts/image.sh" --out "$GPUSHARE_IMAGES" >&2
 }
 
+saved() {
+    echo "$cache/node-cluster-$KUBE_VERSION${kind[*]/--/-}"
+}
+
 # A cluster that stands, with all that it is made of; the last one's makes room.
 snapshot() {
     local key
@@ -111,9 +116,9 @@ snapshot() {
             sort -z | xargs -0 sha256sum
         sha256sum "$GPUSHARE_IMAGES"/*.tar | cut -d' ' -f1
     } | sha256sum | cut -c1-12)
-    local name=node-cluster-$KUBE_VERSION${kind[*]/--/-}
-    local made=$cache/$name.$key
-    find "$cache" -maxdepth 1 -name "$name.*" -not -path "$made" -exec rm -rf {} +
+    local made
+    made=$(saved).$key
+    find "$cache" -maxdepth 1 -name "$(basename "$(saved)").*" -not -path "$made" -exec rm -rf {} +
     find "$made" -maxdepth 0 -mtime +30 -exec rm -rf {} + 2>/dev/null || true
     echo "$made"
 }
@@ -131,6 +136,11 @@ main() {
         --late) late=1 ;;
         --show | --ten) words+=("$1") ;;
         --keep) keep=1 ;;
+        --cached)
+            "$root/tests/kernel/kernel_build.sh" --cached >/dev/null && compgen -G "$(saved).*" >/dev/null && exit 0
+            echo "no virtual node is saved; scripts/node.sh makes one"
+            exit 1
+            ;;
         --list) exec env PYTHONPATH="$e2e:$node" python3 "$node/cases.py" ;;
         --help | -h) usage && exit 0 ;;
         *) usage >&2 && exit 2 ;;
