@@ -228,7 +228,7 @@ class BehindService(Layout):
     def wait_ready(self, timeout_s=120):
         super().wait_ready(timeout_s)
         wait_for("the leader is reached through the Service",
-                 lambda: self.extender.ask("GET", "/version")[0] == 200)
+                 lambda: self.extender.ask("GET", "/version")[0] == 200, timeout_s)
 
 
 class SecondScheduler(Layout):
