@@ -14,6 +14,7 @@ import http.server
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -62,9 +63,8 @@ class World:
             serve = f"--load={path}"
         else:
             serve = f"--synthetic={serve}"
-        stack.enter_context(running(os.path.join(args.build, "gpushare-sim"), "serve",
-                                    "--listen=127.0.0.1:0", serve,
-                                    f"--kubeconfig-out={self.kubeconfig}"))
+        self.sim, _ = stack.enter_context(running(os.path.join(args.build, "gpushare-sim"), "serve",
+                                                  "--listen=127.0.0.1:0", serve, f"--kubeconfig-out={self.kubeconfig}"))
         deadline = time.monotonic() + 120
         while not os.path.exists(self.kubeconfig):
             if time.monotonic() > deadline:
@@ -109,6 +109,10 @@ class World:
             "apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": node},
             "metadata": {"name": name, "namespace": ns,
                          "annotations": {"ALIYUN_COM_GPU_MEM_IDX": gpu}}})
+
+
+class Skipped(Exception):
+    """It could not be had."""
 
 
 def equal(actual, expected, what=""):
@@ -582,6 +586,84 @@ def many_nodes_have_a_map(browser, stack):
     equal(page.complaints(), [], "what the browser complains of")
 
 
+def an_api_server_that_hangs_is_told(browser, stack):
+    world = World(stack, cluster.text())
+    page = live(browser, world)
+    world.sim.send_signal(signal.SIGSTOP)
+    stack.callback(world.sim.send_signal, signal.SIGCONT)
+    page.wait("document.querySelector('#age.stale') && document.querySelector('#lost').textContent.includes('does not answer')", 15)
+    said = page.run("document.querySelector('#age').textContent")
+    status, _, _ = world.ask(tail="?pod=chat/llama-8b-0")
+    equal((status, page.run("document.querySelector('#age').textContent")), (200, said), "a pod's view meanwhile, and the time of what is shown")
+    world.sim.send_signal(signal.SIGCONT)
+    page.wait("document.querySelector('#age.live') && !document.querySelector('#lost').textContent", 30)
+
+
+def a_phone_shows_who_waits_and_why(browser, stack):
+    world = World(stack, cluster.listed(cluster.many(20)))
+    page = browser.page()
+    page.size(390, 844)
+    for tail in ("", "?namespace=robotics-notebooks", "?pod=robotics-notebooks/jupyter-1",
+                 "?owner=foundation-models-research/StatefulSet/llama-405b-pretraining-worker",
+                 "?node=" + json.loads(cli(world, "-o", "json"))["nodes"][0]["name"]):
+        page.open(world.url + tail)
+        page.wait("document.querySelector('#age.live')")
+        equal(page.run("document.documentElement.scrollWidth"), 390, f"the width of {tail}")
+    page.open(world.url)
+    page.wait("document.querySelector('#age.live')")
+    seen = page.run("""[...document.querySelectorAll('#waiting tbody tr:first-child td')].map((one) => {
+        const box = one.getBoundingClientRect();
+        return [one.textContent, box.left >= 0 && box.right <= 390 && box.bottom <= 844 && one.scrollWidth <= one.clientWidth];
+    })""")
+    equal([fits for _, fits in seen[:2]], [True, True], "reason and name, on the first screen")
+    equal("fits no GPU" in seen[0][0] or "does not divide" in seen[0][0], True, "the reason")
+    equal("llama-405b-pretraining-worker" in seen[1][0], True, "the name")
+
+
+def on_paper_nothing_is_cut(browser, stack):
+    world = World(stack, cluster.listed(cluster.many(20)))
+    page = live(browser, world)
+    page.call("Emulation.setEmulatedMedia", media="print")
+    equal(page.run("[getComputedStyle(document.querySelector('form')).display, "
+                   "[...document.querySelectorAll('.scroll')].every((one) => one.scrollHeight <= one.clientHeight + 1)]"),
+          ["none", True], "the form, and the list of who waits")
+    page.call("Emulation.setEmulatedMedia", media="")
+
+
+def a_command_is_copied(browser, stack):
+    world = World(stack, cluster.text())
+    page = browser.page(world.url + "?pod=chat/llama-405b")
+    page.wait("document.querySelector('#age.live')")
+    page.run("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    page.run("document.querySelector('.copy').click()")
+    page.wait("window.copied == 'kubectl inspect gpushare why chat/llama-405b'")
+    page.scripts(allowed=False)
+    page.open(world.url + "?pod=chat/llama-8b-0")
+    equal(page.run("getComputedStyle(document.querySelector('.copy')).display"), "none", "the button without a script")
+
+
+def axe_finds_nothing(browser, stack):
+    if not os.path.exists(args.axe):
+        raise Skipped(f"axe-core is not at {args.axe} (--axe FILE)")
+    with open(args.axe, encoding="utf-8") as file:
+        axe = file.read()
+    world = World(stack, cluster.listed(cluster.many(60)))
+    node = json.loads(cli(world, "-o", "json"))["nodes"][0]["name"]
+    page = browser.page()
+    for width in (1400, 390):
+        for scheme in ("light", "dark"):
+            page.size(width, 900)
+            page.scheme(scheme)
+            for tail in ("", "?ns=chat-staging", "?q=nothing", f"?node={node}", f"?node={node}&gpu=0", "?namespace=chat-staging",
+                         "?owner=foundation-models-research/StatefulSet/llama-405b-pretraining-worker", "?pod=chat-staging/by-hand", "?pod=a/b"):
+                page.open(world.url + tail)
+                page.wait("document.querySelector('#age.live')")
+                page.run(axe) # past the page's own policy
+                found = page.run("axe.run(document).then((all) => all.violations.map((one) => "
+                                 "one.id + ': ' + one.nodes.slice(0, 3).map((node) => node.html.slice(0, 120) + ' ' + node.failureSummary).join(' | ')))")
+                equal(found, [], f"what axe-core finds in {tail or 'the whole'}, {width} wide, {scheme}")
+
+
 def what_keeps_pods_to_their_share_is_told(_, stack):
     words = ("dmem", "mps", "mig", "none")
     items = json.loads(cluster.text())
@@ -670,6 +752,8 @@ CASES = [a_bind_is_seen_without_reloading, a_stream_that_ended_is_taken_up_again
          a_pod_is_named_by_mouse_and_by_keyboard, it_works_without_a_script, who_may_not_look_is_refused,
          without_a_token_the_way_is_the_login, words_of_others_are_no_markup, everything_has_an_address, a_pods_view_follows_it,
          a_filter_filters_sums_and_who_waits, who_waits_stands_by_owner, many_nodes_have_a_map,
+         an_api_server_that_hangs_is_told, a_phone_shows_who_waits_and_why, on_paper_nothing_is_cut, a_command_is_copied,
+         axe_finds_nothing,
          what_keeps_pods_to_their_share_is_told, what_would_fit_is_what_if, a_snapshot_plays_again, a_page_of_5000_nodes_stays_small]
 
 
@@ -692,6 +776,8 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--only", default="")
     parser.add_argument("--screenshots")
+    parser.add_argument("--axe", default=os.path.join(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")),
+                                                      "gpushare", "axe.min.js"), help="axe-core's axe.min.js, from npm")
     args = parser.parse_args()
     if args.screenshots:
         screenshots(args.screenshots)
@@ -705,6 +791,8 @@ def main():
                 with contextlib.ExitStack() as stack:
                     case(browser, stack)
                 print(f"ok    {case.__name__}", flush=True)
+            except Skipped as why:
+                print(f"skipped {case.__name__}: {why}", flush=True)
             except Exception as error: # pylint: disable=broad-except  # the others are run all the same
                 failed += 1
                 print(f"FAIL  {case.__name__}: {error}", flush=True)

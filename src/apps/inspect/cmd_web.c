@@ -130,15 +130,19 @@ static int start_watcher(struct web *web, const struct fetch *fetch, struct gs_e
     return web->own_only ? 0 : -1;
 }
 
-/* Without the thread nothing is known of what pods use. */
+/* Without these threads nothing is known of what pods use, and of a server that hangs. */
 static void push_and_follow(struct web *web)
 {
-    pthread_t follower;
-    bool follows = !web->own_only && pthread_create(&follower, NULL, web_follow, web) == 0;
+    static void *(*const runs[])(void *) = {web_follow, web_pulse};
+    pthread_t threads[sizeof(runs) / sizeof(runs[0])];
+    size_t started = 0;
+    while (!web->own_only && started < sizeof(runs) / sizeof(runs[0]) &&
+           pthread_create(&threads[started], NULL, runs[started], web) == 0)
+        started++;
     push_until_stopped(web);
     web->stopping = true;
-    if (follows)
-        pthread_join(follower, NULL);
+    while (started)
+        pthread_join(threads[--started], NULL);
 }
 
 static int serve(const struct settings *set, struct web *web, struct gs_error *err)

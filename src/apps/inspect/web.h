@@ -34,6 +34,7 @@ struct web {
     _Atomic int64_t asked_ns; /* when somebody last asked for the page */
     /* guarded by watcher.lock */
     struct usage usage; /* what pods truly use, as last asked */
+    char silent[256];   /* why the API server does not answer; "" when it does */
     struct web_state state;
     struct web_pods pods; /* who was asked about */
     uint64_t version;     /* of its view; counts; 0: there is none yet */
@@ -71,6 +72,9 @@ void web_push(struct web *web, bool tick);
 /* web_live.c: a thread that asks what pods truly use while somebody looks; arg: the struct web.
  * Ends when web->stopping is set. */
 void *web_follow(void *arg);
+
+/* A thread that asks, while somebody looks, whether the API server still answers. */
+void *web_pulse(void *arg);
 
 /* Ends the streams, which the server has let go of. */
 void web_close(struct web *web);

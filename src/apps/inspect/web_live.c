@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -32,10 +33,16 @@ int web_refresh(struct web *web, struct gs_error *err)
     return web->version && !web->watcher.changed ? 0 : build(web, err);
 }
 
+/* Why the page is not up to date; "" when it is. */
+static const char *web_lost(const struct web *web)
+{
+    return web->watcher.lost[0] ? web->watcher.lost : web->silent;
+}
+
 void web_render(struct web *web, const struct web_query *query)
 {
     web->state.server = web->own.common->source.server;
-    web->state.lost = web->watcher.lost;
+    web->state.lost = web_lost(web);
     web->state.pods = &web->pods;
     web_parts_render(&web->state, query, &web->parts);
 }
@@ -107,7 +114,7 @@ static void tell(struct web *web, struct web_client *client, bool tick)
         client->version = web->version;
     }
     if (tick || out.len)
-        gs_buf_printf(&out, "event: alive\ndata: %s\n\n", web->watcher.lost[0] ? "false" : "true");
+        gs_buf_printf(&out, "event: alive\ndata: %s\n\n", web_lost(web)[0] ? "false" : "true");
     if (!gs_buf_failed(&out) && out.len)
         gs_http_stream_write(client->stream, out.data, out.len, NULL);
 }
@@ -251,6 +258,44 @@ void *web_follow(void *arg)
             due_ns = now_ns() + (pause_ns > PAUSE_NS ? pause_ns : PAUSE_NS);
         }
         ask_about_pods(web);
+        nanosleep(&tick, NULL);
+    }
+    return NULL;
+}
+
+/* ---- whether the API server answers ---- */
+
+/* One that hangs ends no watch: it is asked for one node, from its store. */
+#define PULSE_NS      (4 * GS_NS_PER_S)
+#define PULSE_WAIT_NS (5 * GS_NS_PER_S)
+
+static void take_pulse(struct web *web)
+{
+    _cleanup_(gs_buf_release) struct gs_buf body = GS_BUF(SOURCE_BODY_MAX);
+    const struct source *source = &web->own.common->source;
+    const struct gs_kube_request request = {
+        .method = "GET", .path = "/api/v1/nodes", .query = "limit=1", .timeout_ns = PULSE_WAIT_NS};
+    struct gs_error err = {0};
+    char silent[sizeof(web->silent)] = "";
+    int status;
+    if (source->ask(source->ctx, &request, &status, &body, &err) < 0)
+        snprintf(silent, sizeof(silent), "the API server does not answer: %.200s", err.msg);
+    pthread_mutex_lock(&web->watcher.lock);
+    web->watcher.changed |= strcmp(web->silent, silent) != 0;
+    memcpy(web->silent, silent, sizeof(silent));
+    pthread_mutex_unlock(&web->watcher.lock);
+}
+
+void *web_pulse(void *arg)
+{
+    struct web *web = arg;
+    const struct timespec tick = {0, TICK_NS};
+    int64_t due_ns = 0;
+    while (!web->stopping) {
+        if (now_ns() >= due_ns && somebody_looks(web)) {
+            take_pulse(web);
+            due_ns = now_ns() + PULSE_NS;
+        }
         nanosleep(&tick, NULL);
     }
     return NULL;

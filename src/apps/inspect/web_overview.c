@@ -106,7 +106,7 @@ static void put_part(const struct web_draw *draw, const struct view_model *model
     char id[64];
     snprintf(id, sizeof(id), "o-%zu-%zu", nth, from);
     web_begin(draw, id);
-    gs_buf_printf(out, "<section class=map id=%s aria-label=\"GPUs by model\">", id);
+    gs_buf_printf(out, "<section class=map id=%s>", id);
     if (nth == 0 && from == 0)
         put_legend(draw, per_gpu);
     if (from == 0) {

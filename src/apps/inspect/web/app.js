@@ -9,7 +9,7 @@
   const age = document.getElementById("age");
   const form = document.querySelector("form");
   const RETRY_MS = 3000; // before an ended stream is taken up again
-  const STALE_MS = 15000; // the server says that it is alive every 5 seconds
+  const STALE_MS = 12000; // the server says that it is alive every 5 seconds
   const TYPE_MS = 200; // of silence before what was typed is searched for
   let events = null;
   let heard = Date.now(); // when the server last said something
