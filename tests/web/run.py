@@ -3,7 +3,7 @@
 """The page of `kubectl inspect gpushare web` in a real headless Chromium, on clusters of gpushare-sim.
 
     tests/web/run.py BUILD [--only WORD]          every case; exit 1 when one fails
-    tests/web/run.py BUILD --screenshots DIR      page-light.png and page-dark.png
+    tests/web/run.py BUILD --screenshots DIR      page-light.png, page-dark.png, page-map.png, page-phone.png
 """
 
 import argparse
@@ -266,8 +266,15 @@ def what_is_used_stands_beside_what_was_given(browser, stack):
     equal(page.run("!!document.querySelector('[aria-label^=\"vision/train-vit??2J???: \"]')"), True,
           "a name that speaks to terminals, made fit to print")
     page.wait("document.querySelector('#totals').textContent.includes('21.0 GiBtruly used')")
+    equal("Never used most of their sharererank-0 of search: 17.0 GiB" in page.run("document.querySelector('#top').textContent"), True,
+          "waste, of 20 and a peak of 3")
     api.usage["a100-2"]["pods"] = [usage_of(items, "rerank-0", given + 1, given + 1)]
     page.wait(f"{pod} && {pod}.querySelector('s.over')", 30)
+    equal("Above their sharererank-0 of search: 1.0 GiB" in page.run("document.querySelector('#top').textContent"), True, "over")
+    equal("more than its share" in page.run(f"{pod}.getAttribute('aria-label')"), True, "what its block says")
+    page.open(web[1] + "?namespace=search")
+    page.wait("document.querySelector('#age.live')")
+    equal("21.0 GiBtruly used, by 1 pods" in page.run("document.querySelector('#view').textContent"), True, "and its namespace's view")
     equal(page.complaints(), [], "what the browser complains of")
 
 
@@ -650,18 +657,17 @@ def axe_finds_nothing(browser, stack):
     world = World(stack, cluster.listed(cluster.many(60)))
     node = json.loads(cli(world, "-o", "json"))["nodes"][0]["name"]
     page = browser.page()
-    for width in (1400, 390):
-        for scheme in ("light", "dark"):
-            page.size(width, 900)
-            page.scheme(scheme)
-            for tail in ("", "?ns=chat-staging", "?q=nothing", f"?node={node}", f"?node={node}&gpu=0", "?namespace=chat-staging",
-                         "?owner=foundation-models-research/StatefulSet/llama-405b-pretraining-worker", "?pod=chat-staging/by-hand", "?pod=a/b"):
-                page.open(world.url + tail)
-                page.wait("document.querySelector('#age.live')")
-                page.run(axe) # past the page's own policy
-                found = page.run("axe.run(document).then((all) => all.violations.map((one) => "
-                                 "one.id + ': ' + one.nodes.slice(0, 3).map((node) => node.html.slice(0, 120) + ' ' + node.failureSummary).join(' | ')))")
-                equal(found, [], f"what axe-core finds in {tail or 'the whole'}, {width} wide, {scheme}")
+    for width, scheme in ((1400, "light"), (390, "dark")):
+        page.size(width, 900)
+        page.scheme(scheme)
+        for tail in ("", "?ns=chat-staging", "?q=nothing", f"?node={node}", f"?node={node}&gpu=0", "?namespace=chat-staging",
+                     "?owner=foundation-models-research/StatefulSet/llama-405b-pretraining-worker", "?pod=chat-staging/by-hand", "?pod=a/b"):
+            page.open(world.url + tail)
+            page.wait("document.querySelector('#age.live')")
+            page.run(axe) # past the page's own policy
+            found = page.run("axe.run(document).then((all) => all.violations.map((one) => one.id + ': ' + "
+                             "one.nodes.slice(0, 3).map((node) => node.html.slice(0, 120) + ' ' + node.failureSummary).join(' | ')))")
+            equal(found, [], f"what axe-core finds in {tail or 'the whole'}, {width} wide, {scheme}")
 
 
 def what_keeps_pods_to_their_share_is_told(_, stack):
@@ -758,16 +764,21 @@ CASES = [a_bind_is_seen_without_reloading, a_stream_that_ended_is_taken_up_again
 
 
 def screenshots(folder):
+    """The pictures of the documents, all the test's own doing."""
     with Chromium() as browser, contextlib.ExitStack() as stack:
-        world = World(stack, cluster.text(recent=True))
+        few, many = World(stack, cluster.text(recent=True)), World(stack, cluster.listed(cluster.many(500)))
         page = browser.page()
-        page.size(1400, 860, 0.85)
-        for scheme in ("light", "dark"):
+        for name, world, scheme, width, height, scale, at in (
+                ("light", few, "light", 1400, 1060, 0.8, ""), ("dark", few, "dark", 1400, 1060, 0.8, ""),
+                ("map", many, "light", 1400, 700, 0.8, ".map"), ("phone", many, "dark", 390, 700, 1, "")):
+            page.size(width, height, scale)
             page.scheme(scheme)
             page.open(world.url)
             page.wait("document.querySelector('#age.live')")
             page.run("document.querySelector('.server').textContent = 'https://cluster.example:6443'")
-            page.screenshot(os.path.join(folder, f"page-{scheme}.png"))
+            if at:
+                page.run(f"document.querySelector('{at}').scrollIntoView()")
+            page.screenshot(os.path.join(folder, f"page-{name}.png"))
 
 
 def main():

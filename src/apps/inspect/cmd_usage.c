@@ -80,19 +80,18 @@ static void raise(uint64_t *most, uint64_t bytes)
 
 static void add_pod(struct sizing *sizing, struct row *row, const struct usage_pod *pod)
 {
+    const uint64_t unneeded = usage_never_used(pod);
     row->pods++;
     raise(&row->given_bytes, pod->given_bytes);
+    row->unneeded_bytes += unneeded;
+    sizing->unneeded_bytes += unneeded;
     for (uint32_t i = 0; i < pod->gpu_count; i++) {
         const struct usage_gpu *gpu = &pod->gpus[i];
         if (!gpu->known)
             continue;
-        uint64_t unneeded =
-            pod->given_bytes > gpu->peak_bytes ? pod->given_bytes - gpu->peak_bytes : 0;
         row->known = true;
         raise(&row->used_bytes, gpu->used_bytes);
         raise(&row->peak_bytes, gpu->peak_bytes);
-        row->unneeded_bytes += unneeded;
-        sizing->unneeded_bytes += unneeded;
         sizing->given_bytes += pod->given_bytes;
     }
 }

@@ -101,6 +101,9 @@ const struct usage_pod *usage_pod_find(const struct usage *usage, const char *no
                                        const char *uid);
 const struct usage_gpu *usage_gpu_find(const struct usage_pod *pod, uint32_t idx);
 
+/* What it was given and never used, of all its GPUs where the kernel counts. */
+uint64_t usage_never_used(const struct usage_pod *pod);
+
 /* "3.1", in units. */
 enum { USAGE_TEXT_BYTES = 24 };
 void usage_text(uint64_t bytes, enum gs_unit unit, char to[USAGE_TEXT_BYTES]);

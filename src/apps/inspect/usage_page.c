@@ -267,6 +267,16 @@ const struct usage_gpu *usage_gpu_find(const struct usage_pod *pod, uint32_t idx
     return NULL;
 }
 
+uint64_t usage_never_used(const struct usage_pod *pod)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < pod->gpu_count; i++) {
+        if (pod->gpus[i].known && pod->given_bytes > pod->gpus[i].peak_bytes)
+            bytes += pod->given_bytes - pod->gpus[i].peak_bytes;
+    }
+    return bytes;
+}
+
 void usage_text(uint64_t bytes, enum gs_unit unit, char to[USAGE_TEXT_BYTES])
 {
     double mib = (double)bytes / (1 << 20);

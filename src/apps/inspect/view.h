@@ -64,6 +64,8 @@ struct view_sum {
     uint64_t largest_gpu_units; /* at least 1 */
     uint64_t used_bytes;        /* truly in use, as far as plugins say */
     uint64_t meant_units;       /* given to the pods that a filter means; without one to all */
+    uint64_t meant_used_bytes;  /* and truly used by those of a filter, */
+    uint32_t meant_used_pods;   /* so many of which are known */
     uint32_t pending_pods, overfull_gpus, unusable_gpus;
     struct limits_row limits;
     struct gs_fragmentation fragmentation;

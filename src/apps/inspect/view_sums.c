@@ -10,13 +10,26 @@
 
 /* ---- sums ---- */
 
+/* On all its GPUs, as the kernel counts. */
+static void sum_use(struct view_sum *sum, const struct usage_pod *pod)
+{
+    if (!pod || !pod->known)
+        return;
+    sum->meant_used_pods++;
+    for (uint32_t i = 0; i < pod->gpu_count; i++)
+        sum->meant_used_bytes += pod->gpus[i].known ? pod->gpus[i].used_bytes : 0;
+}
+
 static void sum_meant(struct view *view, const struct view_node *node)
 {
     for (uint32_t i = 0; i < node->claim_count; i++) {
-        if (!view_means(view, node, &node->claims[i]))
+        const struct gs_claim *claim = &node->claims[i];
+        if (!view_means(view, node, claim))
             continue;
         view->sum.pods++;
-        view->sum.meant_units += claim_units(&node->claims[i]);
+        view->sum.meant_units += claim_units(claim);
+        if (view->filter)
+            sum_use(&view->sum, usage_pod_find(view->usage, claim->node, claim->uid));
     }
 }
 

@@ -25,6 +25,9 @@ void web_put_pager(const struct web_draw *draw);
 /* web_waits.c: who waits. */
 void web_put_waits(const struct web_draw *draw);
 
+/* web_top.c: five of who waits longest, never used most, is above his share. */
+void web_put_top(const struct web_draw *draw);
+
 /* web_cards.c: a card for each node of the query's page, and how many match. */
 void web_put_cards(const struct web_draw *draw);
 /* A part of its own: the node, or that GPU of it; NULL: all of them. */

@@ -23,13 +23,18 @@ static unsigned tenths(uint64_t part, uint64_t whole)
     return share > 10 ? 10 : (unsigned)share;
 }
 
+static bool mostly_stranded(const struct gs_fragmentation *part)
+{
+    return part->stranded_units * 2 > part->free_units;
+}
+
 static void put_cell(struct gs_buf *out, const struct view_node *node, const struct view_gpu *gpu,
                      const struct cell *cell)
 {
-    const char *state = cell->overfull   ? " full"
-                        : !cell->usable  ? " off"
-                        : cell->stranded ? " str"
-                                         : "";
+    const char *state = cell->overfull                                            ? " full"
+                        : !cell->usable                                           ? " off"
+                        : mostly_stranded(&node->fragmentation) && cell->stranded ? " str"
+                                                                                  : "";
     gs_buf_printf(out, "<a class=\"c l%u%s\" href=\"", tenths(cell->given, cell->total), state);
     web_put_address(out, WEB_NODE, NULL, node->node->name);
     if (gpu)
@@ -93,7 +98,8 @@ static void put_legend(const struct web_draw *draw, bool per_gpu)
 {
     gs_buf_printf(draw->out,
                   "<p class=legend>A cell is a %s: <i class=\"c l7\"></i> as high as it is given, "
-                  "<i class=\"c l7 str\"></i> free memory is stranded, <i class=\"c l4 off\"></i> "
+                  "<i class=\"c l7 str\"></i> most of the node's free memory is stranded, <i "
+                  "class=\"c l4 off\"></i> "
                   "takes no pods, <i class=\"c l10 full\"></i> overfull</p>",
                   per_gpu ? "GPU" : "node; with a filter of fewer nodes it is a GPU");
 }

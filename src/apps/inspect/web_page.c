@@ -198,6 +198,7 @@ static void put_all(const struct web_draw *draw)
     web_put_pager(draw);
     put_totals(draw);
     web_put_waits(draw);
+    web_put_top(draw);
     if (draw->view->node_count > WEB_OVERVIEW_NODES)
         web_put_overview(draw);
     web_put_cards(draw);

@@ -205,6 +205,14 @@ static void put_sums(const struct web_draw *draw)
     const struct view *view = draw->view;
     gs_buf_puts(out, "<div class=figs>");
     put_figure(out, view->unit, "given", view->sum.meant_units);
+    if (view->sum.meant_used_pods) {
+        char used[USAGE_TEXT_BYTES];
+        usage_text(view->sum.meant_used_bytes, GS_UNIT_GIB, used);
+        gs_buf_printf(out,
+                      "<div class=fig><b>%s</b> GiB<span>truly used, by %" PRIu32
+                      " pods of which it is known</span></div>",
+                      used, view->sum.meant_used_pods);
+    }
     put_figure(out, "", "pods that have a place", view->sum.pods);
     put_figure(out, view->waits.unit, "asked for by pods that wait", view->waits.units);
     put_figure(out, "", "pods that wait", view->waits.count);

@@ -17,7 +17,7 @@ import answers
 from fake import HOST, MEMORY_MAX, Api, wait_for
 
 PLAIN = {"html": "lang", "head": "", "meta": "charset name content http-equiv", "title": "", "link": "rel href",
-         "script": "src defer", "body": "", "header": "", "h1": "", "h2": "", "h3": "", "p": "id class role", "pre": "", "code": "", "details": "", "summary": "", "br": "",
+         "script": "src defer", "body": "", "header": "", "h1": "", "h2": "", "h3": "", "p": "id class role", "pre": "", "code": "", "details": "", "summary": "", "ol": "", "li": "", "br": "",
          "noscript": "", "form": "method action role", "label": "class", "button": "type class",
          "input": "type name maxlength placeholder value", "select": "name", "option": "value selected",
          "main": "id data-sum", "section": "id class aria-label role", "div": "class title", "b": "", "span": "class", "small": "",
