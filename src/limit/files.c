@@ -24,12 +24,17 @@ static int read_whole(int fd, struct limit_text *ret)
     return EFBIG;
 }
 
+int limit_read_at(int folder, const char *path, struct limit_text *ret)
+{
+    _cleanup_close_ int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? errno : read_whole(fd, ret);
+}
+
 int limit_read(const char *folder, const char *file, struct limit_text *ret)
 {
     char path[GS_CGROUP_PATH_BYTES + 32];
     snprintf(path, sizeof(path), "%s/%s", folder, file);
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? errno : read_whole(fd, ret);
+    return limit_read_at(AT_FDCWD, path, ret);
 }
 
 static bool is_gap(char c)

@@ -15,6 +15,8 @@ struct limit_text {
 
 /* 0 or an errno; EFBIG: more than fits. ret is filled anew. */
 int limit_read(const char *folder, const char *file, struct limit_text *ret);
+/* The same of a path below an open folder, AT_FDCWD: of any path. */
+int limit_read_at(int folder, const char *path, struct limit_text *ret);
 
 /* Among words apart by blanks and newlines. */
 bool limit_has_word(const struct limit_text *text, const char *word);

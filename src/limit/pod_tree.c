@@ -137,6 +137,58 @@ bool gs_pod_tree_uid(const char *root, enum gs_qos qos, const char *name,
     return true;
 }
 
+/* Under the root that a name as systemd has it begins with: "kubelet-kubepods-burstable-pod…" lies
+ * below "kubelet-kubepods.slice". */
+static bool uid_of_slice(const char *name, char ret_uid[GS_POD_UID_BYTES])
+{
+    char root[GS_CGROUP_PATH_BYTES];
+    for (const char *at = strstr(name, FOLDER); at; at = strstr(at + 1, FOLDER)) {
+        int len = (int)(at - name) + (int)FOLDER_LEN;
+        if ((at != name && at[-1] != '-') ||
+            !fits(snprintf(root, sizeof(root), "%.*s" SLICE, len, name)))
+            continue;
+        for (enum gs_qos qos = 0; qos < GS_QOS_COUNT; qos++)
+            if (gs_pod_tree_uid(root, qos, name, ret_uid))
+                return true;
+    }
+    return false;
+}
+
+/* cgroupfs' names are short: only below a folder that holds pods, or where the paths part. */
+static bool holds_pods(struct gs_slice parent)
+{
+    return gs_slice_eq(parent, GS_SLICE("..")) || gs_slice_eq(parent, GS_SLICE(FOLDER)) ||
+           gs_slice_eq(parent, gs_slice_of(classes[GS_QOS_BURSTABLE])) ||
+           gs_slice_eq(parent, gs_slice_of(classes[GS_QOS_BEST_EFFORT]));
+}
+
+static bool uid_of_folder(struct gs_slice parent, struct gs_slice folder,
+                          char ret_uid[GS_POD_UID_BYTES])
+{
+    char name[GS_CGROUP_PATH_BYTES];
+    if (folder.len >= sizeof(name) || memchr(folder.at, '\0', folder.len))
+        return false;
+    snprintf(name, sizeof(name), "%.*s", (int)folder.len, folder.at);
+    if (ends_in(name, folder.len, SLICE))
+        return uid_of_slice(name, ret_uid);
+    return holds_pods(parent) && gs_pod_tree_uid(FOLDER, GS_QOS_GUARANTEED, name, ret_uid);
+}
+
+bool gs_pod_tree_uid_of_path(struct gs_slice path, char ret_uid[GS_POD_UID_BYTES])
+{
+    struct gs_slice parent = {"", 0};
+    while (path.len > 0) {
+        const char *slash = memchr(path.at, '/', path.len);
+        struct gs_slice folder = {path.at, slash ? (size_t)(slash - path.at) : path.len};
+        if (uid_of_folder(parent, folder, ret_uid))
+            return true;
+        parent = folder;
+        size_t skip = folder.len + (slash != NULL);
+        path = (struct gs_slice){path.at + skip, path.len - skip};
+    }
+    return false;
+}
+
 static bool is_folder(const char *path)
 {
     struct stat st;

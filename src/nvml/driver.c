@@ -345,7 +345,7 @@ int gs_gpus_from_driver(const struct gs_nvml_config *config, struct gs_gpu_sourc
                         struct gs_error *err)
 {
     static const struct gs_gpu_source_ops ops = {read_driver, gs_driver_wait, release_driver,
-                                                 close_driver};
+                                                 gs_driver_processes, close_driver};
     struct driver *driver = calloc(1, sizeof(*driver));
     if (!driver)
         return gs_fail_nomem(err);

@@ -35,6 +35,10 @@ struct driver {
 /* Lets go of the library; what is remembered of the cards stays. */
 void gs_driver_unload(struct driver *driver);
 
+/* As gs_gpu_source_ops. */
+int gs_driver_processes(void *ctx, uint32_t idx, struct gs_gpu_process ret[GS_GPU_PROCESSES_MAX],
+                        size_t *ret_count, struct gs_error *err);
+
 /* Critical events of a card come by gs_driver_wait() from now on, if the driver has any. */
 void gs_driver_watch(struct driver *driver, struct card *card);
 int gs_driver_wait(void *ctx, int64_t timeout_ns, struct gs_error *err);

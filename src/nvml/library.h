@@ -16,6 +16,7 @@ enum {
     NVML_UNINITIALIZED = 1,
     NVML_NOT_SUPPORTED = 3,
     NVML_NOT_FOUND = 6,
+    NVML_INSUFFICIENT_SIZE = 7,
     NVML_DRIVER_NOT_LOADED = 9,
     NVML_TIMEOUT = 10,
     NVML_GPU_IS_LOST = 15,
@@ -23,7 +24,7 @@ enum {
 };
 
 enum { NVML_EVENT_DOUBLE_BIT_ECC = 0x2, NVML_EVENT_XID = 0x8 };
-/* Of an event that names none, and of a card without MIG. */
+/* Of an event or a process that names none, and of a card without MIG. */
 #define NVML_NO_INSTANCE 0xffffffffu
 enum { NVML_UUID_BYTES = 96, NVML_NAME_BYTES = 96 };
 
@@ -46,6 +47,16 @@ struct nvml_event {
     unsigned int gpu_instance, compute_instance;
 };
 
+/* The same in all drivers with the _v2 functions below; _v3 had another one for a while (535). */
+struct nvml_process {
+    unsigned int pid;
+    unsigned long long used_bytes; /* NVML_VALUE_NOT_AVAILABLE */
+    unsigned int gpu_instance, compute_instance;
+};
+#define NVML_VALUE_NOT_AVAILABLE (~0ULL)
+/* count: how many fit; then how many there are. */
+typedef int (*nvml_processes)(nvml_device device, unsigned int *count, struct nvml_process *ret);
+
 struct nvml {
     void *handle;
     int (*init)(void);
@@ -64,6 +75,7 @@ struct nvml {
     int (*mig_count)(nvml_device card, unsigned int *ret); /* at most; there may be holes */
     int (*mig_by_index)(nvml_device card, unsigned int index, nvml_device *ret);
     int (*gpu_instance)(nvml_device instance, unsigned int *ret);
+    nvml_processes compute, graphics, mps_clients;
     int (*event_set_create)(nvml_event_set *ret);
     int (*event_set_free)(nvml_event_set set);
     int (*register_events)(nvml_device device, unsigned long long types, nvml_event_set set);

@@ -11,12 +11,24 @@
  *   mig UUID MIB GI                 the next MIG instance of the last card; MIB 0: its memory
  * cannot be read; UUID "-": a hole in the list event IDX TYPE DATA GI          (GI -1: none named)
  * comes out of nvmlEventSetWait once, in order
+ *   process LIST PID BYTES GI       on the last card, or the last instance of it; LIST compute,
+ *                                   graphics or mps; BYTES -: not available; GI -1: none named
+ *   refuse LIST CODE                that list of the last card or instance is refused
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CARDS = 8, INSTANCES = 7, OK = 0, UNKNOWN = 999, NOT_FOUND = 6, TIMED_OUT = 10, LOST = 15 };
+enum {
+    CARDS = 8,
+    INSTANCES = 7,
+    OK = 0,
+    UNKNOWN = 999,
+    NOT_FOUND = 6,
+    TOO_SMALL = 7,
+    TIMED_OUT = 10,
+    LOST = 15
+};
 
 struct card {
     char uuid[96], bus[32];
@@ -38,8 +50,49 @@ struct state {
     unsigned events_count;
 };
 
+enum { PROCESSES = 4096, LISTS = 3 };
+
+/* All of them, and the answers of lists; by look() */
+static struct process {
+    unsigned handle, list, pid;
+    unsigned long long bytes;
+    int instance;
+} processes[PROCESSES];
+static unsigned processes_count, last_handle;
+static int refused[CARDS * (1 + INSTANCES)][LISTS];
+
 static struct card *handles[CARDS * (1 + INSTANCES)]; /* a handle is an address of one of these */
 static unsigned events_seen;
+
+static unsigned list_of(const char *word)
+{
+    static const char *const words[LISTS] = {"compute", "graphics", "mps"};
+    for (unsigned i = 0; i < LISTS; i++)
+        if (strcmp(word, words[i]) == 0)
+            return i;
+    abort();
+}
+
+static void read_process(FILE *in)
+{
+    char list[16], bytes[32];
+    struct process *process = &processes[processes_count++];
+    if (processes_count == PROCESSES ||
+        fscanf(in, "%15s %u %31s %d", list, &process->pid, bytes, &process->instance) != 4)
+        abort();
+    process->handle = last_handle;
+    process->list = list_of(list);
+    process->bytes = strcmp(bytes, "-") == 0 ? ~0ULL : strtoull(bytes, NULL, 10);
+}
+
+static void read_refusal(FILE *in)
+{
+    char list[16];
+    int code;
+    if (fscanf(in, "%15s %d", list, &code) != 2)
+        abort();
+    refused[last_handle][list_of(list)] = code;
+}
 
 static void read_line(struct state *state, FILE *in, const char *word)
 {
@@ -63,12 +116,17 @@ static void read_line(struct state *state, FILE *in, const char *word)
     } else if (strcmp(word, "gpu") == 0) {
         if (fscanf(in, "%95s %llu %u %31s", card->uuid, &card->mib, &card->mig, card->bus) != 4)
             abort();
-        state->count++;
+        last_handle = state->count++;
     } else if (strcmp(word, "mig") == 0) {
         unsigned parent = state->count - 1, number = state->instances[parent]++;
         card = &state->cards[CARDS + parent * INSTANCES + number];
         if (fscanf(in, "%95s %llu %u", card->uuid, &card->mib, &card->instance) != 3)
             abort();
+        last_handle = CARDS + parent * INSTANCES + number;
+    } else if (strcmp(word, "process") == 0) {
+        read_process(in);
+    } else if (strcmp(word, "refuse") == 0) {
+        read_refusal(in);
     } else if (strcmp(word, "event") == 0) {
         if (fscanf(in, "%u %llu %llu %d", &state->events[state->events_count].idx,
                    &state->events[state->events_count].type,
@@ -87,6 +145,8 @@ static struct state look(void)
     char word[16];
     const char *path = getenv("GS_FAKE_NVML");
     FILE *file = path ? fopen(path, "re") : NULL;
+    processes_count = 0;
+    memset(refused, 0, sizeof(refused));
     while (file && fscanf(file, "%15s", word) == 1)
         read_line(&state, file, word);
     if (file)
@@ -234,6 +294,43 @@ EXPORT int nvmlDeviceGetGpuInstanceId(struct card **device, unsigned *ret)
     *ret = look().cards[index_of(device)].instance;
     return OK;
 }
+#endif
+
+#ifndef FAKE_NVML_OLD
+struct process_info {
+    unsigned pid;
+    unsigned long long bytes;
+    unsigned gpu, compute;
+};
+
+static int running(struct card **device, unsigned list, unsigned *count, struct process_info *ret)
+{
+    unsigned room = *count, found = 0;
+    look();
+    for (unsigned i = 0; i < processes_count; i++) {
+        const struct process *one = &processes[i];
+        if (one->handle != index_of(device) || one->list != list)
+            continue;
+        if (found < room)
+            ret[found] = (struct process_info){one->pid, one->bytes, (unsigned)one->instance,
+                                               (unsigned)one->instance};
+        found++;
+    }
+    *count = found;
+    if (refused[index_of(device)][list])
+        return refused[index_of(device)][list];
+    return found > room ? TOO_SMALL : OK;
+}
+
+#define LIST(name, number)                                                                         \
+    EXPORT int name(struct card **device, unsigned *count, struct process_info *ret);              \
+    EXPORT int name(struct card **device, unsigned *count, struct process_info *ret)               \
+    {                                                                                              \
+        return running(device, number, count, ret);                                                \
+    }
+LIST(nvmlDeviceGetComputeRunningProcesses_v2, 0)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v2, 1)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v2, 2)
 #endif
 
 EXPORT int nvmlEventSetCreate(void **ret);

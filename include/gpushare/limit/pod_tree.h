@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "gpushare/base/error.h"
+#include "gpushare/base/slice.h"
 #include "gpushare/model/pod.h"
 
 /*
@@ -59,6 +60,13 @@ bool gs_pod_tree_folder(const char *root, enum gs_qos qos, char ret[GS_CGROUP_PA
  * every other name. "kubepods-burstable-pod0a1b_2c.slice" → "0a1b-2c". */
 bool gs_pod_tree_uid(const char *root, enum gs_qos qos, const char *name,
                      char ret_uid[GS_POD_UID_BYTES]);
+
+/* The UID of the pod whose process it is, by its cgroup's path in /proc/PID/cgroup (cgroups(7)), of
+ * either driver and any root. The outermost folder that can be a pod's counts: what lies below it
+ * is named by the pod. From a cgroup namespace of one's own, as a container has it, such a path
+ * begins where the two part: "/../../pod<uid>/<container>". False: no pod's; *ret_uid is untouched.
+ */
+bool gs_pod_tree_uid_of_path(struct gs_slice path, char ret_uid[GS_POD_UID_BYTES]);
 
 /* The paths of the pod's cgroups that are there: in every root, under every class. An API server
  * and a kubelet of another version may not agree on the class, and a kubelet whose driver was

@@ -37,6 +37,14 @@ static inline uint32_t gs_gpu_set_units(const struct gs_gpu_set *set, uint32_t a
     return mib > set->reserved_mib ? (mib - set->reserved_mib) / gs_unit_mib(unit) : 0;
 }
 
+/* A process of this host, or of what the caller sees of it, and what it holds of one GPU. */
+struct gs_gpu_process {
+    uint32_t pid;
+    uint64_t bytes; /* GS_GPU_BYTES_UNKNOWN: the driver does not say */
+};
+#define GS_GPU_BYTES_UNKNOWN UINT64_MAX
+enum { GS_GPU_PROCESSES_MAX = 1024 };
+
 struct gs_gpu_source_ops {
     /* What there is now. Errors name what is wrong: GS_ENOENT (no library, no file), GS_EIO (the
      * driver says), GS_ECONFLICT (the library in this process is not the driver's: for a new
@@ -47,6 +55,10 @@ struct gs_gpu_source_ops {
     int (*wait)(void *ctx, int64_t timeout_ns, struct gs_error *err);
     /* Lets go of the driver, so that it can be replaced, until the next read(). May be NULL. */
     void (*release)(void *ctx);
+    /* The processes that hold memory of the GPU with that idx of the last read(), each PID once.
+     * GS_ENOENT: it has no such GPU; GS_ETOOBIG; GS_EIO: the driver does not tell. May be NULL. */
+    int (*processes)(void *ctx, uint32_t idx, struct gs_gpu_process ret[GS_GPU_PROCESSES_MAX],
+                     size_t *ret_count, struct gs_error *err);
     void (*close)(void *ctx);
 };
 

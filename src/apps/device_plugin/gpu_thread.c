@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "gpushare/base/backoff.h"
 #include "gpushare/base/log.h"
@@ -27,13 +28,16 @@ enum { STOP_MS = 2000, LOOK_MS = 10 };
 struct gpu_thread {
     struct plugin *plugin;
     struct gs_gpu_source source;
+    struct gs_process_pods *processes; /* NULL: nobody asks what pods use by the driver's account */
+    int64_t listed_ns;                 /* when they were last listed */
     atomic_bool stop, ended;
     atomic_bool let_go;          /* of the driver, until it is taken back */
     atomic_bool given_up;        /* the loop has given the GPUs up: tell it when they answer */
     _Atomic int64_t answered_ns; /* when the source last came back */
     /* the loop's: */
-    struct news *news; /* the newest, not looked at yet */
-    bool failing;      /* the last news were that it cannot be read, since then */
+    struct news *news;              /* the newest, not looked at yet */
+    struct driver_reading *reading; /* the same of what pods use */
+    bool failing;                   /* the last news were that it cannot be read, since then */
     int64_t failing_since_ns;
     pthread_t thread;
 };
@@ -163,10 +167,15 @@ void gpu_thread_round(struct plugin *plugin)
 {
     struct gpu_thread *thread = plugin->gpu_thread;
     struct news *news = gs_steal(&thread->news);
+    struct driver_reading *reading = gs_steal(&thread->reading);
     follow_upgrade(plugin);
     if (news)
         take_news(plugin, news);
     free(news);
+    if (reading) {
+        driver_usage_take(&plugin->driver_usage, reading, &plugin->devices.set);
+        plugin->round.usage_due = true;
+    }
     end_patience(plugin);
 }
 
@@ -180,6 +189,18 @@ static void on_news(void *ctx)
     }
     free(thread->news);
     thread->news = news;
+}
+
+static void on_reading(void *ctx)
+{
+    struct driver_reading *reading = ctx;
+    struct gpu_thread *thread = reading->plugin->gpu_thread;
+    if (!thread) {
+        driver_reading_free(reading);
+        return;
+    }
+    driver_reading_free(thread->reading);
+    thread->reading = reading;
 }
 
 /* ---- on the thread ---- */
@@ -197,6 +218,22 @@ static void post(struct gpu_thread *thread, const struct gs_gpu_set *set,
         news->err = *err;
     news->task = (struct gs_loop_task){.fn = on_news, .ctx = news};
     gs_loop_post(thread->plugin->loop, &news->task);
+}
+
+/* As rarely as the GPUs are read when nothing happens to them. */
+static void list_processes(struct gpu_thread *thread, const struct gs_gpu_set *set)
+{
+    int64_t now_ns = gs_loop_now_ns(thread->plugin->loop);
+    if (!thread->processes || (thread->listed_ns && now_ns - thread->listed_ns < READ_EVERY_NS))
+        return;
+    thread->listed_ns = now_ns;
+    struct driver_reading *reading =
+        driver_usage_read(&thread->source, set, thread->processes, now_ns);
+    if (!reading)
+        return;
+    reading->plugin = thread->plugin;
+    reading->task = (struct gs_loop_task){.fn = on_reading, .ctx = reading};
+    gs_loop_post(thread->plugin->loop, &reading->task);
 }
 
 /* The source came back, with whatever answer. */
@@ -301,6 +338,8 @@ static void *run(void *arg)
             post(thread, &set, NULL);
         last = set;
         posted = true;
+        list_processes(thread, &set);
+        note_answer(thread);
         if (wait_for_news(thread))
             failures = 0;
         else
@@ -308,6 +347,29 @@ static void *run(void *arg)
     }
     atomic_store(&thread->ended, true);
     return NULL;
+}
+
+static void free_thread(struct gpu_thread *thread)
+{
+    thread->source.ops->close(thread->source.ctx);
+    if (thread->processes)
+        gs_process_pods_free(thread->processes);
+    driver_reading_free(thread->reading);
+    free(thread->news);
+    free(thread);
+}
+
+/* Whether pods' processes are looked for. Process 1 is one that has a PID namespace of its own. */
+static bool lists_processes(const struct plugin *plugin, const struct gs_gpu_source *source)
+{
+    if (plugin->settings.pod_usage_from == POD_USAGE_DMEM)
+        return false;
+    if (!source->ops->processes)
+        gs_log(GS_LOG_WARN, "--pod-usage-from: these GPUs are no driver's, which lists processes");
+    else if (getpid() == 1)
+        gs_log(GS_LOG_WARN, "--pod-usage-from: whose processes the driver lists is not seen from "
+                            "here: the pod needs hostPID");
+    return source->ops->processes != NULL;
 }
 
 int gpu_thread_start(struct plugin *plugin, const struct gs_gpu_source *source,
@@ -321,10 +383,16 @@ int gpu_thread_start(struct plugin *plugin, const struct gs_gpu_source *source,
     thread->plugin = plugin;
     thread->source = *source;
     note_answer(thread);
+    if (lists_processes(plugin, source)) {
+        thread->processes = gs_process_pods_new("/proc");
+        if (!thread->processes) {
+            free_thread(thread);
+            return gs_fail_nomem(err);
+        }
+    }
     int error = pthread_create(&thread->thread, NULL, run, thread);
     if (error) {
-        source->ops->close(source->ctx);
-        free(thread);
+        free_thread(thread);
         return gs_fail_errno(err, GS_ENOMEM, error, "thread");
     }
     plugin->gpu_thread = thread;
@@ -344,7 +412,5 @@ void gpu_thread_stop(struct plugin *plugin)
         _exit(plugin->round.result);
     }
     pthread_join(thread->thread, NULL);
-    thread->source.ops->close(thread->source.ctx);
-    free(thread->news);
-    free(thread);
+    free_thread(thread);
 }

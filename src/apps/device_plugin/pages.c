@@ -217,6 +217,16 @@ static bool is_measured(const struct pages_state *state, uint32_t idx, uint64_t 
     return true;
 }
 
+/* The two are not measured at the same moment. */
+static bool is_others(const struct pages_state *state, uint32_t idx, uint64_t *ret_bytes)
+{
+    uint64_t bytes, by_pods = state->used_by_pods[idx];
+    if (!(state->counted & GS_GPU_BIT(idx)) || !is_measured(state, idx, &bytes))
+        return false;
+    *ret_bytes = bytes > by_pods ? bytes - by_pods : 0;
+    return true;
+}
+
 static void print_used(const struct pages_state *state, struct gs_buf *out)
 {
     const char *name = PREFIX "gpu_memory_used_bytes";
@@ -230,13 +240,25 @@ static void print_used(const struct pages_state *state, struct gs_buf *out)
             gs_metric_sample(out, name, "gpu", text, bytes);
     }
     name = PREFIX "gpu_memory_used_by_pods_bytes";
-    gs_metric_family(out, name, "gauge",
-                     "Memory of a GPU that its pods use together, as the kernel counts it (dmem).");
+    gs_metric_family(
+        out, name, "gauge",
+        "Memory of a GPU that its pods use together, as the kernel counts it (dmem), or "
+        "the driver (--pod-usage-from).");
     for (uint32_t i = 0; i < state->set.count; i++) {
         uint32_t idx = state->set.gpus[i].idx;
         snprintf(text, sizeof(text), "%u", idx);
         if (state->counted & GS_GPU_BIT(idx))
             gs_metric_sample(out, name, "gpu", text, state->used_by_pods[idx]);
+    }
+    name = PREFIX "gpu_memory_used_by_others_bytes";
+    gs_metric_family(out, name, "gauge",
+                     "Memory of a GPU that is in use and not by its pods: the driver's own, and "
+                     "processes that are no pod's or of which it is not known.");
+    for (uint32_t i = 0; i < state->set.count; i++) {
+        uint32_t idx = state->set.gpus[i].idx;
+        snprintf(text, sizeof(text), "%u", idx);
+        if (is_others(state, idx, &bytes))
+            gs_metric_sample(out, name, "gpu", text, bytes);
     }
 }
 
@@ -355,6 +377,8 @@ void pages_usage(struct pages *pages, struct gs_buf *out)
             gs_buf_printf(out, ",\"usedBytes\":%" PRIu64, bytes);
         if (state.counted & GS_GPU_BIT(idx))
             gs_buf_printf(out, ",\"usedByPodsBytes\":%" PRIu64, state.used_by_pods[idx]);
+        if (is_others(&state, idx, &bytes))
+            gs_buf_printf(out, ",\"usedByOthersBytes\":%" PRIu64, bytes);
         gs_buf_putc(out, '}');
     }
     gs_buf_putc(out, ']');

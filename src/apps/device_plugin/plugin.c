@@ -144,11 +144,17 @@ static void tell_usage(struct plugin *plugin)
     plugin->round.usage_due = false;
     usage_init(&usage);
     usage.keeper = plugin->enforce.keeper;
+    if (plugin->settings.pod_usage_from != POD_USAGE_DMEM)
+        usage.driver = &plugin->driver_usage;
+    usage.driver_alone = plugin->settings.pod_usage_from == POD_USAGE_NVML;
+    usage.now_ns = gs_loop_now_ns(plugin->loop);
     usage.unit_bytes = (uint64_t)gs_unit_mib(plugin->devices.unit) << 20;
     usage.names_pods = plugin->settings.pod_usage;
     usage.set = &plugin->devices.set;
     usage.charged_elsewhere = usage_charged_elsewhere(&plugin->devices.set);
+    driver_usage_pass_begin(&plugin->driver_usage);
     gs_allocator_each_placed(plugin->alloc, usage_add_pod, &usage);
+    driver_usage_pass_end(&plugin->driver_usage);
     pages_set_usage(&plugin->pages, &usage);
 }
 
@@ -215,5 +221,6 @@ void plugin_release(struct plugin *plugin)
     devices_release(&plugin->devices);
     ownership_release(&plugin->ownership);
     enforce_release(plugin);
+    driver_usage_release(&plugin->driver_usage);
     hook_release(plugin);
 }

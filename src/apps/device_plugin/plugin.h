@@ -3,6 +3,7 @@
 #define GPUSHARE_APPS_DEVICE_PLUGIN_PLUGIN_H
 
 #include "device_plugin/devices.h"
+#include "device_plugin/driver_usage.h"
 #include "device_plugin/enforce.h"
 #include "device_plugin/guards.h"
 #include "device_plugin/hook.h"
@@ -70,6 +71,7 @@ struct plugin {
     struct node_events node_events;
     struct guards guards;
     struct enforce enforce;
+    struct driver_usage driver_usage;
     struct mps mps;
     struct hook hook;
     struct shutdown leave;

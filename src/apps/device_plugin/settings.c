@@ -42,6 +42,19 @@ static bool set_switch(void *to, const char *text)
     return true;
 }
 
+static bool set_from(void *to, const char *text)
+{
+    static const char *const words[] = {
+        [POD_USAGE_DMEM] = "dmem", [POD_USAGE_NVML] = "nvml", [POD_USAGE_AUTO] = "auto"};
+    for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(text, words[i]) != 0)
+            continue;
+        *(enum pod_usage_from *)to = (enum pod_usage_from)i;
+        return true;
+    }
+    return false;
+}
+
 /* A node's name is its host's name, unless somebody says otherwise. */
 static const char *host_name(void)
 {
@@ -182,6 +195,12 @@ void settings_read(struct settings *settings, int argc, char **argv)
                    "tell everybody who reaches --http-listen what each pod uses of its GPUs, by "
                    "name; off: only each GPU's sum (off)",
                    .env = "POD_USAGE"),
+        OPT_CUSTOM(
+            "pod-usage-from", &settings->pod_usage_from, set_from, "dmem|nvml|auto",
+            "who counts what pods use: the kernel, the driver's list of processes, for which "
+            "the plugin needs the host's PID namespace, or the driver where the kernel does "
+            "not (dmem)",
+            .env = "POD_USAGE_FROM"),
         OPT_FLAG("print-inventory", &settings->print_inventory,
                  "print the GPUs and what would be advertised, and exit"),
     };

@@ -10,6 +10,9 @@
 
 enum visible_devices { VISIBLE_UUID, VISIBLE_INDEX };
 
+/* Where it is known from what pods use: limit/keeper.h, driver_usage.h. */
+enum pod_usage_from { POD_USAGE_DMEM, POD_USAGE_NVML, POD_USAGE_AUTO };
+
 /* What the command line, the environment and the file say. Strings live as long as the process. */
 struct settings {
     const char *kubeconfig;
@@ -32,9 +35,10 @@ struct settings {
     enum gs_enforce enforce;
     const char *cgroup_root; /* where the host's cgroup file system is mounted here */
     bool deny_foreign_gpus;
-    uint32_t overhead_mib;    /* beside its share, for each container with GPU memory */
-    uint32_t overhead_slots;  /* for so many of them on each GPU; the product fits 32 bits */
-    bool pod_usage;           /* the pages name pods and what each uses */
+    uint32_t overhead_mib;   /* beside its share, for each container with GPU memory */
+    uint32_t overhead_slots; /* for so many of them on each GPU; the product fits 32 bits */
+    bool pod_usage;          /* the pages name pods and what each uses */
+    enum pod_usage_from pod_usage_from;
     const char *mps_root;     /* gpushare-mps's --root; NULL: no MPS */
     const char *hook_library; /* preloaded into containers; NULL: none */
     const char *hook_sha256;  /* 64 lower-case digits */

@@ -18,7 +18,7 @@ static const struct {
                      "given."},
     [USAGE_USED] = {"gpushare_device_plugin_pod_gpu_memory_used_bytes",
                     "With --pod-usage=on: memory of a GPU that a pod uses, as the kernel counts "
-                    "it (dmem)."},
+                    "it (dmem), or the driver (--pod-usage-from)."},
     [USAGE_PEAK] = {"gpushare_device_plugin_pod_gpu_memory_peak_bytes",
                     "With --pod-usage=on: the most that a pod ever used of a GPU, as the kernel "
                     "remembers it (7.3 or newer), else as was seen every ten seconds."},
@@ -68,18 +68,18 @@ static void put_member(struct gs_buf *out, const char *name, const char *value)
     gs_buf_putc(out, ',');
 }
 
-static void put_gpu(struct usage *usage, const struct gs_placed *pod, const struct gs_kept *kept,
+static void put_gpu(struct usage *usage, const struct gs_placed *pod, const struct pod_use *use,
                     uint32_t gpu)
 {
     struct gs_buf *json = &usage->text[USAGE_JSON];
-    bool counted = (kept->counted & GS_GPU_BIT(gpu)) != 0;
+    bool counted = (use->counted & GS_GPU_BIT(gpu)) != 0;
     put_sample(usage, USAGE_GIVEN, pod, (int)gpu, pod->units * usage->unit_bytes);
     gs_buf_printf(json, "{\"id\":%" PRIu32, gpu);
     if (counted) {
-        put_sample(usage, USAGE_USED, pod, (int)gpu, kept->used_on[gpu]);
-        put_sample(usage, USAGE_PEAK, pod, (int)gpu, kept->peak_on[gpu]);
-        gs_buf_printf(json, ",\"usedBytes\":%" PRIu64 ",\"peakBytes\":%" PRIu64, kept->used_on[gpu],
-                      kept->peak_on[gpu]);
+        put_sample(usage, USAGE_USED, pod, (int)gpu, use->used_on[gpu]);
+        put_sample(usage, USAGE_PEAK, pod, (int)gpu, use->peak_on[gpu]);
+        gs_buf_printf(json, ",\"usedBytes\":%" PRIu64 ",\"peakBytes\":%" PRIu64, use->used_on[gpu],
+                      use->peak_on[gpu]);
     }
     gs_buf_putc(json, '}');
 }
@@ -115,7 +115,8 @@ static const char *reason_of(const struct usage *usage, const struct gs_placed *
                : kept->reason;
 }
 
-static void name_pod(struct usage *usage, const struct gs_placed *pod, const struct gs_kept *kept)
+static void name_pod(struct usage *usage, const struct gs_placed *pod, const struct gs_kept *kept,
+                     const struct pod_use *use)
 {
     struct gs_buf *json = &usage->text[USAGE_JSON];
     const char *before = "";
@@ -135,11 +136,29 @@ static void name_pod(struct usage *usage, const struct gs_placed *pod, const str
     gs_buf_puts(json, "\"gpus\":[");
     GS_FOR_EACH_GPU (gpu, pod->gpus) {
         gs_buf_puts(json, before);
-        put_gpu(usage, pod, kept, gpu);
+        put_gpu(usage, pod, use, gpu);
         before = ",";
     }
     gs_buf_puts(json, "]},");
     put_sample(usage, USAGE_HELD, pod, -1, kept->held);
+}
+
+/* The kernel's word before the driver's. */
+static struct pod_use use_of(const struct usage *usage, const struct gs_placed *pod,
+                             const struct gs_kept *kept)
+{
+    struct pod_use use = {.counted = 0};
+    uint32_t gpu;
+    if (!usage->driver_alone)
+        use.counted = kept->counted & pod->gpus & ~usage->charged_elsewhere;
+    GS_FOR_EACH_GPU (gpu, use.counted) {
+        use.used_on[gpu] = kept->used_on[gpu];
+        use.peak_on[gpu] = kept->peak_on[gpu];
+    }
+    if (usage->driver)
+        driver_usage_find(usage->driver, pod->cgroup_uid, pod->gpus & ~use.counted, usage->now_ns,
+                          &use);
+    return use;
 }
 
 void usage_add_pod(void *ctx, const struct gs_placed *pod)
@@ -149,14 +168,14 @@ void usage_add_pod(void *ctx, const struct gs_placed *pod)
     uint32_t gpu, pairs = usage->pairs + gs_gpu_mask_count(pod->gpus);
     if (usage->keeper)
         gs_keeper_find(usage->keeper, pod->cgroup_uid, &kept);
-    kept.counted &= pod->gpus & ~usage->charged_elsewhere;
-    GS_FOR_EACH_GPU (gpu, kept.counted)
-        usage->used_on[gpu] += kept.used_on[gpu];
-    usage->counted |= kept.counted;
+    const struct pod_use use = use_of(usage, pod, &kept);
+    GS_FOR_EACH_GPU (gpu, use.counted)
+        usage->used_on[gpu] += use.used_on[gpu];
+    usage->counted |= use.counted;
     if (!usage->names_pods || pairs > USAGE_PAIRS_MAX)
         return;
     usage->pairs = pairs;
-    name_pod(usage, pod, &kept);
+    name_pod(usage, pod, &kept, &use);
 }
 
 gs_gpu_mask usage_charged_elsewhere(const struct gs_gpu_set *set)

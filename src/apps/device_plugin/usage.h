@@ -2,13 +2,15 @@
 #ifndef GPUSHARE_APPS_DEVICE_PLUGIN_USAGE_H
 #define GPUSHARE_APPS_DEVICE_PLUGIN_USAGE_H
 
+#include "device_plugin/driver_usage.h"
 #include "gpushare/allocate/allocator.h"
 #include "gpushare/base/buf.h"
 #include "gpushare/limit/keeper.h"
 
 /*
- * What pods truly use of this node's GPUs, as the kernel counts it (limit/keeper.h), beside what
- * they were given: text for the pages. Sums of GPUs name nobody; pods are named only where
+ * What pods truly use of this node's GPUs, as the kernel counts it (limit/keeper.h) or the driver
+ * (driver_usage.h), beside what they were given: text for the pages. Sums of GPUs name nobody; pods
+ * are named only where
  * --pod-usage=on says so, and of a node at most so many pairs of a pod and a GPU.
  */
 enum { USAGE_PAIRS_MAX = 256 };
@@ -24,13 +26,16 @@ enum usage_text {
 };
 
 struct usage {
-    const struct gs_keeper *keeper; /* NULL: nothing is counted */
+    const struct gs_keeper *keeper; /* NULL: the kernel counts nothing */
+    struct driver_usage *driver;    /* of GPUs that the kernel does not count; NULL: not asked */
+    bool driver_alone;              /* the kernel is not asked what pods use */
+    int64_t now_ns;
     uint64_t unit_bytes;
     bool names_pods;
     const struct gs_gpu_set *set;  /* their words; borrowed */
     gs_gpu_mask charged_elsewhere; /* GPUs whose pods' memory the kernel charges to an MPS daemon */
     uint32_t pairs;
-    gs_gpu_mask counted;           /* GPUs of which the kernel counts what pods use */
+    gs_gpu_mask counted;           /* GPUs of which it is counted what pods use */
     uint64_t used_on[GS_GPUS_MAX]; /* of these, by index: all pods together */
     struct gs_buf text[USAGE_TEXTS];
 };

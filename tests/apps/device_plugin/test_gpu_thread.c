@@ -20,7 +20,7 @@
 struct rig {
     struct plugin plugin;
     atomic_bool fails, hangs, empty, wait_fails, mismatch, storm;
-    atomic_int reads, releases;
+    atomic_int reads, releases, lists;
     atomic_llong now_ns;
     atomic_llong seen_ns; /* by the thread */
     int64_t step_ns;      /* that time is turned on by */
@@ -79,6 +79,14 @@ static int wait_rig(void *ctx, int64_t timeout_ns, struct gs_error *err)
     return atomic_load(&rig->storm);
 }
 
+static int list_rig(void *ctx, uint32_t idx, struct gs_gpu_process ret[GS_GPU_PROCESSES_MAX],
+                    size_t *ret_count, struct gs_error *err)
+{
+    atomic_fetch_add(&((struct rig *)ctx)->lists, 1);
+    *ret_count = 0;
+    return 0;
+}
+
 static void release_rig(void *ctx)
 {
     atomic_fetch_add(&((struct rig *)ctx)->releases, 1);
@@ -101,7 +109,11 @@ static int64_t now(void *ctx)
 
 static void rig_up(struct rig *rig, struct gs_clock *clock)
 {
-    static const struct gs_gpu_source_ops ops = {read_rig, wait_rig, release_rig, close_rig};
+    static const struct gs_gpu_source_ops ops = {.read = read_rig,
+                                                 .wait = wait_rig,
+                                                 .release = release_rig,
+                                                 .processes = list_rig,
+                                                 .close = close_rig};
     const struct gs_gpu_source source = {&ops, rig};
     struct gs_error err = {0};
     gs_log_init(GS_LOG_ERROR, GS_LOG_TEXT);
@@ -328,6 +340,37 @@ static void a_storm_of_events_is_paced(void **state)
     rig_down(&rig);
 }
 
+/* In the same storm; and not at all unless somebody asks. */
+static void processes_are_listed_every_ten_seconds(void **state)
+{
+    enum { SECONDS = 60 };
+    static const struct {
+        const char *row;
+        enum pod_usage_from from;
+        int least, most; /* times, of two GPUs */
+    } rows[] = {{"dmem", POD_USAGE_DMEM, 0, 0},
+                {"nvml", POD_USAGE_NVML, 2 * (SECONDS / 10 - 1), 2 * (SECONDS / 10 + 1)},
+                {"auto", POD_USAGE_AUTO, 2 * (SECONDS / 10 - 1), 2 * (SECONDS / 10 + 1)}};
+    GS_FOR_EACH_ROW (r, rows) {
+        static struct rig rig;
+        struct gs_clock clock;
+        rig = (struct rig){.storm = true, .plugin.settings.pod_usage_from = r->from};
+        rig_up(&rig, &clock);
+        until(&rig, r->row, WELL, "");
+        for (int i = 0; i < 10 * SECONDS; i++) {
+            atomic_fetch_add(&rig.now_ns, GS_NS_PER_S / 10);
+            while (atomic_load(&rig.seen_ns) != atomic_load(&rig.now_ns))
+                step(&rig);
+        }
+        row_true(r->row, atomic_load(&rig.lists) >= r->least);
+        row_true(r->row, atomic_load(&rig.lists) <= r->most);
+        row_equal(r->row, rig.plugin.driver_usage.told != 0, r->least != 0);
+        row_equal(r->row, rig.plugin.round.usage_due, r->least != 0);
+        rig_down(&rig);
+        driver_usage_release(&rig.plugin.driver_usage);
+    }
+}
+
 static void a_driver_that_is_let_go_of_is_not_read(void **state)
 {
     static struct rig rig;
@@ -361,6 +404,7 @@ int main(void)
         cmocka_unit_test(a_thread_that_pauses_does_not_hang),
         cmocka_unit_test(a_driver_that_fails_for_long_ends_the_program),
         cmocka_unit_test(a_storm_of_events_is_paced),
+        cmocka_unit_test(processes_are_listed_every_ten_seconds),
         cmocka_unit_test(a_driver_that_is_let_go_of_is_not_read),
         cmocka_unit_test(a_node_without_gpus_says_why),
     };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the program tells: a container's environment, and its own state on its pages. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -346,8 +347,7 @@ static void limits_are_told_without_naming_pods(void **state)
 }
 
 /* Two GiB of GPU 0 and one of GPU 2 are in use, and the kernel counts nothing of GPU 4. */
-static void a_used_pod(struct usage *usage, bool names_pods, gs_gpu_mask elsewhere,
-                       struct cgroup_tree *tree)
+static void a_used_pod(struct usage *usage, const struct usage *with, struct cgroup_tree *tree)
 {
     static const char *const addresses[] = {"0000:41:00.0", NULL, "0000:c1:00.0"};
     const struct gs_limiter_options options = {tree->mount, &tree->host};
@@ -374,8 +374,10 @@ static void a_used_pod(struct usage *usage, bool names_pods, gs_gpu_mask elsewhe
     usage_init(usage);
     usage->keeper = keeper;
     usage->unit_bytes = GIB;
-    usage->names_pods = names_pods;
-    usage->charged_elsewhere = elsewhere;
+    usage->names_pods = with->names_pods;
+    usage->charged_elsewhere = with->charged_elsewhere;
+    usage->driver = with->driver;
+    usage->driver_alone = with->driver_alone;
     usage_add_pod(usage, &pod);
     for (int i = 0; i < 200; i++) {
         const struct gs_placed other = {
@@ -414,7 +416,7 @@ static void use_is_told_beside_what_was_given(void **state)
     _cleanup_(gs_buf_release) struct gs_buf page = GS_BUF(1 << 20);
     pages_init(&pages, NULL);
     gpus(&pages.state.set);
-    a_used_pod(&usage, true, 0, &tree);
+    a_used_pod(&usage, &(struct usage){.names_pods = true}, &tree);
     assert_int_equal(usage.pairs, USAGE_PAIRS_MAX - 1);
     for (int i = 0; i < USAGE_FAMILIES; i++)
         for (int s = 0; s < 3 && samples[i][s]; s++)
@@ -438,7 +440,7 @@ static void nobody_is_named_unless_it_was_switched_on(void **state)
     gpus(&pages.state.set);
     pages.state.enforce = GS_ENFORCE_OBSERVE;
     pages.state.kept.over = 3;
-    a_used_pod(&usage, false, 0, &tree);
+    a_used_pod(&usage, &(struct usage){0}, &tree);
     for (int i = 0; i < USAGE_TEXTS; i++)
         assert_int_equal(usage.text[i].len, 0);
     pages_set_usage(&pages, &usage);
@@ -468,12 +470,69 @@ static void nothing_is_told_of_a_gpu_that_an_mps_daemon_serves(void **state)
     set.gpus[2].enforced = GS_ENFORCED_MPS;
     gs_gpu_mask elsewhere = usage_charged_elsewhere(&set);
     assert_int_equal(elsewhere, GS_GPU_BIT(0) | GS_GPU_BIT(4));
-    a_used_pod(&usage, true, elsewhere, &tree);
+    a_used_pod(&usage, &(struct usage){.names_pods = true, .charged_elsewhere = elsewhere}, &tree);
     assert_int_equal(usage.counted, GS_GPU_BIT(2));
     const char *used = usage.text[USAGE_USED].data;
     assert_true(strstr(used, "gpu=\"2\"") && !strstr(used, "gpu=\"0\""));
     assert_non_null(strstr(usage.text[USAGE_JSON].data, "{\"id\":0},"));
     usage_release(&usage);
+}
+
+/* It tells of GPUs 0, 2 and 4 that the pod uses 7 GiB of each. */
+static void the_driver_counts_where_the_kernel_does_not(void **state)
+{
+    static const struct {
+        const char *row;
+        gs_gpu_mask elsewhere, told; /* told: by the driver */
+        bool alone;
+        uint64_t used_gib[3]; /* of GPUs 0, 2, 4; 0: not told */
+    } counts[] = {
+        {"as the kernel says, and the driver of the other", 0, ~(gs_gpu_mask)0, false, {2, 1, 7}},
+        {"whose clients MPS serves", GS_GPU_BIT(0), ~(gs_gpu_mask)0, false, {7, 1, 7}},
+        {"the driver alone", 0, ~(gs_gpu_mask)0, true, {7, 7, 7}},
+        {"of GPUs that it lists", 0, GS_GPU_BIT(0), true, {7, 0, 0}},
+        {"neither", GS_GPU_BIT(0), 0, false, {0, 1, 0}},
+    };
+    GS_FOR_EACH_ROW (r, counts) {
+        static struct driver_usage_pod pod;
+        struct driver_usage driver = {.read_ns = 1, .told = r->told, .pods = &pod, .count = 1};
+        struct cgroup_tree tree;
+        struct usage usage;
+        static struct pages pages;
+        _cleanup_(gs_buf_release) struct gs_buf page = GS_BUF(1 << 20);
+        pod = (struct driver_usage_pod){.uid = "hash"};
+        for (uint32_t i = 0; i < 3; i++)
+            pod.use.used_on[2 * i] = pod.use.peak_on[2 * i] = 7 * GIB;
+        pages_init(&pages, NULL);
+        gpus(&pages.state.set);
+        pages.state.measured = ~(gs_gpu_mask)0;
+        const struct usage with = {.names_pods = true,
+                                   .charged_elsewhere = r->elsewhere,
+                                   .driver = &driver,
+                                   .driver_alone = r->alone};
+        a_used_pod(&usage, &with, &tree);
+        pages.state.used_bytes[pages.state.set.source_idx[0]] = 10 * GIB;
+        for (uint32_t i = 0; i < 3; i++) {
+            char entry[128];
+            uint64_t used = r->used_gib[i] * GIB;
+            snprintf(entry, sizeof(entry),
+                     used ? "{\"id\":%u,\"usedBytes\":%" PRIu64 ",\"peakBytes\":%" PRIu64 "}"
+                          : "{\"id\":%u}",
+                     2 * i, used, used);
+            row_true(r->row, strstr(usage.text[USAGE_JSON].data, entry) != NULL);
+            row_equal(r->row, usage.used_on[2 * i], used);
+        }
+        pages_set_usage(&pages, &usage);
+        pages_usage(&pages, &page);
+        char entry[128] = "{\"id\":0,\"usedBytes\":10737418240}";
+        if (r->used_gib[0])
+            snprintf(entry, sizeof(entry),
+                     "{\"id\":0,\"usedBytes\":10737418240,\"usedByPodsBytes\":%" PRIu64
+                     ",\"usedByOthersBytes\":%" PRIu64 "}",
+                     (uint64_t)(r->used_gib[0] * GIB), (uint64_t)((10 - r->used_gib[0]) * GIB));
+        row_true(r->row, strstr(page.data, entry) != NULL);
+        pages_release(&pages);
+    }
 }
 
 static void a_pod_has_the_word_of_its_gpus(void **state)
@@ -540,6 +599,7 @@ int main(void)
         cmocka_unit_test(use_is_told_beside_what_was_given),
         cmocka_unit_test(nobody_is_named_unless_it_was_switched_on),
         cmocka_unit_test(nothing_is_told_of_a_gpu_that_an_mps_daemon_serves),
+        cmocka_unit_test(the_driver_counts_where_the_kernel_does_not),
         cmocka_unit_test(a_pod_has_the_word_of_its_gpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -485,6 +485,136 @@ static void events_that_broke_off_are_heard_again(void **state)
     rig_down(&rig);
 }
 
+static int list(const struct rig *rig, uint32_t idx, struct gs_gpu_process *ret, size_t *ret_count,
+                struct gs_error *err)
+{
+    *ret_count = 77;
+    return rig->source.ops->processes(rig->source.ctx, idx, ret, ret_count, err);
+}
+
+static void processes_are_listed_once(void **state)
+{
+    static const struct {
+        const char *row, *text;
+        uint32_t idx;
+        struct gs_gpu_process expected[3];
+        size_t count;
+    } rows[] = {
+        {"none", TWO, 0, {{0}}, 0},
+        {"each GPU's own",
+         "gpu GPU-a 16384 0 x\nprocess compute 7 100 -1\ngpu GPU-b 16384 0 y\n"
+         "process compute 8 200 -1\nprocess compute 9 300 -1\n",
+         1,
+         {{8, 200}, {9, 300}},
+         2},
+        {"in all three lists",
+         TWO "process compute 7 100 -1\nprocess graphics 8 200 -1\nprocess mps 9 300 -1\n",
+         1,
+         {{7, 100}, {8, 200}, {9, 300}},
+         3},
+        {"one in two lists",
+         TWO "process compute 7 100 -1\nprocess graphics 7 100 -1\nprocess mps 7 90 -1\n",
+         1,
+         {{7, 100}},
+         1},
+        {"not available", TWO "process compute 7 - -1\n", 1, {{7, GS_GPU_BYTES_UNKNOWN}}, 1},
+        {"available in one list",
+         TWO "process compute 7 - -1\nprocess graphics 7 5 -1\n",
+         1,
+         {{7, 5}},
+         1},
+        {"the other way round",
+         TWO "process compute 7 5 -1\nprocess graphics 7 - -1\n",
+         1,
+         {{7, 5}},
+         1},
+        {"a card that cannot draw",
+         TWO "process compute 7 5 -1\nrefuse graphics 3\n",
+         1,
+         {{7, 5}},
+         1},
+        {"no MPS", TWO "process compute 7 5 -1\nrefuse mps 3\n", 1, {{7, 5}}, 1},
+        {"an instance",
+         SPLIT "mig MIG-1 4864 7\nprocess compute 7 5 7\nmig MIG-2 9856 3\n"
+               "process compute 8 6 3\nprocess compute 7 5 7\n" WHOLE,
+         3,
+         {{8, 6}},
+         1},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_gpu_process found[GS_GPU_PROCESSES_MAX];
+        size_t count;
+        rig_up(&rig, FAKE_NVML, r->text);
+        read_set(&rig);
+        row_equal(r->row, list(&rig, r->idx, found, &count, NULL), 0);
+        row_equal(r->row, count, r->count);
+        for (size_t i = 0; i < count; i++) {
+            row_equal(r->row, found[i].pid, r->expected[i].pid);
+            row_equal(r->row, found[i].bytes, r->expected[i].bytes);
+        }
+        rig_down(&rig);
+    }
+}
+
+static void why_processes_are_not_listed_is_named(void **state)
+{
+    static const struct {
+        const char *row, *library, *text;
+        uint32_t idx;
+        bool unread;
+        enum gs_code code;
+        const char *words;
+    } rows[] = {
+        {"before the first read", FAKE_NVML, TWO, 0, true, GS_ENOENT, "GPU 0 is not there"},
+        {"no such GPU", FAKE_NVML, TWO, 2, false, GS_ENOENT, "GPU 2 is not there"},
+        {"refused", FAKE_NVML, TWO "refuse compute 4\n", 1, false, GS_EIO, "NVML code 4"},
+        {"not supported", FAKE_NVML, TWO "refuse compute 3\n", 1, false, GS_EIO, "NVML code 3"},
+        {"half of it", FAKE_NVML, TWO "refuse graphics 999\n", 1, false, GS_EIO, "code 999"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_gpu_process found[GS_GPU_PROCESSES_MAX];
+        struct gs_error err = {0};
+        size_t count;
+        rig_up(&rig, r->library, r->text);
+        if (!r->unread)
+            read_set(&rig);
+        row_equal(r->row, list(&rig, r->idx, found, &count, &err), -1);
+        row_equal(r->row, err.code, r->code);
+        row_true(r->row, strstr(err.msg, r->words) != NULL);
+        row_equal(r->row, count, 77);
+        rig_down(&rig);
+    }
+}
+
+static void processes_have_a_ceiling(void **state)
+{
+    static const struct {
+        const char *row;
+        int compute, mps;
+        int result;
+    } rows[] = {{"as many as there may be", 1000, 24, 0},
+                {"one more", 1000, 25, -1},
+                {"one more in one list", 1025, 0, -1}};
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_gpu_process found[GS_GPU_PROCESSES_MAX];
+        struct gs_error err = {0};
+        size_t count;
+        rig_up(&rig, FAKE_NVML, TWO);
+        FILE *file = fopen(rig.file, "ae");
+        for (int i = 0; i < r->compute + r->mps; i++)
+            fprintf(file, "process %s %d 1 -1\n", i < r->compute ? "compute" : "mps", i + 1);
+        fclose(file);
+        read_set(&rig);
+        row_equal(r->row, list(&rig, 1, found, &count, &err), r->result);
+        row_equal(r->row, err.code, r->result < 0 ? GS_ETOOBIG : GS_OK);
+        row_equal(r->row, count, r->result < 0 ? 77 : GS_GPU_PROCESSES_MAX);
+        rig_down(&rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -505,6 +635,9 @@ int main(void)
         cmocka_unit_test(a_reloaded_driver_has_reset_its_gpus),
         cmocka_unit_test(a_library_that_is_not_the_drivers_is_told_apart),
         cmocka_unit_test(one_bad_answer_is_not_a_lost_card),
+        cmocka_unit_test(processes_are_listed_once),
+        cmocka_unit_test(why_processes_are_not_listed_is_named),
+        cmocka_unit_test(processes_have_a_ceiling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

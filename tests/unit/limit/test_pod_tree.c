@@ -87,6 +87,70 @@ static void other_folders_are_no_pods(void **state)
     }
 }
 
+static void a_path_of_a_process_says_whose_it_is(void **state)
+{
+    static const struct {
+        const char *row, *path, *uid; /* NULL: no pod's */
+    } rows[] = {
+        {"systemd, v2",
+         "/kubepods.slice/kubepods-burstable.slice/" SLICE_A "/cri-containerd-c.scope", UID_A},
+        {"systemd, Guaranteed", "/kubepods.slice/kubepods-pod" UID_A_ ".slice/c.scope", UID_A},
+        {"systemd, BestEffort",
+         "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod" UID_A_ ".slice/c",
+         UID_A},
+        {"cgroupfs", "/kubepods/burstable/pod" UID_A "/c", UID_A},
+        {"cgroupfs, Guaranteed", "/kubepods/pod" UID_A "/c", UID_A},
+        {"kind", "/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod" UID_A_ ".slice/c",
+         UID_A},
+        {"kind, seen from the host", "/docker/77/kubelet/kubepods/besteffort/pod" UID_A "/c",
+         UID_A},
+        {"static pod", "/kubepods/burstable/pod" HASH "/c", HASH},
+        {"from a namespace of one's own", "/../../../kubepods-burstable.slice/" SLICE_A "/c.scope",
+         UID_A},
+        {"of the same class", "/../../" SLICE_A "/c.scope", UID_A},
+        {"of the same class, cgroupfs", "/../../pod" UID_A "/c", UID_A},
+        {"of another class, cgroupfs", "/../../../burstable/pod" UID_A "/c", UID_A},
+        {"the pod's own folder", "/kubepods/pod" UID_A, UID_A},
+        {"its cgroup is removed", "/kubepods/pod" UID_A "/c (deleted)", UID_A},
+        {"a name that a container made below its own",
+         "/kubepods/pod" UID_A "/c/kubepods/podb/kubepods.slice/kubepods-podc.slice", UID_A},
+        {"the like, systemd", "/kubepods.slice/kubepods-pod" UID_A_ ".slice/c/kubepods-podb.slice",
+         UID_A},
+        {"another container of one's own pod", "/../c", NULL},
+        {"the root", "/", NULL},
+        {"nothing", "", NULL},
+        {"a daemon", "/system.slice/containerd.service", NULL},
+        {"a pod's name elsewhere", "/machine/pod" UID_A "/c", NULL},
+        {"a class", "/kubepods.slice/kubepods-burstable.slice", NULL},
+        {"no UID", "/kubepods/pod/c", NULL},
+        {"no UID, systemd", "/kubepods.slice/kubepods-pod.slice", NULL},
+        {"letters that no UID has", "/kubepods/pod../c", NULL},
+        {"a blank", "/kubepods/pod a/c", NULL},
+        {"a name that ends like it", "/xkubepods-pod" UID_A_ ".slice/c", NULL},
+        {"longer than a UID",
+         "/kubepods/podaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/c", NULL},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        char uid[GS_POD_UID_BYTES] = "untouched";
+        row_equal(r->row, gs_pod_tree_uid_of_path(gs_slice_of(r->path), uid), r->uid != NULL);
+        row_text(r->row, uid, r->uid ? r->uid : "untouched");
+    }
+}
+
+/* A component may be 255 bytes, a path 4096. */
+static void a_path_may_be_long(void **state)
+{
+    char path[8192] = "", uid[GS_POD_UID_BYTES] = "untouched";
+    for (size_t len = 0; len < 4000; len += 200)
+        snprintf(path + len, sizeof(path) - len, "/%0199d", 7);
+    assert_false(gs_pod_tree_uid_of_path(gs_slice_of(path), uid));
+    memset(path + 1, 'x', 2000);
+    assert_false(gs_pod_tree_uid_of_path(gs_slice_of(path), uid));
+    snprintf(path + 4000, 200, "/kubepods/poda");
+    assert_true(gs_pod_tree_uid_of_path(gs_slice_of(path), uid));
+    assert_string_equal(uid, "a");
+}
+
 static void the_folder_of_pods_is_found_wherever_it_is(void **state)
 {
     static const struct {
@@ -203,6 +267,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pod_lies_where_its_kubelet_puts_it),
         cmocka_unit_test(other_folders_are_no_pods),
+        cmocka_unit_test(a_path_of_a_process_says_whose_it_is),
+        cmocka_unit_test(a_path_may_be_long),
         cmocka_unit_test(the_folder_of_pods_is_found_wherever_it_is),
         cmocka_unit_test(a_pod_is_found_in_every_tree_and_class),
         cmocka_unit_test(the_nodes_own_folder_is_among_those_that_are_kept),

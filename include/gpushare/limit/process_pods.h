@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_LIMIT_PROCESS_PODS_H
+#define GPUSHARE_LIMIT_PROCESS_PODS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gpushare/base/cleanup.h"
+#include "gpushare/limit/pod_tree.h"
+
+/*
+ * Whose pod a process is that the driver names by its PID: by its cgroup (/proc/PID/cgroup,
+ * cgroups(7)), whose name has the pod's UID (limit/pod_tree.h). A PID is a number that others get
+ * when its process has ended, so what is remembered from one list of the driver's to the next is
+ * when each process began (/proc/PID/stat, proc_pid_stat(5), field 22).
+ *
+ *   a PID     comes by                                          is told       leaves by
+ *   listed    its process is there, and began before the list   its pod       a list without it
+ *   lost      it is listed and there is no process, or a        nobody's pod  a list without it
+ *             younger one than the list, or another than when
+ *             the list before had it
+ *
+ * The one that opened the driver may be gone while a child of it holds its memory on: then the
+ * driver goes on naming a PID that is anybody's by now. So what is lost stays lost.
+ *
+ *   gs_process_pods_begin(pods, boot_ns);      just before the driver is asked
+ *   if (gs_process_pods_find(pods, pid, uid)) ...
+ *   gs_process_pods_end(pods);
+ *
+ * Used by one thread; writes nothing.
+ */
+struct gs_process_pods;
+
+enum { GS_PROCESS_PODS_MAX = 4096 }; /* PIDs in one list; of more nobody's pod is told */
+
+/* proc: "/proc", of the host's PID namespace; *borrowed* for its life. *caller frees*; NULL: out
+ * of memory. */
+struct gs_process_pods *gs_process_pods_new(const char *proc);
+void gs_process_pods_free(struct gs_process_pods *pods);
+GS_DEFINE_CLEANUP(struct gs_process_pods *, gs_process_pods_free)
+
+/* A list begins, at that time by CLOCK_BOOTTIME. */
+void gs_process_pods_begin(struct gs_process_pods *pods, int64_t boot_ns);
+
+/* A PID of the list; asked again in the same list it gets the same answer. False: no pod's, or it
+ * is not known whose; ret_uid is untouched. ret_uid: as the pod's cgroup has it, of a static pod
+ * its config hash. */
+bool gs_process_pods_find(struct gs_process_pods *pods, uint32_t pid,
+                          char ret_uid[GS_POD_UID_BYTES]);
+
+/* The list is over: PIDs that were not asked for are forgotten. */
+void gs_process_pods_end(struct gs_process_pods *pods);
+
+#endif

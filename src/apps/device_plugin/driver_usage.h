@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_DEVICE_PLUGIN_DRIVER_USAGE_H
+#define GPUSHARE_APPS_DEVICE_PLUGIN_DRIVER_USAGE_H
+
+#include "gpushare/grpc/loop.h"
+#include "gpushare/limit/process_pods.h"
+#include "gpushare/port/gpu_source.h"
+
+struct plugin;
+
+/*
+ * What pods use of GPUs by the driver's account (--pod-usage-from=nvml|auto), for drivers and
+ * kernels without dmem: the processes that the driver lists on each GPU, and whose pods they are
+ * (limit/process_pods.h). The GPUs' thread reads; the loop keeps, with the most that was ever read.
+ *
+ *   a pod on a GPU  comes by                                      is told       leaves by
+ *   not counted     the start, or what follows                    nothing       a reading that
+ * counts counted         a reading: the driver lists this GPU, and     use, 0 with   a reading that
+ * does not; says of each of the pod's processes what it   none of its   half a minute without one
+ *                   holds                                         processes;
+ *                                                                 peak
+ *
+ * Memory of processes that are no pod's, of pods elsewhere, and of those of which it is not known,
+ * is others'. What all pods use of a GPU is at most what is in use of it: where processes took some
+ * between the two questions, what is beyond is taken off all of them in proportion.
+ */
+struct driver_usage_entry {
+    char uid[GS_POD_UID_BYTES]; /* as in its cgroup's name */
+    uint32_t gpu;               /* its place in the reading */
+    uint64_t bytes;
+    bool unknown; /* a process of it does not tell */
+};
+
+/* From one thread to the other. */
+struct driver_reading {
+    struct gs_loop_task task; /* these two are the thread's that posts it */
+    struct plugin *plugin;
+    int64_t at_ns; /* by the loop's clock */
+    char uuids[GS_GPUS_MAX][GS_UUID_BYTES];
+    uint32_t gpu_count; /* whose processes were listed */
+    struct driver_usage_entry *entries;
+    size_t count, cap;
+    struct gs_error err; /* why GPUs are missing, of the first; GS_OK: none */
+};
+
+/* On the GPUs' thread, after set was read. NULL: out of memory. *caller frees* with
+ * driver_reading_free(). */
+struct driver_reading *driver_usage_read(const struct gs_gpu_source *source,
+                                         const struct gs_gpu_set *set, struct gs_process_pods *pods,
+                                         int64_t now_ns);
+void driver_reading_free(struct driver_reading *reading);
+
+/* What is known of a pod's use, by GPU index. */
+struct pod_use {
+    gs_gpu_mask counted;
+    uint64_t used_on[GS_GPUS_MAX], peak_on[GS_GPUS_MAX]; /* of these */
+};
+
+struct driver_usage_pod {
+    char uid[GS_POD_UID_BYTES];
+    bool placed;         /* asked for since the last pass began */
+    gs_gpu_mask unknown; /* by the last reading */
+    struct pod_use use;  /* counted: of these something was ever read */
+};
+
+/* The loop's. A zeroed one is valid. */
+struct driver_usage {
+    int64_t read_ns;  /* of the last reading; 0: none */
+    gs_gpu_mask told; /* GPUs whose processes it lists */
+    struct driver_usage_pod *pods;
+    size_t count, cap;
+    enum gs_code failure; /* that was logged */
+};
+
+void driver_usage_release(struct driver_usage *usage);
+
+/* reading is *taken*. set: the GPUs by their indices of today. */
+void driver_usage_take(struct driver_usage *usage, struct driver_reading *reading,
+                       const struct gs_gpu_set *set);
+
+/* A pass over all pods with GPU memory, each of which is asked for; others are forgotten. */
+void driver_usage_pass_begin(struct driver_usage *usage);
+void driver_usage_pass_end(struct driver_usage *usage);
+/* Adds to ret what the driver knows of the pod on those of the GPUs on which it is counted. */
+void driver_usage_find(struct driver_usage *usage, const char *uid, gs_gpu_mask gpus,
+                       int64_t now_ns, struct pod_use *ret);
+
+#endif

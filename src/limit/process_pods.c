@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/limit/process_pods.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "gpushare/base/clock.h"
+#include "gpushare/base/index.h"
+#include "gpushare/base/invariant.h"
+#include "gpushare/base/num.h"
+#include "internal.h"
+
+struct seen {
+    uint32_t pid;
+    bool asked; /* in this list */
+    bool lost;
+    bool of_pod;
+    uint64_t began; /* clock ticks after the boot */
+    char uid[GS_POD_UID_BYTES];
+};
+
+struct gs_process_pods {
+    const char *proc;
+    uint64_t list_ticks;
+    uint64_t ticks_per_s;
+    struct seen *seen;
+    struct gs_index by_pid;
+    uint32_t count, cap;
+    struct limit_text text;
+};
+
+struct gs_process_pods *gs_process_pods_new(const char *proc)
+{
+    struct gs_process_pods *pods = calloc(1, sizeof(*pods));
+    long ticks = sysconf(_SC_CLK_TCK);
+    if (!pods)
+        return NULL;
+    pods->proc = proc;
+    pods->ticks_per_s = ticks > 0 ? (uint64_t)ticks : 100;
+    return pods;
+}
+
+void gs_process_pods_free(struct gs_process_pods *pods)
+{
+    gs_index_release(&pods->by_pid);
+    free(pods->seen);
+    free(pods);
+}
+
+/* ---- one process ---- */
+
+/* The text behind the name, which may hold blanks and brackets: "PID (NAME) STATE PPID …". */
+static struct gs_slice behind_name(const struct limit_text *text)
+{
+    const char *end = text->len ? memrchr(text->data, ')', text->len) : NULL;
+    return end ? (struct gs_slice){end + 1, text->len - (size_t)(end + 1 - text->data)}
+               : (struct gs_slice){"", 0};
+}
+
+enum { FIELD_BEGAN = 22, FIELD_NAME = 2 };
+
+static bool began_of(const struct limit_text *text, uint64_t *ret)
+{
+    struct gs_slice rest = behind_name(text);
+    for (int field = FIELD_NAME; rest.len > 0; field++) {
+        const char *blank = memchr(rest.at, ' ', rest.len);
+        size_t len = blank ? (size_t)(blank - rest.at) : rest.len;
+        if (field == FIELD_BEGAN)
+            return gs_parse_u64(rest.at, len, ret);
+        len += blank != NULL;
+        rest = (struct gs_slice){rest.at + len, rest.len - len};
+    }
+    return false;
+}
+
+/* "HIERARCHY:CONTROLLERS:PATH"; of v2 "0::PATH". */
+static bool path_of(struct gs_slice line, struct gs_slice *ret)
+{
+    for (int colons = 0; colons < 2; colons++) {
+        const char *colon = line.len ? memchr(line.at, ':', line.len) : NULL;
+        if (!colon)
+            return false;
+        size_t skip = (size_t)(colon + 1 - line.at);
+        line = (struct gs_slice){line.at + skip, line.len - skip};
+    }
+    *ret = line;
+    return true;
+}
+
+/* Of all hierarchies in which it lies in a pod's cgroup; they must not name two. */
+static bool pod_of(const struct limit_text *text, char ret_uid[GS_POD_UID_BYTES])
+{
+    char uid[GS_POD_UID_BYTES], first[GS_POD_UID_BYTES] = "";
+    struct gs_slice rest = {text->data, text->len}, path;
+    while (rest.len > 0) {
+        const char *end = memchr(rest.at, '\n', rest.len);
+        size_t len = end ? (size_t)(end - rest.at) : rest.len;
+        if (path_of((struct gs_slice){rest.at, len}, &path) && gs_pod_tree_uid_of_path(path, uid)) {
+            if (first[0] && strcmp(first, uid) != 0)
+                return false;
+            memcpy(first, uid, sizeof(first));
+        }
+        len += end != NULL;
+        rest = (struct gs_slice){rest.at + len, rest.len - len};
+    }
+    if (first[0])
+        memcpy(ret_uid, first, sizeof(first));
+    return first[0] != '\0';
+}
+
+/* Of one process, although it may end meanwhile and another get its number: the folder is open. */
+static int read_process(struct gs_process_pods *pods, uint32_t pid, uint64_t *ret_began,
+                        struct seen *ret)
+{
+    char path[512];
+    if (snprintf(path, sizeof(path), "%s/%" PRIu32, pods->proc, pid) >= (int)sizeof(path))
+        return ENAMETOOLONG;
+    _cleanup_close_ int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        return errno;
+    int error = limit_read_at(folder, "stat", &pods->text);
+    if (!error && !began_of(&pods->text, ret_began))
+        error = EBADMSG;
+    if (!error)
+        error = limit_read_at(folder, "cgroup", &pods->text);
+    if (!error)
+        ret->of_pod = pod_of(&pods->text, ret->uid);
+    return error;
+}
+
+/* ---- a list ---- */
+
+static bool same_pid(const void *ctx, uint32_t slot)
+{
+    const struct gs_process_pods *pods = ((const void *const *)ctx)[0];
+    const uint32_t *pid = ((const void *const *)ctx)[1];
+    return pods->seen[slot].pid == *pid;
+}
+
+static struct seen *find(struct gs_process_pods *pods, uint32_t pid)
+{
+    const void *const key[] = {pods, &pid};
+    uint32_t slot = gs_index_find(&pods->by_pid, gs_hash_bytes(&pid, sizeof(pid)), same_pid, key);
+    return slot == GS_INDEX_NONE ? NULL : &pods->seen[slot];
+}
+
+/* NULL: too many, or out of memory. */
+static struct seen *add(struct gs_process_pods *pods, uint32_t pid)
+{
+    if (pods->count == GS_PROCESS_PODS_MAX || gs_index_reserve(&pods->by_pid) < 0)
+        return NULL;
+    if (pods->count == pods->cap) {
+        uint32_t cap = pods->cap ? 2 * pods->cap : 64;
+        struct seen *seen = reallocarray(pods->seen, cap, sizeof(*seen));
+        if (!seen)
+            return NULL;
+        pods->seen = seen;
+        pods->cap = cap;
+    }
+    gs_index_insert(&pods->by_pid, gs_hash_bytes(&pid, sizeof(pid)), pods->count);
+    pods->seen[pods->count] = (struct seen){.pid = pid};
+    return &pods->seen[pods->count++];
+}
+
+void gs_process_pods_begin(struct gs_process_pods *pods, int64_t boot_ns)
+{
+    uint64_t ns = boot_ns > 0 ? (uint64_t)boot_ns : 0;
+    pods->list_ticks = ns / (GS_NS_PER_S / pods->ticks_per_s);
+    for (uint32_t i = 0; i < pods->count; i++)
+        pods->seen[i].asked = false;
+}
+
+/* is_new: the list before was without it. A process that cannot be read is asked about again in
+ * the next list. */
+static void look(struct gs_process_pods *pods, struct seen *seen, bool is_new)
+{
+    uint64_t began = 0;
+    seen->asked = true;
+    seen->of_pod = false;
+    if (seen->lost)
+        return;
+    int error = read_process(pods, seen->pid, &began, seen);
+    if (error) {
+        seen->of_pod = false;
+        seen->lost = error == ENOENT || error == ESRCH;
+        return;
+    }
+    bool another = !is_new && seen->began && seen->began != began;
+    seen->lost = another || began > pods->list_ticks;
+    seen->of_pod = seen->of_pod && !seen->lost;
+    seen->began = began;
+}
+
+bool gs_process_pods_find(struct gs_process_pods *pods, uint32_t pid,
+                          char ret_uid[GS_POD_UID_BYTES])
+{
+    struct seen *seen = find(pods, pid);
+    bool is_new = !seen;
+    if (is_new)
+        seen = add(pods, pid);
+    if (!seen)
+        return false;
+    if (!seen->asked)
+        look(pods, seen, is_new);
+    if (!seen->of_pod)
+        return false;
+    GS_INVARIANT(!seen->lost && seen->began <= pods->list_ticks,
+                 "a pod is told only of a process that was there before the list");
+    memcpy(ret_uid, seen->uid, sizeof(seen->uid));
+    return true;
+}
+
+void gs_process_pods_end(struct gs_process_pods *pods)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < pods->count; i++) {
+        const struct seen *seen = &pods->seen[i];
+        uint64_t hash = gs_hash_bytes(&seen->pid, sizeof(seen->pid));
+        gs_index_remove(&pods->by_pid, hash, i);
+        if (!seen->asked)
+            continue;
+        pods->seen[kept] = *seen;
+        gs_index_insert(&pods->by_pid, hash, kept++);
+    }
+    pods->count = kept;
+}

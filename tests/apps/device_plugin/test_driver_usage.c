@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "device_plugin/driver_usage.h"
+
+#include <ftw.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gpushare/base/log.h"
+#include "rows.h"
+
+#define GIB    (1ULL << 30)
+#define NOW_NS (1000 * GS_NS_PER_S)
+enum { GPUS = 3, PROCESSES = 6, REFUSED = -1 };
+
+/* A driver that lists these, and a /proc in which PID 1 is the host's, 10 to 19 are pod a's, 20 to
+ * 29 pod b's, and no other is there. */
+struct rig {
+    char dir[64];
+    int counts[GPUS]; /* REFUSED: the driver does not tell */
+    struct gs_gpu_process processes[GPUS][PROCESSES];
+    struct gs_gpu_set set;
+    struct gs_gpu_source source;
+    struct gs_process_pods *pods;
+    struct driver_usage usage;
+};
+
+static int list(void *ctx, uint32_t idx, struct gs_gpu_process ret[GS_GPU_PROCESSES_MAX],
+                size_t *ret_count, struct gs_error *err)
+{
+    const struct rig *rig = ctx;
+    if (rig->counts[idx] == REFUSED)
+        return gs_fail(err, GS_EIO, "it does not tell");
+    *ret_count = (size_t)rig->counts[idx];
+    memcpy(ret, rig->processes[idx], *ret_count * sizeof(*ret));
+    return 0;
+}
+
+static void put(const struct rig *rig, uint32_t pid, const char *file, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%u", rig->dir, pid);
+    mkdir(path, 0755);
+    snprintf(path, sizeof(path), "%s/%u/%s", rig->dir, pid, file);
+    FILE *out = fopen(path, "we");
+    assert_non_null(out);
+    fputs(text, out);
+    fclose(out);
+}
+
+static void make(struct rig *rig)
+{
+    static const struct gs_gpu_source_ops ops = {.processes = list};
+    static const uint32_t pids[] = {1, 10, 11, 20, 21};
+    *rig = (struct rig){.dir = "/tmp/gs-usage-XXXXXX", .set = {.count = GPUS}};
+    gs_log_init(GS_LOG_ERROR, GS_LOG_TEXT);
+    assert_non_null(mkdtemp(rig->dir));
+    GS_FOR_EACH_ROW (pid, pids) {
+        put(rig, *pid, "stat", "7 (x) S 1 1 1 0 -1 1 1 0 0 0 0 0 0 0 20 0 1 0 500 1");
+        put(rig, *pid, "cgroup",
+            *pid < 10   ? "0::/system.slice/x.service\n"
+            : *pid < 20 ? "0::/kubepods/poda/c\n"
+                        : "0::/../podb/c\n");
+    }
+    for (uint32_t i = 0; i < GPUS; i++) {
+        rig->set.gpus[i].idx = i;
+        snprintf(rig->set.gpus[i].uuid, sizeof(rig->set.gpus[i].uuid), "GPU-%c", 'a' + (int)i);
+        rig->set.measured |= GS_GPU_BIT(i);
+        rig->set.used_bytes[i] = 16 * GIB;
+    }
+    rig->source = (struct gs_gpu_source){&ops, rig};
+    rig->pods = gs_process_pods_new(rig->dir);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    return remove(path);
+}
+
+static void clear(struct rig *rig)
+{
+    driver_usage_release(&rig->usage);
+    gs_process_pods_free(rig->pods);
+    nftw(rig->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void read_once(struct rig *rig, const struct gs_gpu_set *indices, int64_t now_ns)
+{
+    struct driver_reading *reading = driver_usage_read(&rig->source, &rig->set, rig->pods, now_ns);
+    assert_non_null(reading);
+    driver_usage_take(&rig->usage, reading, indices);
+}
+
+static struct pod_use use_of(struct rig *rig, const char *uid, int64_t now_ns)
+{
+    struct pod_use use = {0};
+    driver_usage_find(&rig->usage, uid, GS_GPU_BIT(0) | GS_GPU_BIT(1) | GS_GPU_BIT(2), now_ns,
+                      &use);
+    return use;
+}
+
+#define UNKNOWN  GS_GPU_BYTES_UNKNOWN
+#define NOT_TOLD UINT64_MAX
+#define ALL                                                                                        \
+    {                                                                                              \
+        16 * GIB, 16 * GIB, 16 * GIB                                                               \
+    }
+
+static void pods_on_one_gpu_are_told_apart(void **state)
+{
+    static const struct {
+        const char *row;
+        int counts[GPUS];
+        struct gs_gpu_process processes[GPUS][PROCESSES];
+        uint64_t in_use[GPUS], a[GPUS], b[GPUS];
+    } rows[] = {
+        {"nobody", {0, 0, 0}, {{{0}}}, ALL, {0, 0, 0}, {0, 0, 0}},
+        {"two pods", {2, 0, 0}, {{{10, 3 * GIB}, {20, GIB}}}, ALL, {3 * GIB, 0, 0}, {GIB, 0, 0}},
+        {"two processes of one",
+         {2, 0, 0},
+         {{{10, GIB}, {11, 2 * GIB}}},
+         ALL,
+         {3 * GIB, 0, 0},
+         {0}},
+        {"one on two GPUs",
+         {1, 0, 1},
+         {{{10, GIB}}, {{0}}, {{10, 2 * GIB}}},
+         ALL,
+         {GIB, 0, 2 * GIB},
+         {0}},
+        {"the host's, and one that is gone",
+         {3, 0, 0},
+         {{{1, GIB}, {99, GIB}, {0, GIB}}},
+         ALL,
+         {0},
+         {0}},
+        {"the driver does not say of one",
+         {3, 0, 0},
+         {{{10, GIB}, {11, UNKNOWN}, {20, GIB}}},
+         ALL,
+         {NOT_TOLD, 0, 0},
+         {GIB, 0, 0}},
+        {"nor of the first", {2, 0, 0}, {{{10, UNKNOWN}, {11, GIB}}}, ALL, {NOT_TOLD, 0, 0}, {0}},
+        {"more than there is in the world",
+         {2, 0, 0},
+         {{{10, UINT64_MAX - 1}, {11, 2}}},
+         ALL,
+         {NOT_TOLD, 0, 0},
+         {0}},
+        {"one GPU is refused",
+         {1, REFUSED, 1},
+         {{{10, GIB}}, {{0}}, {{20, GIB}}},
+         ALL,
+         {GIB, NOT_TOLD, 0},
+         {0, NOT_TOLD, GIB}},
+        {"more than is in use",
+         {2, 0, 0},
+         {{{10, 6 * GIB}, {20, 2 * GIB}}},
+         {4 * GIB, 0, 0},
+         {3 * GIB, 0, 0},
+         {GIB, 0, 0}},
+        {"far more",
+         {2, 0, 0},
+         {{{10, UINT64_MAX - 1}, {20, UINT64_MAX - 1}}},
+         {4 * GIB, 0, 0},
+         {2 * GIB, 0, 0},
+         {2 * GIB, 0, 0}},
+        {"nothing is in use", {1, 0, 0}, {{{10, GIB}}}, {0, 0, 0}, {0}, {0}},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        make(&rig);
+        memcpy(rig.counts, r->counts, sizeof(r->counts));
+        memcpy(rig.processes, r->processes, sizeof(r->processes));
+        memcpy(rig.set.used_bytes, r->in_use, sizeof(r->in_use));
+        read_once(&rig, &rig.set, NOW_NS);
+        const struct pod_use a = use_of(&rig, "a", NOW_NS), b = use_of(&rig, "b", NOW_NS);
+        for (uint32_t i = 0; i < GPUS; i++) {
+            row_equal(r->row, (a.counted & GS_GPU_BIT(i)) != 0, r->a[i] != NOT_TOLD);
+            row_equal(r->row, (b.counted & GS_GPU_BIT(i)) != 0, r->b[i] != NOT_TOLD);
+            row_equal(r->row, a.used_on[i], r->a[i] == NOT_TOLD ? 0 : r->a[i]);
+            row_equal(r->row, b.used_on[i], r->b[i] == NOT_TOLD ? 0 : r->b[i]);
+            row_equal(r->row, b.peak_on[i], b.used_on[i]);
+        }
+        clear(&rig);
+    }
+}
+
+/* The driver's list was another when it was read than what the kubelet knows. */
+static void gpus_are_known_by_their_uuid(void **state)
+{
+    struct rig rig;
+    make(&rig);
+    struct gs_gpu_set indices = {.count = 2, .gpus = {{.idx = 5}, {.idx = 0}}};
+    strcpy(indices.gpus[0].uuid, "GPU-a");
+    strcpy(indices.gpus[1].uuid, "GPU-c");
+    rig.counts[0] = rig.counts[1] = rig.counts[2] = 1;
+    rig.processes[0][0] = (struct gs_gpu_process){10, GIB};
+    rig.processes[1][0] = (struct gs_gpu_process){10, 2 * GIB};
+    rig.processes[2][0] = (struct gs_gpu_process){10, 3 * GIB};
+    read_once(&rig, &indices, NOW_NS);
+    struct pod_use use = {0};
+    driver_usage_find(&rig.usage, "a", ~(gs_gpu_mask)0, NOW_NS, &use);
+    assert_int_equal(use.counted, GS_GPU_BIT(0) | GS_GPU_BIT(5));
+    assert_int_equal(use.used_on[5], GIB);
+    assert_int_equal(use.used_on[0], 3 * GIB);
+    clear(&rig);
+}
+
+static void what_was_used_at_most_is_kept_while_the_pod_is_there(void **state)
+{
+    struct rig rig;
+    make(&rig);
+    for (int i = 0; i < 4; i++) {
+        static const uint64_t gib[] = {2, 5, 1, 0};
+        rig.counts[0] = gib[i] != 0;
+        rig.processes[0][0] = (struct gs_gpu_process){10, gib[i] * GIB};
+        read_once(&rig, &rig.set, NOW_NS);
+        driver_usage_pass_begin(&rig.usage);
+        const struct pod_use use = use_of(&rig, "a", NOW_NS);
+        driver_usage_pass_end(&rig.usage);
+        assert_int_equal(use.used_on[0], gib[i] * GIB);
+        assert_int_equal(use.peak_on[0], i ? 5 * GIB : 2 * GIB);
+    }
+    driver_usage_pass_begin(&rig.usage); /* it is gone */
+    driver_usage_pass_end(&rig.usage);
+    assert_int_equal(rig.usage.count, 0);
+    assert_int_equal(use_of(&rig, "a", NOW_NS).peak_on[0], 0);
+    clear(&rig);
+}
+
+static void a_process_that_tells_again_is_counted_again(void **state)
+{
+    static const uint64_t bytes[] = {GIB, UNKNOWN, 2 * GIB};
+    struct rig rig;
+    make(&rig);
+    rig.counts[0] = 1;
+    for (size_t i = 0; i < GS_COUNT_OF(bytes); i++) {
+        rig.processes[0][0] = (struct gs_gpu_process){10, bytes[i]};
+        read_once(&rig, &rig.set, NOW_NS);
+        const struct pod_use use = use_of(&rig, "a", NOW_NS);
+        assert_int_equal(use.counted & 1, bytes[i] != UNKNOWN);
+        assert_int_equal(use.used_on[0], bytes[i] != UNKNOWN ? bytes[i] : 0);
+    }
+    clear(&rig);
+}
+
+static void an_old_reading_tells_nothing(void **state)
+{
+    static const struct {
+        const char *row;
+        bool read;
+        int64_t age_s;
+        bool told;
+    } rows[] = {{"none yet", false, 0, false},
+                {"of now", true, 0, true},
+                {"two are missed", true, 29, true},
+                {"three are", true, 30, false}};
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        make(&rig);
+        if (r->read)
+            read_once(&rig, &rig.set, NOW_NS);
+        row_equal(r->row, use_of(&rig, "a", NOW_NS + r->age_s * GS_NS_PER_S).counted != 0, r->told);
+        clear(&rig);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pods_on_one_gpu_are_told_apart),
+        cmocka_unit_test(gpus_are_known_by_their_uuid),
+        cmocka_unit_test(what_was_used_at_most_is_kept_while_the_pod_is_there),
+        cmocka_unit_test(a_process_that_tells_again_is_counted_again),
+        cmocka_unit_test(an_old_reading_tells_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpushare/limit/process_pods.h"
+
+#include <ftw.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gpushare/base/clock.h"
+#include "rows.h"
+
+#define A     "aaaaaaaa-0000-4000-8000-00000000000a"
+#define B     "bbbbbbbb-0000-4000-8000-00000000000b"
+#define IN(x) "0::/kubepods/burstable/pod" x "/c\n"
+
+/* A /proc of plain files. Lists are made at second 100: tick 10,000 where a second has 100. */
+struct proc {
+    char dir[64];
+    struct gs_process_pods *pods;
+};
+
+static void make(struct proc *proc)
+{
+    *proc = (struct proc){.dir = "/tmp/gs-proc-XXXXXX"};
+    assert_non_null(mkdtemp(proc->dir));
+    proc->pods = gs_process_pods_new(proc->dir);
+    assert_non_null(proc->pods);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+    return remove(path);
+}
+
+static void clear(struct proc *proc)
+{
+    gs_process_pods_free(proc->pods);
+    nftw(proc->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void put(const struct proc *proc, uint32_t pid, const char *file, const char *text,
+                size_t len)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%u", proc->dir, pid);
+    mkdir(path, 0755);
+    snprintf(path, sizeof(path), "%s/%u/%s", proc->dir, pid, file);
+    FILE *out = fopen(path, "we");
+    assert_non_null(out);
+    fwrite(text, 1, len, out);
+    fclose(out);
+}
+
+/* As the kernel has it: the name is the process' own. */
+static void run(const struct proc *proc, uint32_t pid, const char *name, unsigned long long began,
+                const char *cgroup)
+{
+    char text[512];
+    snprintf(
+        text, sizeof(text),
+        "%u (%s) S 1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 %llu 4096 1 18446744073709551615",
+        pid, name, began);
+    put(proc, pid, "stat", text, strlen(text));
+    put(proc, pid, "cgroup", cgroup, strlen(cgroup));
+}
+
+static void end(const struct proc *proc, uint32_t pid)
+{
+    char path[128];
+    snprintf(path, sizeof(path), "%s/%u", proc->dir, pid);
+    nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* One PID in a list of its own. "": nobody's. */
+static const char *ask(const struct proc *proc, uint32_t pid)
+{
+    static char uid[GS_POD_UID_BYTES];
+    uid[0] = '\0';
+    gs_process_pods_begin(proc->pods, 100 * GS_NS_PER_S);
+    gs_process_pods_find(proc->pods, pid, uid);
+    gs_process_pods_end(proc->pods);
+    return uid;
+}
+
+static void a_process_is_its_pods(void **state)
+{
+    static const struct {
+        const char *row, *name, *cgroup, *uid;
+    } rows[] = {
+        {"v2", "python", IN(A), A},
+        {"v2 without a newline", "python", "0::/kubepods/pod" A "/c", A},
+        {"v1", "python",
+         "12:memory:/kubepods/burstable/pod" A "/c\n11:cpu,cpuacct:/kubepods/burstable/pod" A
+         "/c\n1:name=systemd:/kubepods/burstable/pod" A "/c\n",
+         A},
+        {"both", "python", "1:memory:/kubepods/pod" A "/c\n0::/system.slice/containerd.service\n",
+         A},
+        {"a namespace of one's own", "python", "0::/../../pod" A "/c\n", A},
+        {"a name with brackets", "a) R 1 (b", IN(A), A},
+        {"a name of brackets alone", ")))", IN(A), A},
+        {"a name with a newline", "a\n0::/kubepods/pod" B, IN(A), A},
+        {"a name like the field", "x) 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 0", IN(A), A},
+        {"colons in its path", "python", "0::/kubepods/pod" A "/c:d:e\n", A},
+        {"two hierarchies, two pods", "python",
+         "2:cpu:/kubepods/pod" A "/c\n1:memory:/kubepods/pod" B "/c\n", ""},
+        {"the host's", "python", "0::/system.slice/ssh.service\n", ""},
+        {"no cgroup at all", "python", "", ""},
+        {"lines that are none", "python", "kubepods\n:\n::\n0:\n", ""},
+        {"no path", "python", "0::\n", ""},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct proc proc;
+        make(&proc);
+        run(&proc, 7, r->name, 500, r->cgroup);
+        row_text(r->row, ask(&proc, 7), r->uid);
+        row_text(r->row, ask(&proc, 7), r->uid);
+        clear(&proc);
+    }
+}
+
+static void what_cannot_be_read_is_nobodys(void **state)
+{
+    static const struct {
+        const char *row, *stat, *cgroup; /* NULL: no such file */
+    } rows[] = {
+        {"no stat", NULL, IN(A)},
+        {"no cgroup", "7 (x) S 1 1 1 0 -1 1 1 0 0 0 0 0 0 0 20 0 1 0 500 1\n", NULL},
+        {"an empty stat", "", IN(A)},
+        {"no name", "7 x S 1 1 1 0 -1 1 1 0 0 0 0 0 0 0 20 0 1 0 500 1", IN(A)},
+        {"it ends early", "7 (x) S 1 1 1 0", IN(A)},
+        {"no number", "7 (x) S 1 1 1 0 -1 1 1 0 0 0 0 0 0 0 20 0 1 0 -500 1", IN(A)},
+        {"too large a number",
+         "7 (x) S 1 1 1 0 -1 1 1 0 0 0 0 0 0 0 20 0 1 0 18446744073709551616 1", IN(A)},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct proc proc;
+        make(&proc);
+        if (r->stat)
+            put(&proc, 7, "stat", r->stat, strlen(r->stat));
+        if (r->cgroup)
+            put(&proc, 7, "cgroup", r->cgroup, strlen(r->cgroup));
+        row_text(r->row, ask(&proc, 7), "");
+        clear(&proc);
+    }
+}
+
+static void a_huge_file_is_nobodys_and_is_asked_again(void **state)
+{
+    const size_t len = 1 << 20;
+    struct proc proc;
+    make(&proc);
+    char *text = malloc(len);
+    assert_non_null(text);
+    memset(text, 'x', len);
+    memcpy(text, IN(A), sizeof(IN(A)) - 1);
+    run(&proc, 7, "x", 500, "");
+    put(&proc, 7, "cgroup", text, len);
+    assert_string_equal(ask(&proc, 7), "");
+    run(&proc, 7, "x", 500, IN(A));
+    assert_string_equal(ask(&proc, 7), A);
+    put(&proc, 7, "stat", text, len);
+    assert_string_equal(ask(&proc, 7), "");
+    free(text);
+    clear(&proc);
+}
+
+/* What becomes of PID 7 from one list of the driver's to the next. */
+static void a_pid_that_others_have_is_nobodys(void **state)
+{
+    enum { NOBODY, FIRST, SECOND, LATE }; /* whose process it is */
+    static const struct {
+        const char *row;
+        struct {
+            bool listed;
+            int has;
+            const char *uid;
+        } lists[4];
+    } rows[] = {
+        {"it stays", {{true, FIRST, A}, {true, FIRST, A}, {true, FIRST, A}, {true, FIRST, A}}},
+        {"it ends", {{true, FIRST, A}, {true, NOBODY, ""}, {false, NOBODY, ""}, {false}}},
+        {"taken by another", {{true, FIRST, A}, {true, SECOND, ""}, {true, SECOND, ""}, {false}}},
+        {"taken a list later",
+         {{true, FIRST, A}, {true, NOBODY, ""}, {true, SECOND, ""}, {true, SECOND, ""}}},
+        {"never seen, then taken",
+         {{true, NOBODY, ""}, {true, SECOND, ""}, {true, SECOND, ""}, {true, SECOND, ""}}},
+        {"taken after it had left the list",
+         {{true, FIRST, A}, {false, NOBODY, ""}, {true, SECOND, B}, {true, SECOND, B}}},
+        {"left at once, and taken",
+         {{true, FIRST, A}, {false}, {true, SECOND, B}, {true, SECOND, B}}},
+        {"taken after the list was made",
+         {{true, LATE, ""}, {true, LATE, ""}, {false, LATE, ""}, {true, SECOND, B}}},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct proc proc;
+        make(&proc);
+        for (size_t i = 0; i < 4; i++) {
+            end(&proc, 7);
+            if (r->lists[i].has == FIRST)
+                run(&proc, 7, "x", 500, IN(A));
+            else if (r->lists[i].has != NOBODY)
+                run(&proc, 7, "x", r->lists[i].has == LATE ? 100000000 : 600, IN(B));
+            if (r->lists[i].listed)
+                row_text(r->row, ask(&proc, 7), r->lists[i].uid);
+            else
+                row_text(r->row, ask(&proc, 8), "");
+        }
+        clear(&proc);
+    }
+}
+
+/* As when a process uses two GPUs. */
+static void a_list_has_one_answer_for_a_pid(void **state)
+{
+    struct proc proc;
+    char uid[GS_POD_UID_BYTES] = "";
+    make(&proc);
+    run(&proc, 7, "x", 500, IN(A));
+    gs_process_pods_begin(proc.pods, 100 * GS_NS_PER_S);
+    assert_true(gs_process_pods_find(proc.pods, 7, uid));
+    end(&proc, 7);
+    run(&proc, 7, "x", 600, IN(B));
+    assert_true(gs_process_pods_find(proc.pods, 7, uid));
+    assert_string_equal(uid, A);
+    gs_process_pods_end(proc.pods);
+    assert_string_equal(ask(&proc, 7), "");
+    clear(&proc);
+}
+
+static void pids_have_a_ceiling_and_are_forgotten(void **state)
+{
+    struct proc proc;
+    char uid[GS_POD_UID_BYTES] = "untouched";
+    make(&proc);
+    run(&proc, 5000, "x", 500, IN(A));
+    for (int round = 0; round < 2; round++) {
+        gs_process_pods_begin(proc.pods, 100 * GS_NS_PER_S);
+        for (uint32_t pid = 1; pid <= GS_PROCESS_PODS_MAX; pid++)
+            assert_false(gs_process_pods_find(proc.pods, pid, uid));
+        assert_false(gs_process_pods_find(proc.pods, 5000, uid));
+        assert_string_equal(uid, "untouched");
+        gs_process_pods_end(proc.pods);
+    }
+    assert_string_equal(ask(&proc, 5000), ""); /* the others are forgotten at its end */
+    assert_string_equal(ask(&proc, 5000), A);
+    clear(&proc);
+}
+
+/* This process, by the kernel's own file, under a name that it gave itself. */
+static void the_kernels_own_file_is_understood(void **state)
+{
+    const int64_t now_ns = gs_clock_now_ns(gs_clock_system());
+    static const struct {
+        const char *row, *uid;
+        int64_t ago_s;
+    } rows[] = {{"a list of now", A, 0}, {"a list of the boot", "", INT32_MAX}};
+    assert_int_equal(prctl(PR_SET_NAME, ") R 1 1 (x"), 0);
+    GS_FOR_EACH_ROW (r, rows) {
+        struct proc proc;
+        char text[1024], uid[GS_POD_UID_BYTES] = "";
+        make(&proc);
+        FILE *file = fopen("/proc/self/stat", "re");
+        assert_non_null(file);
+        size_t len = fread(text, 1, sizeof(text), file);
+        fclose(file);
+        put(&proc, 7, "stat", text, len);
+        put(&proc, 7, "cgroup", IN(A), strlen(IN(A)));
+        gs_process_pods_begin(proc.pods, now_ns - r->ago_s * GS_NS_PER_S);
+        gs_process_pods_find(proc.pods, 7, uid);
+        row_text(r->row, uid, r->uid);
+        clear(&proc);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_is_its_pods),
+        cmocka_unit_test(what_cannot_be_read_is_nobodys),
+        cmocka_unit_test(a_huge_file_is_nobodys_and_is_asked_again),
+        cmocka_unit_test(a_pid_that_others_have_is_nobodys),
+        cmocka_unit_test(a_list_has_one_answer_for_a_pid),
+        cmocka_unit_test(pids_have_a_ceiling_and_are_forgotten),
+        cmocka_unit_test(the_kernels_own_file_is_understood),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
