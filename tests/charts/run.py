@@ -133,6 +133,7 @@ SHOWN = (
     (["devicePlugin.passDeviceSpecs=true"], '- {name: PASS_DEVICE_SPECS, value: "true"}'),
     (["devicePlugin.enforce=off"], '- {name: ENFORCE, value: "off"}'),
     (["devicePlugin.podUsage=true"], '- {name: POD_USAGE, value: "on"}'),
+    (["devicePlugin.podUsageFrom=nvml"], "- {name: POD_USAGE_FROM, value: nvml}"),
     (["devicePlugin.cgroups=cgroupfs"], "path: /sys/fs/cgroup/kubepods, type"),
     (["devicePlugin.cgroups=systemd"], "mountPath: /host/cgroup/kubepods.slice}"),
     (["mps.enabled=true", "mps.driverRoot=/run/nvidia/driver"], "path: /run/nvidia/driver, type"),
@@ -161,6 +162,7 @@ SHOWN = (
 LIMITS = (
     ("mps", ["mps.enabled=true"]),
     ("hook", ["hook.library=/opt/gpushare/libvgpu.so", f"hook.sha256={'0' * 64}"]),
+    ("pod-usage", ["devicePlugin.podUsageFrom=auto"]),
     ("mps-labelled", ["mps.enabled=true", "mps.byLabel=true"]),
     ("limits/systemd", ["devicePlugin.enforce=preferred", "devicePlugin.cgroups=systemd"]),
     ("limits/cgroupfs", ["devicePlugin.enforce=preferred", "devicePlugin.cgroups=cgroupfs"]),
@@ -172,6 +174,7 @@ REFUSED = (
     (["layout=other"], "layout"),
     (["devicePlugin.memoryUnit=GB"], "memoryUnit"),
     (["devicePlugin.enforce=always"], "enforce"),
+    (["devicePlugin.podUsageFrom=kernel"], "podUsageFrom"),
     (["devicePlugin.deviceListStrategy=cdi"], "deviceListStrategy"),
     (["devicePlugin.cgroups=write"], "cgroups"),
     (["extender.replicas=0"], "replicas"),
