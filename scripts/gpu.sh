@@ -16,6 +16,7 @@ checks=(
     "source     the driver's library as the plugin reads it: events registered, what 1,000 reads leave behind"
     "plugin     memory of gpushare-device-plugin with that library, beside an embedded API server"
     "context    what a CUDA context takes of a card"
+    "users      which process has how much of a card, and of which pod it is by its cgroup, as --pod-usage-from=nvml reads it"
     "limit      gpushare-mps with the driver's own daemon: a client is given 1 GiB of 2, and refused 3"
     "processes  the limit is each process's: two have it twice"
     "entry      an entry for a GPU that the client does not see drops its limits"
@@ -226,6 +227,29 @@ check_context() {
     after=$(used_mib)
     say seen context "$((after - before)) MiB, by NVML; $(cat "$work/probe.log")"
     end "$held"
+}
+
+# The held process' line, "pid=7 mib=9 pod=-". It is in a cgroup of the name that a pod's has where one can
+# be made.
+user_line() {
+    "$bin/gpu_source" "$nvml_library" 2>/dev/null | sed -nE "s/^process gpu=[0-9]+ (pid=$held .*)/\1/p"
+}
+
+check_users() {
+    local line mib pod=- folder=/sys/fs/cgroup/kubepods/podgpu-sh
+    hold CUDA_VISIBLE_DEVICES="$uuid" -- --mib 1024 --hold
+    if [[ -e /sys/fs/cgroup/cgroup.procs ]] && mkdir -p $folder/c 2>/dev/null && echo "$held" >$folder/c/cgroup.procs 2>/dev/null; then
+        pod=gpu-sh
+    fi
+    line=$(user_line)
+    mib=$(sed -nE 's/.* mib=([0-9]+) .*/\1/p' <<<"$line")
+    say seen users "${line:-not listed}; the card has $(used_mib) MiB in use"
+    expect users "it is listed once" 1 "$(grep -c . <<<"$line")"
+    expect users "with the 1024 MiB that it took" yes "$(yes_if "${mib:-0}" -ge 1024)"
+    expect users "its pod" "pod=$pod" "${line##* }"
+    end "$held"
+    expect users "when it has ended it is not listed" "" "$(user_line)"
+    rmdir $folder/c $folder "${folder%/*}" 2>/dev/null
 }
 
 # ---- MPS ----

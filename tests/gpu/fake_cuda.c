@@ -4,8 +4,9 @@
  * A process whose CUDA_MPS_PIPE_DIRECTORY has a daemon's socket is its client (the stand-in's of
  * tests/support/mps), and is held to CUDA_MPS_PINNED_DEVICE_MEM_LIMIT and
  * CUDA_MPS_ACTIVE_THREAD_PERCENTAGE as NVIDIA's documents say: an entry for a GPU that is not there
- * drops them all. $GS_FAKE_CUDA lists what is not so: "no-limit", "keeps-limit" (with such an
- * entry), "no-threads", "no-device".
+ * drops them all. What it holds stands in the other stand-in's list, $GS_FAKE_NVML. $GS_FAKE_CUDA
+ * lists what is not so: "no-limit", "keeps-limit" (with such an entry), "no-threads", "no-device",
+ * "no-list".
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -134,6 +135,16 @@ EXPORT int cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
     return OK;
 }
 
+static void list_process(void)
+{
+    const char *path = getenv("GS_FAKE_NVML");
+    FILE *file = path && !lies("no-list") ? fopen(path, "ae") : NULL;
+    if (!file)
+        return;
+    fprintf(file, "live compute %d %zu -1\n", getpid(), used);
+    fclose(file);
+}
+
 EXPORT int cuMemAlloc_v2(uint64_t *ret, size_t bytes);
 EXPORT int cuMemAlloc_v2(uint64_t *ret, size_t bytes)
 {
@@ -141,6 +152,7 @@ EXPORT int cuMemAlloc_v2(uint64_t *ret, size_t bytes)
         return OUT_OF_MEMORY;
     used += bytes;
     *ret = used;
+    list_process();
     return OK;
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpu_source [LIBRARY]: the device plugin's source of GPUs (src/nvml) on this machine's driver:
- * what it sees, whether it hears events, and what a thousand reads leave behind. A line each. */
+ * what it sees, which processes hold memory and of which pods they are, whether it hears events,
+ * and what a thousand reads leave behind. A line each. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpushare/base/clock.h"
+#include "gpushare/limit/process_pods.h"
 #include "gpushare/nvml/driver.h"
 
 enum { READS = 1000 };
@@ -38,6 +40,38 @@ static void tell(const struct gs_gpu_set *set)
     printf("events %s\n", set->deaf ? "not heard" : "heard");
 }
 
+static void tell_processes(const struct gs_gpu_source *source, uint32_t idx,
+                           struct gs_process_pods *pods)
+{
+    struct gs_gpu_process processes[GS_GPU_PROCESSES_MAX];
+    struct gs_error err = {0};
+    size_t count = 0;
+    if (source->ops->processes(source->ctx, idx, processes, &count, &err) < 0)
+        printf("processes gpu=%u: %s\n", idx, err.msg);
+    for (size_t i = 0; i < count; i++) {
+        char uid[GS_POD_UID_BYTES] = "-";
+        gs_process_pods_find(pods, processes[i].pid, uid);
+        if (processes[i].bytes == GS_GPU_BYTES_UNKNOWN)
+            printf("process gpu=%u pid=%u mib=- pod=%s\n", idx, processes[i].pid, uid);
+        else
+            printf("process gpu=%u pid=%u mib=%llu pod=%s\n", idx, processes[i].pid,
+                   (unsigned long long)(processes[i].bytes >> 20), uid);
+    }
+}
+
+/* As the plugin does, --pod-usage-from. */
+static void tell_pods(const struct gs_gpu_source *source, const struct gs_gpu_set *set)
+{
+    struct gs_process_pods *pods = gs_process_pods_new("/proc");
+    if (!pods)
+        return;
+    gs_process_pods_begin(pods, gs_clock_now_ns(gs_clock_system()));
+    for (uint32_t i = 0; i < set->count; i++)
+        tell_processes(source, set->gpus[i].idx, pods);
+    gs_process_pods_end(pods);
+    gs_process_pods_free(pods);
+}
+
 int main(int argc, char **argv)
 {
     const struct gs_nvml_config config = {.library = argc > 1 ? argv[1] : NULL,
@@ -49,8 +83,10 @@ int main(int argc, char **argv)
     int failed = gs_gpus_from_driver(&config, &source, &err) < 0;
     for (int i = 0; !failed && i < READS; i++) {
         failed = source.ops->read(source.ctx, &set, &err) < 0;
-        if (i == 0 && !failed)
+        if (i == 0 && !failed) {
             tell(&set);
+            tell_pods(&source, &set);
+        }
         if (i == READS / 10)
             before_kib = resident_kib();
     }

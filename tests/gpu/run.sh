@@ -47,7 +47,8 @@ look() {
     fi
 }
 
-look "a card and its daemon as documented" 0 "ok    limit      3 GiB of 2" "ok    processes" "ok    entry" \
+look "a card and its daemon as documented" 0 "ok    users      it is listed once" "ok    users      its pod" \
+    "ok    limit      3 GiB of 2" "ok    processes" "ok    entry" \
     "ok    pipe" "seen  threads    50 of 100" "ok    container  3 GiB of 2" "the next client: given"
 GS_FAKE_CUDA=keeps-limit look "a wrong entry drops nothing" 1 "FAIL  entry .*refused instead of given"
 rmdir "$folder/sys/bus/pci/devices/0000:3b:00.0"
@@ -56,6 +57,7 @@ GS_FAKE_CUDA=no-limit,no-threads look "nothing limits a client, and the kernel k
     "FAIL  inventory  the kernel knows 0000:3b:00.0"
 mkdir "$folder/sys/bus/pci/devices/0000:3b:00.0"
 rm /opt/bin/nvidia-cuda-mps-control
+GS_FAKE_CUDA=no-list look "a driver that lists no process" 1 "seen  users      not listed" "FAIL  users      it is listed once"
 look "no MPS program" 0 "skip  limit .*no nvidia-cuda-mps-control" "ok    source"
 : >"$GS_FAKE_NVML"
 look "a driver without a card" 77 "has no GPU to share"
@@ -65,7 +67,7 @@ mkdir "$folder/empty"
 unshare -m sh -c "[ ! -e /proc/driver/nvidia ] || mount --bind $folder/empty /proc/driver/nvidia
     exec $source/scripts/gpu.sh" >"$folder/out"
 status=$?
-if ((status == 77)) && (($(grep -c '^      [a-z]' "$folder/out") == 11)); then
+if ((status == 77)) && (($(grep -c '^      [a-z]' "$folder/out") == 12)); then
     echo "ok   no driver: 77, and what it would look at"
 else
     echo "FAIL no driver: $status"

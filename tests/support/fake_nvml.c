@@ -13,8 +13,11 @@
  * comes out of nvmlEventSetWait once, in order
  *   process LIST PID BYTES GI       on the last card, or the last instance of it; LIST compute,
  *                                   graphics or mps; BYTES -: not available; GI -1: none named
+ *   live LIST PID BYTES GI          the same while there is a process of that PID
  *   refuse LIST CODE                that list of the last card or instance is refused
  */
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +128,9 @@ static void read_line(struct state *state, FILE *in, const char *word)
         last_handle = CARDS + parent * INSTANCES + number;
     } else if (strcmp(word, "process") == 0) {
         read_process(in);
+    } else if (strcmp(word, "live") == 0) {
+        read_process(in);
+        processes_count -= kill((pid_t)processes[processes_count - 1].pid, 0) < 0 && errno == ESRCH;
     } else if (strcmp(word, "refuse") == 0) {
         read_refusal(in);
     } else if (strcmp(word, "event") == 0) {
