@@ -109,6 +109,7 @@ void pages_set_usage(struct pages *pages, struct usage *usage)
     pthread_mutex_lock(&pages->lock);
     state->names_pods = usage->names_pods;
     state->counted = usage->counted;
+    state->over_by_driver = usage->over;
     memcpy(state->used_by_pods, usage->used_on, sizeof(usage->used_on));
     for (int i = 0; i < USAGE_TEXTS; i++) {
         struct gs_buf old = pages->usage[i];
@@ -301,7 +302,7 @@ static void print_limits(const struct pages_state *state, struct gs_buf *out)
                      "than their share and are refused more, or would be.");
     gs_metric_sample(out, name, "state", "held", state->kept.held);
     gs_metric_sample(out, name, "state", "not_held", state->kept.unheld);
-    gs_metric_sample(out, name, "state", "over_share", state->kept.over);
+    gs_metric_sample(out, name, "state", "over_share", state->kept.over + state->over_by_driver);
     gs_metric_counter(out, PREFIX "limits_written_total", "First limits of pods, per GPU.",
                       state->kept.writes);
     gs_metric_counter(out, PREFIX "limit_repairs_total",
@@ -368,7 +369,7 @@ void pages_usage(struct pages *pages, struct gs_buf *out)
     struct pages_state state;
     copy_state(pages, &state);
     gs_buf_printf(out, "{\"v\":1,\"enforce\":\"%s\",\"overShare\":%" PRIu32 ",\"gpus\":[",
-                  gs_enforce_name(state.enforce), state.kept.over);
+                  gs_enforce_name(state.enforce), state.kept.over + state.over_by_driver);
     for (uint32_t i = 0; i < state.set.count; i++) {
         uint32_t idx = state.set.gpus[i].idx;
         uint64_t bytes;

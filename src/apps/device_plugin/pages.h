@@ -42,6 +42,7 @@ struct pages_state {
     struct gs_keeper_stats kept;
     uint32_t hook_trash; /* folders */
     bool names_pods;
+    uint32_t over_by_driver;            /* pods; beside kept.over */
     gs_gpu_mask counted;                /* of these GPUs used_by_pods is known */
     uint64_t used_by_pods[GS_GPUS_MAX]; /* bytes, by idx */
 };

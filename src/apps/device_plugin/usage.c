@@ -161,6 +161,21 @@ static struct pod_use use_of(const struct usage *usage, const struct gs_placed *
     return use;
 }
 
+/* Of whom the keeper does not count it itself. */
+static bool is_over(const struct usage *usage, const struct gs_placed *pod,
+                    const struct gs_kept *kept, const struct pod_use *use)
+{
+    uint64_t share = kept->bytes ? kept->bytes : pod->units * usage->unit_bytes;
+    uint32_t gpu;
+    if (kept->used_bytes > share)
+        return false;
+    GS_FOR_EACH_GPU (gpu, use->counted) {
+        if (use->used_on[gpu] > share)
+            return true;
+    }
+    return false;
+}
+
 void usage_add_pod(void *ctx, const struct gs_placed *pod)
 {
     struct usage *usage = ctx;
@@ -172,6 +187,7 @@ void usage_add_pod(void *ctx, const struct gs_placed *pod)
     GS_FOR_EACH_GPU (gpu, use.counted)
         usage->used_on[gpu] += use.used_on[gpu];
     usage->counted |= use.counted;
+    usage->over += is_over(usage, pod, &kept, &use);
     if (!usage->names_pods || pairs > USAGE_PAIRS_MAX)
         return;
     usage->pairs = pairs;

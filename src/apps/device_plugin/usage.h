@@ -35,7 +35,8 @@ struct usage {
     const struct gs_gpu_set *set;  /* their words; borrowed */
     gs_gpu_mask charged_elsewhere; /* GPUs whose pods' memory the kernel charges to an MPS daemon */
     uint32_t pairs;
-    gs_gpu_mask counted;           /* GPUs of which it is counted what pods use */
+    uint32_t over;       /* pods that use more than their share, and only the driver says so */
+    gs_gpu_mask counted; /* GPUs of which it is counted what pods use */
     uint64_t used_on[GS_GPUS_MAX]; /* of these, by index: all pods together */
     struct gs_buf text[USAGE_TEXTS];
 };

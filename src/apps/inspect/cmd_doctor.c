@@ -76,6 +76,7 @@ static int examine(struct doctor *doctor, struct gs_error *err)
     doctor_check_nodes(doctor);
     doctor_check_gpus(doctor);
     doctor_check_limits(doctor);
+    doctor_check_use(doctor);
     doctor_check_pods(doctor);
     return doctor_check_waits(doctor, err);
 }

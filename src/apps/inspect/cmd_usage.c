@@ -8,46 +8,62 @@
 #include "inspect/common.h"
 #include "inspect/doc.h"
 #include "inspect/grid.h"
+#include "inspect/limits.h"
 #include "inspect/terminal.h"
 
-/* kubectl inspect gpushare usage: what was given, what of it is truly used and ever was, and so
- * what people should ask for instead. Most waste first. */
+/* kubectl inspect gpushare usage: what was asked for, what of it is truly used and ever was, and so
+ * what people should ask for instead. Who uses more than his share stands first, then most waste.
+ */
 
-enum by { BY_OWNER, BY_POD };
+enum by { BY_OWNER, BY_POD, BY_NAMESPACE, BY_NODE };
+enum sort { SORT_DEFAULT, SORT_OVER, SORT_NEVER, SORT_ASKED, SORT_USED, SORT_PEAK, SORT_NAME };
 
-/* Pods of one owner, or one pod. */
+/* Pods that one line is about. Sums are over all of their GPUs. */
 struct row {
     const struct usage_pod *pod; /* the first of them */
-    const char *name;
-    uint32_t pods;
-    bool known;              /* the kernel counts it, of some */
-    uint64_t given_bytes;    /* of each GPU of a pod: the most of any */
-    uint64_t used_bytes;     /* likewise, now */
-    uint64_t peak_bytes;     /* likewise, ever */
-    uint64_t unneeded_bytes; /* all pods and GPUs together: given, and never used */
+    const char *where;           /* its namespace, or node */
+    const char *name;            /* in there; "" where the line is of all */
+    uint32_t pods, counted;      /* counted: it is known of all their GPUs what they use */
+    uint64_t asked_bytes;        /* of all; what follows, of those that are counted */
+    uint64_t used_bytes, peak_bytes, unneeded_bytes;
+    uint64_t over_bytes, over_peak_bytes; /* more than their share: now, and at the peak */
 };
 
 struct sizing {
     struct common common;
     enum by by;
+    enum sort sort;
+    bool over;
     enum format format;
     const char *node;
     struct row *rows;
     size_t count;
-    uint64_t given_bytes, unneeded_bytes; /* of all whose use is known */
+    struct row sum; /* of all rows */
 };
 
 static bool set_by(void *to, const char *text)
 {
-    static const char *const words[] = {"owner", "pod", NULL};
+    static const char *const words[] = {"owner", "pod", "namespace", "node", NULL};
+    return word_parse(words, to, text);
+}
+
+static bool set_sort(void *to, const char *text)
+{
+    static const char *const words[] = {"default", "over", "never", "asked",
+                                        "used",    "peak", "name",  NULL};
     return word_parse(words, to, text);
 }
 
 static void read_options(struct sizing *sizing, int argc, char **argv)
 {
     const struct gs_option table[] = {
-        OPT_CUSTOM("by", &sizing->by, set_by, "owner|pod",
-                   "one line for all pods of a Deployment, Job, …, or for each pod (owner)"),
+        OPT_CUSTOM(
+            "by", &sizing->by, set_by, "owner|pod|namespace|node",
+            "one line for all pods of a Deployment, Job, …, for each pod, for each namespace or "
+            "node (owner)"),
+        OPT_FLAG("over", &sizing->over, "only who uses, or used, more than his share"),
+        OPT_CUSTOM("sort", &sizing->sort, set_sort, "default|over|never|asked|used|peak|name",
+                   "what has most of it first; default: who is over, then what was never used"),
         OPT_FORMAT(&sizing->format),
         OPT_FLAG("all-namespaces", &sizing->common.all_namespaces,
                  "pods of all, also with --namespace", .key = 'A'),
@@ -56,9 +72,11 @@ static void read_options(struct sizing *sizing, int argc, char **argv)
     };
     const struct gs_command command = {
         .name = argv[0],
-        .doc = "GPU memory that pods were given beside what they truly use and ever used, those "
-               "first that never used most of it: what to ask for instead. Of device plugins that "
-               "run with --pod-usage=on, where the kernel counts.",
+        .doc =
+            "GPU memory that pods asked for beside what they truly use and ever used: first those "
+            "that use more than their share, then those that never used most of it: what to ask "
+            "for instead. Of device plugins that run with --pod-usage=on, where the kernel "
+            "counts, or the driver.",
         .operands = "[NODE]",
         .options = table,
         .option_count = sizeof(table) / sizeof(table[0]),
@@ -72,144 +90,225 @@ static void read_options(struct sizing *sizing, int argc, char **argv)
 
 /* ---- rows ---- */
 
-static void raise(uint64_t *most, uint64_t bytes)
+static struct row row_of(const struct sizing *sizing, const struct usage_pod *pod)
 {
-    if (bytes > *most)
-        *most = bytes;
-}
-
-static void add_pod(struct sizing *sizing, struct row *row, const struct usage_pod *pod)
-{
-    const uint64_t unneeded = usage_never_used(pod);
-    row->pods++;
-    raise(&row->given_bytes, pod->given_bytes);
-    row->unneeded_bytes += unneeded;
-    sizing->unneeded_bytes += unneeded;
+    struct row row = {.pod = pod, .where = pod->ns, .name = "", .pods = 1};
+    if (sizing->by == BY_NODE)
+        row.where = pod->node;
+    else if (sizing->by != BY_NAMESPACE)
+        row.name = sizing->by == BY_OWNER && pod->owner[0] ? pod->owner : pod->name;
+    row.asked_bytes = pod->given_bytes * pod->gpu_count;
     for (uint32_t i = 0; i < pod->gpu_count; i++) {
         const struct usage_gpu *gpu = &pod->gpus[i];
         if (!gpu->known)
-            continue;
-        row->known = true;
-        raise(&row->used_bytes, gpu->used_bytes);
-        raise(&row->peak_bytes, gpu->peak_bytes);
-        sizing->given_bytes += pod->given_bytes;
+            return row;
     }
+    row.counted = pod->gpu_count > 0;
+    row.unneeded_bytes = usage_never_used(pod);
+    for (uint32_t i = 0; i < pod->gpu_count; i++) {
+        const struct usage_gpu *gpu = &pod->gpus[i];
+        row.used_bytes += gpu->used_bytes;
+        row.peak_bytes += gpu->peak_bytes;
+        row.over_bytes += limits_over(pod, gpu->used_bytes);
+        row.over_peak_bytes += limits_over(pod, gpu->peak_bytes);
+    }
+    return row;
 }
 
-static bool has_owner(const struct sizing *sizing, const struct usage_pod *pod)
+static void add_row(struct row *sum, const struct row *row)
 {
-    return sizing->by == BY_OWNER && pod->owner[0];
+    sum->pods += row->pods;
+    sum->counted += row->counted;
+    sum->asked_bytes += row->asked_bytes;
+    sum->used_bytes += row->used_bytes;
+    sum->peak_bytes += row->peak_bytes;
+    sum->unneeded_bytes += row->unneeded_bytes;
+    sum->over_bytes += row->over_bytes;
+    sum->over_peak_bytes += row->over_peak_bytes;
 }
 
-/* Rows of one owner come together, before they are ordered by waste. */
-static int by_owner(const void *a, const void *b)
+/* Rows that become one come together, before they are put in order. */
+static int by_name(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
-    int order = strcmp(x->pod->ns, y->pod->ns);
+    int order = strcmp(x->where, y->where);
     if (order == 0)
         order = strcmp(x->name, y->name);
     return order ? order : strcmp(x->pod->uid, y->pod->uid);
 }
 
-static int by_waste(const void *a, const void *b)
+static int most_first(uint64_t x, uint64_t y)
 {
-    const struct row *x = a, *y = b;
-    if (x->known != y->known)
-        return x->known ? -1 : 1;
-    if (x->unneeded_bytes != y->unneeded_bytes)
-        return x->unneeded_bytes < y->unneeded_bytes ? 1 : -1;
-    return by_owner(a, b);
+    return x == y ? 0 : x < y ? 1 : -1;
 }
 
+static int by_sort(const void *a, const void *b, void *ctx)
+{
+    const struct row *x = a, *y = b;
+    const enum sort sort = ((const struct sizing *)ctx)->sort;
+    int order = 0;
+    if (sort != SORT_ASKED && sort != SORT_NAME)
+        order = most_first(x->counted > 0, y->counted > 0);
+    if (order == 0 && (sort == SORT_DEFAULT || sort == SORT_OVER))
+        order = most_first(x->over_bytes, y->over_bytes);
+    if (order == 0 && (sort == SORT_DEFAULT || sort == SORT_OVER))
+        order = most_first(x->over_peak_bytes, y->over_peak_bytes);
+    if (order == 0 && (sort == SORT_DEFAULT || sort == SORT_NEVER))
+        order = most_first(x->unneeded_bytes, y->unneeded_bytes);
+    if (order == 0 && sort == SORT_ASKED)
+        order = most_first(x->asked_bytes, y->asked_bytes);
+    if (order == 0 && sort == SORT_USED)
+        order = most_first(x->used_bytes, y->used_bytes);
+    if (order == 0 && sort == SORT_PEAK)
+        order = most_first(x->peak_bytes, y->peak_bytes);
+    return order ? order : by_name(a, b);
+}
+
+/* A pod without an owner is a line of its own, and so is each pod where they are listed. */
 static bool same_row(const struct sizing *sizing, const struct row *row, const struct row *other)
 {
-    return has_owner(sizing, row->pod) && has_owner(sizing, other->pod) &&
-           strcmp(row->name, other->name) == 0 && strcmp(row->pod->ns, other->pod->ns) == 0;
+    bool one = sizing->by == BY_NAMESPACE || sizing->by == BY_NODE ||
+               (sizing->by == BY_OWNER && row->pod->owner[0] && other->pod->owner[0]);
+    return one && strcmp(row->name, other->name) == 0 && strcmp(row->where, other->where) == 0;
+}
+
+static void join_rows(struct sizing *sizing)
+{
+    size_t kept = 0;
+    qsort(sizing->rows, sizing->count, sizeof(*sizing->rows), by_name);
+    for (size_t i = 0; i < sizing->count; i++) {
+        const struct row row = sizing->rows[i];
+        if (kept && same_row(sizing, &sizing->rows[kept - 1], &row))
+            add_row(&sizing->rows[kept - 1], &row);
+        else
+            sizing->rows[kept++] = row;
+    }
+    sizing->count = kept;
 }
 
 static int find_rows(struct sizing *sizing, const struct usage *usage, const char *ns)
 {
-    size_t kept = 0;
     sizing->rows = calloc(HASH_COUNT(usage->pods) + 1, sizeof(*sizing->rows));
     if (!sizing->rows)
         return -1;
-    for (const struct usage_pod *pod = usage->pods; pod; pod = pod->hh.next)
-        if (!ns || strcmp(ns, pod->ns) == 0)
-            sizing->rows[sizing->count++] =
-                (struct row){.pod = pod, .name = has_owner(sizing, pod) ? pod->owner : pod->name};
-    qsort(sizing->rows, sizing->count, sizeof(*sizing->rows), by_owner);
-    for (size_t i = 0; i < sizing->count; i++) {
-        const struct row row = sizing->rows[i];
-        if (!kept || !same_row(sizing, &sizing->rows[kept - 1], &row))
-            sizing->rows[kept++] = row;
-        add_pod(sizing, &sizing->rows[kept - 1], row.pod);
+    for (const struct usage_pod *pod = usage->pods; pod; pod = pod->hh.next) {
+        const struct row row = row_of(sizing, pod);
+        if ((ns && strcmp(ns, pod->ns) != 0) || (sizing->over && !row.over_peak_bytes))
+            continue;
+        sizing->rows[sizing->count++] = row;
+        add_row(&sizing->sum, &row);
     }
-    sizing->count = kept;
-    qsort(sizing->rows, sizing->count, sizeof(*sizing->rows), by_waste);
+    join_rows(sizing);
+    qsort_r(sizing->rows, sizing->count, sizeof(*sizing->rows), by_sort, sizing);
     return 0;
 }
 
 /* ---- telling ---- */
 
-static void put_bytes(struct grid *grid, const struct row *row, uint64_t bytes, bool known)
+static void put_bytes(struct grid *grid, uint64_t bytes, bool known)
 {
     char text[USAGE_TEXT_BYTES] = "-";
     if (known)
         usage_text(bytes, GS_UNIT_GIB, text);
-    grid_cell(grid, known && bytes > row->given_bytes ? GRID_BAD : GRID_PLAIN, "%s", text);
+    grid_cell(grid, GRID_PLAIN, "%s", text);
+}
+
+/* "1.0", or "1.0 at peak" of who is not over any more. */
+static void put_over(struct grid *grid, const struct row *row)
+{
+    char text[USAGE_TEXT_BYTES];
+    usage_text(row->over_bytes ? row->over_bytes : row->over_peak_bytes, GS_UNIT_GIB, text);
+    if (!row->over_peak_bytes)
+        grid_cell(grid, GRID_PLAIN, "-");
+    else
+        grid_cell(grid, GRID_BAD, "%s%s", text, row->over_bytes ? "" : " at peak");
 }
 
 static void put_row(struct grid *grid, const struct sizing *sizing, const struct row *row)
 {
-    char text[USAGE_TEXT_BYTES] = "-";
+    const bool pod = sizing->by == BY_POD, counted = row->counted > 0;
     grid_row(grid);
-    grid_cell(grid, GRID_PLAIN, "%s", row->pod->ns);
-    grid_cell(grid, GRID_PLAIN, "%s%s", sizing->by == BY_OWNER && !row->pod->owner[0] ? "Pod/" : "",
-              row->name);
-    if (sizing->by == BY_OWNER)
-        grid_cell(grid, GRID_PLAIN, "%" PRIu32, row->pods);
-    else
+    grid_cell(grid, GRID_PLAIN, "%s", row->where);
+    if (pod || sizing->by == BY_OWNER)
+        grid_cell(grid, GRID_PLAIN, "%s%s", !pod && !row->pod->owner[0] ? "Pod/" : "", row->name);
+    if (pod)
         grid_cell(grid, GRID_PLAIN, "%s", row->pod->node);
-    put_bytes(grid, row, row->given_bytes, true);
-    put_bytes(grid, row, row->used_bytes, row->known);
-    put_bytes(grid, row, row->peak_bytes, row->known);
-    if (row->known)
-        usage_text(row->unneeded_bytes, GS_UNIT_GIB, text);
-    grid_cell(grid, GRID_PLAIN, "%s", text);
-    if (sizing->by == BY_POD)
+    else if (counted && row->counted < row->pods)
+        grid_cell(grid, GRID_PLAIN, "%" PRIu32 " of %" PRIu32, row->counted, row->pods);
+    else
+        grid_cell(grid, GRID_PLAIN, "%" PRIu32, row->pods);
+    put_bytes(grid, row->asked_bytes, true);
+    put_bytes(grid, row->used_bytes, counted);
+    put_bytes(grid, row->peak_bytes, counted);
+    put_bytes(grid, row->unneeded_bytes, counted);
+    put_over(grid, row);
+    if (pod)
         grid_cell(grid, GRID_PLAIN, "%s", gs_enforced_name(row->pod->enforced));
+}
+
+static void put_head(struct grid *grid, const struct sizing *sizing)
+{
+    grid_column(grid, false, sizing->by == BY_NODE ? "NODE" : "NAMESPACE");
+    if (sizing->by == BY_OWNER || sizing->by == BY_POD)
+        grid_column(grid, false, sizing->by == BY_OWNER ? "OWNER" : "POD");
+    grid_column(grid, sizing->by != BY_POD, sizing->by == BY_POD ? "NODE" : "PODS");
+    grid_column(grid, true, "ASKED(GiB)");
+    grid_column(grid, true, "USED");
+    grid_column(grid, true, "PEAK");
+    grid_column(grid, true, "NEVER USED");
+    grid_column(grid, false, "OVER");
+    if (sizing->by == BY_POD)
+        grid_column(grid, false, "ENFORCED");
+}
+
+static void print_sum(const struct row *sum)
+{
+    char used[USAGE_TEXT_BYTES], unneeded[USAGE_TEXT_BYTES], over[USAGE_TEXT_BYTES];
+    if (!sum->counted) {
+        puts("nothing counts what they use (docs/limits.md says what can)");
+        return;
+    }
+    usage_text(sum->used_bytes, GS_UNIT_GIB, used);
+    usage_text(sum->unneeded_bytes, GS_UNIT_GIB, unneeded);
+    usage_text(sum->over_bytes, GS_UNIT_GIB, over);
+    printf("%" PRIu32 " of %" PRIu32 " pods are counted: they use %s GiB, and never used %s GiB of "
+           "their shares; above these they use %s GiB now\n",
+           sum->counted, sum->pods, used, unneeded, over);
 }
 
 static int print_table(const struct sizing *sizing)
 {
-    char given[USAGE_TEXT_BYTES], unneeded[USAGE_TEXT_BYTES];
     struct grid grid;
     if (!sizing->count)
         return 0;
     grid_open(&grid, sizing->common.app->terminal.colour);
-    grid_column(&grid, false, "NAMESPACE");
-    grid_column(&grid, false, sizing->by == BY_OWNER ? "OWNER" : "POD");
-    grid_column(&grid, sizing->by == BY_OWNER, sizing->by == BY_OWNER ? "PODS" : "NODE");
-    grid_column(&grid, true, "GIVEN(GiB)");
-    grid_column(&grid, true, "USED");
-    grid_column(&grid, true, "PEAK");
-    grid_column(&grid, true, "NEVER USED");
-    if (sizing->by == BY_POD)
-        grid_column(&grid, false, "ENFORCED");
+    put_head(&grid, sizing);
     for (size_t i = 0; i < sizing->count; i++)
         put_row(&grid, sizing, &sizing->rows[i]);
     _cleanup_free_ char *text = grid_text(&grid);
     grid_close(&grid);
     if (!text)
         return -1;
-    usage_text(sizing->given_bytes, GS_UNIT_GIB, given);
-    usage_text(sizing->unneeded_bytes, GS_UNIT_GIB, unneeded);
     fputs(text, stdout);
-    if (sizing->given_bytes)
-        printf("%s of %s GiB were never used\n", unneeded, given);
-    else
-        puts("the kernel counts nothing of it (docs/limits.md says where it does)");
+    print_sum(&sizing->sum);
     return 0;
+}
+
+static void put_names(struct doc *doc, const struct sizing *sizing, const struct row *row)
+{
+    if (sizing->by == BY_NODE) {
+        doc_text(doc, "node", row->where);
+        return;
+    }
+    doc_text(doc, "namespace", row->where);
+    if (sizing->by == BY_NAMESPACE)
+        return;
+    if (sizing->by == BY_POD || !row->pod->owner[0]) {
+        doc_text(doc, "name", row->pod->name);
+        doc_text(doc, "node", row->pod->node);
+        doc_text(doc, "enforced", gs_enforced_name(row->pod->enforced));
+    }
+    doc_text(doc, "owner", row->pod->owner);
 }
 
 static int print_document(const struct sizing *sizing)
@@ -220,19 +319,16 @@ static int print_document(const struct sizing *sizing)
     for (size_t i = 0; i < sizing->count; i++) {
         const struct row *row = &sizing->rows[i];
         doc_object(&doc, NULL);
-        doc_text(&doc, "namespace", row->pod->ns);
-        if (sizing->by == BY_POD || !row->pod->owner[0]) {
-            doc_text(&doc, "name", row->pod->name);
-            doc_text(&doc, "node", row->pod->node);
-            doc_text(&doc, "enforced", gs_enforced_name(row->pod->enforced));
-        }
-        doc_text(&doc, "owner", row->pod->owner);
+        put_names(&doc, sizing, row);
         doc_number(&doc, "pods", row->pods);
-        doc_number(&doc, "givenBytes", row->given_bytes);
-        if (row->known) {
+        doc_number(&doc, "countedPods", row->counted);
+        doc_number(&doc, "askedBytes", row->asked_bytes);
+        if (row->counted) {
             doc_number(&doc, "usedBytes", row->used_bytes);
             doc_number(&doc, "peakBytes", row->peak_bytes);
             doc_number(&doc, "neverUsedBytes", row->unneeded_bytes);
+            doc_number(&doc, "overBytes", row->over_bytes);
+            doc_number(&doc, "overAtPeakBytes", row->over_peak_bytes);
         }
         doc_end(&doc);
     }
@@ -254,7 +350,10 @@ static void say_missing(const struct sizing *sizing, const struct usage *usage)
                       "(docs/security.md says whom that tells what)\n",
               stderr);
     else if (!sizing->count)
-        fputs("No pod there has GPU memory.\n", stderr);
+        fputs(sizing->over
+                  ? "No pod there is known to use more than its share, or to have done so.\n"
+                  : "No pod there has GPU memory.\n",
+              stderr);
 }
 
 static int tell(struct sizing *sizing, struct gs_error *err)

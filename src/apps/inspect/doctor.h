@@ -83,6 +83,8 @@ void doctor_check_scheduler(struct doctor *doctor);
 void doctor_check_nodes(struct doctor *doctor);
 void doctor_check_gpus(struct doctor *doctor);
 void doctor_check_limits(struct doctor *doctor);
+/* Who uses more than his share, by the device plugins' own word. */
+void doctor_check_use(struct doctor *doctor);
 
 /* doctor_pods.c: from the snapshot. */
 void doctor_check_pods(struct doctor *doctor);

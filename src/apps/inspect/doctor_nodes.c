@@ -5,6 +5,8 @@
 
 #include "common/gpu_slices.h"
 #include "inspect/doctor.h"
+#include "inspect/limits.h"
+#include "inspect/usage.h"
 #include "inspect/view.h"
 
 #define EACH_NODE(doctor, node)                                                                    \
@@ -274,4 +276,34 @@ void doctor_check_limits(struct doctor *doctor)
                    doctor->common.names.enforced);
     if (tally.told)
         say_gpus(doctor, &tally);
+}
+
+/* Where plugins name pods, these are named; elsewhere they are counted. Nothing is said where
+ * nobody answers: usage says why. */
+void doctor_check_use(struct doctor *doctor)
+{
+    const struct usage_query query = common_usage(&doctor->common, NULL);
+    struct doctor_names names = {0};
+    struct usage usage;
+    uint64_t over = 0;
+    char name[600];
+    usage_fetch(&query, &usage);
+    for (const struct usage_node *node = usage.nodes; node; node = node->hh.next)
+        over += node->over_pods;
+    for (const struct usage_pod *pod = usage.pods; pod; pod = pod->hh.next) {
+        if (!limits_over(pod, pod->used_bytes))
+            continue;
+        snprintf(name, sizeof(name), "%s/%s", pod->ns, pod->name);
+        doctor_add_name(&names, name);
+    }
+    if (names.count)
+        doctor_say_list(doctor, FINDING_WARN, "use", &names,
+                        "uses more of a GPU's memory than its share; kubectl inspect gpushare usage "
+                        "--over says how much");
+    else if (over)
+        doctor_say(doctor, FINDING_WARN, "use",
+                   "%" PRIu64 " pods use more of a GPU's memory than their share: with "
+                   "--pod-usage=on, kubectl inspect gpushare usage --over says which",
+                   over);
+    usage_release(&usage);
 }

@@ -29,7 +29,7 @@ static const char *no_limit_on(enum gs_enforced enforced)
     }
 }
 
-static uint64_t more_than_limit(const struct usage_pod *pod, uint64_t bytes)
+uint64_t limits_over(const struct usage_pod *pod, uint64_t bytes)
 {
     return bytes > pod->limit_bytes ? bytes - pod->limit_bytes : 0;
 }
@@ -37,14 +37,14 @@ static uint64_t more_than_limit(const struct usage_pod *pod, uint64_t bytes)
 /* Now, or ever. */
 static bool is_over(const struct usage_pod *pod)
 {
-    return pod && (more_than_limit(pod, pod->used_bytes) || more_than_limit(pod, pod->peak_bytes));
+    return pod && (limits_over(pod, pod->used_bytes) || limits_over(pod, pod->peak_bytes));
 }
 
 static void say_over(const struct usage_pod *pod, char text[LIMITS_TEXT_BYTES])
 {
-    const uint64_t now = more_than_limit(pod, pod->used_bytes);
+    const uint64_t now = limits_over(pod, pod->used_bytes);
     char over[USAGE_TEXT_BYTES];
-    const uint64_t bytes = now ? now : more_than_limit(pod, pod->peak_bytes);
+    const uint64_t bytes = now ? now : limits_over(pod, pod->peak_bytes);
     const enum gs_unit unit = bytes >> 30 ? GS_UNIT_GIB : GS_UNIT_MIB;
     usage_text(bytes, unit, over);
     snprintf(text, LIMITS_TEXT_BYTES, "%s %s %s more than its share%s", now ? "uses" : "used", over,

@@ -23,6 +23,9 @@ struct limits_row {
 struct limits_row limits_of(const struct view_node *node, const struct usage *usage);
 void limits_add(struct limits_row *sum, const struct limits_row *row);
 
+/* How much of that the pod's limit does not allow it on a GPU. */
+uint64_t limits_over(const struct usage_pod *pod, uint64_t bytes);
+
 /* Why `required` would hold the pod back: its words, or NULL. */
 enum { LIMITS_TEXT_BYTES = 320 };
 const char *limits_hold(const struct view_node *node, const struct gs_claim *claim,

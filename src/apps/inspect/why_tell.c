@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gpushare/codec/annotation.h"
+#include "inspect/limits.h"
 #include "inspect/view.h"
 #include "inspect/why.h"
 
@@ -141,7 +142,7 @@ static void tell_use(const struct usage_pod *pod, uint32_t gpu, bool held, const
                      FILE *out)
 {
     const struct usage_gpu *use = usage_gpu_find(pod, gpu);
-    char used[USAGE_TEXT_BYTES], peak[USAGE_TEXT_BYTES];
+    char used[USAGE_TEXT_BYTES], peak[USAGE_TEXT_BYTES], over[USAGE_TEXT_BYTES];
     const enum gs_unit unit = view_unit(unit_name);
     if (pod && held && gs_enforced_lacks(pod->enforced))
         fprintf(out, "    but nothing keeps this pod to it: %s\n", pod->reason);
@@ -151,6 +152,9 @@ static void tell_use(const struct usage_pod *pod, uint32_t gpu, bool held, const
     usage_text(use->peak_bytes, unit, peak);
     fprintf(out, "    it uses %s %s there; the most so far was %s\n", used, gs_unit_name(unit),
             peak);
+    usage_text(limits_over(pod, use->used_bytes), unit, over);
+    if (limits_over(pod, use->used_bytes))
+        fprintf(out, "    it is %s %s over its share\n", over, gs_unit_name(unit));
 }
 
 /* Nothing where nobody asks for compute. */

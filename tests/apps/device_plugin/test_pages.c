@@ -486,12 +486,18 @@ static void the_driver_counts_where_the_kernel_does_not(void **state)
         gs_gpu_mask elsewhere, told; /* told: by the driver */
         bool alone;
         uint64_t used_gib[3]; /* of GPUs 0, 2, 4; 0: not told */
+        uint32_t over;        /* of a share of 4 GiB */
     } counts[] = {
-        {"as the kernel says, and the driver of the other", 0, ~(gs_gpu_mask)0, false, {2, 1, 7}},
-        {"whose clients MPS serves", GS_GPU_BIT(0), ~(gs_gpu_mask)0, false, {7, 1, 7}},
-        {"the driver alone", 0, ~(gs_gpu_mask)0, true, {7, 7, 7}},
-        {"of GPUs that it lists", 0, GS_GPU_BIT(0), true, {7, 0, 0}},
-        {"neither", GS_GPU_BIT(0), 0, false, {0, 1, 0}},
+        {"as the kernel says, and the driver of the other",
+         0,
+         ~(gs_gpu_mask)0,
+         false,
+         {2, 1, 7},
+         1},
+        {"whose clients MPS serves", GS_GPU_BIT(0), ~(gs_gpu_mask)0, false, {7, 1, 7}, 1},
+        {"the driver alone", 0, ~(gs_gpu_mask)0, true, {7, 7, 7}, 1},
+        {"of GPUs that it lists", 0, GS_GPU_BIT(0), true, {7, 0, 0}, 1},
+        {"neither", GS_GPU_BIT(0), 0, false, {0, 1, 0}, 0},
     };
     GS_FOR_EACH_ROW (r, counts) {
         static struct driver_usage_pod pod;
@@ -499,6 +505,7 @@ static void the_driver_counts_where_the_kernel_does_not(void **state)
         struct cgroup_tree tree;
         struct usage usage;
         static struct pages pages;
+        char over[32];
         _cleanup_(gs_buf_release) struct gs_buf page = GS_BUF(1 << 20);
         pod = (struct driver_usage_pod){.uid = "hash"};
         for (uint32_t i = 0; i < 3; i++)
@@ -522,8 +529,11 @@ static void the_driver_counts_where_the_kernel_does_not(void **state)
             row_true(r->row, strstr(usage.text[USAGE_JSON].data, entry) != NULL);
             row_equal(r->row, usage.used_on[2 * i], used);
         }
+        row_equal(r->row, usage.over, r->over);
         pages_set_usage(&pages, &usage);
         pages_usage(&pages, &page);
+        snprintf(over, sizeof(over), "\"overShare\":%u", r->over);
+        row_true(r->row, strstr(page.data, over) != NULL);
         char entry[128] = "{\"id\":0,\"usedBytes\":10737418240}";
         if (r->used_gib[0])
             snprintf(entry, sizeof(entry),
