@@ -297,9 +297,10 @@ void doctor_check_use(struct doctor *doctor)
         doctor_add_name(&names, name);
     }
     if (names.count)
-        doctor_say_list(doctor, FINDING_WARN, "use", &names,
-                        "uses more of a GPU's memory than its share; kubectl inspect gpushare usage "
-                        "--over says how much");
+        doctor_say_list(
+            doctor, FINDING_WARN, "use", &names,
+            "uses more of a GPU's memory than its share; kubectl inspect gpushare usage "
+            "--over says how much");
     else if (over)
         doctor_say(doctor, FINDING_WARN, "use",
                    "%" PRIu64 " pods use more of a GPU's memory than their share: with "
