@@ -238,7 +238,8 @@ user_line() {
 check_users() {
     local line mib pod=- folder=/sys/fs/cgroup/kubepods/podgpu-sh
     hold CUDA_VISIBLE_DEVICES="$uuid" -- --mib 1024 --hold
-    if [[ -e /sys/fs/cgroup/cgroup.procs ]] && mkdir -p $folder/c 2>/dev/null && echo "$held" >$folder/c/cgroup.procs 2>/dev/null; then
+    if [[ -e /sys/fs/cgroup/cgroup.procs ]] && mkdir -p "$folder/c" 2>/dev/null &&
+        echo "$held" 2>/dev/null >"$folder/c/cgroup.procs"; then
         pod=gpu-sh
     fi
     line=$(user_line)
@@ -249,7 +250,7 @@ check_users() {
     expect users "its pod" "pod=$pod" "${line##* }"
     end "$held"
     expect users "when it has ended it is not listed" "" "$(user_line)"
-    rmdir $folder/c $folder "${folder%/*}" 2>/dev/null
+    rmdir "$folder/c" "$folder" "${folder%/*}" 2>/dev/null
 }
 
 # ---- MPS ----
