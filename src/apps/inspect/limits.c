@@ -12,6 +12,20 @@
 
 /* ---- rows ---- */
 
+const char *limits_enforced(const struct view_node *node)
+{
+    bool told = false, some = false, same = true;
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        const enum gs_enforced enforced = node->gpus[i].gpu->enforced;
+        told |= enforced != GS_ENFORCED_UNKNOWN;
+        some |= gs_enforced_holds(enforced);
+        same &= enforced == node->gpus[0].gpu->enforced;
+    }
+    if (!told)
+        return "-";
+    return !some ? "none" : same ? gs_enforced_name(node->gpus[0].gpu->enforced) : "some";
+}
+
 /* Why no limit of the kernel's can be on it; "" when one can, when it is not known, and of GPUs
  * beside whose ways there is no `required`. */
 static const char *no_limit_on(enum gs_enforced enforced)
@@ -139,7 +153,7 @@ static void put_node(struct grid *grid, const struct view_node *node)
     grid_cell(grid, GRID_PLAIN, "%s", mode_of(node));
     grid_cell(grid, GRID_PLAIN, "%" PRIu32, node->gpu_count);
     grid_cell(grid, none ? GRID_WARN : GRID_PLAIN, "%" PRIu32, row->limited_gpus);
-    grid_cell(grid, GRID_PLAIN, "%s", view_enforced(node));
+    grid_cell(grid, GRID_PLAIN, "%s", limits_enforced(node));
     grid_cell(grid, GRID_PLAIN, "%" PRIu32, node->claim_count);
     if (row->over_pods || knows_use(node))
         grid_cell(grid, row->over_pods ? GRID_BAD : GRID_PLAIN, "%" PRIu64, row->over_pods);

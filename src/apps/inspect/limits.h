@@ -14,6 +14,10 @@
 struct view;
 struct view_node;
 
+/* What keeps pods to their share on the node's GPUs: a word that all of them have ("dmem", "mig",
+ * "none"), "some", "-" when its plugin does not tell. */
+const char *limits_enforced(const struct view_node *node);
+
 /* Of a node, or of all. */
 struct limits_row {
     uint32_t limited_gpus; /* something keeps pods there to their share */

@@ -135,7 +135,7 @@ static void put_wide(struct grid *grid, const struct shape *shape, const struct 
     if (shape->view->says_used)
         put_used(grid, shape->view, node);
     if (shape->view->says_enforced)
-        grid_cell(grid, GRID_PLAIN, "%s", view_enforced(node));
+        grid_cell(grid, GRID_PLAIN, "%s", limits_enforced(node));
     put_model(grid, node);
     put_state(grid, node);
 }

@@ -18,20 +18,6 @@ uint64_t view_percent(uint64_t used, uint64_t total)
     return total ? (uint64_t)((double)used / (double)total * 100) : 0;
 }
 
-const char *view_enforced(const struct view_node *node)
-{
-    bool told = false, some = false, same = true;
-    for (uint32_t i = 0; i < node->gpu_count; i++) {
-        const enum gs_enforced enforced = node->gpus[i].gpu->enforced;
-        told |= enforced != GS_ENFORCED_UNKNOWN;
-        some |= gs_enforced_holds(enforced);
-        same &= enforced == node->gpus[0].gpu->enforced;
-    }
-    if (!told)
-        return "-";
-    return !some ? "none" : same ? gs_enforced_name(node->gpus[0].gpu->enforced) : "some";
-}
-
 static const struct view_word *nth_of(const struct view_word *words, const bool *is, size_t count,
                                       uint32_t nth)
 {

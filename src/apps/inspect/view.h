@@ -123,10 +123,6 @@ int view_build(struct snapshot *snapshot, const struct view_options *options, st
                struct gs_error *err);
 void view_release(struct view *view);
 
-/* What keeps pods to their share on the node's GPUs: a word that all of them have ("dmem", "mig",
- * "none"), "some", "-" when its plugin does not tell. */
-const char *view_enforced(const struct view_node *node);
-
 /* What is to be known of a GPU or a node, one word after the other; NULL behind the last. */
 struct view_word {
     const char *word, *plain, *means; /* of a node: for the page, and a clause */

@@ -33,6 +33,68 @@ int web_refresh(struct web *web, struct gs_error *err)
     return web->version && !web->watcher.changed ? 0 : build(web, err);
 }
 
+/* ---- pods that somebody looks at: what others said of them stands in no row ---- */
+
+#define AGAIN_NS (3 * GS_NS_PER_S)
+
+static int64_t now_ns(void)
+{
+    return gs_clock_now_ns(gs_clock_system());
+}
+
+static struct web_pod *oldest(struct web_pods *pods)
+{
+    struct web_pod *oldest = &pods->all[0];
+    for (size_t i = 1; i < WEB_PODS_MAX; i++) {
+        if (pods->all[i].asked_ns < oldest->asked_ns)
+            oldest = &pods->all[i];
+    }
+    return oldest;
+}
+
+static bool says_other(const struct web_pod *a, const struct web_pod *b)
+{
+    return a->why.state != b->why.state || strcmp(a->why.said, b->why.said) != 0 ||
+           strcmp(a->why.trouble, b->why.trouble) != 0 || strcmp(a->failed, b->failed) != 0;
+}
+
+/* Pods with GPU memory alone are asked about: the page shows no others. */
+static bool is_due(struct web *web, const struct web_query *query)
+{
+    struct gs_error ignored = {0};
+    pthread_mutex_lock(&web->watcher.lock);
+    const struct web_pod *known = web_pods_find(&web->pods, query);
+    const bool due = web_refresh(web, &ignored) == 0 &&
+                     web_has_pod(&web->state.view, query->ns, query->name) &&
+                     (!known || now_ns() - known->asked_ns > AGAIN_NS);
+    pthread_mutex_unlock(&web->watcher.lock);
+    return due;
+}
+
+void web_pod_ask(struct web *web, const struct web_query *query)
+{
+    struct web_pod pod = {.why.common = web->own.common};
+    struct gs_error err = {0};
+    if (!is_due(web, query))
+        return;
+    snprintf(pod.ns, sizeof(pod.ns), "%s", query->ns);
+    snprintf(pod.name, sizeof(pod.name), "%s", query->name);
+    if (why_list(&pod.why, pod.ns, pod.name, &err) < 0)
+        snprintf(pod.failed, sizeof(pod.failed), "%s", err.msg);
+    else if (pod.why.state == WHY_WAITING)
+        promised_fetch(web->own.common, pod.why.pod.uid, &pod.why.promised);
+    pod.asked_ns = now_ns();
+    pthread_mutex_lock(&web->watcher.lock);
+    struct web_pod *known = web_pods_find(&web->pods, query);
+    struct web_pod *to = known ? known : oldest(&web->pods);
+    web->watcher.changed |= known && says_other(known, &pod);
+    why_release(&to->why);
+    *to = pod;
+    pthread_mutex_unlock(&web->watcher.lock);
+}
+
+/* ---- what is drawn ---- */
+
 /* Why the page is not up to date; "" when it is. */
 static const char *web_lost(const struct web *web)
 {
@@ -201,11 +263,6 @@ void web_close(struct web *web)
 #define LOOKS_NS ((int64_t)60 * GS_NS_PER_S)
 #define TICK_NS  (200 * GS_NS_PER_MS)
 enum { SHARE = 10 };
-
-static int64_t now_ns(void)
-{
-    return gs_clock_now_ns(gs_clock_system());
-}
 
 /* A page was asked for a short time ago, or a stream is open. */
 static bool somebody_looks(struct web *web)

@@ -13,26 +13,6 @@
 
 enum { SHARES_MAX = 200 };
 
-/* ---- parts ---- */
-
-void web_begin(const struct web_draw *draw, const char *id)
-{
-    struct web_parts *parts = draw->parts;
-    parts->part[parts->count].from = parts->html.len;
-    parts->part[parts->count].id = gs_hash_text(id);
-}
-
-void web_end(const struct web_draw *draw)
-{
-    struct web_parts *parts = draw->parts;
-    size_t from = parts->part[parts->count].from;
-    parts->part[parts->count].to = parts->html.len;
-    if (!gs_buf_failed(&parts->html))
-        parts->part[parts->count].content =
-            gs_hash_bytes(parts->html.data + from, parts->html.len - from);
-    parts->count++;
-}
-
 /* ---- totals ---- */
 
 static void put_fits(struct gs_buf *out, const struct view *view)
@@ -133,42 +113,6 @@ static void put_lost(const struct web_draw *draw)
         web_escape(draw->out, draw->state->lost);
     }
     gs_buf_puts(draw->out, "</p>\n");
-    web_end(draw);
-}
-
-static void put_page(struct gs_buf *out, const struct web_query *query, uint32_t page,
-                     const char *words)
-{
-    gs_buf_puts(out, "<a href=\"");
-    web_query_text(query, page, out);
-    gs_buf_printf(out, "\">%s</a> ", words);
-}
-
-void web_put_pager(const struct web_draw *draw)
-{
-    struct gs_buf *out = draw->out;
-    const struct web_query *query = draw->query;
-    const size_t count = draw->view->node_count;
-    const uint32_t pages = (uint32_t)((count + WEB_NODES_MAX - 1) / WEB_NODES_MAX);
-    web_begin(draw, "pager");
-    gs_buf_puts(out, "<nav id=pager aria-label=Pages>");
-    if (!count && query->view == WEB_ALL && draw->narrowed)
-        gs_buf_puts(out, draw->view->waits.count
-                             ? "No node matches. <a href=\"?\">Show all</a>"
-                             : "Nothing matches: no node, and no pod. <a href=\"?\">Show all</a>");
-    if (pages > 1) {
-        gs_buf_printf(out, "Cards of nodes, page %" PRIu32 " of %" PRIu32 ": ", query->page + 1,
-                      pages);
-        if (query->page > 0)
-            put_page(out, query, 0, "first");
-        if (query->page > 0)
-            put_page(out, query, query->page - 1, "previous");
-        if (query->page + 1 < pages)
-            put_page(out, query, query->page + 1, "next");
-        if (query->page + 1 < pages)
-            put_page(out, query, pages - 1, "last");
-    }
-    gs_buf_puts(out, "</nav>\n");
     web_end(draw);
 }
 

@@ -93,6 +93,7 @@ bool web_has_pod(const struct view *view, const char *ns, const char *name);
 /* web_pod.c: `why` of the query's pod, of what was asked about it and what the view has now;
  * *caller frees*. NULL: no memory. */
 char *web_pod_text(struct web_pods *pods, const struct view *view, const struct web_query *query);
+struct web_pod *web_pods_find(struct web_pods *pods, const struct web_query *query);
 void web_pods_release(struct web_pods *pods);
 
 #endif

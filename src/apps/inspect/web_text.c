@@ -211,3 +211,23 @@ void web_document(const struct web_state *state, const struct web_query *query,
         gs_buf_append(out, parts->html.data, parts->html.len);
     gs_buf_puts(out, "</main>\n</body></html>\n");
 }
+
+/* ---- parts ---- */
+
+void web_begin(const struct web_draw *draw, const char *id)
+{
+    struct web_parts *parts = draw->parts;
+    parts->part[parts->count].from = parts->html.len;
+    parts->part[parts->count].id = gs_hash_text(id);
+}
+
+void web_end(const struct web_draw *draw)
+{
+    struct web_parts *parts = draw->parts;
+    size_t from = parts->part[parts->count].from;
+    parts->part[parts->count].to = parts->html.len;
+    if (!gs_buf_failed(&parts->html))
+        parts->part[parts->count].content =
+            gs_hash_bytes(parts->html.data + from, parts->html.len - from);
+    parts->count++;
+}
