@@ -66,16 +66,6 @@ const struct view_word *view_node_word(const struct snap_node *node, uint32_t nt
     return nth_of(words, is, sizeof(is), nth);
 }
 
-const char *view_node_model(const struct view_node *node)
-{
-    const char *model = node->gpu_count ? node->gpus[0].gpu->model : "";
-    for (uint32_t i = 1; i < node->gpu_count; i++) {
-        if (strcmp(node->gpus[i].gpu->model, model) != 0)
-            return "mixed GPUs";
-    }
-    return model;
-}
-
 const struct view_cores *view_cores(enum gs_enforced enforced)
 {
     static const struct view_cores count = {"none", "nothing: it is a count",

@@ -260,6 +260,16 @@ int view_narrow(const struct view *whole, const struct view_filter *filter, stru
     return waits_narrow(&whole->waits, wait_is_meant, ret, &ret->waits);
 }
 
+const char *view_node_model(const struct view_node *node)
+{
+    const char *model = node->gpu_count ? node->gpus[0].gpu->model : "";
+    for (uint32_t i = 1; i < node->gpu_count; i++) {
+        if (strcmp(node->gpus[i].gpu->model, model) != 0)
+            return "mixed GPUs";
+    }
+    return model;
+}
+
 /* ---- by model, by owner ---- */
 
 static int order_models(const void *a, const void *b)

@@ -64,9 +64,9 @@ static bool is_due(struct web *web, const struct web_query *query)
     struct gs_error ignored = {0};
     pthread_mutex_lock(&web->watcher.lock);
     const struct web_pod *known = web_pods_find(&web->pods, query);
-    const bool due = web_refresh(web, &ignored) == 0 &&
-                     web_has_pod(&web->state.view, query->ns, query->name) &&
-                     (!known || now_ns() - known->asked_ns > AGAIN_NS);
+    const bool recent = known && now_ns() - known->asked_ns < AGAIN_NS;
+    const bool due = !recent && web_refresh(web, &ignored) == 0 &&
+                     web_has_pod(&web->state.view, query->ns, query->name);
     pthread_mutex_unlock(&web->watcher.lock);
     return due;
 }

@@ -7,9 +7,11 @@
 #include "inspect/web_draw.h"
 
 /* Where there are many nodes: a cell for each GPU, by model, as high as it is given. Beyond
- * CELLS_MAX GPUs a cell is a node. A model has several parts, so that news are short. */
+ * CELLS_MAX GPUs a cell is a node. A model has several parts, so that news are short; all models
+ * together have a bounded number. */
 
-enum { CELLS_MAX = 4000, NODES_OF_PART = 250, MODELS_MAX = 24 };
+enum { CELLS_MAX = 4000, NODES_OF_PART = 250, PARTS_OF_MODELS = 64, MODELS_MAX = 24 };
+_Static_assert(PARTS_OF_MODELS + MODELS_MAX + WEB_NODES_MAX + 8 <= WEB_PARTS_MAX, "parts");
 
 struct cell {
     uint64_t given, total, free, stranded;
@@ -106,7 +108,7 @@ static void put_legend(const struct web_draw *draw, bool per_gpu)
 
 /* Nodes from that on of one model. */
 static void put_part(const struct web_draw *draw, const struct view_model *model, size_t nth,
-                     size_t from, bool per_gpu)
+                     size_t from, size_t nodes, bool per_gpu)
 {
     struct gs_buf *out = draw->out;
     char id[64];
@@ -122,7 +124,7 @@ static void put_part(const struct web_draw *draw, const struct view_model *model
         gs_buf_puts(out, "</h2>");
     }
     gs_buf_puts(out, "<div class=cells>");
-    for (size_t i = from; i < model->part.node_count && i < from + NODES_OF_PART; i++) {
+    for (size_t i = from; i < model->part.node_count && i < from + nodes; i++) {
         if (per_gpu)
             put_gpu_cells(out, &model->part.nodes[i]);
         else
@@ -138,10 +140,12 @@ void web_put_overview(const struct web_draw *draw)
     const bool per_gpu = draw->view->sum.gpus <= CELLS_MAX;
     if (view_by_model(draw->view, MODELS_MAX, &models) < 0)
         draw->out->failed = GS_ENOMEM;
+    size_t nodes = draw->view->node_count / PARTS_OF_MODELS + 1;
+    nodes = nodes > NODES_OF_PART ? nodes : NODES_OF_PART;
     for (size_t nth = 0; nth < models.count; nth++) {
         const struct view_model *model = &models.all[nth];
-        for (size_t from = 0; from < model->part.node_count; from += NODES_OF_PART)
-            put_part(draw, model, nth, from, per_gpu);
+        for (size_t from = 0; from < model->part.node_count; from += nodes)
+            put_part(draw, model, nth, from, nodes, per_gpu);
     }
     view_models_release(&models);
 }

@@ -49,8 +49,11 @@ static void put_pods(struct gs_buf *out, const struct own *own, const struct web
                 "</p>\n<section id=waiting aria-label=Pods><h2>Pods with GPU memory</h2><table>"
                 "<thead><tr><th>Namespace<th>Pod<th class=num>Asks<th class=num>Since<th>Node, "
                 "or what kube-scheduler said<th>GPU<tbody>\n");
+    /* the address of one thing finds what bears its name */
+    const char *slash = strrchr(query->name, '/');
+    const char *text = query->view == WEB_ALL ? query->text : slash ? slash + 1 : query->name;
     for (size_t i = 0; i < own->count; i++) {
-        if (matches(&own->pods[i], query->text))
+        if (matches(&own->pods[i], text))
             put_pod(out, &own->pods[i], now_s);
     }
     gs_buf_puts(out, "</table>");
