@@ -205,6 +205,8 @@ static void a_cordon_takes_gpus_out_of_service(void **state)
         row_equal(r->row, decode(json, &node, NULL), 0);
         row_equal(r->row, node.gpus[0].schedulable, r->first);
         row_equal(r->row, node.gpus[1].schedulable, r->second);
+        row_equal(r->row, node.cordoned,
+                  (r->first ? 0 : GS_GPU_BIT(1)) | (r->second ? 0 : GS_GPU_BIT(4)));
         row_equal(r->row, node.cordon_unknown, r->unknown);
         row_true(r->row, node.gpus[0].healthy && node.gpus[1].healthy);
         gs_node_release(&node);
