@@ -297,7 +297,8 @@ def main():
         if args.record and outcome == "seen" and what != "?":
             record(HERE / f"{mutant.folder}.mut", {mutant.name: what})
     show(table)
-    print(f"of {len(mutants)}, {time.monotonic() - started:.0f} s")
+    asked = sum(sum(row.values()) for row in table.values())
+    print(f"{asked} of {len(mutants)}, {time.monotonic() - started:.0f} s")
     print(*wrong, sep="\n")
     return 1 if wrong else 0
 
