@@ -84,7 +84,7 @@ extenders:
         return f"{self.program}, sha256 {said.stdout[:16]}"
 
     def launch(self, cluster, argv, env=None):
-        self.flags = argv
+        self.flags = [*(f"{name}={value}" for name, value in (env or {}).items()), *argv]
         self.process = cluster.processes.start(self.name, [self.program, *argv], env={
             **(env or {}), "KUBECONFIG": cluster.control_plane.kubeconfig("admin")})
 

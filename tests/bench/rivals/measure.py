@@ -168,7 +168,7 @@ def tell_programs(dialects):
         if isinstance(dialect, Ours):
             continue
         print(f"{dialect.name}: {dialect.version()}")
-        print(f"  flags: {' '.join(map(str, dialect.flags)) or '-'}")
+        print(f"  started with: {' '.join(map(str, dialect.flags)) or '-'}")
         for favour in dialect.favours:
             print(f"  favour: {favour}")
 
