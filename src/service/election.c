@@ -93,13 +93,15 @@ static bool is_given_back(const struct gs_lease *lease)
     return lease->resource_version[0] && !lease->holder[0] && lease->duration_s <= 1;
 }
 
+/* A first look that finds nobody, and a Lease that nobody gave back, may have missed the holder:
+ * one whose Lease was deleted or emptied by hand learns of it when it renews. */
 static void note(struct gs_election *election, const struct gs_lease *lease, int64_t now_ns)
 {
     if (!election->known || !same_lease(&election->seen, lease))
         election->changed_ns = now_ns;
     if (is_ours(election, lease) || is_given_back(lease))
         election->taken_until_ns = 0;
-    else if (lease->holder[0])
+    else if (lease->holder[0] || !election->known)
         election->taken_until_ns = election->changed_ns + duration_of(lease);
     if (election->known && is_older(lease, &election->seen))
         atomic_fetch_add(&election->falls, 1);

@@ -161,9 +161,12 @@ static int rig_create_event(void *ctx, const struct gs_event *event, struct gs_e
     return 0;
 }
 
+/* Given back by the holder before. */
 static int rig_get_lease(void *ctx, struct gs_lease *lease, struct gs_error *err)
 {
-    return gs_fail(err, GS_ENOENT, "none");
+    *lease = (struct gs_lease){
+        .ns = lease->ns, .name = lease->name, .resource_version = "1", .duration_s = 1};
+    return 0;
 }
 
 static int rig_put_lease(void *ctx, struct gs_lease *lease, struct gs_error *err)

@@ -49,7 +49,7 @@ def only(leader, other):
 
 
 def one_row(row, kind, leader, other):
-    wait_until(f"{row}: a leader", lambda: only(leader, other), 10)
+    wait_until(f"{row}: a leader", lambda: only(leader, other), LEASE_S + 10)
     for hours in (6, -6, 0.01, -48, 0):
         leader.clocks.set_wall(hours * 3600)
         other.clocks.set_wall(-hours * 3600)

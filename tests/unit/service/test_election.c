@@ -76,6 +76,9 @@ static int setup(void **state)
 {
     memset(&api, 0, sizeof(api));
     api.now_ns = 1000 * GS_NS_PER_S;
+    api.lease = (struct gs_lease){.resource_version = "1", .duration_s = 1}; /* given back */
+    api.version = 1;
+    api.exists = true;
     a = replica("a");
     b = replica("b");
     return a && b ? 0 : -1;
@@ -148,6 +151,27 @@ static void a_lease_that_was_deleted_or_emptied_by_hand_is_waited_out(void **sta
         for (int i = 0; i < 5; i++)
             pass(GS_NS_PER_S, false, true);
         assert_true(gs_election_leads(b)); /* a is dead */
+    }
+}
+
+/* So is one that a replica finds so at its first look: it may have a holder who does not know yet.
+ */
+static void who_finds_no_holder_at_first_waits_as_if_there_were_one(void **state)
+{
+    for (int emptied = 0; emptied < 2; emptied++) {
+        teardown(NULL);
+        setup(NULL);
+        pass(0, true, false);
+        api.exists = emptied;
+        api.lease.holder[0] = '\0';
+        api.lease.resource_version[0] = '9';
+        for (int i = 0; i < 12; i++) {
+            pass(GS_NS_PER_S, false, true);
+            assert_false(gs_election_leads(b));
+        }
+        for (int i = 0; i < 5; i++)
+            pass(GS_NS_PER_S, false, true);
+        assert_true(gs_election_leads(b));
     }
 }
 
@@ -517,6 +541,7 @@ int main(void)
         T(the_first_takes_a_free_lease_and_keeps_it),
         T(a_dead_leader_is_followed_after_the_lease_ran_out),
         T(a_lease_that_was_deleted_or_emptied_by_hand_is_waited_out),
+        T(who_finds_no_holder_at_first_waits_as_if_there_were_one),
         T(a_frozen_leader_knows_at_once_that_it_leads_no_more),
         T(a_leader_without_the_api_stops_before_another_can_begin),
         T(who_was_out_of_touch_and_does_not_lead_trusts_no_history),
