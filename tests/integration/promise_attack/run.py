@@ -10,6 +10,7 @@ models of their own, which share no code with the product and read docs/contract
 | gangs | pods of groups, of all three kinds, are asked about, bound, deleted and made anew in every wrong order, beside others, nominations, nodes that change, restarts | no GPU is over-booked or promised twice; who has a place gets it; nobody is refused for a place that is over; inspect, metric and answers say the same; whoever is in no group hears what another extender says that was asked about none |
 | budgets | full nodes, PodDisruptionBudgets of all kinds, lost rights and watches | victims are needed, of lower priority, and of those the fewest violate; their number is told |
 | storm | schedulers in threads, an API server that loses what it is sent, replicas that are killed | no GPU is over-booked; when all is quiet no place is kept and inspect is the API's; nothing hangs or dies |
+| waiting | hundreds of binds wait for one of --bind-workers, in every way that they and those beside them can go wrong | no GPU is over-booked; nobody is refused who fits wherever the others are; filter names no node whose memory waiting binds have; when all is quiet inspect is the API's |
 | late | an API server that takes 3.5 s over each PATCH | places end in time |
 
 Whatever is wrong is printed with the seed and the last events, and the exit status is 1. --sabotage all alters what the
@@ -27,8 +28,10 @@ import budgets
 import gangs
 import late
 import storm
+import waiting
 
-PARTS = {"gangs": gangs, "budgets": budgets, "late": late, "storm": storm}
+PARTS = {"gangs": gangs, "budgets": budgets, "late": late, "storm": storm, "waiting": waiting}
+LONG_S = 600    # a world of waiting binds takes up to three minutes
 SHOWN = 5       # of what is wrong; the rest is counted
 
 
@@ -44,7 +47,7 @@ class Judge:
 
 def add(sums, more):
     for key, value in more.items():
-        sums[key] = max(sums.get(key, 0), value) if key == "rss" else sums.get(key, 0) + value
+        sums[key] = max(sums.get(key, 0), value) if key in ("rss", "longest_s") else sums.get(key, 0) + value
 
 
 def one_world(args, name, number, judge, sabotage=None):
@@ -81,7 +84,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))     # and takes its programs along
     if args.sabotage:
         return all_found(args)
-    judge, sums, parts = Judge(args.seed), {}, [args.only] if args.only else list(PARTS)
+    judge, sums = Judge(args.seed), {}
+    parts = [args.only] if args.only else [name for name in PARTS if name != "waiting" or args.seconds >= LONG_S]
     end, number = time.monotonic() + args.seconds, args.first
     try:
         while number < args.first + len(parts) or time.monotonic() < end:
