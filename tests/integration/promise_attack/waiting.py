@@ -412,7 +412,6 @@ class World:
                     api.leases.clear()
                 for lease in api.leases.values():
                     lease["spec"]["holderIdentity"] = ""
-            time.sleep(7)       # an extender that starts meanwhile knows of no holder, and binds beside it
 
     def quiet(self, seconds):
         """No place is kept, and inspect is what the API has."""
