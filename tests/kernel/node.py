@@ -216,7 +216,7 @@ class Cli:
         """{pod: (given, used, peak) in GiB}; empty when the plugin did not answer in the CLI's 2 s."""
         text = self.run("usage", "--by", "pod", "-o", "json")
         return {row["name"]: tuple(row.get(key, 0) / GIB for key in
-                                   ("givenBytes", "usedBytes", "peakBytes"))
+                                   ("askedBytes", "usedBytes", "peakBytes"))
                 for row in json.loads(text or '{"items":[]}')["items"]}
 
 

@@ -94,10 +94,10 @@ def let_go_of_driver(cluster, operator):
 
 
 def sizes(operator):
-    """{owner: (pods, GiB given, GiB used)} of the command's table; the plugin is read through the API
-    server."""
+    """{owner: (pods, GiB asked for, GiB used)} of the command's table; the plugin is read through the
+    API server."""
     rows = [line.split() for line in operator.run("kubectl inspect gpushare usage").splitlines()]
-    return {row[1]: (int(row[2]), float(row[3]), row[4]) for row in rows[1:] if len(row) == 7}
+    return {row[1]: (int(row[2]), float(row[3]), row[4]) for row in rows[1:] if len(row) == 8}
 
 
 def what_pods_use(operator):
