@@ -104,7 +104,7 @@ def what_pods_use(operator):
     """Pretended GPUs are counted by no kernel: what is given is told, what is used is '-'."""
     operator.run(commands(LIMITS, "What pods truly use")[0])
     wait_for("the pods' owner is told", lambda: sizes(operator).get("Deployment/share"), 60)
-    check(sizes(operator)["Deployment/share"] == (3, 6.0, "-"), f"{sizes(operator)}")
+    check(sizes(operator)["Deployment/share"] == (3, 18.0, "-"), f"{sizes(operator)}")
     shown = operator.run("kubectl inspect gpushare -d")
     check("USED(GiB)" in shown and "PEAK" in shown, f"-d does not show what is used: {shown}")
     print(operator.run("kubectl inspect gpushare usage --by pod"))
