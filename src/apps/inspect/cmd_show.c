@@ -91,7 +91,9 @@ static void read_show_options(struct show *show, struct common *common, int argc
     parse(show, &command, argc, argv);
 }
 
-static void read_map_options(struct show *show, struct common *common, int argc, char **argv)
+/* What is shown of nodes, as a picture, a table or a document. */
+static void read_nodes_options(struct show *show, struct common *common, int argc, char **argv,
+                               const char *doc)
 {
     const struct gs_option table[] = {
         DOCUMENT_OPTION(show),
@@ -100,16 +102,22 @@ static void read_map_options(struct show *show, struct common *common, int argc,
     };
     const struct gs_command command = {
         .name = argv[0],
-        .doc = "Draws every GPU, or those of NODE: a bar in proportion to its memory, a letter for "
-               "each pod, a dot for what is free.",
+        .doc = doc,
         .operands = "[NODE]",
         .options = table,
         .option_count = sizeof(table) / sizeof(table[0]),
         .max_operands = 1,
         .quiet = true,
     };
-    show->format = SHOW_MAP;
     parse(show, &command, argc, argv);
+}
+
+static void read_map_options(struct show *show, struct common *common, int argc, char **argv)
+{
+    show->format = SHOW_MAP;
+    read_nodes_options(show, common, argc, argv,
+                       "Draws every GPU, or those of NODE: a bar in proportion to its memory, a "
+                       "letter for each pod, a dot for what is free.");
 }
 
 static void read_stranded_options(struct show *show, struct common *common, int argc, char **argv)
@@ -133,23 +141,11 @@ static void read_stranded_options(struct show *show, struct common *common, int 
 
 static void read_limits_options(struct show *show, struct common *common, int argc, char **argv)
 {
-    const struct gs_option table[] = {
-        DOCUMENT_OPTION(show),
-        USAGE_OPTIONS(common),
-        NODES_OPTIONS(show, common),
-    };
-    const struct gs_command command = {
-        .name = argv[0],
-        .doc = "The mode of --enforce on each node, on how many GPUs something keeps pods to their "
-               "share, why not on the others, and the pods that the mode required would hold back.",
-        .operands = "[NODE]",
-        .options = table,
-        .option_count = sizeof(table) / sizeof(table[0]),
-        .max_operands = 1,
-        .quiet = true,
-    };
     show->format = SHOW_LIMITS;
-    parse(show, &command, argc, argv);
+    read_nodes_options(show, common, argc, argv,
+                       "The mode of --enforce on each node, on how many GPUs something keeps pods "
+                       "to their share, why not on the others, and the pods that the mode required "
+                       "would hold back.");
 }
 
 static int show_now(const struct show *show, struct gs_error *err)

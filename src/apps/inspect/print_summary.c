@@ -65,18 +65,9 @@ static enum grid_colour colour_of(const struct view_gpu *gpu)
     return GRID_PLAIN;
 }
 
-static const struct view_gpu *gpu_at(const struct view_node *node, uint32_t idx)
-{
-    for (uint32_t i = 0; i < node->gpu_count; i++) {
-        if (node->gpus[i].idx == idx)
-            return &node->gpus[i];
-    }
-    return NULL;
-}
-
 static void put_gpu(struct grid *grid, const struct view_node *node, uint32_t idx)
 {
-    const struct view_gpu *gpu = gpu_at(node, idx);
+    const struct view_gpu *gpu = view_gpu_at(node, idx);
     if (gpu)
         grid_cell(grid, colour_of(gpu), "%" PRIu64 "/%" PRIu64, gpu->used_units, gpu->total_units);
     else

@@ -83,6 +83,15 @@ enum gs_unit view_unit(const char *word)
     return unit;
 }
 
+const struct view_gpu *view_gpu_at(const struct view_node *node, uint32_t idx)
+{
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        if (node->gpus[i].idx == idx)
+            return &node->gpus[i];
+    }
+    return NULL;
+}
+
 enum gs_unit view_unit_of(const struct view *view, const struct view_node *node)
 {
     return node->node->unit ? node->node->unit : view_unit(view->unit);

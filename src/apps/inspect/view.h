@@ -123,6 +123,9 @@ int view_build(struct snapshot *snapshot, const struct view_options *options, st
                struct gs_error *err);
 void view_release(struct view *view);
 
+/* Its GPU with that index; NULL: it has none. */
+const struct view_gpu *view_gpu_at(const struct view_node *node, uint32_t idx);
+
 /* What is to be known of a GPU or a node, one word after the other; NULL behind the last. */
 struct view_word {
     const char *word, *plain, *means; /* of a node: for the page, and a clause */

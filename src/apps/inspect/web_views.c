@@ -121,15 +121,6 @@ static void put_pods(const struct web_draw *draw, const struct view_node *nodes,
 
 /* ---- a node, a GPU ---- */
 
-static const struct view_gpu *gpu_of(const struct view_node *node, uint32_t idx)
-{
-    for (uint32_t i = 0; i < node->gpu_count; i++) {
-        if (node->gpus[i].idx == idx)
-            return &node->gpus[i];
-    }
-    return NULL;
-}
-
 /* What it is, what it has, and what keeps pods to their share there. */
 static void put_gpu_lines(struct gs_buf *out, const struct view_gpu *gpu, const char *unit)
 {
@@ -161,7 +152,7 @@ static bool put_node(const struct web_draw *draw)
             node = &draw->view->nodes[i];
     }
     const struct view_gpu *gpu =
-        node && draw->query->has_gpu ? gpu_of(node, draw->query->gpu) : NULL;
+        node && draw->query->has_gpu ? view_gpu_at(node, draw->query->gpu) : NULL;
     if (!node || (draw->query->has_gpu && !gpu))
         return false;
     const char *unit = gs_unit_name(view_unit_of(draw->view, node));
