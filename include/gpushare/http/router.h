@@ -13,7 +13,7 @@
  *
  *   static const struct gs_http_route routes[] = {
  *       {"GET", "/healthz", handle_healthz, 0},
- *       {"POST", "/gpushare-scheduler/bind", handle_bind, GS_HTTP_BLOCKING | GS_HTTP_SMALL},
+ *       {"POST", "/gpushare-scheduler/bind", handle_bind, GS_HTTP_SMALL},
  *       {"GET", "/gpushare-scheduler/inspect/", handle_inspect_node, GS_HTTP_PREFIX},
  *       {NULL, "/api/", handle_api, GS_HTTP_PREFIX | GS_HTTP_BLOCKING},
  *   };

@@ -228,38 +228,40 @@ static bool is_others(const struct pages_state *state, uint32_t idx, uint64_t *r
     return true;
 }
 
+static bool is_pods(const struct pages_state *state, uint32_t idx, uint64_t *ret_bytes)
+{
+    *ret_bytes = state->used_by_pods[idx];
+    return (state->counted & GS_GPU_BIT(idx)) != 0;
+}
+
 static void print_used(const struct pages_state *state, struct gs_buf *out)
 {
-    const char *name = PREFIX "gpu_memory_used_bytes";
-    uint64_t bytes;
-    char text[16];
-    gs_metric_family(out, name, "gauge",
-                     "Memory of a GPU that is in use, as the driver says, its own share included.");
-    for (uint32_t i = 0; i < state->set.count; i++) {
-        snprintf(text, sizeof(text), "%u", state->set.gpus[i].idx);
-        if (is_measured(state, state->set.gpus[i].idx, &bytes))
-            gs_metric_sample(out, name, "gpu", text, bytes);
-    }
-    name = PREFIX "gpu_memory_used_by_pods_bytes";
-    gs_metric_family(
-        out, name, "gauge",
-        "Memory of a GPU that its pods use together, as the kernel counts it (dmem), or "
-        "the driver (--pod-usage-from).");
-    for (uint32_t i = 0; i < state->set.count; i++) {
-        uint32_t idx = state->set.gpus[i].idx;
-        snprintf(text, sizeof(text), "%u", idx);
-        if (state->counted & GS_GPU_BIT(idx))
-            gs_metric_sample(out, name, "gpu", text, state->used_by_pods[idx]);
-    }
-    name = PREFIX "gpu_memory_used_by_others_bytes";
-    gs_metric_family(out, name, "gauge",
-                     "Memory of a GPU that is in use and not by its pods: the driver's own, and "
-                     "processes that are no pod's or of which it is not known.");
-    for (uint32_t i = 0; i < state->set.count; i++) {
-        uint32_t idx = state->set.gpus[i].idx;
-        snprintf(text, sizeof(text), "%u", idx);
-        if (is_others(state, idx, &bytes))
-            gs_metric_sample(out, name, "gpu", text, bytes);
+    static const struct {
+        const char *name, *help;
+        bool (*is)(const struct pages_state *state, uint32_t idx, uint64_t *ret_bytes);
+    } families[] = {
+        {PREFIX "gpu_memory_used_bytes",
+         "Memory of a GPU that is in use, as the driver says, its own share included.",
+         is_measured},
+        {PREFIX "gpu_memory_used_by_pods_bytes",
+         "Memory of a GPU that its pods use together, as the kernel counts it (dmem), or the "
+         "driver (--pod-usage-from).",
+         is_pods},
+        {PREFIX "gpu_memory_used_by_others_bytes",
+         "Memory of a GPU that is in use and not by its pods: the driver's own, and processes that "
+         "are no pod's or of which it is not known.",
+         is_others},
+    };
+    for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++) {
+        gs_metric_family(out, families[f].name, "gauge", families[f].help);
+        for (uint32_t i = 0; i < state->set.count; i++) {
+            const uint32_t idx = state->set.gpus[i].idx;
+            uint64_t bytes;
+            char text[16];
+            snprintf(text, sizeof(text), "%u", idx);
+            if (families[f].is(state, idx, &bytes))
+                gs_metric_sample(out, families[f].name, "gpu", text, bytes);
+        }
     }
 }
 
