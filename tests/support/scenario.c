@@ -366,7 +366,8 @@ static void read_text(struct file *file, const struct scenario_layer *layer, con
     }
 }
 
-char *scenario_wrong(const struct scenario_layer *layer, const char *text)
+/* *Caller frees*; NULL: nothing. */
+static char *scenario_wrong(const struct scenario_layer *layer, const char *text)
 {
     static struct file file;
     struct scenario s = {0};
@@ -378,6 +379,17 @@ char *scenario_wrong(const struct scenario_layer *layer, const char *text)
     }
     free(file.bytes);
     return wrong ? wrong : file.entry_count ? NULL : strdup("there is no scenario");
+}
+
+void scenario_mistakes_are_seen(const struct scenario_layer *layer,
+                                const struct scenario_mistake *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *wrong = scenario_wrong(layer, rows[i].text);
+        if (!wrong != !rows[i].wrong || (wrong && !strstr(wrong, rows[i].wrong)))
+            fail_msg("%s: %s", rows[i].row, wrong ? wrong : "passes");
+        free(wrong);
+    }
 }
 
 static void run_entry(void **state)

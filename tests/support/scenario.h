@@ -80,9 +80,13 @@ void scenario_has_text(struct scenario *scenario, const char *found, const char 
 void scenario_put_off(struct scenario *scenario, const char *until);
 void scenario_now(struct scenario *scenario, const char *until);
 
-/* Runs the scenarios of the text. What is wrong with the first that is not as it says: *caller
- * frees*, NULL when all are. */
-char *scenario_wrong(const struct scenario_layer *layer, const char *text);
+/* Runs the scenarios of a text. wrong: words of what is said of the first that is not as it says;
+ * NULL: all are. Fails the test where that is not so. */
+struct scenario_mistake {
+    const char *row, *text, *wrong;
+};
+void scenario_mistakes_are_seen(const struct scenario_layer *layer,
+                                const struct scenario_mistake *rows, size_t count);
 
 /* A main(): the files' scenarios are tests, after those given. */
 struct CMUnitTest;

@@ -334,6 +334,15 @@ static inline void rig_lists(struct rig *rig)
     }
 }
 
+/* A list sweeps what it does not name: lists come first, then the objects. */
+static inline void rig_start_two_nodes(struct rig *rig)
+{
+    rig_start(rig);
+    rig_lists(rig);
+    rig_node(rig, "n1", "16,24");
+    rig_node(rig, "n2", "16");
+}
+
 /* It leads, and a list that began after that is taken in. */
 static inline void rig_lead(struct rig *rig, struct gs_election *election)
 {

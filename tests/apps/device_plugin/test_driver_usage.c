@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device_plugin/driver_usage.h"
 
-#include <ftw.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "fake_proc.h"
 #include "gpushare/base/log.h"
 #include "rows.h"
 
@@ -37,14 +36,7 @@ static int list(void *ctx, uint32_t idx, struct gs_gpu_process ret[GS_GPU_PROCES
 
 static void put(const struct rig *rig, uint32_t pid, const char *file, const char *text)
 {
-    char path[128];
-    snprintf(path, sizeof(path), "%s/%u", rig->dir, pid);
-    mkdir(path, 0755);
-    snprintf(path, sizeof(path), "%s/%u/%s", rig->dir, pid, file);
-    FILE *out = fopen(path, "we");
-    assert_non_null(out);
-    fputs(text, out);
-    fclose(out);
+    fake_proc_put(rig->dir, pid, file, text, strlen(text));
 }
 
 static void make(struct rig *rig)
@@ -71,16 +63,11 @@ static void make(struct rig *rig)
     rig->pods = gs_process_pods_new(rig->dir);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    return remove(path);
-}
-
 static void clear(struct rig *rig)
 {
     driver_usage_release(&rig->usage);
     gs_process_pods_free(rig->pods);
-    nftw(rig->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    fake_proc_remove(rig->dir);
 }
 
 static void read_once(struct rig *rig, const struct gs_gpu_set *indices, int64_t now_ns)

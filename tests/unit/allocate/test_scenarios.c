@@ -477,9 +477,7 @@ static const struct scenario_layer layer = {.verbs = verbs, .begin = begin, .end
 /* As the service's test of the interpreter has it; here, what these words alone can miss. */
 static void what_is_not_so_fails(void **state)
 {
-    static const struct {
-        const char *row, *text, *wrong; /* NULL: nothing */
-    } rows[] = {
+    static const struct scenario_mistake rows[] = {
         {"it is so", "a\n pod p 8 on 1 · call 8 = 1 · expect used 0 8\n", NULL},
         {"another GPU", "a\n pod p 8 on 1 · call 8 = 0\n", "the GPU is \"1\" instead of \"0\""},
         {"none", "a\n call 25 = 1\n", "the GPU is \"none\""},
@@ -497,12 +495,7 @@ static void what_is_not_so_fails(void **state)
         {"no such list", "a\n observe p=8@0x\n", "is not what a kubelet lists"},
         {"no such word of a pod", "a\n pod p 8 at 1 · expect used 0 0\n", "at has no meaning"},
     };
-    GS_FOR_EACH_ROW (r, rows) {
-        char *wrong = scenario_wrong(&layer, r->text);
-        if (!wrong != !r->wrong || (wrong && !strstr(wrong, r->wrong)))
-            fail_msg("%s: %s", r->row, wrong ? wrong : "passes");
-        free(wrong);
-    }
+    scenario_mistakes_are_seen(&layer, rows, GS_COUNT_OF(rows));
 }
 
 int main(void)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/limit/process_pods.h"
 
-#include <ftw.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "fake_proc.h"
 #include "gpushare/base/clock.h"
 #include "rows.h"
 
@@ -27,28 +26,10 @@ static void make(struct proc *proc)
     assert_non_null(proc->pods);
 }
 
-static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-    return remove(path);
-}
-
 static void clear(struct proc *proc)
 {
     gs_process_pods_free(proc->pods);
-    nftw(proc->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-static void put(const struct proc *proc, uint32_t pid, const char *file, const char *text,
-                size_t len)
-{
-    char path[128];
-    snprintf(path, sizeof(path), "%s/%u", proc->dir, pid);
-    mkdir(path, 0755);
-    snprintf(path, sizeof(path), "%s/%u/%s", proc->dir, pid, file);
-    FILE *out = fopen(path, "we");
-    assert_non_null(out);
-    fwrite(text, 1, len, out);
-    fclose(out);
+    fake_proc_remove(proc->dir);
 }
 
 /* As the kernel has it: the name is the process' own. */
@@ -60,15 +41,15 @@ static void run(const struct proc *proc, uint32_t pid, const char *name, unsigne
         text, sizeof(text),
         "%u (%s) S 1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 %llu 4096 1 18446744073709551615",
         pid, name, began);
-    put(proc, pid, "stat", text, strlen(text));
-    put(proc, pid, "cgroup", cgroup, strlen(cgroup));
+    fake_proc_put(proc->dir, pid, "stat", text, strlen(text));
+    fake_proc_put(proc->dir, pid, "cgroup", cgroup, strlen(cgroup));
 }
 
 static void end(const struct proc *proc, uint32_t pid)
 {
     char path[128];
     snprintf(path, sizeof(path), "%s/%u", proc->dir, pid);
-    nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+    fake_proc_remove(path);
 }
 
 /* One PID in a list of its own. "": nobody's. */
@@ -136,9 +117,9 @@ static void what_cannot_be_read_is_nobodys(void **state)
         struct proc proc;
         make(&proc);
         if (r->stat)
-            put(&proc, 7, "stat", r->stat, strlen(r->stat));
+            fake_proc_put(proc.dir, 7, "stat", r->stat, strlen(r->stat));
         if (r->cgroup)
-            put(&proc, 7, "cgroup", r->cgroup, strlen(r->cgroup));
+            fake_proc_put(proc.dir, 7, "cgroup", r->cgroup, strlen(r->cgroup));
         row_text(r->row, ask(&proc, 7), "");
         clear(&proc);
     }
@@ -154,11 +135,11 @@ static void a_huge_file_is_nobodys_and_is_asked_again(void **state)
     memset(text, 'x', len);
     memcpy(text, IN(A), sizeof(IN(A)) - 1);
     run(&proc, 7, "x", 500, "");
-    put(&proc, 7, "cgroup", text, len);
+    fake_proc_put(proc.dir, 7, "cgroup", text, len);
     assert_string_equal(ask(&proc, 7), "");
     run(&proc, 7, "x", 500, IN(A));
     assert_string_equal(ask(&proc, 7), A);
-    put(&proc, 7, "stat", text, len);
+    fake_proc_put(proc.dir, 7, "stat", text, len);
     assert_string_equal(ask(&proc, 7), "");
     free(text);
     clear(&proc);
@@ -262,8 +243,8 @@ static void the_kernels_own_file_is_understood(void **state)
         assert_non_null(file);
         size_t len = fread(text, 1, sizeof(text), file);
         fclose(file);
-        put(&proc, 7, "stat", text, len);
-        put(&proc, 7, "cgroup", IN(A), strlen(IN(A)));
+        fake_proc_put(proc.dir, 7, "stat", text, len);
+        fake_proc_put(proc.dir, 7, "cgroup", IN(A), strlen(IN(A)));
         gs_process_pods_begin(proc.pods, now_ns - r->ago_s * GS_NS_PER_S);
         gs_process_pods_find(proc.pods, 7, uid);
         row_text(r->row, uid, r->uid);

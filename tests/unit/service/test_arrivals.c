@@ -10,10 +10,7 @@ static struct rig rig;
 
 static int setup(void **state)
 {
-    rig_start(&rig);
-    rig_lists(&rig);
-    rig_node(&rig, "n1", "16,24");
-    rig_node(&rig, "n2", "16");
+    rig_start_two_nodes(&rig);
     *state = &rig;
     return 0;
 }

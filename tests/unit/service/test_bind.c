@@ -5,13 +5,9 @@
 
 static struct rig rig;
 
-/* A list sweeps what it does not name: lists come first, then the objects. */
 static int setup(void **state)
 {
-    rig_start(&rig);
-    rig_lists(&rig);
-    rig_node(&rig, "n1", "16,24");
-    rig_node(&rig, "n2", "16");
+    rig_start_two_nodes(&rig);
     *state = &rig;
     return 0;
 }
