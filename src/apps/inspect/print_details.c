@@ -6,6 +6,7 @@
 
 #include "gpushare/base/cleanup.h"
 #include "inspect/grid.h"
+#include "inspect/limits.h"
 #include "inspect/show.h"
 
 /* The original's -d: per node its name, its pods with what each takes of each GPU, its totals. */
@@ -16,7 +17,7 @@ static void put_use(struct grid *grid, const struct view *view, const struct vie
 {
     const struct usage_pod *pod = usage_pod_find(view->usage, claim->node, claim->uid);
     char used[USAGE_TEXT_BYTES] = "-", peak[USAGE_TEXT_BYTES] = "-";
-    bool over = pod && pod->known && pod->used_bytes > pod->given_bytes;
+    bool over = pod && pod->known && limits_over(pod, pod->used_bytes) > 0;
     if (pod && pod->known) {
         usage_text(pod->used_bytes, view_unit_of(view, node), used);
         usage_text(pod->peak_bytes, view_unit_of(view, node), peak);

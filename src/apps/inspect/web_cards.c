@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "inspect/limits.h"
 #include "inspect/web_draw.h"
 
 /* A card for each node: a bar for each GPU, all of one width with sizes in figures, and a block for
@@ -24,7 +25,7 @@ void web_put_use(struct gs_buf *out, const struct usage_pod *pod, const struct u
     usage_text(use->used_bytes, unit, used);
     usage_text(use->peak_bytes, unit, peak);
     gs_buf_printf(out, ", uses %s, at most %s so far%s", used, peak,
-                  use->used_bytes > pod->given_bytes ? ": more than its share" : "");
+                  limits_over(pod, use->used_bytes) ? ": more than its share" : "");
 }
 
 /* "team-a/a: 15 GiB on each of 2 GPUs, uses 3.0, at most 4.1 so far, since 2026-01-02 02:59 UTC" */
@@ -61,7 +62,7 @@ static void put_pod(const struct card *card, const struct gs_claim *claim,
     if (wide)
         web_escape(out, claim->name);
     if (use) { /* below the name, as long as what is used is of what was given */
-        gs_buf_printf(out, "<s class=\"%s", use->used_bytes > pod->given_bytes ? "over " : "");
+        gs_buf_printf(out, "<s class=\"%s", limits_over(pod, use->used_bytes) ? "over " : "");
         web_put_width(out, web_share(use->used_bytes >> 20, pod->given_bytes >> 20));
         gs_buf_puts(out, "\"></s>");
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
+#include "inspect/limits.h"
 #include "inspect/web_draw.h"
 
 /* Five of each: who never used most of what he was given, who uses more than that, who waits
@@ -35,8 +36,7 @@ static void find(const struct view *view, struct top waste[TOP], struct top over
             if (!pod || !pod->known || !view_means(view, node, claim))
                 continue;
             keep(waste, claim, usage_never_used(pod));
-            if (pod->used_bytes > pod->given_bytes)
-                keep(over, claim, pod->used_bytes - pod->given_bytes);
+            keep(over, claim, limits_over(pod, pod->used_bytes));
         }
     }
 }
