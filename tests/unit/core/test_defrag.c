@@ -18,6 +18,7 @@ struct bound {
     int64_t cpu_milli, age_s;
     bool alone; /* no controller */
     uint32_t cores_pct;
+    bool leaving;
 };
 
 struct world {
@@ -54,6 +55,7 @@ static void charge(struct gs_ledger *ledger, const char *uid, const struct bound
                                              .units = pod->units,
                                              .cores_pct = pod->cores_pct,
                                              .priority = pod->priority,
+                                             .leaving = pod->leaving,
                                              .cpu_milli = (uint32_t)pod->cpu_milli});
 }
 
@@ -147,7 +149,8 @@ static bool may_move(const struct world *world, uint32_t set, uint32_t node, int
         const struct bound *pod = &world->pods[i];
         if (!(set >> i & 1))
             continue;
-        if (pod->node != node || pod->alone || pod->priority > world->waiting.priority)
+        if (pod->node != node || pod->alone || pod->leaving ||
+            pod->priority > world->waiting.priority)
             return false;
         *ret_age_s += pod->age_s;
     }
@@ -187,33 +190,54 @@ struct planned {
     struct gs_ledger *ledger;
 };
 
-static struct planned plan_for(const struct world *world)
-{
-    struct planned planned = {.ledger = build(world)};
-    struct gs_policies *policies = gs_policies_new();
+struct planner {
+    struct gs_ledger *ledger;
+    struct gs_policies *policies;
+    struct gs_node_facts facts;
+    struct gs_place place;
     struct gs_defrag_pod pods[PODS_MAX];
-    struct gs_node_facts facts = {0};
-    struct gs_defrag_pod waiting = {.uid = "w", .ask = ask_of(&world->waiting)};
+    struct gs_defrag *defrag;
+};
+
+static void open_planner(struct planner *planner, const struct world *world)
+{
+    *planner = (struct planner){.ledger = build(world), .policies = gs_policies_new()};
     for (uint32_t n = 0; n < world->node_count; n++) {
         const struct gs_node node = {.ready = !world->closed[n], .allocatable_units = 1};
-        assert_int_equal(gs_node_facts_set(&facts, n, &node, NULL), 0);
+        assert_int_equal(gs_node_facts_set(&planner->facts, n, &node, NULL), 0);
     }
     for (uint32_t i = 0; i < world->pod_count; i++)
-        pods[i] = (struct gs_defrag_pod){.uid = pod_names[i],
-                                         .ns = "default",
-                                         .name = pod_names[i],
-                                         .ask = ask_of(&world->pods[i]),
-                                         .age_s = world->pods[i].age_s,
-                                         .movable = !world->pods[i].alone};
-    struct gs_place place = {planned.ledger, policies, &facts, GS_PLACEMENT_BINPACK, 0};
-    struct gs_defrag *defrag = gs_defrag_new(&place, pods, world->pod_count);
-    assert_non_null(defrag);
-    planned.result = gs_defrag_make_room(defrag, &waiting, MOVES_MAX, &planned.plan);
+        planner->pods[i] = (struct gs_defrag_pod){.uid = pod_names[i],
+                                                  .ns = "default",
+                                                  .name = pod_names[i],
+                                                  .ask = ask_of(&world->pods[i]),
+                                                  .age_s = world->pods[i].age_s,
+                                                  .movable = !world->pods[i].alone};
+    planner->place = (struct gs_place){planner->ledger, planner->policies, &planner->facts,
+                                       GS_PLACEMENT_BINPACK, 0};
+    planner->defrag = gs_defrag_new(&planner->place, planner->pods, world->pod_count);
+    assert_non_null(planner->defrag);
+}
+
+/* The ledger stays, and is the caller's. */
+static struct gs_ledger *close_planner(struct planner *planner)
+{
+    gs_defrag_free(planner->defrag);
+    gs_policies_free(planner->policies);
+    gs_node_facts_release(&planner->facts);
+    return planner->ledger;
+}
+
+static struct planned plan_for(const struct world *world)
+{
+    struct planned planned = {0};
+    struct planner planner;
+    const struct gs_defrag_pod waiting = {.uid = "w", .ask = ask_of(&world->waiting)};
+    open_planner(&planner, world);
+    planned.result = gs_defrag_make_room(planner.defrag, &waiting, MOVES_MAX, &planned.plan);
     for (uint32_t i = 0; i < planned.plan.count; i++)
-        planned.age_s += pods[planned.plan.moves[i].pod].age_s;
-    gs_defrag_free(defrag);
-    gs_policies_free(policies);
-    gs_node_facts_release(&facts);
+        planned.age_s += planner.pods[planned.plan.moves[i].pod].age_s;
+    planned.ledger = close_planner(&planner);
     return planned;
 }
 
@@ -366,6 +390,24 @@ static const struct {
       .waiting = WAITS(16, 2)},
      GS_DEFRAG_FOUND,
      "!p0>1/3"},
+    {"who is being deleted stays where it is",
+     {{"16", "16"},
+      .node_count = 2,
+      .pods = {POD(0, 1, 6, .leaving = true), POD(1, 1, 10, .alone = true)},
+      .pod_count = 2,
+      .waiting = WAITS(16, 1)},
+     GS_DEFRAG_NONE,
+     ""},
+    {"compute of which others have too much",
+     {{"16", "16"},
+      .node_count = 2,
+      .pods = {POD(0, 1, 3, .alone = true, .cores_pct = 100),
+               POD(0, 1, 3, .alone = true, .cores_pct = 60), POD(0, 1, 6),
+               POD(1, 1, 8, .alone = true)},
+      .pod_count = 4,
+      .waiting = WAITS(10, 1)},
+     GS_DEFRAG_FOUND,
+     "!p2>1/1"},
     {"memory is there, CPU is made",
      {{"16 16", "16"},
       .cpu_milli = {4000, 4000},
@@ -503,36 +545,84 @@ static void no_set_of_moves_is_cheaper(void **state)
     assert_true(found > WORLDS / 20 && several > WORLDS / 100 && none > WORLDS / 20);
 }
 
+/* ---- one after another ---- */
+
+/* Who waits, on which node room is to be made (-1: on any), and what comes of it. */
+static const struct {
+    const char *row;
+    struct world world;
+    struct {
+        struct bound waiting;
+        int node;
+        enum gs_defrag_result result;
+    } steps[2];
+} rounds[] = {
+    {"a pod that was moved is where it went",
+     {{"16", "16", "16"},
+      .cpu_milli = {8000, 8000, 1000},
+      .node_count = 3,
+      .pods = {POD(0, 1, 6), POD(1, 1, 10, .cpu_milli = 7000)},
+      .pod_count = 2},
+     {{WAITS(16, 1, .cpu_milli = 4000), -1, GS_DEFRAG_FOUND},
+      {WAITS(6, 1, .cpu_milli = 4000), -1, GS_DEFRAG_NONE}}},
+    {"who asks for less compute is another",
+     {{"16", "16"},
+      .node_count = 2,
+      .pods = {POD(0, 1, 6, .cores_pct = 60), POD(1, 1, 6, .cores_pct = 60)},
+      .pod_count = 2},
+     {{WAITS(4, 1, .cores_pct = 80), -1, GS_DEFRAG_NONE},
+      {WAITS(4, 1, .cores_pct = 40), -1, GS_DEFRAG_FITS}}},
+    {"on this node and no other",
+     {{"16", "16"},
+      .node_count = 2,
+      .pods = {POD(0, 1, 6, .alone = true), POD(1, 1, 10)},
+      .pod_count = 2},
+     {{WAITS(16, 1), 0, GS_DEFRAG_NONE}, {WAITS(16, 1), 1, GS_DEFRAG_FOUND}}},
+};
+
+static void plans_follow_one_another(void **state)
+{
+    GS_FOR_EACH_ROW (r, rounds) {
+        struct planner planner;
+        open_planner(&planner, &r->world);
+        for (size_t i = 0; i < GS_COUNT_OF(r->steps); i++) {
+            static struct gs_defrag_pod waiting[GS_COUNT_OF(r->steps)];
+            struct gs_defrag_plan plan = {0};
+            waiting[i] = (struct gs_defrag_pod){.uid = "w", .ask = ask_of(&r->steps[i].waiting)};
+            row_equal(r->row,
+                      r->steps[i].node < 0
+                          ? gs_defrag_make_room(planner.defrag, &waiting[i], MOVES_MAX, &plan)
+                          : gs_defrag_make_room_on(planner.defrag, (uint32_t)r->steps[i].node,
+                                                   &waiting[i], MOVES_MAX, &plan),
+                      r->steps[i].result);
+            gs_defrag_plan_release(&plan);
+        }
+        gs_ledger_free(close_planner(&planner));
+    }
+}
+
 /* ---- a whole node ---- */
 
 static void a_node_is_freed_as_far_as_pods_may_move(void **state)
 {
-    struct world world = {{"16 16", "16 16"},
-                          .node_count = 2,
-                          .pods = {POD(0, 1, 4), POD(0, 2, 8), POD(0, 2, 2, .alone = true),
-                                   POD(0, 1, 12), POD(1, 1, 8)},
-                          .pod_count = 5};
-    struct gs_ledger *ledger = build(&world);
-    struct gs_policies *policies = gs_policies_new();
-    struct gs_defrag_pod pods[5];
-    for (uint32_t i = 0; i < 5; i++)
-        pods[i] = (struct gs_defrag_pod){
-            .uid = pod_names[i], .ask = ask_of(&world.pods[i]), .movable = !world.pods[i].alone};
-    struct gs_place on = {ledger, policies, NULL, GS_PLACEMENT_BINPACK, 0};
-    struct gs_defrag *defrag = gs_defrag_new(&on, pods, 5);
+    const struct world world = {{"16 16", "16 16"},
+                                .node_count = 2,
+                                .pods = {POD(0, 1, 4), POD(0, 2, 8), POD(0, 2, 2, .alone = true),
+                                         POD(0, 1, 12), POD(1, 1, 8)},
+                                .pod_count = 5};
+    struct planner planner;
+    open_planner(&planner, &world);
     struct gs_defrag_plan plan = {0};
-    assert_int_equal(gs_defrag_free_node(defrag, 0, &plan), GS_DEFRAG_FOUND);
+    assert_int_equal(gs_defrag_free_node(planner.defrag, 0, &plan), GS_DEFRAG_FOUND);
     assert_int_equal(plan.count, 3); /* 12 to the empty GPU, 8 and 4 to the other's rest */
     assert_int_equal(plan.moves[0].pod, 3);
     assert_int_equal(plan.moves[1].pod, 1);
     assert_int_equal(plan.moves[2].pod, 0);
     assert_true(plan.cordon && plan.slot == 0);
-    assert_string_equal(test_accounts(ledger, "n0"), "0:0/16 1:2/16");
-    assert_string_equal(test_accounts(ledger, "n1"), "0:16/16 1:16/16");
+    assert_string_equal(test_accounts(planner.ledger, "n0"), "0:0/16 1:2/16");
+    assert_string_equal(test_accounts(planner.ledger, "n1"), "0:16/16 1:16/16");
     gs_defrag_plan_release(&plan);
-    gs_defrag_free(defrag);
-    gs_policies_free(policies);
-    gs_ledger_free(ledger);
+    gs_ledger_free(close_planner(&planner));
 }
 
 int main(void)
@@ -540,6 +630,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cheapest_moves_make_room),
         cmocka_unit_test(no_set_of_moves_is_cheaper),
+        cmocka_unit_test(plans_follow_one_another),
         cmocka_unit_test(a_node_is_freed_as_far_as_pods_may_move),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,25 +152,32 @@ static void nominated_pods_of_higher_priority_keep_their_place(void **state)
     gs_ledger_free(ledger);
 }
 
-/*
- * Beside a pod of priority 20 that waits for 16 units here: who asks for 16 more.
- */
+/* Beside a pod of priority 20 that waits here, for 16 units if not said otherwise: who asks for 16
+ * more. */
 static void nominated_pods_are_seated_in_the_plan_too(void **state)
 {
     static const struct {
         const char *row, *gpus, *claims, *added;
+        uint32_t held, held_cores_pct, units;
     } beside[] = {
         {"its victim is named again, another one is added", "16 16", "a@0:16!1~ b@1:16!1", "ab"},
         {"both must find a place", "16 16", "a@0:16!1 b@1:16!1", "ab"},
         {"there is one place for two", "16 16", "a@0:16!1 b@1:16!99", "drop"},
         {"there is a third GPU", "16 16 16", "a@0:16!1~ b@1:16!5 c@2:16!2", "ac"},
+        {"the compute that it waits for comes free", "16 16", "a@0:4c60!1~ b@1:16!1", "b", 8, 60,
+         12},
     };
     GS_FOR_EACH_ROW (r, beside) {
         struct gs_ledger *ledger = gs_ledger_new();
         char words[32];
-        const struct gs_hold hold = {
-            .uid = "v", .node = "n", .units = 16, .gpu_count = 1, .priority = 20};
-        const struct gs_ask ask = {.units = 16, .gpu_count = 1, .priority = 10, .uid = "p"};
+        const struct gs_hold hold = {.uid = "v",
+                                     .node = "n",
+                                     .units = r->held ? r->held : 16,
+                                     .cores_pct = r->held_cores_pct,
+                                     .gpu_count = 1,
+                                     .priority = 20};
+        const struct gs_ask ask = {
+            .units = r->units ? r->units : 16, .gpu_count = 1, .priority = 10, .uid = "p"};
         test_set_node(ledger, "n", r->gpus);
         add_claims(ledger, r->claims);
         assert_int_equal(gs_ledger_hold(ledger, &hold, NULL), 0);

@@ -346,6 +346,15 @@ static void compute_is_counted_beside_memory(void **state)
     assert_int_equal(test_audit(ledger), 0);
 }
 
+static void an_audit_sees_each_sum_that_is_not_its_claims(void **state)
+{
+    struct gs_gpu_state *gpus = gs_ledger_view(ledger, GS_SLICE("n1"))->gpus;
+    gpus[0].used_units++;
+    gpus[1].used_cores_pct++;
+    gpus[2].pods++;
+    assert_int_equal(test_audit(ledger), 3);
+}
+
 #define WITH_LEDGER(test) cmocka_unit_test_setup_teardown(test, new_ledger, free_ledger)
 
 int main(void)
@@ -363,6 +372,7 @@ int main(void)
         WITH_LEDGER(a_list_round_frees_what_it_did_not_mention),
         WITH_LEDGER(cpu_of_claims_is_counted),
         WITH_LEDGER(compute_is_counted_beside_memory),
+        WITH_LEDGER(an_audit_sees_each_sum_that_is_not_its_claims),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
