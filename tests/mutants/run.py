@@ -113,6 +113,7 @@ def run(*command, **more):
 class Tree:
     def __init__(self, build, jobs):
         self.src, self.build, self.jobs = build / "tree", build / "build", str(jobs)
+        self.sound = {}  # by test: whether it passes without a mistake
         self.sync()
         run("cmake", "-S", self.src, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug",
             "-DCMAKE_C_FLAGS=-w -O1 -g0", "-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=gold")
@@ -160,6 +161,12 @@ class Tree:
                 return seen
             tests = [test for test in tests if test != seen]
         return ""
+
+    def is_sound(self, test):
+        """Whether it passes without a mistake: asked once of each."""
+        if test not in self.sound:
+            self.sound[test] = not self.make([test]) and not self.fails([test])
+        return self.sound[test]
 
 
 def judge(tree, mutant, own):
@@ -295,6 +302,8 @@ def main():
             wrong.append(f"{outcome}: {mutant.folder} {mutant.name} ({mutant.path}) {what}")
         print(f"{outcome:10} {time.monotonic() - at:5.1f} s  {mutant.folder}/{mutant.name} {what[-300:]}", flush=True)
         if args.record and outcome == "seen" and what != "?":
+            if not tree.is_sound(what):
+                sys.exit(f"error: {what} fails without any mistake")
             record(HERE / f"{mutant.folder}.mut", {mutant.name: what})
     show(table)
     asked = sum(sum(row.values()) for row in table.values())

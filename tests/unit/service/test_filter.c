@@ -152,6 +152,29 @@ static void scores_that_change_no_order_may_stay_away(void **state)
     rig_stop(&sparse);
 }
 
+/* Beside it "kept" has as much left as is asked for, without it "used" is the tighter one. */
+static void a_nominated_pod_counts_in_the_score(void **state)
+{
+    struct rig here;
+    char body[4096];
+    start(&here, (struct gs_service_config){0});
+    rig_node(&here, "used", "16");
+    rig_node(&here, "kept", "16");
+    rig_pod(&here, "first", "first", 8, "used", "0", "Running");
+    snprintf(body, sizeof(body),
+             "{'metadata':{'name':'v','namespace':'default','uid':'v','resourceVersion':'%llu'},"
+             "'spec':{'priority':9,'containers':[{'name':'c','resources':{'limits':{"
+             "'aliyun.com/gpu-mem':'12'}}}]},"
+             "'status':{'phase':'Pending','nominatedNodeName':'kept'}}",
+             (unsigned long long)++here.revision);
+    rig_quote(body);
+    rig_feed(&here, body, false);
+    snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"used\",\"kept\"]}", pod(4));
+    rig_expect(rig_ask(&here, gs_service_prioritize, body),
+               "{\"Host\":\"used\",\"Score\":3},{\"Host\":\"kept\",\"Score\":10}");
+    rig_stop(&here);
+}
+
 static void pods_come_to_another_node(struct rig *at, int count, bool and_leave)
 {
     for (int i = 0; i < count; i++) {
@@ -200,6 +223,7 @@ int main(void)
         T(malformed_requests_get_no_answer),
         T(prioritize_names_every_node_and_prefers_the_tightest),
         T(scores_that_change_no_order_may_stay_away),
+        T(a_nominated_pod_counts_in_the_score),
         T(while_pods_leave_nodes_that_are_free_stay_free),
         T(prioritize_keeps_pods_without_gpu_memory_off_gpu_nodes),
     };

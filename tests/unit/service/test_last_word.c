@@ -52,6 +52,16 @@ static void spoil(struct gs_memo *memo, gs_gpu_mask gpus)
     }
 }
 
+static void learn(void)
+{
+    for (int i = 0; i < GS_LEARN_MIN; i++) { /* until the policy remembers */
+        char uid[16];
+        snprintf(uid, sizeof(uid), "seen-%d", i);
+        rig_pod(&rig, uid, uid, 4, NULL, NULL, "Pending");
+    }
+    assert_int_equal(gs_policies_refresh(rig.service->store.cluster.policies, NULL), 0);
+}
+
 static void a_spoiled_memory_reserves_nothing_that_does_not_fit(void **state)
 {
     static const struct {
@@ -68,12 +78,7 @@ static void a_spoiled_memory_reserves_nothing_that_does_not_fit(void **state)
             char json[2048];
             rig_stop(&rig);
             start_with(policies[p]);
-            for (int i = 0; i < GS_LEARN_MIN; i++) { /* until the policy remembers */
-                char uid[16];
-                snprintf(uid, sizeof(uid), "seen-%d", i);
-                rig_pod(&rig, uid, uid, 4, NULL, NULL, "Pending");
-            }
-            assert_int_equal(gs_policies_refresh(rig.service->store.cluster.policies, NULL), 0);
+            learn();
             rig_pod(&rig, "full", "full", 16, "n1", "0", "Running");
             rig_feed(&rig, waiting(json, sizeof(json), "", ""), false);
             char body[4096];
@@ -86,6 +91,21 @@ static void a_spoiled_memory_reserves_nothing_that_does_not_fit(void **state)
                 row_true(r->row, rig_used(&rig, "n1", gpu) <= 16);
         }
     }
+}
+
+/* Under load each request works one node out. */
+static void a_rest_ends_when_it_was_to_end(void **state)
+{
+    const int64_t ends_ns = rig.now_ns + GS_NS_PER_S;
+    char json[2048], body[4096];
+    rig_stop(&rig);
+    start_with(GS_PLACEMENT_ROLLOUT);
+    learn();
+    atomic_store(&rig.service->rest_until_ns, ends_ns);
+    snprintf(body, sizeof(body), "{\"Pod\":%s,\"NodeNames\":[\"n1\"]}",
+             waiting(json, sizeof(json), "", ""));
+    free(rig_ask(&rig, gs_service_prioritize, body));
+    assert_true(atomic_load(&rig.service->rest_until_ns) == ends_ns);
 }
 
 /* --- a bind that is repeated --- */
@@ -117,6 +137,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, rig_teardown)
     const struct CMUnitTest tests[] = {
         T(a_spoiled_memory_reserves_nothing_that_does_not_fit),
+        T(a_rest_ends_when_it_was_to_end),
         T(a_reservation_that_breaks_an_invariant_is_refused_and_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -235,6 +235,21 @@ static void what_came_free_is_not_kept_by_offers_to_a_crowd(void **state)
     }
 }
 
+/* So many nodes gain that one tick does not see them all. */
+static void what_comes_free_behind_a_long_pass_is_seen_by_the_next(void **state)
+{
+    char name[16];
+    refuse(&(struct waiting){"a", "p", 0, NULL, 16});
+    for (unsigned i = 0; i < 600; i++) {
+        snprintf(name, sizeof(name), "g%u", i);
+        rig_node(&rig, name, "4");
+    }
+    tick(1);
+    rig_pod_gone(&rig, "old", "u0");
+    tick(6);
+    assert_string_equal(woken, "a/p ");
+}
+
 /* The work of a tick is bounded: who stands at the end of a long line is not seen in the first. */
 static void a_tick_looks_at_some_thousands(void **state)
 {
@@ -262,6 +277,7 @@ int main(void)
         T(until_a_scheduler_is_known_everybody_is_woken),
         T(whose_memory_came_free_is_woken_beside_ten_thousand_others),
         T(what_came_free_is_not_kept_by_offers_to_a_crowd),
+        T(what_comes_free_behind_a_long_pass_is_seen_by_the_next),
         T(a_tick_looks_at_some_thousands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
