@@ -56,7 +56,6 @@ struct where {
     bool known;
     uint32_t slot; /* GS_INDEX_NONE: a node that the API did not show */
     gs_gpu_mask charged;
-    uint32_t units;
 };
 
 static struct where where_is(const struct gs_ledger *ledger, const char *uid)
@@ -65,15 +64,15 @@ static struct where where_is(const struct gs_ledger *ledger, const char *uid)
     if (!gs_ledger_find_claim(ledger, uid, &claim))
         return (struct where){.slot = GS_INDEX_NONE};
     const struct gs_node_view *view = gs_ledger_view(ledger, gs_slice_of(claim.node));
-    return (struct where){true, view ? view->slot : GS_INDEX_NONE, claim.charged, claim.units};
+    return (struct where){true, view ? view->slot : GS_INDEX_NONE, claim.charged};
 }
 
-/* Memory came free where a claim was, when it is now elsewhere or smaller. */
+/* Memory came free where a claim was, when it is now elsewhere. On its node it never asks for less
+ * (gs_claim_follow()). */
 static void note_move(struct gs_cluster *cluster, const struct where *before, const char *uid)
 {
     struct where after = where_is(cluster->ledger, uid);
-    if (after.slot != before->slot || after.charged != before->charged ||
-        after.units != before->units)
+    if (after.slot != before->slot || after.charged != before->charged)
         freed(cluster, before->slot);
 }
 

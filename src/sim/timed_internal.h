@@ -47,6 +47,7 @@ int64_t timed_queue_next_ms(const struct timed_queue *queue, int64_t now_ms);
 void timed_queue_sort(struct timed_queue *queue);
 void timed_queue_release(struct timed_queue *queue);
 
+/* One that waits, between batches. */
 void timed_queue_remove(struct timed_queue *queue, uint32_t number);
 /* All who wait, in the order in which they came, added to *ret; -1: out of memory. */
 int timed_queue_list(const struct timed_queue *queue, struct timed_list *ret);

@@ -102,7 +102,6 @@ static void drop(struct timed_list *list, uint32_t number)
 void timed_queue_remove(struct timed_queue *queue, uint32_t number)
 {
     drop(&queue->unschedulable, number);
-    drop(&queue->batch, number);
     for (int s = 0; s < TIMED_SECONDS; s++)
         drop(&queue->pausing[s], number);
 }

@@ -283,6 +283,28 @@ static void who_does_not_read_goes_before_who_is_idle(void **state)
     fixture_stop(&fix);
 }
 
+static void who_has_just_begun_to_read_stays(void **state)
+{
+    struct fixture fix;
+    struct http_probe unread[2], newcomer;
+    fixture_init(&fix);
+    fix.config.max_connections = 2;
+    fixture_stop_clock(&fix);
+    fixture_start(&fix);
+    for (int i = 0; i < 2; i++)
+        ask_and_do_not_read(&unread[i], &fix);
+    wait_sending(&fix, 2);
+    assert_true(http_probe_open(&newcomer, fix.port));
+    sleep_ms(50);
+    assert_int_equal(fixture_stats(&fix).connections_evicted, 0);
+    fixture_pass(&fix, 500);
+    expect_get(&newcomer, "/hello", 200);
+    for (int i = 0; i < 2; i++)
+        http_probe_close(&unread[i]);
+    http_probe_close(&newcomer);
+    fixture_stop(&fix);
+}
+
 static void read_bytes(const struct http_probe *probe, size_t count)
 {
     char bytes[8192];
@@ -450,6 +472,7 @@ int main(void)
         cmocka_unit_test(a_flood_of_slow_requests_leaves_room),
         cmocka_unit_test(a_flood_of_answers_that_are_not_read_leaves_room),
         cmocka_unit_test(who_does_not_read_goes_before_who_is_idle),
+        cmocka_unit_test(who_has_just_begun_to_read_stays),
         cmocka_unit_test(who_reads_stays_when_another_does_not),
         cmocka_unit_test(an_address_has_a_limit_of_its_own),
         cmocka_unit_test(an_address_spares_none_of_its_own),

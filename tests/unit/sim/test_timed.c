@@ -172,6 +172,7 @@ static void the_hours_moves_make_room_for_who_waits(void **state)
         {"two are needed, of five", 2, 4, 4, 1, 5, 1, 1, {0, 0, 0, 0, 1, 2, 2}, 2},
         {"one for each of two", 4, 2, 4, 2, 2, 1, 1, {0, 0, 0, 0, 1, 1, 2, 2}, 2},
         {"one for the first of two", 4, 2, 4, 2, 1, 1, 1, {0, 0, 0, 0, 1, 2, 1, 1}, 2},
+        {"memory comes free where it was", 2, 2, 2, 1, 1, 40, 70, {0, 0, 1, 2, 3}, 1},
         {"who would move has no memory there", 2, 2, 2, 1, 1, 60, 1, {0, 0, 2, 2, 7}, 0},
         {"who waits has none", 2, 2, 2, 1, 1, 1, 101, {0, 0, NEVER, 1, 1}, 0},
     };
