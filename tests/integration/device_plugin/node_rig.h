@@ -52,6 +52,7 @@ struct node {
     int node_patches, pod_patches, slice_requests;
     /* the kubelet */
     bool linked, kubelet_away;
+    bool lists_fail; /* no list of devices can be made for it */
     char devices[40000][24];
     size_t device_count;
     struct node_pod pods[NODE_PODS];

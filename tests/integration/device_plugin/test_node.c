@@ -771,12 +771,52 @@ static void slices_that_come_late_are_seen_soon(void **state)
     node_free(&node);
 }
 
+static void a_unit_is_in_force_when_the_kubelet_was_told(void **state)
+{
+    struct node node;
+    node_make(&node);
+    node_start(&node);
+    node_kill(&node);
+    node.settings.unit = GS_UNIT_MIB;
+    node.pods_away = true; /* until they are listed there may be some */
+    node_start(&node);
+    expect_unit(&node, "GiB");
+    node.pods_away = false;
+    node.lists_fail = true;
+    node_list_pods(&node);
+    node_run(&node, 5);
+    assert_int_equal(plugin.devices.unit, GS_UNIT_GIB);
+    node.lists_fail = false;
+    node_run(&node, 60);
+    assert_int_equal(plugin.devices.unit, GS_UNIT_MIB);
+    node_free(&node);
+}
+
+static void a_kubelet_that_has_not_met_its_pods_is_asked_again(void **state)
+{
+    struct node node;
+    node_make(&node);
+    node_start(&node);
+    struct node_pod *p = node_pod(&node, "p", 8, 1);
+    node_kill(&node);
+    p->admitted = false;
+    node_start(&node);
+    node_run(&node, 5);
+    assert_false(plugin.devices.ids_observed);
+    p->admitted = true;
+    node_run(&node, 10);
+    assert_true(plugin.devices.ids_observed);
+    node_free(&node);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pod_is_given_what_it_was_bound_to),
         cmocka_unit_test(without_a_card_the_node_has_no_label),
         cmocka_unit_test(a_pod_that_was_not_taken_in_yet_says_nothing),
+        cmocka_unit_test(a_unit_is_in_force_when_the_kubelet_was_told),
+        cmocka_unit_test(a_kubelet_that_has_not_met_its_pods_is_asked_again),
         cmocka_unit_test(overhead_changes_no_unit),
         cmocka_unit_test(who_was_not_placed_goes_to_no_cordoned_gpu),
         cmocka_unit_test(a_lost_card_changes_no_unit),
