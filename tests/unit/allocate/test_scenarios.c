@@ -220,6 +220,15 @@ static void verb_restart(struct scenario *s)
     give_gpus(&rig, true, true, 0);
 }
 
+/* confirm p=8@0: the kubelet starts the container in p's cgroup. */
+static void verb_confirm(struct scenario *s)
+{
+    struct listed listed = {0};
+    read_listed(s, &listed);
+    gs_allocator_confirm(rig.alloc,
+                         &(struct gs_given){.uid = listed.names[0], .key = listed.keys[0][0]});
+}
+
 /* restore p=8@0:1 …: the kubelet's notes say that the pod was given GPU 1. */
 static void verb_restore(struct scenario *s)
 {
@@ -463,13 +472,13 @@ static void verb_expect(struct scenario *s)
 }
 
 static const struct scenario_verb verbs[] = {
-    {"pod", verb_pod},         {"gone", verb_gone},   {"list", verb_list},
-    {"quick", verb_quick},     {"gpu", verb_gpu},     {"restart", verb_restart},
-    {"restore", verb_restore}, {"told", verb_told},   {"untold", verb_untold},
-    {"observe", verb_observe}, {"call", verb_call},   {"start", verb_start},
-    {"moved", verb_moved},     {"write", verb_write}, {"writes", verb_writes},
-    {"no", verb_no},           {"wait", verb_wait},   {"put", verb_put},
-    {"expect", verb_expect},   {NULL, NULL},
+    {"pod", verb_pod},         {"gone", verb_gone},       {"list", verb_list},
+    {"quick", verb_quick},     {"gpu", verb_gpu},         {"restart", verb_restart},
+    {"restore", verb_restore}, {"told", verb_told},       {"untold", verb_untold},
+    {"observe", verb_observe}, {"call", verb_call},       {"start", verb_start},
+    {"moved", verb_moved},     {"write", verb_write},     {"writes", verb_writes},
+    {"no", verb_no},           {"wait", verb_wait},       {"put", verb_put},
+    {"expect", verb_expect},   {"confirm", verb_confirm}, {NULL, NULL},
 };
 
 static const struct scenario_layer layer = {.verbs = verbs, .begin = begin, .end = end};
