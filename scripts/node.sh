@@ -39,7 +39,7 @@ Usage: scripts/node.sh [--stock | [--cgroupfs] [--crun]] [--fresh] [--only CASE]
   --stock       on Debian's own kernel, which has no dmem: such a node without limits. Compiles no kernel
   --cgroupfs    the kubelet's cgroup driver is cgroupfs, not systemd
   --crun        containers are started by crun, not by runc
-  --fresh       boots, installs and registers anew: neither makes nor uses a snapshot of a cluster that stands
+  --fresh       boots and registers anew: neither makes nor uses a snapshot of a node that is ready
   --only CASE   only this one; may be repeated
   --ten         the ten that are for every cgroup driver and container runtime
   --late        with a plugin that limits in PreStartContainer only: the case first_container has to fail
@@ -47,7 +47,7 @@ Usage: scripts/node.sh [--stock | [--cgroupfs] [--crun]] [--fresh] [--only CASE]
   --show        no cases: what kubectl describe, inspect, doctor and usage say there
   --keep        keep the logs; those of a run that failed are always kept
   --list        name the cases
-  --cached      exits 0 when a cluster that stood is saved; otherwise says so
+  --cached      exits 0 when such a node is saved; otherwise says so
 
   KUBE_VERSION  newest (the default), 1.NN or 1.NN.P, from 1.31 on
   KERNEL_ACCEL  tcg,thread=multi (the default) or kvm
@@ -99,46 +99,51 @@ prepare() {
         PYTHONPATH=$e2e:$node PYTHONDONTWRITEBYTECODE=1
     unset KUBECONFIG http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY
     mkdir "$work/run"
-    # The same programs are the same images, whatever was committed: a snapshot has them.
-    GPUSHARE_REVISION=node SOURCE_DATE_EPOCH=0 "$source/scripts/image.sh" --out "$GPUSHARE_IMAGES" >&2
+    "$source/scripts/image.sh" --out "$GPUSHARE_IMAGES" >&2
 }
 
-saved() {
-    echo "$cache/node-cluster-$KUBE_VERSION${kind[*]/--/-}"
-}
-
-# A cluster that stands, with all that it is made of; the last one's makes room.
+# Where a node of this kernel and this disk is saved, ready, with nothing of ours on it.
 snapshot() {
     local key
     key=$(cd "$root" && {
-        echo "${kind[*]}" && basename "$kernel" "$disk" && qemu-system-x86_64 --version
-        find tests/node_vm/{cluster,machine}.py tests/e2e/harness manifests config -type f -not -name '*.pyc' -print0 |
-            sort -z | xargs -0 sha256sum
-        sha256sum "$GPUSHARE_IMAGES"/*.tar | cut -d' ' -f1
+        basename "$kernel" "$disk" && qemu-system-x86_64 --version
+        find tests/node_vm/{cluster,machine}.py tests/e2e/harness -type f -not -name '*.pyc' -print0 | sort -z | xargs -0 sha256sum
     } | sha256sum | cut -c1-12)
-    local made
-    made=$(saved).$key
-    find "$cache" -maxdepth 1 -name "$(basename "$(saved)").*" -not -path "$made" -exec rm -rf {} +
-    find "$made" -maxdepth 0 -mtime +30 -exec rm -rf {} + 2>/dev/null || true
-    echo "$made"
+    echo "$cache/node-cluster-$KUBE_VERSION${kind[*]/--/-}.$key"
+}
+
+# The last one of its kind makes room.
+make_room() {
+    find "$cache" -maxdepth 1 -name "$(basename "${1%.*}").*" -not -path "$1" -exec rm -rf {} +
+    find "$1" -maxdepth 0 -mtime +30 -exec rm -rf {} + 2>/dev/null || true
+}
+
+is_cached() {
+    kernel=$("$root/tests/kernel/kernel_build.sh" --cached) && disk=$("$node/disk.sh" --cached) && [[ -d $(snapshot 2>/dev/null) ]]
+}
+
+# With a "+" where a file differs from it, the record itself apart.
+commit() {
+    printf '%s' "$(git -C "$root" rev-parse --short=8 HEAD)"
+    git -C "$root" diff --quiet HEAD -- . ':!tests/node_vm/seen.txt' || printf +
 }
 
 main() {
-    local keep=0 failed=0
+    local keep=0 failed=0 made
     local -a words=()
     while (($#)); do
         case $1 in
         --only) words+=("$1" "$2") && shift ;;
         --stock) stock=1 ;;
         --cgroupfs | --crun) kind+=("$1") ;;
-        --record) words+=("$1" "$(git -C "$root" describe --always --dirty=+)") ;;
+        --record) words+=("$1" "$(commit)") ;;
         --fresh) fresh=1 ;;
         --late) late=1 ;;
         --show | --ten) words+=("$1") ;;
         --keep) keep=1 ;;
         --cached)
-            "$root/tests/kernel/kernel_build.sh" --cached >/dev/null && compgen -G "$(saved).*" >/dev/null && exit 0
-            echo "no virtual node is saved; scripts/node.sh makes one"
+            is_cached && exit 0
+            echo "no virtual node is saved that is as now; scripts/node.sh makes one"
             exit 1
             ;;
         --list) exec env PYTHONPATH="$e2e:$node" python3 "$node/cases.py" ;;
@@ -151,7 +156,11 @@ main() {
     work=$(mktemp -d "${TMPDIR:-/tmp}/gpushare-node.XXXXXX")
     prepare
     echo "prepared in $SECONDS s; kernel: $kernel; disk: $disk; Kubernetes $KUBE_VERSION"
-    ((stock || fresh || late)) || words+=(--snapshot "$(snapshot)")
+    if ((!stock && !fresh)); then
+        made=$(snapshot)
+        make_room "$made"
+        words+=(--snapshot "$made")
+    fi
     # A snapshot has paths in it: those of a folder that is always called the same.
     # shellcheck disable=SC2016
     unshare --net --mount --pid --fork --kill-child --mount-proc \

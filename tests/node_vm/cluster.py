@@ -6,7 +6,6 @@ namespace; this project is installed with kubectl and runs in pods."""
 import contextlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import time
@@ -16,7 +15,7 @@ from harness.cluster import Cluster
 from harness.containers import IMAGE, NETWORK, write_image
 from harness.control_plane import ROOT, built_program, kube_program
 from harness.deployed import KUBELET_USER, DeployedControlPlane
-from harness.install import SYSTEM, BehindService, ServedExtender
+from harness.install import SYSTEM, BehindService
 from harness.node import KUBELET_CONFIG, NODE, READS_OUR_LIST, REGISTRATIONS
 from harness.objects import GPU_MEM, IDX, INVENTORY, NAMESPACE, annotation, node_ready
 from harness.processes import Failure, wait_for
@@ -108,8 +107,7 @@ class VmContainerd:
         self.machine = machine
 
     def import_image(self, path):
-        """They are on the payload."""
-        self.ctr("images", "import", f"/payload/{os.path.basename(path)}")
+        self.machine.send(path, "ctr -n k8s.io images import -")
 
     def ctr(self, *args):
         self.machine.do(f"ctr -n k8s.io {' '.join(args)}")
@@ -120,17 +118,6 @@ class Limited(BehindService):
     card needs: GPUs from a file, with the addresses that the stand-in has."""
 
     mode, tag, mps = "preferred", None, False
-
-    def go_on(self):
-        """With what install() made: only what is outside the node has to start."""
-        made = os.path.join(self.cluster.run_dir, "certificates")
-        with open(os.path.join(made, "control-plane/kube-scheduler-config.yaml"),
-                  encoding="utf-8") as text:
-            address = re.search(r"https://([0-9.]+):39999", text.read()).group(1)
-        with open(os.path.join(self.path, "kustomization.yaml"), encoding="ascii") as text:
-            self.tag = json.load(text)["images"][0]["newTag"]
-        self.extender = ServedExtender(address, os.path.join(made, "control-plane"))
-        self.start_scheduler()
 
     def start_scheduler(self):
         made = os.path.join(self.cluster.run_dir, "certificates")
@@ -172,7 +159,8 @@ class VmCluster(Cluster):
     units = GPU_GIB * len(PCI)
 
     def __init__(self, kernel, disk_dir, snapshot, cgroups=Systemd, runtime="runc"):
-        """snapshot: a folder; the cluster is as it was saved there, or saved there once it stands. None: neither."""
+        """snapshot: a folder; the node is as it was saved there, or saved there once it is ready, without anything of
+        ours. None: neither."""
         self.cgroups, self.runtime = cgroups, runtime
         self.snapshot = snapshot
         self.resumes = bool(snapshot) and os.path.exists(snapshot)
@@ -193,6 +181,7 @@ class VmCluster(Cluster):
             self.start_anew()
         if self.snapshot:
             self.go_on()
+        self.install()
 
     def go_on(self):
         """From the snapshot."""
@@ -200,13 +189,10 @@ class VmCluster(Cluster):
             self.save()
         super().start()
         self.machine.resume(self.snapshot)
-        self.layout.go_on()
-        self.layout.wait_ready(300)
-        self.extender = self.layout.extender
-        wait_for("the plugin serves", self.plugin.ready, 120)
+        self.wait_node_ready()
 
     def save(self):
-        """What a case needs of this cluster, which ends with that."""
+        """The node and its control plane, which end with that."""
         new = f"{self.snapshot}.new"
         shutil.rmtree(new, ignore_errors=True)
         os.makedirs(new)
@@ -219,11 +205,9 @@ class VmCluster(Cluster):
     def start_anew(self):
         box = os.path.join(self.run_dir, "box.tar")
         write_image(box)
-        self.machine.start((kube_program("kubelet"), kube_program("kube-proxy"), box,
-                            *install.archives()))
+        self.machine.start((kube_program("kubelet"), kube_program("kube-proxy")))
         super().start()
-        self.start_node()
-        self.install()
+        self.start_node(box)
 
     def kubectl(self, *args):
         return self.control_plane.kubectl(*args)
@@ -255,7 +239,7 @@ class VmCluster(Cluster):
                                f"--kubeconfig={self.control_plane.kubeconfig(user)}"], check=True,
                               capture_output=True, text=True).stdout
 
-    def start_node(self):
+    def start_node(self, box):
         with open(self.control_plane.authority.cert, encoding="ascii") as certificate:
             self.put("/etc/kubernetes/users.crt", certificate.read())
         self.put("/etc/kubernetes/kubelet.json", json.dumps(self.kubelet_config()))
@@ -266,9 +250,12 @@ class VmCluster(Cluster):
         self.set_cards()
         self.configure_containerd()
         wait_for("containerd answers", lambda: self.machine.ask("ctr version").returncode == 0, 300)
-        self.containerd.import_image("box.tar")
+        self.containerd.import_image(box)
         self.machine.do(f"mkdir -p {STATIC_PODS}")
         self.start_kubelet()
+        self.wait_node_ready()
+
+    def wait_node_ready(self):
         wait_for("the node is ready",
                  lambda: node_ready(self.api.find(f"/api/v1/nodes/{NODE}")), 600, interval_s=1)
 

@@ -16,8 +16,6 @@ root=$(cd "$here/../.." && pwd)
 . "$root/scripts/lib/debian.sh"
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/gpushare
-containerd=$("$root/tests/e2e/containerd_build.sh")
-debian=$("$root/tests/e2e/node_fetch.sh")
 key=$(cat "$here/disk.sh" "$here"/units/* | sha256sum | cut -c1-12)
 result=$cache/node-$key
 packages=systemd-sysv,dbus,openssh-server,runc,crun,containernetworking-plugins,nftables,iproute2,kmod,mount,python3
@@ -38,6 +36,9 @@ fetch_debian() {
 }
 
 add_programs() {
+    local containerd debian
+    containerd=$("$root/tests/e2e/containerd_build.sh")
+    debian=$("$root/tests/e2e/node_fetch.sh")
     install -t "$work/root/usr/local/bin" "$containerd"/* "$debian/usr/bin/ctr"
     install -m 644 -t "$work/root/etc/systemd/system" "$here"/units/*.service
     install -D -m 644 "$here/units/containerd.toml" "$work/root/etc/containerd/config.toml"
@@ -80,6 +81,10 @@ build() {
     mv "$work" "$result"
 }
 
+[[ ${1:-} != --cached ]] || {
+    [[ -e $result/disk ]] && echo "$result"
+    exit
+}
 [[ -e $result/disk ]] || {
     ((EUID == 0)) || { echo "the virtual node's disk is made as root" >&2 && exit 1; }
     apt_need mmdebstrap e2fsprogs openssh-client

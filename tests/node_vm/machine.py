@@ -160,6 +160,13 @@ class Machine:
             raise Failure(f"in the machine: {script}: {done.stderr}{done.stdout}")
         return done.stdout
 
+    def send(self, path, script):
+        """The same, with a file as its input."""
+        with open(path, "rb") as data:
+            done = subprocess.run([*self.ssh, f"root@{ADDRESS}", script], stdin=data, capture_output=True, check=False)
+        if done.returncode:
+            raise Failure(f"in the machine: {script}: {done.stderr}{done.stdout}")
+
     def read(self, path):
         """A file's text, or "" where there is none."""
         return self.ask(f"cat {path}").stdout
