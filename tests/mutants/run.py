@@ -131,9 +131,11 @@ class Tree:
                 continue
             there.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(here, there)
-        for there in self.src.rglob("*"):
+        for there in sorted(self.src.rglob("*"), reverse=True):
             if there.is_file() and str(there.relative_to(self.src)) not in names:
                 there.unlink()
+            elif there.is_dir() and not any(there.iterdir()):
+                there.rmdir()
 
     def make(self, tests):
         """What is wrong, or ''."""

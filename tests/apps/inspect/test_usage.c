@@ -23,7 +23,8 @@ enum way {
     SAYS_NONSENSE,
     IS_CUT_OFF,
     IS_UNKNOWN,
-    WANTS_A_LOGIN
+    WANTS_A_LOGIN,
+    REDIRECTS
 };
 
 static struct world {
@@ -64,11 +65,13 @@ static void put_list(const char *query, struct gs_buf *body)
 static int go(enum way way, const struct gs_kube_request *request, int *ret_status,
               struct gs_buf *body, struct gs_error *err)
 {
-    static const int statuses[] = {[REFUSES] = 403, [IS_UNKNOWN] = 404, [WANTS_A_LOGIN] = 401};
+    static const int statuses[] = {
+        [REFUSES] = 403, [IS_UNKNOWN] = 404, [WANTS_A_LOGIN] = 401, [REDIRECTS] = 302};
     switch (way) {
     case REFUSES:
     case IS_UNKNOWN:
     case WANTS_A_LOGIN:
+    case REDIRECTS:
         *ret_status = statuses[way];
         return 0;
     case IS_SILENT:
@@ -163,6 +166,8 @@ static const struct {
      .answered = PLUGINS - 1, .why = GS_EDENIED},
     {"one wants a login", .first = WANTS_A_LOGIN, .lists = 2, .least_pages = PLUGINS,
      .most_pages = PLUGINS, .answered = PLUGINS - 1, .why = GS_EAUTH},
+    {"one redirects", .first = REDIRECTS, .lists = 2, .least_pages = PLUGINS, .most_pages = PLUGINS,
+     .answered = PLUGINS - 1, .why = GS_EPROTO},
     {"one is silent", .first = IS_SILENT, .lists = 2, .least_pages = PLUGINS, .most_pages = PLUGINS,
      .answered = PLUGINS - 1, .why = GS_ETIMEOUT},
     {"one says too much", .first = SAYS_TOO_MUCH, .lists = 2, .least_pages = PLUGINS,

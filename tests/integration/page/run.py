@@ -3,14 +3,15 @@
 
   run.py --build DIR
 
-The API server is a stand-in with one waiting pod; the second one refuses to list nodes, and so gets the page of one's
-own namespace.
+The API server is a stand-in with 60 nodes and one waiting pod; the second one refuses to list nodes, and so gets the page
+of one's own namespace.
 """
 import argparse
 import http.client
 import http.server
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,12 @@ POD = {"metadata": {"name": "p", "namespace": "default", "uid": "u", "resourceVe
        "spec": {"containers": [{"name": "c", "resources": {"limits": {"aliyun.com/gpu-mem": "4"}}}]},
        "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": MARKUP}]}}
 
+UNITS = {"aliyun.com/gpu-mem": "16", "aliyun.com/gpu-count": "1"}
+NODES = [{"metadata": {"name": f"n{i}", "resourceVersion": "5"}, "status": {"capacity": UNITS, "allocatable": UNITS}}
+         for i in range(60)]
+NAMES = [node["metadata"]["name"] for node in NODES]
+PAGES = ("", "?page=1", "?page=2", "?page=100001")
+
 
 class Api(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -30,6 +37,8 @@ class Api(http.server.BaseHTTPRequestHandler):
             answer["items"] = [POD]
         elif self.server.refuses_nodes:
             status, answer = 403, {"kind": "Status", "code": 403, "message": "nodes is forbidden"}
+        elif "/nodes" in self.path:
+            answer["items"] = NODES
         body = b"" if "watch=true" in self.path and status == 200 else json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
@@ -108,6 +117,9 @@ def judge(build, refuses_nodes):
                 wrong.append("the page may be framed")
             if MARKUP in text or (refuses_nodes and "&lt;b&gt;&amp;" not in text):
                 wrong.append("what kube-scheduler said is not escaped")
+            pages = [re.findall('id="n-(n[0-9]+)"', ask(port, f"/{token}/{at}", {})[1]) for at in PAGES]
+            if not refuses_nodes and pages != [NAMES[:50], NAMES[:50], NAMES[50:], NAMES[:50]]:
+                wrong.append(f"nodes of the pages: {pages}")
         finally:
             page.terminate()
             page.wait()
