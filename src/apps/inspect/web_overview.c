@@ -7,7 +7,8 @@
 #include "inspect/web_draw.h"
 
 /* Where there are many nodes: a cell for each GPU, by model, as high as it is given. Beyond
- * CELLS_MAX GPUs a cell is a node. A model has several parts, so that news are short; all models
+ * CELLS_MAX GPUs a cell is a node, and each of its GPUs a bar in it, which is one letter: forty
+ * thousand elements are too many. A model has several parts, so that news are short; all models
  * together have a bounded number. */
 
 enum { CELLS_MAX = 4000, NODES_OF_PART = 250, PARTS_OF_MODELS = 64, MODELS_MAX = 24 };
@@ -30,6 +31,18 @@ static bool mostly_stranded(const struct gs_fragmentation *part)
     return part->stranded_units * 2 > part->free_units;
 }
 
+static void put_bars(struct gs_buf *out, const struct view_node *node)
+{
+    static const char *const bars[] = {"\u00b7", "\u2581", "\u2581", "\u2582", "\u2583", "\u2584",
+                                       "\u2585", "\u2585", "\u2586", "\u2587", "\u2588"};
+    for (uint32_t i = 0; i < node->gpu_count; i++) {
+        const struct view_gpu *gpu = &node->gpus[i];
+        gs_buf_puts(out, gpu->overfull  ? "!"
+                         : !gpu->usable ? "\u00d7"
+                                        : bars[tenths(gpu->used_units, gpu->total_units)]);
+    }
+}
+
 static void put_cell(struct gs_buf *out, const struct view_node *node, const struct view_gpu *gpu,
                      const struct cell *cell)
 {
@@ -37,7 +50,8 @@ static void put_cell(struct gs_buf *out, const struct view_node *node, const str
                         : !cell->usable                                           ? " off"
                         : mostly_stranded(&node->fragmentation) && cell->stranded ? " str"
                                                                                   : "";
-    gs_buf_printf(out, "<a class=\"c l%u%s\" href=\"", tenths(cell->given, cell->total), state);
+    gs_buf_printf(out, "<a class=\"c l%u%s%s\" href=\"", tenths(cell->given, cell->total), state,
+                  gpu ? "" : " n");
     web_put_address(out, WEB_NODE, NULL, node->node->name);
     if (gpu)
         gs_buf_printf(out, "&amp;gpu=%" PRIu32, gpu->idx);
@@ -52,7 +66,10 @@ static void put_cell(struct gs_buf *out, const struct view_node *node, const str
         gs_buf_puts(out, ", takes no pods");
     else if (cell->stranded)
         gs_buf_printf(out, ", %" PRIu64 " stranded%s", cell->stranded, gpu ? " on its node" : "");
-    gs_buf_puts(out, "\"></a>");
+    gs_buf_puts(out, "\">");
+    if (!gpu)
+        put_bars(out, node);
+    gs_buf_puts(out, "</a>");
 }
 
 static void put_gpu_cells(struct gs_buf *out, const struct view_node *node)
@@ -98,12 +115,15 @@ static void put_sum(struct gs_buf *out, const struct view *part)
 
 static void put_legend(const struct web_draw *draw, bool per_gpu)
 {
-    gs_buf_printf(draw->out,
-                  "<p class=legend>A cell is a %s: <i class=\"c l7\"></i> as high as it is given, "
-                  "<i class=\"c l7 str\"></i> most of the node's free memory is stranded, <i "
-                  "class=\"c l4 off\"></i> "
-                  "takes no pods, <i class=\"c l10 full\"></i> overfull</p>",
-                  per_gpu ? "GPU" : "node; with a filter of fewer nodes it is a GPU");
+    gs_buf_puts(
+        draw->out,
+        per_gpu ? "<p class=legend>A cell is a GPU: <i class=\"c l7\"></i> as high as it is "
+                  "given, <i class=\"c l7 str\"></i> most of the node's free memory is "
+                  "stranded, <i class=\"c l4 off\"></i> takes no pods, <i class=\"c l10 "
+                  "full\"></i> overfull</p>"
+                : "<p class=legend>A cell is a node, each bar in it a GPU: \u2585 as high as it "
+                  "is given, \u00b7 free, \u00d7 takes no pods, ! overfull; <i class=\"c "
+                  "str\"></i> most of the node's free memory is stranded</p>");
 }
 
 /* Nodes from that on of one model. */

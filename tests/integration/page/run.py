@@ -3,8 +3,8 @@
 
   run.py --build DIR
 
-The API server is a stand-in with 60 nodes and one waiting pod; the second one refuses to list nodes, and so gets the page
-of one's own namespace.
+The API server is a stand-in with 65 nodes of 64 GPUs, a pod on one and one that waits; the second one refuses to list
+nodes, and so gets the page of one's own namespace.
 """
 import argparse
 import http.client
@@ -23,10 +23,15 @@ POD = {"metadata": {"name": "p", "namespace": "default", "uid": "u", "resourceVe
        "spec": {"containers": [{"name": "c", "resources": {"limits": {"aliyun.com/gpu-mem": "4"}}}]},
        "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": MARKUP}]}}
 
-UNITS = {"aliyun.com/gpu-mem": "16", "aliyun.com/gpu-count": "1"}
-NODES = [{"metadata": {"name": f"n{i}", "resourceVersion": "5"}, "status": {"capacity": UNITS, "allocatable": UNITS}}
-         for i in range(60)]
+BOUND = {"metadata": {"name": "b", "namespace": "default", "uid": "v", "resourceVersion": "5",
+                      "annotations": {"ALIYUN_COM_GPU_MEM_IDX": "1"}},
+         "spec": {"nodeName": "n0", "containers": POD["spec"]["containers"]}, "status": {"phase": "Running"}}
+UNITS = {"aliyun.com/gpu-mem": "1024", "aliyun.com/gpu-count": "64"}
+STATUS = {"capacity": UNITS, "allocatable": UNITS, "conditions": [{"type": "Ready", "status": "True"}]}
+NODES = [{"metadata": {"name": f"n{i}", "resourceVersion": "5"}, "status": STATUS} for i in range(65)]
+NODES[1]["spec"] = {"unschedulable": True}
 NAMES = [node["metadata"]["name"] for node in NODES]
+BARS = "\u00b7\u2582" + "\u00b7" * 62 # 4 of 16 units
 PAGES = ("", "?page=1", "?page=2", "?page=100001")
 
 
@@ -34,7 +39,7 @@ class Api(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         status, answer = 200, {"metadata": {"resourceVersion": "7"}, "items": []}
         if "/pods" in self.path:
-            answer["items"] = [POD]
+            answer["items"] = [POD, BOUND]
         elif self.server.refuses_nodes:
             status, answer = 403, {"kind": "Status", "code": 403, "message": "nodes is forbidden"}
         elif "/nodes" in self.path:
@@ -120,6 +125,9 @@ def judge(build, refuses_nodes):
             pages = [re.findall('id="n-(n[0-9]+)"', ask(port, f"/{token}/{at}", {})[1]) for at in PAGES]
             if not refuses_nodes and pages != [NAMES[:50], NAMES[:50], NAMES[50:], NAMES[:50]]:
                 wrong.append(f"nodes of the pages: {pages}")
+            cells = re.findall("<a class=.c .*?>([^<]*)</a>", text)
+            if not refuses_nodes and cells != [BARS, "\u00d7" * 64, *["\u00b7" * 64] * 63]:
+                wrong.append(f"cells: {cells[:2]} and {len(cells) - 2} more")
         finally:
             page.terminate()
             page.wait()
