@@ -9,8 +9,8 @@ exec </dev/null
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 packed=$root/build/gpu
-carried=(gpushare-device-plugin gpushare-mps gpushare-sim tests/gpu/cuda_probe tests/gpu/gpu_source
-    tests/gpu/plugin_env)
+carried=(gpushare-device-plugin gpushare-mps gpushare-sim tests/gpu/crowd tests/gpu/cuda_probe
+    tests/gpu/gpu_source tests/gpu/plugin_env)
 checks=(
     "inventory  gpushare-device-plugin --print-inventory: cards with memory and a PCI address that the kernel knows, MIG as nvidia-smi has it"
     "source     the driver's library as the plugin reads it: events registered, what 1,000 reads leave behind"
@@ -35,6 +35,7 @@ pids=()
 failed=0
 uuid=""
 no_daemon=""
+silent_s=""
 
 usage() {
     cat <<'EOT'
@@ -44,6 +45,8 @@ Usage: scripts/gpu.sh [OPTION...]    on a machine with a card, as root; 77 where
                                      network
        scripts/gpu.sh --list         what is looked at
 
+  --silent SECONDS      instead of all that: what silent connections do to an MPS daemon with a client, which
+                        are held so long (70: two minutes in all)
   --nvml-library FILE   instead of libnvidia-ml.so.1
   --cuda-library FILE   instead of libcuda.so.1
   --driver-root DIR     where nvidia-cuda-mps-control is run (as gpushare-mps)
@@ -62,7 +65,7 @@ pack() {
     # shellcheck source=scripts/lib/build.sh
     . "$root/scripts/lib/build.sh"
     build_project "$root" release gpushare-device-plugin gpushare-mps gpushare-sim cuda_probe gpu_source \
-        plugin_env || exit 1
+        plugin_env crowd || exit 1
     rm -rf "$packed"
     mkdir -p "$packed/bin" "$packed/lib" || exit 1
     for program in "${carried[@]}"; do
@@ -346,6 +349,84 @@ check_kill() {
     say seen kill "the next client: $(probe "${client[@]}" -- --mib 512)"
 }
 
+# ---- silent connections ----
+
+is_away() {
+    grep -qs '^away' "$work/mps/$uuid/state"
+}
+
+state_now() {
+    cut -d' ' -f1,3- "$work/mps/$uuid/state"
+}
+
+# Of the daemon that was started last.
+daemon_pid() {
+    sed -nE 's/.*MPS daemon .* pid=([0-9]+).*/\1/p' "$work/mps.log" | tail -n 1
+}
+
+# The processes that gpushare-mps takes for servers of this daemon (control_serves).
+tell_servers() {
+    local stat line pid
+    local -a word
+    for stat in /proc/[0-9]*/stat; do
+        { read -r line <"$stat"; } 2>/dev/null || continue
+        pid=${line%% *}
+        read -ra word <<<"${line##*) }"
+        [[ $pid != "$1" && (${word[1]} == "$1" || ${word[2]} == "$1") ]] || continue
+        say seen silence "server $pid of daemon $1: state ${word[0]}, parent ${word[1]}, group ${word[2]}, session ${word[3]}, $(
+            find "/proc/$pid/fd" -lname 'socket:*' 2>/dev/null | wc -l) sockets"
+    done
+}
+
+# crowd_of COUNT: its process id is $crowd
+crowd_of() {
+    "$bin/crowd" "$work/mps/$uuid/pipe/control" "$1" >"$work/crowd" 2>&1 &
+    crowd=$!
+    pids+=("$crowd")
+}
+
+check_silence() {
+    local crowd worker log rounds daemon since
+    needs_mps silence || return
+    hold "${client[@]}" -- --mib 1024 --work
+    worker=$held
+    log=$work/held.$((${#pids[@]} - 1))
+    daemon=$(daemon_pid)
+    sleep 4
+    tell_servers "$daemon"
+    crowd_of 1
+    sleep 8
+    say seen silence "one silent connection for 8 s: $(state_now); $(tail -n 1 "$work/crowd")"
+    end "$crowd"
+    wait_for 20 is_ready
+    crowd_of 150
+    wait_for 15 is_away
+    expect silence "150 silent connections make the daemon silent" yes "$(is_away && echo yes || echo no)"
+    say seen silence "$(head -n 1 "$work/crowd") at once"
+    sleep "$silent_s"
+    say seen silence "after $silent_s s: $(state_now); $(tail -n 1 "$work/crowd")"
+    expect silence "the daemon was not ended" "$daemon" \
+        "$(daemon_pid)"
+    expect silence "it lives" yes "$(yes_if -e "/proc/$daemon/stat")"
+    tell_servers "$daemon"
+    rounds=$(tail -n 1 "$log")
+    sleep 3
+    expect silence "the client lives" yes "$(kill -0 "$worker" 2>/dev/null && echo yes || echo no)"
+    expect silence "and goes on computing: $rounds, $(tail -n 1 "$log")" yes \
+        "$([[ $rounds == rounds=* && $rounds != "$(tail -n 1 "$log")" ]] && echo yes || echo no)"
+    end "$crowd"
+    since=$SECONDS
+    wait_for 20 is_ready
+    expect silence "without them it answers, after $((SECONDS - since)) s" yes "$(is_ready && echo yes || echo no)"
+    expect silence "the client lives still" yes "$(kill -0 "$worker" 2>/dev/null && echo yes || echo no)"
+    if is_ready; then
+        expect silence "the next client: 1 GiB of 2" given "$(probe "${client[@]}" -- --mib 1024)"
+        expect silence "the next client: 3 GiB of 2" refused "$(probe "${client[@]}" -- --mib 3072)"
+    fi
+    { grep 'MPS daemon\|error' "$work/mps.log" && tail -n 6 "$work/mps/$uuid/log/control.log"; } 2>/dev/null |
+        sed 's/^/      /'
+}
+
 # ---- in order ----
 
 list() {
@@ -373,6 +454,7 @@ main() {
         case $1 in
         --pack) pack && exit 0 ;;
         --list) list && exit 0 ;;
+        --silent) silent_s=$2 checks=(silence) && shift ;;
         --nvml-library) nvml_library=$2 && shift ;;
         --cuda-library) cuda_library=$2 && shift ;;
         --driver-root) driver_root=$2 && shift ;;

@@ -4,7 +4,7 @@
  * the driver's library alone (libcuda.so.1; docs.nvidia.com/cuda/cuda-driver-api). It makes a
  * context on the first GPU that it sees, allocates N MiB there, writes to all of them, and says in
  * one line what it saw. --hold: it stays until its input ends; --work: and keeps the GPU busy
- * meanwhile.
+ * meanwhile, of which it says a line each second.
  *
  * Exit status: 0 it has the memory; 2 it was refused memory; 3 something else failed; 77 there is
  * no library, or no GPU.
@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { OUT_OF_MEMORY = 2, SM_COUNT = 16, REFUSED = 2, FAILED = 3, NOTHING = 77 };
@@ -112,13 +113,19 @@ static int stay(uint64_t at, size_t bytes, int works)
 {
     struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
     char byte;
-    for (;;) {
+    time_t said = time(NULL);
+    for (unsigned long rounds = 1;; rounds++) {
         int ready = poll(&input, 1, works ? 0 : -1);
         if (ready > 0 && read(STDIN_FILENO, &byte, 1) <= 0)
             return 0;
         if (works) {
             must(cuda.fill(at, 1, bytes), "cuMemsetD8");
             must(cuda.wait(), "cuCtxSynchronize");
+            if (time(NULL) != said) {
+                said = time(NULL);
+                printf("rounds=%lu\n", rounds);
+                fflush(stdout);
+            }
         }
     }
 }

@@ -22,18 +22,19 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir -p /opt/bin "$folder/bin" "$folder/sys/bus/pci/devices/0000:3b:00.0"
 cp "$source/tests/support/mps/nvidia-cuda-mps-control" /opt/bin
-for program in gpushare-device-plugin gpushare-mps gpushare-sim tests/gpu/{cuda_probe,gpu_source,plugin_env}; do
+for program in gpushare-device-plugin gpushare-mps gpushare-sim tests/gpu/{crowd,cuda_probe,gpu_source,plugin_env}; do
     ln -s "$build/$program" "$folder/bin/"
 done
 export GS_FAKE_NVML=$folder/cards
 echo "gpu GPU-a 16384 0 00000000:3B:00.0" >"$GS_FAKE_NVML"
 
-# look NAME STATUS LINE...: gpu.sh ends with it, and says these lines
+options=()
+# look NAME STATUS LINE...: gpu.sh with these options ends with it, and says these lines
 look() {
     local name=$1 status=$2 got line
     shift 2
     "$source/scripts/gpu.sh" --bin "$folder/bin" --nvml-library "$build/tests/libfake_nvml.so" \
-        --cuda-library "$build/tests/gpu/libfake_cuda.so" --sysfs "$folder/sys" >"$folder/out" 2>&1
+        --cuda-library "$build/tests/gpu/libfake_cuda.so" --sysfs "$folder/sys" "${options[@]}" >"$folder/out" 2>&1
     got=$?
     for line in "$@"; do
         grep -q "$line" "$folder/out" || { got="without \"$line\"" && break; }
@@ -56,6 +57,11 @@ GS_FAKE_CUDA=no-limit,no-threads look "nothing limits a client, and the kernel k
     "FAIL  limit      3 GiB of 2: given" "FAIL  container" "FAIL  threads" \
     "FAIL  inventory  the kernel knows 0000:3b:00.0"
 mkdir "$folder/sys/bus/pci/devices/0000:3b:00.0"
+options=(--silent 12)
+look "a daemon with a client is silent" 0 "ok    silence    150 silent" "seen  silence    server [0-9]" \
+    "ok    silence    the daemon was not ended" "ok    silence    and goes on" "ok    silence    without them" \
+    "ok    silence    the next client: 3 GiB"
+options=()
 rm /opt/bin/nvidia-cuda-mps-control
 GS_FAKE_CUDA=no-list look "a driver that lists no process" 1 "seen  users      not listed" "FAIL  users      it is listed once"
 look "no MPS program" 0 "skip  limit .*no nvidia-cuda-mps-control" "ok    source"

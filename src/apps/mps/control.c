@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -66,6 +67,40 @@ static pid_t spawn(const struct control *control, char *const args[],
     if (pid == 0)
         become(control, argv, envp, streams);
     return pid;
+}
+
+/* A server is a child of the daemon's, or of its group. Of /proc/PID/stat (proc(5)) "7 (name) S 1 9
+ * …", where a name may hold anything, these are the last two; who has ended (Z, X) has no clients.
+ */
+static bool is_server(const char *name, pid_t daemon)
+{
+    char path[32], text[512];
+    uint32_t pid, parent, group;
+    if (!gs_parse_u32(name, strlen(name), &pid) || (pid_t)pid == daemon)
+        return false;
+    snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", pid);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : 0;
+    text[got > 0 ? got : 0] = '\0';
+    const char *at = strrchr(text, ')');
+    if (!at || strlen(at) < sizeof(") S 1 9") - 1 || strchr("ZX", at[2]))
+        return false;
+    const char *word = at + 4;
+    size_t len = strcspn(word, " ");
+    return (gs_parse_u32(word, len, &parent) && (pid_t)parent == daemon) ||
+           (word[len] && gs_parse_u32(word + len + 1, strcspn(word + len + 1, " "), &group) &&
+            (pid_t)group == daemon);
+}
+
+bool control_serves(pid_t daemon)
+{
+    DIR *processes = opendir("/proc");
+    bool serves = !processes;
+    for (struct dirent *entry; !serves && (entry = readdir(processes));)
+        serves = is_server(entry->d_name, daemon);
+    if (processes)
+        closedir(processes);
+    return serves;
 }
 
 bool control_ended(pid_t pid)

@@ -59,6 +59,10 @@ void control_bound_logs(const struct control_daemon *daemon);
 /* Asks it to end. */
 void control_quit(const struct control_daemon *daemon);
 
+/* True: a server of the daemon lives, and may have clients. It is the kernel that is asked, not the
+ * daemon; without its answer: true. */
+bool control_serves(pid_t daemon);
+
 /* True: the child has ended, and was waited for. */
 bool control_ended(pid_t pid);
 

@@ -8,6 +8,7 @@
 
 #include "common/options.h"
 #include "common/process.h"
+#include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
 #include "gpushare/nvml/driver.h"
 #include "gpushare/nvml/listed.h"
@@ -128,6 +129,7 @@ int main(int argc, char **argv)
     struct gs_gpu_set set;
     read_settings(&settings, argc, argv);
     process_block_signals();
+    gs_invariants_survive();
     if (find_gpus(&settings, &control, &set))
         serve(&settings, &control, &set);
     return 0;

@@ -9,14 +9,14 @@
 
 #include "gpushare/base/backoff.h"
 #include "gpushare/base/clock.h"
+#include "gpushare/base/invariant.h"
 #include "gpushare/base/log.h"
 #include "mps/pipes.h"
 
 #define LOOK_NS        (500 * GS_NS_PER_MS) /* is the child still there? */
 #define ASK_NS         (3 * GS_NS_PER_S)
 #define START_NS       (15 * GS_NS_PER_S)
-#define IDLE_NS        (10 * GS_NS_PER_S) /* of silence: a client may have come since */
-#define PATIENCE_NS    (60 * GS_NS_PER_S) /* of silence, with clients */
+#define PATIENCE_NS    (10 * GS_NS_PER_S) /* of silence */
 #define FIRST_PAUSE_NS (1 * GS_NS_PER_S)
 #define LAST_PAUSE_NS  (60 * GS_NS_PER_S)
 #define LONG_RUN_NS    (60 * GS_NS_PER_S) /* who ran so long did not fail at once */
@@ -35,7 +35,7 @@ struct supervisor {
     int64_t started_ns, ask_ns, answered_ns;
     int64_t again_ns;  /* no daemon: the next start */
     uint32_t failures; /* in a row */
-    uint32_t clients;  /* when it last answered */
+    bool left_alone;   /* it is silent, and has a server */
     struct mps_state said;
 };
 
@@ -67,7 +67,7 @@ static void put_off(struct supervisor *supervisor)
     int64_t pause_ns = gs_pause_ns(supervisor->failures, FIRST_PAUSE_NS, LAST_PAUSE_NS);
     supervisor->failures += supervisor->failures < 16;
     supervisor->pid = 0;
-    supervisor->clients = 0;
+    supervisor->left_alone = false;
     supervisor->again_ns = now() + pause_ns;
 }
 
@@ -88,6 +88,8 @@ static void start_daemon(struct supervisor *supervisor)
 
 static void stop_daemon(struct supervisor *supervisor, const char *why)
 {
+    if (!GS_INVARIANT(!supervisor->left_alone, "no daemon is ended for silence beside its server"))
+        return;
     tell(supervisor, false, why);
     if (supervisor->pid)
         control_stop(supervisor->pid);
@@ -99,7 +101,7 @@ static void stop_daemon(struct supervisor *supervisor, const char *why)
 static void take_answer(struct supervisor *supervisor, const struct control_answer *answer)
 {
     supervisor->answered_ns = now();
-    supervisor->clients = answer->clients;
+    supervisor->left_alone = false;
     if (supervisor->answered_ns - supervisor->started_ns >= LONG_RUN_NS)
         supervisor->failures = 0;
     if (!answer->fault) {
@@ -114,20 +116,20 @@ static void take_answer(struct supervisor *supervisor, const struct control_answ
     stop_daemon(supervisor, "its MPS server has failed, and is started anew");
 }
 
+/* Any client can make the daemon silent, and its end would be that of all clients. */
 static void take_silence(struct supervisor *supervisor, const struct gs_error *why)
 {
-    int64_t patience_ns = supervisor->clients ? PATIENCE_NS : IDLE_NS;
-    int64_t since_ns = supervisor->answered_ns;
-    if (!since_ns) {
-        since_ns = supervisor->started_ns;
-        patience_ns = START_NS;
-    }
-    if (now() - since_ns >= patience_ns)
+    const bool met = supervisor->answered_ns;
+    int64_t since_ns = met ? supervisor->answered_ns : supervisor->started_ns;
+    bool over = now() - since_ns >= (met ? PATIENCE_NS : START_NS);
+    supervisor->left_alone = over && control_serves(supervisor->pid);
+    if (supervisor->left_alone)
+        tell(supervisor, false,
+             "it does not answer, and is left alone: its server may have clients");
+    else if (over)
         stop_daemon(supervisor, why->msg);
-    else if (supervisor->answered_ns)
-        tell(supervisor, false, why->msg);
     else
-        tell(supervisor, false, "its MPS daemon is starting");
+        tell(supervisor, false, met ? why->msg : "its MPS daemon is starting");
 }
 
 /* It was not asked: that is no silence of its own, and its clients are well. */

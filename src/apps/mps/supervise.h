@@ -10,15 +10,19 @@
  * Keeps one GPU's MPS daemon running, on a thread of its own, and writes down how it is every three
  * seconds (common/mps_state.h).
  *
- *   starting ──answers──▶ ready ──no answer──▶ away ──▶ stopped ──pause──▶ starting
- *      │  no answer for 15 s │                  │ no clients when it last answered: at once;
- *      └──▶ stopped          │                  │ else after a minute
- *                            └──FAULT──▶ away ──┴ no client left: recycled
+ *   a daemon    goes to     when
+ *   starting    ready       it answers
+ *               stopped     it is silent for 15 s, and has no server
+ *   ready       away        it is silent, or says FAULT of its server
+ *   away        ready       it answers, without a FAULT
+ *               stopped     silent for 10 s, it has no server; or after a FAULT it has no client
+ *   any         stopped     it has ended
+ *   stopped     starting    after a pause that doubles from one second to a minute
  *
- * Whoever stops a daemon stops its clients: so a fault is waited out, and a daemon that is silent
- * while it has clients has a minute to come back. Silent is who does not answer; that a client took
- * its socket away is undone (pipes.h). A daemon that ended is started again after a pause that
- * doubles from one second to a minute.
+ * Whoever stops a daemon stops its clients, and any client can make it silent, by connections on
+ * which it says nothing: so silence alone ends no daemon that has a server, without which there is
+ * no client, however long it lasts. Silent is who does not answer; that a client took its socket
+ * away is undone (pipes.h).
  */
 struct supervisor;
 

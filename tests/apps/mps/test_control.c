@@ -130,6 +130,41 @@ static void a_daemon_that_is_stopped_ends_with_its_servers(void **state)
     }
 }
 
+/* Each is looked at until it is as it should be: who ends does so in its own time. */
+static void a_daemon_serves_as_long_as_a_server_lives(void **state)
+{
+    static const struct {
+        const char *row, *tool;
+        bool serves;
+    } rows[] = {
+        {"it is alone", "echo up >&9; exec sleep 20", false},
+        {"a child", "sleep 20& echo up >&9; wait", true},
+        {"a child with a group of its own", "setsid tail --pid=$$ -f /dev/null& echo up >&9; wait",
+         true},
+        {"a child of a child that has ended", "(sleep 20&); echo up >&9; exec sleep 20", true},
+        {"one that has a strange name",
+         "ln -s /bin/sleep \"$0) Z 1 1\"; \"$0) Z 1 1\" 20& echo up >&9; wait", true},
+        {"one that has ended, and nobody waits for it", "sleep 1& echo up >&9; exec sleep 20",
+         false},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        pid_t pid = 0;
+        int ends[2];
+        char text[8] = "";
+        assert_int_equal(pipe(ends), 0);
+        assert_true(dup2(ends[1], 9) == 9 && close(ends[1]) == 0);
+        write_tool(control.program, r->tool);
+        row_equal(r->row, control_start(&daemon_of, &pid, NULL), 0);
+        close(9);
+        row_equal(r->row, read(ends[0], text, sizeof(text)), 3);
+        for (int i = 0; i < 100 && control_serves(pid) != r->serves; i++)
+            poll(NULL, 0, 100);
+        row_equal(r->row, control_serves(pid), r->serves);
+        control_stop(pid);
+        close(ends[0]);
+    }
+}
+
 static off_t size_of(const char *path)
 {
     struct stat st;
@@ -191,6 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         in_folder(a_daemon_answers_for_all_its_servers),
         in_folder(a_daemon_that_is_stopped_ends_with_its_servers),
+        in_folder(a_daemon_serves_as_long_as_a_server_lives),
         in_folder(logs_are_emptied_by_what_they_take_of_the_disk),
         in_folder(a_tool_is_found_and_asked_what_it_knows),
     };

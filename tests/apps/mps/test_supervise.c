@@ -13,7 +13,8 @@
  * Each look is made by the wait for the next one, which goes on with the script and its time:
  * "10a 3s" is ten seconds in which the daemon answers, and three in which it is silent.
  *   a answers   c with clients   f with a fault   F with a fault and clients
- *   s says nothing   l somebody removed its socket   d has died   n is not started
+ *   s says nothing   S says nothing, and has a server   l somebody removed its socket
+ *   d has died   n is not started
  */
 static int64_t time_ns;
 static const char *script;
@@ -92,11 +93,16 @@ int control_start(const struct control_daemon *daemon, pid_t *ret, struct gs_err
 int control_ask(const struct control_daemon *daemon, struct control_answer *ret,
                 struct gs_error *err)
 {
-    if (daemon_does == 's')
+    if (daemon_does == 's' || daemon_does == 'S')
         return gs_fail(err, GS_ETIMEOUT, "silent");
     *ret = (struct control_answer){.clients = daemon_does == 'c' || daemon_does == 'F',
                                    .fault = daemon_does == 'f' || daemon_does == 'F'};
     return 0;
+}
+
+bool control_serves(pid_t daemon)
+{
+    return daemon_does == 'S';
 }
 
 bool control_ended(pid_t pid)
@@ -139,6 +145,7 @@ void pipes_release(struct pipes *pipes)
 #define START(at)  at " START; " at " its MPS daemon is starting; "
 #define DIED(at)   at " STOP; " at " its MPS daemon has ended, and is started anew; "
 #define FAILED(at) at " QUIT; " at " its MPS server has failed, and is started anew; " at " STOP; "
+#define LEFT(at)   at " it does not answer, and is left alone: its server may have clients; "
 #define END(at)    at " gpushare-mps has ended; " at " STOP; "
 
 static void a_daemon_is_told_stopped_and_started_by_what_it_does(void **state)
@@ -160,11 +167,18 @@ static void a_daemon_is_told_stopped_and_started_by_what_it_does(void **state)
         {"as for one that ran for longer", "1d 70a 3d 4a",
          START("0.0") DIED("0.5") START("1.5") "2.0 ready; " DIED("71.5") START("72.5") DIED("73.0")
              START("75.0") "75.5 ready; " END("78.5")},
-        {"silent, without clients", "4a 20s",
+        {"silent, without a server", "4c 20s",
          START("0.0") "0.5 ready; 6.5 silent; 15.5 STOP; " START("16.5") END("24.5")},
-        {"silent, with clients", "4c 60s 4a",
-         START("0.0") "0.5 ready; 6.5 silent; 63.5 STOP; " START("64.5") "65.0 ready; " END(
-             "68.5")},
+        {"silent, with a server", "4c 3600S 4a",
+         START("0.0") "0.5 ready; 6.5 silent; " LEFT("15.5") "3606.5 ready; " END("3608.5")},
+        {"until it has none", "4c 30S 4s",
+         START("0.0") "0.5 ready; 6.5 silent; " LEFT("15.5") "36.5 silent; 36.5 STOP; " START(
+             "37.5") END("38.5")},
+        {"silent from its start, with a server", "1S 60S 4a",
+         START("0.0") LEFT("15.0") "61.5 ready; " END("65.5")},
+        {"a fault after silence", "4c 20S 1f 4a",
+         START("0.0") "0.5 ready; 6.5 silent; " LEFT("15.5") FAILED("24.5")
+             START("25.5") "26.0 ready; " END("29.5")},
         {"a fault", "4a 4F 4f 4a",
          START("0.0") "0.5 ready; 6.5 its MPS server has failed, and has clients that have to "
                       "end; " FAILED("9.5") START("10.5") FAILED("11.0")

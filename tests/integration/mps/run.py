@@ -168,6 +168,32 @@ def one_that_hangs_without_clients_is_started_again(node):
     node.wait_ready(GPUS[0])
 
 
+def silent_connections(path):
+    """All that the daemon's queue takes: nothing is ever said on them."""
+    crowd = []
+    while len(crowd) < 150:
+        crowd.append(socket.socket(socket.AF_UNIX))
+        crowd[-1].setblocking(False)
+        try:
+            crowd[-1].connect(str(path))
+        except BlockingIOError:
+            break
+    return crowd
+
+
+def who_silences_a_daemon_ends_no_client(node):
+    node.wait_ready()
+    client, pid = Client(node.root, GPUS[0], 77), node.pid(GPUS[0])
+    crowd = silent_connections(node.root / GPUS[0] / "pipe/control")
+    until("it is left alone", lambda: node.away(GPUS[0], "its server may have clients"))
+    time.sleep(4)
+    expect("the client is connected", client.connected(), True)
+    for connection in crowd:
+        connection.close()
+    is_let_alone(node, GPUS[0], pid)
+    expect("the client is connected", client.connected(), True)
+
+
 def one_that_failed_is_recycled_when_its_clients_have_gone(node):
     node.wait_ready()
     client = Client(node.root, GPUS[1], 77)
@@ -280,7 +306,7 @@ def killed_it_leaves_no_daemon(node):
 
 # When a daemon is stopped and started, its logs and what is left in its folder: tests/apps/mps.
 CASES = (each_gpu_has_a_daemon_of_its_own, one_that_dies_is_started_again_and_no_other,
-         one_that_hangs_without_clients_is_started_again,
+         one_that_hangs_without_clients_is_started_again, who_silences_a_daemon_ends_no_client,
          one_that_failed_is_recycled_when_its_clients_have_gone,
          what_a_client_does_to_the_socket_is_undone, only_the_daemon_itself_is_ready,
          its_end_is_theirs, killed_it_leaves_no_daemon)
