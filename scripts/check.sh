@@ -229,7 +229,9 @@ step_node() {
 step_web() {
     apt_need chromium fonts-dejavu-core python3
     build_project "$root" release kubectl-inspect-gpushare gpushare-sim
-    python3 tests/web/run.py build | sed '/^FAIL/!s/^/note: /'
+    local axe
+    axe=$(tests/web/axe_fetch.sh) || axe=
+    python3 tests/web/run.py build ${axe:+--axe "$axe"} | sed '/^FAIL/!s/^/note: /'
 }
 
 step_promises() {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inspect/amount.h"
 #include "inspect/web_draw.h"
 
 /* Where there are many nodes: a cell for each GPU, by model, as high as it is given. Beyond
@@ -101,15 +102,16 @@ static void put_node_cell(struct gs_buf *out, const struct view_node *node)
 static void put_sum(struct gs_buf *out, const struct view *part)
 {
     const struct view_sum *sum = &part->sum;
-    gs_buf_printf(out,
-                  " <small>%" PRIu32 " nodes, %" PRIu32 " GPUs: %" PRIu64 " of %" PRIu64
-                  " %s given, %" PRIu64 " free",
-                  sum->nodes, sum->gpus, sum->used_units, sum->total_units, part->unit,
-                  sum->fragmentation.free_units);
+    char text[5][AMOUNT_TEXT_BYTES];
+    gs_buf_printf(out, " <small>%s nodes, %s GPUs: %s of %s %s given, %s free",
+                  amount_text(sum->nodes, text[0]), amount_text(sum->gpus, text[1]),
+                  amount_text(sum->used_units, text[2]), amount_text(sum->total_units, text[3]),
+                  part->unit, amount_text(sum->fragmentation.free_units, text[4]));
     if (sum->fragmentation.stranded_units)
-        gs_buf_printf(out, ", %" PRIu64 " stranded", sum->fragmentation.stranded_units);
+        gs_buf_printf(out, ", %s stranded",
+                      amount_text(sum->fragmentation.stranded_units, text[0]));
     if (sum->unusable_units)
-        gs_buf_printf(out, ", %" PRIu64 " not usable", sum->unusable_units);
+        gs_buf_printf(out, ", %s not usable", amount_text(sum->unusable_units, text[0]));
     gs_buf_puts(out, "</small>");
 }
 

@@ -18,9 +18,11 @@ enum { SHARES_MAX = 200 };
 static void put_fits(struct gs_buf *out, const struct view *view)
 {
     struct view_fit fit;
+    char text[AMOUNT_TEXT_BYTES];
     gs_buf_puts(out, "<div class=fits><span>Would fit now, on one GPU each</span>");
     for (uint32_t nth = 0; view_fit(view, nth, &fit); nth++)
-        gs_buf_printf(out, "<div><b>%" PRIu64 "</b> of %" PRIu32 " GiB</div>", fit.pods, fit.gib);
+        gs_buf_printf(out, "<div><b>%s</b> of %" PRIu32 " GiB</div>", amount_text(fit.pods, text),
+                      fit.gib);
     gs_buf_puts(out, "</div>");
 }
 
