@@ -55,7 +55,8 @@ static struct web_pod *oldest(struct web_pods *pods)
 static bool says_other(const struct web_pod *a, const struct web_pod *b)
 {
     return a->why.state != b->why.state || strcmp(a->why.said, b->why.said) != 0 ||
-           strcmp(a->why.trouble, b->why.trouble) != 0 || strcmp(a->failed, b->failed) != 0;
+           strcmp(a->why.trouble, b->why.trouble) != 0 || strcmp(a->failed, b->failed) != 0 ||
+           strcmp(a->events, b->events) != 0;
 }
 
 /* Pods with GPU memory alone are asked about: the page shows no others. */
@@ -65,8 +66,7 @@ static bool is_due(struct web *web, const struct web_query *query)
     pthread_mutex_lock(&web->watcher.lock);
     const struct web_pod *known = web_pods_find(&web->pods, query);
     const bool recent = known && now_ns() - known->asked_ns < AGAIN_NS;
-    const bool due = !recent && web_refresh(web, &ignored) == 0 &&
-                     web_has_pod(&web->state.view, query->ns, query->name);
+    const bool due = !recent && web_refresh(web, &ignored) == 0 && web_has(&web->state.view, query);
     pthread_mutex_unlock(&web->watcher.lock);
     return due;
 }
@@ -77,12 +77,15 @@ void web_pod_ask(struct web *web, const struct web_query *query)
     struct gs_error err = {0};
     if (!is_due(web, query))
         return;
-    snprintf(pod.ns, sizeof(pod.ns), "%s", query->ns);
+    const bool of_pod = query->view == WEB_POD;
+    snprintf(pod.ns, sizeof(pod.ns), "%s", of_pod ? query->ns : "");
     snprintf(pod.name, sizeof(pod.name), "%s", query->name);
-    if (why_list(&pod.why, pod.ns, pod.name, &err) < 0)
+    if (of_pod && why_list(&pod.why, pod.ns, pod.name, &err) < 0)
         snprintf(pod.failed, sizeof(pod.failed), "%s", err.msg);
-    else if (pod.why.state == WHY_WAITING)
+    else if (of_pod && pod.why.state == WHY_WAITING)
         promised_fetch(web->own.common, pod.why.pod.uid, &pod.why.promised);
+    if (!pod.failed[0])
+        events_ask(&web->own.common->source, of_pod ? pod.ns : NULL, pod.name, pod.events);
     pod.asked_ns = now_ns();
     pthread_mutex_lock(&web->watcher.lock);
     struct web_pod *known = web_pods_find(&web->pods, query);
@@ -297,7 +300,7 @@ static void ask_about_pods(struct web *web)
         if (web->clients[i] && !web->clients[i]->gone)
             query = web->clients[i]->query;
         pthread_mutex_unlock(&web->lock);
-        if (query.view == WEB_POD)
+        if (web_asks(&query))
             web_pod_ask(web, &query);
     }
 }

@@ -2,6 +2,7 @@
 #ifndef GPUSHARE_APPS_INSPECT_WEB_PAGE_H
 #define GPUSHARE_APPS_INSPECT_WEB_PAGE_H
 
+#include "inspect/events.h"
 #include "inspect/view.h"
 #include "inspect/why.h"
 
@@ -29,11 +30,12 @@ struct web_query {
     uint32_t page; /* from 0 */
 };
 
-/* What the API says of a pod that somebody looks at. */
+/* What the API says of a pod or a node (ns "") that somebody looks at. */
 struct web_pod {
     char ns[128], name[400];
     struct why why;
-    char failed[512]; /* why it could not be asked; "" when it could */
+    char events[EVENTS_BYTES]; /* ours about it */
+    char failed[512];          /* why it could not be asked; "" when it could */
     int64_t asked_ns;
 };
 enum { WEB_PODS_MAX = 32 };
@@ -87,13 +89,15 @@ void web_escape(struct gs_buf *out, const char *text);
 /* For the text of a link: query as "q=…&ns=…", without what is not set. */
 void web_query_text(const struct web_query *query, uint32_t page, struct gs_buf *out);
 
-/* web_views.c: the page has such a pod. */
-bool web_has_pod(const struct view *view, const char *ns, const char *name);
+/* web_views.c: the page has the query's pod or node. */
+bool web_has(const struct view *view, const struct web_query *query);
 
 /* web_pod.c: `why` of the query's pod, of what was asked about it and what the view has now;
  * *caller frees*. NULL: no memory. */
 char *web_pod_text(struct web_pods *pods, const struct view *view, const struct web_query *query);
 struct web_pod *web_pods_find(struct web_pods *pods, const struct web_query *query);
+/* The API server is asked about what it is of. */
+bool web_asks(const struct web_query *query);
 void web_pods_release(struct web_pods *pods);
 
 #endif

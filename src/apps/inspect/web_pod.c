@@ -5,11 +5,18 @@
 
 #include "inspect/web.h"
 
-/* Pods that somebody looks at: what others said of them stands in no row, and is asked for. */
+/* Pods and nodes that somebody looks at: what others said of them stands in no row, and is asked
+ * for. */
+
+bool web_asks(const struct web_query *query)
+{
+    return query->view == WEB_POD || query->view == WEB_NODE;
+}
 
 static bool is_of(const struct web_pod *pod, const struct web_query *query)
 {
-    return strcmp(pod->ns, query->ns) == 0 && strcmp(pod->name, query->name) == 0;
+    return strcmp(pod->ns, query->view == WEB_POD ? query->ns : "") == 0 &&
+           strcmp(pod->name, query->name) == 0;
 }
 
 struct web_pod *web_pods_find(struct web_pods *pods, const struct web_query *query)

@@ -120,12 +120,12 @@ static void answer_page(struct web *web, const struct gs_http_request *req,
         web_own_page(web, &query, res);
         return;
     }
-    if (query.view == WEB_POD && !req->may_block) {
+    if (web_asks(&query) && !req->may_block) {
         res->wants_worker = true;
         return;
     }
     web->asked_ns = gs_clock_now_ns(gs_clock_system());
-    if (query.view == WEB_POD)
+    if (web_asks(&query))
         web_pod_ask(web, &query);
     pthread_mutex_lock(&web->watcher.lock);
     if (web_refresh(web, &err) == 0) {

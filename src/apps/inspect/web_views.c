@@ -142,6 +142,16 @@ static void put_gpu_lines(struct gs_buf *out, const struct view_gpu *gpu, const 
     gs_buf_puts(out, "</p>");
 }
 
+static void put_events(const struct web_draw *draw)
+{
+    const struct web_pod *asked = web_pods_find(draw->state->pods, draw->query);
+    if (!asked || !asked->events[0])
+        return;
+    gs_buf_puts(draw->out, "<h3>Events of gpushare</h3><pre class=events>");
+    web_escape(draw->out, asked->events);
+    gs_buf_puts(draw->out, "</pre>");
+}
+
 static bool put_node(const struct web_draw *draw)
 {
     struct gs_buf *out = draw->out;
@@ -176,6 +186,7 @@ static bool put_node(const struct web_draw *draw)
     put_command(out, "kubectl get events --all-namespaces --field-selector involvedObject.name=%s",
                 name);
     put_command(out, "kubectl inspect gpushare what-if --without-node %s", name);
+    put_events(draw);
     end_view(draw);
     web_put_card(draw, node, gpu);
     put_pods(draw, node, 1, gpu);
@@ -308,9 +319,11 @@ static struct found find_pod(const struct view *view, const char *ns, const char
     return (struct found){0};
 }
 
-bool web_has_pod(const struct view *view, const char *ns, const char *name)
+bool web_has(const struct view *view, const struct web_query *query)
 {
-    const struct found found = find_pod(view, ns, name);
+    if (query->view == WEB_NODE)
+        return snapshot_node(view->snapshot, query->name) != NULL;
+    const struct found found = find_pod(view, query->ns, query->name);
     return found.claim || found.waits;
 }
 
@@ -348,6 +361,7 @@ static bool put_pod(const struct web_draw *draw)
     put_command(out, "kubectl inspect gpushare why %s/%s", ns, name);
     put_command(out, "kubectl -n %s describe pod %s", ns, name);
     put_command(out, "kubectl -n %s logs %s --all-containers", ns, name);
+    put_events(draw);
     end_view(draw);
     if (found.node)
         web_put_card(draw, found.node, NULL);

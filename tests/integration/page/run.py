@@ -32,13 +32,31 @@ NODES = [{"metadata": {"name": f"n{i}", "resourceVersion": "5"}, "status": STATU
 NODES[1]["spec"] = {"unschedulable": True}
 NAMES = [node["metadata"]["name"] for node in NODES]
 BARS = "\u00b7\u2582" + "\u00b7" * 62 # 4 of 16 units
+
+
+def event(kind, name, reason, at, message="of the GPU"):
+    return {"involvedObject": {"kind": kind, "name": name}, "reason": reason, "type": "Warning", "lastTimestamp": at, "message": message}
+
+
+# Whoever knows no selector answers with all.
+EVENTS = [event("Node", "n0", "GpuGone", "2026-01-01T00:00:00Z"), event("Pod", "b", "GpuStartHeld", "2026-01-02T00:00:00Z", MARKUP),
+          event("Node", "n0", "GpuHealthy", "2026-01-03T00:00:00Z", "l1\nl2"), event("Node", "n0", "Rebooted", "2026-01-04T00:00:00Z"),
+          event("Pod", "n0", "GpuStartHeld", "2026-01-05T00:00:00Z"), event("Node", "n1", "GpuGone", "2026-01-06T00:00:00Z")]
+SEEN = {"?node=n0": "2026-01-03T00:00:00Z  Warning  GpuHealthy  l1 l2\n2026-01-01T00:00:00Z  Warning  GpuGone  of the GPU\n",
+        "?pod=default/b": "2026-01-02T00:00:00Z  Warning  GpuStartHeld  &lt;b&gt;&amp;&quot;\n",
+        "?node=n2": "none; the API server keeps Events for an hour, as a rule\n",
+        "?pod=default/p": "cannot be read: "}
 PAGES = ("", "?page=1", "?page=2", "?page=100001")
 
 
 class Api(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         status, answer = 200, {"metadata": {"resourceVersion": "7"}, "items": []}
-        if "/pods" in self.path:
+        if "/events" in self.path:
+            answer["items"] = EVENTS
+            if self.path.endswith("%3Dp"):
+                status, answer = 403, {"kind": "Status", "code": 403, "message": "no Events"}
+        elif "/pods" in self.path:
             answer["items"] = [POD, BOUND]
         elif self.server.refuses_nodes:
             status, answer = 403, {"kind": "Status", "code": 403, "message": "nodes is forbidden"}
@@ -125,6 +143,10 @@ def judge(build, refuses_nodes):
             pages = [re.findall('id="n-(n[0-9]+)"', ask(port, f"/{token}/{at}", {})[1]) for at in PAGES]
             if not refuses_nodes and pages != [NAMES[:50], NAMES[:50], NAMES[50:], NAMES[:50]]:
                 wrong.append(f"nodes of the pages: {pages}")
+            for view, lines in SEEN.items():
+                shown = re.findall("<pre class=events>([^<]*)</pre>", ask(port, f"/{token}/{view}", {})[1])
+                if not refuses_nodes and (len(shown) != 1 or not shown[0].startswith(lines)):
+                    wrong.append(f"Events of {view}: {shown}")
             cells = re.findall("<a class=.c .*?>([^<]*)</a>", text)
             if not refuses_nodes and cells != [BARS, "\u00d7" * 64, *["\u00b7" * 64] * 63]:
                 wrong.append(f"cells: {cells[:2]} and {len(cells) - 2} more")

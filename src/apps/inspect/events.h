@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPUSHARE_APPS_INSPECT_EVENTS_H
+#define GPUSHARE_APPS_INSPECT_EVENTS_H
+
+#include "inspect/source.h"
+
+enum { EVENTS_BYTES = 4096 };
+
+/* Events of ours ("Gpu…") about that pod, or the node (ns NULL), the newest first, a line each;
+ * else that there are none, or why they cannot be read. */
+void events_ask(const struct source *source, const char *ns, const char *name,
+                char to[EVENTS_BYTES]);
+
+#endif
