@@ -54,14 +54,22 @@ list_cases() {
     python3 "$e2e/select_cases.py" --list "${select[@]}"
 }
 
-# A case for other releases is named, and counts as nothing.
+# A case for other releases is named, and counts as nothing. So is one whose program is not built here,
+# unless it was asked for by name.
 select_cases() {
-    local listed verdict name releases
+    local listed verdict name releases why
     listed=$(python3 "$e2e/select_cases.py" "${select[@]}")
     while read -r verdict name releases; do
         ((${#only[@]})) && [[ " ${only[*]} " != *" $name "* ]] && continue
-        if [[ $verdict == run ]]; then
+        if [[ $verdict == run ]] || { [[ $verdict == needs ]] && ((${#only[@]})); }; then
             selected+=("$name")
+        elif [[ $verdict == needs ]]; then
+            if why=$("$e2e/$releases" --cached); then
+                selected+=("$name")
+            else
+                others=$((others + 1))
+                echo "other $name: $why"
+            fi
         else
             others=$((others + 1))
             echo "other $name: for Kubernetes $releases, this is $KUBE_VERSION"

@@ -9,7 +9,8 @@
 
 A case says its releases at its top, KUBE = ">=1.30" or "<1.23"; one that runs on all of them, but
 whose outcome the release decides, says ">=1.20". Without that line it runs everywhere, and once is
-enough.
+enough. One that needs a program which takes minutes to build says NEEDS = "kueue_build.sh": "needs NAME
+SCRIPT".
 """
 
 import ast
@@ -36,26 +37,25 @@ def holds(releases, version):
 
 
 def read_case(path):
-    """(releases or None, first paragraph of the description). The case is not run."""
+    """(releases or None, script or None, first paragraph of the description). The case is not run."""
     with open(path, encoding="utf-8") as source:
         tree = ast.parse(source.read(), path)
-    releases = None
-    for statement in tree.body:
-        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "KUBE":
-            releases = ast.literal_eval(statement.value)
-    return releases, " ".join(ast.get_docstring(tree).split("\n\n")[0].split())
+    said = {ast.unparse(statement.targets[0]): statement.value for statement in tree.body
+            if isinstance(statement, ast.Assign)}
+    releases, needs = (ast.literal_eval(said[word]) if word in said else None for word in ("KUBE", "NEEDS"))
+    return releases, needs, " ".join(ast.get_docstring(tree).split("\n\n")[0].split())
 
 
 def main(arguments):
     folder = "deployed" if "--as-deployed" in arguments else "cases"
     for path in sorted(glob.glob(f"{HERE}/{folder}/*.py")):
         name = os.path.basename(path).removesuffix(".py")
-        releases, about = read_case(path)
+        releases, needs, about = read_case(path)
         if "--list" in arguments:
             print(f"{name:28} {releases or '':7} {about}")
         elif releases or "--release-dependent" not in arguments:
             fits = releases is None or holds(releases, os.environ["KUBE_VERSION"])
-            print("run" if fits else "other", name, releases or "")
+            print("other" if not fits else "needs" if needs else "run", name, needs if fits and needs else releases or "")
 
 
 main(sys.argv[1:])
