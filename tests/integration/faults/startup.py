@@ -10,8 +10,10 @@ happened; it never crashes, hangs or charges wrongly.
 import argparse
 import collections
 import concurrent.futures
+import contextlib
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -26,9 +28,12 @@ READY_S = 30
 
 
 def free_port():
-    with socket.socket() as sock:
-        sock.bind((HOST, 0))
-        return sock.getsockname()[1]
+    """Below those that the kernel gives to outgoing connections: nobody takes it before the program listens."""
+    while True:
+        port = random.randrange(20000, 32768)
+        with contextlib.suppress(OSError), socket.socket() as sock:
+            sock.bind((HOST, port))
+            return port
 
 
 class Start:
