@@ -175,6 +175,14 @@ ROWS = [
      {PLUGIN + 'pods_by_limit{state="over_share"}': "0 1x20"}, 14, 1),
     ("GpusharePodsOverShare", "for a few minutes",
      {PLUGIN + 'pods_by_limit{state="over_share"}': "0 1x5 0x20"}, 14, 0),
+    ("GpusharePodAboveShare", "two pods, one of them", {
+        PLUGIN + 'pod_gpu_memory_used_bytes{namespace="a",pod="p",gpu="0"}': f"{6 << 30}x20",
+        PLUGIN + 'pod_gpu_memory_given_bytes{namespace="a",pod="p",gpu="0"}': f"{4 << 30}x20",
+        PLUGIN + 'pod_gpu_memory_used_bytes{namespace="a",pod="q",gpu="0"}': f"{4 << 30}x20",
+        PLUGIN + 'pod_gpu_memory_given_bytes{namespace="a",pod="q",gpu="0"}': f"{8 << 30}x20"}, 14, 1),
+    ("GpusharePodAboveShare", "by a context", {
+        PLUGIN + 'pod_gpu_memory_used_bytes{namespace="a",pod="p",gpu="0"}': f"{(4 << 30) + (526 << 20)}x20",
+        PLUGIN + 'pod_gpu_memory_given_bytes{namespace="a",pod="p",gpu="0"}': f"{4 << 30}x20"}, 14, 0),
     ("GpushareHookTrash", "more than a node's pods leave in a while",
      {PLUGIN + "hook_trash_folders": "0 150x80"}, 70, 1),
     ("GpushareHookTrash", "it is being emptied",

@@ -27,6 +27,7 @@ struct row {
     uint64_t asked_bytes;        /* of all; what follows, of those that are counted */
     uint64_t used_bytes, peak_bytes, unneeded_bytes;
     uint64_t over_bytes, over_peak_bytes; /* more than their share: now, and at the peak */
+    uint64_t ask_for_bytes;               /* what each of them has to ask for: whole GiB */
 };
 
 struct sizing {
@@ -90,6 +91,18 @@ static void read_options(struct sizing *sizing, int argc, char **argv)
 
 /* ---- rows ---- */
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Rounded up; one of what was never used, as nobody can ask for less. */
+static uint64_t whole_gib(uint64_t bytes)
+{
+    const uint64_t gib = UINT64_C(1) << 30;
+    return bytes > gib ? (bytes / gib + (bytes % gib > 0)) * gib : gib;
+}
+
 static struct row row_of(const struct sizing *sizing, const struct usage_pod *pod)
 {
     struct row row = {.pod = pod, .where = pod->ns, .name = "", .pods = 1};
@@ -111,7 +124,9 @@ static struct row row_of(const struct sizing *sizing, const struct usage_pod *po
         row.peak_bytes += gpu->peak_bytes;
         row.over_bytes += limits_over(pod, gpu->used_bytes);
         row.over_peak_bytes += limits_over(pod, gpu->peak_bytes);
+        row.ask_for_bytes = larger(row.ask_for_bytes, whole_gib(gpu->peak_bytes));
     }
+    row.ask_for_bytes *= pod->gpu_count; /* each GPU has an equal part */
     return row;
 }
 
@@ -125,6 +140,7 @@ static void add_row(struct row *sum, const struct row *row)
     sum->unneeded_bytes += row->unneeded_bytes;
     sum->over_bytes += row->over_bytes;
     sum->over_peak_bytes += row->over_peak_bytes;
+    sum->ask_for_bytes = larger(sum->ask_for_bytes, row->ask_for_bytes);
 }
 
 /* Rows that become one come together, before they are put in order. */
@@ -224,12 +240,18 @@ static void put_over(struct grid *grid, const struct row *row)
         grid_cell(grid, GRID_BAD, "%s%s", text, row->over_bytes ? "" : " at peak");
 }
 
+/* A pod asks, or all of an owner's with one template. */
+static bool is_asked(const struct sizing *sizing)
+{
+    return sizing->by == BY_POD || sizing->by == BY_OWNER;
+}
+
 static void put_row(struct grid *grid, const struct sizing *sizing, const struct row *row)
 {
     const bool pod = sizing->by == BY_POD, counted = row->counted > 0;
     grid_row(grid);
     grid_cell(grid, GRID_PLAIN, "%s", row->where);
-    if (pod || sizing->by == BY_OWNER)
+    if (is_asked(sizing))
         grid_cell(grid, GRID_PLAIN, "%s%s", !pod && !row->pod->owner[0] ? "Pod/" : "", row->name);
     if (pod)
         grid_cell(grid, GRID_PLAIN, "%s", row->pod->node);
@@ -241,6 +263,8 @@ static void put_row(struct grid *grid, const struct sizing *sizing, const struct
     put_bytes(grid, row->used_bytes, counted);
     put_bytes(grid, row->peak_bytes, counted);
     put_bytes(grid, row->unneeded_bytes, counted);
+    if (is_asked(sizing))
+        put_bytes(grid, row->ask_for_bytes, counted);
     put_over(grid, row);
     if (pod)
         grid_cell(grid, GRID_PLAIN, "%s", gs_enforced_name(row->pod->enforced));
@@ -249,13 +273,15 @@ static void put_row(struct grid *grid, const struct sizing *sizing, const struct
 static void put_head(struct grid *grid, const struct sizing *sizing)
 {
     grid_column(grid, false, sizing->by == BY_NODE ? "NODE" : "NAMESPACE");
-    if (sizing->by == BY_OWNER || sizing->by == BY_POD)
+    if (is_asked(sizing))
         grid_column(grid, false, sizing->by == BY_OWNER ? "OWNER" : "POD");
     grid_column(grid, sizing->by != BY_POD, sizing->by == BY_POD ? "NODE" : "PODS");
     grid_column(grid, true, "ASKED(GiB)");
     grid_column(grid, true, "USED");
     grid_column(grid, true, "PEAK");
     grid_column(grid, true, "NEVER USED");
+    if (is_asked(sizing))
+        grid_column(grid, true, "ASK FOR");
     grid_column(grid, false, "OVER");
     if (sizing->by == BY_POD)
         grid_column(grid, false, "ENFORCED");
@@ -327,6 +353,8 @@ static int print_document(const struct sizing *sizing)
             doc_number(&doc, "usedBytes", row->used_bytes);
             doc_number(&doc, "peakBytes", row->peak_bytes);
             doc_number(&doc, "neverUsedBytes", row->unneeded_bytes);
+            if (is_asked(sizing))
+                doc_number(&doc, "askForBytes", row->ask_for_bytes);
             doc_number(&doc, "overBytes", row->over_bytes);
             doc_number(&doc, "overAtPeakBytes", row->over_peak_bytes);
         }
