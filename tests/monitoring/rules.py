@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ATTEMPTS = "gpushare_bind_attempts_total"
 BUCKET = "gpushare_request_duration_seconds_bucket"
 PLUGIN = "gpushare_device_plugin_"
@@ -246,6 +247,13 @@ def bill(name, labels, hours):
                 (f"sum_over_time({series}{labels}", "[119m])", "", 120, sum(hours)))]
 
 
+def monthly():
+    """The queries of docs/with.md, by what, of two hours in place of a month."""
+    with open(os.path.join(ROOT, "docs", "with.md"), encoding="utf-8") as text:
+        table = re.search(r"^\| by \| asked \| used \|\n(.*?)\n\n", text.read(), re.M | re.S)[1]
+    return [re.sub(r"\[30d\]", "[119m]", query) for query in re.findall(r"`(sum by .*?)`", table)]
+
+
 def cost_test():
     """Two hours: who was there for ten minutes, two replicas that say the same, a pod on two GPUs."""
     stay, leave = f"{8 << 30}x125", f"{6 << 30}x9 stale"
@@ -257,8 +265,13 @@ def cost_test():
         **{f'{allocated}{{namespace="left",instance="{one}"}}': leave for one in "ab"},
         **{f'{gpu}{{node="n",gpu="{idx}",instance="{one}"}}': stay for idx in "01" for one in "ab"},
         **{f'{GIVEN}{{{pod},gpu="{idx}"}}': stay for idx in "01"},
-        f'{GIVEN}{{{pod.replace("a", "b", 2)},gpu="0"}}': leave,
-        **{f'{USED}{{{pod},gpu="{idx}"}}': f"{2 << 30}x125" for idx in "01"}}
+        f'{GIVEN}{{namespace="t",pod="b",owner="Job/b",instance="n",gpu="0"}}': leave,
+        **{f'{USED}{{{pod},gpu="{idx}"}}': f"{2 << 30}x125" for idx in "01"},
+        **{f'kube_node_labels{{node="n",instance="{one}",label_nvidia_com_gpu_product="L4"}}': "1x125" for one in "ab"}}
+    both = [('{namespace="stays"}', 16), ('{namespace="left"}', 0.9)]
+    owners = [('{namespace="t",owner="Job/a"}', 32), ('{namespace="t",owner="Job/b"}', 0.9)]
+    months = [both, [('{namespace="t"}', 8)], owners, [('{namespace="t",owner="Job/a"}', 8)],
+              [('{label_nvidia_com_gpu_product="L4"}', 32)]]
     return {
         "name": "cost", "interval": "1m",
         "input_series": [{"series": name, "values": values} for name, values in series.items()],
@@ -268,7 +281,10 @@ def cost_test():
             *bill("owner_asked", '{namespace="t",owner="Job/a"}', (16, 16)),
             *bill("owner_used", '{namespace="t",owner="Job/a"}', (4, 4)),
             {"expr": f'sum_over_time({RECORDED % "namespace_asked"}{{namespace="left"}}[3h])',
-             "eval_time": "120m", "exp_samples": [{"labels": '{namespace="left"}', "value": 1}]}]}
+             "eval_time": "120m", "exp_samples": [{"labels": '{namespace="left"}', "value": 1}]},
+            *({"expr": query, "eval_time": "120m",
+               "exp_samples": [{"labels": labels, "value": value} for labels, value in rows]}
+              for query, rows in zip(monthly(), months, strict=True))]}
 
 
 def untested(rules):
