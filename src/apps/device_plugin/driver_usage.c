@@ -11,6 +11,9 @@
 /* Three readings. */
 #define STALE_NS (30 * GS_NS_PER_S)
 
+/* What the contexts of two processes take, which the driver counts, too. */
+#define CONTEXTS_BYTES (UINT64_C(1) << 30)
+
 /* ---- on the GPUs' thread ---- */
 
 void driver_reading_free(struct driver_reading *reading)
@@ -234,4 +237,24 @@ void driver_usage_find(struct driver_usage *usage, const char *uid, gs_gpu_mask 
         ret->used_on[gpu] = pod ? pod->use.used_on[gpu] : 0;
         ret->peak_on[gpu] = pod ? pod->use.peak_on[gpu] : 0;
     }
+}
+
+void driver_usage_over(struct driver_usage *usage, const char *uid, uint64_t bytes)
+{
+    struct driver_usage_pod *pod = find(usage, uid);
+    if (pod && bytes > pod->over_bytes)
+        pod->over_bytes = bytes;
+}
+
+const char *driver_usage_next_over(struct driver_usage *usage, uint64_t *ret_bytes)
+{
+    for (size_t i = 0; i < usage->count; i++) {
+        struct driver_usage_pod *pod = &usage->pods[i];
+        if (pod->told || pod->over_bytes <= CONTEXTS_BYTES)
+            continue;
+        pod->told = true;
+        *ret_bytes = pod->over_bytes;
+        return pod->uid;
+    }
+    return NULL;
 }

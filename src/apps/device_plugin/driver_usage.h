@@ -61,6 +61,8 @@ struct driver_usage_pod {
     bool placed;         /* asked for since the last pass began */
     gs_gpu_mask unknown; /* by the last reading */
     struct pod_use use;  /* counted: of these something was ever read */
+    uint64_t over_bytes; /* the most above its share so far */
+    bool told;           /* that it was over, to people */
 };
 
 /* The loop's. A zeroed one is valid. */
@@ -84,5 +86,11 @@ void driver_usage_pass_end(struct driver_usage *usage);
 /* Adds to ret what the driver knows of the pod on those of the GPUs on which it is counted. */
 void driver_usage_find(struct driver_usage *usage, const char *uid, gs_gpu_mask gpus,
                        int64_t now_ns, struct pod_use *ret);
+
+/* The pod uses so much more of a GPU than its share. */
+void driver_usage_over(struct driver_usage *usage, const char *uid, uint64_t bytes);
+/* After a pass, those of whom nobody has been told, each once for as long as it is there: its UID,
+ * until the next call. NULL: no more. */
+const char *driver_usage_next_over(struct driver_usage *usage, uint64_t *ret_bytes);
 
 #endif

@@ -135,6 +135,22 @@ static void tick(struct plugin *plugin)
     plugin_wake_at(plugin, plugin->round.tick_ns);
 }
 
+/* Where the keeper counts, it has words of its own. */
+static void tell_over(struct plugin *plugin)
+{
+    uint64_t bytes;
+    const char *uid;
+    char words[192];
+    while (plugin->settings.pod_usage &&
+           (uid = driver_usage_next_over(&plugin->driver_usage, &bytes)) != NULL) {
+        snprintf(words, sizeof(words),
+                 "uses %.1f GiB more of a GPU's memory than its share, as the driver counts: its "
+                 "neighbours may fail for want of it; ask for more, or use less",
+                 (double)bytes / (1 << 30));
+        gs_allocator_tell(plugin->alloc, uid, true, "GpuMemoryAboveShare", words);
+    }
+}
+
 /* After a pass over all pods: what they use. */
 static void tell_usage(struct plugin *plugin)
 {
@@ -155,6 +171,7 @@ static void tell_usage(struct plugin *plugin)
     driver_usage_pass_begin(&plugin->driver_usage);
     gs_allocator_each_placed(plugin->alloc, usage_add_pod, &usage);
     driver_usage_pass_end(&plugin->driver_usage);
+    tell_over(plugin);
     pages_set_usage(&plugin->pages, &usage);
 }
 

@@ -167,13 +167,17 @@ static bool is_over(const struct usage *usage, const struct gs_placed *pod,
 {
     uint64_t share = kept->bytes ? kept->bytes : pod->units * usage->unit_bytes;
     uint32_t gpu;
+    bool over = false;
     if (kept->used_bytes > share)
         return false;
     GS_FOR_EACH_GPU (gpu, use->counted) {
-        if (use->used_on[gpu] > share)
-            return true;
+        if (use->used_on[gpu] <= share)
+            continue;
+        over = true;
+        if (usage->driver)
+            driver_usage_over(usage->driver, pod->cgroup_uid, use->used_on[gpu] - share);
     }
-    return false;
+    return over;
 }
 
 void usage_add_pod(void *ctx, const struct gs_placed *pod)

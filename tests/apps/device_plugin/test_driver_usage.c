@@ -252,6 +252,50 @@ static void an_old_reading_tells_nothing(void **state)
     }
 }
 
+/* One pass: a is there or not, and above its share by so much, and so is b, by a context. */
+static uint64_t told_of_a(struct rig *rig, bool there, uint64_t over)
+{
+    uint64_t bytes = 0, told = 0;
+    const char *uid;
+    driver_usage_pass_begin(&rig->usage);
+    use_of(rig, "b", NOW_NS);
+    driver_usage_over(&rig->usage, "b", GIB);
+    if (there) {
+        use_of(rig, "a", NOW_NS);
+        driver_usage_over(&rig->usage, "a", over);
+        driver_usage_over(&rig->usage, "a", over / 2); /* on another GPU */
+    }
+    driver_usage_pass_end(&rig->usage);
+    while ((uid = driver_usage_next_over(&rig->usage, &bytes)) != NULL) {
+        assert_string_equal(uid, "a");
+        assert_int_equal(told, 0);
+        told = bytes;
+    }
+    return told;
+}
+
+static void who_is_above_his_share_is_told_once(void **state)
+{
+    static const struct {
+        bool there;
+        uint64_t over, told;
+    } passes[] = {{true, 0, 0},       {true, GIB, 0},     {true, 3 * GIB, 3 * GIB},
+                  {true, 4 * GIB, 0}, {true, 0, 0},       {true, 4 * GIB, 0},
+                  {false, 0, 0},      {true, 2 * GIB, 0}, {true, 2 * GIB, 2 * GIB}};
+    struct rig rig;
+    make(&rig);
+    rig.counts[0] = 2;
+    rig.processes[0][0] = (struct gs_gpu_process){10, GIB};
+    rig.processes[0][1] = (struct gs_gpu_process){20, GIB};
+    read_once(&rig, &rig.set, NOW_NS);
+    GS_FOR_EACH_ROW (pass, passes) {
+        assert_int_equal(told_of_a(&rig, pass->there, pass->over), pass->told);
+        if (pass == &passes[7]) /* nothing is known of it until the next reading */
+            read_once(&rig, &rig.set, NOW_NS);
+    }
+    clear(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +304,7 @@ int main(void)
         cmocka_unit_test(what_was_used_at_most_is_kept_while_the_pod_is_there),
         cmocka_unit_test(a_process_that_tells_again_is_counted_again),
         cmocka_unit_test(an_old_reading_tells_nothing),
+        cmocka_unit_test(who_is_above_his_share_is_told_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

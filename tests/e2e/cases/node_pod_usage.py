@@ -3,7 +3,7 @@
 """What pods use by the driver's list of processes: a stand-in for the driver's library lists processes of real
 containers, and the plugin, in a cgroup namespace of its own as its container has one, tells two pods on one GPU
 apart; one leaves; the PID of one is taken by another pod's process, and counts for nobody until the driver no
-longer names it (90 s)."""
+longer names it; who is above its share has an Event (95 s)."""
 
 import glob
 import json
@@ -177,6 +177,14 @@ def pid_is_taken(cluster, driver, pid):
         os.waitpid(pid, 0)
 
 
+def above_its_share(cluster, driver):
+    cluster.create_pods([real_pod("small", 2)])
+    cluster.running("small")
+    driver.show((cluster.pid_of("small"), 3584, "compute", True), (cluster.pid_of("c"), 512, "compute", True))
+    wait_for("who is above its share is told so", lambda: "GpuMemoryAboveShare" in cluster.events("small"), 45)
+    check("GpuMemoryAboveShare" not in cluster.events("c"), "who is not is told so, too")
+
+
 def body():
     driver = Driver()
     flags = ("--nvml-library", built_program("tests/libfake_nvml.so"), "--pod-usage=on",
@@ -185,6 +193,7 @@ def body():
         cluster.create_pods([real_pod("a", 4), real_pod("b", 4)])
         pid = two_pods(cluster, driver)
         pid_is_taken(cluster, driver, pid)
+        above_its_share(cluster, driver)
 
 
 run(body)
