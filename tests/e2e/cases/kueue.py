@@ -9,7 +9,7 @@ import subprocess
 
 from harness.case import check, run
 from harness.cluster import Cluster
-from harness.control_plane import ROOT, built_program
+from harness.control_plane import ROOT, built_by
 from harness.objects import GPU_MEM, IDX, annotation, bound_node, node, unschedulable_message
 from harness.processes import free_port, wait_for
 
@@ -41,8 +41,7 @@ class Queues:
         self.cluster = cluster
 
     def start(self):
-        built = subprocess.run([os.path.join(ROOT, "tests/e2e", NEEDS)], check=True, capture_output=True,
-                               text=True).stdout.strip()
+        built = built_by(NEEDS)
         kubectl, path = self.cluster.control_plane.kubectl, self.cluster.control_plane.path
         for name in sorted(os.listdir(f"{built}/crd")):
             kubectl("create", "-f", f"{built}/crd/{name}")
@@ -85,7 +84,8 @@ class Queues:
         def probe():
             found = [one for one in self.pods(team, name) if not bound_node(one)]
             return found[0] if len(found) == count and all(map(unschedulable_message, found)) else None
-        told = why(self.cluster, wait_for(f"{count} pods of {name} are refused", probe, 60))
+        refused = wait_for(f"{count} pods of {name} are refused", probe, 60)["metadata"]["name"]
+        told = self.cluster.why(refused, team)
         print(told)
         return told
 
@@ -101,12 +101,6 @@ def example():
     with open(os.path.join(ROOT, "examples/kueue.yaml"), encoding="utf-8") as text:
         words = text.read().replace("schedulerName: gpushare-scheduler", "terminationGracePeriodSeconds: 0")
     return words
-
-
-def why(cluster, pod):
-    return subprocess.run([built_program("kubectl-inspect-gpushare"), "why", pod["metadata"]["name"], "-n",
-                           pod["metadata"]["namespace"], "--kubeconfig", cluster.control_plane.kubeconfig("admin")],
-                          check=True, capture_output=True, text=True, timeout=60).stdout
 
 
 def body():

@@ -8,10 +8,11 @@
 
 import os
 import shutil
+import subprocess
 
 from harness import ledger
 from harness.api import node_path, pod_path
-from harness.control_plane import EXTENDER_NAMESPACE, ControlPlane
+from harness.control_plane import EXTENDER_NAMESPACE, ControlPlane, built_program
 from harness.extender import Extender
 from harness.objects import NAMESPACE, bound_node, unschedulable_message
 from harness.processes import Failure, Processes, wait_for
@@ -151,6 +152,13 @@ class Cluster:
                 raise OSError(f"{len(differences)} nodes differ; {differences[0]}")
             return True
         wait_for("inspect agrees with the API", probe, timeout_s, interval_s=0.5)
+
+    def why(self, name, namespace=NAMESPACE):
+        """What a user reads about a pod."""
+        return subprocess.run([
+            built_program("kubectl-inspect-gpushare"), "why", name, "-n", namespace,
+            "--kubeconfig", self.control_plane.kubeconfig("admin")],
+            check=True, capture_output=True, text=True, timeout=60).stdout
 
     def events(self, pod_name, namespace=NAMESPACE):
         """{reason: how often} of a pod's events."""

@@ -44,6 +44,12 @@ def built_program(name):
     return os.path.join(os.environ.get("GPUSHARE_BUILD_DIR", os.path.join(ROOT, "build")), name)
 
 
+def built_by(script):
+    """The folder that a script of tests/e2e makes when it is missing: a controller of others."""
+    return subprocess.run([os.path.join(ROOT, "tests/e2e", script)], check=True, stdout=subprocess.PIPE,
+                          text=True).stdout.strip()
+
+
 def kube_program(name):
     """A program of the Kubernetes under test; scripts/e2e.sh sets the folder."""
     return os.path.join(os.environ["KUBE_BIN_DIR"], name)
