@@ -5,7 +5,7 @@
     run.py BUILD
 
 The file is read, its words are put in and its commands are run as k9s does (derailed/k9s v0.50.16,
-internal/config/plugin.go, internal/view/env.go and exec.go). In k9s itself keys have to be pressed.
+internal/config/plugin.go, internal/view/env.go and exec.go). In k9s itself: tests/e2e/cases/k9s.py.
 """
 
 import json
