@@ -86,6 +86,7 @@ prepare() {
     ((!late)) || mistaken_source
     build_project "$source" release gpushare-extender gpushare-device-plugin gpushare-mps \
         kubectl-inspect-gpushare
+    KUBE_PROXY=$(env -u KUBE_BIN_DIR KUBE_VERSION=newest "$e2e/kube_build.sh")/kube-proxy # older ones want IPv6
     KUBE_BIN_DIR=$("$e2e/kube_build.sh")
     ETCD=$("$e2e/etcd_fetch.sh")
     NODE_DIR=$("$e2e/node_fetch.sh")
@@ -95,7 +96,7 @@ prepare() {
     else
         kernel=$("$root/tests/kernel/kernel_build.sh")
     fi
-    export GPUSHARE_IMAGES=$work/images GPUSHARE_RUN_DIR=/mnt KUBE_BIN_DIR ETCD NODE_DIR \
+    export GPUSHARE_IMAGES=$work/images GPUSHARE_RUN_DIR=/mnt KUBE_BIN_DIR KUBE_PROXY ETCD NODE_DIR \
         PYTHONPATH=$e2e:$node PYTHONDONTWRITEBYTECODE=1
     unset KUBECONFIG http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY
     mkdir "$work/run"

@@ -205,7 +205,7 @@ class VmCluster(Cluster):
     def start_anew(self):
         box = os.path.join(self.run_dir, "box.tar")
         write_image(box)
-        self.machine.start((kube_program("kubelet"), kube_program("kube-proxy")))
+        self.machine.start((kube_program("kubelet"), os.environ["KUBE_PROXY"]))
         super().start()
         self.start_node(box)
 
