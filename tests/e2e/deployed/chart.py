@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The chart as Helm installs, tests ("helm test") and uninstalls it; and the page for a team
+"""The chart as Helm installs (by the README's command), tests ("helm test") and uninstalls it; and the page for a team
 (manifests/web), which who has its Role reaches and nobody else, and nothing beside it. 35 s; a minute on a busy
 machine."""
 
@@ -15,12 +15,12 @@ from harness.case import check, run
 from harness.containers import write_image
 from harness.control_plane import ROOT, kube_program
 from harness.deployed import DeployedCluster
+from harness.documents import Operator, commands
 from harness.install import SYSTEM, DeployedPlugin, SecondScheduler
 from harness.node import NODE, real_pod
 from harness.processes import wait_for
 
 FETCH = os.path.join(ROOT, "tests/charts/helm_fetch.sh")
-CHART = os.path.join(ROOT, "manifests/chart")
 WEB = os.path.join(ROOT, "manifests/web")
 PAGE = "gpushare-web" # its namespace
 KUBECTL_IMAGE = "registry.k8s.io/kubectl"
@@ -34,9 +34,8 @@ class Helm:
     def __init__(self, cluster):
         folder = subprocess.run([FETCH], check=True, capture_output=True, text=True).stdout.strip()
         self.program = os.path.join(folder, "helm")
-        self.environment = {**os.environ, "KUBECONFIG": cluster.control_plane.kubeconfig("admin"),
-                            "HELM_CACHE_HOME": cluster.run_dir, "HELM_CONFIG_HOME": cluster.run_dir,
-                            "HELM_DATA_HOME": cluster.run_dir}
+        self.homes = {f"HELM_{kind}_HOME": cluster.run_dir for kind in ("CACHE", "CONFIG", "DATA")}
+        self.environment = {**os.environ, **self.homes, "KUBECONFIG": cluster.control_plane.kubeconfig("admin")}
 
     def run(self, verb, *args):
         """(exit code, what it said)"""
@@ -52,7 +51,7 @@ class Helm:
 
 
 def install(cluster, helm):
-    """As the chart's README says; the nodes have the images."""
+    """By the README's own command, told what images this cluster has."""
     layout = SecondScheduler(cluster)
     image = os.path.join(cluster.run_dir, "kubectl.tar")
     write_image(image, f"{KUBECTL_IMAGE}:test", kube_program("kubectl"), ())
@@ -62,9 +61,13 @@ def install(cluster, helm):
               encoding="utf-8") as text:
         scheduler = re.search(r"newTag: (\S+)", text.read())[1]
     cluster.scheduler.start(None)
-    helm.must("install", CHART, "--create-namespace", "--wait", "--timeout=120s", "--set",
-              f"kubeScheduler.tag={scheduler},kubectl.tag=test,"
-              "devicePlugin.extraArgs={--fake-gpus=2x16GiB}")
+    operator = Operator(cluster)
+    operator.environment.update(helm.homes)
+    by_helm = commands("README.md", "The first pod")[1]
+    operator.run(by_helm, [
+        layout.readme_changes()[0], ("helm install", f"{helm.program} install --wait --timeout=120s"),
+        ("--set layout=secondScheduler", "--set layout=secondScheduler,kubectl.tag=test,"
+         f"kubeScheduler.tag={scheduler},devicePlugin.extraArgs='{{--fake-gpus=2x16GiB}}'")])
     cluster.plugin = DeployedPlugin(cluster)
     cluster.start_plugin()
     said = helm.must("test")

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 
-from chart import CHART, FETCH, Helm
+from chart import FETCH, Helm
 from harness import seclusion
 from harness.case import check, run
 from harness.control_plane import ROOT
@@ -41,7 +41,7 @@ def install(cluster, helm):
         scheduler = re.search(r"newTag: (\S+)", text.read())[1]
     cluster.scheduler.start(None)
     cluster.kubectl("label", "node", NODE, "aliyun.com/gpu-mps=true")
-    helm.must("install", CHART, "--create-namespace", "--wait", "--timeout=120s", "--set",
+    helm.must("install", os.path.join(ROOT, "manifests/chart"), "--create-namespace", "--wait", "--timeout=120s", "--set",
               f"kubeScheduler.tag={scheduler},mps.enabled=true,mps.byLabel=true,"
               "devicePlugin.extraArgs={--fake-gpus=1x16GiB}")
     cluster.plugin = DeployedPlugin(cluster)
