@@ -240,7 +240,7 @@ def usage(cluster):
     cluster.create(share_pod("took", 8, "charge 3"))
     cluster.running("took")
     said = wait_for("inspect usage tells it", lambda: re.search(
-        r"^default +took +real +8\.0 +3\.0 +3\.0 +5\.0 +- +dmem", cluster.inspect("usage", "--by", "pod"),
+        r"^default +took +real +8\.0 +3\.0 +3\.0 +5\.0 +3\.0 +- +dmem", cluster.inspect("usage", "--by", "pod"),
         re.M), 60, interval_s=2)
     check(bool(said), "8 GiB given, 3 used", said.group(0))
 
