@@ -122,6 +122,7 @@ void why_find(struct why *why, const struct snapshot *snapshot, const struct usa
     why->snapshot = snapshot;
     why->unit = verdict_unit(snapshot);
     why->scheduler = snapshot_scheduler(snapshot);
+    gs_ask_of_pod(&why->ask, &why->pod); /* it points into the pod, which may have been moved */
     if (why->state == WHY_WAITING)
         verdict_of(snapshot, &why->ask, &why->verdict);
     why->charged = gs_ledger_find_claim(ledger, why->pod.uid, &why->own);
