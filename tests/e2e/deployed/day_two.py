@@ -97,7 +97,7 @@ def sizes(operator):
     """{owner: (pods, GiB asked for, GiB used)} of the command's table; the plugin is read through the
     API server."""
     rows = [line.split() for line in operator.run("kubectl inspect gpushare usage").splitlines()]
-    return {row[1]: (int(row[2]), float(row[3]), row[4]) for row in rows[1:] if len(row) == 9}
+    return {row[1]: (int(row[2]), float(row[3]), row[4]) for row in rows[1:] if len(row) == 9 and row[2].isdigit()}
 
 
 def what_pods_use(operator):
