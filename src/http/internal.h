@@ -109,6 +109,7 @@ struct gs_http_conn {
     uint64_t body_claimed_bytes; /* Content-Length; 0: none */
     size_t counted_bytes;        /* what of server->buffered_bytes is ours */
     size_t kept_bytes;           /* what of server->kept_bytes is ours */
+    bool crowded;                /* the query's keys were thrown away, the answer is 414 */
     bool head;                   /* the method is HEAD */
     bool last;                   /* nothing that comes after the request is read */
     bool linger;                 /* the client may still be sending when we close */
@@ -248,7 +249,8 @@ void gs_conn_drop_body(struct gs_http_conn *conn);
 unsigned gs_framing_read(struct MHD_Connection *mhd, const char *method, const char *version,
                          uint64_t *ret_length, const char **ret_why);
 
-/* request.c: MHD_AccessHandlerCallback and the percent-decoder. */
+/* request.c: of MHD_OPTION_URI_LOG_CALLBACK, MHD_AccessHandlerCallback and the percent-decoder. */
+void *gs_request_line(void *cls, const char *uri, struct MHD_Connection *mhd);
 enum MHD_Result gs_request_access(void *cls, struct MHD_Connection *mhd, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_len, void **request_context);

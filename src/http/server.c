@@ -85,9 +85,10 @@ static int start_loop(struct gs_http_server *server, struct gs_http_loop *loop,
     loop->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, gs_request_access, loop, MHD_OPTION_NOTIFY_CONNECTION, gs_conn_notify,
         loop, MHD_OPTION_NOTIFY_COMPLETED, gs_conn_completed, loop, MHD_OPTION_UNESCAPE_CALLBACK,
-        gs_request_unescape, loop, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        server->config.max_head_bytes, MHD_OPTION_CONNECTION_LIMIT,
-        server->config.max_connections * 2 + 1024, MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+        gs_request_unescape, loop, MHD_OPTION_URI_LOG_CALLBACK, gs_request_line, loop,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, server->config.max_head_bytes,
+        MHD_OPTION_CONNECTION_LIMIT, server->config.max_connections * 2 + 1024, MHD_OPTION_ARRAY,
+        more, MHD_OPTION_END);
     return loop->daemon ? 0 : gs_fail_errno(err, GS_EIO, errno, "cannot start an HTTP thread");
 }
 

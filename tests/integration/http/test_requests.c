@@ -328,6 +328,56 @@ static void huge_heads_are_refused(void **state)
     assert_int_equal(http_probe_get(fix->port, "/hello"), 200);
 }
 
+static unsigned status_of(const struct fixture *fix, int keys, size_t filler, int headers)
+{
+    struct http_probe probe;
+    struct http_answer answer;
+    _cleanup_(gs_buf_release) struct gs_buf text = GS_BUF(1 << 20);
+    gs_buf_puts(&text, "GET /hello?");
+    for (int i = 0; i < keys; i++)
+        gs_buf_printf(&text, "&k%d=%d", i, i);
+    for (size_t i = 0; i < filler; i++)
+        gs_buf_putc(&text, 'x');
+    gs_buf_puts(&text, " HTTP/1.1\r\nHost: x\r\n");
+    for (int i = 0; i < headers; i++)
+        gs_buf_printf(&text, "H%d: %d\r\n", i, i);
+    gs_buf_puts(&text, "\r\n");
+    assert_true(http_probe_open(&probe, fix->port));
+    probe.timeout_ms = 3000;
+    http_probe_send(&probe, text.data, text.len);
+    unsigned status = http_probe_answer(&probe, &answer) ? (unsigned)answer.status : 0;
+    if (!status)
+        status = http_probe_closed(&probe) ? 1 : 0; /* the reset was faster than the answer */
+    http_probe_close(&probe);
+    return status;
+}
+
+/* At whatever point libmicrohttpd's memory is full: nobody waits for a deadline. */
+static void whoever_asks_too_much_hears_it_at_once(void **state)
+{
+    struct fixture fix;
+    fixture_init(&fix);
+    fixture_stop_clock(&fix);
+    fix.config.max_head_bytes = 8192;
+    fixture_start(&fix);
+    for (int keys = 0; keys < 400; keys += keys < 200 ? 7 : 50)
+        for (size_t filler = 0; filler < 8192; filler += 500) {
+            unsigned status = status_of(&fix, keys, filler, 0);
+            if (status != 1 && status != 200 && status != 414 && status != 431)
+                fail_msg("%d keys and %zu bytes: %u", keys, filler, status);
+            if (keys <= 50 && filler <= 2000)
+                assert_int_equal(status, 200);
+            if (keys >= 200)
+                assert_int_not_equal(status, 200);
+        }
+    for (int headers = 0; headers < 300; headers += 7) {
+        unsigned status = status_of(&fix, 20, 0, headers);
+        if (status != 1 && status != 200 && status != 431)
+            fail_msg("%d headers: %u", headers, status);
+    }
+    fixture_stop(&fix);
+}
+
 static void many_headers_fit(void **state)
 {
     const struct fixture *fix = *state;
@@ -495,6 +545,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_client_that_is_refused_may_go_on_sending, start, stop),
         cmocka_unit_test_setup_teardown(endless_chunks_are_cut, start, stop),
         cmocka_unit_test_setup_teardown(huge_heads_are_refused, start, stop),
+        cmocka_unit_test(whoever_asks_too_much_hears_it_at_once),
         cmocka_unit_test_setup_teardown(many_headers_fit, start, stop),
         cmocka_unit_test(all_bodies_together_have_a_ceiling),
         cmocka_unit_test(answers_that_nobody_reads_have_a_ceiling),
