@@ -76,7 +76,8 @@ struct queued_write {
     char *ns, *name, *uid;
     const char *reason; /* WRITE_EVENT: constant */
     char *message;
-    struct gs_arena arena; /* of the annotations, made when it is taken */
+    struct gs_event_object about; /* WRITE_EVENT, in the arena */
+    struct gs_arena arena;        /* of the annotations, made when it is taken */
 };
 
 struct gs_allocator {
@@ -193,6 +194,9 @@ uint64_t gs_write_record(struct gs_allocator *alloc, struct claimant *claimant);
 uint64_t gs_write_assigned(struct gs_allocator *alloc, const struct claimant *claimant);
 uint64_t gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, uint64_t after,
                         bool warning, const char *reason, const char *message);
+/* About the pod's controller. 0 also when it has none: a static pod's, its node, is none. */
+uint64_t gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *claimant,
+                              bool warning, const char *reason, const char *message);
 /* A record or ASSIGNED waits to be sent, or is on its way. */
 bool gs_record_is_queued(const struct gs_allocator *alloc, const char *uid);
 int64_t gs_allocator_now_ns(const struct gs_allocator *alloc);

@@ -83,3 +83,13 @@ void gs_allocator_tell(struct gs_allocator *alloc, const char *uid, bool warning
     if (claimant)
         gs_write_event(alloc, claimant, 0, warning, reason, message);
 }
+
+void gs_allocator_tell_owner_too(struct gs_allocator *alloc, const char *uid, bool warning,
+                                 const char *reason, const char *message)
+{
+    const struct claimant *claimant = gs_claimant_of_cgroup(alloc, uid);
+    if (!claimant)
+        return;
+    gs_write_event(alloc, claimant, 0, warning, reason, message);
+    gs_write_owner_event(alloc, claimant, warning, reason, message);
+}

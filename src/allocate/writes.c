@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What has to be written to the API, in order, until it is. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpushare/base/backoff.h"
 #include "gpushare/codec/annotation.h"
+#include "gpushare/codec/event.h"
 #include "internal.h"
 
 #define FIRST_PAUSE_NS (500 * GS_NS_PER_MS)
 #define LAST_PAUSE_NS  (32 * GS_NS_PER_S)
+
+/* More than that is cut when it is sent. */
+enum { MESSAGE_BYTES = GS_EVENT_MESSAGE_MAX + 1 };
 
 static void free_write(struct queued_write *write)
 {
@@ -120,20 +125,60 @@ uint64_t gs_write_assigned(struct gs_allocator *alloc, const struct claimant *cl
     return write->number;
 }
 
+static int keep_about(struct queued_write *write, const struct gs_event_object *about)
+{
+    struct gs_event_object *to = &write->about;
+    to->api = gs_arena_strndup(&write->arena, about->api, strlen(about->api));
+    to->kind = gs_arena_strndup(&write->arena, about->kind, strlen(about->kind));
+    to->name = gs_arena_strndup(&write->arena, about->name, strlen(about->name));
+    to->uid = gs_arena_strndup(&write->arena, about->uid, strlen(about->uid));
+    return to->api && to->kind && to->name && to->uid ? 0 : -1;
+}
+
+static struct queued_write *new_event(struct gs_allocator *alloc, const struct claimant *claimant,
+                                      const struct gs_event_object *about, const char *message)
+{
+    struct queued_write *write = new_write(alloc, claimant, WRITE_EVENT);
+    if (!write)
+        return NULL;
+    write->message = strdup(message);
+    if (write->message && keep_about(write, about) == 0)
+        return write;
+    free_write(write);
+    return NULL;
+}
+
 uint64_t gs_write_event(struct gs_allocator *alloc, const struct claimant *claimant, uint64_t after,
                         bool warning, const char *reason, const char *message)
 {
-    struct queued_write *write = new_write(alloc, claimant, WRITE_EVENT);
+    const struct gs_pod *pod = &claimant->pod;
+    struct queued_write *write = new_event(
+        alloc, claimant, &(struct gs_event_object){"v1", "Pod", pod->name, pod->uid}, message);
     if (!write)
         return 0;
     write->after = after;
     write->warning = warning;
     write->reason = reason;
-    write->message = strdup(message);
-    if (!write->message) {
-        free_write(write);
+    append(alloc, write);
+    return write->number;
+}
+
+uint64_t gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *claimant,
+                              bool warning, const char *reason, const char *message)
+{
+    const struct gs_pod *pod = &claimant->pod;
+    char words[MESSAGE_BYTES];
+    if (!pod->owner_uid[0] || !pod->owner_name[0] || pod->static_uid[0])
         return 0;
-    }
+    snprintf(words, sizeof(words), "pod %s %s", pod->name, message);
+    struct queued_write *write = new_event(
+        alloc, claimant,
+        &(struct gs_event_object){pod->owner_api, pod->owner_kind, pod->owner_name, pod->owner_uid},
+        words);
+    if (!write)
+        return 0;
+    write->warning = warning;
+    write->reason = reason;
     append(alloc, write);
     return write->number;
 }
@@ -263,6 +308,7 @@ bool gs_allocator_next_write(struct gs_allocator *alloc, struct gs_allocator_wri
                                            .name = write->name,
                                            .uid = write->uid,
                                            .event = write->kind == WRITE_EVENT,
+                                           .about = write->about,
                                            .warning = write->warning,
                                            .reason = write->reason,
                                            .message = write->message};

@@ -19,7 +19,8 @@ const char *gs_event_namespace(const struct gs_event *event)
 static void put_involved(struct gs_buf *out, const struct gs_event *event)
 {
     gs_put_key(out, "involvedObject");
-    gs_buf_puts(out, "{\"apiVersion\":\"v1\"");
+    gs_buf_putc(out, '{');
+    gs_put_string(out, "apiVersion", event->api ? event->api : "v1");
     gs_put_string(out, "kind", event->kind);
     gs_put_optional(out, "namespace", event->ns);
     gs_put_string(out, "name", event->name);

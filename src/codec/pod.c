@@ -31,7 +31,7 @@ static void read_owners(struct gs_pod_reader *pr)
         struct gs_scan_text key;
         const char *uid = "";
         bool controller = false, daemon = false;
-        struct gs_scan_text kind = {0}, name = {0};
+        struct gs_scan_text api = {0}, kind = {0}, name = {0};
         gs_scan_object(&reader->scan, "metadata.ownerReferences entry");
         while (gs_scan_key(&reader->scan, &key)) {
             if (gs_scan_text_is(key, "uid"))
@@ -43,6 +43,8 @@ static void read_owners(struct gs_pod_reader *pr)
                          gs_scan_text_is(kind, "DaemonSet");
             else if (gs_scan_text_is(key, "name"))
                 gs_read_text(reader, "metadata.ownerReferences.name", &name);
+            else if (gs_scan_text_is(key, "apiVersion"))
+                gs_read_text(reader, "metadata.ownerReferences.apiVersion", &api);
             else
                 gs_scan_skip(&reader->scan);
         }
@@ -50,6 +52,7 @@ static void read_owners(struct gs_pod_reader *pr)
             continue;
         pr->pod->owner_uid = uid;
         pr->pod->daemon = daemon;
+        pr->owner_api = api;
         pr->owner_kind = kind;
         pr->owner_name = name;
     }
@@ -322,6 +325,15 @@ static size_t deployment_len(const char *kind, const char *name, const char *has
     return len - tail;
 }
 
+static int keep_controller(const struct gs_pod_reader *pr)
+{
+    struct gs_pod *pod = pr->pod;
+    pod->owner_api = gs_scan_string_dup(&pod->arena, pr->owner_api);
+    pod->owner_kind = gs_scan_string_dup(&pod->arena, pr->owner_kind);
+    pod->owner_name = gs_scan_string_dup(&pod->arena, pr->owner_name);
+    return pod->owner_api && pod->owner_kind && pod->owner_name ? 0 : -1;
+}
+
 static int keep_owner(const struct gs_pod_reader *pr)
 {
     char kind[64], name[254], hash[64], owner[sizeof(kind) + sizeof(name)];
@@ -337,7 +349,7 @@ static int keep_owner(const struct gs_pod_reader *pr)
     if (!copy)
         return -1;
     pr->pod->owner = copy;
-    return 0;
+    return keep_controller(pr);
 }
 
 static int keep_lists(const struct gs_pod_reader *pr)

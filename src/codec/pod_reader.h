@@ -22,7 +22,7 @@ struct gs_pod_reader {
     struct gs_scan_text phase, qos;
     const char *group_label, *old_group_label; /* NULL: not there */
     struct gs_slice labels;                    /* metadata.labels as it stands there */
-    struct gs_scan_text owner_kind, owner_name, template_hash;
+    struct gs_scan_text owner_api, owner_kind, owner_name, template_hash;
     /* annotations and the label, judged when all of the text was read */
     struct gs_scan_text count_label, count_annotation;
     struct gs_scan_text idx, allocation, assigned, assume_time, placement, enforce, mirror, offer,

@@ -41,10 +41,10 @@ EVENTS = {
     "GpuStartHeld": ("pod, by the device plugin", "Warning",
                      "a container's start is held back: its GPU's memory belongs to others by "
                      "now"),
-    "GpuMemoryAboveShare": ("pod, by the device plugin", "Warning",
+    "GpuMemoryAboveShare": ("pod and its controller, by the device plugin", "Warning",
                             "with --pod-usage=on and --pod-usage-from=auto or nvml: the driver counts 1 GiB more of a GPU for it "
-                            "than its share; once for each pod"),
-    "GpuMemoryWouldBeRefused": ("pod, by the device plugin", "Warning",
+                            "than its share; again each hour"),
+    "GpuMemoryWouldBeRefused": ("pod and its controller, by the device plugin", "Warning",
                                 "it uses more than its share, and nothing keeps it to that; where "
                                 "limits are switched on it would be refused more"),
     "GpuMemoryLimitNotSet": ("pod, by the device plugin", "Warning",

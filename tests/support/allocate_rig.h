@@ -68,6 +68,7 @@ struct given_pod {
     bool assigned;
     gs_gpu_mask allocation; /* the JSON's GPUs; 0: none */
     const char *static_uid;
+    const char *replica_set; /* its controller, which has that UID, too */
     enum gs_qos qos;
     bool enforce_required;
     uint32_t cores_pct[3]; /* of its containers */
@@ -93,6 +94,11 @@ static inline void give_pod(struct rig *rig, const struct given_pod *given)
     struct gs_pod pod = {0};
     gs_pod_reset(&pod);
     pod.sets_mps = given->sets_mps;
+    if (given->replica_set) {
+        pod.owner_api = "apps/v1";
+        pod.owner_kind = "ReplicaSet";
+        pod.owner_name = pod.owner_uid = given->replica_set;
+    }
     pod.uid = given->uid ? given->uid : given->name;
     pod.ns = "ns";
     pod.name = given->name;

@@ -200,6 +200,11 @@ enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
                                         const struct gs_start_request *request,
                                         struct gs_error *err);
 
+/* What an Event is about. */
+struct gs_event_object {
+    const char *api, *kind, *name, *uid; /* "apps/v1", "ReplicaSet" */
+};
+
 /*
  * What to write to the API, in order. The caller sends it, repeats it while the API is away, and
  * reports the end. A write stays first in its pod's queue until then; writes for pods that are
@@ -207,9 +212,10 @@ enum gs_start_result gs_allocator_start(struct gs_allocator *alloc,
  */
 struct gs_allocator_write {
     uint64_t number;
-    const char *ns, *name, *uid; /* borrowed until gs_allocator_write_done() */
+    const char *ns, *name, *uid; /* the pod's; borrowed until gs_allocator_write_done() */
     bool event;
     /* event */
+    struct gs_event_object about; /* in the same namespace */
     bool warning;
     const char *reason, *message;
     /* patch: NULL values remove */
@@ -270,6 +276,10 @@ bool gs_allocator_starting(struct gs_allocator *alloc, const struct gs_start_req
 /* Queues an Event about the pod with that cgroup; reason: constant. Nothing when it is gone. */
 void gs_allocator_tell(struct gs_allocator *alloc, const char *cgroup_uid, bool warning,
                        const char *reason, const char *message);
+/* The same, and once more about the pod's controller, if it has one, where people see it who never
+ * look at the pod: that message begins with the pod's name. */
+void gs_allocator_tell_owner_too(struct gs_allocator *alloc, const char *cgroup_uid, bool warning,
+                                 const char *reason, const char *message);
 
 /* The pod of that name: a hash of its UID, 0 when it is not known here. */
 uint64_t gs_allocator_who(const struct gs_allocator *alloc, const char *ns, const char *name);

@@ -90,6 +90,9 @@ struct gs_pod {
     /* "Deployment/web", "Job/train": who made it; a ReplicaSet's Deployment where the pod's label
      * pod-template-hash tells it. "" without a controller */
     const char *owner;
+    /* The controller, as metadata.ownerReferences names it: "apps/v1", "ReplicaSet", "web-5d6c"; ""
+     * without one. */
+    const char *owner_api, *owner_kind, *owner_name;
     bool daemon; /* the controller is a DaemonSet: its pod belongs to its node */
     /* Of a static pod's mirror: what the kubelet calls it in place of a UID; else "". The API
      * server lets nobody add that annotation to a pod. */

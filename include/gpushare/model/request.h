@@ -58,7 +58,8 @@ struct gs_node_status_patch {
 
 /* core/v1 Event about a pod or a node. */
 struct gs_event {
-    const char *kind; /* "Pod" or "Node" */
+    const char *api;  /* of the object, "apps/v1"; NULL: "v1" */
+    const char *kind; /* "Pod" */
     const char *ns;   /* the object's; NULL for a node: the event goes to "default" */
     const char *name;
     const char *uid;

@@ -11,6 +11,8 @@
 /* Three readings. */
 #define STALE_NS (30 * GS_NS_PER_S)
 
+#define TOLD_NS (3600 * GS_NS_PER_S)
+
 /* What the contexts of two processes take, which the driver counts, too. */
 #define CONTEXTS_BYTES (UINT64_C(1) << 30)
 
@@ -209,8 +211,10 @@ void driver_usage_take(struct driver_usage *usage, struct driver_reading *readin
 
 void driver_usage_pass_begin(struct driver_usage *usage)
 {
-    for (size_t i = 0; i < usage->count; i++)
+    for (size_t i = 0; i < usage->count; i++) {
         usage->pods[i].placed = false;
+        usage->pods[i].over_bytes = 0;
+    }
 }
 
 void driver_usage_pass_end(struct driver_usage *usage)
@@ -246,13 +250,14 @@ void driver_usage_over(struct driver_usage *usage, const char *uid, uint64_t byt
         pod->over_bytes = bytes;
 }
 
-const char *driver_usage_next_over(struct driver_usage *usage, uint64_t *ret_bytes)
+const char *driver_usage_next_over(struct driver_usage *usage, int64_t now_ns, uint64_t *ret_bytes)
 {
     for (size_t i = 0; i < usage->count; i++) {
         struct driver_usage_pod *pod = &usage->pods[i];
-        if (pod->told || pod->over_bytes <= CONTEXTS_BYTES)
+        bool told = pod->told_ns && now_ns - pod->told_ns < TOLD_NS;
+        if (told || pod->over_bytes <= CONTEXTS_BYTES)
             continue;
-        pod->told = true;
+        pod->told_ns = now_ns;
         *ret_bytes = pod->over_bytes;
         return pod->uid;
     }

@@ -61,8 +61,8 @@ struct driver_usage_pod {
     bool placed;         /* asked for since the last pass began */
     gs_gpu_mask unknown; /* by the last reading */
     struct pod_use use;  /* counted: of these something was ever read */
-    uint64_t over_bytes; /* the most above its share so far */
-    bool told;           /* that it was over, to people */
+    uint64_t over_bytes; /* the most above its share, in this pass */
+    int64_t told_ns;     /* when people were told of that; 0: never */
 };
 
 /* The loop's. A zeroed one is valid. */
@@ -89,8 +89,8 @@ void driver_usage_find(struct driver_usage *usage, const char *uid, gs_gpu_mask 
 
 /* The pod uses so much more of a GPU than its share. */
 void driver_usage_over(struct driver_usage *usage, const char *uid, uint64_t bytes);
-/* After a pass, those of whom nobody has been told, each once for as long as it is there: its UID,
- * until the next call. NULL: no more. */
-const char *driver_usage_next_over(struct driver_usage *usage, uint64_t *ret_bytes);
+/* After a pass, those of whom nobody has been told within the hour that an API server keeps Events
+ * (kube-apiserver --event-ttl): a UID, until the next call. NULL: no more. */
+const char *driver_usage_next_over(struct driver_usage *usage, int64_t now_ns, uint64_t *ret_bytes);
 
 #endif

@@ -237,23 +237,25 @@ static double gib(uint64_t bytes)
     return (double)bytes / (double)(1ULL << 30);
 }
 
+/* Who uses more than his share is not the only one who wants to know. */
 static void tell_people(struct plugin *plugin)
 {
     struct gs_kept pod;
     enum gs_verdict verdict;
     char words[512], text[WHERE_BYTES];
     while (gs_keeper_next_news(plugin->enforce.keeper, &pod, &verdict)) {
-        bool refused = verdict == GS_VERDICT_WOULD_BE_REFUSED;
-        if (refused)
+        if (verdict == GS_VERDICT_WOULD_BE_REFUSED) {
             snprintf(words, sizeof(words),
                      "uses %.1f GiB of a GPU's memory, its share is %.1f GiB: it would be refused "
                      "more than its share where limits are switched on (--enforce)",
                      gib(pod.used_bytes), gib(pod.bytes));
-        else
-            snprintf(words, sizeof(words), "nothing keeps this pod to its share of %.1f GiB: %s%s",
-                     gib(pod.bytes), pod.reason, where(plugin, &pod, text));
-        gs_allocator_tell(plugin->alloc, pod.uid, true,
-                          refused ? "GpuMemoryWouldBeRefused" : "GpuMemoryLimitNotSet", words);
+            gs_allocator_tell_owner_too(plugin->alloc, pod.uid, true, "GpuMemoryWouldBeRefused",
+                                        words);
+            continue;
+        }
+        snprintf(words, sizeof(words), "nothing keeps this pod to its share of %.1f GiB: %s%s",
+                 gib(pod.bytes), pod.reason, where(plugin, &pod, text));
+        gs_allocator_tell(plugin->alloc, pod.uid, true, "GpuMemoryLimitNotSet", words);
     }
 }
 

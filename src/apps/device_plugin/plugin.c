@@ -141,13 +141,14 @@ static void tell_over(struct plugin *plugin)
     uint64_t bytes;
     const char *uid;
     char words[192];
+    const int64_t now_ns = gs_loop_now_ns(plugin->loop);
     while (plugin->settings.pod_usage &&
-           (uid = driver_usage_next_over(&plugin->driver_usage, &bytes)) != NULL) {
+           (uid = driver_usage_next_over(&plugin->driver_usage, now_ns, &bytes)) != NULL) {
         snprintf(words, sizeof(words),
                  "uses %.1f GiB more of a GPU's memory than its share, as the driver counts: its "
                  "neighbours may fail for want of it; ask for more, or use less",
                  (double)bytes / (1 << 30));
-        gs_allocator_tell(plugin->alloc, uid, true, "GpuMemoryAboveShare", words);
+        gs_allocator_tell_owner_too(plugin->alloc, uid, true, "GpuMemoryAboveShare", words);
     }
 }
 

@@ -34,10 +34,11 @@ static int send_event(const struct plugin *plugin, const struct gs_allocator_wri
                       struct gs_error *err)
 {
     const struct gs_event event = {
-        .kind = "Pod",
+        .api = write->about.api,
+        .kind = write->about.kind,
         .ns = write->ns,
-        .name = write->name,
-        .uid = write->uid,
+        .name = write->about.name,
+        .uid = write->about.uid,
         .warning = write->warning,
         .reason = write->reason,
         .message = write->message,

@@ -253,7 +253,7 @@ static void an_old_reading_tells_nothing(void **state)
 }
 
 /* One pass: a is there or not, and above its share by so much, and so is b, by a context. */
-static uint64_t told_of_a(struct rig *rig, bool there, uint64_t over)
+static uint64_t told_of_a(struct rig *rig, bool there, uint64_t over, int64_t now_ns)
 {
     uint64_t bytes = 0, told = 0;
     const char *uid;
@@ -266,7 +266,7 @@ static uint64_t told_of_a(struct rig *rig, bool there, uint64_t over)
         driver_usage_over(&rig->usage, "a", over / 2); /* on another GPU */
     }
     driver_usage_pass_end(&rig->usage);
-    while ((uid = driver_usage_next_over(&rig->usage, &bytes)) != NULL) {
+    while ((uid = driver_usage_next_over(&rig->usage, now_ns, &bytes)) != NULL) {
         assert_string_equal(uid, "a");
         assert_int_equal(told, 0);
         told = bytes;
@@ -274,14 +274,23 @@ static uint64_t told_of_a(struct rig *rig, bool there, uint64_t over)
     return told;
 }
 
-static void who_is_above_his_share_is_told_once(void **state)
+static void who_is_above_his_share_is_told_each_hour(void **state)
 {
     static const struct {
+        int64_t at_s;
         bool there;
         uint64_t over, told;
-    } passes[] = {{true, 0, 0},       {true, GIB, 0},     {true, 3 * GIB, 3 * GIB},
-                  {true, 4 * GIB, 0}, {true, 0, 0},       {true, 4 * GIB, 0},
-                  {false, 0, 0},      {true, 2 * GIB, 0}, {true, 2 * GIB, 2 * GIB}};
+    } passes[] = {{0, true, 0, 0},
+                  {10, true, GIB, 0},
+                  {20, true, 3 * GIB, 3 * GIB},
+                  {30, true, 4 * GIB, 0},
+                  {3619, true, 4 * GIB, 0},
+                  {3620, true, 2 * GIB, 2 * GIB},
+                  {7220, true, 0, 0},
+                  {7230, true, 5 * GIB, 5 * GIB},
+                  {7240, false, 0, 0},
+                  {7250, true, 2 * GIB, 0},
+                  {7260, true, 2 * GIB, 2 * GIB}};
     struct rig rig;
     make(&rig);
     rig.counts[0] = 2;
@@ -289,8 +298,9 @@ static void who_is_above_his_share_is_told_once(void **state)
     rig.processes[0][1] = (struct gs_gpu_process){20, GIB};
     read_once(&rig, &rig.set, NOW_NS);
     GS_FOR_EACH_ROW (pass, passes) {
-        assert_int_equal(told_of_a(&rig, pass->there, pass->over), pass->told);
-        if (pass == &passes[7]) /* nothing is known of it until the next reading */
+        int64_t now_ns = NOW_NS + pass->at_s * GS_NS_PER_S;
+        assert_int_equal(told_of_a(&rig, pass->there, pass->over, now_ns), pass->told);
+        if (pass->at_s == 7250) /* nothing is known of it until the next reading */
             read_once(&rig, &rig.set, NOW_NS);
     }
     clear(&rig);
@@ -304,7 +314,7 @@ int main(void)
         cmocka_unit_test(what_was_used_at_most_is_kept_while_the_pod_is_there),
         cmocka_unit_test(a_process_that_tells_again_is_counted_again),
         cmocka_unit_test(an_old_reading_tells_nothing),
-        cmocka_unit_test(who_is_above_his_share_is_told_once),
+        cmocka_unit_test(who_is_above_his_share_is_told_each_hour),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

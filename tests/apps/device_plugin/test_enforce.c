@@ -205,12 +205,13 @@ static void the_pods_folders_are_read_with_and_without_gpus(void **state)
     }
 }
 
-static bool says(struct rig *rig, const char *reason)
+/* How many Events for that reason. */
+static int says(struct rig *rig, const char *reason)
 {
     struct gs_allocator_write write;
-    bool found = false;
+    int found = 0;
     while (gs_allocator_next_write(rig->alloc, &write)) {
-        found = found || (write.event && strcmp(write.reason, reason) == 0);
+        found += write.event && strcmp(write.reason, reason) == 0;
         gs_allocator_write_done(rig->alloc, write.number, true);
     }
     return found;
@@ -226,16 +227,17 @@ static void a_pod_is_held_and_people_are_told(void **state)
         int put_error;
         bool may_start, limited;
         const char *event; /* "": none */
+        int events;        /* of the pod; and of its controller */
     } rows[] = {
-        {"off", GS_ENFORCE_OFF, 5 * GIB, 0, true, false, ""},
-        {"observe", GS_ENFORCE_OBSERVE, 5 * GIB, 0, true, false, "GpuMemoryWouldBeRefused"},
-        {"preferred", GS_ENFORCE_PREFERRED, 0, 0, true, true, ""},
+        {"off", GS_ENFORCE_OFF, 5 * GIB, 0, true, false, "", 0},
+        {"observe", GS_ENFORCE_OBSERVE, 5 * GIB, 0, true, false, "GpuMemoryWouldBeRefused", 2},
+        {"preferred", GS_ENFORCE_PREFERRED, 0, 0, true, true, "", 0},
         {"preferred, not permitted", GS_ENFORCE_PREFERRED, 0, EACCES, true, false,
-         "GpuMemoryLimitNotSet"},
+         "GpuMemoryLimitNotSet", 1},
         {"required, not permitted", GS_ENFORCE_REQUIRED, 0, EACCES, false, false,
-         "GpuMemoryLimitNotSet"},
+         "GpuMemoryLimitNotSet", 1},
         {"required, used before", GS_ENFORCE_REQUIRED, 5 * GIB, 0, false, true,
-         "GpuMemoryLimitNotSet"},
+         "GpuMemoryLimitNotSet", 1},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct fixture f;
@@ -244,7 +246,7 @@ static void a_pod_is_held_and_people_are_told(void **state)
         struct gs_error err = {0};
         open_fixture(&f, r->mode);
         look();
-        give_pod(&f.rig, &(struct given_pod){"p", {4}, 0, .qos = GS_QOS_BEST_EFFORT});
+        give_pod(&f.rig, &(struct given_pod){"p", {4}, 0, .replica_set = "web-7f"});
         row_equal(r->row, allocate(&f.rig, 4, NULL, 0, NULL, NULL), 0);
         says(&f.rig, "");
         plugin.enforce.allocated = true;
@@ -262,7 +264,7 @@ static void a_pod_is_held_and_people_are_told(void **state)
         row_equal(r->row, guards_may_start(&plugin, &request, &err), r->may_start);
         row_equal(r->row, err.code, r->may_start ? GS_OK : GS_EBUSY);
         look();
-        row_equal(r->row, says(&f.rig, r->event), r->event[0] != '\0');
+        row_equal(r->row, says(&f.rig, r->event), r->events);
         close_fixture(&f);
     }
 }

@@ -14,11 +14,13 @@ enum { PODS = 5 };
 /* The API: what it refuses, and what it was asked. */
 struct api {
     enum gs_code events, node, pods;
+    char about[64];
     atomic_int event_tries, patches;
 };
 
 static struct {
-    int sent; /* of the pods' records */
+    int sent;   /* of the pods' records */
+    bool event; /* in place of a record */
     bool under_way;
     bool moved_due;
     uint64_t moved_written;
@@ -31,6 +33,8 @@ bool gs_allocator_next_write(struct gs_allocator *alloc, struct gs_allocator_wri
     if (queue.under_way || queue.sent == PODS)
         return false;
     *ret = (struct gs_allocator_write){.number = 1, .ns = "default", .name = "p", .uid = "u"};
+    ret->event = queue.event;
+    ret->about = (struct gs_event_object){"apps/v1", "ReplicaSet", "web-7f", "r"};
     queue.under_way = true;
     return true;
 }
@@ -129,6 +133,8 @@ static int create_event(void *ctx, const struct gs_event *event, struct gs_error
 {
     struct api *api = ctx;
     atomic_fetch_add(&api->event_tries, 1);
+    snprintf(api->about, sizeof(api->about), "%s %s %s/%s %s", event->api ? event->api : "v1",
+             event->kind, event->ns ? event->ns : "", event->name, event->uid);
     return api->events == GS_OK ? 0 : gs_fail(err, api->events, "no events here");
 }
 
@@ -187,6 +193,27 @@ static void events_that_are_refused_keep_no_record_waiting(void **state)
         gs_loop_free(plugin.loop);
         worker_free(plugin.writes.writer);
     }
+}
+
+static void an_event_is_about_what_its_write_names(void **state)
+{
+    static struct plugin plugin;
+    struct api api = {0};
+    plugin =
+        (struct plugin){.kube = {&ops, &api}, .restored = true, .devices.unit_state = UNIT_HELD};
+    queue.sent = PODS - 1;
+    queue.event = true;
+    assert_int_equal(gs_loop_new(gs_clock_system(), &plugin.loop, NULL), 0);
+    assert_int_equal(worker_start(plugin.loop, &plugin.writes.writer, NULL), 0);
+    writes_round(&plugin);
+    while (plugin.writes.writing)
+        gs_loop_step(plugin.loop, 10 * GS_NS_PER_MS, NULL);
+    assert_string_equal(api.about, "apps/v1 ReplicaSet default/web-7f r");
+    queue.event = false;
+    worker_stop(plugin.writes.writer);
+    gs_loop_step(plugin.loop, 0, NULL);
+    gs_loop_free(plugin.loop);
+    worker_free(plugin.writes.writer);
 }
 
 /* Nothing is served under a name that no node has. */
@@ -360,6 +387,7 @@ int main(void)
         cmocka_unit_test(a_node_that_is_not_there_is_found),
         cmocka_unit_test(gpus_are_opened_after_a_drivers_upgrade),
         cmocka_unit_test(events_that_are_refused_keep_no_record_waiting),
+        cmocka_unit_test(an_event_is_about_what_its_write_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@ import os
 from harness.case import check, run
 from harness.control_plane import built_program
 from harness.node import NodeCluster, real_pod
+from harness.objects import NAMESPACE
 from harness.processes import Failure, wait_for
 
 KUBE = ">=1.20"
@@ -177,11 +178,26 @@ def pid_is_taken(cluster, driver, pid):
         os.waitpid(pid, 0)
 
 
+def replica_set_of(name, pod):
+    template = {"metadata": {"labels": {"app": name}}, "spec": pod["spec"]}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name},
+            "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}}, "template": template}}
+
+
 def above_its_share(cluster, driver):
-    cluster.create_pods([real_pod("small", 2)])
-    cluster.running("small")
-    driver.show((cluster.pid_of("small"), 3584, "compute", True), (cluster.pid_of("c"), 512, "compute", True))
-    wait_for("who is above its share is told so", lambda: "GpuMemoryAboveShare" in cluster.events("small"), 45)
+    """And so is its controller, in kubectl describe's words: by name, namespace, kind and UID."""
+    cluster.control_plane.start_controllers("replicaset")
+    made = cluster.api.create(f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets",
+                              replica_set_of("small", real_pod("small", 2)))
+    name = wait_for("the ReplicaSet has its pod", lambda: [
+        pod["metadata"]["name"] for pod in cluster.api.pods() if pod["metadata"]["name"].startswith("small-")])[0]
+    cluster.running(name)
+    driver.show((cluster.pid_of(name), 3584, "compute", True), (cluster.pid_of("c"), 512, "compute", True))
+    wait_for("who is above its share is told so", lambda: "GpuMemoryAboveShare" in cluster.events(name), 45)
+    told = wait_for("its controller is told, too", lambda: cluster.api.events(NAMESPACE, "small"), 15)
+    check([(one["involvedObject"]["apiVersion"], one["involvedObject"]["kind"], one["involvedObject"]["uid"],
+            one["reason"], one["message"].startswith(f"pod {name} uses 1.5 GiB more")) for one in told] ==
+          [("apps/v1", "ReplicaSet", made["metadata"]["uid"], "GpuMemoryAboveShare", True)], f"told: {told}")
     check("GpuMemoryAboveShare" not in cluster.events("c"), "who is not is told so, too")
 
 

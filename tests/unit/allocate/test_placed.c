@@ -179,7 +179,48 @@ static void an_event_is_queued_about_a_pod_that_is_there(void **state)
     assert_string_equal(write.name, "p");
     assert_string_equal(write.reason, "Why");
     assert_string_equal(write.message, "because");
+    assert_string_equal(write.about.api, "v1");
+    assert_string_equal(write.about.kind, "Pod");
+    assert_string_equal(write.about.name, "p");
+    assert_string_equal(write.about.uid, "p");
     gs_allocator_free(rig.alloc);
+}
+
+static void an_owner_is_told_too(void **state)
+{
+    static const struct {
+        const char *row;
+        struct given_pod pod;
+        const char *cgroup_uid;
+        int told;
+    } rows[] = {
+        {"a ReplicaSet's", {"p", {8}, 0, .replica_set = "web-7f"}, "p", 2},
+        {"nobody's", {"p", {8}, 0}, "p", 1},
+        {"its node's", {"p", {8}, 0, .replica_set = "n", .static_uid = HASH}, HASH, 1},
+        {"another's cgroup", {"p", {8}, 0, .replica_set = "web-7f"}, "q", 0},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct rig rig;
+        struct gs_allocator_write write;
+        rig_up(&rig);
+        give_pod(&rig, &r->pod);
+        gs_allocator_tell_owner_too(rig.alloc, r->cgroup_uid, true, "Why", "because");
+        gs_allocator_pod_gone(rig.alloc, "p"); /* they are told all the same */
+        for (int i = 0; i < r->told; i++) {
+            row_true(r->row, gs_allocator_next_write(rig.alloc, &write));
+            row_true(r->row, write.event && write.warning);
+            row_text(r->row, write.ns, "ns");
+            row_text(r->row, write.name, "p");
+            row_text(r->row, write.reason, "Why");
+            row_text(r->row, write.message, i ? "pod p because" : "because");
+            row_text(r->row, write.about.api, i ? "apps/v1" : "v1");
+            row_text(r->row, write.about.kind, i ? "ReplicaSet" : "Pod");
+            row_text(r->row, write.about.name, i ? "web-7f" : "p");
+            row_text(r->row, write.about.uid, i ? "web-7f" : "p");
+        }
+        row_true(r->row, !gs_allocator_next_write(rig.alloc, &write));
+        gs_allocator_free(rig.alloc);
+    }
 }
 
 static void a_pod_is_placed_once_it_has_units_of_a_gpu(void **state)
@@ -247,6 +288,7 @@ int main(void)
         cmocka_unit_test(a_start_names_its_pod),
         cmocka_unit_test(a_static_pod_has_one_share),
         cmocka_unit_test(an_event_is_queued_about_a_pod_that_is_there),
+        cmocka_unit_test(an_owner_is_told_too),
         cmocka_unit_test(a_pod_is_placed_once_it_has_units_of_a_gpu),
         cmocka_unit_test(of_many_placed_pods_some_are_named),
     };

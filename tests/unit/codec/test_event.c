@@ -25,6 +25,19 @@ static void events_tell_about_pods_and_nodes(void **state)
          "'name':'p','uid':'u'},'reason':'Overfull','message':'a \\'b\\'','type':'Warning',"
          "'source':{'component':'gpushare-extender'},'firstTimestamp':'1970-01-01T00:00:00Z',"
          "'lastTimestamp':'1970-01-01T00:00:00Z','count':1}"},
+        {"of another group",
+         {.api = "apps/v1",
+          .kind = "ReplicaSet",
+          .ns = "d",
+          .name = "r",
+          .uid = "u",
+          .reason = "R",
+          .message = ""},
+         "{'apiVersion':'v1','kind':'Event','metadata':{'name':'r.0000000000000001',"
+         "'namespace':'d'},'involvedObject':{'apiVersion':'apps/v1','kind':'ReplicaSet',"
+         "'namespace':'d','name':'r','uid':'u'},'reason':'R','message':'','type':'Normal',"
+         "'source':{},'firstTimestamp':'1970-01-01T00:00:00Z',"
+         "'lastTimestamp':'1970-01-01T00:00:00Z','count':1}"},
         {"node",
          {.kind = "Node", .name = "n", .reason = "R", .message = ""},
          "{'apiVersion':'v1','kind':'Event','metadata':{'name':'n.0000000000000001',"

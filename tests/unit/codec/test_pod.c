@@ -475,6 +475,35 @@ static void an_owner_is_named_by_what_its_people_made(void **state)
     }
 }
 
+static void a_controller_is_kept_as_its_pods_name_it(void **state)
+{
+    static const struct {
+        const char *row, *json, *api, *kind, *name;
+    } rows[] = {
+        {"none", "{}", "", "", ""},
+        {"a Deployment's ReplicaSet",
+         "{'metadata':{'ownerReferences':[{'apiVersion':'v1','kind':'Node','name':'n'},"
+         "{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'web-7f','controller':true}],"
+         "'labels':{'pod-template-hash':'7f'}}}",
+         "apps/v1", "ReplicaSet", "web-7f"},
+        {"it controls nothing",
+         "{'metadata':{'ownerReferences':[{'apiVersion':'batch/v1','kind':'Job','name':'j'}]}}", "",
+         "", ""},
+        {"a version of null",
+         "{'metadata':{'ownerReferences':[{'apiVersion':null,'kind':'Job','name':'j',"
+         "'controller':true}]}}",
+         "", "Job", "j"},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct gs_pod pod = {0};
+        row_equal(r->row, decode(r->json, &pod, NULL), 0);
+        row_text(r->row, pod.owner_api, r->api);
+        row_text(r->row, pod.owner_kind, r->kind);
+        row_text(r->row, pod.owner_name, r->name);
+        gs_pod_release(&pod);
+    }
+}
+
 static void an_environment_that_names_devices_is_noticed(void **state)
 {
     struct gs_pod pod = {0};
@@ -662,6 +691,7 @@ int main(void)
         cmocka_unit_test(small_fields_are_read),
         cmocka_unit_test(pods_of_a_daemon_set_are_told_apart),
         cmocka_unit_test(an_owner_is_named_by_what_its_people_made),
+        cmocka_unit_test(a_controller_is_kept_as_its_pods_name_it),
         cmocka_unit_test(an_environment_that_names_devices_is_noticed),
         cmocka_unit_test(what_concerns_mps_is_noticed),
         cmocka_unit_test(strings_that_look_like_json_are_strings),
