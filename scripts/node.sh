@@ -85,7 +85,7 @@ prepare() {
     apt_need qemu-system-x86 qemu-utils python3 openssl openssh-client util-linux iproute2 ca-certificates
     ((!late)) || mistaken_source
     build_project "$source" release gpushare-extender gpushare-device-plugin gpushare-mps \
-        kubectl-inspect-gpushare
+        kubectl-inspect-gpushare fake_nvml
     KUBE_PROXY=$(env -u KUBE_BIN_DIR KUBE_VERSION=newest "$e2e/kube_build.sh")/kube-proxy # older ones want IPv6
     KUBE_BIN_DIR=$("$e2e/kube_build.sh")
     ETCD=$("$e2e/etcd_fetch.sh")

@@ -115,9 +115,10 @@ class VmContainerd:
 
 class Limited(BehindService):
     """The overlay with replicas behind a Service, the component for limits, and what a machine without a
-    card needs: GPUs from a file, with the addresses that the stand-in has."""
+    card needs: GPUs from a file, with the addresses that the stand-in has; or, with the component for
+    what pods use, from a stand-in for the driver's library."""
 
-    mode, tag, mps = "preferred", None, False
+    mode, tag, mps, driver = "preferred", None, False, False
 
     def start_scheduler(self):
         made = os.path.join(self.cluster.run_dir, "certificates")
@@ -132,7 +133,9 @@ class Limited(BehindService):
         def words(*more):
             return [{"op": "add", "path": f"{container}/args/-", "value": word} for word in more]
         has_cards = [
-            *words("--gpu-file=/cards/cards.json"),
+            *words("--nvml-library=/cards/libnvidia-ml.so" if self.driver else "--gpu-file=/cards/cards.json"),
+            *([{"op": "add", "path": f"{container}/env/-",
+                "value": {"name": "GS_FAKE_NVML", "value": "/cards/driver"}}] if self.driver else []),
             {"op": "add", "path": f"{container}/volumeMounts/-",
              "value": {"name": "cards", "mountPath": "/cards", "readOnly": True}},
             {"op": "add", "path": "/spec/template/spec/volumes/-",
@@ -146,7 +149,8 @@ class Limited(BehindService):
                 "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
                 "resources": [relative(f"overlays/{self.overlay}")],
                 "components": [relative(f"limits/{self.cluster.cgroups.name}"),
-                               *([relative("mps")] if self.mps else [])],
+                               *([relative("mps")] if self.mps else []),
+                               *([relative("pod-usage")] if self.driver else [])],
                 "images": [{"name": name, "newTag": tag} for name in install.IMAGES],
                 "replicas": [{"name": "gpushare-extender", "count": 1}],
                 "patches": [{"target": {"kind": "DaemonSet", "name": name},
@@ -156,7 +160,7 @@ class Limited(BehindService):
 
 
 class VmCluster(Cluster):
-    units = GPU_GIB * len(PCI)
+    units, pci = GPU_GIB * len(PCI), PCI
 
     def __init__(self, kernel, disk_dir, snapshot, cgroups=Systemd, runtime="runc"):
         """snapshot: a folder; the node is as it was saved there, or saved there once it is ready, without anything of
@@ -218,6 +222,12 @@ class VmCluster(Cluster):
                               capture_output=True, check=False, env={
                                   **os.environ, "KUBECONFIG": self.control_plane.kubeconfig("admin")})
         return done.stdout + done.stderr
+
+    def pid_of(self, name):
+        """Of what its container runs, as the node counts."""
+        return int(wait_for(f"{name} has a process", lambda: self.machine.ask(
+            f"cat $(find {self.slice_of(name)} -name cgroup.procs) | while read pid; do"
+            " grep -qx sleep /proc/$pid/comm && echo $pid; done | head -n 1").stdout.strip(), 60))
 
     def put(self, path, text):
         self.machine.do(f"mkdir -p {os.path.dirname(path)} && cat >{path}", text)
@@ -293,9 +303,9 @@ class VmCluster(Cluster):
     def gpu_memory(self):
         return int(self.node_object()["status"].get("allocatable", {}).get(GPU_MEM, 0))
 
-    def roll_out(self, mode, tag=None, mps=False):
+    def roll_out(self, mode, tag=None, mps=False, driver=False):
         """Another --enforce, another image, as an operator does it."""
-        self.layout.mode, self.layout.mps = mode, mps
+        self.layout.mode, self.layout.mps, self.layout.driver = mode, mps, driver
         with self.registers_again():
             self.layout.apply(tag or self.layout.tag, None)
             self.layout.wait_ready(300)
@@ -400,7 +410,7 @@ class VmCluster(Cluster):
             self.set_cards()
         if self.layout.mps:
             self.kubectl("-n", SYSTEM, "delete", "daemonset", "gpushare-mps")
-        if (self.layout.mode, self.layout.mps) != ("preferred", False):
+        if (self.layout.mode, self.layout.mps, self.layout.driver) != ("preferred", False, False):
             self.roll_out("preferred")
 
     def gpu(self, uuid):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What has to be so on Debian's own kernel, which has no dmem."""
 
+import json
 import os
 
-from harness.objects import GPU_MEM
+from harness.control_plane import built_program
+from harness.objects import GPU_MEM, NAMESPACE
 from harness.processes import wait_for
 
 from checks import RESTARTS, check, restart, says, told
@@ -84,3 +86,82 @@ def restarted(cluster):
         restart(cluster, command, again)
         goes_on(cluster, what)
     check(cluster.problems(complete=False) == [], "the ledger, computed from the API alone, is right")
+
+
+class Driver:
+    """The stand-in for the driver's library, with four cards; what it lists is of the first."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        cluster.machine.send(built_program("tests/libfake_nvml.so"), "cat >/etc/cards/libnvidia-ml.so")
+        self.show()
+
+    def show(self, *processes):
+        """(PID, MiB, list)"""
+        lines = [f"process {where} {pid} {mib << 20} -1" for pid, mib, where in processes]
+        cards = [f"gpu GPU-{idx} 16384 0 0000{pci}" for idx, pci in enumerate(self.cluster.pci)]
+        self.cluster.put("/etc/cards/new", "\n".join([cards[0], *lines, *cards[1:]]) + "\n")
+        self.cluster.machine.do("mv /etc/cards/new /etc/cards/driver")
+
+
+def used(cluster, what, **expected):
+    """GiB that each pod uses, by the CLI."""
+    def probe():
+        said = json.loads(cluster.inspect("usage", "--by", "pod", "-o", "json"))
+        found = {one["name"]: one for one in said["items"]}
+        return {name: one.get("usedBytes", -1) / (1 << 30) for name, one in found.items()} == expected
+    wait_for(what, probe, 90, interval_s=1)
+    check(True, what, ", ".join(f"{name} {gib} GiB" for name, gib in expected.items()))
+
+
+def take_pid(cluster, pid, name):
+    """A process of that PID in the pod's cgroup, once nobody was quicker."""
+    place = cluster.machine.do(f"dirname $(grep -lx {cluster.pid_of(name)} "
+                               f"$(find {cluster.slice_of(name)} -name cgroup.procs))").strip()
+    cluster.machine.do(
+        f"for i in $(seq 500); do echo {pid - 1} >/proc/sys/kernel/ns_last_pid; sleep 100000 >/dev/null 2>&1 & "
+        f"[ $! -ne {pid} ] || exec sh -c 'echo {pid} >{place}/cgroup.procs'; kill $!; done; exit 1")
+
+
+@stock
+def by_driver(cluster):
+    """What pods use without dmem, by the driver's list of processes, as shipped (manifests/pod-usage): two pods on one
+    GPU told apart, one leaves, a PID that another pod's process has by now, one above its share and all that is said."""
+    driver = Driver(cluster)
+    cluster.roll_out("preferred", driver=True)
+    cluster.create(share_pod("a", 4, "charge 1"), share_pod("b", 4, "charge 2"))
+    pids = {}
+    for name in ("a", "b"):
+        cluster.running(name)
+        pids[name] = cluster.pid_of(name)
+        check(cluster.gpu_of(name) == "0", f"{name} is on GPU 0")
+    seen = cluster.machine.do(f"nsenter -t $(pidof gpushare-device-plugin) -C cat /proc/{pids['a']}/cgroup").strip()
+    check(seen.startswith("0::/../"), "the plugin has a cgroup namespace of its own", seen)
+    driver.show((pids["a"], 1024, "compute"), (pids["a"], 1024, "graphics"), (pids["b"], 2048, "mps"), (1, 512, "compute"))
+    used(cluster, "two pods on one GPU are told apart", a=1.0, b=2.0)
+    cluster.kubectl("delete", "pod", "b", "--grace-period=0", "--force")
+    used(cluster, "one leaves; the driver goes on naming its PID", a=1.0)
+    cluster.create(share_pod("c", 1, "charge 1"))
+    cluster.running("c")
+    driver.show((pids["a"], 1024, "compute"))
+    used(cluster, "another comes", a=1.0, c=0.0)
+    cluster.machine.do(f"kill -KILL {pids['a']}")
+    take_pid(cluster, pids["a"], "c")
+    used(cluster, "what a PID holds that another pod has by now is nobody's", a=0.0, c=0.0)
+    again = wait_for("a runs again", lambda: cluster.life_of("a")[1] > 0 and cluster.pid_of("a"), 120)
+    driver.show((again, 512, "compute"))
+    used(cluster, "its new process is its own", a=0.5, c=0.0)
+    above_its_share(cluster, driver, again)
+
+
+def above_its_share(cluster, driver, pid):
+    driver.show((pid, 512, "compute"), (cluster.pid_of("c"), 3072, "compute"))
+    event = wait_for("who is above its share is told so", lambda: [
+        one for one in cluster.api.events(NAMESPACE, "c") if one["reason"] == "GpuMemoryAboveShare"], 120)[0]
+    check("uses 2.0 GiB more" in event["message"], "kubectl describe pod", event["message"])
+    for words, part in ((("usage", "--by", "namespace"), "default"), (("usage", "--by", "owner"), "c"),
+                        (("usage", "--by", "node", "--sort", "used"), "real  "), (("usage", "--by", "pod", "--over"), "c "),
+                        (("why", "c"), "2.0 GiB"), (("doctor",), "default/c: uses more of a GPU's memory than its share")):
+        said = cluster.inspect(*words)
+        print(said, flush=True)
+        check(part in said, f"inspect {' '.join(words)}: {part}")

@@ -17,6 +17,7 @@
  *   refuse LIST CODE                that list of the last card or instance is refused
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,8 @@ enum {
     NOT_FOUND = 6,
     TOO_SMALL = 7,
     TIMED_OUT = 10,
-    LOST = 15
+    LOST = 15,
+    LOOK_MS = 50
 };
 
 struct card {
@@ -370,8 +372,10 @@ EXPORT int nvmlEventSetWait_v2(void *set, struct event *ret, unsigned timeout_ms
     struct state state = look();
     if (state.wait)
         return state.wait;
-    if (events_seen >= state.events_count)
+    if (events_seen >= state.events_count) { /* not the whole time, so that the next one is seen */
+        poll(NULL, 0, timeout_ms < LOOK_MS ? (int)timeout_ms : LOOK_MS);
         return TIMED_OUT;
+    }
     *ret = (struct event){.device = &handles[state.events[events_seen].idx],
                           .type = state.events[events_seen].type,
                           .data = state.events[events_seen].data,

@@ -194,7 +194,8 @@ def above_its_share(cluster, driver):
     cluster.running(name)
     driver.show((cluster.pid_of(name), 3584, "compute", True), (cluster.pid_of("c"), 512, "compute", True))
     wait_for("who is above its share is told so", lambda: "GpuMemoryAboveShare" in cluster.events(name), 45)
-    told = wait_for("its controller is told, too", lambda: cluster.api.events(NAMESPACE, "small"), 15)
+    told = wait_for("its controller is told, too", lambda: [
+        one for one in cluster.api.events(NAMESPACE, "small") if one["reason"].startswith("Gpu")], 15)
     check([(one["involvedObject"]["apiVersion"], one["involvedObject"]["kind"], one["involvedObject"]["uid"],
             one["reason"], one["message"].startswith(f"pod {name} uses 1.5 GiB more")) for one in told] ==
           [("apps/v1", "ReplicaSet", made["metadata"]["uid"], "GpuMemoryAboveShare", True)], f"told: {told}")
