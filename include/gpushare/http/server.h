@@ -34,9 +34,10 @@
  * Answers the server gives by itself, all with {"error":"…"}: 404, 405,
  * 413 (body over max_body_bytes), 414 (a query with more keys than max_head_bytes has room for,
  * about one for each 64 bytes of its half), 503 (queue of blocking or heavy requests full, too many
- * bytes in all bodies and answers together, stopping), 500 (a handler's body failed). Bytes that are
- * not HTTP, or a head over max_head_bytes, get libmicrohttpd's own 4xx. A request that is refused by
- * its head alone is answered at once when its body is long, and the connection closed after it.
+ * bytes in all bodies and answers together, stopping), 500 (a handler's body failed). Bytes that
+ * are not HTTP, or a head over max_head_bytes, get libmicrohttpd's own 4xx. A request that is
+ * refused by its head alone is answered at once when its body is long, and the connection closed
+ * after it.
  *
  * Memory held for one connection: about 2 KiB and the pages its head touched, at most
  * max_head_bytes; its body while a request runs, whose memory grows with the bytes that came, not
