@@ -197,6 +197,8 @@ uint64_t gs_write_event(struct gs_allocator *alloc, const struct claimant *claim
 /* About the pod's controller. 0 also when it has none: a static pod's, its node, is none. */
 uint64_t gs_write_owner_event(struct gs_allocator *alloc, const struct claimant *claimant,
                               bool warning, const char *reason, const char *message);
+/* An Event for that reason waits to be sent, or is on its way, about the pod or its controller. */
+bool gs_event_is_queued(const struct gs_allocator *alloc, const char *uid, const char *reason);
 /* A record or ASSIGNED waits to be sent, or is on its way. */
 bool gs_record_is_queued(const struct gs_allocator *alloc, const char *uid);
 int64_t gs_allocator_now_ns(const struct gs_allocator *alloc);

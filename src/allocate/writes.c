@@ -183,6 +183,15 @@ uint64_t gs_write_owner_event(struct gs_allocator *alloc, const struct claimant 
     return write->number;
 }
 
+bool gs_event_is_queued(const struct gs_allocator *alloc, const char *uid, const char *reason)
+{
+    for (const struct queued_write *at = alloc->writes; at; at = at->next) {
+        if (at->kind == WRITE_EVENT && strcmp(at->uid, uid) == 0 && strcmp(at->reason, reason) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* A pod that came without the extender was never assumed: its creation stands for that. */
 static int64_t assume_time_ns(const struct gs_pod *pod)
 {

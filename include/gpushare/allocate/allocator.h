@@ -277,7 +277,8 @@ bool gs_allocator_starting(struct gs_allocator *alloc, const struct gs_start_req
 void gs_allocator_tell(struct gs_allocator *alloc, const char *cgroup_uid, bool warning,
                        const char *reason, const char *message);
 /* The same, and once more about the pod's controller, if it has one, where people see it who never
- * look at the pod: that message begins with the pod's name. */
+ * look at the pod: that message begins with the pod's name. Nothing while such an Event of the pod
+ * waits to be sent: while the API is away they do not heap up. */
 void gs_allocator_tell_owner_too(struct gs_allocator *alloc, const char *cgroup_uid, bool warning,
                                  const char *reason, const char *message);
 

@@ -205,6 +205,7 @@ static void an_owner_is_told_too(void **state)
         rig_up(&rig);
         give_pod(&rig, &r->pod);
         gs_allocator_tell_owner_too(rig.alloc, r->cgroup_uid, true, "Why", "because");
+        gs_allocator_tell_owner_too(rig.alloc, r->cgroup_uid, true, "Why", "again");
         gs_allocator_pod_gone(rig.alloc, "p"); /* they are told all the same */
         for (int i = 0; i < r->told; i++) {
             row_true(r->row, gs_allocator_next_write(rig.alloc, &write));
@@ -217,6 +218,7 @@ static void an_owner_is_told_too(void **state)
             row_text(r->row, write.about.kind, i ? "ReplicaSet" : "Pod");
             row_text(r->row, write.about.name, i ? "web-7f" : "p");
             row_text(r->row, write.about.uid, i ? "web-7f" : "p");
+            gs_allocator_write_done(rig.alloc, write.number, true);
         }
         row_true(r->row, !gs_allocator_next_write(rig.alloc, &write));
         gs_allocator_free(rig.alloc);
