@@ -76,6 +76,7 @@ void events_ask(const struct source *source, const char *ns, const char *name,
         .method = "GET", .path = path.data, .query = query.data, .timeout_ns = ASK_NS};
     if (gs_buf_failed(&path) || gs_buf_failed(&query) ||
         source_ask(source, &request, &body, &err) < 0) {
+        gs_utf8_calm(err.msg); /* the API server's words */
         snprintf(to, EVENTS_BYTES, "cannot be read: %.500s\n", err.msg);
         return;
     }

@@ -208,10 +208,10 @@ static bool node_is_meant(const struct view *view, const struct view_node *node)
     return false;
 }
 
-/* Some GPU of the model could take it: the pod's own lists let it, and it is as large. */
-static bool may_use_model(const struct view *view, const struct wait *wait)
+/* Some GPU of the model could take it: the pod's own lists let it, and it is as large. Of the whole
+ * cluster: who waits may match by a name that no node there has. */
+static bool may_use_model(const struct view *view, const char *model, const struct wait *wait)
 {
-    const char *model = view->filter->model;
     for (size_t i = 0; i < view->node_count && model[0]; i++) {
         const struct view_node *node = &view->nodes[i];
         const gs_gpu_mask allowed = gs_ask_allowed(&wait->ask, node->state);
@@ -225,15 +225,20 @@ static bool may_use_model(const struct view *view, const struct wait *wait)
     return !model[0];
 }
 
+struct narrowing {
+    const struct view *whole;
+    const struct view_filter *filter;
+};
+
 static bool wait_is_meant(const void *ctx, const struct wait *wait)
 {
-    const struct view *view = ctx;
+    const struct narrowing *narrowing = ctx;
     const struct gs_pod *pod = &wait->waiting->pod;
-    const struct view_filter *filter = view->filter;
+    const struct view_filter *filter = narrowing->filter;
     return is_theirs(filter, pod->ns, pod->owner) &&
            (name_has_text(filter, pod->ns, pod->name) || has_text(pod->owner, filter->text) ||
             (wait->group.nearest && has_text(wait->group.nearest, filter->text))) &&
-           may_use_model(view, wait);
+           may_use_model(narrowing->whole, filter->model, wait);
 }
 
 int view_narrow(const struct view *whole, const struct view_filter *filter, struct view *ret)
@@ -257,7 +262,8 @@ int view_narrow(const struct view *whole, const struct view_filter *filter, stru
     }
     if (view_sum_up(ret) < 0)
         return -1;
-    return waits_narrow(&whole->waits, wait_is_meant, ret, &ret->waits);
+    const struct narrowing narrowing = {whole, filter};
+    return waits_narrow(&whole->waits, wait_is_meant, &narrowing, &ret->waits);
 }
 
 const char *view_node_model(const struct view_node *node)

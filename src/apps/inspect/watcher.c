@@ -6,6 +6,7 @@
 
 #include "common/process.h"
 #include "gpushare/base/cleanup.h"
+#include "gpushare/base/utf8.h"
 #include "inspect/calm.h"
 
 static int locked(struct watcher *watcher, bool node, int result)
@@ -49,10 +50,12 @@ static int on_list_end(void *ctx, enum gs_kind kind)
 static void on_live(void *ctx, enum gs_kind kind, bool live, const char *why)
 {
     struct watcher *watcher = ctx;
-    const char *lost = live ? "" : why;
+    char lost[sizeof(watcher->lost)];
+    snprintf(lost, sizeof(lost), "%s", live ? "" : why);
+    gs_utf8_calm(lost); /* the API server's words, and perhaps cut */
     pthread_mutex_lock(&watcher->lock);
-    watcher->changed |= strncmp(watcher->lost, lost, sizeof(watcher->lost) - 1) != 0;
-    snprintf(watcher->lost, sizeof(watcher->lost), "%s", lost);
+    watcher->changed |= strcmp(watcher->lost, lost) != 0;
+    memcpy(watcher->lost, lost, sizeof(lost));
     pthread_mutex_unlock(&watcher->lock);
 }
 

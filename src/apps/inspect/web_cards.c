@@ -225,7 +225,7 @@ void web_put_card(const struct web_draw *draw, const struct view_node *node,
 void web_put_cards(const struct web_draw *draw)
 {
     const struct view *view = draw->view;
-    const size_t first = (size_t)draw->query->page * WEB_NODES_MAX;
+    const size_t first = (size_t)draw->page * WEB_NODES_MAX;
     for (size_t i = first; i < view->node_count && i < first + WEB_NODES_MAX; i++)
         web_put_card(draw, &view->nodes[i], NULL);
 }

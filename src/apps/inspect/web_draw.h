@@ -13,6 +13,7 @@ struct web_draw {
     struct web_parts *parts;
     struct gs_buf *out; /* parts->html */
     bool narrowed;      /* by a filter */
+    uint32_t page;      /* of the cards, from 0: the query's, or the last */
 };
 
 /* A part is an element with that id; between the two one is written. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "gpushare/base/utf8.h"
 #include "inspect/web.h"
 
 /* One view for all who look, and what each of them has seen of it. */
@@ -84,6 +85,7 @@ void web_pod_ask(struct web *web, const struct web_query *query)
         snprintf(pod.failed, sizeof(pod.failed), "%s", err.msg);
     else if (of_pod && pod.why.state == WHY_WAITING)
         promised_fetch(web->own.common, pod.why.pod.uid, &pod.why.promised);
+    gs_utf8_calm(pod.failed);
     if (!pod.failed[0])
         events_ask(&web->own.common->source, of_pod ? pod.ns : NULL, pod.name, pod.events);
     pod.asked_ns = now_ns();
@@ -340,6 +342,7 @@ static void take_pulse(struct web *web)
     int status;
     if (source->ask(source->ctx, &request, &status, &body, &err) < 0)
         snprintf(silent, sizeof(silent), "the API server does not answer: %.200s", err.msg);
+    gs_utf8_calm(silent);
     pthread_mutex_lock(&web->watcher.lock);
     web->watcher.changed |= strcmp(web->silent, silent) != 0;
     memcpy(web->silent, silent, sizeof(silent));

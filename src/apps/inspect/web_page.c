@@ -150,6 +150,13 @@ static void put_all(const struct web_draw *draw)
     web_put_cards(draw);
 }
 
+/* Nodes may have gone since somebody sent the address: then the last page. */
+static uint32_t page_of(const struct view *view, uint32_t asked)
+{
+    const size_t last = view->node_count ? (view->node_count - 1) / WEB_NODES_MAX : 0;
+    return asked < last ? asked : (uint32_t)last;
+}
+
 void web_parts_render(struct web_state *state, const struct web_query *query,
                       struct web_parts *parts)
 {
@@ -172,6 +179,7 @@ void web_parts_render(struct web_state *state, const struct web_query *query,
         draw.view = &part;
         draw.narrowed = true;
     }
+    draw.page = page_of(draw.view, query->page);
     put_lost(&draw);
     if (query->view == WEB_ALL)
         put_all(&draw);

@@ -90,6 +90,7 @@ static void read_view(const struct gs_http_request *req, struct web_query *ret)
         snprintf(ret->ns, sizeof(ret->ns), "%.*s", (int)sizeof(ret->ns) - 1, ret->name);
     else if (ret->view != WEB_NODE)
         split_name(ret);
+    gs_utf8_calm(ret->ns); /* may have been cut within a character */
     const char *gpu = gs_http_query(req, "gpu");
     ret->has_gpu = gpu && gpu[0];
     if (gpu && !gs_parse_u32(gpu, strlen(gpu), &ret->gpu))

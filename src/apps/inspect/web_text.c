@@ -117,36 +117,56 @@ static void put_choice(struct gs_buf *out, const char *value, const char *label,
     web_escape(out, label);
 }
 
+struct choices {
+    const char *all[CHOICES_MAX + 1];
+    size_t count;
+};
+
+static void add_choice(struct choices *choices, const char *text, size_t most)
+{
+    for (size_t i = 0; i < choices->count; i++) {
+        if (strcmp(choices->all[i], text) == 0)
+            return;
+    }
+    if (text[0] && choices->count < most)
+        choices->all[choices->count++] = text;
+}
+
+/* What is chosen is among them, whatever the cluster has: the next change of the form keeps it. */
+static void put_choices(struct gs_buf *out, struct choices *choices, const char *name,
+                        const char *chosen)
+{
+    add_choice(choices, chosen, CHOICES_MAX + 1);
+    gs_buf_printf(out, "<select name=%s>", name);
+    put_choice(out, "", "all", chosen);
+    for (size_t i = 0; i < choices->count; i++)
+        put_choice(out, choices->all[i], choices->all[i], chosen);
+    gs_buf_puts(out, "</select></label>");
+}
+
+/* Those that have most first; then those whose pods all wait. */
 static void put_namespaces(struct gs_buf *out, const struct view *view,
                            const struct web_query *query)
 {
-    gs_buf_puts(out, "<label>Namespace <select name=ns>");
-    put_choice(out, "", "all", query->ns);
+    struct choices choices = {.count = 0};
     for (size_t i = 0; i < view->ns_count && i < CHOICES_MAX; i++)
-        put_choice(out, view->namespaces[i].name, view->namespaces[i].name, query->ns);
-    gs_buf_puts(out, "</select></label>");
+        choices.all[choices.count++] = view->namespaces[i].name;
+    for (size_t i = 0; i < view->waits.count && choices.count < CHOICES_MAX; i++)
+        add_choice(&choices, view->waits.all[i].waiting->pod.ns, CHOICES_MAX);
+    gs_buf_puts(out, "<label>Namespace ");
+    put_choices(out, &choices, "ns", query->ns);
 }
 
 static void put_models(struct gs_buf *out, const struct view *view, const struct web_query *query)
 {
-    const char *known[CHOICES_MAX];
-    size_t count = 0;
-    gs_buf_puts(out, "<label>Model <select name=model>");
-    put_choice(out, "", "all", query->model);
-    for (size_t i = 0; i < view->node_count; i++) {
+    struct choices choices = {.count = 0};
+    for (size_t i = 0; i < view->node_count && choices.count < CHOICES_MAX; i++) {
         const struct view_node *node = &view->nodes[i];
-        for (uint32_t g = 0; g < node->gpu_count; g++) {
-            const char *model = node->gpus[g].gpu->model;
-            size_t k = 0;
-            while (k < count && strcmp(known[k], model) != 0)
-                k++;
-            if (!model[0] || k < count || count == CHOICES_MAX)
-                continue;
-            known[count++] = model;
-            put_choice(out, model, model, query->model);
-        }
+        for (uint32_t g = 0; g < node->gpu_count; g++)
+            add_choice(&choices, node->gpus[g].gpu->model, CHOICES_MAX);
     }
-    gs_buf_puts(out, "</select></label>");
+    gs_buf_puts(out, "<label>Model ");
+    put_choices(out, &choices, "model", query->model);
 }
 
 static const char *const sort_labels[] = {

@@ -277,7 +277,8 @@ static bool put_namespace(const struct web_draw *draw)
 static bool put_owner(const struct web_draw *draw)
 {
     const char *ns = draw->query->ns, *name = draw->query->name;
-    if (!draw->view->sum.pods && !draw->view->waits.count)
+    const bool named = ns[0] && name[0]; /* else a filter that means the owners of others */
+    if (!named || (!draw->view->sum.pods && !draw->view->waits.count))
         return false;
     web_put_pager(draw);
     begin_view(draw, "Owner", name);
@@ -392,6 +393,7 @@ void web_put_pager(const struct web_draw *draw)
     struct gs_buf *out = draw->out;
     const struct web_query *query = draw->query;
     const size_t count = draw->view->node_count;
+    const uint32_t page = draw->page;
     const uint32_t pages = (uint32_t)((count + WEB_NODES_MAX - 1) / WEB_NODES_MAX);
     web_begin(draw, "pager");
     gs_buf_puts(out, "<nav id=pager aria-label=Pages>");
@@ -400,15 +402,14 @@ void web_put_pager(const struct web_draw *draw)
                              ? "No node matches. <a href=\"?\">Show all</a>"
                              : "Nothing matches: no node, and no pod. <a href=\"?\">Show all</a>");
     if (pages > 1) {
-        gs_buf_printf(out, "Cards of nodes, page %" PRIu32 " of %" PRIu32 ": ", query->page + 1,
-                      pages);
-        if (query->page > 0)
+        gs_buf_printf(out, "Cards of nodes, page %" PRIu32 " of %" PRIu32 ": ", page + 1, pages);
+        if (page > 0)
             put_page(out, query, 0, "first");
-        if (query->page > 0)
-            put_page(out, query, query->page - 1, "previous");
-        if (query->page + 1 < pages)
-            put_page(out, query, query->page + 1, "next");
-        if (query->page + 1 < pages)
+        if (page > 0)
+            put_page(out, query, page - 1, "previous");
+        if (page + 1 < pages)
+            put_page(out, query, page + 1, "next");
+        if (page + 1 < pages)
             put_page(out, query, pages - 1, "last");
     }
     gs_buf_puts(out, "</nav>\n");

@@ -3,7 +3,7 @@
 
   run.py --build DIR
 
-The API server is a stand-in with 65 nodes of 64 GPUs, a pod on one and one that waits; the second one refuses to list
+The API server is a stand-in with 65 nodes of 64 GPUs, a pod on one and two that wait; the second one refuses to list
 nodes, and so gets the page of one's own namespace.
 """
 import argparse
@@ -26,6 +26,7 @@ POD = {"metadata": {"name": "p", "namespace": "default", "uid": "u", "resourceVe
 BOUND = {"metadata": {"name": "b", "namespace": "default", "uid": "v", "resourceVersion": "5",
                       "annotations": {"ALIYUN_COM_GPU_MEM_IDX": "1"}},
          "spec": {"nodeName": "n0", "containers": POD["spec"]["containers"]}, "status": {"phase": "Running"}}
+ALONE = {**POD, "metadata": {**POD["metadata"], "name": "w", "namespace": "waits", "uid": "w"}}
 UNITS = {"aliyun.com/gpu-mem": "1024", "aliyun.com/gpu-count": "64"}
 STATUS = {"capacity": UNITS, "allocatable": UNITS, "conditions": [{"type": "Ready", "status": "True"}]}
 NODES = [{"metadata": {"name": f"n{i}", "resourceVersion": "5"}, "status": STATUS} for i in range(65)]
@@ -57,7 +58,7 @@ class Api(http.server.BaseHTTPRequestHandler):
             if self.path.endswith("%3Dp"):
                 status, answer = 403, {"kind": "Status", "code": 403, "message": "no Events"}
         elif "/pods" in self.path:
-            answer["items"] = [POD, BOUND]
+            answer["items"] = [POD, BOUND, ALONE]
         elif self.server.refuses_nodes:
             status, answer = 403, {"kind": "Status", "code": 403, "message": "nodes is forbidden"}
         elif "/nodes" in self.path:
@@ -140,6 +141,9 @@ def judge(build, refuses_nodes):
                 wrong.append("the page may be framed")
             if MARKUP in text or (refuses_nodes and "&lt;b&gt;&amp;" not in text):
                 wrong.append("what kube-scheduler said is not escaped")
+            offered = re.findall('<option value="([^"]*)"', text.partition("<select name=ns>")[2].partition("</select>")[0])
+            if not refuses_nodes and offered != ["", "default", "waits"]:
+                wrong.append(f"namespaces to choose from: {offered}")
             pages = [re.findall('id="n-(n[0-9]+)"', ask(port, f"/{token}/{at}", {})[1]) for at in PAGES]
             if not refuses_nodes and pages != [NAMES[:50], NAMES[:50], NAMES[50:], NAMES[:50]]:
                 wrong.append(f"nodes of the pages: {pages}")

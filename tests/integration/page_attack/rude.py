@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who asks for the page in ways that no browser does, while its API server restarts, freezes, forgets and says 410: everybody is
+answered, in time, with a page that is whole; and what it takes of the machine does not grow."""
+
+import http.client
+import random
+import socket
+import threading
+import time
+import urllib.parse
+
+from api import HOST, wait_for
+from judge import headers_are_strict, quote, read
+from markup import Wrong, parse
+from stream import up_to_date
+from world import change
+
+KEYS = ["q", "ns", "model", "sort", "page", "node", "gpu", "namespace", "owner", "pod", "seen", "x", "", "Q", "q[]", "__proto__"]
+VALUES = [b"", b"a", b"%", b"%%", b"%0", b"%zz", b"%00", b"%ff", b"%c3", b"%C3%A9", b"%e2%80%ae", b"\xff\xfe", b"\xc3(", b"%3Cscript%3E", b"<script>", b"'\"", b"+",
+          b"a" * 99, b"a" * 127, b"%C3%A9" * 64, b"x%C3%A9" * 60, b"/", b"//", b"a/b/c", b"%2F", b"0", b"-1", b"1e9", b"4294967295", b"4294967296",
+          b"99999999999999999999", b"100000", b"100001", b"free", b"stranded", b"name%00", b"..%2f..", b"%f0%9f%98%80" * 20, b"&&", b"=", b";", b"#", b"?"]
+KEY_BYTES, POOL_BYTES = 70, 7000        # of libmicrohttpd's memory for a request; beyond it the connection is closed without an answer
+ANSWERED_S = 5          # on a busy machine
+FROZEN_SAID_S = 15      # the promise
+
+
+def raw(web, request, seconds=10):
+    """All that comes back."""
+    with socket.create_connection((HOST, web.port), timeout=seconds) as sock:
+        sock.sendall(request)
+        answer = b""
+        while more := sock.recv(1 << 16):
+            answer += more
+            head, _, body = answer.partition(b"\r\n\r\n")
+            length = [line.split(b":")[1] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+            if length and len(body) >= int(length[0]):
+                break
+        return answer
+
+
+def line_of(web, path, method=b"GET", more=b""):
+    return b"%s %s%s HTTP/1.1\r\nHost: %s:%d\r\n%s\r\n" % (method, web.root.encode(), path, HOST.encode(), web.port, more)
+
+
+def judge_raw(what, answer):
+    head, _, body = answer.partition(b"\r\n\r\n")
+    if not head.startswith(b"HTTP/1.1 "):
+        raise Wrong(f"no answer, {answer[:100]!r}, to {what!r}")
+    status = int(head.split()[1])
+    headers = http.client.parse_headers(__import__("io").BytesIO(head.partition(b"\r\n")[2] + b"\r\n\r\n"))
+    if status in (200, 403, 404, 503):
+        headers_are_strict(what.decode("latin1"), headers)
+    elif status not in (400, 405, 413, 414, 431):
+        raise Wrong(f"{what!r}: answered {status}")
+    if body.startswith(b"<!doctype"):
+        try:
+            parse(body.decode())
+        except (Wrong, UnicodeDecodeError) as why:
+            raise Wrong(f"{what!r}: {why}") from why
+    elif status == 200:
+        raise Wrong(f"{what!r}: {status} and {body[:100]!r}")
+    return status
+
+
+def some_query(rng):
+    pairs = [rng.choice(KEYS).encode() + rng.choice([b"=", b"=", b"=", b"", b"=="]) + rng.choice(VALUES) * rng.choice([1, 1, 1, 3]) for _ in range(rng.choice([1, 2, 3, 10, 100]))]
+    if rng.random() < 0.1:
+        pairs = [b"q=" + b"x" * rng.choice([1000, 4000, 8000, 20000])]
+    if rng.random() < 0.1:
+        pairs = [bytes(rng.randrange(33, 256) for _ in range(rng.randrange(1, 300)))]
+    query = rng.choice([b"&", b"&", b"&&", b";"]).join(pairs)[:30000]
+    parts = query.split(b"&")
+    while len(parts) > 1 and len(b"&".join(parts)) + KEY_BYTES * len(parts) > POOL_BYTES:
+        parts.pop()
+    query = b"&".join(parts)
+    return b"?" + (query if len(query) > 2 * POOL_BYTES else query[:POOL_BYTES - KEY_BYTES])
+
+
+def odd_queries(web, rng, count):
+    for _ in range(count):
+        query = some_query(rng)
+        begun = time.monotonic()
+        try:
+            answer = raw(web, line_of(web, query))
+        except OSError as why:
+            answer = repr(why).encode()
+        judge_raw(query[:2000], answer)
+        if time.monotonic() - begun > ANSWERED_S:
+            raise Wrong(f"{query[:200]!r}: answered after {time.monotonic() - begun:.1f} s")
+    return count
+
+
+def duplicates(web, world):
+    """Of two equal keys one counts; which of them does not depend on the day."""
+    name = world.shown[0].name if world.shown else "none"
+    first = [read(web, f"?node={quote(name)}&node=none").by_id("view").one("h2").text() for _ in range(3)] if world.shown else []
+    if len(set(first)) > 1:
+        raise Wrong(f"of two nodes: {first}")
+    for method, status in ((b"POST", b"405"), (b"PUT", b"405"), (b"DELETE", b"405"), (b"OPTIONS", b"405")):
+        answer = raw(web, line_of(web, b"", method, b"Content-Length: 0\r\n"))
+        if answer.split()[1] != status:
+            raise Wrong(f"{method}: {answer[:100]!r}")
+    answer = raw(web, line_of(web, b"", b"HEAD", b"Connection: close\r\n"))
+    if answer.split()[1] != b"200" or answer.partition(b"\r\n\r\n")[2]:
+        raise Wrong(f"HEAD: {answer[:300]!r}")
+    return 8
+
+
+def answers_in_time(web, what, seconds=ANSWERED_S, path=""):
+    begun = time.monotonic()
+    try:
+        page = read(web, path)
+    except OSError as why:
+        raise Wrong(f"{what}: no answer: {why!r}") from why
+    if time.monotonic() - begun > seconds:
+        raise Wrong(f"{what}: answered after {time.monotonic() - begun:.1f} s")
+    return page
+
+
+def half_sent(web, rng, count):
+    """Connections that say half of it, or nothing, keep nobody out; nor do readers who read nothing."""
+    socks = []
+    whole = line_of(web, b"")
+    for i in range(count):
+        try:
+            sock = socket.create_connection((HOST, web.port), timeout=5)
+            sock.sendall(rng.choice([b"", whole[:rng.randrange(1, len(whole))], whole, line_of(web, b"events")]))
+            socks.append(sock)
+        except OSError:
+            pass
+        if i % 20 == 0:
+            answers_in_time(web, f"{i} connections that say half")
+    answers_in_time(web, "many connections that say half")
+    for sock in socks:
+        sock.close()
+    return count
+
+
+def in_parallel(web, rng, world, count):
+    paths, wrong = [""] + [f"?pod={quote(pod.ns)}%2F{quote(pod.name)}" for pod in world.waiting[:20] + world.bound[:20]], []
+
+    def ask(seed):
+        own = random.Random(seed)
+        for _ in range(count // 16):
+            path = own.choice(paths)
+            try:
+                status, headers, body = web.get(path)
+                headers_are_strict(path, headers)
+                if status == 503:
+                    continue                    # "too many requests at once"
+                parse(body.decode())
+                if status != 200 or b"could not be asked" in body:
+                    wrong.append(f"{path}: {status}, in parallel: {body[-400:]!r}")
+            except (OSError, Wrong, http.client.HTTPException) as why:
+                wrong.append(f"{path}: {why!r}")
+    threads = [threading.Thread(target=ask, args=(rng.random(),)) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if wrong:
+        raise Wrong(f"{len(wrong)} of {count} in parallel, {wrong[0]}")
+    return count
+
+
+def while_deleted(web, api, rng, world, seconds):
+    """Pages are asked for while things go: each is whole, and none is an error."""
+    stop, wrong, asked = threading.Event(), [], [0]
+
+    def ask(seed):
+        own = random.Random(seed)
+        while not stop.is_set():
+            with api.lock:
+                things = [f"?pod={quote(pod.ns)}%2F{quote(pod.name)}" for pod in own.sample(world.pods, min(3, len(world.pods)))]
+                things += [f"?node={quote(node.name)}" for node in own.sample(world.nodes, min(2, len(world.nodes)))] + ["", "?q=1", "?page=2"]
+            path = own.choice(things)
+            try:
+                status, headers, body = web.get(path)
+                asked[0] += 1
+                headers_are_strict(path, headers)
+                parse(body.decode())
+                if status not in (200, 404):
+                    wrong.append(f"{path}: {status} {body[:100]!r}")
+            except (OSError, Wrong, http.client.HTTPException) as why:
+                wrong.append(f"{path}: {why!r}")
+    threads = [threading.Thread(target=ask, args=(rng.random(),)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        with api.lock:
+            change(world, api, rng)
+        time.sleep(0.01)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    if wrong:
+        raise Wrong(f"while things go: {len(wrong)} of {asked[0]}, {wrong[0]}")
+    up_to_date(web, world)
+    return asked[0]
+
+
+def frozen(web, api, world, rng):
+    """It says so within 15 s, goes on answering, and takes up what happened meanwhile."""
+    pods = world.waiting[:1] + world.bound[:1]
+    read(web, "")
+    api.frozen = True
+    begun = time.monotonic()
+    try:
+        while not answers_in_time(web, "the API server is frozen").by_id("lost").text():
+            if time.monotonic() - begun > FROZEN_SAID_S:
+                raise Wrong(f"a frozen API server is not said after {FROZEN_SAID_S} s")
+            time.sleep(0.5)
+        for pod in pods:
+            answers_in_time(web, "a pod, and the API server is frozen", 20, f"?pod={quote(pod.ns)}%2F{quote(pod.name)}")
+        with api.lock:
+            for _ in range(5):
+                change(world, api, rng)
+    finally:
+        api.frozen = False
+    up_to_date(web, world, 60)
+    return 1
+
+
+def broken(web, api, world, words):
+    """The API server refuses, in its own words."""
+    pods = looked_at(world)
+    api.broken = words
+    api.gone()
+    wait_for("that it refuses is said", lambda: read(web, "").by_id("lost").text(), 20)
+    time.sleep(3.1)                             # who looks at a pod is told what was known for 3 s
+    for path in pods:
+        if "could not be asked" not in (said := read(web, path).by_id("view").text()) and "cannot be read" not in said:
+            raise Wrong(f"{path}: the API server refuses: {said[:500]!r}")
+    api.broken = ""
+    up_to_date(web, world, 60)
+
+
+def looked_at(world):
+    """Of a pod that has a place, one that waits, a node."""
+    return [f"?pod={quote(pod.ns)}%2F{quote(pod.name)}" for pod in world.waiting[:1] + world.bound[:1]] + [f"?node={quote(node.name)}" for node in world.shown[:1]]
+
+
+def restarted(web, api, world, rng):
+    with api.lock:
+        for _ in range(5):
+            change(world, api, rng)
+            change(world, api, rng, forget=True)
+    api.restart(1)
+    up_to_date(web, world, 60)
+    with api.lock:
+        change(world, api, rng, forget=True)
+        api.gone()
+        for _ in range(3):
+            change(world, api, rng)
+    up_to_date(web, world, 60)
+    for words in ("<script>alert(1)</script>\u202e</p>\x1b[2J", "\u00e9" * 400, "x" + "\u00e9" * 400, "\U0001f600" * 200):
+        broken(web, api, world, words)
+    return 6
+
+
+def grows(web, rng, world, count):
+    """Requests of all kinds leave nothing behind."""
+    paths = ["", "?q=1", "?page=2", "events", "?node=none"] + [f"?node={quote(node.name)}" for node in world.shown[:40]]
+    paths += [f"?namespace={quote(ns)}" for ns in world.namespaces[:20]] + [f"?pod={quote(pod.ns)}%2F{quote(pod.name)}" for pod in world.live[:60]]
+
+    def some(number):
+        for _ in range(number):
+            raw(web, line_of(web, (rng.choice(paths).encode() or b"") if rng.random() < 0.9 else some_query(rng))) \
+                if rng.random() < 0.9 else socket.create_connection((HOST, web.port)).close()
+
+    def opened(number):
+        for _ in range(number):
+            with socket.create_connection((HOST, web.port)) as sock:
+                sock.sendall(line_of(web, b"events?" + urllib.parse.quote(rng.choice(paths)).encode()))
+                sock.recv(100)
+    paths.remove("events")
+    some(count // 5)
+    opened(50)
+    time.sleep(1.5)
+    before, files = web.memory_kib(), web.files()
+    some(count)
+    opened(count // 20)
+    time.sleep(6.5)                             # streams that were left are ended with the next tick
+    after = web.memory_kib()
+    if after - before > 4096 or web.files() > files + 8:
+        raise Wrong(f"{count} requests: {before} KiB before, {after} after; {files} files, {web.files()} after")
+    return count
