@@ -19,7 +19,7 @@ KEYS = ["q", "ns", "model", "sort", "page", "node", "gpu", "namespace", "owner",
 VALUES = [b"", b"a", b"%", b"%%", b"%0", b"%zz", b"%00", b"%ff", b"%c3", b"%C3%A9", b"%e2%80%ae", b"\xff\xfe", b"\xc3(", b"%3Cscript%3E", b"<script>", b"'\"", b"+",
           b"a" * 99, b"a" * 127, b"%C3%A9" * 64, b"x%C3%A9" * 60, b"/", b"//", b"a/b/c", b"%2F", b"0", b"-1", b"1e9", b"4294967295", b"4294967296",
           b"99999999999999999999", b"100000", b"100001", b"free", b"stranded", b"name%00", b"..%2f..", b"%f0%9f%98%80" * 20, b"&&", b"=", b";", b"#", b"?"]
-KEY_BYTES, POOL_BYTES = 70, 7000        # of libmicrohttpd's memory for a request; beyond it the connection is closed without an answer
+POOL_BYTES = 7000       # of libmicrohttpd's memory for a request; beyond it the connection may be reset before its 414 is read
 ANSWERED_S = 5          # on a busy machine
 FROZEN_SAID_S = 15      # the promise
 
@@ -63,17 +63,12 @@ def judge_raw(what, answer):
 
 
 def some_query(rng):
-    pairs = [rng.choice(KEYS).encode() + rng.choice([b"=", b"=", b"=", b"", b"=="]) + rng.choice(VALUES) * rng.choice([1, 1, 1, 3]) for _ in range(rng.choice([1, 2, 3, 10, 100]))]
+    pairs = [rng.choice(KEYS).encode() + rng.choice([b"=", b"=", b"=", b"", b"=="]) + rng.choice(VALUES) * rng.choice([1, 1, 1, 3]) for _ in range(rng.choice([1, 2, 3, 10, 100, 500]))]
     if rng.random() < 0.1:
         pairs = [b"q=" + b"x" * rng.choice([1000, 4000, 8000, 20000])]
     if rng.random() < 0.1:
         pairs = [bytes(rng.randrange(33, 256) for _ in range(rng.randrange(1, 300)))]
-    query = rng.choice([b"&", b"&", b"&&", b";"]).join(pairs)[:30000]
-    parts = query.split(b"&")
-    while len(parts) > 1 and len(b"&".join(parts)) + KEY_BYTES * len(parts) > POOL_BYTES:
-        parts.pop()
-    query = b"&".join(parts)
-    return b"?" + (query if len(query) > 2 * POOL_BYTES else query[:POOL_BYTES - KEY_BYTES])
+    return b"?" + rng.choice([b"&", b"&", b"&&", b";"]).join(pairs)[:30000]
 
 
 def odd_queries(web, rng, count):
@@ -84,7 +79,8 @@ def odd_queries(web, rng, count):
             answer = raw(web, line_of(web, query))
         except OSError as why:
             answer = repr(why).encode()
-        judge_raw(query[:2000], answer)
+        if len(query) < POOL_BYTES or answer.startswith(b"HTTP"):
+            judge_raw(query[:2000], answer)
         if time.monotonic() - begun > ANSWERED_S:
             raise Wrong(f"{query[:200]!r}: answered after {time.monotonic() - begun:.1f} s")
     return count
