@@ -224,10 +224,11 @@ class VmCluster(Cluster):
         return done.stdout + done.stderr
 
     def pid_of(self, name):
-        """Of what its container runs, as the node counts."""
+        """Of what its container runs, as the node counts. The sandbox's was given no GPU."""
         return int(wait_for(f"{name} has a process", lambda: self.machine.ask(
             f"cat $(find {self.slice_of(name)} -name cgroup.procs) | while read pid; do"
-            " grep -qx sleep /proc/$pid/comm && echo $pid; done | head -n 1").stdout.strip(), 60))
+            " grep -qx sleep /proc/$pid/comm && grep -q ALIYUN_COM_GPU_MEM_IDX= /proc/$pid/environ && echo $pid; done"
+            " | head -n 1").stdout.strip(), 60))
 
     def put(self, path, text):
         self.machine.do(f"mkdir -p {os.path.dirname(path)} && cat >{path}", text)

@@ -70,15 +70,17 @@ class UsageCluster(NodeCluster):
                         os.rmdir(f"{path}/{folder}")
 
     def pids_of(self, name):
-        """Of its containers, without the sandbox's."""
+        """Of its containers: the sandbox runs the same program, and was given no GPU."""
         uid = self.pod(name)["metadata"]["uid"]
         found = []
         for path in glob.glob("/proc/[0-9]*/cgroup"):
             try:
-                with open(path, encoding="ascii") as cgroup, \
-                        open(f"{os.path.dirname(path)}/cmdline", encoding="ascii") as words:
-                    if uid in cgroup.read() and "sleep\0" in words.read():
-                        found.append(int(path.split("/")[2]))
+                folder = os.path.dirname(path)
+                with open(path, encoding="ascii") as cgroup, open(f"{folder}/cmdline", "rb") as words, \
+                        open(f"{folder}/environ", "rb") as environment:
+                    if uid in cgroup.read() and words.read().startswith(b"sleep\0") and \
+                            b"ALIYUN_COM_GPU_MEM_IDX=" in environment.read():
+                        found.append(int(folder.split("/")[2]))
             except OSError:
                 continue
         return found
