@@ -19,7 +19,8 @@ struct seen {
     bool asked; /* in this list */
     bool lost;
     bool of_pod;
-    uint64_t began; /* clock ticks after the boot */
+    gs_gpu_mask gpus, gpus_before; /* whose lists have it, and had it the last time */
+    uint64_t began;                /* clock ticks after the boot */
     char uid[GS_POD_UID_BYTES];
 };
 
@@ -27,6 +28,7 @@ struct gs_process_pods {
     const char *proc;
     uint64_t list_ticks;
     uint64_t ticks_per_s;
+    gs_gpu_mask refused; /* whose lists are not told this time */
     struct seen *seen;
     struct gs_index by_pid;
     uint32_t count, cap;
@@ -170,8 +172,12 @@ void gs_process_pods_begin(struct gs_process_pods *pods, int64_t boot_ns)
 {
     uint64_t ns = boot_ns > 0 ? (uint64_t)boot_ns : 0;
     pods->list_ticks = ns / (GS_NS_PER_S / pods->ticks_per_s);
-    for (uint32_t i = 0; i < pods->count; i++)
+    pods->refused = 0;
+    for (uint32_t i = 0; i < pods->count; i++) {
         pods->seen[i].asked = false;
+        pods->seen[i].gpus_before = pods->seen[i].gpus;
+        pods->seen[i].gpus = 0;
+    }
 }
 
 /* is_new: the list before was without it. A process that cannot be read is asked about again in
@@ -195,7 +201,7 @@ static void look(struct gs_process_pods *pods, struct seen *seen, bool is_new)
     seen->began = began;
 }
 
-bool gs_process_pods_find(struct gs_process_pods *pods, uint32_t pid,
+bool gs_process_pods_find(struct gs_process_pods *pods, uint32_t gpu, uint32_t pid,
                           char ret_uid[GS_POD_UID_BYTES])
 {
     struct seen *seen = find(pods, pid);
@@ -204,6 +210,7 @@ bool gs_process_pods_find(struct gs_process_pods *pods, uint32_t pid,
         seen = add(pods, pid);
     if (!seen)
         return false;
+    seen->gpus |= GS_GPU_BIT(gpu);
     if (!seen->asked)
         look(pods, seen, is_new);
     if (!seen->of_pod)
@@ -214,14 +221,20 @@ bool gs_process_pods_find(struct gs_process_pods *pods, uint32_t pid,
     return true;
 }
 
+void gs_process_pods_refused(struct gs_process_pods *pods, uint32_t gpu)
+{
+    pods->refused |= GS_GPU_BIT(gpu);
+}
+
 void gs_process_pods_end(struct gs_process_pods *pods)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < pods->count; i++) {
-        const struct seen *seen = &pods->seen[i];
+        struct seen *seen = &pods->seen[i];
         uint64_t hash = gs_hash_bytes(&seen->pid, sizeof(seen->pid));
         gs_index_remove(&pods->by_pid, hash, i);
-        if (!seen->asked)
+        seen->gpus |= seen->gpus_before & pods->refused;
+        if (!seen->gpus)
             continue;
         pods->seen[kept] = *seen;
         gs_index_insert(&pods->by_pid, hash, kept++);

@@ -50,7 +50,7 @@ static void tell_processes(const struct gs_gpu_source *source, uint32_t idx,
         printf("processes gpu=%u: %s\n", idx, err.msg);
     for (size_t i = 0; i < count; i++) {
         char uid[GS_POD_UID_BYTES] = "-";
-        gs_process_pods_find(pods, processes[i].pid, uid);
+        gs_process_pods_find(pods, idx, processes[i].pid, uid);
         if (processes[i].bytes == GS_GPU_BYTES_UNKNOWN)
             printf("process gpu=%u pid=%u mib=- pod=%s\n", idx, processes[i].pid, uid);
         else

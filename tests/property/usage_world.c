@@ -41,6 +41,7 @@ struct entry {
 struct known {
     int life;
     bool listed, lost;
+    bool on[GPUS]; /* as each said that last told its list */
 };
 
 struct world {
@@ -237,17 +238,27 @@ static void step(struct world *world)
 static void know(struct world *world)
 {
     bool named[PIDS] = {false};
-    for (uint32_t i = 0; i < world->count; i++)
-        named[world->entries[i].pid] |= !world->refused[world->entries[i].gpu];
+    for (uint32_t pid = 0; pid < PIDS; pid++)
+        for (uint32_t gpu = 0; gpu < GPUS; gpu++)
+            world->known[pid].on[gpu] &= world->refused[gpu];
+    for (uint32_t i = 0; i < world->count; i++) {
+        const struct entry *entry = &world->entries[i];
+        named[entry->pid] |= !world->refused[entry->gpu];
+        world->known[entry->pid].on[entry->gpu] |= !world->refused[entry->gpu];
+    }
     for (uint32_t pid = 0; pid < PIDS; pid++) {
         struct known *known = &world->known[pid];
         const struct process *process = &world->processes[pid];
-        if (!named[pid]) {
+        bool listed = false;
+        for (uint32_t gpu = 0; gpu < GPUS; gpu++)
+            listed |= known->on[gpu];
+        if (!listed)
             *known = (struct known){0};
+        if (!named[pid])
             continue;
-        }
         if (!known->listed)
-            *known = (struct known){.life = process->life, .listed = true};
+            known->life = process->life;
+        known->listed = true;
         known->lost |= !process->life || process->life != known->life ||
                        process->began > (uint64_t)(world->now_ns / TICK_NS);
     }

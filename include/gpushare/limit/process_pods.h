@@ -7,6 +7,7 @@
 
 #include "gpushare/base/cleanup.h"
 #include "gpushare/limit/pod_tree.h"
+#include "gpushare/model/gpu.h"
 
 /*
  * Whose pod a process is that the driver names by its PID: by its cgroup (/proc/PID/cgroup,
@@ -20,11 +21,14 @@
  *             younger one than the list, or another than when
  *             the list before had it
  *
+ * A list that the driver refuses is none without it: of the PIDs that were in that GPU's last one
+ * everything is remembered.
+ *
  * The one that opened the driver may be gone while a child of it holds its memory on: then the
  * driver goes on naming a PID that is anybody's by now. So what is lost stays lost.
  *
  *   gs_process_pods_begin(pods, boot_ns);      just before the driver is asked
- *   if (gs_process_pods_find(pods, pid, uid)) ...
+ *   if (gs_process_pods_find(pods, gpu, pid, uid)) ...
  *   gs_process_pods_end(pods);
  *
  * Used by one thread; writes nothing.
@@ -42,13 +46,16 @@ GS_DEFINE_CLEANUP(struct gs_process_pods *, gs_process_pods_free)
 /* A list begins, at that time by CLOCK_BOOTTIME. */
 void gs_process_pods_begin(struct gs_process_pods *pods, int64_t boot_ns);
 
-/* A PID of the list; asked again in the same list it gets the same answer. False: no pod's, or it
- * is not known whose; ret_uid is untouched. ret_uid: as the pod's cgroup has it, of a static pod
- * its config hash. */
-bool gs_process_pods_find(struct gs_process_pods *pods, uint32_t pid,
+/* A PID of the list of that GPU; asked again in the same list it gets the same answer. False: no
+ * pod's, or it is not known whose; ret_uid is untouched. ret_uid: as the pod's cgroup has it, of a
+ * static pod its config hash. */
+bool gs_process_pods_find(struct gs_process_pods *pods, uint32_t gpu, uint32_t pid,
                           char ret_uid[GS_POD_UID_BYTES]);
 
-/* The list is over: PIDs that were not asked for are forgotten. */
+/* Which PIDs are on that GPU is not told this time. */
+void gs_process_pods_refused(struct gs_process_pods *pods, uint32_t gpu);
+
+/* The list is over: PIDs that were not asked for, and may not be listed any more, are forgotten. */
 void gs_process_pods_end(struct gs_process_pods *pods);
 
 #endif

@@ -77,13 +77,14 @@ static bool read_gpu(const struct gs_gpu_source *source, const struct gs_gpu *gp
     size_t count = 0;
     char uid[GS_POD_UID_BYTES];
     if (source->ops->processes(source->ctx, gpu->idx, processes, &count, &err) < 0) {
+        gs_process_pods_refused(pods, gpu->idx);
         if (reading->err.code == GS_OK)
             reading->err = err;
         return true;
     }
     size_t first = reading->count;
     for (size_t i = 0; i < count; i++) {
-        if (!gs_process_pods_find(pods, processes[i].pid, uid))
+        if (!gs_process_pods_find(pods, gpu->idx, processes[i].pid, uid))
             continue;
         struct driver_usage_entry *entry = entry_of(reading, first, uid);
         if (!entry)

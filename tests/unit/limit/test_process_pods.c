@@ -58,7 +58,7 @@ static const char *ask(const struct proc *proc, uint32_t pid)
     static char uid[GS_POD_UID_BYTES];
     uid[0] = '\0';
     gs_process_pods_begin(proc->pods, 100 * GS_NS_PER_S);
-    gs_process_pods_find(proc->pods, pid, uid);
+    gs_process_pods_find(proc->pods, 0, pid, uid);
     gs_process_pods_end(proc->pods);
     return uid;
 }
@@ -197,14 +197,51 @@ static void a_list_has_one_answer_for_a_pid(void **state)
     make(&proc);
     run(&proc, 7, "x", 500, IN(A));
     gs_process_pods_begin(proc.pods, 100 * GS_NS_PER_S);
-    assert_true(gs_process_pods_find(proc.pods, 7, uid));
+    assert_true(gs_process_pods_find(proc.pods, 0, 7, uid));
     end(&proc, 7);
     run(&proc, 7, "x", 600, IN(B));
-    assert_true(gs_process_pods_find(proc.pods, 7, uid));
+    assert_true(gs_process_pods_find(proc.pods, 1, 7, uid));
     assert_string_equal(uid, A);
     gs_process_pods_end(proc.pods);
     assert_string_equal(ask(&proc, 7), "");
     clear(&proc);
+}
+
+/* PID 7 was a's on GPUs 0 and 1, and b's has it by now. */
+static void a_refused_list_is_none_without_it(void **state)
+{
+    enum { TIMES = 3 };
+    static const struct {
+        const char *row;
+        gs_gpu_mask refused[TIMES];
+        const char *uid;
+    } rows[] = {
+        {"lists without it", {0, 0, 0}, B},    {"one refuses, once", {1, 0, 0}, B},
+        {"one refuses", {1, 1, 1}, ""},        {"the other refuses", {2, 2, 2}, ""},
+        {"both refuse", {3, 3, 3}, ""},        {"it left the one, then the other", {1, 2, 0}, B},
+        {"another GPU refuses", {4, 4, 4}, B},
+    };
+    GS_FOR_EACH_ROW (r, rows) {
+        struct proc proc;
+        char uid[GS_POD_UID_BYTES] = "";
+        make(&proc);
+        run(&proc, 7, "x", 500, IN(A));
+        gs_process_pods_begin(proc.pods, 100 * GS_NS_PER_S);
+        assert_true(gs_process_pods_find(proc.pods, 0, 7, uid));
+        assert_true(gs_process_pods_find(proc.pods, 1, 7, uid));
+        gs_process_pods_end(proc.pods);
+        end(&proc, 7);
+        run(&proc, 7, "x", 600, IN(B));
+        for (size_t i = 0; i < TIMES; i++) {
+            gs_process_pods_begin(proc.pods, 100 * GS_NS_PER_S);
+            for (uint32_t gpu = 0; gpu < TIMES; gpu++)
+                if (r->refused[i] & GS_GPU_BIT(gpu))
+                    gs_process_pods_refused(proc.pods, gpu);
+            gs_process_pods_end(proc.pods);
+        }
+        row_text(r->row, ask(&proc, 7), r->uid);
+        clear(&proc);
+    }
 }
 
 static void pids_have_a_ceiling_and_are_forgotten(void **state)
@@ -216,8 +253,8 @@ static void pids_have_a_ceiling_and_are_forgotten(void **state)
     for (int round = 0; round < 2; round++) {
         gs_process_pods_begin(proc.pods, 100 * GS_NS_PER_S);
         for (uint32_t pid = 1; pid <= GS_PROCESS_PODS_MAX; pid++)
-            assert_false(gs_process_pods_find(proc.pods, pid, uid));
-        assert_false(gs_process_pods_find(proc.pods, 5000, uid));
+            assert_false(gs_process_pods_find(proc.pods, 0, pid, uid));
+        assert_false(gs_process_pods_find(proc.pods, 0, 5000, uid));
         assert_string_equal(uid, "untouched");
         gs_process_pods_end(proc.pods);
     }
@@ -246,7 +283,7 @@ static void the_kernels_own_file_is_understood(void **state)
         fake_proc_put(proc.dir, 7, "stat", text, len);
         fake_proc_put(proc.dir, 7, "cgroup", IN(A), strlen(IN(A)));
         gs_process_pods_begin(proc.pods, now_ns - r->ago_s * GS_NS_PER_S);
-        gs_process_pods_find(proc.pods, 7, uid);
+        gs_process_pods_find(proc.pods, 0, 7, uid);
         row_text(r->row, uid, r->uid);
         clear(&proc);
     }
@@ -260,6 +297,7 @@ int main(void)
         cmocka_unit_test(a_huge_file_is_nobodys_and_is_asked_again),
         cmocka_unit_test(a_pid_that_others_have_is_nobodys),
         cmocka_unit_test(a_list_has_one_answer_for_a_pid),
+        cmocka_unit_test(a_refused_list_is_none_without_it),
         cmocka_unit_test(pids_have_a_ceiling_and_are_forgotten),
         cmocka_unit_test(the_kernels_own_file_is_understood),
     };
