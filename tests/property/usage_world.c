@@ -346,11 +346,33 @@ static void compare_told(struct world *world)
     }
 }
 
-/* A pod of which a list named a process is remembered until it is not there in a pass. */
+static bool is_read(const struct world *world, int pod)
+{
+    for (uint32_t i = 0; i < world->count; i++) {
+        const struct entry *entry = &world->entries[i];
+        if (world->processes[entry->pid].pod == pod && !world->known[entry->pid].lost &&
+            !world->refused[entry->gpu])
+            return true;
+    }
+    return false;
+}
+
+/* A pod that is not there is asked for by nobody, and may come before the next list. */
+static void look_away(struct world *world, int pod)
+{
+    for (uint32_t gpu = 0; gpu < GPUS; gpu++) {
+        uint64_t used;
+        if (truth(world, pod, gpu, &used) && used > world->peak[pod][gpu])
+            world->peak[pod][gpu] = used;
+    }
+}
+
+/* A pod of which a list named a process is remembered until it is not there in a pass, nor in the
+ * last list. */
 static void forget(struct world *world)
 {
     for (int pod = 0; pod < PODS; pod++)
-        if (!world->there[pod]) {
+        if (!world->there[pod] && !is_read(world, pod)) {
             memset(world->peak[pod], 0, sizeof(world->peak[pod]));
             world->told_ns[pod] = 0;
         }
@@ -372,6 +394,8 @@ static void read_and_compare(struct world *world)
     for (int pod = 0; pod < PODS; pod++)
         if (world->there[pod])
             compare_pod(world, pod, sums);
+        else
+            look_away(world, pod);
     driver_usage_pass_end(&world->usage);
     for (uint32_t gpu = 0; gpu < GPUS; gpu++)
         if (sums[gpu] > world->in_use[gpu])

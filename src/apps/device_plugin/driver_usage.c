@@ -162,6 +162,7 @@ static void note(struct driver_usage *usage, const struct driver_usage_entry *en
         usage->told &= ~GS_GPU_BIT(idx);
         return;
     }
+    pod->read = true;
     if (entry->unknown) {
         pod->unknown |= GS_GPU_BIT(idx);
         return;
@@ -196,6 +197,7 @@ void driver_usage_take(struct driver_usage *usage, struct driver_reading *readin
     usage->read_ns = reading->at_ns;
     usage->told = 0;
     for (size_t i = 0; i < usage->count; i++) {
+        usage->pods[i].read = false;
         usage->pods[i].unknown = 0;
         memset(usage->pods[i].use.used_on, 0, sizeof(usage->pods[i].use.used_on));
     }
@@ -222,7 +224,7 @@ void driver_usage_pass_end(struct driver_usage *usage)
 {
     size_t kept = 0;
     for (size_t i = 0; i < usage->count; i++)
-        if (usage->pods[i].placed)
+        if (usage->pods[i].placed || usage->pods[i].read)
             usage->pods[kept++] = usage->pods[i];
     usage->count = kept;
 }

@@ -59,6 +59,7 @@ struct pod_use {
 struct driver_usage_pod {
     char uid[GS_POD_UID_BYTES];
     bool placed;         /* asked for since the last pass began */
+    bool read;           /* in the last reading */
     gs_gpu_mask unknown; /* by the last reading */
     struct pod_use use;  /* counted: of these something was ever read */
     uint64_t over_bytes; /* the most above its share, in this pass */
@@ -80,7 +81,8 @@ void driver_usage_release(struct driver_usage *usage);
 void driver_usage_take(struct driver_usage *usage, struct driver_reading *reading,
                        const struct gs_gpu_set *set);
 
-/* A pass over all pods with GPU memory, each of which is asked for; others are forgotten. */
+/* A pass over all pods with GPU memory, each of which is asked for; others are forgotten, but for
+ * those of the last reading: at the start the driver may answer before the API server does. */
 void driver_usage_pass_begin(struct driver_usage *usage);
 void driver_usage_pass_end(struct driver_usage *usage);
 /* Adds to ret what the driver knows of the pod on those of the GPUs on which it is counted. */

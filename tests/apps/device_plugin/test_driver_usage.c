@@ -215,6 +215,29 @@ static void what_was_used_at_most_is_kept_while_the_pod_is_there(void **state)
     clear(&rig);
 }
 
+/* The driver answers before the API server does. */
+static void a_pod_that_comes_after_the_reading_uses_what_was_read(void **state)
+{
+    struct rig rig;
+    make(&rig);
+    rig.counts[0] = 1;
+    rig.processes[0][0] = (struct gs_gpu_process){10, 2 * GIB};
+    read_once(&rig, &rig.set, NOW_NS);
+    for (int pass = 0; pass < 2; pass++) {
+        driver_usage_pass_begin(&rig.usage);
+        driver_usage_pass_end(&rig.usage);
+    }
+    const struct pod_use use = use_of(&rig, "a", NOW_NS);
+    assert_int_equal(use.used_on[0], 2 * GIB);
+    assert_int_equal(use.peak_on[0], 2 * GIB);
+    rig.counts[0] = 0;
+    read_once(&rig, &rig.set, NOW_NS);
+    driver_usage_pass_begin(&rig.usage);
+    driver_usage_pass_end(&rig.usage);
+    assert_int_equal(rig.usage.count, 0);
+    clear(&rig);
+}
+
 static void a_process_that_tells_again_is_counted_again(void **state)
 {
     static const uint64_t bytes[] = {GIB, UNKNOWN, 2 * GIB};
@@ -288,9 +311,10 @@ static void who_is_above_his_share_is_told_each_hour(void **state)
                   {3620, true, 2 * GIB, 2 * GIB},
                   {7220, true, 0, 0},
                   {7230, true, 5 * GIB, 5 * GIB},
-                  {7240, false, 0, 0},
+                  {7240, false, 0, 0}, /* the last reading has it */
                   {7250, true, 2 * GIB, 0},
-                  {7260, true, 2 * GIB, 2 * GIB}};
+                  {7260, false, 0, 0}, /* that one has not */
+                  {7270, true, 2 * GIB, 2 * GIB}};
     struct rig rig;
     make(&rig);
     rig.counts[0] = 2;
@@ -299,9 +323,10 @@ static void who_is_above_his_share_is_told_each_hour(void **state)
     read_once(&rig, &rig.set, NOW_NS);
     GS_FOR_EACH_ROW (pass, passes) {
         int64_t now_ns = NOW_NS + pass->at_s * GS_NS_PER_S;
-        assert_int_equal(told_of_a(&rig, pass->there, pass->over, now_ns), pass->told);
-        if (pass->at_s == 7250) /* nothing is known of it until the next reading */
+        rig.processes[0][0].pid = pass->at_s == 7260 ? 1 : 10;
+        if (pass->at_s >= 7260)
             read_once(&rig, &rig.set, NOW_NS);
+        assert_int_equal(told_of_a(&rig, pass->there, pass->over, now_ns), pass->told);
     }
     clear(&rig);
 }
@@ -312,6 +337,7 @@ int main(void)
         cmocka_unit_test(pods_on_one_gpu_are_told_apart),
         cmocka_unit_test(gpus_are_known_by_their_uuid),
         cmocka_unit_test(what_was_used_at_most_is_kept_while_the_pod_is_there),
+        cmocka_unit_test(a_pod_that_comes_after_the_reading_uses_what_was_read),
         cmocka_unit_test(a_process_that_tells_again_is_counted_again),
         cmocka_unit_test(an_old_reading_tells_nothing),
         cmocka_unit_test(who_is_above_his_share_is_told_each_hour),
