@@ -7,8 +7,9 @@
 #include "gpushare/base/metric.h"
 #include "gpushare/port/gpu_source.h"
 
-/* Names and owner of a pod are 700 bytes at most. */
-enum { TEXT_BYTES_MAX = 512 << 10 };
+/* Names and owner of a pod are 700 bytes at most. Who makes a pod may name an owner that has none
+ * but control characters, each of which is six bytes of JSON: 2.6 KiB a pod. */
+enum { TEXT_BYTES_MAX = 768 << 10 };
 
 static const struct {
     const char *name, *help;

@@ -430,6 +430,48 @@ static void use_is_told_beside_what_was_given(void **state)
     pages_release(&pages);
 }
 
+/* An ownerReference may name anything. */
+static void as_many_pods_as_are_named_fit_with_the_longest_names(void **state)
+{
+    enum { NS = 63, NAME = 253, OWNER = 63 + 1 + 253, UID = 36, CLI_READS = 1 << 20 };
+    static const char *const words[] = {"a", "\"", "\\", "\n", "\x01", "\x7f"};
+    char ns[NS + 1], name[NAME + 1], owner[OWNER + 1], uid[UID + 1];
+    memset(ns, 'n', NS);
+    memset(name, 'p', NAME);
+    memset(uid, 'u', UID);
+    ns[NS] = name[NAME] = owner[OWNER] = uid[UID] = '\0';
+    const struct gs_placed pod = {.ns = ns,
+                                  .name = name,
+                                  .uid = uid,
+                                  .owner = owner,
+                                  .cgroup_uid = uid,
+                                  .gpus = GS_GPU_BIT(63),
+                                  .units = UINT32_MAX,
+                                  .sets_mps = true};
+    GS_FOR_EACH_ROW (word, words) {
+        static struct pages pages;
+        struct usage usage;
+        struct driver_usage driver = {.read_ns = 1, .told = pod.gpus};
+        _cleanup_(gs_buf_release) struct gs_buf page = GS_BUF(2 << 20);
+        memset(owner, **word, OWNER);
+        pages_init(&pages, NULL);
+        usage_init(&usage);
+        usage.unit_bytes = GIB;
+        usage.names_pods = true;
+        usage.driver = &driver;
+        usage.charged_elsewhere = pod.gpus; /* the longest reason */
+        usage.now_ns = 2;
+        for (int i = 0; i < USAGE_PAIRS_MAX; i++)
+            usage_add_pod(&usage, &pod);
+        for (int i = 0; i < USAGE_TEXTS; i++)
+            row_true(*word, !gs_buf_failed(&usage.text[i]));
+        pages_set_usage(&pages, &usage);
+        pages_usage(&pages, &page);
+        row_true(*word, page.len > USAGE_PAIRS_MAX * (NS + NAME + OWNER) && page.len < CLI_READS);
+        pages_release(&pages);
+    }
+}
+
 static void nobody_is_named_unless_it_was_switched_on(void **state)
 {
     static struct pages pages;
@@ -607,6 +649,7 @@ int main(void)
         cmocka_unit_test(every_gpu_of_a_pod_is_told_with_its_uuid),
         cmocka_unit_test(limits_are_told_without_naming_pods),
         cmocka_unit_test(use_is_told_beside_what_was_given),
+        cmocka_unit_test(as_many_pods_as_are_named_fit_with_the_longest_names),
         cmocka_unit_test(nobody_is_named_unless_it_was_switched_on),
         cmocka_unit_test(nothing_is_told_of_a_gpu_that_an_mps_daemon_serves),
         cmocka_unit_test(the_driver_counts_where_the_kernel_does_not),
