@@ -25,6 +25,18 @@ static inline int64_t gs_sat_add(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
+static inline uint64_t gs_sat_add_u64(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static inline uint64_t gs_sat_mul_u64(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
 /* true|false|yes|no|on|off|1|0, any case: what YAML and the environment offer. */
 bool gs_parse_bool(const char *text, size_t len, bool *ret);
 

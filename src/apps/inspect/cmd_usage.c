@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gpushare/base/cleanup.h"
+#include "gpushare/base/num.h"
 #include "inspect/common.h"
 #include "inspect/doc.h"
 #include "inspect/grid.h"
@@ -96,11 +97,17 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* A plugin may say any number: sums end at the largest one. */
+static void add(uint64_t *sum, uint64_t more)
+{
+    *sum = gs_sat_add_u64(*sum, more);
+}
+
 /* Rounded up; one of what was never used, as nobody can ask for less. */
 static uint64_t whole_gib(uint64_t bytes)
 {
     const uint64_t gib = UINT64_C(1) << 30;
-    return bytes > gib ? (bytes / gib + (bytes % gib > 0)) * gib : gib;
+    return bytes > gib ? gs_sat_mul_u64(bytes / gib + (bytes % gib > 0), gib) : gib;
 }
 
 static struct row row_of(const struct sizing *sizing, const struct usage_pod *pod)
@@ -110,7 +117,7 @@ static struct row row_of(const struct sizing *sizing, const struct usage_pod *po
         row.where = pod->node;
     else if (sizing->by != BY_NAMESPACE)
         row.name = sizing->by == BY_OWNER && pod->owner[0] ? pod->owner : pod->name;
-    row.asked_bytes = pod->given_bytes * pod->gpu_count;
+    row.asked_bytes = gs_sat_mul_u64(pod->given_bytes, pod->gpu_count);
     for (uint32_t i = 0; i < pod->gpu_count; i++) {
         const struct usage_gpu *gpu = &pod->gpus[i];
         if (!gpu->known)
@@ -120,13 +127,14 @@ static struct row row_of(const struct sizing *sizing, const struct usage_pod *po
     row.unneeded_bytes = usage_never_used(pod);
     for (uint32_t i = 0; i < pod->gpu_count; i++) {
         const struct usage_gpu *gpu = &pod->gpus[i];
-        row.used_bytes += gpu->used_bytes;
-        row.peak_bytes += gpu->peak_bytes;
-        row.over_bytes += limits_over(pod, gpu->used_bytes);
-        row.over_peak_bytes += limits_over(pod, gpu->peak_bytes);
+        add(&row.used_bytes, gpu->used_bytes);
+        add(&row.peak_bytes, gpu->peak_bytes);
+        add(&row.over_bytes, limits_over(pod, gpu->used_bytes));
+        add(&row.over_peak_bytes, limits_over(pod, gpu->peak_bytes));
         row.ask_for_bytes = larger(row.ask_for_bytes, whole_gib(gpu->peak_bytes));
     }
-    row.ask_for_bytes *= pod->gpu_count; /* each GPU has an equal part */
+    row.ask_for_bytes =
+        gs_sat_mul_u64(row.ask_for_bytes, pod->gpu_count); /* each GPU has an equal part */
     return row;
 }
 
@@ -134,12 +142,12 @@ static void add_row(struct row *sum, const struct row *row)
 {
     sum->pods += row->pods;
     sum->counted += row->counted;
-    sum->asked_bytes += row->asked_bytes;
-    sum->used_bytes += row->used_bytes;
-    sum->peak_bytes += row->peak_bytes;
-    sum->unneeded_bytes += row->unneeded_bytes;
-    sum->over_bytes += row->over_bytes;
-    sum->over_peak_bytes += row->over_peak_bytes;
+    add(&sum->asked_bytes, row->asked_bytes);
+    add(&sum->used_bytes, row->used_bytes);
+    add(&sum->peak_bytes, row->peak_bytes);
+    add(&sum->unneeded_bytes, row->unneeded_bytes);
+    add(&sum->over_bytes, row->over_bytes);
+    add(&sum->over_peak_bytes, row->over_peak_bytes);
     sum->ask_for_bytes = larger(sum->ask_for_bytes, row->ask_for_bytes);
 }
 

@@ -8,7 +8,8 @@
 #include "gpushare/base/utf8.h"
 #include "gpushare/codec/scan.h"
 
-enum { KEY_BYTES = 640, TEXT_BYTES_MAX = 256 };
+/* The longest text is an owner: its kind (63 bytes), "/" and its name (253). */
+enum { KEY_BYTES = 640, TEXT_BYTES_MAX = 320 };
 
 const char *const usage_modes[USAGE_MODES] = {"required", "preferred", "observe", "off"};
 
@@ -272,7 +273,7 @@ uint64_t usage_never_used(const struct usage_pod *pod)
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < pod->gpu_count; i++) {
         if (pod->gpus[i].known && pod->given_bytes > pod->gpus[i].peak_bytes)
-            bytes += pod->given_bytes - pod->gpus[i].peak_bytes;
+            bytes = gs_sat_add_u64(bytes, pod->given_bytes - pod->gpus[i].peak_bytes);
     }
     return bytes;
 }
