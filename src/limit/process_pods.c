@@ -20,7 +20,7 @@ struct seen {
     bool lost;
     bool of_pod;
     gs_gpu_mask gpus, gpus_before; /* whose lists have it, and had it the last time */
-    uint64_t began;                /* clock ticks after the boot */
+    uint64_t began;                /* clock ticks after the boot; 0: not known */
     char uid[GS_POD_UID_BYTES];
 };
 
@@ -190,15 +190,12 @@ static void look(struct gs_process_pods *pods, struct seen *seen, bool is_new)
     if (seen->lost)
         return;
     int error = read_process(pods, seen->pid, &began, seen);
-    if (error) {
-        seen->of_pod = false;
-        seen->lost = error == ENOENT || error == ESRCH;
-        return;
-    }
-    bool another = !is_new && seen->began && seen->began != began;
-    seen->lost = another || began > pods->list_ticks;
-    seen->of_pod = seen->of_pod && !seen->lost;
-    seen->began = began;
+    bool gone = error == ENOENT || error == ESRCH;
+    bool another = !is_new && seen->began && began && seen->began != began;
+    seen->lost = gone || another || began > pods->list_ticks;
+    seen->of_pod = seen->of_pod && !error && !seen->lost;
+    if (began) /* known also where the cgroup cannot be read */
+        seen->began = began;
 }
 
 bool gs_process_pods_find(struct gs_process_pods *pods, uint32_t gpu, uint32_t pid,

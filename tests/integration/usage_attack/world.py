@@ -328,13 +328,13 @@ class World:
         one = self.processes.get(pid)
         if one is None or one.fault in ("no cgroup", "no stat") or one.began == NEVER_TICKS:
             known["lost"] = True
-        if known["lost"] or one.fault:
+        if known["lost"] or one.fault == "cut":
             return None
         if known["began"] not in (None, one.began):
             known["lost"] = True
             return None
         known["began"] = one.began
-        return one.uid
+        return None if one.fault else one.uid
 
     def read(self):
         """The driver is asked: what pages say of it from now on."""

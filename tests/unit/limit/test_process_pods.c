@@ -45,6 +45,16 @@ static void run(const struct proc *proc, uint32_t pid, const char *name, unsigne
     fake_proc_put(proc->dir, pid, "cgroup", cgroup, strlen(cgroup));
 }
 
+/* In place of its cgroup, what cannot be read. */
+static void hide(const struct proc *proc, uint32_t pid, unsigned long long began)
+{
+    char path[128];
+    run(proc, pid, "x", began, "");
+    snprintf(path, sizeof(path), "%s/%u/cgroup", proc->dir, pid);
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(mkdir(path, 0755), 0);
+}
+
 static void end(const struct proc *proc, uint32_t pid)
 {
     char path[128];
@@ -148,7 +158,7 @@ static void a_huge_file_is_nobodys_and_is_asked_again(void **state)
 /* What becomes of PID 7 from one list of the driver's to the next. */
 static void a_pid_that_others_have_is_nobodys(void **state)
 {
-    enum { NOBODY, FIRST, SECOND, LATE }; /* whose process it is */
+    enum { NOBODY, FIRST, SECOND, LATE, HIDDEN }; /* whose process it is */
     static const struct {
         const char *row;
         struct {
@@ -170,6 +180,10 @@ static void a_pid_that_others_have_is_nobodys(void **state)
          {{true, FIRST, A}, {false}, {true, SECOND, B}, {true, SECOND, B}}},
         {"taken after the list was made",
          {{true, LATE, ""}, {true, LATE, ""}, {false, LATE, ""}, {true, SECOND, B}}},
+        {"its cgroup cannot be read for a while",
+         {{true, HIDDEN, ""}, {true, FIRST, A}, {true, HIDDEN, ""}, {true, FIRST, A}}},
+        {"taken while its cgroup could not be read",
+         {{true, HIDDEN, ""}, {true, SECOND, ""}, {true, SECOND, ""}, {true, SECOND, ""}}},
     };
     GS_FOR_EACH_ROW (r, rows) {
         struct proc proc;
@@ -178,6 +192,8 @@ static void a_pid_that_others_have_is_nobodys(void **state)
             end(&proc, 7);
             if (r->lists[i].has == FIRST)
                 run(&proc, 7, "x", 500, IN(A));
+            else if (r->lists[i].has == HIDDEN)
+                hide(&proc, 7, 500);
             else if (r->lists[i].has != NOBODY)
                 run(&proc, 7, "x", r->lists[i].has == LATE ? 100000000 : 600, IN(B));
             if (r->lists[i].listed)
