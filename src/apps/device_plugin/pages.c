@@ -92,21 +92,18 @@ static void append(struct gs_buf *out, const struct gs_buf *text)
         gs_buf_append(out, text->data, text->len);
 }
 
-static void print_pods(struct pages *pages, struct gs_buf *out)
+static void print_pods(const struct pages *pages, struct gs_buf *out)
 {
     gs_metric_family(
         out, POD_INFO, "gauge",
         "1 for every pod and GPU that it has, at most 256 a node: the label UUID is that "
         "of DCGM's exporter.");
-    pthread_mutex_lock(&pages->lock);
     append(out, &pages->pod_info);
-    pthread_mutex_unlock(&pages->lock);
 }
 
 void pages_set_usage(struct pages *pages, struct usage *usage)
 {
     struct pages_state *state = &pages->state;
-    pthread_mutex_lock(&pages->lock);
     state->names_pods = usage->names_pods;
     state->counted = usage->counted;
     state->over_by_driver = usage->over;
@@ -116,20 +113,17 @@ void pages_set_usage(struct pages *pages, struct usage *usage)
         pages->usage[i] = usage->text[i];
         usage->text[i] = old;
     }
-    pthread_mutex_unlock(&pages->lock);
     usage_release(usage);
 }
 
 /* Without --pod-usage=on they are empty, and are not named either. */
-static void print_pod_usage(struct pages *pages, struct gs_buf *out)
+static void print_pod_usage(const struct pages *pages, struct gs_buf *out)
 {
-    pthread_mutex_lock(&pages->lock);
     for (int i = 0; i < USAGE_FAMILIES && pages->state.names_pods; i++) {
         const char *help, *name = usage_family((enum usage_text)i, &help);
         gs_metric_family(out, name, "gauge", help);
         append(out, &pages->usage[i]);
     }
-    pthread_mutex_unlock(&pages->lock);
 }
 
 static void copy_state(struct pages *pages, struct pages_state *ret)
@@ -355,41 +349,38 @@ void pages_metrics(const struct pages_state *state, struct gs_buf *out)
 static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
     struct pages *pages = ctx;
-    struct pages_state state;
-    copy_state(pages, &state);
     res->content_type = "text/plain; version=0.0.4; charset=utf-8";
-    pages_metrics(&state, &res->body);
+    pthread_mutex_lock(&pages->lock); /* GPUs and pods are of one moment */
+    pages_metrics(&pages->state, &res->body);
     print_pods(pages, &res->body);
     print_pod_usage(pages, &res->body);
+    pthread_mutex_unlock(&pages->lock);
     metrics_kube(pages->client, &res->body);
     metrics_process(&res->body);
 }
 
 /* For people and the CLI; docs/operate.md describes it. */
-void pages_usage(struct pages *pages, struct gs_buf *out)
+void pages_usage(const struct pages *pages, struct gs_buf *out)
 {
-    struct pages_state state;
-    copy_state(pages, &state);
+    const struct pages_state *state = &pages->state;
     gs_buf_printf(out, "{\"v\":1,\"enforce\":\"%s\",\"overShare\":%" PRIu32 ",\"gpus\":[",
-                  gs_enforce_name(state.enforce), state.kept.over + state.over_by_driver);
-    for (uint32_t i = 0; i < state.set.count; i++) {
-        uint32_t idx = state.set.gpus[i].idx;
+                  gs_enforce_name(state->enforce), state->kept.over + state->over_by_driver);
+    for (uint32_t i = 0; i < state->set.count; i++) {
+        uint32_t idx = state->set.gpus[i].idx;
         uint64_t bytes;
         gs_buf_printf(out, "%s{\"id\":%" PRIu32, i ? "," : "", idx);
-        if (is_measured(&state, idx, &bytes))
+        if (is_measured(state, idx, &bytes))
             gs_buf_printf(out, ",\"usedBytes\":%" PRIu64, bytes);
-        if (state.counted & GS_GPU_BIT(idx))
-            gs_buf_printf(out, ",\"usedByPodsBytes\":%" PRIu64, state.used_by_pods[idx]);
-        if (is_others(&state, idx, &bytes))
+        if (state->counted & GS_GPU_BIT(idx))
+            gs_buf_printf(out, ",\"usedByPodsBytes\":%" PRIu64, state->used_by_pods[idx]);
+        if (is_others(state, idx, &bytes))
             gs_buf_printf(out, ",\"usedByOthersBytes\":%" PRIu64, bytes);
         gs_buf_putc(out, '}');
     }
     gs_buf_putc(out, ']');
-    if (state.names_pods) {
+    if (state->names_pods) {
         gs_buf_puts(out, ",\"pods\":[");
-        pthread_mutex_lock(&pages->lock);
         append(out, &pages->usage[USAGE_JSON]);
-        pthread_mutex_unlock(&pages->lock);
         out->len -= out->len && out->data[out->len - 1] == ',';
         gs_buf_putc(out, ']');
     }
@@ -398,7 +389,10 @@ void pages_usage(struct pages *pages, struct gs_buf *out)
 
 static void on_usage(void *ctx, const struct gs_http_request *req, struct gs_http_response *res)
 {
-    pages_usage(ctx, &res->body);
+    struct pages *pages = ctx;
+    pthread_mutex_lock(&pages->lock);
+    pages_usage(pages, &res->body);
+    pthread_mutex_unlock(&pages->lock);
 }
 
 static const struct gs_http_route routes[] = {

@@ -73,7 +73,8 @@ struct pages_pod_list {
 };
 void pages_add_pod(void *ctx, const struct gs_placed *pod);
 
-/* On the loop's thread: what pods use. Its texts are *taken*. */
+/* On the loop's thread, *with the lock held*, as what else the loop knows by then is put here: what
+ * pods use. Its texts are *taken*. */
 void pages_set_usage(struct pages *pages, struct usage *usage);
 
 /* Any thread: how much of the GPUs' memory is in use; NULL: not known any more. */
@@ -89,6 +90,6 @@ int pages_serve(struct pages *pages, const char *listen, struct gs_http_server *
 /* For tests: 200 or 503, and the words. */
 unsigned pages_ready(const struct pages_state *state, const char **ret_why);
 void pages_metrics(const struct pages_state *state, struct gs_buf *out);
-void pages_usage(struct pages *pages, struct gs_buf *out);
+void pages_usage(const struct pages *pages, struct gs_buf *out); /* with the lock held */
 
 #endif

@@ -16,7 +16,9 @@
 #define TICK_NS (10 * GS_NS_PER_S)
 enum { TICKS_PER_LOOK = 6 };
 
-static void refresh_pages(struct plugin *plugin)
+/* usage: what pods use, *taken*; NULL: nobody looked. It names the GPUs of now: a page is of one
+ * moment. */
+static void refresh_pages(struct plugin *plugin, struct usage *usage)
 {
     struct gs_allocator_stats stats;
     gs_allocator_stats(plugin->alloc, &stats);
@@ -36,6 +38,8 @@ static void refresh_pages(struct plugin *plugin)
     state->hook_trash = plugin->hook.trash.left;
     if (plugin->enforce.keeper)
         gs_keeper_stats(plugin->enforce.keeper, &state->kept);
+    if (usage)
+        pages_set_usage(&plugin->pages, usage);
     pthread_mutex_unlock(&plugin->pages.lock);
 }
 
@@ -152,50 +156,50 @@ static void tell_over(struct plugin *plugin)
     }
 }
 
-/* After a pass over all pods: what they use. */
-static void tell_usage(struct plugin *plugin)
+/* After a pass over all pods: what they use. false: there was none. */
+static bool tell_usage(struct plugin *plugin, struct usage *usage)
 {
-    struct usage usage;
     if (!plugin->round.usage_due)
-        return;
+        return false;
     plugin->round.usage_due = false;
-    usage_init(&usage);
-    usage.keeper = plugin->enforce.keeper;
+    usage_init(usage);
+    usage->keeper = plugin->enforce.keeper;
     if (plugin->settings.pod_usage_from != POD_USAGE_DMEM)
-        usage.driver = &plugin->driver_usage;
-    usage.driver_alone = plugin->settings.pod_usage_from == POD_USAGE_NVML;
-    usage.now_ns = gs_loop_now_ns(plugin->loop);
-    usage.unit_bytes = (uint64_t)gs_unit_mib(plugin->devices.unit) << 20;
-    usage.names_pods = plugin->settings.pod_usage;
-    usage.set = &plugin->devices.set;
-    usage.charged_elsewhere = usage_charged_elsewhere(&plugin->devices.set);
+        usage->driver = &plugin->driver_usage;
+    usage->driver_alone = plugin->settings.pod_usage_from == POD_USAGE_NVML;
+    usage->now_ns = gs_loop_now_ns(plugin->loop);
+    usage->unit_bytes = (uint64_t)gs_unit_mib(plugin->devices.unit) << 20;
+    usage->names_pods = plugin->settings.pod_usage;
+    usage->set = &plugin->devices.set;
+    usage->charged_elsewhere = usage_charged_elsewhere(&plugin->devices.set);
     driver_usage_pass_begin(&plugin->driver_usage);
-    gs_allocator_each_placed(plugin->alloc, usage_add_pod, &usage);
+    gs_allocator_each_placed(plugin->alloc, usage_add_pod, usage);
     driver_usage_pass_end(&plugin->driver_usage);
     tell_over(plugin);
-    pages_set_usage(&plugin->pages, &usage);
+    return true;
 }
 
 /* Each part reads what the callbacks and those before it have changed. Where one changes what an
  * earlier one reads, it wants a next round at once. */
 void plugin_round(struct plugin *plugin)
 {
+    struct usage usage;
     tick(plugin);
-    gpu_thread_round(plugin);    /* GPUs that were read, or cannot be */
-    mps_round(plugin);           /* MPS daemons that came or went */
-    slice_watch_round(plugin);   /* GPUs that a DRA driver names */
-    hook_round(plugin);          /* the hook's library, if there is one */
-    devices_round(plugin);       /* the list for the kubelet */
-    checkpoint_restore(plugin);  /* what earlier runs answered: before any call is decided */
-    enforce_round(plugin);       /* pods' limits: before a start is decided */
-    guards_round(plugin);        /* the word of each GPU */
-    tell_usage(plugin);          /* what the pass over them saw */
-    kubelet_calls_round(plugin); /* Allocate and PreStartContainer */
+    gpu_thread_round(plugin);   /* GPUs that were read, or cannot be */
+    mps_round(plugin);          /* MPS daemons that came or went */
+    slice_watch_round(plugin);  /* GPUs that a DRA driver names */
+    hook_round(plugin);         /* the hook's library, if there is one */
+    devices_round(plugin);      /* the list for the kubelet */
+    checkpoint_restore(plugin); /* what earlier runs answered: before any call is decided */
+    enforce_round(plugin);      /* pods' limits: before a start is decided */
+    guards_round(plugin);       /* the word of each GPU */
+    bool told = tell_usage(plugin, &usage); /* what the pass over them saw */
+    kubelet_calls_round(plugin);            /* Allocate and PreStartContainer */
     if (may_link(plugin))
         link_kubelet(plugin);
     shutdown_round(plugin);
     writes_round(plugin); /* what all of these have to say to the API */
-    refresh_pages(plugin);
+    refresh_pages(plugin, told ? &usage : NULL);
     if (plugin->round.stopping)
         plugin_wake_at(plugin, plugin->round.give_up_ns);
     gs_loop_timer_arm(plugin->loop, &plugin->round.wake, plugin->round.wake_ns);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the program tells: a container's environment, and its own state on its pages. */
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cgroup_tree.h"
 #include "device_plugin/container_env.h"
+#include "gpushare/http/server.h"
+#include "http_probe.h"
 #include "rows.h"
 
 static void gpus(struct gs_gpu_set *set)
@@ -637,6 +641,55 @@ static void a_pod_has_the_word_of_its_gpus(void **state)
     }
 }
 
+/* GPUs and the pod on them come and go as often as the lock allows. */
+struct changing {
+    struct pages pages;
+    atomic_bool ended;
+};
+
+static void *change(void *ctx)
+{
+    struct changing *changing = ctx;
+    for (bool there = true; !atomic_load(&changing->ended); there = !there) {
+        struct usage usage;
+        usage_init(&usage);
+        usage.names_pods = true;
+        if (there)
+            gs_buf_puts(&usage.text[USAGE_JSON], "{\"name\":\"here\"},");
+        pthread_mutex_lock(&changing->pages.lock);
+        changing->pages.state.set.count = there;
+        pages_set_usage(&changing->pages, &usage);
+        pthread_mutex_unlock(&changing->pages.lock);
+    }
+    return NULL;
+}
+
+static void a_page_is_of_one_moment(void **state)
+{
+    enum { PAGES = 400 };
+    static struct changing changing;
+    struct gs_http_server *server = NULL;
+    struct gs_error err;
+    struct http_probe probe;
+    struct http_answer answer;
+    pthread_t thread;
+    pages_init(&changing.pages, NULL);
+    assert_int_equal(pages_serve(&changing.pages, "127.0.0.1:0", &server, &err), 0);
+    assert_int_equal(pthread_create(&thread, NULL, change, &changing), 0);
+    assert_true(http_probe_open(&probe, gs_http_server_port(server)));
+    for (int i = 0; i < PAGES; i++) {
+        http_probe_text(&probe, "GET /usage HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert_true(http_probe_answer(&probe, &answer));
+        row_equal(answer.body, strstr(answer.body, "\"id\"") != NULL,
+                  strstr(answer.body, "\"here\"") != NULL);
+    }
+    http_probe_close(&probe);
+    atomic_store(&changing.ended, true);
+    pthread_join(thread, NULL);
+    gs_http_server_free(server);
+    pages_release(&changing.pages);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -654,6 +707,7 @@ int main(void)
         cmocka_unit_test(nothing_is_told_of_a_gpu_that_an_mps_daemon_serves),
         cmocka_unit_test(the_driver_counts_where_the_kernel_does_not),
         cmocka_unit_test(a_pod_has_the_word_of_its_gpus),
+        cmocka_unit_test(a_page_is_of_one_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
