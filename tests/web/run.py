@@ -477,11 +477,12 @@ def cli(world, *words):
 def everything_has_an_address(browser, stack):
     world = World(stack, cluster.listed(cluster.many(20)))
     page = live(browser, world)
-    page.run("window.stays = true")
 
     def follow(link, view):
+        before = json.dumps(page.run("location.href"))
         page.run(f"document.querySelector({json.dumps(link)}).click()")
-        page.wait(f"location.search.startsWith('?{view}=') && document.querySelector('#age.live') && document.querySelector('#view')")
+        page.wait(f"location.href != {before} && location.search.startsWith('?{view}=') && "
+                  "document.querySelector('#age.live') && document.querySelector('#view')")
         return page.run("document.querySelector('#view').textContent")
 
     name = page.run("document.querySelector('article h3 a').textContent")
