@@ -8,6 +8,7 @@
 """
 
 import base64
+import contextlib
 import json
 import os
 import shutil
@@ -68,6 +69,10 @@ class Socket:
                     return text.decode()
 
 
+class Navigated(Exception):
+    """The page was left while it was asked."""
+
+
 class Page:
     """One tab."""
 
@@ -84,6 +89,8 @@ class Page:
         while True:
             answer = json.loads(self.socket.receive())
             if answer.get("id") == self.number:
+                if "navigated" in answer.get("error", {}).get("message", ""):
+                    raise Navigated(method)
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']['message']}")
                 return answer["result"]
@@ -98,11 +105,12 @@ class Page:
         return answer["result"].get("value")
 
     def wait(self, script, seconds=20):
-        """Until the expression is true."""
+        """Until the expression is true, of a page that is not just being left."""
         deadline = time.monotonic() + seconds
         while True:
-            if self.run(f"!!({script})"):
-                return
+            with contextlib.suppress(Navigated):
+                if self.run(f"!!({script})"):
+                    return
             if time.monotonic() > deadline:
                 raise AssertionError(f"never true: {script}")
             time.sleep(0.1)
