@@ -110,9 +110,10 @@ def up_to_date(web, world, seconds=40):
     """What ended was noticed, and is mended."""
     def is_so():
         page = read(web, "")
-        totals, waits = page.by_id("totals").one("b").text(), page.by_id("waiting").one("h2").text().split()[0]
-        return not page.by_id("lost").text() and totals == f"{sum(node.used for node in world.shown):,}" and \
-            waits == (str(len(world.waiting)) if world.waiting else "Nobody")
+        totals, waits = page.by_id("totals").one("div", class_="wide"), page.by_id("waiting").one("h2").text().split()[0]
+        used, total = sum(node.used for node in world.shown), sum(node.total for node in world.shown)
+        return not page.by_id("lost").text() and totals.one("b").text() == f"{used:,}" and \
+            totals.own().startswith(f" of {total:,} ") and waits == (str(len(world.waiting)) if world.waiting else "Nobody")
     wait_for("the page is up to date", is_so, seconds)
 
 
