@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpushare/limit/limiter.h"
+#include "gpushare/base/num.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -341,8 +342,8 @@ static enum gs_limit_outcome add_bytes(struct gs_limiter *limiter, const char *p
         return error == ENOENT ? missing_files(limiter, path) : outcome_of(error);
     for (size_t i = 0; i < count; i++) {
         const struct gs_dmem_line *line = gs_dmem_find(lines, line_count, regions[i]);
-        if (line && __builtin_add_overflow(sums[i], line->bytes, &sums[i]))
-            sums[i] = UINT64_MAX;
+        if (line)
+            sums[i] = gs_sat_add_u64(sums[i], line->bytes);
     }
     return GS_LIMIT_HELD;
 }

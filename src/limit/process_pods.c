@@ -180,9 +180,8 @@ void gs_process_pods_begin(struct gs_process_pods *pods, int64_t boot_ns)
     }
 }
 
-/* is_new: the list before was without it. A process that cannot be read is asked about again in
- * the next list. */
-static void look(struct gs_process_pods *pods, struct seen *seen, bool is_new)
+/* A process that cannot be read is asked about again in the next list. */
+static void look(struct gs_process_pods *pods, struct seen *seen)
 {
     uint64_t began = 0;
     seen->asked = true;
@@ -191,7 +190,7 @@ static void look(struct gs_process_pods *pods, struct seen *seen, bool is_new)
         return;
     int error = read_process(pods, seen->pid, &began, seen);
     bool gone = error == ENOENT || error == ESRCH;
-    bool another = !is_new && seen->began && began && seen->began != began;
+    bool another = seen->began && began && seen->began != began;
     seen->lost = gone || another || began > pods->list_ticks;
     seen->of_pod = seen->of_pod && !error && !seen->lost;
     if (began) /* known also where the cgroup cannot be read */
@@ -202,14 +201,13 @@ bool gs_process_pods_find(struct gs_process_pods *pods, uint32_t gpu, uint32_t p
                           char ret_uid[GS_POD_UID_BYTES])
 {
     struct seen *seen = find(pods, pid);
-    bool is_new = !seen;
-    if (is_new)
+    if (!seen)
         seen = add(pods, pid);
     if (!seen)
         return false;
     seen->gpus |= GS_GPU_BIT(gpu);
     if (!seen->asked)
-        look(pods, seen, is_new);
+        look(pods, seen);
     if (!seen->of_pod)
         return false;
     GS_INVARIANT(!seen->lost && seen->began <= pods->list_ticks,

@@ -25,6 +25,7 @@ static inline int64_t gs_sat_add(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
+/* Their sum, or their product, or UINT64_MAX: what others say may be any number. */
 static inline uint64_t gs_sat_add_u64(uint64_t a, uint64_t b)
 {
     uint64_t sum;

@@ -350,7 +350,7 @@ static void on_metrics(void *ctx, const struct gs_http_request *req, struct gs_h
 {
     struct pages *pages = ctx;
     res->content_type = "text/plain; version=0.0.4; charset=utf-8";
-    pthread_mutex_lock(&pages->lock); /* GPUs and pods are of one moment */
+    pthread_mutex_lock(&pages->lock); /* GPUs and what pods use there are of one moment */
     pages_metrics(&pages->state, &res->body);
     print_pods(pages, &res->body);
     print_pod_usage(pages, &res->body);
