@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/num.h"
 #include "inspect/common.h"
 
 const char *const view_sorts[] = {"name", "free", "used", "largest", "stranded", "pods", NULL};
@@ -240,7 +241,7 @@ static void fill_node(const struct snapshot *snapshot, struct view_node *node,
         count_claim(node, &claims[i]);
     node->total_units = total_of(node);
     GS_FOR_EACH_GPU (idx, node->usage ? node->usage->known : 0)
-        node->used_bytes += node->usage->used_bytes[idx];
+        node->used_bytes = gs_sat_add_u64(node->used_bytes, node->usage->used_bytes[idx]);
     if (open)
         gs_fragmentation_of_node(snapshot->cluster.policies, node->state, &node->fragmentation);
     balance(node);

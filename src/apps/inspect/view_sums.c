@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpushare/base/num.h"
 #include "gpushare/core/placement.h"
 #include "inspect/view.h"
 
@@ -16,8 +17,10 @@ static void sum_use(struct view_sum *sum, const struct usage_pod *pod)
     if (!pod || !pod->known)
         return;
     sum->meant_used_pods++;
-    for (uint32_t i = 0; i < pod->gpu_count; i++)
-        sum->meant_used_bytes += pod->gpus[i].known ? pod->gpus[i].used_bytes : 0;
+    for (uint32_t i = 0; i < pod->gpu_count; i++) {
+        if (pod->gpus[i].known)
+            sum->meant_used_bytes = gs_sat_add_u64(sum->meant_used_bytes, pod->gpus[i].used_bytes);
+    }
 }
 
 static void sum_meant(struct view *view, const struct view_node *node)
@@ -51,7 +54,7 @@ static void sum_nodes(struct view *view)
         gs_fragmentation_add(&sum->fragmentation, &node->fragmentation);
         limits_add(&sum->limits, &node->limits);
         view->says_used |= node->usage && node->usage->known;
-        sum->used_bytes += node->used_bytes;
+        sum->used_bytes = gs_sat_add_u64(sum->used_bytes, node->used_bytes);
         view->says_cores |= node->used_cores_pct > 0;
         for (uint32_t g = 0; g < node->gpu_count; g++) {
             if (node->gpus[g].total_units > sum->largest_gpu_units)
